@@ -1,0 +1,3 @@
+//! The `f2fs` command.
+
+fn main() {}

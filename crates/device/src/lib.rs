@@ -1,0 +1,1 @@
+//! Block devices for f2fs: the trait, aligned buffers, the memory device and test wrappers

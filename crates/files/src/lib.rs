@@ -1,0 +1,1 @@
+//! The F2FS namespace: inodes, directories, file data and extended attributes

@@ -1,0 +1,1 @@
+//! F2FS node address table and free-NID allocator

@@ -1,0 +1,1 @@
+//! F2FS segment manager: SIT, SSA, the logs, allocation and victim selection

@@ -1,0 +1,1 @@
+//! F2FS volumes: superblock, checkpoint packs, node store, format and check

@@ -1,0 +1,1 @@
+//! Workload drivers shared by the f2fs benches, examples and command
