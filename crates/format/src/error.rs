@@ -1,0 +1,127 @@
+//! What can be wrong with bytes that claim to be F2FS.
+
+use alloc::string::String;
+use thiserror::Error;
+
+use crate::{BlockAddr, Nid, SegmentNo};
+
+/// A structure does not hold what the format demands, with the numbers that show it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Corruption {
+    /// A fixed number (magic, type, signature) is another one.
+    #[error("{what}: expected {expected:#x}, found {found:#x}")]
+    Magic {
+        /// The field.
+        what: &'static str,
+        /// What the format demands.
+        expected: u64,
+        /// What stands there.
+        found: u64,
+    },
+    /// A checksum does not match.
+    #[error("{what}: checksum {found:#010x}, computed {expected:#010x}")]
+    Checksum {
+        /// The structure.
+        what: &'static str,
+        /// Computed from the bytes.
+        expected: u32,
+        /// Stored in them.
+        found: u32,
+    },
+    /// A number lies outside what is possible for it.
+    #[error("{what}: {found} is not in {min}..={max}")]
+    Range {
+        /// The field.
+        what: &'static str,
+        /// What stands there.
+        found: u64,
+        /// Smallest legal value.
+        min: u64,
+        /// Largest legal value.
+        max: u64,
+    },
+    /// Two numbers that must agree do not.
+    #[error("{what}: expected {expected}, found {found}")]
+    Mismatch {
+        /// The field.
+        what: &'static str,
+        /// What another structure says.
+        expected: u64,
+        /// What stands there.
+        found: u64,
+    },
+    /// A node block is not the node that the NAT promises.
+    #[error("node {nid} at block {addr}: {what}: expected {expected}, found {found}")]
+    Node {
+        /// The node that was asked for.
+        nid: Nid,
+        /// Where the NAT says it is.
+        addr: BlockAddr,
+        /// The field of it.
+        what: &'static str,
+        /// What it should be.
+        expected: u64,
+        /// What it is.
+        found: u64,
+    },
+    /// An address points outside the main area.
+    #[error("{what} of node {nid}: block {addr} is outside the main area")]
+    Address {
+        /// The kind of slot.
+        what: &'static str,
+        /// The node that holds the slot.
+        nid: Nid,
+        /// The address in it.
+        addr: BlockAddr,
+    },
+    /// A segment's SIT entry contradicts itself.
+    #[error("segment {segment}: {what}: expected {expected}, found {found}")]
+    Segment {
+        /// The segment.
+        segment: SegmentNo,
+        /// The field.
+        what: &'static str,
+        /// What it should be.
+        expected: u64,
+        /// What it is.
+        found: u64,
+    },
+}
+
+/// Why bytes could not be taken as, or turned into, an F2FS structure.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// The bytes contradict the format.
+    #[error(transparent)]
+    Corrupt(#[from] Corruption),
+    /// Features that this library does not know, or does not support for this kind of opening.
+    #[error("unsupported feature: {names} (bits {bits:#x})")]
+    Unsupported {
+        /// The offending bits.
+        bits: u32,
+        /// Their names, comma separated.
+        names: String,
+    },
+    /// The volume asked for cannot be laid out.
+    #[error("cannot lay out a volume: {what}: {found} (at least {min}, at most {max})")]
+    Layout {
+        /// What is wrong.
+        what: &'static str,
+        /// What was asked for.
+        found: u64,
+        /// Smallest that works.
+        min: u64,
+        /// Largest that works.
+        max: u64,
+    },
+    /// A name is empty, too long, or holds a slash or NUL.
+    #[error("invalid name of {len} bytes: {why}")]
+    Name {
+        /// Its length in bytes.
+        len: usize,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+}

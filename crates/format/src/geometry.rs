@@ -1,0 +1,264 @@
+//! The areas of a volume: superblock, checkpoint, SIT, NAT, SSA, main. Validated before anything divides by it.
+//!
+//! ```text
+//! | SB | CP pack 1 | CP pack 2 | SIT a | SIT b | NAT (a, b interleaved by segment) | SSA | main area ... |
+//! ```
+
+use crate::feature::Features;
+use crate::superblock::{MAGIC, SuperBlock};
+use crate::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Nid, SegmentNo, nat, sit};
+
+/// Checked geometry of a volume. All addresses lie on the device that `block_count` describes, in the order of the
+/// areas, and no area is empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Blocks of the volume.
+    pub block_count: u64,
+    /// Features of the volume, unchecked against what the library supports.
+    pub features: Features,
+    /// First block of segment 0, which is also the checkpoint area.
+    pub segment0_blkaddr: BlockAddr,
+    /// First block of the checkpoint area.
+    pub cp_blkaddr: BlockAddr,
+    /// First block of the SIT area.
+    pub sit_blkaddr: BlockAddr,
+    /// First block of the NAT area.
+    pub nat_blkaddr: BlockAddr,
+    /// First block of the SSA area.
+    pub ssa_blkaddr: BlockAddr,
+    /// First block of the main area.
+    pub main_blkaddr: BlockAddr,
+    /// Segments of all areas together.
+    pub segment_count: u32,
+    /// Segments of the SIT area, both copies.
+    pub sit_segments: u32,
+    /// Segments of the NAT area, both copies.
+    pub nat_segments: u32,
+    /// Segments of the SSA area.
+    pub ssa_segments: u32,
+    /// Segments of the main area.
+    pub main_segments: u32,
+    /// Sections of the main area.
+    pub sections: u32,
+    /// Segments in a section.
+    pub segs_per_sec: u32,
+    /// Sections in a zone.
+    pub secs_per_zone: u32,
+    /// Extra blocks of the checkpoint pack that hold the SIT version bitmap.
+    pub cp_payload: u32,
+    /// The root directory.
+    pub root_ino: Nid,
+}
+
+fn in_range(what: &'static str, found: u64, min: u64, max: u64) -> Result<(), Corruption> {
+    if (min..=max).contains(&found) { Ok(()) } else { Err(Corruption::Range { what, found, min, max }) }
+}
+
+fn equal(what: &'static str, expected: u64, found: u64) -> Result<(), Corruption> {
+    if expected == found { Ok(()) } else { Err(Corruption::Mismatch { what, expected, found }) }
+}
+
+impl Geometry {
+    /// Checks a superblock and takes its geometry (`sanity_check_raw_super` in `fs/f2fs/super.c`).
+    ///
+    /// # Errors
+    /// [`Corruption`] with the field and its numbers.
+    pub fn from_superblock(sb: &SuperBlock) -> Result<Geometry, Corruption> {
+        if sb.magic.get() != MAGIC {
+            return Err(Corruption::Magic {
+                what: "superblock magic",
+                expected: u64::from(MAGIC),
+                found: u64::from(sb.magic.get()),
+            });
+        }
+        let features = Features(sb.feature.get());
+        if features.contains(Features::SB_CHECKSUM) {
+            equal(
+                "superblock checksum_offset",
+                crate::superblock::CHECKSUM_OFFSET as u64,
+                sb.checksum_offset.get().into(),
+            )?;
+            let (found, expected) = (sb.crc.get(), sb.compute_crc());
+            if found != expected {
+                return Err(Corruption::Checksum { what: "superblock", expected, found });
+            }
+        }
+        equal("superblock log_blocksize", 12, sb.log_blocksize.get().into())?;
+        equal("superblock log_blocks_per_seg", 9, sb.log_blocks_per_seg.get().into())?;
+        in_range("superblock log_sectorsize", sb.log_sectorsize.get().into(), 9, 12)?;
+        equal(
+            "superblock log_sectors_per_block",
+            12 - u64::from(sb.log_sectorsize.get()),
+            sb.log_sectors_per_block.get().into(),
+        )?;
+        let segment_count = sb.segment_count.get();
+        let main_segments = sb.segment_count_main.get();
+        let segs_per_sec = sb.segs_per_sec.get();
+        let secs_per_zone = sb.secs_per_zone.get();
+        let sections = sb.section_count.get();
+        in_range("superblock segment_count", segment_count.into(), 9, u64::from(u32::MAX / BLOCKS_PER_SEGMENT))?;
+        in_range("superblock segment_count_main", main_segments.into(), 1, segment_count.into())?;
+        in_range("superblock segs_per_sec", segs_per_sec.into(), 1, segment_count.into())?;
+        in_range("superblock secs_per_zone", secs_per_zone.into(), 1, segment_count.into())?;
+        in_range("superblock section_count", sections.into(), 1, main_segments.into())?;
+        equal("superblock segment_count_main", u64::from(sections) * u64::from(segs_per_sec), main_segments.into())?;
+        let block_count = sb.block_count.get();
+        in_range(
+            "superblock block_count",
+            block_count,
+            u64::from(segment_count) * u64::from(BLOCKS_PER_SEGMENT),
+            u64::from(u32::MAX) - 2,
+        )?;
+        in_range("superblock cp_payload", sb.cp_payload.get().into(), 0, u64::from(BLOCKS_PER_SEGMENT) - 2 - 8)?;
+        equal("superblock node_ino", 1, sb.node_ino.get().into())?;
+        equal("superblock meta_ino", 2, sb.meta_ino.get().into())?;
+        equal("superblock root_ino", 3, sb.root_ino.get().into())?;
+        in_range(
+            "superblock extension_count",
+            u64::from(sb.extension_count.get()) + u64::from(sb.hot_ext_count),
+            0,
+            64,
+        )?;
+
+        let area = |segments: u32| u64::from(segments) * u64::from(BLOCKS_PER_SEGMENT);
+        let cp = u64::from(sb.cp_blkaddr.get());
+        let sit = u64::from(sb.sit_blkaddr.get());
+        let nat = u64::from(sb.nat_blkaddr.get());
+        let ssa = u64::from(sb.ssa_blkaddr.get());
+        let main = u64::from(sb.main_blkaddr.get());
+        equal("superblock segment_count_ckpt", 2, sb.segment_count_ckpt.get().into())?;
+        in_range("superblock segment_count_sit", sb.segment_count_sit.get().into(), 2, segment_count.into())?;
+        in_range("superblock segment_count_nat", sb.segment_count_nat.get().into(), 2, segment_count.into())?;
+        in_range("superblock segment_count_ssa", sb.segment_count_ssa.get().into(), 1, segment_count.into())?;
+        equal("superblock segment_count_sit (odd)", 0, u64::from(sb.segment_count_sit.get() % 2))?;
+        equal("superblock segment_count_nat (odd)", 0, u64::from(sb.segment_count_nat.get() % 2))?;
+        in_range("superblock segment0_blkaddr", sb.segment0_blkaddr.get().into(), 2, block_count)?;
+        equal("superblock cp_blkaddr", sb.segment0_blkaddr.get().into(), cp)?;
+        equal("superblock sit_blkaddr", cp + area(2), sit)?;
+        equal("superblock nat_blkaddr", sit + area(sb.segment_count_sit.get()), nat)?;
+        equal("superblock ssa_blkaddr", nat + area(sb.segment_count_nat.get()), ssa)?;
+        equal("superblock main_blkaddr", ssa + area(sb.segment_count_ssa.get()), main)?;
+        let end = main + area(main_segments);
+        in_range("superblock end of the main area", end, main, cp + area(segment_count))?;
+        in_range("superblock end of the main area", end, main, block_count)?;
+        in_range(
+            "superblock segment_count_sit",
+            area(sb.segment_count_sit.get()) / 2,
+            u64::from(main_segments.div_ceil(sit::ENTRIES_PER_BLOCK as u32)),
+            u64::MAX,
+        )?;
+        in_range("superblock segment_count_ssa", area(sb.segment_count_ssa.get()), main_segments.into(), u64::MAX)?;
+
+        Ok(Geometry {
+            block_count,
+            features,
+            segment0_blkaddr: sb.segment0_blkaddr.into(),
+            cp_blkaddr: sb.cp_blkaddr.into(),
+            sit_blkaddr: sb.sit_blkaddr.into(),
+            nat_blkaddr: sb.nat_blkaddr.into(),
+            ssa_blkaddr: sb.ssa_blkaddr.into(),
+            main_blkaddr: sb.main_blkaddr.into(),
+            segment_count,
+            sit_segments: sb.segment_count_sit.get(),
+            nat_segments: sb.segment_count_nat.get(),
+            ssa_segments: sb.segment_count_ssa.get(),
+            main_segments,
+            sections,
+            segs_per_sec,
+            secs_per_zone,
+            cp_payload: sb.cp_payload.get(),
+            root_ino: sb.root_ino.into(),
+        })
+    }
+
+    /// Blocks of the main area.
+    #[must_use]
+    pub fn main_blocks(&self) -> u32 {
+        self.main_segments * BLOCKS_PER_SEGMENT
+    }
+
+    /// The first block behind the main area.
+    #[must_use]
+    pub fn main_end(&self) -> BlockAddr {
+        self.main_blkaddr.offset(self.main_blocks())
+    }
+
+    /// Whether the address lies in the main area.
+    #[must_use]
+    pub fn in_main(&self, addr: BlockAddr) -> bool {
+        (self.main_blkaddr..self.main_end()).contains(&addr)
+    }
+
+    /// The segment and the block offset in it; `None` outside the main area.
+    #[must_use]
+    pub fn locate(&self, addr: BlockAddr) -> Option<(SegmentNo, u32)> {
+        if !self.in_main(addr) {
+            return None;
+        }
+        let index = addr.0 - self.main_blkaddr.0;
+        Some((SegmentNo(index / BLOCKS_PER_SEGMENT), index % BLOCKS_PER_SEGMENT))
+    }
+
+    /// The block at an offset of a segment of the main area.
+    #[must_use]
+    pub fn block_at(&self, segment: SegmentNo, offset: u32) -> BlockAddr {
+        self.main_blkaddr.offset(segment.0 * BLOCKS_PER_SEGMENT + offset)
+    }
+
+    /// Where a segment's summary stands in the SSA.
+    #[must_use]
+    pub fn summary_block(&self, segment: SegmentNo) -> BlockAddr {
+        self.ssa_blkaddr.offset(segment.0)
+    }
+
+    /// The first block of checkpoint pack 0 or 1.
+    #[must_use]
+    pub fn checkpoint_pack(&self, pack: u32) -> BlockAddr {
+        self.cp_blkaddr.offset(pack * BLOCKS_PER_SEGMENT)
+    }
+
+    /// SIT blocks in one copy of the table that hold entries of the main area.
+    #[must_use]
+    pub fn sit_blocks(&self) -> u32 {
+        self.main_segments.div_ceil(sit::ENTRIES_PER_BLOCK as u32)
+    }
+
+    /// Where one of the two copies of a SIT block stands.
+    #[must_use]
+    pub fn sit_block(&self, index: u32, second: bool) -> BlockAddr {
+        let copy = if second { self.sit_segments / 2 * BLOCKS_PER_SEGMENT } else { 0 };
+        self.sit_blkaddr.offset(copy + index)
+    }
+
+    /// Bytes of the SIT version bitmap (`sit_ver_bitmap_bytesize`).
+    #[must_use]
+    pub fn sit_bitmap_size(&self) -> usize {
+        (self.sit_segments / 2 * BLOCKS_PER_SEGMENT / 8) as usize
+    }
+
+    /// NAT blocks in one copy of the table.
+    #[must_use]
+    pub fn nat_blocks(&self) -> u32 {
+        self.nat_segments / 2 * BLOCKS_PER_SEGMENT
+    }
+
+    /// Where one of the two copies of a NAT block stands: the copies alternate by segment.
+    #[must_use]
+    pub fn nat_block(&self, index: u32, second: bool) -> BlockAddr {
+        let segment = index / BLOCKS_PER_SEGMENT;
+        let copy = if second { BLOCKS_PER_SEGMENT } else { 0 };
+        self.nat_blkaddr.offset(segment * 2 * BLOCKS_PER_SEGMENT + copy + index % BLOCKS_PER_SEGMENT)
+    }
+
+    /// Bytes of the NAT version bitmap (`nat_ver_bitmap_bytesize`).
+    #[must_use]
+    pub fn nat_bitmap_size(&self) -> usize {
+        (self.nat_blocks() / 8) as usize
+    }
+
+    /// The number of NIDs: every NID lies below it.
+    #[must_use]
+    pub fn max_nid(&self) -> u32 {
+        self.nat_blocks().saturating_mul(nat::ENTRIES_PER_BLOCK as u32)
+    }
+}

@@ -1,0 +1,268 @@
+//! Inodes.
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::feature::Features;
+use crate::node::NodeBlock;
+use crate::{crc, superblock};
+
+/// Address slots of an inode without extra attributes and inline xattr.
+pub const ADDRS_PER_INODE: usize = 923;
+/// Bytes of the extra attributes that this library writes (`F2FS_TOTAL_EXTRA_ATTR_SIZE`).
+pub const EXTRA_SIZE: usize = 36;
+/// Words of the inline xattr area unless the inode says otherwise (`DEFAULT_INLINE_XATTR_ADDRS`).
+pub const DEFAULT_INLINE_XATTR_WORDS: usize = 50;
+/// Words kept free in front of inline data (`DEF_INLINE_RESERVED_SIZE`).
+pub const INLINE_RESERVED_WORDS: usize = 1;
+/// Longest name of a directory entry in bytes.
+pub const NAME_LEN: usize = 255;
+
+/// Flags of `i_inline`.
+#[allow(missing_docs)] // the names are the header's
+pub mod inline {
+    pub const XATTR: u8 = 0x01;
+    pub const DATA: u8 = 0x02;
+    pub const DENTRY: u8 = 0x04;
+    pub const DATA_EXIST: u8 = 0x08;
+    pub const DOTS: u8 = 0x10;
+    pub const EXTRA_ATTR: u8 = 0x20;
+    pub const PIN_FILE: u8 = 0x40;
+    pub const COMPRESS_RELEASED: u8 = 0x80;
+}
+
+/// Flags of `i_advise`.
+#[allow(missing_docs)] // the names are the header's
+pub mod advise {
+    pub const COLD: u8 = 0x01;
+    pub const LOST_PINO: u8 = 0x02;
+    pub const ENCRYPT: u8 = 0x04;
+    pub const ENC_NAME: u8 = 0x08;
+    pub const KEEP_SIZE: u8 = 0x10;
+    pub const HOT: u8 = 0x20;
+    pub const VERITY: u8 = 0x40;
+    pub const TRUNC: u8 = 0x80;
+}
+
+/// File types in `i_mode` (`S_IFMT`).
+#[allow(missing_docs)] // the names are those of stat(2)
+pub mod mode {
+    pub const MASK: u16 = 0o170_000;
+    pub const SOCKET: u16 = 0o140_000;
+    pub const SYMLINK: u16 = 0o120_000;
+    pub const REGULAR: u16 = 0o100_000;
+    pub const BLOCK: u16 = 0o060_000;
+    pub const DIRECTORY: u16 = 0o040_000;
+    pub const CHARACTER: u16 = 0o020_000;
+    pub const FIFO: u16 = 0o010_000;
+}
+
+/// The largest extent of a file, as the inode caches it (`struct f2fs_extent`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Extent {
+    /// First file block.
+    pub fofs: U32,
+    /// Its address.
+    pub blk_addr: U32,
+    /// Blocks; 0: no extent is cached.
+    pub len: U32,
+}
+
+/// An inode (`struct f2fs_inode`): the body of a node block.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+#[allow(missing_docs)] // the names are the header's
+pub struct Inode {
+    pub i_mode: U16,
+    pub i_advise: u8,
+    pub i_inline: u8,
+    pub i_uid: U32,
+    pub i_gid: U32,
+    pub i_links: U32,
+    pub i_size: U64,
+    pub i_blocks: U64,
+    pub i_atime: U64,
+    pub i_ctime: U64,
+    pub i_mtime: U64,
+    pub i_atime_nsec: U32,
+    pub i_ctime_nsec: U32,
+    pub i_mtime_nsec: U32,
+    pub i_generation: U32,
+    pub i_current_depth: U32,
+    pub i_xattr_nid: U32,
+    pub i_flags: U32,
+    pub i_pino: U32,
+    pub i_namelen: U32,
+    pub i_name: [u8; NAME_LEN],
+    pub i_dir_level: u8,
+    pub i_ext: Extent,
+    /// Extra attributes, then addresses (or inline data), then inline xattrs.
+    pub i_addr: [U32; ADDRS_PER_INODE],
+    /// Two direct, two indirect, one double indirect node.
+    pub i_nid: [U32; 5],
+}
+
+const _: () = assert!(size_of::<Inode>() == 4072);
+const _: () = assert!(core::mem::offset_of!(Inode, i_addr) == 360);
+
+/// The extra attributes: the first nine address words when [`inline::EXTRA_ATTR`] is set.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+#[allow(missing_docs)] // the names are the header's
+pub struct InodeExtra {
+    pub i_extra_isize: U16,
+    pub i_inline_xattr_size: U16,
+    pub i_projid: U32,
+    pub i_inode_checksum: U32,
+    pub i_crtime: U64,
+    pub i_crtime_nsec: U32,
+    pub i_compr_blocks: U64,
+    pub i_compress_algorithm: u8,
+    pub i_log_cluster_size: u8,
+    pub i_compress_flag: U16,
+}
+
+const _: () = assert!(size_of::<InodeExtra>() == EXTRA_SIZE);
+
+impl core::fmt::Debug for Inode {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Inode")
+            .field("i_mode", &self.i_mode)
+            .field("i_inline", &self.i_inline)
+            .field("i_links", &self.i_links)
+            .field("i_size", &self.i_size)
+            .field("i_blocks", &self.i_blocks)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How the address words of one inode are divided, in words of four bytes.
+///
+/// ```text
+/// | extra_words | (1 reserved) inline data or dentries ... | xattr_words |
+/// |             |  or address_count() addresses            |             |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InodeLayout {
+    /// Words of extra attributes.
+    pub extra_words: usize,
+    /// Words of inline xattrs.
+    pub xattr_words: usize,
+}
+
+impl InodeLayout {
+    /// Addresses that the inode holds.
+    #[must_use]
+    pub fn address_count(self) -> usize {
+        ADDRS_PER_INODE.saturating_sub(self.extra_words + self.xattr_words)
+    }
+
+    /// Bytes of inline data (or inline dentries) that fit.
+    #[must_use]
+    pub fn inline_data_size(self) -> usize {
+        4 * self.address_count().saturating_sub(INLINE_RESERVED_WORDS)
+    }
+}
+
+impl Inode {
+    /// The inode's extra attributes; `None` unless it says that it has them. Trust only what `i_extra_isize` covers.
+    #[must_use]
+    pub fn extra(&self) -> Option<&InodeExtra> {
+        if self.i_inline & inline::EXTRA_ATTR == 0 {
+            return None;
+        }
+        InodeExtra::ref_from_bytes(&self.i_addr.as_bytes()[..EXTRA_SIZE]).ok()
+    }
+
+    /// The place of the extra attributes, whether or not the inode says that it has them.
+    pub fn extra_mut(&mut self) -> &mut InodeExtra {
+        let (extra, _) = self.i_addr.split_at_mut(EXTRA_SIZE / 4);
+        let Ok(extra) = InodeExtra::mut_from_bytes(extra.as_mut_bytes()) else {
+            unreachable!("nine words are 36 bytes, and the type has no alignment")
+        };
+        extra
+    }
+
+    /// How the address words are divided (`get_extra_isize`, `get_inline_xattr_addrs` in `fs/f2fs/f2fs.h`).
+    #[must_use]
+    pub fn layout(&self, features: Features) -> InodeLayout {
+        let (extra_words, stated) = match self.extra() {
+            Some(extra) => (usize::from(extra.i_extra_isize.get()) / 4, usize::from(extra.i_inline_xattr_size.get())),
+            None => (0, 0),
+        };
+        let xattr_words = if features.contains(Features::FLEXIBLE_INLINE_XATTR) {
+            stated
+        } else if self.i_inline & (inline::XATTR | inline::DENTRY) != 0 {
+            DEFAULT_INLINE_XATTR_WORDS
+        } else {
+            0
+        };
+        let extra_words = extra_words.min(ADDRS_PER_INODE);
+        InodeLayout { extra_words, xattr_words: xattr_words.min(ADDRS_PER_INODE - extra_words) }
+    }
+
+    /// The inline data (or inline dentry) area.
+    #[must_use]
+    pub fn inline_data(&self, features: Features) -> &[u8] {
+        let layout = self.layout(features);
+        let start = 4 * (layout.extra_words + INLINE_RESERVED_WORDS);
+        let size = layout.inline_data_size();
+        self.i_addr.as_bytes().get(start..start + size).unwrap_or(&[])
+    }
+
+    /// The inline data (or inline dentry) area.
+    pub fn inline_data_mut(&mut self, features: Features) -> &mut [u8] {
+        let layout = self.layout(features);
+        let start = 4 * (layout.extra_words + INLINE_RESERVED_WORDS);
+        let size = layout.inline_data_size();
+        self.i_addr.as_mut_bytes().get_mut(start..start + size).unwrap_or(&mut [])
+    }
+
+    /// The inline xattr area: the last words of the address array. Empty without one.
+    #[must_use]
+    pub fn inline_xattr(&self, features: Features) -> &[u8] {
+        let words = if self.i_inline & inline::XATTR == 0 { 0 } else { self.layout(features).xattr_words };
+        &self.i_addr.as_bytes()[4 * (ADDRS_PER_INODE - words)..]
+    }
+
+    /// The inline xattr area.
+    pub fn inline_xattr_mut(&mut self, features: Features) -> &mut [u8] {
+        let words = if self.i_inline & inline::XATTR == 0 { 0 } else { self.layout(features).xattr_words };
+        &mut self.i_addr.as_mut_bytes()[4 * (ADDRS_PER_INODE - words)..]
+    }
+
+    /// The file type bits of `i_mode`.
+    #[must_use]
+    pub fn file_type(&self) -> u16 {
+        self.i_mode.get() & mode::MASK
+    }
+}
+
+/// The seed of inode checksums: the CRC of the volume's UUID, started from all ones.
+#[must_use]
+pub fn checksum_seed(sb: &superblock::SuperBlock) -> u32 {
+    crc::update(u32::MAX, &sb.uuid)
+}
+
+/// Where the checksum stands in a node block.
+const CHECKSUM_AT: usize = 360 + 8;
+
+/// The checksum of an inode block (`f2fs_inode_chksum`): over inode number, generation, and the whole block, footer
+/// included, with the checksum field taken as zero.
+#[must_use]
+pub fn checksum(block: &NodeBlock, seed: u32) -> u32 {
+    let inode = block.inode();
+    let state = crc::update(seed, block.footer.ino.as_bytes());
+    let state = crc::update(state, inode.i_generation.as_bytes());
+    let bytes = block.as_block();
+    let state = crc::update(state, &bytes[..CHECKSUM_AT]);
+    let state = crc::update(state, &[0; 4]);
+    crc::update(state, &bytes[CHECKSUM_AT + 4..])
+}
+
+/// Whether inodes of this volume, and this one, carry a checksum.
+#[must_use]
+pub fn has_checksum(inode: &Inode, features: Features) -> bool {
+    features.contains(Features::INODE_CHECKSUM) && inode.extra().is_some_and(|extra| extra.i_extra_isize.get() >= 12)
+}
