@@ -1,0 +1,168 @@
+//! The manifest of a directory as the operating system shows it.
+
+use std::collections::HashMap;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{lgetxattr, llistxattr, major, minor};
+use rustix::io::Errno;
+
+use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry};
+
+/// A path that could not be read while a directory was walked.
+#[derive(Debug, thiserror::Error)]
+#[error("{action} {path:?}: {source}")]
+pub struct HostWalkError {
+    /// What was tried.
+    pub action: &'static str,
+    /// Where.
+    pub path: PathBuf,
+    /// What the operating system said.
+    pub source: io::Error,
+}
+
+/// Walks the directory `root`, which becomes the manifest's `/`, without following symbolic links. Every byte of every
+/// regular file is read; one file with several names is read once.
+///
+/// # Errors
+///
+/// The first path that could not be read.
+pub fn walk_host(root: &Path) -> Result<Manifest, HostWalkError> {
+    let mut walk = Walk { entries: Vec::new(), digests: HashMap::new(), buffer: vec![0; 1 << 20] };
+    walk.visit(root, b"/")?;
+    Ok(Manifest::new(walk.entries))
+}
+
+struct Walk {
+    entries: Vec<ManifestEntry>,
+    /// Content of files with several names, by device and inode number.
+    digests: HashMap<(u64, u64), Content>,
+    buffer: Vec<u8>,
+}
+
+impl Walk {
+    fn visit(&mut self, host: &Path, path: &[u8]) -> Result<(), HostWalkError> {
+        let fail = |action| move |source| HostWalkError { action, path: host.to_owned(), source };
+        let meta = fs::symlink_metadata(host).map_err(fail("stat"))?;
+        let kind = EntryKind::from_mode(meta.mode())
+            .ok_or_else(|| fail("stat")(io::Error::other(format!("unknown file type in mode {:o}", meta.mode()))))?;
+        let content = match kind {
+            EntryKind::Regular => self.digest(host, &meta).map_err(fail("read"))?,
+            EntryKind::Symlink => {
+                Content::Target(fs::read_link(host).map_err(fail("readlink"))?.into_os_string().into_vec())
+            }
+            EntryKind::BlockDevice | EntryKind::CharDevice => {
+                Content::Device { major: major(meta.rdev()), minor: minor(meta.rdev()) }
+            }
+            EntryKind::Directory | EntryKind::Fifo | EntryKind::Socket => Content::None,
+        };
+        self.entries.push(ManifestEntry {
+            path: path.to_vec(),
+            kind,
+            mode: (meta.mode() & 0o7777) as u16,
+            uid: meta.uid(),
+            gid: meta.gid(),
+            size: meta.size(),
+            nlink: meta.nlink(),
+            content,
+            xattrs: xattrs(host).map_err(fail("list the extended attributes of"))?,
+        });
+        if kind == EntryKind::Directory {
+            for child in fs::read_dir(host).map_err(fail("read the directory"))? {
+                let name = child.map_err(fail("read the directory"))?.file_name();
+                let mut below = path.to_vec();
+                if path != b"/" {
+                    below.push(b'/');
+                }
+                below.extend_from_slice(name.as_bytes());
+                self.visit(&host.join(&name), &below)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn digest(&mut self, host: &Path, meta: &Metadata) -> io::Result<Content> {
+        let identity = (meta.dev(), meta.ino());
+        if let Some(known) = self.digests.get(&identity) {
+            return Ok(known.clone());
+        }
+        let mut hasher = ContentHasher::new();
+        let mut file = File::open(host)?;
+        loop {
+            match file.read(&mut self.buffer) {
+                Ok(0) => break,
+                Ok(count) => hasher.update(&self.buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let content = hasher.finish();
+        if meta.nlink() > 1 {
+            self.digests.insert(identity, content.clone());
+        }
+        Ok(content)
+    }
+}
+
+/// All extended attributes that the caller may see; none where the file system has no such thing.
+fn xattrs(path: &Path) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let names = match sized(|buffer| llistxattr(path, buffer)) {
+        Err(Errno::NOTSUP) => return Ok(Vec::new()),
+        names => names?,
+    };
+    let mut all = Vec::new();
+    for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let value = sized(|buffer| lgetxattr(path, name, buffer))?;
+        all.push((name.to_vec(), value));
+    }
+    Ok(all)
+}
+
+/// Calls with a larger buffer until the answer fits.
+fn sized(mut call: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
+    let mut buffer = vec![0; 1024];
+    loop {
+        match call(&mut buffer) {
+            Ok(length) => {
+                buffer.truncate(length);
+                return Ok(buffer);
+            }
+            Err(Errno::RANGE) if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 8, 0),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_small_tree() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(root.join("b"), b"abc").unwrap();
+        fs::set_permissions(root.join("b"), fs::Permissions::from_mode(0o640)).unwrap();
+        fs::hard_link(root.join("b"), root.join("c")).unwrap();
+        symlink("b\n", root.join("a")).unwrap();
+        let lines: Vec<String> = walk_host(root).unwrap().entries()[1..].iter().map(ToString::to_string).collect();
+        let meta = fs::metadata(root.join("b")).unwrap();
+        let owner = format!("{}\t{}", meta.uid(), meta.gid());
+        let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(lines[0], format!("l\t0777\t{owner}\t2\t1\tb\\x0a\t-\t/a"));
+        assert_eq!(lines[1], format!("f\t0640\t{owner}\t3\t2\t{digest}\t-\t/b"));
+        assert_eq!(lines[2], format!("f\t0640\t{owner}\t3\t2\t{digest}\t-\t/c"));
+    }
+
+    #[test]
+    fn a_missing_root_is_an_error_that_names_it() {
+        let error = walk_host(Path::new("/nonexistent-root")).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent-root"), "{error}");
+    }
+}
