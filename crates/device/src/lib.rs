@@ -1,1 +1,75 @@
-//! Block devices for f2fs: the trait, aligned buffers, the memory device and test wrappers
+//! Block devices for f2fs: what a volume stands on.
+//!
+//! This crate owns the contract between the file system and whatever stores its blocks. It does no I/O on real hardware
+//! itself: the `io_uring` back end is `f2fs-uring`, the devices here live in memory and are what tests break.
+//!
+//! | Item | What it is |
+//! |---|---|
+//! | [`BlockDevice`] | the trait: batched asynchronous requests, one-call conveniences, a durable [`flush`](BlockDevice::flush) |
+//! | [`AlignedBuf`], [`Block`] | memory that a device may transfer into directly (4096-byte aligned, a whole number of blocks) |
+//! | [`Request`], [`Completion`], [`Ticket`] | a batch on its way |
+//! | [`IoQueue`] | one thread keeping a queue depth busy |
+//! | [`MemoryDevice`] | sparse, sharded, with copy-on-write snapshots |
+//!
+//! A block is 4096 bytes ([`BLOCK_SIZE`]) and every address is a `u64` block index from the start of the device. This crate
+//! knows nothing of F2FS structures.
+//!
+//! # What a device promises
+//!
+//! - **Ownership.** Buffers move into a [`Request`] and come back in its [`Completion`]. Whatever the caller drops, the
+//!   device keeps buffers and file until the transfer is over.
+//! - **Order.** None between requests in flight at the same time, in one batch or in several. A caller that needs order waits.
+//! - **Durability.** A completed write is visible to later reads; it survives a power cut only after a [`BlockDevice::flush`]
+//!   that *began after the write completed*, or if it was an [`Op::WriteFua`] (which makes itself durable, nothing else).
+//! - **Poison.** A flush that failed is never tried again: after it every write, discard and flush fails with
+//!   [`DeviceErrorKind::Poisoned`]. The kernel reports a lost write-back once and then forgets it, so a second flush that
+//!   succeeded would prove nothing. Reads go on.
+//! - **Ranges.** Each request is checked against the size before any I/O.
+//!
+//! # Locking model
+//!
+//! The trait has no locks. [`MemoryDevice`] has one reader-writer lock per 256 KiB, taken one at a time, so transfers to
+//!
+//! # Example
+//!
+//! ```
+//! use f2fs_device::{AlignedBuf, BlockDevice, MemoryDevice, Request};
+//!
+//! # fn main() -> Result<(), f2fs_device::DeviceError> {
+//! let device = MemoryDevice::new(1 << 20); // 4 GiB, none of it allocated yet
+//! device.write_slice(7, b"seven")?; // zero padded to a block
+//! device.flush()?;
+//! assert_eq!(&device.read(7, 1)?.as_bytes()[..5], b"seven");
+//!
+//! // A batch: submitted together, waited for together.
+//! let batch = (0..8).map(|i| Request::read(i, AlignedBuf::new(1)).with_tag(i)).collect();
+//! for completion in device.submit(batch).wait() {
+//!     let tag = completion.request.tag;
+//!     let bufs = completion.into_bufs()?;
+//!     assert_eq!(bufs[0].as_bytes().starts_with(b"seven"), tag == 7);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod buf;
+mod device;
+mod error;
+mod info;
+mod memory;
+mod queue;
+mod request;
+mod ticket;
+
+pub use buf::{AlignedBuf, Block};
+pub use device::BlockDevice;
+pub use error::{DeviceError, DeviceErrorKind, Operation};
+pub use info::DeviceInfo;
+pub use memory::MemoryDevice;
+pub use queue::{IoQueue, TicketQueue};
+pub use request::{Completion, Op, Request};
+pub use ticket::{Pending, Ticket};
+
+/// Bytes in a block: the unit of every transfer.
+pub const BLOCK_SIZE: usize = 4096;

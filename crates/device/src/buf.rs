@@ -1,0 +1,187 @@
+//! Memory that a device may transfer into directly.
+
+use std::{alloc::Layout, fmt};
+
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+use crate::BLOCK_SIZE;
+
+/// One block of memory: 4096 bytes, aligned to 4096 bytes, which satisfies the DMA alignment of every device.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C, align(4096))]
+pub struct Block(pub [u8; BLOCK_SIZE]);
+
+const _: () = assert!(size_of::<Block>() == BLOCK_SIZE && align_of::<Block>() == BLOCK_SIZE);
+
+impl Block {
+    /// A block of zeros.
+    pub const ZERO: Self = Self([0; BLOCK_SIZE]);
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Block").field(&format_args!("{BLOCK_SIZE} bytes")).finish()
+    }
+}
+
+/// A run of blocks in memory, contiguous and aligned to 4096 bytes.
+///
+/// Its heap memory does not move when the `AlignedBuf` itself does, which is what lets a device own it during a transfer.
+#[derive(Clone, Default)]
+pub struct AlignedBuf {
+    blocks: Vec<Block>,
+}
+
+impl AlignedBuf {
+    /// A zeroed buffer of `blocks` blocks.
+    #[must_use]
+    pub fn new(blocks: usize) -> Self {
+        let blocks = Block::new_vec_zeroed(blocks).unwrap_or_else(|_| {
+            std::alloc::handle_alloc_error(Layout::array::<Block>(blocks).unwrap_or(Layout::new::<Block>()))
+        });
+        Self { blocks }
+    }
+
+    /// A copy of `bytes`, zero padded to whole blocks.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut buf = Self::new(bytes.len().div_ceil(BLOCK_SIZE));
+        buf.as_bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        buf
+    }
+
+    /// The number of blocks.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The number of bytes, a multiple of 4096.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.blocks.len() * BLOCK_SIZE
+    }
+
+    /// Whether there is no block.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// All bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.blocks.as_slice().as_bytes()
+    }
+
+    /// All bytes, to change.
+    #[must_use]
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        self.blocks.as_mut_slice().as_mut_bytes()
+    }
+
+    /// The bytes of block `index`.
+    ///
+    /// # Panics
+    /// When `index` is not below [`blocks`](Self::blocks), as slice indexing does.
+    #[must_use]
+    pub fn block(&self, index: usize) -> &[u8; BLOCK_SIZE] {
+        &self.blocks[index].0
+    }
+
+    /// The bytes of block `index`, to change.
+    ///
+    /// # Panics
+    /// When `index` is not below [`blocks`](Self::blocks), as slice indexing does.
+    #[must_use]
+    pub fn block_mut(&mut self, index: usize) -> &mut [u8; BLOCK_SIZE] {
+        &mut self.blocks[index].0
+    }
+
+    /// The blocks as a slice.
+    #[must_use]
+    pub fn as_blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The blocks as a slice, to change.
+    #[must_use]
+    pub fn as_blocks_mut(&mut self) -> &mut [Block] {
+        &mut self.blocks
+    }
+
+    /// Shortens, or grows with zeros, to `blocks` blocks.
+    pub fn resize(&mut self, blocks: usize) {
+        self.blocks.resize(blocks, Block::ZERO);
+    }
+
+    /// Appends one block.
+    pub fn push(&mut self, block: &[u8; BLOCK_SIZE]) {
+        self.blocks.push(Block(*block));
+    }
+
+    /// Appends a copy of `bytes`, zero padded to whole blocks.
+    pub fn extend_from_bytes(&mut self, bytes: &[u8]) {
+        let old = self.len();
+        self.resize(self.blocks() + bytes.len().div_ceil(BLOCK_SIZE));
+        self.as_bytes_mut()[old..old + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+impl From<Vec<Block>> for AlignedBuf {
+    fn from(blocks: Vec<Block>) -> Self {
+        Self { blocks }
+    }
+}
+
+impl From<AlignedBuf> for Vec<Block> {
+    fn from(buf: AlignedBuf) -> Self {
+        buf.blocks
+    }
+}
+
+impl fmt::Debug for AlignedBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AlignedBuf").field("blocks", &self.blocks()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_zeroed_and_padded() {
+        for blocks in [0, 1, 3, 512] {
+            let buf = AlignedBuf::new(blocks);
+            assert_eq!((buf.blocks(), buf.len(), buf.is_empty()), (blocks, blocks * BLOCK_SIZE, blocks == 0));
+            assert_eq!(buf.as_bytes().as_ptr().addr() % BLOCK_SIZE, 0);
+            assert!(buf.as_bytes().iter().all(|&b| b == 0));
+        }
+        let buf = AlignedBuf::from_bytes(&[7; BLOCK_SIZE + 1]);
+        assert_eq!(buf.blocks(), 2);
+        assert_eq!(buf.block(0), &[7; BLOCK_SIZE]);
+        assert_eq!((buf.block(1)[0], buf.block(1)[1]), (7, 0));
+    }
+
+    #[test]
+    fn growing_keeps_the_content() {
+        let mut buf = AlignedBuf::from_bytes(b"a");
+        buf.push(&[2; BLOCK_SIZE]);
+        buf.extend_from_bytes(b"tail");
+        buf.resize(4);
+        assert_eq!(buf.blocks(), 4);
+        assert_eq!(buf.block(0)[0], b'a');
+        assert_eq!(buf.block(1), &[2; BLOCK_SIZE]);
+        assert_eq!(&buf.block(2)[..5], b"tail\0");
+        assert_eq!(buf.block(3), &[0; BLOCK_SIZE]);
+    }
+
+    #[test]
+    fn the_memory_stays_where_it_is_when_the_buffer_moves() {
+        let buf = AlignedBuf::new(2);
+        let at = buf.as_bytes().as_ptr().addr();
+        let moved = [buf];
+        assert_eq!(moved[0].as_bytes().as_ptr().addr(), at);
+    }
+}

@@ -1,0 +1,132 @@
+//! The trait that everything above stands on.
+
+use std::{fmt, mem};
+
+use f2fs_sync::Arc;
+
+use crate::{AlignedBuf, Completion, DeviceError, DeviceInfo, IoQueue, Request, Ticket, TicketQueue};
+
+/// A block device: a flat array of 4096-byte blocks, used by any number of threads at once.
+///
+/// The crate documentation says what a device promises about ownership, order, durability and poison.
+pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
+    /// What the device is: size, alignment, abilities.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Starts a batch of requests, without waiting for them where the back end can. Requests of a batch may run in any order
+    /// and at the same time.
+    ///
+    /// Errors come with each request's completion: out of range, read-only, poisoned, or what the device said.
+    fn submit(&self, requests: Vec<Request>) -> Ticket;
+
+    /// Makes every write that completed before this call durable.
+    ///
+    /// # Errors
+    /// Whatever the device said; from then on the device is poisoned: writes, discards and flushes fail with
+    /// [`Poisoned`](crate::DeviceErrorKind::Poisoned) until it is opened anew.
+    fn flush(&self) -> Result<(), DeviceError>;
+
+    /// Runs one request and waits for it.
+    fn execute(&self, request: Request) -> Completion {
+        self.submit(vec![request]).wait().pop().expect("a ticket completes each of its requests")
+    }
+
+    /// A queue for one thread that keeps up to `depth` requests in flight (at least 1).
+    fn queue(&self, depth: usize) -> Box<dyn IoQueue + '_> {
+        Box::new(TicketQueue::new(self, depth))
+    }
+
+    /// Reads `blocks` blocks from `start` into a new buffer.
+    ///
+    /// # Errors
+    /// Those of a read; an out-of-range read allocates nothing.
+    fn read(&self, start: u64, blocks: usize) -> Result<AlignedBuf, DeviceError> {
+        self.info().check_range(crate::Operation::Read, start, blocks as u64)?;
+        let mut buf = AlignedBuf::new(blocks);
+        self.read_into(start, &mut buf)?;
+        Ok(buf)
+    }
+
+    /// Reads `buf.blocks()` blocks from `start` into `buf`, whose memory is lent to the device meanwhile.
+    ///
+    /// # Errors
+    /// Those of a read; the content of `buf` is then undefined.
+    fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        let mut completion = self.execute(Request::read(start, mem::take(buf)));
+        *buf = completion.request.bufs.pop().unwrap_or_default();
+        completion.result
+    }
+
+    /// Writes `buf` to `start`.
+    ///
+    /// # Errors
+    /// Those of a write.
+    fn write(&self, start: u64, buf: AlignedBuf) -> Result<(), DeviceError> {
+        self.execute(Request::write(start, buf)).result
+    }
+
+    /// Writes `buf` to `start` and leaves it with the caller; its memory is lent to the device meanwhile.
+    ///
+    /// # Errors
+    /// Those of a write.
+    fn write_from(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        let mut completion = self.execute(Request::write(start, mem::take(buf)));
+        *buf = completion.request.bufs.pop().unwrap_or_default();
+        completion.result
+    }
+
+    /// Writes a copy of `bytes`, zero padded to whole blocks, to `start`.
+    ///
+    /// # Errors
+    /// Those of a write.
+    fn write_slice(&self, start: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.write(start, AlignedBuf::from_bytes(bytes))
+    }
+
+    /// Writes `buf` to `start`; it is durable on return. Other writes are not.
+    ///
+    /// # Errors
+    /// Those of a write. A durable write that failed in the device poisons it, as a failed flush does.
+    fn write_fua(&self, start: u64, buf: AlignedBuf) -> Result<(), DeviceError> {
+        self.execute(Request::write_fua(start, buf)).result
+    }
+
+    /// Gives `blocks` blocks from `start` back to the device.
+    ///
+    /// # Errors
+    /// Those of a discard; [`Unsupported`](crate::DeviceErrorKind::Unsupported) where
+    /// [`supports_discard`](DeviceInfo::supports_discard) is false.
+    fn discard(&self, start: u64, blocks: u64) -> Result<(), DeviceError> {
+        self.execute(Request::discard(start, blocks)).result
+    }
+}
+
+impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
+    fn info(&self) -> &DeviceInfo {
+        (**self).info()
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        (**self).submit(requests)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        (**self).flush()
+    }
+
+    fn execute(&self, request: Request) -> Completion {
+        (**self).execute(request)
+    }
+
+    fn queue(&self, depth: usize) -> Box<dyn IoQueue + '_> {
+        (**self).queue(depth)
+    }
+
+    fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        (**self).read_into(start, buf)
+    }
+
+    fn write_from(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        (**self).write_from(start, buf)
+    }
+}

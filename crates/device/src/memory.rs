@@ -1,0 +1,313 @@
+//! A device in memory.
+//!
+//! Locking rules: one reader-writer lock per chunk of 64 blocks. A transfer takes the locks of its chunks one after the other,
+//! never two at a time, so there is no order to keep; transfers that share no chunk share nothing. Two overlapping transfers
+//! of several chunks may interleave at chunk borders, as on real devices.
+//!
+//! Chunks are reference counted: a [`MemoryDevice::snapshot`] shares them all, and the first write to a shared chunk copies it.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::Path,
+};
+
+use f2fs_sync::{Arc, RwLock};
+use zerocopy::IntoBytes;
+
+use crate::{AlignedBuf, BLOCK_SIZE, Block, BlockDevice, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
+
+/// Blocks in a chunk (256 KiB).
+const CHUNK: u64 = 64;
+
+/// `None` reads as zeros and takes no memory.
+type Chunk = RwLock<Option<Arc<Vec<Block>>>>;
+
+/// A sparse device in memory; 64 GiB cost 4 MiB until they are written. Its flush is a no-op: nothing here survives the process.
+///
+/// A discard makes blocks read as zeros.
+#[derive(Debug)]
+pub struct MemoryDevice {
+    info: DeviceInfo,
+    chunks: Vec<Chunk>,
+}
+
+impl MemoryDevice {
+    /// A device of `blocks` blocks that reads as zeros.
+    #[must_use]
+    pub fn new(blocks: u64) -> Self {
+        let mut info = DeviceInfo::new(blocks, format!("memory, {blocks} blocks"));
+        info.supports_discard = true;
+        info.logical_sector = 512;
+        Self { info, chunks: (0..blocks.div_ceil(CHUNK)).map(|_| RwLock::new(None)).collect() }
+    }
+
+    /// A device that holds a copy of `bytes`, zero padded to whole blocks.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let device = Self::new(bytes.len().div_ceil(BLOCK_SIZE) as u64);
+        for (chunk, part) in device.chunks.iter().zip(bytes.chunks(CHUNK as usize * BLOCK_SIZE)) {
+            *chunk.write() = chunk_of(part);
+        }
+        device
+    }
+
+    /// The same device, refusing writes.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.info.read_only = true;
+        self
+    }
+
+    /// A copy of the present content, sharing memory with this device until either side writes. Writes that run meanwhile
+    /// may be in it or not, chunk by chunk.
+    #[must_use]
+    pub fn snapshot(&self) -> Self {
+        Self {
+            info: self.info.clone(),
+            chunks: self.chunks.iter().map(|chunk| RwLock::new(chunk.read().clone())).collect(),
+        }
+    }
+
+    /// A copy of the content as one run of bytes; meant for small devices.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.info.bytes() as usize);
+        for (index, chunk) in self.chunks.iter().enumerate() {
+            let len = self.chunk_blocks(index as u64) as usize * BLOCK_SIZE;
+            match &*chunk.read() {
+                Some(blocks) => bytes.extend_from_slice(&blocks.as_slice().as_bytes()[..len]),
+                None => bytes.resize(bytes.len() + len, 0),
+            }
+        }
+        bytes
+    }
+
+    /// Bytes of memory held by blocks (shared chunks count in full).
+    #[must_use]
+    pub fn allocated_bytes(&self) -> u64 {
+        self.chunks.iter().filter(|chunk| chunk.read().is_some()).count() as u64 * CHUNK * BLOCK_SIZE as u64
+    }
+
+    /// Loads an image file; chunks of zeros take no memory, and a tail shorter than a block is left out.
+    ///
+    /// # Errors
+    /// Those of opening and reading the file.
+    pub fn load(path: impl AsRef<Path>) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let bytes = file.seek(SeekFrom::End(0))?;
+        file.seek(SeekFrom::Start(0))?;
+        let device = Self::new(bytes / BLOCK_SIZE as u64);
+        let mut part = vec![0; CHUNK as usize * BLOCK_SIZE];
+        for (index, chunk) in device.chunks.iter().enumerate() {
+            let part = &mut part[..device.chunk_blocks(index as u64) as usize * BLOCK_SIZE];
+            file.read_exact(part)?;
+            *chunk.write() = chunk_of(part);
+        }
+        Ok(device)
+    }
+
+    /// Saves the content to a (sparse) image file, replacing what is there.
+    ///
+    /// # Errors
+    /// Those of creating and writing the file.
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let mut file = File::create(path)?;
+        file.set_len(self.info.bytes())?;
+        for (index, chunk) in self.chunks.iter().enumerate() {
+            let chunk = chunk.read().clone();
+            if let Some(blocks) = chunk {
+                let len = self.chunk_blocks(index as u64) as usize * BLOCK_SIZE;
+                file.seek(SeekFrom::Start(index as u64 * CHUNK * BLOCK_SIZE as u64))?;
+                file.write_all(&blocks.as_slice().as_bytes()[..len])?;
+            }
+        }
+        file.sync_all()
+    }
+
+    /// Blocks of chunk `index` that lie inside the device.
+    fn chunk_blocks(&self, index: u64) -> u64 {
+        CHUNK.min(self.info.blocks - index * CHUNK)
+    }
+
+    /// Calls `each` with (chunk, first block in it, first block of `blocks` done before, blocks) for the pieces of a range.
+    fn pieces(&self, start: u64, blocks: u64, mut each: impl FnMut(&Chunk, usize, usize, usize)) {
+        let mut done = 0;
+        while done < blocks {
+            let at = start + done;
+            let within = at % CHUNK;
+            let count = (CHUNK - within).min(blocks - done);
+            each(&self.chunks[(at / CHUNK) as usize], within as usize, done as usize, count as usize);
+            done += count;
+        }
+    }
+
+    fn fill(&self, start: u64, buf: &mut AlignedBuf) {
+        let blocks = buf.as_blocks_mut();
+        self.pieces(start, blocks.len() as u64, |chunk, within, done, count| {
+            let to = &mut blocks[done..done + count];
+            match &*chunk.read() {
+                Some(from) => to.copy_from_slice(&from[within..within + count]),
+                None => to.fill(Block::ZERO),
+            }
+        });
+    }
+
+    fn store(&self, start: u64, buf: &AlignedBuf) {
+        let blocks = buf.as_blocks();
+        self.pieces(start, blocks.len() as u64, |chunk, within, done, count| {
+            let mut chunk = chunk.write();
+            let to = Arc::make_mut(chunk.get_or_insert_with(empty_chunk));
+            to[within..within + count].copy_from_slice(&blocks[done..done + count]);
+        });
+    }
+
+    fn punch(&self, start: u64, blocks: u64) {
+        self.pieces(start, blocks, |chunk, within, _, count| {
+            let mut chunk = chunk.write();
+            if count as u64 == CHUNK {
+                *chunk = None;
+            } else if let Some(to) = &mut *chunk {
+                Arc::make_mut(to)[within..within + count].fill(Block::ZERO);
+            }
+        });
+    }
+
+    fn run(&self, request: &mut Request) -> Result<(), DeviceError> {
+        self.info.check(request)?;
+        let mut at = request.start;
+        for buf in &mut request.bufs {
+            match request.op {
+                Op::Read => self.fill(at, buf),
+                Op::Write | Op::WriteFua => self.store(at, buf),
+                Op::Discard { .. } => {}
+            }
+            at += buf.blocks() as u64;
+        }
+        if let Op::Discard { blocks } = request.op {
+            self.punch(request.start, blocks);
+        }
+        Ok(())
+    }
+}
+
+fn empty_chunk() -> Arc<Vec<Block>> {
+    Arc::new(AlignedBuf::new(CHUNK as usize).into())
+}
+
+/// The chunk that begins with `part`, or none if it is all zeros.
+fn chunk_of(part: &[u8]) -> Option<Arc<Vec<Block>>> {
+    if part.iter().all(|&byte| byte == 0) {
+        return None;
+    }
+    let mut buf = AlignedBuf::new(CHUNK as usize);
+    buf.as_bytes_mut()[..part.len()].copy_from_slice(part);
+    Some(Arc::new(buf.into()))
+}
+
+impl BlockDevice for MemoryDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        Ticket::ready(requests.into_iter().map(|request| self.execute(request)).collect())
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn execute(&self, mut request: Request) -> Completion {
+        let result = self.run(&mut request);
+        Completion { request, result }
+    }
+
+    fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        self.info.check_range(crate::Operation::Read, start, buf.blocks() as u64)?;
+        self.fill(start, buf);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DeviceErrorKind;
+
+    #[test]
+    fn transfers_cross_chunks_and_sparse_parts_read_as_zeros() {
+        let device = MemoryDevice::new(3 * CHUNK + 5);
+        let data: Vec<u8> = (0..70 * BLOCK_SIZE).map(|i| (i / 7) as u8).collect();
+        device.write_slice(CHUNK - 3, &data).unwrap();
+        assert_eq!(device.allocated_bytes(), 3 * CHUNK * BLOCK_SIZE as u64);
+        assert_eq!(device.read(CHUNK - 3, 70).unwrap().as_bytes(), data);
+        assert_eq!(device.read(3 * CHUNK + 4, 1).unwrap().block(0), &[0; BLOCK_SIZE]);
+        let error = device.read(3 * CHUNK + 4, 2).unwrap_err();
+        assert_eq!(error.kind, DeviceErrorKind::OutOfRange { device_blocks: 3 * CHUNK + 5 });
+    }
+
+    #[test]
+    fn vectored_requests_follow_each_other() {
+        let device = MemoryDevice::new(200);
+        let bufs = [1_u8, 2, 3].map(|byte| AlignedBuf::from_bytes(&vec![byte; byte as usize * BLOCK_SIZE]));
+        let write = Request::vectored(Op::Write, 61, bufs.to_vec()).with_tag(9);
+        let done = device.submit(vec![write]).wait();
+        assert_eq!((done.len(), done[0].request.tag, &done[0].result), (1, 9, &Ok(())));
+        let read = device.read(61, 6).unwrap();
+        assert_eq!((0..6).map(|i| read.block(i)[0]).collect::<Vec<_>>(), [1, 2, 2, 3, 3, 3]);
+    }
+
+    #[test]
+    fn discard_frees_whole_chunks_and_zeroes_parts() {
+        let device = MemoryDevice::from_bytes(&vec![5; 3 * CHUNK as usize * BLOCK_SIZE]);
+        device.discard(CHUNK - 1, CHUNK + 2).unwrap();
+        assert_eq!(device.allocated_bytes(), 2 * CHUNK * BLOCK_SIZE as u64);
+        let bytes = device.to_bytes();
+        let block = |i: u64| bytes[i as usize * BLOCK_SIZE];
+        assert_eq!([block(CHUNK - 2), block(CHUNK - 1), block(2 * CHUNK), block(2 * CHUNK + 1)], [5, 0, 0, 5]);
+    }
+
+    #[test]
+    fn snapshots_are_independent() {
+        let device = MemoryDevice::new(CHUNK);
+        device.write_slice(1, b"old").unwrap();
+        let snapshot = device.snapshot();
+        device.write_slice(1, b"new").unwrap();
+        snapshot.write_slice(2, b"own").unwrap();
+        assert_eq!(&snapshot.read(1, 1).unwrap().as_bytes()[..3], b"old");
+        assert_eq!(&device.read(1, 1).unwrap().as_bytes()[..3], b"new");
+        assert_eq!(device.read(2, 1).unwrap().as_bytes()[0], 0);
+    }
+
+    #[test]
+    fn a_large_sparse_device_is_cheap() {
+        let device = MemoryDevice::new(64 << 18);
+        device.write_slice((64 << 18) - 1, b"end").unwrap();
+        assert_eq!(device.info().bytes(), 64 << 30);
+        assert_eq!(device.allocated_bytes(), CHUNK * BLOCK_SIZE as u64);
+        assert_eq!(&device.read((64 << 18) - 1, 1).unwrap().as_bytes()[..3], b"end");
+    }
+
+    #[test]
+    fn files_round_trip_sparsely() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("image");
+        let device = MemoryDevice::new(16 * CHUNK + 3);
+        device.write_slice(16 * CHUNK + 2, b"tail").unwrap();
+        device.save(&path).unwrap();
+        let meta = std::fs::metadata(&path).unwrap();
+        assert_eq!(meta.len(), device.info().bytes());
+        assert!(std::os::unix::fs::MetadataExt::blocks(&meta) * 512 < meta.len() / 4);
+        let loaded = MemoryDevice::load(&path).unwrap();
+        assert_eq!(loaded.to_bytes(), device.to_bytes());
+        assert_eq!(loaded.allocated_bytes(), CHUNK * BLOCK_SIZE as u64);
+    }
+
+    #[test]
+    fn read_only_devices_refuse_writes_but_not_flushes() {
+        let device = MemoryDevice::new(4).read_only();
+        assert_eq!(device.write_slice(0, b"x").unwrap_err().kind, DeviceErrorKind::ReadOnly);
+        device.flush().unwrap();
+    }
+}

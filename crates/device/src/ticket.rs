@@ -1,0 +1,87 @@
+//! A batch of requests on its way.
+//!
+//! ```text
+//!             submit                 wait, wait_any, try_any             every completion handed out
+//!  requests ---------> in flight -----------------------------> partly finished ----------------------> empty
+//!                          |                                          |
+//!                          +------------- drop: the device keeps buffers and file until the end -------+
+//! ```
+
+use std::{collections::VecDeque, fmt};
+
+use crate::Completion;
+
+/// The back end's half of a [`Ticket`]: requests that were in flight when [`submit`](crate::BlockDevice::submit) returned.
+///
+/// Dropping it abandons the requests: the back end keeps their buffers until the transfers are over, then frees them.
+pub trait Pending: Send + fmt::Debug {
+    /// Appends finished requests to `out`, each with its index in the submitted batch and each just once. With `block`, waits
+    /// until there is at least one, unless all have been handed out before.
+    fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>);
+}
+
+/// A submitted batch of requests; wait for all of them or one by one.
+///
+/// Dropping a ticket is safe at any time: the requests still happen, and their results are lost.
+#[must_use = "the results of the requests come through the ticket"]
+#[derive(Debug)]
+pub struct Ticket {
+    total: usize,
+    handed_out: usize,
+    finished: VecDeque<(usize, Completion)>,
+    pending: Option<Box<dyn Pending>>,
+}
+
+impl Ticket {
+    /// A batch that is finished already, in request order.
+    pub fn ready(completions: Vec<Completion>) -> Self {
+        let finished: VecDeque<_> = completions.into_iter().enumerate().collect();
+        Self { total: finished.len(), handed_out: 0, finished, pending: None }
+    }
+
+    /// A batch of `total` requests of which `finished` (with their indices in the batch) are over and `pending` holds the rest.
+    pub fn pending(total: usize, finished: Vec<(usize, Completion)>, pending: Box<dyn Pending>) -> Self {
+        Self { total, handed_out: 0, finished: finished.into(), pending: Some(pending) }
+    }
+
+    /// How many completions have not been handed out yet.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.total - self.handed_out
+    }
+
+    /// Waits for all requests; the completions come in request order (those that [`wait_any`](Self::wait_any) handed out
+    /// are left out).
+    #[must_use]
+    pub fn wait(mut self) -> Vec<Completion> {
+        let mut all = Vec::with_capacity(self.remaining());
+        while let Some(one) = self.wait_any() {
+            all.push(one);
+        }
+        all.sort_unstable_by_key(|&(index, _)| index);
+        all.into_iter().map(|(_, completion)| completion).collect()
+    }
+
+    /// Waits for one request that has not been handed out; returns it and its index in the batch, in the order in which they
+    /// finish. `None` when there is none left.
+    pub fn wait_any(&mut self) -> Option<(usize, Completion)> {
+        self.next(true)
+    }
+
+    /// As [`wait_any`](Self::wait_any), but returns `None` also when nothing has finished yet.
+    pub fn try_any(&mut self) -> Option<(usize, Completion)> {
+        self.next(false)
+    }
+
+    fn next(&mut self, block: bool) -> Option<(usize, Completion)> {
+        if self.remaining() == 0 {
+            return None;
+        }
+        if self.finished.is_empty() {
+            self.pending.as_mut()?.collect(block, &mut self.finished);
+        }
+        let one = self.finished.pop_front()?;
+        self.handed_out += 1;
+        Some(one)
+    }
+}
