@@ -6,21 +6,44 @@
 //!
 //! | Item | production | `cfg(loom)` |
 //! |---|---|---|
-//! | [`Mutex`], [`RwLock`], [`Condvar`] | `parking_lot` | loom, unwrapped |
-//! | [`atomic`], [`thread`], [`hint`] | `core` / `std` | loom |
+//! | [`Mutex`], [`RwLock`], [`Condvar`] | `parking_lot` | loom's, wrapped |
+//! | [`OnceLock`], [`thread_local!`] | `std` | loom's, wrapped |
+//! | [`atomic`], [`thread`], [`hint`] | `std` | loom |
 //! | [`Arc`] | `std` | `std` (loom's `Arc` cannot hold unsized types) |
+//! | `model` | absent | runs a model and counts its schedules |
+//! | [`mutant`](mutant()) | the constant `false` | `F2FS_MUTANT` names it |
+//!
+//! `tests/halves.rs` uses every item above in both halves. Only what it uses is common to both: `parking_lot` offers more.
 //!
 //! Code that needs a store-buffering (Dekker) pair uses `atomic::fence(SeqCst)`: loom treats `SeqCst` accesses as
 //! acquire-release only.
+//!
+//! # Models and mutants
+//!
+//! A crate's models are the tests in its `tests/loom_*.rs`, which begin with `#![cfg(loom)]` and run their bodies through
+//! `f2fs_sync::model`. Each model has a fault in the production code that it must find, switched by
+//! [`mutant`](mutant()), and announced at the head of the file by a line of this form:
+//!
+//! ```text
+//! //! mutant: gate_enter_no_fence, killed by: a_closer_is_alone
+//! ```
+//!
+//! `cargo xtask loom -p CRATE` builds the models once, runs each, then runs the named model once for every mutant and
+//! expects it to fail. It also fails if a `mutant("...")` in the crate's sources is announced nowhere, or an announced one
+//! does not exist.
 #![forbid(unsafe_code)]
 
 #[cfg(loom)]
 mod loom_half;
+#[cfg(loom)]
+pub mod model;
+mod mutant;
 #[cfg(not(loom))]
 mod production;
 
 #[cfg(loom)]
 pub use loom_half::*;
+pub use mutant::mutant;
 #[cfg(not(loom))]
 pub use production::*;
 

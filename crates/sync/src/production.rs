@@ -1,11 +1,14 @@
 //! The production half: `parking_lot` locks and the standard atomics.
 
-pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult};
+pub use std::sync::OnceLock;
+pub use std::thread_local;
 
 /// The standard atomics.
 pub mod atomic {
     pub use std::sync::atomic::{
-        AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        AtomicBool, AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU16, AtomicU32,
+        AtomicU64, AtomicUsize, Ordering, fence,
     };
 }
 
@@ -16,7 +19,8 @@ pub mod hint {
 
 /// Threads.
 pub mod thread {
-    pub use std::thread::{JoinHandle, current, park, spawn, yield_now};
+    pub use std::thread::{
+        Builder, JoinHandle, Thread, ThreadId, available_parallelism, current, park, park_timeout, sleep, spawn,
+        yield_now,
+    };
 }
-
-pub use std::sync::OnceLock;

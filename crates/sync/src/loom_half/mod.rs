@@ -1,0 +1,66 @@
+//! The loom half: loom's locks behind `parking_lot`'s signatures.
+//!
+//! Each lock is two: loom's lock over nothing, which decides who may enter and tells loom about it, and a standard one that
+//! holds the value and is never contended, because loom's has decided. That way values may be unsized, and guards can be
+//! waited on by reference, without unsafe code.
+
+mod condvar;
+mod mutex;
+mod once;
+mod rwlock;
+
+pub use condvar::{Condvar, WaitTimeoutResult};
+pub use loom::thread_local;
+pub use mutex::{Mutex, MutexGuard};
+pub use once::OnceLock;
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// loom's atomics.
+pub mod atomic {
+    pub use loom::sync::atomic::{
+        AtomicBool, AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU16, AtomicU32,
+        AtomicU64, AtomicUsize, Ordering, fence,
+    };
+}
+
+/// Spin hints.
+pub mod hint {
+    pub use loom::hint::spin_loop;
+}
+
+/// Threads.
+pub mod thread {
+    use std::io;
+    use std::num::NonZero;
+    use std::time::Duration;
+
+    pub use loom::thread::{Builder, JoinHandle, Thread, ThreadId, current, park, spawn, yield_now};
+
+    /// How many threads run in parallel: always 2 in a model, so that structures sized by it stay small.
+    ///
+    /// # Errors
+    ///
+    /// None.
+    pub fn available_parallelism() -> io::Result<NonZero<usize>> {
+        Ok(NonZero::<usize>::MIN.saturating_add(1))
+    }
+
+    /// Parks the thread. Time does not pass in a model: only [`Thread::unpark`] ends it.
+    pub fn park_timeout(_timeout: Duration) {
+        park();
+    }
+
+    /// Lets other threads run. Time does not pass in a model.
+    pub fn sleep(_duration: Duration) {
+        yield_now();
+    }
+}
+
+/// The number that loom gave the running thread: 0 for the model's own, then 1, 2, ... in the order of spawning.
+///
+/// loom shows it nowhere but in the `Debug` form of its thread identities.
+pub(crate) fn thread_number() -> usize {
+    let shown = format!("{:?}", loom::thread::current().id());
+    let digits: String = shown.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().expect("loom shows a thread's identity as ThreadId(number)")
+}

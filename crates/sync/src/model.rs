@@ -1,0 +1,62 @@
+//! Runs a model: a closure that loom calls once for every schedule it can tell apart.
+//!
+//! ```text
+//! //! The gate. What `cargo xtask loom` reads: each mutant, and the model that must kill it.
+//! //!
+//! //! mutant: gate_enter_no_fence, killed by: a_closer_is_alone
+//! #![cfg(loom)]
+//!
+//! #[test]
+//! fn a_closer_is_alone() {
+//!     f2fs_sync::model::exhaustive("a_closer_is_alone", || {
+//!         let gate = Arc::new(Gate::new());
+//!         ...
+//!     });
+//! }
+//! ```
+//!
+//! Two threads (the model's own and one that it spawns) are explored exhaustively; three with at most three preemptions.
+//! Every schedule must end: no thread may wait for something other than a lock, a condition variable, a join or a park.
+//! A model must not mix `park` with locks (loom may wake a thread from a lock by an `unpark`), and drops read guards on the
+//! thread that took them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Runs the model under every schedule.
+///
+/// # Panics
+///
+/// If it fails under one of them, or deadlocks.
+pub fn exhaustive(name: &str, model: impl Fn() + Send + Sync + 'static) {
+    run(name, None, model);
+}
+
+/// Runs the model under every schedule that takes the processor from a thread that could go on at most `preemptions` times.
+///
+/// # Panics
+///
+/// If it fails under one of them, or deadlocks.
+pub fn bounded(name: &str, preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    run(name, Some(preemptions), model);
+}
+
+fn run(name: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 10_000;
+    if preemptions.is_some() {
+        builder.preemption_bound = preemptions;
+    }
+    let bound = builder.preemption_bound.map_or("every schedule".to_owned(), |n| format!("{n} preemptions"));
+
+    let iterations = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&iterations);
+    let start = Instant::now();
+    builder.check(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        model();
+    });
+    let (iterations, seconds) = (iterations.load(Ordering::Relaxed), start.elapsed().as_secs_f64());
+    println!("model {name}: {iterations} iterations, {seconds:.2} s, {bound}");
+}
