@@ -1,1 +1,5 @@
-//! F2FS volumes: superblock, checkpoint packs, node store, format and check
+//! F2FS volumes: superblock, checkpoint packs, node store, format and check.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod format;

@@ -1,0 +1,1 @@
+//! Read-only consistency check of a volume.

@@ -1,0 +1,1 @@
+//! Laying out a new volume.
