@@ -1,7 +1,13 @@
 //! The project's own chores: `cargo xtask help`.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod guest;
+mod lint;
+mod loom;
+mod process;
+mod test;
+mod tools;
 
 use clap::{Parser, Subcommand};
 
@@ -17,12 +23,39 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Runs everything: lints, tests, models, the guest tests.
+    Test(test::Args),
+    /// Checks formatting, clippy and documentation.
+    Lint(lint::Args),
+    /// Runs the loom models of all crates, and the mutants that they must kill.
+    Loom(loom::Args),
     /// Runs tests against the Linux kernel in a virtual machine.
     Guest(guest::Args),
+    /// Runs the criterion benches.
+    Bench(bench::Args),
 }
 
 fn main() -> Result<()> {
-    match Args::parse().command {
-        Command::Guest(args) => guest::run(args),
+    Args::parse().command.run()
+}
+
+impl Command {
+    fn run(self) -> Result<()> {
+        match self {
+            Command::Test(args) => test::run(&args),
+            Command::Lint(args) => lint::run(&args),
+            Command::Loom(args) => loom::run(&args),
+            Command::Guest(args) => guest::run(args),
+            Command::Bench(args) => bench::run(&args),
+        }
     }
+}
+
+/// Runs a chore as the command line would, with the options given and the defaults of the others.
+///
+/// # Errors
+///
+/// If there is no such chore or option, or the chore fails.
+fn chore(words: &[&str]) -> Result<()> {
+    Args::try_parse_from(["xtask"].iter().chain(words))?.command.run()
 }

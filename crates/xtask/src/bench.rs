@@ -1,0 +1,20 @@
+//! `cargo xtask bench`: the criterion benches.
+
+use crate::{Result, process};
+
+/// Options of `cargo xtask bench`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What cargo bench gets: for example `--bench NAME`, or `-- FILTER`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    args: Vec<String>,
+}
+
+/// Runs the benches.
+///
+/// # Errors
+///
+/// If they do not compile, or fail.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    process::run(process::cargo(["bench", "--package", "f2fs-benches"]).args(&args.args))
+}

@@ -1,0 +1,79 @@
+//! `cargo xtask loom`: runs the models of all crates, and the mutants that they must kill.
+//!
+//! # What it reads
+//!
+//! - *Models* are the tests of `crates/*/tests/loom_*.rs`. Such a file starts with `#![cfg(loom)]`, and its tests run their
+//!   bodies through `f2fs_sync::model::exhaustive` or `bounded`, which print how many schedules there were.
+//! - *Mutants* are faults in the production code, switched by `f2fs_sync::mutant("name")` (a constant `false` in production):
+//!
+//!   ```text
+//!   if !mutant("gate_enter_no_fence") {
+//!       fence(SeqCst);
+//!   }
+//!   ```
+//!
+//!   The head of the test file announces each with the model that must find it, on a line of this form:
+//!
+//!   ```text
+//!   //! mutant: gate_enter_no_fence, killed by: a_closer_is_alone
+//!   ```
+//!
+//!   Names are unique in the workspace: begin them with the noun. A mutant may be announced more than once, with several
+//!   models, each of which must kill it.
+//!
+//! # What it does
+//!
+//! It builds each crate's models once, one crate after the other, with `RUSTFLAGS="--cfg loom"`, the `checked` profile and a
+//! target directory of its own (`target/loom`). It runs each model in a process of its own, as many at once as there are
+//! processors; then each mutant, by setting `F2FS_MUTANT`. One line each tells the name, the iterations, the seconds,
+//! and `passed` or `killed` with the first line of the panic. It fails if a model fails, a mutant survives, a mutant in the
+//! sources is announced nowhere, or one that is announced does not exist.
+
+mod build;
+mod jobs;
+mod registry;
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+
+use crate::{Result, process};
+
+/// Options of `cargo xtask loom`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only this package's models (may be given more than once).
+    #[arg(short, long, value_name = "CRATE")]
+    package: Vec<String>,
+    /// Only models and mutants whose name contains this.
+    #[arg(value_name = "NAME")]
+    filter: Option<String>,
+    /// Seconds that one model may take.
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    limit: u64,
+}
+
+/// Runs the models and mutants.
+///
+/// # Errors
+///
+/// If a model fails, a mutant survives, or the announcements do not fit the sources.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let start = Instant::now();
+    let crates = registry::discover(&process::root(), &args.package)?;
+    let limit = Duration::from_secs(args.limit);
+    let mut tally = jobs::Tally::default();
+    for krate in &crates {
+        let models = build::models(krate)?;
+        let jobs = jobs::plan(krate, &models, args.filter.as_deref())?;
+        tally.add(&jobs::run(&jobs, limit)?);
+    }
+    println!("loom: {tally}; {:.0} s with building", start.elapsed().as_secs_f64());
+    if tally.models == 0 && tally.mutants == 0 {
+        bail!("no model was run: nothing has that name");
+    }
+    if tally.failed > 0 {
+        bail!("{} models or mutants did not do what they must", tally.failed);
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! Runs models and mutants, as many at once as there are processors.
+
+use std::fmt;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use super::build::Model;
+use super::registry::Crate;
+use crate::Result;
+use crate::process::{self, Outcome};
+
+/// One model, run as it is or with a mutant.
+#[derive(Debug)]
+pub(super) struct Job {
+    package: String,
+    model: Model,
+    mutant: Option<String>,
+}
+
+/// How many models and mutants ran.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Tally {
+    pub(super) models: usize,
+    pub(super) mutants: usize,
+    pub(super) iterations: u64,
+    pub(super) failed: usize,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, other: &Tally) {
+        self.models += other.models;
+        self.mutants += other.mutants;
+        self.iterations += other.iterations;
+        self.failed += other.failed;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { models, mutants, iterations, failed } = self;
+        write!(f, "{models} models ({iterations} iterations), {mutants} mutants, {failed} failures")
+    }
+}
+
+/// What there is to run for a crate: its models first, then its mutants.
+///
+/// # Errors
+///
+/// If a mutant's model does not exist.
+pub(super) fn plan(krate: &Crate, models: &[Model], filter: Option<&str>) -> Result<Vec<Job>> {
+    let wanted = |name: &str| filter.is_none_or(|part| name.contains(part));
+    let job = |model: &Model, mutant| Job { package: krate.package.clone(), model: model.clone(), mutant };
+    let mut jobs: Vec<Job> = models.iter().filter(|model| wanted(&model.name)).map(|model| job(model, None)).collect();
+    for mutant in &krate.mutants {
+        let found = models.iter().find(|model| {
+            let last = model.name.rsplit("::").next();
+            model.test == mutant.test && (model.name == mutant.model || last == Some(mutant.model.as_str()))
+        });
+        let Some(model) = found else {
+            bail!("{}.rs: the model `{}` of the mutant `{}` does not exist", mutant.test, mutant.model, mutant.name);
+        };
+        if wanted(&mutant.name) || wanted(&model.name) {
+            jobs.push(job(model, Some(mutant.name.clone())));
+        }
+    }
+    Ok(jobs)
+}
+
+/// Runs the jobs and prints one line for each, and the output of those that fail.
+///
+/// # Errors
+///
+/// If a model cannot be started. A failing model is counted, not an error.
+pub(super) fn run(jobs: &[Job], limit: Duration) -> Result<Tally> {
+    let next = AtomicUsize::new(0);
+    let tally = Mutex::new(Tally::default());
+    let work = || -> Result<()> {
+        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let verdict = job.run(limit)?;
+            let mut tally = tally.lock().map_err(|_| anyhow::anyhow!("a worker panicked"))?;
+            tally.add(&verdict);
+        }
+        Ok(())
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| anyhow::anyhow!("a worker panicked"))?)
+    })?;
+    tally.into_inner().ok().context("a worker panicked")
+}
+
+impl Job {
+    /// Runs the job, prints its line, and counts it.
+    fn run(&self, limit: Duration) -> Result<Tally> {
+        let mut command = Command::new(&self.model.executable);
+        command.args(["--exact", "--nocapture", "--test-threads", "1", &self.model.name]).env("RUST_BACKTRACE", "0");
+        match &self.mutant {
+            Some(mutant) => command.env("F2FS_MUTANT", mutant),
+            None => command.env_remove("F2FS_MUTANT"),
+        };
+        let outcome = process::capture(&mut command, limit)?;
+        let iterations = iterations(&outcome.stdout);
+        let (good, verdict) = verdict(self.mutant.is_some(), &outcome);
+        let name = match &self.mutant {
+            Some(mutant) => format!("{} {}: mutant {mutant}", self.package, self.model.name),
+            None => format!("{} {}", self.package, self.model.name),
+        };
+        let count = iterations.map_or_else(|| "-".to_owned(), |count| count.to_string());
+        println!("{name:<72} {count:>9} iterations {:>7.2} s  {verdict}", outcome.took.as_secs_f64());
+        if !good {
+            println!("{}{}", outcome.stdout, outcome.stderr);
+        }
+        let mutants = usize::from(self.mutant.is_some());
+        let iterations = iterations.unwrap_or(0);
+        Ok(Tally { models: 1 - mutants, mutants, iterations, failed: usize::from(!good) })
+    }
+}
+
+/// Whether a run went as it must, and the word for how it went.
+fn verdict(mutant: bool, outcome: &Outcome) -> (bool, String) {
+    let ran = outcome.stdout.contains("running 1 test");
+    match (mutant, outcome.success) {
+        _ if !ran => (false, "NOT RUN".to_owned()),
+        _ if outcome.timed_out => (false, "TOO SLOW".to_owned()),
+        (false, true) => (true, "passed".to_owned()),
+        (false, false) => (false, "FAILED".to_owned()),
+        (true, true) => (false, "SURVIVED".to_owned()),
+        // A crash for some other reason than a failed check is not a kill.
+        (true, false) => match panic_message(&outcome.stderr) {
+            Some(message) => (true, format!("killed: {message}")),
+            None => (false, "DIED WITHOUT A PANIC".to_owned()),
+        },
+    }
+}
+
+/// The sum of what `f2fs_sync::model` printed.
+fn iterations(stdout: &str) -> Option<u64> {
+    let lines = stdout.lines().filter_map(|line| line.split_once("model ")?.1.split_once(": "));
+    let counts = lines.filter_map(|(_, rest)| rest.split_once(" iterations")?.0.parse::<u64>().ok());
+    counts.fold(None, |sum, count| Some(sum.unwrap_or(0) + count))
+}
+
+/// The first line of the first panic, cut short.
+fn panic_message(stderr: &str) -> Option<String> {
+    let mut lines = stderr.lines().skip_while(|line| !(line.starts_with("thread ") && line.contains(" panicked at ")));
+    lines.next()?;
+    let message = lines.next().unwrap_or_default();
+    let message = message.split_once("; threads =").map_or(message, |(kind, _)| kind);
+    Some(message.chars().take(70).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(success: bool, stdout: &str, stderr: &str) -> Outcome {
+        let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
+        Outcome { success, timed_out: false, stdout, stderr, took: Duration::ZERO }
+    }
+
+    #[test]
+    fn iterations_are_added_up() {
+        let stdout = "\nrunning 1 test\nmodel a: 12 iterations, 0.1 s\ntest a ... model b: 3 iterations, 0 s\nok\n";
+        assert_eq!(iterations(stdout), Some(15));
+        assert_eq!(iterations("running 1 test\n"), None);
+    }
+
+    #[test]
+    fn only_a_panic_kills() {
+        let run = "running 1 test\n";
+        let panic = "\nthread 'x' (12) panicked at a.rs:1:2:\ndeadlock; threads = [...]\nnote: run with\n";
+        assert_eq!(verdict(true, &outcome(false, run, panic)), (true, "killed: deadlock".to_owned()));
+        assert!(!verdict(true, &outcome(false, run, "Segmentation fault")).0);
+        assert!(!verdict(true, &outcome(true, run, "")).0);
+        assert!(!verdict(true, &outcome(true, "running 0 tests\n", "")).0);
+        assert!(!verdict(false, &outcome(false, run, panic)).0);
+        assert!(verdict(false, &outcome(true, run, "")).0);
+    }
+}

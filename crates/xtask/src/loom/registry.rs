@@ -1,0 +1,180 @@
+//! Which crates have models, and which mutants are announced for them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::Result;
+
+/// A crate with models.
+#[derive(Debug)]
+pub(super) struct Crate {
+    /// The package's name.
+    pub(super) package: String,
+    /// The names of its model files, without the ending, sorted.
+    pub(super) tests: Vec<String>,
+    /// What the model files announce.
+    pub(super) mutants: Vec<Mutant>,
+}
+
+/// A mutant, and a model that must kill it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mutant {
+    pub(super) name: String,
+    /// The model file, without the ending.
+    pub(super) test: String,
+    /// The model's name, with or without the modules it is in.
+    pub(super) model: String,
+}
+
+/// The crates with models in the workspace at `root`, all or the named ones, in the order of their names.
+///
+/// # Errors
+///
+/// If a named crate has no models, or the announcements do not fit the sources.
+pub(super) fn discover(root: &Path, packages: &[String]) -> Result<Vec<Crate>> {
+    let mut crates = Vec::new();
+    let mut seen = BTreeSet::new();
+    for dir in sorted_entries(&root.join("crates"))? {
+        let Some(package) = package_name(&dir)? else { continue };
+        let short = dir.file_name().unwrap_or_default().to_string_lossy();
+        if !packages.is_empty() && !packages.iter().any(|wanted| *wanted == package || *wanted == short) {
+            continue;
+        }
+        seen.extend([package.clone(), short.into_owned()]);
+        if let Some(krate) = read_crate(&dir, package)? {
+            crates.push(krate);
+        }
+    }
+    if let Some(unknown) = packages.iter().find(|wanted| !seen.contains(*wanted)) {
+        bail!("there is no crate `{unknown}`");
+    }
+    if crates.is_empty() {
+        bail!("no crate has a tests/loom_*.rs");
+    }
+    Ok(crates)
+}
+
+/// The crate in `dir`, if it has models.
+fn read_crate(dir: &Path, package: String) -> Result<Option<Crate>> {
+    let mut krate = Crate { package, tests: Vec::new(), mutants: Vec::new() };
+    let tests = dir.join("tests");
+    if tests.is_dir() {
+        for file in sorted_entries(&tests)? {
+            let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            if name.starts_with("loom_") && file.extension().is_some_and(|ending| ending == "rs") {
+                let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+                krate.mutants.extend(announced(&text, &name)?);
+                krate.tests.push(name);
+            }
+        }
+    }
+
+    let mut in_sources = BTreeSet::new();
+    let sources = dir.join("src");
+    if sources.is_dir() {
+        each_source(&sources, &mut |text| in_sources.extend(switched(text)))?;
+    }
+    let in_tests: BTreeSet<String> = krate.mutants.iter().map(|mutant| mutant.name.clone()).collect();
+    if let Some(name) = in_sources.difference(&in_tests).next() {
+        bail!("{}: the mutant `{name}` in src/ has no `//! mutant: {name}, killed by: MODEL` line", krate.package);
+    }
+    if let Some(name) = in_tests.difference(&in_sources).next() {
+        bail!("{}: the mutant `{name}` is announced, but src/ has no mutant(\"{name}\")", krate.package);
+    }
+    Ok((!krate.tests.is_empty()).then_some(krate))
+}
+
+/// The mutants that a model file announces.
+fn announced(text: &str, test: &str) -> Result<Vec<Mutant>> {
+    let mut mutants = Vec::new();
+    for line in text.lines().filter_map(|line| line.strip_prefix("//! mutant:")) {
+        let Some((name, model)) = line.split_once(", killed by:") else {
+            bail!("{test}.rs: expected `//! mutant: NAME, killed by: MODEL`, found `//! mutant:{line}`");
+        };
+        let (name, model) = (name.trim().to_owned(), model.trim().to_owned());
+        mutants.push(Mutant { name, test: test.to_owned(), model });
+    }
+    Ok(mutants)
+}
+
+/// The mutants that a source file switches, outside of comments.
+fn switched(text: &str) -> Vec<String> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let calls = code.flat_map(|line| line.split("mutant(\"").skip(1));
+    calls.filter_map(|rest| rest.split_once('"')).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// Calls `f` with the text of each Rust file below `dir`.
+fn each_source(dir: &Path, f: &mut impl FnMut(&str)) -> Result<()> {
+    for path in sorted_entries(dir)? {
+        if path.is_dir() {
+            each_source(&path, f)?;
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            f(&fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?);
+        }
+    }
+    Ok(())
+}
+
+/// The package name in a crate's manifest, if `dir` has one.
+fn package_name(dir: &Path) -> Result<Option<String>> {
+    let manifest = dir.join("Cargo.toml");
+    if !manifest.is_file() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(&manifest)?;
+    let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+    Ok(Some(name.with_context(|| format!("{} names no package", manifest.display()))?.to_owned()))
+}
+
+fn sorted_entries(dir: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn announcements_are_read_from_the_head() {
+        let text = "//! The gate.\n//!\n//! mutant: a, killed by: x\n//! mutant: b, killed by: m::y\n#![cfg(loom)]\n";
+        let mutant = |name: &str, model: &str| Mutant { name: name.into(), test: "loom_t".into(), model: model.into() };
+        assert_eq!(announced(text, "loom_t").expect("both are well-formed"), [mutant("a", "x"), mutant("b", "m::y")]);
+        assert!(announced("//! mutant: a is killed by x\n", "loom_t").is_err());
+    }
+
+    #[test]
+    fn switches_in_comments_do_not_count() {
+        let text = "//! if mutant(\"in_docs\") {}\n    if !mutant(\"one\") && !f2fs_sync::mutant(\"two\") {\n // mutant(\"no\")";
+        assert_eq!(switched(text), ["one", "two"]);
+    }
+
+    #[test]
+    fn crates_without_the_announced_mutant_are_refused() {
+        let root = tempfile::tempdir().expect("a temporary directory can be made");
+        let dir = root.path().join("crates/one");
+        fs::create_dir_all(dir.join("src")).expect("directories can be made");
+        fs::create_dir_all(dir.join("tests")).expect("directories can be made");
+        let write = |name: &str, text: &str| fs::write(dir.join(name), text).expect("files can be written");
+        write("Cargo.toml", "[package]\nname = \"f2fs-one\"\n");
+        write("src/lib.rs", "fn f() { if mutant(\"m\") {} }\n");
+        write("tests/loom_one.rs", "#![cfg(loom)]\n");
+        let error = discover(root.path(), &[]).expect_err("`m` is not announced");
+        assert!(error.to_string().contains("has no `//! mutant: m"), "{error}");
+
+        write("tests/loom_one.rs", "//! mutant: m, killed by: x\n#![cfg(loom)]\n");
+        let crates = discover(root.path(), &["one".to_owned()]).expect("all is well");
+        assert_eq!((crates[0].package.as_str(), crates[0].mutants.len()), ("f2fs-one", 1));
+        assert!(discover(root.path(), &["two".to_owned()]).is_err());
+
+        write("src/lib.rs", "fn f() {}\n");
+        let error = discover(root.path(), &[]).expect_err("`m` does not exist");
+        assert!(error.to_string().contains("is announced, but"), "{error}");
+    }
+}

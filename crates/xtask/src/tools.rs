@@ -1,0 +1,104 @@
+//! The programs that the tests need beside cargo.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::bail;
+
+use crate::{Result, process};
+
+/// The programs known here, and the Debian package of each.
+const PACKAGES: &[(&str, &str)] = &[
+    ("mkfs.f2fs", "f2fs-tools"),
+    ("fsck.f2fs", "f2fs-tools"),
+    ("dump.f2fs", "f2fs-tools"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("busybox", "busybox-static"),
+    ("cpio", "cpio"),
+    ("zstd", "zstd"),
+    ("xz", "xz-utils"),
+    ("fio", "fio"),
+    ("valgrind", "valgrind"),
+];
+
+/// What the tests on this machine need. The guest tests ask for more.
+pub(crate) const FOR_TESTS: &[&str] = &["mkfs.f2fs", "fsck.f2fs", "dump.f2fs"];
+
+/// Where a program lies, if it is installed. Administrators' directories are searched too, on the path or not.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|dir| dir.join(program))
+        .find(|file| fs::metadata(file).is_ok_and(|data| data.is_file()))
+}
+
+/// Makes sure that each program is there: installs the packages of those that are not, when that is possible.
+///
+/// # Errors
+///
+/// Names the packages to install, if a program is missing and this process may not or cannot install it.
+pub(crate) fn require(programs: &[&str]) -> Result<()> {
+    let packages = missing(programs)?;
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let list = packages.join(" ");
+    if !is_root() || find("apt-get").is_none() {
+        bail!("some programs are missing; install their packages first: apt-get install {list}");
+    }
+    eprintln!("installing {list}");
+    let apt = |args: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(["-qq", "-y"]).args(args);
+        process::run(&mut command)
+    };
+    apt(&["update"])?;
+    let mut install = vec!["install", "--no-install-recommends"];
+    install.extend(&packages);
+    apt(&install)?;
+    let packages = missing(programs)?;
+    if !packages.is_empty() {
+        bail!("programs are missing after their packages were installed: {}", packages.join(" "));
+    }
+    Ok(())
+}
+
+/// The packages of the programs that are not installed, each once.
+fn missing(programs: &[&str]) -> Result<Vec<&'static str>> {
+    let mut packages = Vec::new();
+    for program in programs {
+        if find(program).is_some() {
+            continue;
+        }
+        let Some((_, package)) = PACKAGES.iter().find(|(known, _)| known == program) else {
+            bail!("`{program}` is missing, and its package is not known here");
+        };
+        if !packages.contains(package) {
+            packages.push(*package);
+        }
+    }
+    Ok(packages)
+}
+
+/// Whether this process may install packages.
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    // The owner of a process's own directory is its effective user.
+    fs::metadata("/proc/self").is_ok_and(|data| data.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_is_there_and_names_what_is_not() {
+        assert!(find("sh").is_some());
+        assert!(find("no-such-program").is_none());
+        assert!(missing(&["sh"]).is_ok_and(|packages| packages.is_empty()));
+        let error = missing(&["no-such-program"]).expect_err("it has no package");
+        assert!(error.to_string().contains("no-such-program"), "{error}");
+    }
+}
