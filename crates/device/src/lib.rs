@@ -10,6 +10,9 @@
 //! | [`Request`], [`Completion`], [`Ticket`] | a batch on its way |
 //! | [`IoQueue`] | one thread keeping a queue depth busy |
 //! | [`MemoryDevice`] | sparse, sharded, with copy-on-write snapshots |
+//! | [`FaultDevice`], [`FaultRule`] | errors, torn and lost writes at a chosen operation |
+//! | [`RecordingDevice`], [`CrashLog`], [`Replay`] | every write and flush in order, and the images a power cut may leave |
+//! | [`FlushGate`] | for back ends: shared flushes and the poison of a failed one |
 //!
 //! A block is 4096 bytes ([`BLOCK_SIZE`]) and every address is a `u64` block index from the start of the device. This crate
 //! knows nothing of F2FS structures.
@@ -29,6 +32,8 @@
 //! # Locking model
 //!
 //! The trait has no locks. [`MemoryDevice`] has one reader-writer lock per 256 KiB, taken one at a time, so transfers to
+//! different chunks meet nowhere. [`FlushGate`] holds its lock for bookkeeping only, never during a flush. The test wrappers
+//! lock more: [`RecordingDevice`] applies one change at a time (its point is a total order), [`FaultDevice`] counts under a lock.
 //!
 //! # Example
 //!
@@ -54,20 +59,28 @@
 #![forbid(unsafe_code)]
 
 mod buf;
+mod crash;
 mod device;
 mod error;
+mod fault;
+mod flush_gate;
 mod info;
 mod memory;
 mod queue;
+mod record;
 mod request;
 mod ticket;
 
 pub use buf::{AlignedBuf, Block};
+pub use crash::{CrashLog, Event, Replay};
 pub use device::BlockDevice;
 pub use error::{DeviceError, DeviceErrorKind, Operation};
+pub use fault::{Fault, FaultDevice, FaultRule};
+pub use flush_gate::FlushGate;
 pub use info::DeviceInfo;
 pub use memory::MemoryDevice;
 pub use queue::{IoQueue, TicketQueue};
+pub use record::{IoCounts, RecordingDevice};
 pub use request::{Completion, Op, Request};
 pub use ticket::{Pending, Ticket};
 

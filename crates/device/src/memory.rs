@@ -162,7 +162,14 @@ impl MemoryDevice {
         });
     }
 
-    fn punch(&self, start: u64, blocks: u64) {
+    pub(crate) fn store_block(&self, at: u64, block: &Block) {
+        self.pieces(at, 1, |chunk, within, _, _| {
+            let mut chunk = chunk.write();
+            Arc::make_mut(chunk.get_or_insert_with(empty_chunk))[within] = *block;
+        });
+    }
+
+    pub(crate) fn punch(&self, start: u64, blocks: u64) {
         self.pieces(start, blocks, |chunk, within, _, count| {
             let mut chunk = chunk.write();
             if count as u64 == CHUNK {

@@ -76,8 +76,9 @@ impl<'a, D: BlockDevice + ?Sized> TicketQueue<'a, D> {
         }
     }
 
-    /// Moves what is over to `finished`; with `block`, waits for one.
+    /// Moves what is over to `finished`; with `block`, waits for one more.
     fn collect(&mut self, block: bool) {
+        let before = self.finished.len();
         self.tickets.retain_mut(|ticket| {
             while let Some((_, completion)) = ticket.try_any() {
                 self.finished.push_back(completion);
@@ -85,7 +86,7 @@ impl<'a, D: BlockDevice + ?Sized> TicketQueue<'a, D> {
             ticket.remaining() > 0
         });
         if block
-            && self.finished.is_empty()
+            && self.finished.len() == before
             && let Some((_, completion)) = self.tickets.front_mut().and_then(Ticket::wait_any)
         {
             self.finished.push_back(completion);
@@ -105,13 +106,7 @@ impl<D: BlockDevice + ?Sized> IoQueue for TicketQueue<'_, D> {
     fn push(&mut self, request: Request) {
         while self.in_flight - self.finished.len() >= self.depth {
             self.submit();
-            let before = self.finished.len();
-            self.collect(false);
-            if self.finished.len() == before
-                && let Some((_, completion)) = self.tickets.front_mut().and_then(Ticket::wait_any)
-            {
-                self.finished.push_back(completion);
-            }
+            self.collect(true);
         }
         self.pushed.push(request);
         self.in_flight += 1;

@@ -1,0 +1,295 @@
+//! A wrapper that fails on command.
+//!
+//! Locking rules: `state` counts operations and picks faults; it is not held during I/O.
+
+use f2fs_sync::{Arc, Mutex};
+
+use crate::{
+    AlignedBuf, BlockDevice, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation, Request,
+    Ticket,
+};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing is done and the operation fails with this error number.
+    Error(i32),
+    /// The first so many blocks of a write are written, then it fails with `EIO`. Other operations just fail.
+    Torn(u64),
+    /// Nothing is done and the operation claims success: a write or flush that the device forgot. A lost read leaves the buffer
+    /// as it was.
+    Lost,
+}
+
+/// `EIO`, what a broken medium says.
+const EIO: i32 = 5;
+
+/// Which operations go wrong, and how.
+///
+/// ```
+/// use f2fs_device::{Fault, FaultRule, Operation};
+///
+/// // The fourth write, and only that, fails with ENOSPC.
+/// let rule = FaultRule::on([Operation::Write]).after(3).fault(Fault::Error(28));
+/// // Every operation from the hundredth on fails with EIO: the device was unplugged.
+/// let unplugged = FaultRule::on_all().after(99).for_good();
+/// ```
+#[derive(Clone, Debug)]
+pub struct FaultRule {
+    operations: Vec<Operation>,
+    after: u64,
+    for_good: bool,
+    fault: Fault,
+}
+
+impl FaultRule {
+    /// The next one of `operations` fails with `EIO`, once.
+    #[must_use]
+    pub fn on(operations: impl IntoIterator<Item = Operation>) -> Self {
+        Self { operations: operations.into_iter().collect(), after: 0, for_good: false, fault: Fault::Error(EIO) }
+    }
+
+    /// The next operation of any kind fails with `EIO`, once.
+    #[must_use]
+    pub fn on_all() -> Self {
+        use Operation::{Discard, Flush, Read, Write, WriteFua};
+        Self::on([Read, Write, WriteFua, Discard, Flush])
+    }
+
+    /// The next operation of any kind but a read fails with `EIO`, once.
+    #[must_use]
+    pub fn on_changes() -> Self {
+        use Operation::{Discard, Flush, Write, WriteFua};
+        Self::on([Write, WriteFua, Discard, Flush])
+    }
+
+    /// Lets `count` matching operations pass first.
+    #[must_use]
+    pub fn after(self, count: u64) -> Self {
+        Self { after: count, ..self }
+    }
+
+    /// All matching operations from the first failing one on fail.
+    #[must_use]
+    pub fn for_good(self) -> Self {
+        Self { for_good: true, ..self }
+    }
+
+    /// What goes wrong, instead of `EIO`.
+    #[must_use]
+    pub fn fault(self, fault: Fault) -> Self {
+        Self { fault, ..self }
+    }
+}
+
+/// A device that fails where its rules say, and keeps the promises of a device otherwise: a flush that fails poisons it.
+#[derive(Debug)]
+pub struct FaultDevice {
+    inner: Arc<dyn BlockDevice>,
+    state: Mutex<State>,
+    gate: FlushGate,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    operations: u64,
+    changes: u64,
+    faults: u64,
+    rules: Vec<FaultRule>,
+}
+
+impl State {
+    /// Counts an operation and says what happens to it.
+    fn next(&mut self, operation: Operation) -> Option<Fault> {
+        self.operations += 1;
+        self.changes += u64::from(operation.changes());
+        let mut fault = None;
+        self.rules.retain_mut(|rule| {
+            if !rule.operations.contains(&operation) {
+                return true;
+            }
+            if rule.after > 0 {
+                rule.after -= 1;
+                return true;
+            }
+            if fault.is_some() {
+                return true;
+            }
+            fault = Some(rule.fault);
+            rule.for_good
+        });
+        self.faults += u64::from(fault.is_some());
+        fault
+    }
+}
+
+impl FaultDevice {
+    /// Wraps `inner`; without rules nothing fails.
+    #[must_use]
+    pub fn new(inner: Arc<dyn BlockDevice>) -> Self {
+        Self { inner, state: Mutex::new(State::default()), gate: FlushGate::new() }
+    }
+
+    /// Adds a rule; it counts operations from now on. Where several rules meet, the first added wins.
+    pub fn arm(&self, rule: FaultRule) {
+        self.state.lock().rules.push(rule);
+    }
+
+    /// Removes all rules. Poison stays.
+    pub fn disarm(&self) {
+        self.state.lock().rules.clear();
+    }
+
+    /// How many operations (requests and flushes) were begun so far.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.state.lock().operations
+    }
+
+    /// How many operations other than reads were begun so far.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.state.lock().changes
+    }
+
+    /// How many operations failed, were torn or were lost so far.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.state.lock().faults
+    }
+
+    fn fail(&self, request: &Request, fault: Fault) -> Result<(), DeviceError> {
+        let kind = match fault {
+            Fault::Lost => return Ok(()),
+            Fault::Error(errno) => DeviceErrorKind::from_errno(errno),
+            Fault::Torn(blocks) => {
+                if matches!(request.op, Op::Write | Op::WriteFua) {
+                    self.write_part(request, blocks)?;
+                }
+                DeviceErrorKind::from_errno(EIO)
+            }
+        };
+        if request.op == Op::WriteFua {
+            self.gate.poison(&kind);
+        }
+        Err(request.error(kind))
+    }
+
+    fn write_part(&self, request: &Request, blocks: u64) -> Result<(), DeviceError> {
+        let mut part = AlignedBuf::default();
+        for buf in &request.bufs {
+            for block in buf.as_blocks() {
+                if (part.blocks() as u64) < blocks {
+                    part.push(&block.0);
+                }
+            }
+        }
+        self.inner.write(request.start, part)
+    }
+}
+
+impl BlockDevice for FaultDevice {
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        Ticket::ready(requests.into_iter().map(|request| self.execute(request)).collect())
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.gate.flush(|| {
+            let fault = self.state.lock().next(Operation::Flush);
+            match fault {
+                None => self.inner.flush().map_err(|error| error.kind),
+                Some(Fault::Lost) => Ok(()),
+                Some(Fault::Error(errno)) => Err(DeviceErrorKind::from_errno(errno)),
+                Some(Fault::Torn(_)) => Err(DeviceErrorKind::from_errno(EIO)),
+            }
+        })
+    }
+
+    fn execute(&self, request: Request) -> Completion {
+        let operation = request.op.operation();
+        if let Err(error) = self.info().check(&request) {
+            return Completion { request, result: Err(error) };
+        }
+        if operation.changes()
+            && let Err(kind) = self.gate.check()
+        {
+            let result = Err(request.error(kind));
+            return Completion { request, result };
+        }
+        let fault = self.state.lock().next(operation);
+        match fault {
+            None => self.inner.execute(request),
+            Some(fault) => {
+                let result = self.fail(&request, fault);
+                Completion { request, result }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryDevice;
+
+    fn device() -> FaultDevice {
+        FaultDevice::new(Arc::new(MemoryDevice::new(16)))
+    }
+
+    #[test]
+    fn the_nth_write_fails_once() {
+        let device = device();
+        device.arm(FaultRule::on([Operation::Write]).after(2).fault(Fault::Error(28)));
+        let results: Vec<bool> = (0..5).map(|i| device.write_slice(i, &[i as u8 + 1]).is_ok()).collect();
+        assert_eq!(results, [true, true, false, true, true]);
+        let first = |i| device.read(i, 1).unwrap().as_bytes()[0];
+        assert_eq!([first(1), first(2), first(3)], [2, 0, 4]);
+        assert_eq!((device.operations(), device.changes(), device.faults()), (8, 5, 1));
+    }
+
+    #[test]
+    fn for_good_is_for_good() {
+        let device = device();
+        device.arm(FaultRule::on_all().after(1).for_good());
+        device.write_slice(0, b"a").unwrap();
+        for _ in 0..3 {
+            assert_eq!(device.read(0, 1).unwrap_err().kind, DeviceErrorKind::from_errno(EIO));
+        }
+        device.disarm();
+        device.read(0, 1).unwrap();
+    }
+
+    #[test]
+    fn torn_and_lost_writes() {
+        let device = device();
+        device.arm(FaultRule::on([Operation::Write]).fault(Fault::Torn(2)));
+        device.arm(FaultRule::on([Operation::Write]).after(1).fault(Fault::Lost));
+        device.write(4, AlignedBuf::from_bytes(&[1; 4 * 4096])).unwrap_err();
+        device.write(8, AlignedBuf::from_bytes(&[1; 4 * 4096])).unwrap();
+        let bytes = device.read(0, 16).unwrap();
+        assert_eq!((4..12).map(|i| bytes.block(i)[0]).collect::<Vec<_>>(), [1, 1, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_failed_flush_poisons() {
+        let device = device();
+        device.arm(FaultRule::on([Operation::Flush]));
+        assert_eq!(device.flush().unwrap_err().kind, DeviceErrorKind::from_errno(EIO));
+        let poisoned = DeviceErrorKind::Poisoned { cause: Box::new(DeviceErrorKind::from_errno(EIO)) };
+        assert_eq!(device.flush().unwrap_err().kind, poisoned);
+        assert_eq!(device.write_slice(0, b"x").unwrap_err().kind, poisoned);
+        device.read(0, 1).unwrap();
+    }
+
+    #[test]
+    fn a_failed_durable_write_poisons() {
+        let device = device();
+        device.arm(FaultRule::on([Operation::WriteFua]));
+        device.write_fua(0, AlignedBuf::new(1)).unwrap_err();
+        assert!(matches!(device.flush().unwrap_err().kind, DeviceErrorKind::Poisoned { .. }));
+    }
+}
