@@ -75,6 +75,32 @@ pub enum Corruption {
         /// The address in it.
         addr: BlockAddr,
     },
+    /// A directory entry cannot be what it says.
+    #[error("directory entry in slot {slot}: {what}: {found} is not in {min}..={max}")]
+    Dentry {
+        /// Its first slot in the dentry block or inline area.
+        slot: usize,
+        /// The field.
+        what: &'static str,
+        /// What stands there.
+        found: u64,
+        /// Smallest legal value.
+        min: u64,
+        /// Largest legal value.
+        max: u64,
+    },
+    /// An extended attribute cannot be what it says.
+    #[error("xattr entry at byte {offset}: {what}: {found} is more than {max}")]
+    Xattr {
+        /// Where the entry begins, in bytes from the xattr header.
+        offset: usize,
+        /// The field.
+        what: &'static str,
+        /// What stands there.
+        found: u64,
+        /// Largest legal value.
+        max: u64,
+    },
     /// A segment's SIT entry contradicts itself.
     #[error("segment {segment}: {what}: expected {expected}, found {found}")]
     Segment {
@@ -115,6 +141,14 @@ pub enum FormatError {
         min: u64,
         /// Largest that works.
         max: u64,
+    },
+    /// A feature was asked for without another one that it depends on.
+    #[error("feature {feature} needs feature {needs}")]
+    Dependency {
+        /// The feature that was asked for.
+        feature: &'static str,
+        /// The one that it depends on.
+        needs: &'static str,
     },
     /// A name is empty, too long, or holds a slash or NUL.
     #[error("invalid name of {len} bytes: {why}")]
