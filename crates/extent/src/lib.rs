@@ -1,1 +1,23 @@
-//! Extent-bit lock table: shared, exclusive and fair range locks with per-block state bits
+//! A lock table over the blocks of a file: shared, exclusive, fair range locks on which readers do not serialise.
+#![forbid(unsafe_code)]
+
+mod claim;
+mod directory;
+mod future;
+mod geometry;
+mod guard;
+mod hull;
+mod many;
+mod queue;
+mod range;
+mod table;
+mod wait;
+mod word;
+
+pub use future::{ExclusiveFuture, SharedFuture};
+pub use guard::{ExclusiveGuard, OwnedGuard, SharedGuard};
+pub use many::{LockRequest, ManyGuard, lock_many, lock_many_with};
+pub use range::BlockRange;
+pub use table::ExtentTable;
+pub use wait::{CancelToken, LockError, Wait, WaitStats};
+pub use word::Mode;
