@@ -18,14 +18,32 @@
 //! Code that needs a store-buffering (Dekker) pair uses `atomic::fence(SeqCst)`: loom treats `SeqCst` accesses as
 //! acquire-release only.
 //!
+//! # Building blocks
+//!
+//! | Item | What for | Lines written on the hot path |
+//! |---|---|---|
+//! | [`PerCore`] | one value per processor | the slot's |
+//! | [`Gate`] | operations pass, a checkpoint closes | one count, on entering and on leaving |
+//! | [`ShardedCounter`] | statistics and totals, summed by few | the slot's delta |
+//! | [`Budget`] | free blocks and node IDs: bounded, exact at the end | the slot's cache; near the end, one lock |
+//! | [`Striped`] | a lock for each of many keys | the stripe's |
+//!
+//! None of them takes a lock of another crate or calls back while it has one of its own, so they are last in every order
+//! of locks. A gate is entered before any lock is taken, because entering waits for a closer, which waits for everybody.
+//!
+//! # Further halves
+//!
+//! A half is a module that shows these names, chosen by a `cfg` at the head of this file: one that counts the cache lines
+//! written by an operation would wrap the production half in the same way as the loom half wraps loom's types.
+//!
 //! # Models and mutants
 //!
 //! A crate's models are the tests in its `tests/loom_*.rs`, which begin with `#![cfg(loom)]` and run their bodies through
 //! `f2fs_sync::model`. Each model has a fault in the production code that it must find, switched by
-//! [`mutant`](mutant()), and announced at the head of the file by a line of this form:
+//! [`mutant`](mutant()), and announced by a comment line of this form in the file:
 //!
 //! ```text
-//! //! mutant: gate_enter_no_fence, killed by: a_closer_is_alone
+//! // mutant: gate_enter_no_fence, killed by: a_closer_is_alone
 //! ```
 //!
 //! `cargo xtask loom -p CRATE` builds the models once, runs each, then runs the named model once for every mutant and
@@ -33,19 +51,29 @@
 //! does not exist.
 #![forbid(unsafe_code)]
 
+mod budget;
+mod counter;
+pub mod gate;
 #[cfg(loom)]
 mod loom_half;
 #[cfg(loom)]
 pub mod model;
 mod mutant;
+mod per_core;
 #[cfg(not(loom))]
 mod production;
+mod striped;
 
+pub use budget::Budget;
+pub use counter::ShardedCounter;
+pub use gate::{ClosedGate, Gate, GateGuard};
 #[cfg(loom)]
 pub use loom_half::*;
 pub use mutant::mutant;
+pub use per_core::PerCore;
 #[cfg(not(loom))]
 pub use production::*;
+pub use striped::Striped;
 
 pub use crossbeam_utils::CachePadded;
 pub use std::sync::{Arc, Weak};

@@ -1,10 +1,10 @@
 //! Runs a model: a closure that loom calls once for every schedule it can tell apart.
 //!
 //! ```text
-//! //! The gate. What `cargo xtask loom` reads: each mutant, and the model that must kill it.
-//! //!
-//! //! mutant: gate_enter_no_fence, killed by: a_closer_is_alone
 //! #![cfg(loom)]
+//!
+//! // What `cargo xtask loom` reads: each mutant, and the model that must kill it.
+//! // mutant: gate_enter_no_fence, killed by: a_closer_is_alone
 //!
 //! #[test]
 //! fn a_closer_is_alone() {

@@ -12,10 +12,10 @@
 //!   }
 //!   ```
 //!
-//!   The head of the test file announces each with the model that must find it, on a line of this form:
+//!   A comment in the test file announces each with the model that must find it, on a line of this form:
 //!
 //!   ```text
-//!   //! mutant: gate_enter_no_fence, killed by: a_closer_is_alone
+//!   // mutant: gate_enter_no_fence, killed by: a_closer_is_alone
 //!   ```
 //!
 //!   Names are unique in the workspace: begin them with the noun. A mutant may be announced more than once, with several

@@ -79,7 +79,7 @@ fn read_crate(dir: &Path, package: String) -> Result<Option<Crate>> {
     }
     let in_tests: BTreeSet<String> = krate.mutants.iter().map(|mutant| mutant.name.clone()).collect();
     if let Some(name) = in_sources.difference(&in_tests).next() {
-        bail!("{}: the mutant `{name}` in src/ has no `//! mutant: {name}, killed by: MODEL` line", krate.package);
+        bail!("{}: the mutant `{name}` in src/ has no `// mutant: {name}, killed by: MODEL` line", krate.package);
     }
     if let Some(name) = in_tests.difference(&in_sources).next() {
         bail!("{}: the mutant `{name}` is announced, but src/ has no mutant(\"{name}\")", krate.package);
@@ -90,11 +90,13 @@ fn read_crate(dir: &Path, package: String) -> Result<Option<Crate>> {
 /// The mutants that a model file announces.
 fn announced(text: &str, test: &str) -> Result<Vec<Mutant>> {
     let mut mutants = Vec::new();
-    for line in text.lines().filter_map(|line| line.strip_prefix("//! mutant:")) {
-        let Some((name, model)) = line.split_once(", killed by:") else {
-            bail!("{test}.rs: expected `//! mutant: NAME, killed by: MODEL`, found `//! mutant:{line}`");
+    for line in text.lines() {
+        let Some(comment) = line.strip_prefix("//") else { continue };
+        let Some(rest) = comment.trim_start_matches(['!', ' ']).strip_prefix("mutant:") else { continue };
+        let Some((name, model)) = rest.split_once(", killed by:") else {
+            bail!("{test}.rs: expected `// mutant: NAME, killed by: MODEL`, found `{line}`");
         };
-        let (name, model) = (name.trim().to_owned(), model.trim().to_owned());
+        let [name, model] = [name, model].map(|word| word.trim_matches([' ', '`']).to_owned());
         mutants.push(Mutant { name, test: test.to_owned(), model });
     }
     Ok(mutants)
@@ -143,10 +145,10 @@ mod tests {
 
     #[test]
     fn announcements_are_read_from_the_head() {
-        let text = "//! The gate.\n//!\n//! mutant: a, killed by: x\n//! mutant: b, killed by: m::y\n#![cfg(loom)]\n";
+        let text = "//! The gate.\n#![cfg(loom)]\n\n// mutant: a, killed by: x\n//! mutant: `b`, killed by: `m::y`\n";
         let mutant = |name: &str, model: &str| Mutant { name: name.into(), test: "loom_t".into(), model: model.into() };
         assert_eq!(announced(text, "loom_t").expect("both are well-formed"), [mutant("a", "x"), mutant("b", "m::y")]);
-        assert!(announced("//! mutant: a is killed by x\n", "loom_t").is_err());
+        assert!(announced("// mutant: a is killed by x\n", "loom_t").is_err());
     }
 
     #[test]
@@ -166,9 +168,9 @@ mod tests {
         write("src/lib.rs", "fn f() { if mutant(\"m\") {} }\n");
         write("tests/loom_one.rs", "#![cfg(loom)]\n");
         let error = discover(root.path(), &[]).expect_err("`m` is not announced");
-        assert!(error.to_string().contains("has no `//! mutant: m"), "{error}");
+        assert!(error.to_string().contains("has no `// mutant: m"), "{error}");
 
-        write("tests/loom_one.rs", "//! mutant: m, killed by: x\n#![cfg(loom)]\n");
+        write("tests/loom_one.rs", "// mutant: m, killed by: x\n#![cfg(loom)]\n");
         let crates = discover(root.path(), &["one".to_owned()]).expect("all is well");
         assert_eq!((crates[0].package.as_str(), crates[0].mutants.len()), ("f2fs-one", 1));
         assert!(discover(root.path(), &["two".to_owned()]).is_err());

@@ -1,0 +1,181 @@
+//! One value per processor, each on cache lines of its own.
+
+use std::fmt;
+
+use crate::CachePadded;
+
+/// The most slots there are, however many processors the machine has.
+const MOST_SLOTS: usize = 128;
+
+/// One `T` per processor (a slot), each on cache lines of its own, so that threads on different processors that use their
+/// own slots write no common line.
+///
+/// # What is guaranteed
+///
+/// Nothing but the spreading. [`slot`](PerCore::slot) *prefers* the slot of the processor that the thread runs on; the
+/// thread may have moved since, two threads may take turns on one processor, and on a machine with more processors than
+/// slots some share one. So a `T` is shared like any other value and must be `Sync` in its own right (an atomic, a lock),
+/// and what is taken from one slot may be given back to another, unless the caller remembers
+/// [`slot_index`](PerCore::slot_index).
+///
+/// The number of slots is the next power of two at or above the number of processors available to the process, from 1 to
+/// 128; in a loom model it is 2, and a thread's slot is the parity of its number.
+///
+/// ```
+/// use f2fs_sync::PerCore;
+/// use f2fs_sync::atomic::{AtomicU64, Ordering};
+///
+/// let hits = PerCore::new(|_| AtomicU64::new(0));
+/// hits.slot().fetch_add(1, Ordering::Relaxed);
+/// assert_eq!(hits.iter().map(|slot| slot.load(Ordering::Relaxed)).sum::<u64>(), 1);
+/// ```
+pub struct PerCore<T> {
+    // The length is a power of two.
+    slots: Box<[CachePadded<T>]>,
+}
+
+impl<T> PerCore<T> {
+    /// One slot per available processor, filled by `init`, which gets the slot's index.
+    pub fn new(init: impl FnMut(usize) -> T) -> Self {
+        PerCore::with_slots(imp::available(), init)
+    }
+
+    /// At least `slots` slots: the next power of two, from 1 to 128.
+    pub fn with_slots(slots: usize, init: impl FnMut(usize) -> T) -> Self {
+        let slots = slots.clamp(1, MOST_SLOTS).next_power_of_two();
+        PerCore { slots: (0..slots).map(init).map(CachePadded::new).collect() }
+    }
+
+    /// The slot of this thread, for now.
+    #[inline]
+    pub fn slot(&self) -> &T {
+        &self.slots[self.slot_index()]
+    }
+
+    /// The index of the slot of this thread, for now: below [`slots`](PerCore::slots).
+    #[inline]
+    pub fn slot_index(&self) -> usize {
+        imp::current() & (self.slots.len() - 1)
+    }
+
+    /// How many slots there are: a power of two.
+    #[inline]
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The slot with this index, if it is below [`slots`](PerCore::slots).
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        self.slots.get(index).map(|slot| &**slot)
+    }
+
+    /// All slots, by index. Others may use them meanwhile.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &T> {
+        self.slots.iter().map(|slot| &**slot)
+    }
+
+    /// All slots, by index, without sharing.
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut T> {
+        self.slots.iter_mut().map(|slot| &mut **slot)
+    }
+}
+
+impl<T: Default> Default for PerCore<T> {
+    fn default() -> Self {
+        PerCore::new(|_| T::default())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for PerCore<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(not(loom))]
+mod imp {
+    use std::cell::Cell;
+    use std::sync::OnceLock;
+
+    /// For how many uses a thread trusts what it knows of the processor it runs on. Asking costs 3 ns where the kernel maps
+    /// the answer into the process and some 100 ns where it does not, and threads stay for milliseconds.
+    const TRUSTED_USES: u32 = 64;
+
+    thread_local! {
+        /// The processor that this thread was last seen on, and for how many uses that is still trusted.
+        static PROCESSOR: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
+    }
+
+    /// The processor that this thread runs on, or ran on a moment ago.
+    #[inline]
+    pub(super) fn current() -> usize {
+        PROCESSOR.with(|known| {
+            let (processor, uses) = known.get();
+            if uses > 0 {
+                known.set((processor, uses - 1));
+                return processor;
+            }
+            let processor = rustix::thread::sched_getcpu();
+            known.set((processor, TRUSTED_USES - 1));
+            processor
+        })
+    }
+
+    /// How many processors this process may use, as it was at the first call.
+    pub(super) fn available() -> usize {
+        static AVAILABLE: OnceLock<usize> = OnceLock::new();
+        *AVAILABLE.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+#[cfg(loom)]
+mod imp {
+    pub(super) use crate::loom_half::thread_number as current;
+
+    pub(super) fn available() -> usize {
+        2
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn the_number_of_slots_is_a_bounded_power_of_two() {
+        for (asked, got) in [(0, 1), (1, 1), (2, 2), (3, 4), (65, 128), (1000, 128)] {
+            assert_eq!(PerCore::with_slots(asked, |_| 0).slots(), got, "{asked} slots asked for");
+        }
+        let slots = PerCore::<AtomicUsize>::default().slots();
+        assert!(slots.is_power_of_two() && slots >= imp::available().min(MOST_SLOTS));
+    }
+
+    #[test]
+    fn slots_are_padded_and_in_order() {
+        let mut per_core = PerCore::with_slots(4, |index| index);
+        assert_eq!(per_core.iter().copied().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        let address = |index| std::ptr::from_ref(per_core.get(index).expect("there are four")).addr();
+        assert!(address(1) - address(0) >= 64);
+        assert!(per_core.get(4).is_none());
+        per_core.iter_mut().for_each(|slot| *slot += 1);
+        assert_eq!(format!("{per_core:?}"), "[1, 2, 3, 4]");
+    }
+
+    #[test]
+    fn every_use_lands_in_some_slot() {
+        let per_core = PerCore::new(|_| AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        assert!(per_core.slot_index() < per_core.slots());
+                        per_core.slot().fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(per_core.iter().map(|slot| slot.load(Ordering::Relaxed)).sum::<usize>(), 4000);
+    }
+}

@@ -1,0 +1,114 @@
+//! Models of the counter and the budget.
+#![cfg(loom)]
+
+// mutant: counter_add_not_atomic, killed by: no_addition_is_lost
+// mutant: budget_take_not_atomic, killed by: no_unit_is_taken_twice
+// mutant: budget_no_freeze, killed by: what_is_there_is_not_refused
+
+use f2fs_sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use f2fs_sync::{Arc, Budget, ShardedCounter, model, thread};
+
+#[test]
+fn no_addition_is_lost() {
+    model::bounded("no_addition_is_lost", 3, || {
+        // Three threads on two slots.
+        let counter = Arc::new(ShardedCounter::new(1));
+        let threads = [2, 3].map(|amount| {
+            let counter = Arc::clone(&counter);
+            thread::spawn(move || counter.add(amount))
+        });
+        counter.sub(1);
+        for thread in threads {
+            thread.join().expect("the thread does not panic");
+        }
+        assert_eq!(counter.sum(), 5);
+    });
+}
+
+/// With a batch of one, the caches of both slots are in use from nine units on and freeze when the pool runs out.
+fn nearly_empty() -> Budget {
+    let budget = Budget::with_batch(9, 1);
+    // One unit is in this slot's cache after that, one in the pool.
+    assert!(budget.try_take(7));
+    budget
+}
+
+#[test]
+fn no_unit_is_taken_twice() {
+    model::exhaustive("no_unit_is_taken_twice", || {
+        let budget = Arc::new(nearly_empty());
+        let other = Arc::clone(&budget);
+        let thread = thread::spawn(move || other.try_take(2));
+        let here = budget.try_take(1);
+        let there = thread.join().expect("the thread does not panic");
+        // Either fits alone, both do not.
+        assert!(here != there, "here {here}, there {there}");
+        assert_eq!(budget.available_exact(), if here { 1 } else { 0 });
+    });
+}
+
+#[test]
+fn what_is_there_is_not_refused() {
+    model::bounded("what_is_there_is_not_refused", 3, || {
+        let budget = Arc::new(nearly_empty());
+        // The other slot's cache gets a unit too. There are 3 from now on, and at every moment at least 3.
+        let filler = Arc::clone(&budget);
+        thread::spawn(move || filler.give(1)).join().expect("the thread does not panic");
+        let given = Arc::new(AtomicBool::new(false));
+
+        // Threads 2 and 3: a unit is given in one slot, then one is taken in the other.
+        let giver = {
+            let (budget, given) = (Arc::clone(&budget), Arc::clone(&given));
+            thread::spawn(move || {
+                budget.give(1);
+                given.store(true, Release);
+            })
+        };
+        let taker = {
+            let (budget, given) = (Arc::clone(&budget), Arc::clone(&given));
+            thread::spawn(move || given.load(Acquire) && budget.try_take(1))
+        };
+        assert!(budget.try_take(3), "3 units were left at every moment");
+        giver.join().expect("the thread does not panic");
+        let taken = taker.join().expect("the thread does not panic");
+        assert_eq!(budget.available_exact(), if taken { 0 } else { 1 });
+    });
+}
+
+#[test]
+fn units_survive_freezing_and_thawing() {
+    model::exhaustive("units_survive_freezing_and_thawing", || {
+        let budget = Arc::new(nearly_empty());
+        let other = Arc::clone(&budget);
+        let thread = thread::spawn(move || {
+            // Freezes.
+            let taken = other.try_take(2);
+            // Thaws.
+            other.give(8);
+            taken
+        });
+        budget.give(1);
+        let exact = budget.available_exact();
+        assert!([1, 3, 9].contains(&exact), "{exact}");
+        let taken = thread.join().expect("the thread does not panic");
+        assert!(taken, "two were left at every moment");
+        assert_eq!(budget.available_exact(), 9);
+    });
+}
+
+#[test]
+fn units_carry_what_was_done_before() {
+    model::exhaustive("units_carry_what_was_done_before", || {
+        let shared = Arc::new((Budget::with_batch(1, 0), AtomicUsize::new(0)));
+        assert!(shared.0.try_take(1));
+        let other = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            other.1.store(1, Relaxed);
+            other.0.give(1);
+        });
+        if shared.0.try_take(1) {
+            assert_eq!(shared.1.load(Relaxed), 1);
+        }
+        thread.join().expect("the thread does not panic");
+    });
+}
