@@ -24,7 +24,7 @@ mod escape;
 mod host;
 
 pub use entry::{Content, ContentHasher, EntryKind, ManifestEntry};
-pub use host::{HostWalkError, walk_host};
+pub use host::{HostWalkError, walk_host, walk_host_with};
 
 use std::fmt;
 

@@ -1,16 +1,142 @@
 //! `cargo xtask guest`: tests in which the Linux kernel is the judge.
+//!
+//! Each test boots a virtual machine (QEMU in software emulation, Debian's 6.12 kernel, an initial RAM disk made here)
+//! with images as its disks, runs a script in it, and compares what the kernel saw with what this project and `fsck.f2fs`
+//! see. Everything that is fetched or built is kept under `target/guest`.
 
-use crate::Result;
+mod cpio;
+mod initrd;
+mod judge;
+mod kernel;
+mod kernel_alone;
+mod machine;
+mod modules;
+mod programs;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+
+use self::machine::Guest;
+use crate::{Result, process, tools};
 
 /// Options of `cargo xtask guest`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Runs only the tests with these names.
+    tests: Vec<String>,
+    /// Lists the tests and runs none.
+    #[arg(long)]
+    list: bool,
+    /// Keeps the images of tests that passed (those of failed tests are always kept, under target/guest/images).
+    #[arg(long)]
+    keep: bool,
+}
+
+/// The features of `mkfs.f2fs -O` that change inodes and checksums, beside the plain format.
+const EXTRA_FEATURES: &str = "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr,lost_found";
+
+/// What every test works with.
+#[derive(Debug)]
+struct Bench {
+    guest: Guest,
+    images: PathBuf,
+}
+
+impl Bench {
+    /// The file for an image with this name.
+    fn image(&self, name: &str) -> PathBuf {
+        self.images.join(format!("{name}.img"))
+    }
+}
+
+/// What a test that passed reports.
+#[derive(Debug)]
+struct Outcome {
+    /// The guest's running time.
+    wall: Duration,
+    remark: String,
+}
+
+/// A test: its name, what it shows, and the function that runs it.
+type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
+
+const TESTS: [Test; 1] =
+    [("kernel-alone", "a tree that the kernel made is the same after a remount, and fsck-clean", kernel_alone::run)];
 
 /// Runs the guest tests.
 ///
 /// # Errors
 ///
 /// If the virtual machine cannot be started, or a test in it fails.
-pub(crate) fn run(_args: Args) -> Result<()> {
-    anyhow::bail!("the guest tests are not part of this build yet")
+pub(crate) fn run(args: Args) -> Result<()> {
+    let Args { tests, list, keep } = args;
+    let chosen = choose(&tests)?;
+    if list {
+        for (name, shows, _) in chosen {
+            println!("{name:<16} {shows}");
+        }
+        return Ok(());
+    }
+    tools::require(tools::FOR_GUEST)?;
+    let cache = process::root().join("target/guest");
+    let images = cache.join("images");
+    fs::create_dir_all(&images)?;
+    let programs = programs::build(&cache, &[("guest-agent", "guest-agent")])?;
+    let bench = Bench { guest: Guest::new(&cache, programs)?, images };
+    println!("guest tests with Linux {}", bench.guest.release());
+    let mut failed = Vec::new();
+    for (name, shows, test) in &chosen {
+        println!("  {name}: {shows}");
+        let start = Instant::now();
+        match test(&bench) {
+            Ok(outcome) => {
+                let (all, guest) = (start.elapsed().as_secs_f32(), outcome.wall.as_secs_f32());
+                println!("    ok in {all:.0} s, of these {guest:.0} s in the guest: {}", outcome.remark);
+                if !keep {
+                    remove_images(&bench, name)?;
+                }
+            }
+            Err(error) => {
+                println!("    FAILED after {:.0} s: {error:#}", start.elapsed().as_secs_f32());
+                failed.push(*name);
+            }
+        }
+    }
+    if !failed.is_empty() {
+        let logs = cache.join("run");
+        bail!(
+            "{} of {} guest tests failed: {}; logs: {}",
+            failed.len(),
+            chosen.len(),
+            failed.join(", "),
+            logs.display()
+        );
+    }
+    println!("all {} guest tests passed", chosen.len());
+    Ok(())
+}
+
+fn choose(names: &[String]) -> Result<Vec<Test>> {
+    if let Some(unknown) = names.iter().find(|name| !TESTS.iter().any(|test| test.0 == name.as_str())) {
+        bail!("there is no guest test {unknown}; `cargo xtask guest --list` lists them");
+    }
+    let mut chosen = Vec::from(TESTS);
+    if !names.is_empty() {
+        chosen.retain(|test| names.iter().any(|name| name == test.0));
+    }
+    Ok(chosen)
+}
+
+/// The images of a test, whose names begin with the test's.
+fn remove_images(bench: &Bench, test: &str) -> Result<()> {
+    for entry in fs::read_dir(&bench.images)? {
+        let path = entry?.path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(test)) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }

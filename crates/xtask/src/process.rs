@@ -47,6 +47,20 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Runs a command to its end and returns what it printed.
+///
+/// # Errors
+///
+/// If it cannot be started or ends with anything but success; the error shows what it printed.
+pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.output().with_context(|| format!("cannot start `{}`", shown(command)))?;
+    if !output.status.success() {
+        let [stdout, stderr] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        bail!("`{}` failed: {}\n{stdout}{stderr}", shown(command), output.status);
+    }
+    Ok(output.stdout)
+}
+
 /// How a command ended and what it wrote.
 #[derive(Debug)]
 pub(crate) struct Outcome {

@@ -18,12 +18,16 @@ const PACKAGES: &[(&str, &str)] = &[
     ("cpio", "cpio"),
     ("zstd", "zstd"),
     ("xz", "xz-utils"),
+    ("dpkg-deb", "dpkg"),
     ("fio", "fio"),
     ("valgrind", "valgrind"),
 ];
 
-/// What the tests on this machine need. The guest tests ask for more.
+/// What the tests on this machine need, without the guest tests.
 pub(crate) const FOR_TESTS: &[&str] = &["mkfs.f2fs", "fsck.f2fs", "dump.f2fs"];
+
+/// What the guest tests need on this machine.
+pub(crate) const FOR_GUEST: &[&str] = &["qemu-system-x86_64", "busybox", "dpkg-deb", "mkfs.f2fs", "fsck.f2fs"];
 
 /// Where a program lies, if it is installed. Administrators' directories are searched too, on the path or not.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
@@ -83,7 +87,7 @@ fn missing(programs: &[&str]) -> Result<Vec<&'static str>> {
 }
 
 /// Whether this process may install packages.
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     // The owner of a process's own directory is its effective user.
     fs::metadata("/proc/self").is_ok_and(|data| data.uid() == 0)

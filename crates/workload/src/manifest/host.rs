@@ -31,26 +31,40 @@ pub struct HostWalkError {
 ///
 /// The first path that could not be read.
 pub fn walk_host(root: &Path) -> Result<Manifest, HostWalkError> {
-    let mut walk = Walk { entries: Vec::new(), digests: HashMap::new(), buffer: vec![0; 1 << 20] };
+    let mut buffer = vec![0; 1 << 20];
+    walk_host_with(root, |file, _| digest(file, &mut buffer))
+}
+
+/// As [`walk_host`], with the content of each regular file from `content`, which is called once for a file with several
+/// names.
+///
+/// # Errors
+///
+/// The first path that could not be read, or for which `content` failed.
+pub fn walk_host_with(
+    root: &Path,
+    content: impl FnMut(&mut File, &Metadata) -> io::Result<Content>,
+) -> Result<Manifest, HostWalkError> {
+    let mut walk = Walk { entries: Vec::new(), known: HashMap::new(), content };
     walk.visit(root, b"/")?;
     Ok(Manifest::new(walk.entries))
 }
 
-struct Walk {
+struct Walk<F> {
     entries: Vec<ManifestEntry>,
     /// Content of files with several names, by device and inode number.
-    digests: HashMap<(u64, u64), Content>,
-    buffer: Vec<u8>,
+    known: HashMap<(u64, u64), Content>,
+    content: F,
 }
 
-impl Walk {
+impl<F: FnMut(&mut File, &Metadata) -> io::Result<Content>> Walk<F> {
     fn visit(&mut self, host: &Path, path: &[u8]) -> Result<(), HostWalkError> {
         let fail = |action| move |source| HostWalkError { action, path: host.to_owned(), source };
         let meta = fs::symlink_metadata(host).map_err(fail("stat"))?;
         let kind = EntryKind::from_mode(meta.mode())
             .ok_or_else(|| fail("stat")(io::Error::other(format!("unknown file type in mode {:o}", meta.mode()))))?;
         let content = match kind {
-            EntryKind::Regular => self.digest(host, &meta).map_err(fail("read"))?,
+            EntryKind::Regular => self.regular(host, &meta).map_err(fail("read"))?,
             EntryKind::Symlink => {
                 Content::Target(fs::read_link(host).map_err(fail("readlink"))?.into_os_string().into_vec())
             }
@@ -84,26 +98,28 @@ impl Walk {
         Ok(())
     }
 
-    fn digest(&mut self, host: &Path, meta: &Metadata) -> io::Result<Content> {
+    fn regular(&mut self, host: &Path, meta: &Metadata) -> io::Result<Content> {
         let identity = (meta.dev(), meta.ino());
-        if let Some(known) = self.digests.get(&identity) {
+        if let Some(known) = self.known.get(&identity) {
             return Ok(known.clone());
         }
-        let mut hasher = ContentHasher::new();
-        let mut file = File::open(host)?;
-        loop {
-            match file.read(&mut self.buffer) {
-                Ok(0) => break,
-                Ok(count) => hasher.update(&self.buffer[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let content = hasher.finish();
+        let content = (self.content)(&mut File::open(host)?, meta)?;
         if meta.nlink() > 1 {
-            self.digests.insert(identity, content.clone());
+            self.known.insert(identity, content.clone());
         }
         Ok(content)
+    }
+}
+
+fn digest(file: &mut File, buffer: &mut [u8]) -> io::Result<Content> {
+    let mut hasher = ContentHasher::new();
+    loop {
+        match file.read(buffer) {
+            Ok(0) => return Ok(hasher.finish()),
+            Ok(count) => hasher.update(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 

@@ -1,0 +1,49 @@
+//! The initial RAM disk: busybox, the modules and the script that runs a test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use super::cpio::Archive;
+use super::kernel::Kernel;
+use super::modules::ModuleTree;
+use crate::{Result, tools};
+
+/// What the guest needs besides what is built into Debian's kernel. F2FS asks for "crc32" by its algorithm's name, which
+/// only modprobe could resolve, so an implementation of it is named here.
+const MODULES: [&str; 8] =
+    ["virtio_blk", "nvme", "9p", "9pnet_virtio", "crc32_generic", "crc32_pclmul", "f2fs", "loop"];
+
+/// Runs as process 1. The share carries the test's script in, and its log and exit status out.
+const INIT: &str = include_str!("init.sh");
+/// `device SERIAL`: the path of the disk with that serial number, since disks are numbered in any order.
+const DEVICE: &str = include_str!("device.sh");
+
+/// Builds the archive under `cache` and returns its path.
+pub(crate) fn build(cache: &Path, kernel: &Kernel) -> Result<PathBuf> {
+    let busybox = tools::find("busybox").context("busybox is not installed")?;
+    let busybox = fs::read(&busybox).with_context(|| format!("cannot read {}", busybox.display()))?;
+    // A dynamic program names its loader; the guest has none.
+    if busybox.windows(7).any(|window| window == b"/ld-lin") {
+        bail!("busybox is not statically linked: install the package busybox-static");
+    }
+    let mut archive = Archive::default();
+    for dir in ["bin", "dev", "mnt", "modules", "proc", "run", "share", "sys", "tmp"] {
+        archive.directory(dir);
+    }
+    archive.character_device("dev/console", 5, 1);
+    archive.file("bin/busybox", 0o755, &busybox);
+    archive.file("bin/device", 0o755, DEVICE.as_bytes());
+    archive.file("init", 0o755, INIT.as_bytes());
+    let mut names = String::new();
+    for module in ModuleTree::index(&kernel.modules)?.load_order(&MODULES)? {
+        archive.file(&format!("modules/{}.ko", module.name), 0o644, &module.object);
+        names.push_str(&module.name);
+        names.push('\n');
+    }
+    archive.file("modules/order", 0o644, names.as_bytes());
+    let path = cache.join("initrd.cpio");
+    fs::write(&path, archive.finish()).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}

@@ -1,0 +1,110 @@
+//! What counts as a failure: an exit status, a line of the kernel log, a difference between two manifests.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use f2fs_workload::manifest::walk_host;
+
+use super::machine::GuestOutput;
+use crate::Result;
+
+/// F2FS's messages that report no trouble.
+const QUIET: [&str; 3] =
+    ["Mounted with checkpoint version", "Found nat_bits in checkpoint", "Start checkpoint disabled"];
+/// Marks of trouble anywhere in the kernel.
+const TROUBLE: [&str; 8] =
+    ["BUG:", "WARNING:", "Oops", "Call Trace", "general protection", "I/O error", "soft lockup", "hung_task"];
+
+/// The script ended with 0, and neither F2FS nor the rest of the kernel complained.
+pub(crate) fn succeeded(output: &GuestOutput) -> Result<()> {
+    let complaints = complaints(&output.dmesg);
+    if output.status == 0 && complaints.is_empty() {
+        return Ok(());
+    }
+    let complaints = complaints.join("\n");
+    bail!("exit status {} in the guest\nlog:\n{}\nkernel complaints:\n{complaints}", output.status, output.log.trim());
+}
+
+fn complaints(dmesg: &str) -> Vec<&str> {
+    let bad = |line: &&str| {
+        let f2fs = line.contains("F2FS-fs") && !QUIET.iter().any(|quiet| line.contains(quiet));
+        f2fs || TROUBLE.iter().any(|mark| line.contains(mark))
+    };
+    dmesg.lines().filter(bad).collect()
+}
+
+/// `fsck.f2fs` finds nothing.
+pub(crate) fn fsck_clean(image: &Path) -> Result<()> {
+    let report = f2fs_oracle::fsck(image)?;
+    if !report.is_clean() {
+        bail!("fsck.f2fs on {}:\n{report}", image.display());
+    }
+    Ok(())
+}
+
+/// Two manifests are the same text; the error shows the first differing lines.
+pub(crate) fn same(what: &str, one: (&str, &str), other: (&str, &str)) -> Result<()> {
+    if one.1 == other.1 {
+        return Ok(());
+    }
+    let left: std::collections::BTreeSet<&str> = one.1.lines().collect();
+    let right: std::collections::BTreeSet<&str> = other.1.lines().collect();
+    let mut text = format!("{what}: the manifests differ ({} and {} lines)", left.len(), right.len());
+    for (name, lines) in [(one.0, left.difference(&right)), (other.0, right.difference(&left))] {
+        let count = lines.clone().count();
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\nonly in the view of {name} ({count} lines):");
+        for line in lines.take(8) {
+            let _ = write!(text, "\n  {line}");
+        }
+    }
+    bail!("{text}");
+}
+
+/// A manifest that the guest left in the share, its deferred digests filled in from the copies beside it.
+pub(crate) fn guest_manifest(share: &Path, name: &str) -> Result<String> {
+    let file = share.join(name);
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut whole = String::with_capacity(text.len());
+    for line in text.lines() {
+        whole.push_str(&match line.split('\t').nth(6) {
+            Some(content) if content.starts_with("@deferred/") => {
+                let copy = share.join(format!("{name}.large")).join(&content["@deferred/".len()..]);
+                line.replacen(content, &digest(&copy)?, 1)
+            }
+            _ => line.to_owned(),
+        });
+        whole.push('\n');
+    }
+    Ok(whole)
+}
+
+/// The content field of a file, from the manifest of that file alone.
+fn digest(file: &Path) -> Result<String> {
+    let manifest = walk_host(file).with_context(|| format!("cannot digest {}", file.display()))?;
+    let entry = manifest.entries().first().context("an empty manifest")?;
+    Ok(entry.content.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{complaints, same};
+
+    #[test]
+    fn f2fs_may_say_that_it_mounted_and_no_more() {
+        let log = "[ 1.0] F2FS-fs (vda): Mounted with checkpoint version = 7\n\
+                   [ 2.0] F2FS-fs (vda): inconsistent node block, nid:4\n\
+                   [ 3.0] usb: nothing\n[ 4.0] WARNING: CPU: 0 PID: 1 at fs/f2fs/node.c";
+        let found = complaints(log);
+        assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn differences_are_shown_with_their_side() {
+        assert!(same("x", ("a", "1\n2\n"), ("b", "1\n2\n")).is_ok());
+        let error = same("x", ("a", "1\n2\n"), ("b", "1\n3\n")).unwrap_err().to_string();
+        assert!(error.contains("view of a (1 lines):\n  2") && error.contains("view of b (1 lines):\n  3"), "{error}");
+    }
+}

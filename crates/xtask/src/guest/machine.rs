@@ -1,0 +1,231 @@
+//! One boot of the test machine: QEMU in software emulation, disks, a shared directory, a script.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use super::initrd;
+use super::kernel::Kernel;
+use crate::Result;
+
+/// How long a boot may take until the script starts. Five seconds on an idle machine; this is for a loaded one.
+const BOOT_LIMIT: Duration = Duration::from_secs(150);
+/// The command line that proved stable under emulation.
+const KERNEL_ARGUMENTS: &str =
+    "console=ttyS0 mitigations=off nokaslr tsc=reliable panic=-1 quiet loglevel=4 rdinit=/init";
+
+/// How the guest sees a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bus {
+    /// A virtio block device.
+    VirtioBlk,
+    /// An NVMe controller with one namespace.
+    Nvme,
+}
+
+/// What the guest tests share: the kernel, the initial RAM disk and the place for runs.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    kernel: Kernel,
+    initrd: PathBuf,
+    cache: PathBuf,
+    programs: Vec<PathBuf>,
+}
+
+impl Guest {
+    /// Fetches the kernel and builds the initial RAM disk under `cache`. `programs` are static executables, found by name
+    /// in the guest.
+    pub(crate) fn new(cache: &Path, programs: Vec<PathBuf>) -> Result<Self> {
+        if cfg!(not(target_arch = "x86_64")) {
+            bail!("the guest tests run x86-64 programs in an x86-64 guest; this host has another architecture");
+        }
+        fs::create_dir_all(cache)?;
+        let kernel = Kernel::obtain(cache)?;
+        let initrd = initrd::build(cache, &kernel)?;
+        Ok(Self { kernel, initrd, cache: cache.to_owned(), programs })
+    }
+
+    /// The kernel's release.
+    pub(crate) fn release(&self) -> &str {
+        &self.kernel.release
+    }
+
+    /// Describes a boot. `name` names its directory.
+    pub(crate) fn boot(&self, name: &str) -> Boot<'_> {
+        Boot { guest: self, name: name.to_owned(), disks: Vec::new() }
+    }
+}
+
+/// A boot that has not happened yet.
+#[derive(Debug)]
+pub(crate) struct Boot<'a> {
+    guest: &'a Guest,
+    name: String,
+    disks: Vec<(PathBuf, Bus, String)>,
+}
+
+/// What a script left behind.
+#[derive(Debug)]
+pub(crate) struct GuestOutput {
+    /// The script's exit status.
+    pub(crate) status: i32,
+    /// What it printed.
+    pub(crate) log: String,
+    /// The kernel's messages.
+    pub(crate) dmesg: String,
+    /// The shared directory, `/share` in the guest.
+    pub(crate) share: PathBuf,
+    /// From power on to power off.
+    pub(crate) wall: Duration,
+}
+
+/// How a boot ended that gave no status.
+enum Failure {
+    /// The script never started: worth another boot.
+    Early(String),
+    /// It started, and the machine died or ran past its limit.
+    Late(String),
+}
+
+impl Boot<'_> {
+    /// Adds a raw image as a disk, which the guest finds by `serial` (`device SERIAL`; at most 20 characters).
+    pub(crate) fn disk(mut self, image: &Path, bus: Bus, serial: &str) -> Self {
+        self.disks.push((image.to_owned(), bus, serial.to_owned()));
+        self
+    }
+
+    /// Boots and runs `script` with busybox sh. About one boot in thirty dies early under emulation, so one is repeated.
+    ///
+    /// # Errors
+    ///
+    /// If the machine died or ran past `limit` (from the start of the boot). A script that fails is not an error here.
+    pub(crate) fn run(self, script: &str, limit: Duration) -> Result<GuestOutput> {
+        let start = Instant::now();
+        match self.attempt(script, limit)? {
+            Ok(output) => return Ok(output),
+            Err(Failure::Late(why)) => bail!("{why}"),
+            Err(Failure::Early(why)) => {
+                println!("    {} ({:.0?}); booting once more", why.lines().next().unwrap_or_default(), start.elapsed());
+            }
+        }
+        match self.attempt(script, limit)? {
+            Ok(output) => Ok(output),
+            Err(Failure::Early(why) | Failure::Late(why)) => bail!("second boot: {why}"),
+        }
+    }
+
+    fn attempt(&self, script: &str, limit: Duration) -> Result<std::result::Result<GuestOutput, Failure>> {
+        let home = self.guest.cache.join("run").join(&self.name);
+        if home.exists() {
+            fs::remove_dir_all(&home)?;
+        }
+        let share = home.join("share");
+        let programs = share.join("bin");
+        fs::create_dir_all(&programs)?;
+        for program in &self.guest.programs {
+            let name = program.file_name().with_context(|| format!("{} has no name", program.display()))?;
+            fs::copy(program, programs.join(name)).with_context(|| format!("cannot copy {}", program.display()))?;
+        }
+        fs::write(share.join("script"), script)?;
+        let console = home.join("console");
+        let start = Instant::now();
+        let mut machine = Machine(self.command(&share, &console).spawn().context("cannot start qemu-system-x86_64")?);
+        let ended = machine.wait(|| share.join("started").exists(), start, limit)?;
+        let wall = start.elapsed();
+        let read = |name: &str| String::from_utf8_lossy(&fs::read(share.join(name)).unwrap_or_default()).into_owned();
+        let told = || {
+            let log = last_lines(&read("log"), 30);
+            let console = last_lines(&String::from_utf8_lossy(&fs::read(&console).unwrap_or_default()), 30);
+            format!("\nend of the log:\n{log}\nend of the console:\n{console}")
+        };
+        Ok(match ended {
+            Ended::NeverStarted => {
+                Err(Failure::Early(format!("the guest did not start within {BOOT_LIMIT:?}{}", told())))
+            }
+            Ended::TooLate => Err(Failure::Late(format!("the guest ran past its limit of {limit:?}{}", told()))),
+            Ended::PoweredOff if !share.join("started").exists() => {
+                Err(Failure::Early(format!("the guest died while it booted{}", told())))
+            }
+            Ended::PoweredOff => match read("status").trim().parse() {
+                Ok(status) => Ok(GuestOutput { status, log: read("log"), dmesg: read("dmesg"), share, wall }),
+                Err(_) => Err(Failure::Late(format!("the guest died without an exit status{}", told()))),
+            },
+        })
+    }
+
+    fn command(&self, share: &Path, console: &Path) -> Command {
+        let mut qemu = Command::new("qemu-system-x86_64");
+        qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        qemu.args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048"]);
+        qemu.arg("-kernel").arg(&self.guest.kernel.image).arg("-initrd").arg(&self.guest.initrd);
+        qemu.args(["-append", KERNEL_ARGUMENTS]);
+        qemu.arg("-serial").arg(format!("file:{}", console.display()));
+        qemu.arg("-fsdev").arg(format!("local,id=share,security_model=none,path={}", option_value(share)));
+        qemu.args(["-device", "virtio-9p-pci,fsdev=share,mount_tag=share"]);
+        for (index, (image, bus, serial)) in self.disks.iter().enumerate() {
+            // The host's page cache outlives the machine, so its flushes need not reach the host's disk.
+            let mut drive = format!("if=none,id=disk{index},format=raw,cache=unsafe,discard=unmap");
+            // Writing to a String cannot fail.
+            let _ = write!(drive, ",file={}", option_value(image));
+            qemu.arg("-drive").arg(drive);
+            let model = match bus {
+                Bus::VirtioBlk => "virtio-blk-pci",
+                Bus::Nvme => "nvme",
+            };
+            qemu.arg("-device").arg(format!("{model},drive=disk{index},serial={serial}"));
+        }
+        qemu.stdin(Stdio::null());
+        qemu
+    }
+}
+
+/// A comma ends a value in QEMU's options, unless doubled.
+fn option_value(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+enum Ended {
+    PoweredOff,
+    NeverStarted,
+    TooLate,
+}
+
+/// A QEMU process that does not outlive its owner.
+struct Machine(Child);
+
+impl Machine {
+    fn wait(&mut self, started: impl Fn() -> bool, start: Instant, limit: Duration) -> Result<Ended> {
+        let mut running = false;
+        loop {
+            if self.0.try_wait()?.is_some() {
+                return Ok(Ended::PoweredOff);
+            }
+            running = running || started();
+            if start.elapsed() > limit {
+                return Ok(Ended::TooLate);
+            }
+            if !running && start.elapsed() > BOOT_LIMIT {
+                return Ok(Ended::NeverStarted);
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // Both fail only when the process has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
