@@ -10,6 +10,7 @@ mod judge;
 mod kernel;
 mod kernel_alone;
 mod machine;
+mod machinery;
 mod modules;
 mod programs;
 
@@ -63,8 +64,10 @@ struct Outcome {
 /// A test: its name, what it shows, and the function that runs it.
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
-const TESTS: [Test; 1] =
-    [("kernel-alone", "a tree that the kernel made is the same after a remount, and fsck-clean", kernel_alone::run)];
+const TESTS: [Test; 2] = [
+    ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
+    ("kernel-alone", "a tree that the kernel made is the same after a remount, and fsck-clean", kernel_alone::run),
+];
 
 /// Runs the guest tests.
 ///
