@@ -4,10 +4,16 @@
 //! summaries (on unmount), and the checkpoint block again. It is valid if both copies carry a good checksum and the
 //! same version; of two valid packs the higher version wins.
 
+mod bitmaps;
+mod checked;
+
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::{Corruption, RawBlock, crc};
+
+pub use bitmaps::VersionBitmaps;
+pub use checked::{Checkpoint, LogPosition};
 
 /// Size of the fixed part in bytes; the version bitmaps follow.
 pub const HEADER_SIZE: usize = 192;
@@ -185,6 +191,58 @@ impl CheckpointBlock {
         match self.checksums() {
             Ok((stored, _)) => version | u64::from(stored) << 32,
             Err(_) => version,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{Checkpoint, LogPosition, flags};
+    use crate::feature::Features;
+    use crate::{BlockAddr, Geometry, Nid, SegmentNo};
+
+    /// A small volume: 2 + 2 + 2 + 1 segments of metadata, 24 of main area.
+    pub(crate) fn geometry() -> Geometry {
+        Geometry {
+            block_count: 32 * 512,
+            features: Features(0),
+            segment0_blkaddr: BlockAddr(512),
+            cp_blkaddr: BlockAddr(512),
+            sit_blkaddr: BlockAddr(3 * 512),
+            nat_blkaddr: BlockAddr(5 * 512),
+            ssa_blkaddr: BlockAddr(7 * 512),
+            main_blkaddr: BlockAddr(8 * 512),
+            segment_count: 31,
+            sit_segments: 2,
+            nat_segments: 2,
+            ssa_segments: 1,
+            main_segments: 24,
+            sections: 24,
+            segs_per_sec: 1,
+            secs_per_zone: 1,
+            cp_payload: 0,
+            root_ino: Nid(3),
+        }
+    }
+
+    /// A checkpoint of that volume that nothing is wrong with.
+    pub(crate) fn checkpoint() -> Checkpoint {
+        let log = |segment| LogPosition { segment: SegmentNo(segment), next_offset: 1, alloc_type: 0 };
+        Checkpoint {
+            version: 7,
+            flags: flags::UMOUNT | flags::COMPACT_SUM,
+            user_blocks: 7000,
+            valid_blocks: 100,
+            reserved_segments: 4,
+            overprovision_segments: 8,
+            free_segments: 18,
+            logs: [0, 1, 2, 3, 4, 5].map(log),
+            pack_blocks: 6,
+            start_sum: 1,
+            valid_nodes: 50,
+            valid_inodes: 40,
+            next_free_nid: Nid(51),
+            elapsed_time: 12,
         }
     }
 }

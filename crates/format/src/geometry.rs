@@ -50,11 +50,11 @@ pub struct Geometry {
     pub root_ino: Nid,
 }
 
-fn in_range(what: &'static str, found: u64, min: u64, max: u64) -> Result<(), Corruption> {
+pub(crate) fn in_range(what: &'static str, found: u64, min: u64, max: u64) -> Result<(), Corruption> {
     if (min..=max).contains(&found) { Ok(()) } else { Err(Corruption::Range { what, found, min, max }) }
 }
 
-fn equal(what: &'static str, expected: u64, found: u64) -> Result<(), Corruption> {
+pub(crate) fn equal(what: &'static str, expected: u64, found: u64) -> Result<(), Corruption> {
     if expected == found { Ok(()) } else { Err(Corruption::Mismatch { what, expected, found }) }
 }
 

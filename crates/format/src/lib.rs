@@ -7,7 +7,7 @@
 //! | Module | What it describes |
 //! |---|---|
 //! | [`superblock`], [`feature`], [`geometry`] | the two superblocks, feature bits, the areas of a volume |
-//! | [`checkpoint`], [`orphan`], [`summary`] | the blocks of a checkpoint pack |
+//! | [`checkpoint`], [`orphan`], [`summary`], [`nat_bits`] | the blocks of a checkpoint pack |
 //! | [`nat`], [`sit`] | node address table, segment information table |
 //! | [`node`], [`inode`], [`path`] | node blocks, inodes, the tree from file block to address slot |
 //! | [`dentry`], [`hash`], [`xattr`] | directories, the name hash, extended attributes |
@@ -29,6 +29,7 @@ pub mod geometry;
 pub mod hash;
 pub mod inode;
 pub mod nat;
+pub mod nat_bits;
 pub mod node;
 pub mod orphan;
 pub mod path;

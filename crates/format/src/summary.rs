@@ -1,5 +1,7 @@
 //! Segment summaries: who owns each block of a segment; and the journals that ride in the summaries of the logs.
 
+pub mod compact;
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use zerocopy::little_endian::{U16, U32};
