@@ -1,1 +1,106 @@
-//! F2FS segment manager: SIT, SSA, the logs, allocation and victim selection
+//! F2FS segment manager: which blocks of the main area are valid, and where the next ones go.
+//!
+//! The crate owns the segment information table (SIT), the summaries of segments that the logs write (SSA), the six logs
+//! with LFS and SSR allocation, and the set of free segments. It plans and never does I/O: the volume reads the table,
+//! hands it over, writes what [`begin_checkpoint`](SegmentManager::begin_checkpoint) returns, and lends a
+//! [`SummarySource`] to read old summaries with. Behaviour follows the kernel's `fs/f2fs/segment.c`.
+//!
+//! # What holds at all times
+//!
+//! - A block that is valid now, or was in the last durable checkpoint, or was since, is never handed out. Each segment has
+//!   two maps: *valid* (`cur_valid_map`) and *taken* (`ckpt_valid_map`), a superset. Taking a block sets both, freeing it
+//!   clears the first, and a durable checkpoint takes out of the second what had been freed before it began.
+//! - A segment whose last block was freed is *prefree*, not free, until a checkpoint that knows this is durable. Only then
+//!   is it used, discarded or reset.
+//! - Each log stands on a block that may be written. A log's segment belongs to it alone.
+//! - A segment's summary is with its log, or put aside for the next checkpoint, or in the SSA, and is looked for in this order.
+//! - Data and nodes never share a segment; in a section of several segments, logs begin with a free section.
+//!
+//! # Locking model
+//!
+//! | Lock | protects | taken |
+//! |---|---|---|
+//! | SIT state | version bitmap, journal set, the pending checkpoint | twice a checkpoint |
+//! | log head (6) | a log's segment, offset, summary | once an allocation |
+//! | victim index | dirty segments by room | when a log takes a segment with holes |
+//! | segment (one each) | maps, counts, age, phase | once a run taken, once a block freed |
+//! | changed lists (16), free map, retired summaries | what their names say | about once for each 512 blocks |
+//!
+//! Order: SIT state, log heads (one at a time), index, segment (one at a time), then one of the last row, of which none is
+//! held while another is taken. Counters are atomics: valid blocks striped by segment, the rest changed once for a segment.
+//! Freeing a block locks its segment and writes nothing global, beyond the stripe of its counter; taking a batch locks its
+//! log and its segment once. The one lock that all writers of a kind of data share is their log's head.
+//!
+//! # Example
+//!
+//! ```
+//! use f2fs_format::summary::{Summary, SummaryBlock};
+//! use f2fs_format::{BlockAddr, Geometry, LogType, Nid, SegmentNo, feature::Features, sit::RawSitEntry};
+//! use f2fs_segment::{LogState, SegmentConfig, SegmentManager};
+//!
+//! # fn main() -> Result<(), f2fs_segment::SegmentError> {
+//! # let geometry = Geometry {
+//! #     block_count: 32 * 512, features: Features(0), segment0_blkaddr: BlockAddr(512), cp_blkaddr: BlockAddr(512),
+//! #     sit_blkaddr: BlockAddr(1536), nat_blkaddr: BlockAddr(2560), ssa_blkaddr: BlockAddr(3584),
+//! #     main_blkaddr: BlockAddr(4096), segment_count: 31, sit_segments: 2, nat_segments: 2, ssa_segments: 1,
+//! #     main_segments: 24, sections: 24, segs_per_sec: 1, secs_per_zone: 1, cp_payload: 0, root_ino: Nid(3),
+//! # };
+//! // An empty volume of 24 main segments, each log at the start of one.
+//! let logs = LogType::ALL.map(|log| LogState {
+//!     segment: SegmentNo(log.number().into()),
+//!     next_offset: 0,
+//!     alloc_type: 0,
+//!     summary: SummaryBlock::new_box(),
+//! });
+//! let config = SegmentConfig::new(geometry, 8, 10);
+//! let manager = SegmentManager::new(config, vec![RawSitEntry::ZERO; 24], vec![0; 64], logs)?;
+//!
+//! // A thousand blocks of file data: node 5 holds their addresses.
+//! let summaries: Vec<Summary> = (0..1000).map(|slot| Summary::new(Nid(5), 0, slot)).collect();
+//! let mut runs = Vec::new();
+//! manager.allocate(LogType::WarmData, &summaries, 1, &mut runs)?;
+//! assert_eq!(runs.iter().map(|run| run.len).sum::<u32>(), 1000);
+//! assert_eq!(manager.valid_blocks(), 1000);
+//!
+//! // The whole first segment is freed: it is used again after the next durable checkpoint, not before.
+//! for index in 0..512 {
+//!     manager.invalidate(runs[0].addr.offset(index), 2)?;
+//! }
+//! assert_eq!((manager.free_segments(), manager.prefree_segments()), (17, 1));
+//! let flush = manager.begin_checkpoint(6)?;
+//! assert_eq!(flush.free_segments, 18);
+//! // ... the owner writes `flush` and the rest of the checkpoint, and flushes the device ...
+//! manager.end_checkpoint();
+//! assert_eq!((manager.free_segments(), manager.prefree_segments()), (18, 0));
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod allocate;
+mod bitset;
+mod buckets;
+mod checkpoint;
+mod config;
+mod error;
+mod free;
+mod head;
+mod index;
+mod manager;
+mod map;
+mod retired;
+mod segment;
+mod sit;
+mod ssr;
+#[cfg(test)]
+mod testing;
+
+pub use allocate::Run;
+pub use checkpoint::SegmentFlush;
+pub use config::{Class, SegmentConfig, SummarySource};
+pub use error::SegmentError;
+pub use head::{AllocType, LogState};
+pub use manager::SegmentManager;
+pub use map::BlockMap;
+pub use segment::{Phase, SegmentInfo};
+pub use sit::SitBlockWrite;

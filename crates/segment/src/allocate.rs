@@ -1,0 +1,297 @@
+//! Blocks are taken and freed.
+//!
+//! A call locks its log, then makes sure of every segment that it will need, and only then takes the first block: so it is
+//! all or nothing. A log never rests on a full segment (a node's footer names the block that its log hands out next), so
+//! the segment behind the last block is part of what a call needs.
+
+use f2fs_format::summary::{Summary, SummaryBlock};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, SegmentNo};
+use f2fs_sync::atomic::Ordering;
+
+use crate::head::{AllocType, Head, entry_type};
+use crate::segment::{Phase, Segment};
+use crate::{Class, SegmentError, SegmentManager};
+
+/// Consecutive blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Run {
+    /// The first block.
+    pub addr: BlockAddr,
+    /// How many.
+    pub len: u32,
+}
+
+impl SegmentManager {
+    /// Takes one block for each summary, in their order, from one log, for user data ([`Class::User`]) or for nodes
+    /// ([`Class::Checkpoint`]), and appends where they are to `runs`: as few runs as possible. All or nothing.
+    ///
+    /// `now` is the time for the segments' `mtime`, in seconds.
+    ///
+    /// # Errors
+    /// [`SegmentError::NoSpace`]; [`SegmentError::Source`] if the summary of a segment with holes could not be read;
+    /// [`SegmentError::InUse`] and [`SegmentError::Phase`] if the tables contradict each other.
+    pub fn allocate(
+        &self,
+        log: LogType,
+        summaries: &[Summary],
+        now: u64,
+        runs: &mut Vec<Run>,
+    ) -> Result<(), SegmentError> {
+        let class = if log.is_node() { Class::Checkpoint } else { Class::User };
+        self.allocate_as(class, log, summaries, now, runs)
+    }
+
+    /// [`allocate`](Self::allocate), and says who asks.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn allocate_as(
+        &self,
+        class: Class,
+        log: LogType,
+        summaries: &[Summary],
+        now: u64,
+        runs: &mut Vec<Run>,
+    ) -> Result<(), SegmentError> {
+        let mut head = self.head(log);
+        self.take_from(&mut head, class, log, summaries, now, runs)
+    }
+
+    /// Takes one block for a node. Gives its address, and the address that the log will hand out next, which belongs into
+    /// the node's footer (`next_blkaddr`).
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate); [`SegmentError::WrongLog`] for a data log.
+    pub fn allocate_node(
+        &self,
+        log: LogType,
+        summary: Summary,
+        now: u64,
+    ) -> Result<(BlockAddr, BlockAddr), SegmentError> {
+        if !log.is_node() {
+            return Err(SegmentError::WrongLog { log, expected: "node" });
+        }
+        let mut head = self.head(log);
+        let addr = self.geometry.block_at(head.segment, head.next);
+        self.take_from(&mut head, Class::Checkpoint, log, &[summary], now, &mut Vec::new())?;
+        Ok((addr, self.geometry.block_at(head.segment, head.next)))
+    }
+
+    fn take_from(
+        &self,
+        head: &mut Head,
+        class: Class,
+        log: LogType,
+        summaries: &[Summary],
+        now: u64,
+        runs: &mut Vec<Run>,
+    ) -> Result<(), SegmentError> {
+        let first = runs.len();
+        let mut spare = self.secure(head, class, log, summaries.len() as u64)?.into_iter();
+        let mut rest = summaries;
+        let result = loop {
+            match self.fill(head, rest, now, first, runs) {
+                Ok(taken) => rest = &rest[taken..],
+                // Only the segment that the log already stood in can object: nothing is taken yet.
+                Err(error) => break Err(error),
+            }
+            if head.next < BLOCKS_PER_SEGMENT {
+                break Ok(());
+            }
+            let Some(next) = spare.next() else {
+                break Err(SegmentError::LogOffset { log, segment: head.segment, offset: head.next as u16 });
+            };
+            self.change(log, head, next);
+        };
+        spare.for_each(|unused| self.give_back(unused));
+        result
+    }
+
+    /// Claims the segments that `count` blocks need beyond the log's own, so that one free block is left behind them.
+    fn secure(&self, head: &Head, class: Class, log: LogType, count: u64) -> Result<Vec<Head>, SegmentError> {
+        let mut room = u64::from(match head.alloc {
+            AllocType::Lfs => BLOCKS_PER_SEGMENT - head.next,
+            AllocType::Ssr => head.room(&self.lock(head.segment).taken_map),
+        });
+        let mut claimed: Vec<Head> = Vec::new();
+        while room <= count {
+            let last = claimed.last().unwrap_or(head);
+            match self.claim(class, log, last.segment, last.alloc) {
+                Ok((next, more)) => {
+                    room += u64::from(more);
+                    claimed.push(next);
+                }
+                Err(error) => {
+                    claimed.into_iter().for_each(|unused| self.give_back(unused));
+                    return Err(self.with_counts(error));
+                }
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// The error with the counts as they are when all has been given back.
+    fn with_counts(&self, error: SegmentError) -> SegmentError {
+        match error {
+            SegmentError::NoSpace { log, floor, .. } => {
+                SegmentError::NoSpace { log, free: self.free_segments(), prefree: self.prefree_segments(), floor }
+            }
+            other => other,
+        }
+    }
+
+    /// Claims a segment for a log, by the kernel's rule (`need_new_seg`): go on within the section; else, when free
+    /// sections are few, a segment with holes; else a free segment; and rather a segment with holes than none.
+    fn claim(
+        &self,
+        class: Class,
+        log: LogType,
+        current: SegmentNo,
+        alloc: AllocType,
+    ) -> Result<(Head, u32), SegmentError> {
+        let goes_on = alloc == AllocType::Lfs && self.free.continues(current);
+        let early = !goes_on && self.need_ssr();
+        if early && let Some(claimed) = self.claim_dirty(log)? {
+            return Ok(claimed);
+        }
+        let floor = self.floor(class);
+        if let Some(segment) = self.free.take(log, current, floor) {
+            return Ok((self.claim_free(log, segment)?, BLOCKS_PER_SEGMENT));
+        }
+        if !early && let Some(claimed) = self.claim_dirty(log)? {
+            return Ok(claimed);
+        }
+        Err(SegmentError::NoSpace { log, free: self.free_segments(), prefree: self.prefree_segments(), floor })
+    }
+
+    /// Makes a segment current that was taken from the free map. What a checkpoint would see of it stays as it is until
+    /// the log stands in it.
+    fn claim_free(&self, log: LogType, segment: SegmentNo) -> Result<Head, SegmentError> {
+        let mut state = self.lock(segment);
+        if state.phase != Phase::Free || state.valid != 0 || state.taken != 0 {
+            // The segment is lost for allocation: better than handing out a block that is in use.
+            return Err(SegmentError::Phase {
+                segment,
+                expected: "free",
+                found: state.phase.name(),
+                valid: state.valid.into(),
+            });
+        }
+        state.phase = Phase::Current;
+        let mut summary = SummaryBlock::new_box();
+        summary.entry_type = entry_type(log);
+        Ok(Head { segment, next: 0, alloc: AllocType::Lfs, summary })
+    }
+
+    /// Takes as many blocks from the log's segment as it has and the caller wants; tells how many.
+    fn fill(
+        &self,
+        head: &mut Head,
+        summaries: &[Summary],
+        now: u64,
+        first: usize,
+        runs: &mut Vec<Run>,
+    ) -> Result<usize, SegmentError> {
+        let segment = head.segment;
+        let mut state = self.lock(segment);
+        let mut taken = 0;
+        while taken < summaries.len() && head.next < BLOCKS_PER_SEGMENT {
+            let start = head.next;
+            let end = state.taken_map.next(start, true).unwrap_or(BLOCKS_PER_SEGMENT);
+            if end == start || (head.alloc == AllocType::Lfs && end < BLOCKS_PER_SEGMENT) {
+                let addr = self.geometry.block_at(segment, end);
+                return Err(SegmentError::InUse { addr, segment, offset: end });
+            }
+            let len = (end - start).min((summaries.len() - taken).min(BLOCKS_PER_SEGMENT as usize) as u32);
+            state.take(start, len, now);
+            let here = taken..taken + len as usize;
+            head.summary.entries[start as usize..(start + len) as usize].copy_from_slice(&summaries[here]);
+            push(runs, first, Run { addr: self.geometry.block_at(segment, start), len });
+            taken += len as usize;
+            head.next = match head.alloc {
+                AllocType::Lfs => start + len,
+                AllocType::Ssr => state.taken_map.next(start + len, false).unwrap_or(BLOCKS_PER_SEGMENT),
+            };
+        }
+        if taken != 0 {
+            self.mark_dirty(segment, &mut state);
+            self.count_valid(segment, taken as i64);
+        }
+        Ok(taken)
+    }
+
+    /// Moves a log to a segment that was claimed for it.
+    fn change(&self, log: LogType, head: &mut Head, next: Head) {
+        let old = core::mem::replace(head, next);
+        self.leave(old.segment, old.summary);
+        let mut state = self.lock(head.segment);
+        state.log = log;
+        self.mark_dirty(head.segment, &mut state);
+    }
+
+    /// A log lets go of a segment. Its summary is put aside first: whoever sees the segment as dirty finds it.
+    fn leave(&self, segment: SegmentNo, summary: Box<SummaryBlock>) {
+        self.retired.put(segment, summary);
+        self.settle(segment, &mut self.lock(segment));
+    }
+
+    /// Gives a segment that no log holds (any more) the phase of its counts.
+    pub(crate) fn settle(&self, segment: SegmentNo, state: &mut Segment) {
+        state.phase = state.phase_without_log();
+        if state.phase == Phase::Prefree {
+            self.prefree.fetch_add(1, Ordering::Relaxed);
+            // The next checkpoint looks at changed segments only, and must find this one.
+            self.mark_dirty(segment, state);
+        }
+        self.changed.note(segment, state);
+    }
+
+    /// Returns a segment that was claimed and not used.
+    fn give_back(&self, unused: Head) {
+        match unused.alloc {
+            AllocType::Lfs => {
+                self.lock(unused.segment).phase = Phase::Free;
+                self.free.put([unused.segment].into_iter());
+            }
+            AllocType::Ssr => self.leave(unused.segment, unused.summary),
+        }
+    }
+
+    /// Frees a block: it is invalid now, and may be written again once a checkpoint that knows this is durable.
+    ///
+    /// # Errors
+    /// [`SegmentError::OutsideMain`], [`SegmentError::NotValid`].
+    pub fn invalidate(&self, addr: BlockAddr, now: u64) -> Result<(), SegmentError> {
+        let (segment, offset) = self.locate(addr)?;
+        let mut state = self.lock(segment);
+        if !state.valid_map.contains(offset) {
+            return Err(SegmentError::NotValid { addr, segment, offset });
+        }
+        state.free(offset, now);
+        self.mark_dirty(segment, &mut state);
+        if matches!(state.phase, Phase::Dirty | Phase::Full) {
+            self.settle(segment, &mut state);
+        }
+        self.count_valid(segment, -1);
+        Ok(())
+    }
+
+    /// Frees consecutive blocks, each as [`invalidate`](Self::invalidate) does.
+    ///
+    /// # Errors
+    /// As there, for the first block that is not valid; those before it are freed.
+    pub fn invalidate_run(&self, run: Run, now: u64) -> Result<(), SegmentError> {
+        (0..run.len).try_for_each(|index| self.invalidate(run.addr.offset(index), now))
+    }
+}
+
+/// Appends a run, or lengthens the last one of this call.
+fn push(runs: &mut Vec<Run>, first: usize, run: Run) {
+    if let Some(last) = runs[first..].last_mut()
+        && last.addr.offset(last.len) == run.addr
+    {
+        last.len += run.len;
+        return;
+    }
+    runs.push(run);
+}

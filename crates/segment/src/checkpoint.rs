@@ -1,0 +1,147 @@
+//! The two halves of a checkpoint.
+//!
+//! ```text
+//!   begin_checkpoint          the owner writes SIT, SSA, pack, flushes         end_checkpoint
+//!   freeze changed entries -------------------------------------------------> blocks freed before `begin` may be
+//!   old bitmap, old journal stay in force                                      written, prefree segments are free
+//! ```
+//!
+//! `begin_checkpoint` changes nothing that a failure would have to undo: the version bitmap and the journal of the last
+//! durable checkpoint stay in force until `end_checkpoint`, and a second `begin_checkpoint` writes again all that the first
+//! one wrote. Operations may run between the two halves: what they free is not given out by that `end_checkpoint`.
+
+use std::collections::BTreeSet;
+
+use f2fs_format::sit::RawSitEntry;
+use f2fs_format::summary::SummaryBlock;
+use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
+use f2fs_sync::atomic::Ordering;
+
+use crate::allocate::Run;
+use crate::head::LogState;
+use crate::map::BlockMap;
+use crate::segment::Phase;
+use crate::sit::{Frozen, Pending, SitBlockWrite, build_block, flip};
+use crate::{SegmentError, SegmentManager};
+
+/// What a checkpoint must write.
+#[derive(Clone, Debug)]
+pub struct SegmentFlush {
+    /// SIT entries for the journal in the cold-data summary: all of it, also what stood there before.
+    pub sit_journal: Vec<(SegmentNo, RawSitEntry)>,
+    /// Blocks of the SIT.
+    pub sit_blocks: Vec<SitBlockWrite>,
+    /// The SIT version bitmap for the checkpoint block.
+    pub sit_bitmap: Vec<u8>,
+    /// The logs.
+    pub logs: [LogState; 6],
+    /// Summaries for the SSA, of the segments that logs left since the last checkpoint.
+    pub summaries: Vec<(SegmentNo, Box<SummaryBlock>)>,
+    /// `free_segment_count`: segments without a valid block that no log stands in; the prefree ones are among them.
+    pub free_segments: u32,
+    /// `valid_block_count` of the main area.
+    pub valid_blocks: u64,
+}
+
+impl SegmentManager {
+    /// Freezes the state for a checkpoint and says what must be written. At most `journal_capacity` entries go into the
+    /// journal (6 fit; 0 writes all into blocks). No other call may run meanwhile.
+    ///
+    /// # Errors
+    /// None at present; reserved for contradictions found on the way.
+    pub fn begin_checkpoint(&self, journal_capacity: usize) -> Result<SegmentFlush, SegmentError> {
+        let mut sit = self.sit.lock();
+        let mut changed: BTreeSet<SegmentNo> = self.dirty.take().into_iter().collect();
+        if let Some(failed) = sit.pending.take() {
+            changed.extend(failed.frozen.iter().map(|frozen| frozen.segment));
+        }
+        let plan = sit.plan(changed.iter().copied(), journal_capacity);
+        let entry = |segment| self.lock(segment).entry();
+        let journal: Vec<_> = plan.journal.iter().map(|&segment| (segment, entry(segment))).collect();
+        let mut bitmap = sit.bitmap.clone();
+        let segments = self.geometry.main_segments;
+        let sit_blocks = plan
+            .blocks
+            .iter()
+            .map(|&index| SitBlockWrite {
+                index,
+                second: flip(&mut bitmap, index),
+                block: build_block(index, segments, entry),
+            })
+            .collect();
+        let logs = LogType::ALL.map(|log| self.log(log));
+        let free_segments = self.free_segments() + self.prefree_segments();
+        let valid_blocks = self.valid_blocks();
+        let frozen = changed.into_iter().map(|segment| self.freeze(segment)).collect();
+        let (flush, summaries) = self.retired.begin_flush();
+        let journaled = plan.journal.into_iter().collect();
+        sit.pending = Some(Pending { frozen, bitmap: bitmap.clone(), journaled, flush });
+        Ok(SegmentFlush {
+            sit_journal: journal,
+            sit_blocks,
+            sit_bitmap: bitmap,
+            logs,
+            summaries,
+            free_segments,
+            valid_blocks,
+        })
+    }
+
+    fn freeze(&self, segment: SegmentNo) -> Frozen {
+        let mut state = self.lock(segment);
+        state.dirty = false;
+        let freed = state.taken_map.without(&state.valid_map);
+        Frozen { segment, freed, prefree: state.phase == Phase::Prefree }
+    }
+
+    /// The checkpoint is durable: what was free in it may be written, prefree segments are free. Returns the segments that
+    /// became free, as runs of blocks to discard; the caller discards them before anything else can allocate (with the
+    /// checkpoint gate closed), or not at all. Does nothing without a [`begin_checkpoint`](Self::begin_checkpoint).
+    pub fn end_checkpoint(&self) -> Vec<Run> {
+        let mut sit = self.sit.lock();
+        let Some(pending) = sit.pending.take() else { return Vec::new() };
+        sit.bitmap = pending.bitmap;
+        sit.journaled = pending.journaled;
+        let mut freed = Vec::new();
+        for frozen in pending.frozen {
+            if self.thaw(&frozen) {
+                freed.push(frozen.segment);
+            }
+        }
+        self.retired.end_flush(pending.flush);
+        self.prefree.fetch_sub(freed.len() as u32, Ordering::Relaxed);
+        self.free.put(freed.iter().copied());
+        self.runs_of(&freed)
+    }
+
+    /// Gives the blocks free that were free in the checkpoint; tells whether the whole segment is.
+    fn thaw(&self, frozen: &Frozen) -> bool {
+        let mut state = self.lock(frozen.segment);
+        if frozen.freed != BlockMap::EMPTY {
+            // Blocks taken since are not among them: they could not be, as they were still taken.
+            state.taken_map = state.taken_map.without(&frozen.freed);
+            state.taken = state.taken_map.count() as u16;
+        }
+        let becomes_free = frozen.prefree && state.phase == Phase::Prefree;
+        if becomes_free {
+            state.phase = Phase::Free;
+            state.victim = false;
+        }
+        if state.phase != Phase::Current {
+            self.changed.note(frozen.segment, &mut state);
+        }
+        becomes_free
+    }
+
+    fn runs_of(&self, segments: &[SegmentNo]) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for &segment in segments {
+            let addr = self.geometry.block_at(segment, 0);
+            match runs.last_mut() {
+                Some(last) if last.addr.offset(last.len) == addr => last.len += BLOCKS_PER_SEGMENT,
+                _ => runs.push(Run { addr, len: BLOCKS_PER_SEGMENT }),
+            }
+        }
+        runs
+    }
+}

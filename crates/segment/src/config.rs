@@ -1,0 +1,114 @@
+//! What the owner tells the manager at the start.
+
+use core::error::Error;
+
+use f2fs_format::summary::SummaryBlock;
+use f2fs_format::{Geometry, SegmentNo};
+use f2fs_sync::Arc;
+
+/// Where the manager gets the summary of a segment that no log has held since the last checkpoint: its SSA block.
+///
+/// Asked only when a log takes a segment with holes, with that log's lock held, as the kernel does (`change_curseg`).
+pub trait SummarySource: Send + Sync {
+    /// The summary block of a segment, as it stands in the SSA.
+    ///
+    /// # Errors
+    /// Whatever kept the owner from reading it.
+    fn read_summary(&self, segment: SegmentNo) -> Result<Box<SummaryBlock>, Box<dyn Error + Send + Sync>>;
+}
+
+/// Who asks for blocks, which decides how many free sections must be left for the others.
+///
+/// | Class | must leave |
+/// |---|---|
+/// | [`User`](Class::User) | the worst case of dirty nodes and dentries, and [`user_floor`](SegmentConfig::user_floor) sections |
+/// | [`Cleaner`](Class::Cleaner) | the worst case of dirty nodes and dentries |
+/// | [`Checkpoint`](Class::Checkpoint) | nothing |
+///
+/// A volume whose users leave that much can always write a checkpoint, and a cleaner always has where to move blocks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// File data written for a user.
+    User,
+    /// Blocks moved by the cleaner.
+    Cleaner,
+    /// Nodes and directory blocks written back, above all by a checkpoint.
+    Checkpoint,
+}
+
+/// Configuration of a [`SegmentManager`](crate::SegmentManager).
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct SegmentConfig {
+    /// The areas of the volume.
+    pub geometry: Geometry,
+    /// Segments kept back for cleaning (`rsvd_segment_count`).
+    pub reserved_segments: u32,
+    /// Segments that user data may never count on (`overprov_segment_count`).
+    pub overprovision_segments: u32,
+    /// Sections that [`Class::User`] leaves free beside the worst case of dirty nodes: one for each log.
+    pub user_floor: u32,
+    /// Segments whose SIT entry stands in the journal of the checkpoint that was opened. What is in the journal of the
+    /// cold-data log's summary is known without being said here.
+    pub journaled: Vec<SegmentNo>,
+    /// Where old summaries come from. Without it no log takes a segment with holes (SSR).
+    pub summaries: Option<Arc<dyn SummarySource>>,
+    /// Whether SSR may be used at all. Zoned volumes (`blkzoned`) never use it.
+    pub ssr: bool,
+}
+
+impl core::fmt::Debug for SegmentConfig {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SegmentConfig")
+            .field("main_segments", &self.geometry.main_segments)
+            .field("segs_per_sec", &self.geometry.segs_per_sec)
+            .field("reserved_segments", &self.reserved_segments)
+            .field("overprovision_segments", &self.overprovision_segments)
+            .field("ssr", &(self.ssr && self.summaries.is_some()))
+            .finish_non_exhaustive()
+    }
+}
+
+impl SegmentConfig {
+    /// The configuration of a volume: its areas, and two numbers of its checkpoint.
+    #[must_use]
+    pub fn new(geometry: Geometry, reserved_segments: u32, overprovision_segments: u32) -> SegmentConfig {
+        SegmentConfig {
+            geometry,
+            reserved_segments,
+            overprovision_segments,
+            user_floor: 6,
+            journaled: Vec::new(),
+            summaries: None,
+            ssr: true,
+        }
+    }
+
+    /// Says which SIT entries stand in the journal.
+    #[must_use]
+    pub fn journaled(mut self, segments: impl IntoIterator<Item = SegmentNo>) -> SegmentConfig {
+        self.journaled.extend(segments);
+        self
+    }
+
+    /// Says where old summaries come from, which allows SSR.
+    #[must_use]
+    pub fn summaries(mut self, source: Arc<dyn SummarySource>) -> SegmentConfig {
+        self.summaries = Some(source);
+        self
+    }
+
+    /// Allows or forbids SSR.
+    #[must_use]
+    pub fn ssr(mut self, allowed: bool) -> SegmentConfig {
+        self.ssr = allowed;
+        self
+    }
+
+    /// Sets the sections that user data leaves free beside the worst case of dirty nodes.
+    #[must_use]
+    pub fn user_floor(mut self, sections: u32) -> SegmentConfig {
+        self.user_floor = sections;
+        self
+    }
+}

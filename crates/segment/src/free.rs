@@ -1,0 +1,172 @@
+//! Free segments and free sections.
+//!
+//! The map holds exactly the segments in phase [`Phase::Free`](crate::Phase); whoever removes one owns it, and sets its
+//! phase afterwards. A *free section* is one whose segments are all free: only such are given to a log that cannot go on
+//! within its own section, so that data and nodes never share a section and a zone is written from its start.
+
+use f2fs_format::{Geometry, LogType, SegmentNo};
+use f2fs_sync::Mutex;
+use f2fs_sync::atomic::{AtomicU32, Ordering};
+
+use crate::bitset::BitSet;
+
+/// The free segments, behind a lock that is taken once for a segment, not for a block.
+#[derive(Debug)]
+pub(crate) struct FreeSpace {
+    map: Mutex<FreeMap>,
+    /// Copies of the map's counts, for readers without the lock.
+    segments: AtomicU32,
+    sections: AtomicU32,
+    segs_per_sec: u32,
+    secs_per_zone: u32,
+}
+
+#[derive(Debug)]
+struct FreeMap {
+    segments: BitSet,
+    sections: BitSet,
+    /// Free segments of each section.
+    in_section: Vec<u32>,
+    /// The zone that each log writes in.
+    zones: [u32; 6],
+}
+
+impl FreeSpace {
+    pub(crate) fn new(geometry: &Geometry, free: impl Iterator<Item = SegmentNo>) -> FreeSpace {
+        let space = FreeSpace {
+            map: Mutex::new(FreeMap {
+                segments: BitSet::new(geometry.main_segments),
+                sections: BitSet::new(geometry.sections),
+                in_section: vec![0; geometry.sections as usize],
+                zones: [u32::MAX; 6],
+            }),
+            segments: AtomicU32::new(0),
+            sections: AtomicU32::new(0),
+            segs_per_sec: geometry.segs_per_sec,
+            secs_per_zone: geometry.secs_per_zone,
+        };
+        space.put(free);
+        space
+    }
+
+    /// Free segments.
+    pub(crate) fn segments(&self) -> u32 {
+        self.segments.load(Ordering::Relaxed)
+    }
+
+    /// Free sections.
+    pub(crate) fn sections(&self) -> u32 {
+        self.sections.load(Ordering::Relaxed)
+    }
+
+    fn publish(&self, map: &FreeMap) {
+        self.segments.store(map.segments.len(), Ordering::Relaxed);
+        self.sections.store(map.sections.len(), Ordering::Relaxed);
+    }
+
+    /// Makes segments free.
+    pub(crate) fn put(&self, segments: impl Iterator<Item = SegmentNo>) {
+        let mut map = self.map.lock();
+        for segment in segments {
+            if map.segments.insert(segment.0) {
+                let section = segment.0 / self.segs_per_sec;
+                let count = &mut map.in_section[section as usize];
+                *count += 1;
+                if *count == self.segs_per_sec {
+                    map.sections.insert(section);
+                }
+            }
+        }
+        self.publish(&map);
+    }
+
+    /// Notes where a log stands at the start.
+    pub(crate) fn stands(&self, log: LogType, segment: SegmentNo) {
+        self.map.lock().zones[log.index()] = self.zone(segment.0 / self.segs_per_sec);
+    }
+
+    fn zone(&self, section: u32) -> u32 {
+        section / self.secs_per_zone
+    }
+
+    /// Whether the next segment behind `current`, in its section, is free: the kernel's `is_next_segment_free`.
+    pub(crate) fn continues(&self, current: SegmentNo) -> bool {
+        let next = current.0 + 1;
+        !next.is_multiple_of(self.segs_per_sec) && self.map.lock().segments.contains(next)
+    }
+
+    /// Takes a segment for a log that stands in `current` (`get_new_segment`): a later one of the same section; else the
+    /// first one of a free section, if at least `floor` free sections are left then, in a zone of its own if there is one.
+    pub(crate) fn take(&self, log: LogType, current: SegmentNo, floor: u32) -> Option<SegmentNo> {
+        let mut map = self.map.lock();
+        let section = current.0 / self.segs_per_sec;
+        let behind = (section + 1) * self.segs_per_sec;
+        let found = match map.segments.next(current.0 + 1) {
+            Some(next) if next < behind => next,
+            _ if map.sections.len() <= floor => return None,
+            _ => self.new_section(&map, log, section)? * self.segs_per_sec,
+        };
+        map.segments.remove(found);
+        let section = found / self.segs_per_sec;
+        map.in_section[section as usize] -= 1;
+        map.sections.remove(section);
+        map.zones[log.index()] = self.zone(section);
+        self.publish(&map);
+        Some(SegmentNo(found))
+    }
+
+    /// The search of `get_new_segment`. With small sections, hot data and nodes are kept at the front of the device, as
+    /// `__get_next_segno` does.
+    fn new_section(&self, map: &FreeMap, log: LogType, current: u32) -> Option<u32> {
+        let front = self.segs_per_sec == 1 && (log == LogType::HotData || log.is_node());
+        let found = map.sections.next_around(if front { 0 } else { current })?;
+        let zone = self.zone(found);
+        if self.secs_per_zone == 1 || zone == self.zone(current) || !map.zones.contains(&zone) {
+            return Some(found);
+        }
+        // Another log writes in that zone: look once behind it.
+        let behind = (zone + 1).saturating_mul(self.secs_per_zone);
+        map.sections.next_around(behind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::geometry;
+
+    fn all(space: &FreeSpace) -> (u32, u32) {
+        (space.segments(), space.sections())
+    }
+
+    #[test]
+    fn a_log_goes_on_in_its_section() {
+        let geometry = geometry(24, 4, 1);
+        let space = FreeSpace::new(&geometry, (1..24).map(SegmentNo));
+        assert_eq!(all(&space), (23, 5));
+        assert!(space.continues(SegmentNo(0)));
+        assert_eq!(space.take(LogType::WarmData, SegmentNo(0), 9), Some(SegmentNo(1)));
+        assert_eq!(space.take(LogType::WarmData, SegmentNo(1), 9), Some(SegmentNo(2)));
+        assert_eq!(space.take(LogType::WarmData, SegmentNo(2), 9), Some(SegmentNo(3)));
+        assert!(!space.continues(SegmentNo(3)));
+        assert_eq!(space.take(LogType::WarmData, SegmentNo(3), 5), None);
+        assert_eq!(space.take(LogType::WarmData, SegmentNo(3), 4), Some(SegmentNo(4)));
+        assert_eq!(all(&space), (19, 4));
+        // A hole in a section that is not free stays there, for the log that owns the section.
+        space.put([SegmentNo(1)].into_iter());
+        assert_eq!(all(&space), (20, 4));
+        assert_eq!(space.take(LogType::HotNode, SegmentNo(7), 0), Some(SegmentNo(8)));
+        space.put([0, 2, 3].map(SegmentNo).into_iter());
+        assert_eq!(all(&space), (22, 4));
+    }
+
+    #[test]
+    fn logs_keep_to_different_zones() {
+        let geometry = geometry(24, 1, 4);
+        let space = FreeSpace::new(&geometry, (1..24).map(SegmentNo));
+        space.stands(LogType::HotData, SegmentNo(0));
+        space.stands(LogType::WarmData, SegmentNo(23));
+        assert_eq!(space.take(LogType::HotNode, SegmentNo(23), 0), Some(SegmentNo(4)));
+        assert_eq!(space.take(LogType::HotData, SegmentNo(0), 0), Some(SegmentNo(1)));
+    }
+}

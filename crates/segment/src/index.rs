@@ -1,0 +1,88 @@
+//! Which dirty segments have the most room: the index behind SSR.
+//!
+//! Writers do not keep it up to date: the first change of a segment since the index last looked puts the segment into a
+//! list (one of [`LISTS`]), and whoever chooses reads the lists first. So a choice costs the number of segments that
+//! changed since the last one, plus a constant; a change costs nothing shared in most cases.
+
+use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
+use f2fs_sync::{CachePadded, Mutex};
+
+use crate::buckets::Buckets;
+use crate::segment::{Phase, Segment};
+
+/// Lists of changed segments; a segment's list is its number modulo this.
+pub(crate) const LISTS: usize = if cfg!(loom) { 1 } else { 16 };
+/// Buckets of one log: the blocks that are taken, 0 ..= 512.
+const PER_LOG: u32 = BLOCKS_PER_SEGMENT + 1;
+
+/// The lists of segments that changed.
+#[derive(Debug)]
+pub(crate) struct Changed([CachePadded<Mutex<Vec<u32>>>; LISTS]);
+
+impl Changed {
+    pub(crate) fn new() -> Changed {
+        Changed(core::array::from_fn(|_| CachePadded::new(Mutex::new(Vec::new()))))
+    }
+
+    /// Puts a segment on its list, unless it waits there. Called with the segment's lock held.
+    pub(crate) fn note(&self, segment: SegmentNo, state: &mut Segment) {
+        if !state.queued {
+            state.queued = true;
+            self.0[segment.index() % LISTS].lock().push(segment.0);
+        }
+    }
+
+    /// Empties the lists.
+    pub(crate) fn drain(&self, mut visit: impl FnMut(SegmentNo)) {
+        for list in &self.0 {
+            let waiting = core::mem::take(&mut *list.lock());
+            waiting.into_iter().for_each(|segment| visit(SegmentNo(segment)));
+        }
+    }
+}
+
+/// The dirty segments by log and by the blocks that are taken in them.
+#[derive(Debug)]
+pub(crate) struct Index {
+    by_room: Buckets,
+}
+
+impl Index {
+    pub(crate) fn new(segments: u32) -> Index {
+        Index { by_room: Buckets::new(segments, 6 * PER_LOG) }
+    }
+
+    /// Sorts a segment in, by its state as it is now. Called with the segment's lock held.
+    pub(crate) fn update(&mut self, segment: SegmentNo, state: &mut Segment) {
+        state.queued = false;
+        if state.phase == Phase::Dirty && !state.victim && u32::from(state.taken) < BLOCKS_PER_SEGMENT {
+            self.by_room.place(segment.0, u32::from(state.log.number()) * PER_LOG + u32::from(state.taken));
+        } else {
+            self.by_room.remove(segment.0);
+        }
+    }
+
+    /// Takes a segment out.
+    pub(crate) fn remove(&mut self, segment: SegmentNo) {
+        self.by_room.remove(segment.0);
+    }
+
+    /// The segment of a log with the most room.
+    pub(crate) fn roomiest(&self, log: LogType) -> Option<SegmentNo> {
+        let from = u32::from(log.number()) * PER_LOG;
+        self.by_room.first(from, from + BLOCKS_PER_SEGMENT).map(SegmentNo)
+    }
+}
+
+/// The logs whose segments a log may take, in the kernel's order (`get_ssr_segment`): its own, then the others of its
+/// kind, from the cold end for warm and cold logs, from the hot end for the hot one.
+pub(crate) fn preferences(log: LogType) -> [LogType; 3] {
+    match log {
+        LogType::HotData => [LogType::HotData, LogType::WarmData, LogType::ColdData],
+        LogType::WarmData => [LogType::WarmData, LogType::ColdData, LogType::HotData],
+        LogType::ColdData => [LogType::ColdData, LogType::WarmData, LogType::HotData],
+        LogType::HotNode => [LogType::HotNode, LogType::WarmNode, LogType::ColdNode],
+        LogType::WarmNode => [LogType::WarmNode, LogType::ColdNode, LogType::HotNode],
+        LogType::ColdNode => [LogType::ColdNode, LogType::WarmNode, LogType::HotNode],
+    }
+}

@@ -1,0 +1,333 @@
+//! The segment manager: construction, and what it tells about itself.
+
+use f2fs_format::summary::{Journal, SummaryBlock};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, SegmentNo, feature::Features};
+use f2fs_sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use f2fs_sync::{Arc, CachePadded, Mutex, MutexGuard};
+
+use crate::config::SummarySource;
+use crate::free::FreeSpace;
+use crate::head::{Head, LogState};
+use crate::index::{Changed, Index};
+use crate::retired::Retired;
+use crate::segment::{Phase, Segment};
+use crate::sit::{DirtyEntries, Sit};
+use crate::{Class, SegmentConfig, SegmentError, SegmentInfo};
+use f2fs_format::sit::RawSitEntry;
+
+/// Stripes of the count of valid blocks; a segment's stripe is its number modulo this.
+const STRIPES: usize = if cfg!(loom) { 1 } else { 16 };
+
+/// The state of the main area: which blocks are valid, where each log writes, which segments are free, dirty or prefree.
+///
+/// Planning only: it reads and writes nothing itself. See the crate's documentation for the locking model, and
+/// [`allocate`](SegmentManager::allocate), [`invalidate`](SegmentManager::invalidate),
+/// [`begin_checkpoint`](SegmentManager::begin_checkpoint) for the three things that it does.
+#[derive(Debug)]
+pub struct SegmentManager {
+    pub(crate) geometry: Geometry,
+    reserved_segments: u32,
+    overprovision_segments: u32,
+    user_floor: u32,
+    pub(crate) source: Option<Source>,
+    segments: Box<[Mutex<Segment>]>,
+    heads: [CachePadded<Mutex<Head>>; 6],
+    pub(crate) free: FreeSpace,
+    pub(crate) changed: Changed,
+    pub(crate) index: Mutex<Index>,
+    pub(crate) retired: Retired,
+    pub(crate) dirty: DirtyEntries,
+    pub(crate) sit: Mutex<Sit>,
+    valid: [CachePadded<AtomicI64>; STRIPES],
+    pub(crate) prefree: AtomicU32,
+    dirty_nodes: AtomicU32,
+    dirty_dents: AtomicU32,
+}
+
+/// A summary source that can be printed.
+pub(crate) struct Source(pub(crate) Arc<dyn SummarySource>);
+
+impl core::fmt::Debug for Source {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("SummarySource")
+    }
+}
+
+fn equal(what: &'static str, expected: u64, found: u64) -> Result<(), SegmentError> {
+    if expected == found { Ok(()) } else { Err(SegmentError::Config { what, expected, found }) }
+}
+
+impl SegmentManager {
+    /// Takes over the state that a checkpoint describes.
+    ///
+    /// `entries` holds one SIT entry for each main segment, the journal applied; `sit_bitmap` is the SIT version bitmap of
+    /// the checkpoint (most significant bit first, set: the second copy is in use); `logs` are in the order of their
+    /// numbers.
+    ///
+    /// # Errors
+    /// What the table, the logs and the geometry contradict each other in ([`SegmentError`], all variants but `NoSpace`).
+    pub fn new(
+        config: SegmentConfig,
+        entries: Vec<RawSitEntry>,
+        sit_bitmap: Vec<u8>,
+        logs: [LogState; 6],
+    ) -> Result<SegmentManager, SegmentError> {
+        let geometry = config.geometry;
+        let segments = geometry.main_segments;
+        equal("SIT entries (one a main segment)", segments.into(), entries.len() as u64)?;
+        equal(
+            "segments of all sections",
+            u64::from(geometry.sections) * u64::from(geometry.segs_per_sec),
+            segments.into(),
+        )?;
+        let needed = geometry.sit_blocks().div_ceil(8) as usize;
+        if sit_bitmap.len() < needed {
+            return Err(SegmentError::Config {
+                what: "bytes of the SIT version bitmap (at least)",
+                expected: needed as u64,
+                found: sit_bitmap.len() as u64,
+            });
+        }
+        let mut states = (0..)
+            .zip(entries)
+            .map(|(number, entry)| Segment::from_entry(SegmentNo(number), &entry))
+            .collect::<Result<Vec<_>, _>>()?;
+
+        let mut journaled: std::collections::BTreeSet<SegmentNo> = config.journaled.into_iter().collect();
+        let in_summary = logs[LogType::ColdData.index()].summary.journal.sit_entries().unwrap_or_default();
+        journaled.extend(in_summary.iter().map(|(segment, _)| *segment));
+        if let Some(&segment) = journaled.iter().find(|segment| segment.0 >= segments) {
+            return Err(SegmentError::OutsideTable { segment, segments });
+        }
+
+        let mut holders: [Option<SegmentNo>; 6] = [None; 6];
+        let mut heads = Vec::with_capacity(6);
+        for (log, mut state) in LogType::ALL.into_iter().zip(logs) {
+            let segment = state.segment;
+            let Some(held) = states.get_mut(segment.index()) else {
+                return Err(SegmentError::LogOutside { log, segment, segments });
+            };
+            if let Some(first) = holders.iter().position(|holder| *holder == Some(segment)) {
+                return Err(SegmentError::SharedSegment { segment, first: LogType::ALL[first], second: log });
+            }
+            holders[log.index()] = Some(segment);
+            if held.log != log {
+                // The kernel accepts another type on a segment that nothing was written to yet.
+                if held.valid != 0 {
+                    return Err(SegmentError::LogType { log, segment, found: held.log });
+                }
+                held.log = log;
+            }
+            held.phase = Phase::Current;
+            state.summary.journal = Journal::ZERO;
+            heads.push(CachePadded::new(Mutex::new(Head::from_state(log, state, &held.valid_map)?)));
+        }
+        let Ok(heads) = <[_; 6]>::try_from(heads) else {
+            return Err(SegmentError::Config { what: "logs", expected: 6, found: 0 });
+        };
+
+        let free =
+            (0..).zip(&states).filter(|(_, state)| state.phase == Phase::Free).map(|(number, _)| SegmentNo(number));
+        let free = FreeSpace::new(&geometry, free);
+        let mut index = Index::new(segments);
+        let valid: [CachePadded<AtomicI64>; STRIPES] = core::array::from_fn(|_| CachePadded::new(AtomicI64::new(0)));
+        for (number, state) in states.iter_mut().enumerate() {
+            index.update(SegmentNo(number as u32), state);
+            valid[number % STRIPES].fetch_add(state.valid.into(), Ordering::Relaxed);
+        }
+        for (log, segment) in LogType::ALL.into_iter().zip(holders) {
+            free.stands(log, segment.unwrap_or_default());
+        }
+        let may_ssr = config.ssr && !geometry.features.contains(Features::BLKZONED);
+        Ok(SegmentManager {
+            reserved_segments: config.reserved_segments,
+            overprovision_segments: config.overprovision_segments,
+            user_floor: config.user_floor,
+            source: config.summaries.filter(|_| may_ssr).map(Source),
+            segments: states.into_iter().map(Mutex::new).collect(),
+            heads,
+            free,
+            changed: Changed::new(),
+            index: Mutex::new(index),
+            retired: Retired::new(),
+            dirty: DirtyEntries::new(segments),
+            sit: Mutex::new(Sit { bitmap: sit_bitmap, journaled, pending: None }),
+            valid,
+            prefree: AtomicU32::new(0),
+            dirty_nodes: AtomicU32::new(0),
+            dirty_dents: AtomicU32::new(0),
+            geometry,
+        })
+    }
+
+    /// The areas of the volume.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// A segment's lock. The number must have been checked.
+    pub(crate) fn lock(&self, segment: SegmentNo) -> MutexGuard<'_, Segment> {
+        self.segments[segment.index()].lock()
+    }
+
+    /// A log's lock.
+    pub(crate) fn head(&self, log: LogType) -> MutexGuard<'_, Head> {
+        self.heads[log.index()].lock()
+    }
+
+    /// The segment and offset of an address of the main area.
+    pub(crate) fn locate(&self, addr: BlockAddr) -> Result<(SegmentNo, u32), SegmentError> {
+        self.geometry.locate(addr).ok_or_else(|| SegmentError::OutsideMain {
+            addr,
+            start: self.geometry.main_blkaddr,
+            end: self.geometry.main_end(),
+        })
+    }
+
+    /// Marks a segment's entry as changed. Called with its lock held.
+    pub(crate) fn mark_dirty(&self, segment: SegmentNo, state: &mut Segment) {
+        if !state.dirty {
+            state.dirty = true;
+            self.dirty.mark(segment);
+        }
+    }
+
+    /// Adds to the count of valid blocks.
+    pub(crate) fn count_valid(&self, segment: SegmentNo, change: i64) {
+        self.valid[segment.index() % STRIPES].fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// Whether a block is valid now; false outside the main area.
+    #[must_use]
+    pub fn is_valid(&self, addr: BlockAddr) -> bool {
+        self.geometry.locate(addr).is_some_and(|(segment, offset)| self.lock(segment).valid_map.contains(offset))
+    }
+
+    /// Free segments: those that a log may take now. Prefree ones do not count.
+    #[must_use]
+    pub fn free_segments(&self) -> u32 {
+        self.free.segments()
+    }
+
+    /// Free sections: those whose segments are all free.
+    #[must_use]
+    pub fn free_sections(&self) -> u32 {
+        self.free.sections()
+    }
+
+    /// Segments that become free with the next durable checkpoint.
+    #[must_use]
+    pub fn prefree_segments(&self) -> u32 {
+        self.prefree.load(Ordering::Relaxed)
+    }
+
+    /// Valid blocks of the main area. Exact when nothing else runs.
+    #[must_use]
+    pub fn valid_blocks(&self) -> u64 {
+        self.valid.iter().map(|stripe| stripe.load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
+    }
+
+    /// Segments kept back for cleaning.
+    #[must_use]
+    pub fn reserved_segments(&self) -> u32 {
+        self.reserved_segments
+    }
+
+    /// Segments that user data may never count on.
+    #[must_use]
+    pub fn overprovision_segments(&self) -> u32 {
+        self.overprovision_segments
+    }
+
+    /// A segment's state.
+    ///
+    /// # Errors
+    /// [`SegmentError::OutsideTable`].
+    pub fn segment(&self, segment: SegmentNo) -> Result<SegmentInfo, SegmentError> {
+        self.check(segment)?;
+        Ok(self.lock(segment).info(segment))
+    }
+
+    pub(crate) fn check(&self, segment: SegmentNo) -> Result<(), SegmentError> {
+        let segments = self.geometry.main_segments;
+        if segment.0 < segments { Ok(()) } else { Err(SegmentError::OutsideTable { segment, segments }) }
+    }
+
+    /// Where a log stands.
+    #[must_use]
+    pub fn log(&self, log: LogType) -> LogState {
+        self.head(log).state()
+    }
+
+    /// The block that a log will hand out next.
+    #[must_use]
+    pub fn next_block(&self, log: LogType) -> BlockAddr {
+        let head = self.head(log);
+        self.geometry.block_at(head.segment, head.next)
+    }
+
+    /// The summary of a segment, where it is newer than its SSA block: that of a log's segment, or of one that a log left
+    /// since the last checkpoint. `None`: the SSA block is right. The answer holds as long as no log takes or leaves the
+    /// segment, so for one that a cleaner has marked as its victim.
+    #[must_use]
+    pub fn summary(&self, segment: SegmentNo) -> Option<Box<SummaryBlock>> {
+        let held = |log: LogType| {
+            let head = self.head(log);
+            (head.segment == segment).then(|| head.summary.clone())
+        };
+        // A log that leaves a segment puts the summary aside before it lets go, so in this order none is missed.
+        LogType::ALL.into_iter().find_map(held).or_else(|| self.retired.get(segment))
+    }
+
+    /// Says how many dirty blocks a checkpoint would have to write now: node blocks (inodes included), and directory
+    /// blocks. Sections for them are kept free of user data, and they bring SSR on earlier.
+    pub fn set_pressure(&self, dirty_nodes: u32, dirty_dents: u32) {
+        self.dirty_nodes.store(dirty_nodes, Ordering::Relaxed);
+        self.dirty_dents.store(dirty_dents, Ordering::Relaxed);
+    }
+
+    /// Blocks of a section.
+    pub(crate) fn section_blocks(&self) -> u32 {
+        self.geometry.segs_per_sec.saturating_mul(BLOCKS_PER_SEGMENT)
+    }
+
+    fn sections_for(&self, blocks: u32) -> u32 {
+        blocks.div_ceil(self.section_blocks())
+    }
+
+    /// Sections that a checkpoint needs in the worst case (the upper bound of `__get_secs_required`): each dirty dentry
+    /// block may dirty a node of its own.
+    #[must_use]
+    pub fn dirty_sections(&self) -> u32 {
+        let nodes = self.dirty_nodes.load(Ordering::Relaxed);
+        let dents = self.dirty_dents.load(Ordering::Relaxed);
+        self.sections_for(nodes.saturating_add(dents)) + self.sections_for(dents)
+    }
+
+    /// Sections that a class of caller must leave free.
+    #[must_use]
+    pub fn floor(&self, class: Class) -> u32 {
+        match class {
+            Class::User => self.dirty_sections().saturating_add(self.user_floor),
+            Class::Cleaner => self.dirty_sections(),
+            Class::Checkpoint => 0,
+        }
+    }
+
+    /// Sections kept back for cleaning.
+    #[must_use]
+    pub fn reserved_sections(&self) -> u32 {
+        self.reserved_segments / self.geometry.segs_per_sec
+    }
+
+    /// Whether free sections are so few that logs should take segments with holes (`f2fs_need_SSR`).
+    #[must_use]
+    pub fn need_ssr(&self) -> bool {
+        let nodes = self.sections_for(self.dirty_nodes.load(Ordering::Relaxed));
+        let dents = self.sections_for(self.dirty_dents.load(Ordering::Relaxed));
+        // The kernel's min_ssr_sections is the reserve once more.
+        u64::from(self.free_sections())
+            <= u64::from(nodes) + 2 * u64::from(dents) + 2 * u64::from(self.reserved_sections())
+    }
+}

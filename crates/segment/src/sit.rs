@@ -1,0 +1,128 @@
+//! Which SIT entries a checkpoint must write, and where to.
+//!
+//! An entry is found on disk in the journal, else in the one of its block's two copies that the version bitmap names. An
+//! entry that leaves the journal must therefore be in its block by then, and a block is always written whole, to the copy
+//! that the last durable checkpoint does not use.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use f2fs_format::SegmentNo;
+use f2fs_format::bits::msb;
+use f2fs_format::sit::{ENTRIES_PER_BLOCK, RawSitEntry, SitBlock};
+use f2fs_sync::atomic::{AtomicU64, Ordering};
+
+use crate::map::BlockMap;
+
+/// One bit a segment: its entry differs from what the last checkpoint wrote. Set with the segment's lock held, and only
+/// when its own flag goes up, so once for a segment and checkpoint.
+#[derive(Debug)]
+pub(crate) struct DirtyEntries(Box<[AtomicU64]>);
+
+impl DirtyEntries {
+    pub(crate) fn new(segments: u32) -> DirtyEntries {
+        DirtyEntries((0..segments.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    pub(crate) fn mark(&self, segment: SegmentNo) {
+        self.0[segment.index() / 64].fetch_or(1 << (segment.0 % 64), Ordering::Relaxed);
+    }
+
+    /// Empties the set and hands its members out in ascending order.
+    pub(crate) fn take(&self) -> Vec<SegmentNo> {
+        let mut taken = Vec::new();
+        for (index, word) in (0u32..).zip(&self.0) {
+            // A load first: most words of a large volume are zero, and a swap writes to its cache line.
+            let mut bits = if word.load(Ordering::Relaxed) == 0 { 0 } else { word.swap(0, Ordering::Relaxed) };
+            while bits != 0 {
+                taken.push(SegmentNo(index * 64 + bits.trailing_zeros()));
+                bits &= bits - 1;
+            }
+        }
+        taken
+    }
+}
+
+/// A block of the table that a checkpoint writes.
+#[derive(Clone, Debug)]
+pub struct SitBlockWrite {
+    /// Its number in the table.
+    pub index: u32,
+    /// The copy to write.
+    pub second: bool,
+    /// Its content.
+    pub block: Box<SitBlock>,
+}
+
+/// A segment whose entry was frozen by a checkpoint that is not durable yet.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    pub(crate) segment: SegmentNo,
+    /// Blocks that were taken but not valid: free once the checkpoint is durable.
+    pub(crate) freed: BlockMap,
+    /// Whether it was prefree.
+    pub(crate) prefree: bool,
+}
+
+/// A checkpoint between its two halves.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) frozen: Vec<Frozen>,
+    pub(crate) bitmap: Vec<u8>,
+    pub(crate) journaled: BTreeSet<SegmentNo>,
+    /// The number of the summaries' flush.
+    pub(crate) flush: u64,
+}
+
+/// Where the entries stand on disk, as of the last durable checkpoint.
+#[derive(Debug)]
+pub(crate) struct Sit {
+    pub(crate) bitmap: Vec<u8>,
+    pub(crate) journaled: BTreeSet<SegmentNo>,
+    pub(crate) pending: Option<Pending>,
+}
+
+/// What is to be written where.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) journal: Vec<SegmentNo>,
+    pub(crate) blocks: Vec<u32>,
+}
+
+impl Sit {
+    /// Divides the entries that changed, and those that stand in the journal now, between journal and blocks: the blocks
+    /// with the fewest of them give theirs to the journal as long as it has room.
+    pub(crate) fn plan(&self, changed: impl Iterator<Item = SegmentNo>, capacity: usize) -> Plan {
+        let mut groups: BTreeMap<u32, BTreeSet<SegmentNo>> = BTreeMap::new();
+        for segment in changed.chain(self.journaled.iter().copied()) {
+            groups.entry(segment.0 / ENTRIES_PER_BLOCK as u32).or_default().insert(segment);
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by_key(|(_, members)| members.len());
+        let mut plan = Plan { journal: Vec::new(), blocks: Vec::new() };
+        for (block, members) in groups {
+            if plan.journal.len() + members.len() <= capacity {
+                plan.journal.extend(members);
+            } else {
+                plan.blocks.push(block);
+            }
+        }
+        plan.journal.sort();
+        plan.blocks.sort_unstable();
+        plan
+    }
+}
+
+/// Builds a block of the table; segments behind the end of the main area are zero.
+pub(crate) fn build_block(index: u32, segments: u32, entry: impl Fn(SegmentNo) -> RawSitEntry) -> Box<SitBlock> {
+    let mut block = Box::new(SitBlock::ZERO);
+    let first = index * ENTRIES_PER_BLOCK as u32;
+    for (segment, slot) in (first..segments).zip(&mut block.entries) {
+        *slot = entry(SegmentNo(segment));
+    }
+    block
+}
+
+/// The copy of a block that is not in use; the bitmap then says that it is.
+pub(crate) fn flip(bitmap: &mut [u8], index: u32) -> bool {
+    msb::flip(bitmap, index as usize)
+}

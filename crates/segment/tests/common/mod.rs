@@ -1,0 +1,141 @@
+//! A disk that knows no more than a checkpoint writes, and a volume's part in a checkpoint.
+#![allow(clippy::unwrap_used)]
+#![allow(dead_code)] // each test binary uses its part
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+
+use f2fs_format::bits::msb;
+use f2fs_format::feature::Features;
+use f2fs_format::sit::{ENTRIES_PER_BLOCK, RawSitEntry, SitBlock};
+use f2fs_format::summary::SummaryBlock;
+use f2fs_format::{BlockAddr, Geometry, LogType, Nid, SegmentNo};
+use f2fs_segment::{LogState, SegmentConfig, SegmentFlush, SegmentManager, SummarySource};
+
+pub(crate) fn geometry(main_segments: u32, segs_per_sec: u32) -> Geometry {
+    let at = |segment: u32| BlockAddr(512 + segment * 512);
+    let sit_segments = 2 * main_segments.div_ceil(55 * 512);
+    let ssa = 4 + sit_segments;
+    let main = ssa + main_segments.div_ceil(512);
+    Geometry {
+        block_count: u64::from(2 + main + main_segments) * 512,
+        features: Features(0),
+        segment0_blkaddr: at(0),
+        cp_blkaddr: at(0),
+        sit_blkaddr: at(2),
+        nat_blkaddr: at(2 + sit_segments),
+        ssa_blkaddr: at(ssa),
+        main_blkaddr: at(main),
+        segment_count: main + main_segments,
+        sit_segments,
+        nat_segments: 2,
+        ssa_segments: main - ssa,
+        main_segments,
+        sections: main_segments / segs_per_sec,
+        segs_per_sec,
+        secs_per_zone: 1,
+        cp_payload: 0,
+        root_ino: Nid(3),
+    }
+}
+
+pub(crate) fn fresh_logs(geometry: &Geometry) -> [LogState; 6] {
+    LogType::ALL.map(|log| LogState {
+        segment: SegmentNo(u32::from(log.number()) * geometry.segs_per_sec),
+        next_offset: 0,
+        alloc_type: 0,
+        summary: SummaryBlock::new_box(),
+    })
+}
+
+/// A manager of an empty volume.
+pub(crate) fn empty(geometry: &Geometry, config: impl FnOnce(SegmentConfig) -> SegmentConfig) -> SegmentManager {
+    let entries = vec![RawSitEntry::ZERO; geometry.main_segments as usize];
+    let bitmap = vec![0; geometry.sit_bitmap_size()];
+    SegmentManager::new(config(SegmentConfig::new(geometry.clone(), 0, 0)), entries, bitmap, fresh_logs(geometry))
+        .unwrap()
+}
+
+/// The summaries on the disk: written in place, so a crash does not take them back.
+#[derive(Default)]
+pub(crate) struct Ssa(Mutex<BTreeMap<SegmentNo, Box<SummaryBlock>>>);
+
+impl Ssa {
+    pub(crate) fn get(&self, segment: SegmentNo) -> Box<SummaryBlock> {
+        self.0.lock().unwrap().get(&segment).cloned().unwrap_or_else(SummaryBlock::new_box)
+    }
+}
+
+impl SummarySource for Ssa {
+    fn read_summary(&self, segment: SegmentNo) -> Result<Box<SummaryBlock>, Box<dyn Error + Send + Sync>> {
+        Ok(self.get(segment))
+    }
+}
+
+/// What the last durable checkpoint says, and the two copies of the table.
+pub(crate) struct Disk {
+    pub(crate) geometry: Geometry,
+    pub(crate) sit: [BTreeMap<u32, Box<SitBlock>>; 2],
+    pub(crate) bitmap: Vec<u8>,
+    pub(crate) journal: Vec<(SegmentNo, RawSitEntry)>,
+    pub(crate) logs: [LogState; 6],
+    pub(crate) free_segments: Option<u32>,
+    pub(crate) ssa: Arc<Ssa>,
+}
+
+impl Disk {
+    pub(crate) fn new(geometry: Geometry) -> Disk {
+        Disk {
+            sit: [BTreeMap::new(), BTreeMap::new()],
+            bitmap: vec![0; geometry.sit_bitmap_size()],
+            journal: Vec::new(),
+            logs: fresh_logs(&geometry),
+            free_segments: None,
+            ssa: Arc::new(Ssa::default()),
+            geometry,
+        }
+    }
+
+    /// What is written before the checkpoint block: a crash may leave it behind.
+    pub(crate) fn write_areas(&mut self, flush: &SegmentFlush) {
+        for write in &flush.sit_blocks {
+            self.sit[usize::from(write.second)].insert(write.index, write.block.clone());
+        }
+        for (segment, summary) in &flush.summaries {
+            self.ssa.0.lock().unwrap().insert(*segment, summary.clone());
+        }
+    }
+
+    /// The checkpoint block.
+    pub(crate) fn commit(&mut self, flush: SegmentFlush) {
+        self.bitmap = flush.sit_bitmap;
+        self.journal = flush.sit_journal;
+        self.logs = flush.logs;
+        self.free_segments = Some(flush.free_segments);
+    }
+
+    /// The table as a mount reads it.
+    pub(crate) fn entries(&self) -> Vec<RawSitEntry> {
+        let mut entries: Vec<_> = (0..self.geometry.main_segments)
+            .map(|segment| {
+                let index = segment / ENTRIES_PER_BLOCK as u32;
+                let copy = usize::from(msb::test(&self.bitmap, index as usize));
+                self.sit[copy]
+                    .get(&index)
+                    .map_or(RawSitEntry::ZERO, |block| block.entries[segment as usize % ENTRIES_PER_BLOCK])
+            })
+            .collect();
+        for (segment, entry) in &self.journal {
+            entries[segment.index()] = *entry;
+        }
+        entries
+    }
+
+    pub(crate) fn open(&self, config: impl FnOnce(SegmentConfig) -> SegmentConfig) -> SegmentManager {
+        let config = config(SegmentConfig::new(self.geometry.clone(), 0, 0))
+            .summaries(self.ssa.clone())
+            .journaled(self.journal.iter().map(|(segment, _)| *segment));
+        SegmentManager::new(config, self.entries(), self.bitmap.clone(), self.logs.clone()).unwrap()
+    }
+}

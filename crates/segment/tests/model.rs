@@ -1,0 +1,352 @@
+//! The manager against a naive model: sets of blocks, and a disk that is reopened after checkpoints and crashes.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{Disk, geometry};
+use f2fs_format::summary::Summary;
+use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_segment::{Phase, Run, SegmentConfig, SegmentError, SegmentManager};
+use proptest::prelude::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Allocate {
+        log: usize,
+        count: usize,
+    },
+    Node {
+        log: usize,
+    },
+    Free {
+        share: u8,
+        salt: u64,
+    },
+    FreeSegment {
+        index: usize,
+    },
+    Checkpoint {
+        capacity: usize,
+    },
+    /// A checkpoint that does not become durable; the volume goes on.
+    Aborted {
+        capacity: usize,
+    },
+    /// Operations between the two halves.
+    Split {
+        capacity: usize,
+        log: usize,
+        count: usize,
+        share: u8,
+    },
+    /// The power fails, in some cases with the areas of a checkpoint written but not its block.
+    Crash {
+        in_checkpoint: bool,
+    },
+    Reopen {
+        capacity: usize,
+    },
+    Pressure {
+        nodes: u32,
+        dents: u32,
+    },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let capacity = prop_oneof![Just(0usize), Just(6), 0usize..7];
+    prop_oneof![
+        8 => (0usize..6, 1usize..1500).prop_map(|(log, count)| Op::Allocate { log, count }),
+        4 => (0usize..6, 1usize..20).prop_map(|(log, count)| Op::Allocate { log, count }),
+        2 => (3usize..6).prop_map(|log| Op::Node { log }),
+        6 => (any::<u8>(), any::<u64>()).prop_map(|(share, salt)| Op::Free { share, salt }),
+        3 => (0usize..64).prop_map(|index| Op::FreeSegment { index }),
+        4 => capacity.clone().prop_map(|capacity| Op::Checkpoint { capacity }),
+        1 => capacity.clone().prop_map(|capacity| Op::Aborted { capacity }),
+        2 => (capacity.clone(), 0usize..6, 1usize..800, any::<u8>())
+            .prop_map(|(capacity, log, count, share)| Op::Split { capacity, log, count, share }),
+        1 => any::<bool>().prop_map(|in_checkpoint| Op::Crash { in_checkpoint }),
+        1 => capacity.prop_map(|capacity| Op::Reopen { capacity }),
+        1 => (0u32..2000, 0u32..2000).prop_map(|(nodes, dents)| Op::Pressure { nodes, dents }),
+    ]
+}
+
+type Blocks = BTreeMap<BlockAddr, (LogType, Summary)>;
+
+struct World {
+    disk: Disk,
+    manager: SegmentManager,
+    config: fn(SegmentConfig) -> SegmentConfig,
+    valid: Blocks,
+    /// Valid in the last durable checkpoint, or taken since it began.
+    taken: BTreeSet<BlockAddr>,
+    durable: Blocks,
+    counter: u32,
+    now: u64,
+}
+
+impl World {
+    fn new(segments: u32, segs_per_sec: u32, config: fn(SegmentConfig) -> SegmentConfig) -> World {
+        let disk = Disk::new(geometry(segments, segs_per_sec));
+        let manager = disk.open(config);
+        World {
+            disk,
+            manager,
+            config,
+            valid: Blocks::new(),
+            taken: BTreeSet::new(),
+            durable: Blocks::new(),
+            counter: 0,
+            now: 1,
+        }
+    }
+
+    fn summaries(&mut self, count: usize) -> Vec<Summary> {
+        let first = self.counter;
+        self.counter += count as u32;
+        (first..self.counter).map(|id| Summary::new(Nid(id), id as u8, (id % 900) as u16)).collect()
+    }
+
+    /// Blocks that a log could get: its own rest, free segments, and the holes of dirty segments of its kind.
+    fn obtainable(&self, log: LogType) -> u64 {
+        let head = self.manager.log(log);
+        let mut blocks = 0;
+        let mut sections: BTreeMap<u32, u32> = BTreeMap::new();
+        let per_section = self.disk.geometry.segs_per_sec;
+        for number in 0..self.disk.geometry.main_segments {
+            let info = self.manager.segment(SegmentNo(number)).unwrap();
+            let holes = u64::from(512 - info.taken);
+            match info.phase {
+                Phase::Current if info.segment == head.segment => {
+                    blocks +=
+                        (u32::from(head.next_offset)..512).filter(|&at| !info.taken_map.contains(at)).count() as u64;
+                }
+                Phase::Dirty if log != LogType::WarmNode && info.log.is_node() == log.is_node() => blocks += holes,
+                Phase::Free => *sections.entry(number / per_section).or_default() += 1,
+                _ => {}
+            }
+        }
+        let whole = sections.values().filter(|&&count| count == per_section).count() as u64;
+        blocks + whole * u64::from(per_section) * 512
+    }
+
+    fn allocate(&mut self, log: LogType, count: usize) -> Result<(), TestCaseError> {
+        let summaries = self.summaries(count);
+        let before = self.obtainable(log);
+        let mut runs = vec![Run { addr: BlockAddr(1), len: 1 }];
+        match self.manager.allocate(log, &summaries, self.now, &mut runs) {
+            Ok(()) => {
+                let blocks: Vec<_> =
+                    runs[1..].iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at))).collect();
+                prop_assert_eq!(blocks.len(), count);
+                for (addr, summary) in blocks.into_iter().zip(summaries) {
+                    prop_assert!(!self.valid.contains_key(&addr), "{} is valid", addr);
+                    prop_assert!(self.taken.insert(addr), "{} is taken", addr);
+                    self.valid.insert(addr, (log, summary));
+                }
+                let apart = runs[1..].windows(2).all(|pair| pair[0].addr.offset(pair[0].len) != pair[1].addr);
+                prop_assert!(apart, "runs are not merged: {:?}", runs);
+            }
+            Err(SegmentError::NoSpace { free, prefree, .. }) => {
+                prop_assert_eq!(runs.len(), 1);
+                prop_assert_eq!((free, prefree), (self.manager.free_segments(), self.manager.prefree_segments()));
+                // Everything was tried, where the floor does not forbid it; a log may be inside a section.
+                if self.disk.geometry.segs_per_sec == 1 && self.manager.floor(f2fs_segment::Class::User) == 0 {
+                    prop_assert!(before <= count as u64, "{before} blocks were there for {count}");
+                }
+                prop_assert_eq!(before, self.obtainable(log));
+            }
+            Err(error) => prop_assert!(false, "{error}"),
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, log: LogType) -> Result<(), TestCaseError> {
+        let summary = self.summaries(1)[0];
+        let expected = self.manager.next_block(log);
+        if let Ok((addr, next)) = self.manager.allocate_node(log, summary, self.now) {
+            prop_assert_eq!(addr, expected);
+            prop_assert_eq!(next, self.manager.next_block(log));
+            prop_assert!(self.taken.insert(addr));
+            self.valid.insert(addr, (log, summary));
+        }
+        Ok(())
+    }
+
+    fn free(&mut self, chosen: impl Fn(BlockAddr) -> bool) {
+        let addrs: Vec<_> = self.valid.keys().copied().filter(|&addr| chosen(addr)).collect();
+        for addr in addrs {
+            self.manager.invalidate(addr, self.now).unwrap();
+            self.valid.remove(&addr);
+            let again = self.manager.invalidate(addr, self.now).unwrap_err();
+            assert!(matches!(again, SegmentError::NotValid { .. }), "{again}");
+        }
+    }
+
+    fn free_share(&mut self, share: u8, salt: u64) {
+        self.free(|addr| (u64::from(addr.0) ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56 < u64::from(share));
+    }
+
+    fn checkpoint(
+        &mut self,
+        capacity: usize,
+        between: impl FnOnce(&mut World) -> Result<(), TestCaseError>,
+    ) -> Result<(), TestCaseError> {
+        let flush = self.manager.begin_checkpoint(capacity).unwrap();
+        prop_assert!(flush.sit_journal.len() <= capacity);
+        prop_assert_eq!(flush.valid_blocks, self.valid.len() as u64);
+        let (durable, taken_before) = (self.valid.clone(), self.taken.clone());
+        between(self)?;
+        self.disk.write_areas(&flush);
+        self.disk.commit(flush);
+        let prefree: BTreeSet<_> = (0..self.disk.geometry.main_segments)
+            .map(|number| self.manager.segment(SegmentNo(number)).unwrap())
+            .filter(|info| info.phase == Phase::Prefree)
+            .map(|info| info.segment)
+            .collect();
+        let discard = self.manager.end_checkpoint();
+        // What is discarded was prefree, and is valid neither now nor in the checkpoint.
+        for run in discard {
+            for addr in (0..run.len).map(|at| run.addr.offset(at)) {
+                prop_assert!(!durable.contains_key(&addr) && !self.valid.contains_key(&addr));
+                prop_assert!(prefree.contains(&self.disk.geometry.locate(addr).unwrap().0));
+            }
+        }
+        self.taken = self.taken.difference(&taken_before).copied().chain(durable.keys().copied()).collect();
+        self.durable = durable;
+        self.check_disk()
+    }
+
+    fn check_disk(&self) -> Result<(), TestCaseError> {
+        let entries = self.disk.entries();
+        let mut on_disk = BTreeSet::new();
+        let mut free = 0;
+        for (number, entry) in (0..).map(SegmentNo).zip(&entries) {
+            let map = f2fs_segment::BlockMap::from_bytes(&entry.valid_map);
+            prop_assert_eq!(map.count(), entry.valid_blocks());
+            on_disk.extend((0..512).filter(|&at| map.contains(at)).map(|at| self.disk.geometry.block_at(number, at)));
+            // As fsck.f2fs counts (build_sit_area_bitmap).
+            free += u32::from(entry.valid_blocks() == 0 && self.disk.logs.iter().all(|log| log.segment != number));
+        }
+        prop_assert!(on_disk.iter().eq(self.durable.keys()));
+        if let Some(stated) = self.disk.free_segments {
+            prop_assert_eq!(stated, free);
+        }
+        for (addr, (log, summary)) in &self.durable {
+            let (segment, offset) = self.disk.geometry.locate(*addr).unwrap();
+            let head = self.disk.logs.iter().find(|head| head.segment == segment);
+            let block = head.map_or_else(|| self.disk.ssa.get(segment), |head| head.summary.clone());
+            prop_assert_eq!(block.entries[offset as usize], *summary);
+            prop_assert_eq!(block.entry_type == 1, log.is_node());
+            prop_assert_eq!(entries[segment.index()].log_type().unwrap().is_node(), log.is_node());
+        }
+        Ok(())
+    }
+
+    fn check_memory(&self) -> Result<(), TestCaseError> {
+        prop_assert_eq!(self.manager.valid_blocks(), self.valid.len() as u64);
+        let mut phases: BTreeMap<&str, u32> = BTreeMap::new();
+        for number in (0..self.disk.geometry.main_segments).map(SegmentNo) {
+            let info = self.manager.segment(number).unwrap();
+            *phases.entry(info.phase.name()).or_default() += 1;
+            let range = self.disk.geometry.block_at(number, 0)..self.disk.geometry.block_at(number, 512);
+            let valid = self.valid.range(range.clone()).map(|(addr, _)| addr.0 - range.start.0);
+            prop_assert!(info.valid_map.runs(true).flat_map(|(start, len)| start..start + len).eq(valid));
+            let taken: BTreeSet<_> = self.taken.range(range.clone()).map(|addr| addr.0 - range.start.0).collect();
+            prop_assert!(info.taken_map.runs(true).flat_map(|(start, len)| start..start + len).eq(taken), "{:?}", info);
+            prop_assert_eq!((info.valid, info.taken), (info.valid_map.count(), info.taken_map.count()));
+            let summary = self.manager.summary(number).unwrap_or_else(|| self.disk.ssa.get(number));
+            for (addr, (_, expected)) in self.valid.range(range.clone()) {
+                prop_assert_eq!(summary.entries[(addr.0 - range.start.0) as usize], *expected);
+            }
+        }
+        prop_assert_eq!(phases.get("free").copied().unwrap_or(0), self.manager.free_segments());
+        prop_assert_eq!(phases.get("prefree").copied().unwrap_or(0), self.manager.prefree_segments());
+        prop_assert_eq!(phases.get("current").copied(), Some(6));
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Result<(), TestCaseError> {
+        self.check_disk()?;
+        self.manager = self.disk.open(self.config);
+        self.valid = self.durable.clone();
+        self.taken = self.valid.keys().copied().collect();
+        Ok(())
+    }
+
+    fn apply(&mut self, op: Op) -> Result<(), TestCaseError> {
+        self.now += 1;
+        match op {
+            Op::Allocate { log, count } => self.allocate(LogType::ALL[log], count)?,
+            Op::Node { log } => self.node(LogType::ALL[log])?,
+            Op::Free { share, salt } => self.free_share(share, salt),
+            Op::FreeSegment { index } => {
+                let segment = SegmentNo(index as u32 % self.disk.geometry.main_segments);
+                let start = self.disk.geometry.block_at(segment, 0);
+                self.free(|addr| (start..start.offset(512)).contains(&addr));
+            }
+            Op::Checkpoint { capacity } => self.checkpoint(capacity, |_| Ok(()))?,
+            Op::Aborted { capacity } => {
+                let flush = self.manager.begin_checkpoint(capacity).unwrap();
+                self.disk.write_areas(&flush);
+            }
+            Op::Split { capacity, log, count, share } => self.checkpoint(capacity, |world| {
+                world.free_share(share, u64::from(share));
+                world.allocate(LogType::ALL[log], count)?;
+                world.free_share(share / 4, 99);
+                Ok(())
+            })?,
+            Op::Crash { in_checkpoint } => {
+                if in_checkpoint {
+                    let flush = self.manager.begin_checkpoint(6).unwrap();
+                    self.disk.write_areas(&flush);
+                }
+                self.reopen()?;
+            }
+            Op::Reopen { capacity } => {
+                self.checkpoint(capacity, |_| Ok(()))?;
+                self.reopen()?;
+            }
+            Op::Pressure { nodes, dents } => self.manager.set_pressure(nodes, dents),
+        }
+        self.check_memory()
+    }
+}
+
+fn run(mut world: World, ops: Vec<Op>) -> Result<(), TestCaseError> {
+    for op in ops {
+        world.apply(op)?;
+    }
+    Ok(())
+}
+
+fn cases() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(48);
+    ProptestConfig { cases, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn small_and_full(ops in prop::collection::vec(op(), 1..60)) {
+        run(World::new(14, 1, |config| config.user_floor(0)), ops)?;
+    }
+
+    #[test]
+    fn several_sit_blocks(ops in prop::collection::vec(op(), 1..40)) {
+        let config = |config: SegmentConfig| { let mut config = config.user_floor(2); config.reserved_segments = 40; config };
+        run(World::new(180, 1, config), ops)?;
+    }
+
+    #[test]
+    fn large_sections(ops in prop::collection::vec(op(), 1..50)) {
+        run(World::new(48, 4, |config| config.user_floor(0)), ops)?;
+    }
+
+    #[test]
+    fn without_holes(ops in prop::collection::vec(op(), 1..50)) {
+        run(World::new(16, 1, |config| config.user_floor(1).ssr(false)), ops)?;
+    }
+}

@@ -1,0 +1,143 @@
+//! What a manager refuses to open, by name and number; and the small behaviours that a random test does not name.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::error::Error;
+use std::sync::Arc;
+
+use common::{empty, fresh_logs, geometry};
+use f2fs_format::sit::RawSitEntry;
+use f2fs_format::summary::{Journal, Summary, SummaryBlock};
+use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_segment::{Class, LogState, Phase, SegmentConfig, SegmentError, SegmentManager, SummarySource};
+
+fn entry(log: LogType, valid: &[u32]) -> RawSitEntry {
+    let mut entry = RawSitEntry::ZERO;
+    entry.set_blocks(log, valid.len() as u32);
+    for &at in valid {
+        f2fs_format::bits::msb::set(&mut entry.valid_map, at as usize);
+    }
+    entry
+}
+
+fn open(change: impl FnOnce(&mut Vec<RawSitEntry>, &mut [LogState; 6])) -> Result<SegmentManager, SegmentError> {
+    let geometry = geometry(20, 1);
+    let mut logs = fresh_logs(&geometry);
+    let mut entries = vec![RawSitEntry::ZERO; 20];
+    change(&mut entries, &mut logs);
+    SegmentManager::new(SegmentConfig::new(geometry, 0, 0), entries, vec![0; 64], logs)
+}
+
+#[test]
+fn contradictions_are_refused_with_their_numbers() {
+    open(|_, _| {}).unwrap();
+    let error = open(|entries, _| entries.truncate(19)).unwrap_err();
+    assert!(matches!(error, SegmentError::Config { expected: 20, found: 19, .. }), "{error}");
+    let error = open(|entries, _| entries[9].vblocks.set(7 << 10)).unwrap_err();
+    assert!(matches!(error, SegmentError::BadType { segment: SegmentNo(9), found: 7 }), "{error}");
+    let error = open(|entries, _| entries[9].vblocks.set(3)).unwrap_err();
+    assert!(matches!(error, SegmentError::BadCount { segment: SegmentNo(9), count: 3, mapped: 0 }), "{error}");
+    let error = open(|_, logs| logs[2].segment = SegmentNo(20)).unwrap_err();
+    assert!(matches!(error, SegmentError::LogOutside { segment: SegmentNo(20), segments: 20, .. }), "{error}");
+    let error = open(|_, logs| logs[4].segment = logs[1].segment).unwrap_err();
+    let (first, second) = (LogType::WarmData, LogType::WarmNode);
+    assert!(
+        matches!(error, SegmentError::SharedSegment { first: a, second: b, .. } if (a, b) == (first, second)),
+        "{error}"
+    );
+    let error = open(|entries, _| entries[1] = entry(LogType::HotNode, &[0])).unwrap_err();
+    assert!(matches!(error, SegmentError::LogType { found: LogType::HotNode, .. }), "{error}");
+    let error = open(|entries, _| entries[1] = entry(LogType::WarmData, &[0])).unwrap_err();
+    assert!(matches!(error, SegmentError::LogOffset { offset: 0, .. }), "{error}");
+    let error = open(|_, logs| logs[0].next_offset = 512).unwrap_err();
+    assert!(matches!(error, SegmentError::LogOffset { offset: 512, .. }), "{error}");
+    let error = open(|entries, _| entries[1] = entry(LogType::WarmData, &[77])).unwrap_err();
+    assert!(matches!(error, SegmentError::LogAhead { offset: 0, found: 77, .. }), "{error}");
+    let error = open(|_, logs| logs[3].alloc_type = 2).unwrap_err();
+    assert!(matches!(error, SegmentError::AllocType { log: LogType::HotNode, found: 2 }), "{error}");
+    let config = SegmentConfig::new(geometry(20, 1), 0, 0).journaled([SegmentNo(20)]);
+    let logs = fresh_logs(&geometry(20, 1));
+    let error = SegmentManager::new(config, vec![RawSitEntry::ZERO; 20], vec![0; 64], logs).unwrap_err();
+    assert!(matches!(error, SegmentError::OutsideTable { segment: SegmentNo(20), segments: 20 }), "{error}");
+}
+
+#[test]
+fn an_entry_that_leaves_the_journal_reaches_its_block() {
+    // The journal is known from the cold-data log's summary alone.
+    let journaled = entry(LogType::WarmData, &[4, 5]);
+    let manager = open(|entries, logs| {
+        entries[15] = journaled;
+        logs[2].summary.journal = Journal::from_sit(&[(SegmentNo(15), journaled)]).unwrap();
+    })
+    .unwrap();
+    let flush = manager.begin_checkpoint(6).unwrap();
+    assert_eq!((flush.sit_journal.len(), flush.sit_blocks.len()), (1, 0));
+    let flush = manager.begin_checkpoint(0).unwrap();
+    assert_eq!(flush.sit_journal.len(), 0);
+    assert_eq!(flush.sit_blocks[0].block.entries[15], journaled);
+    assert!(flush.sit_blocks[0].second && flush.sit_bitmap[0] == 0x80);
+}
+
+#[test]
+fn blocks_outside_the_main_area_are_named() {
+    let manager = empty(&geometry(20, 1), |config| config);
+    let (start, end) = (manager.geometry().main_blkaddr, manager.geometry().main_end());
+    for addr in [BlockAddr(0), BlockAddr(start.0 - 1), end, BlockAddr::NEW] {
+        let error = manager.invalidate(addr, 1).unwrap_err();
+        assert!(matches!(error, SegmentError::OutsideMain { .. }), "{error}");
+        assert!(!manager.is_valid(addr));
+    }
+    let error = manager.segment(SegmentNo(20)).unwrap_err();
+    assert!(matches!(error, SegmentError::OutsideTable { .. }), "{error}");
+    let error = manager.allocate_node(LogType::ColdData, Summary::default(), 1).unwrap_err();
+    assert!(matches!(error, SegmentError::WrongLog { .. }), "{error}");
+}
+
+#[test]
+fn users_leave_room_for_a_checkpoint() {
+    let manager = empty(&geometry(20, 1), |config| config.user_floor(2));
+    manager.set_pressure(1000, 100); // 1100 blocks are 3 sections, 100 are one
+    assert_eq!(manager.floor(Class::User), 6);
+    let block = [Summary::new(Nid(9), 0, 0)];
+    let mut runs = Vec::new();
+    let error = loop {
+        if let Err(error) = manager.allocate(LogType::WarmData, &block, 1, &mut runs) {
+            break error;
+        }
+    };
+    assert!(
+        matches!(error, SegmentError::NoSpace { log: LogType::WarmData, free: 6, prefree: 0, floor: 6 }),
+        "{error}"
+    );
+    for class in [Class::Cleaner, Class::Checkpoint] {
+        while manager.allocate_as(class, LogType::ColdData, &block, 1, &mut runs).is_ok() {}
+        assert_eq!(manager.free_segments(), manager.floor(class));
+    }
+}
+
+struct Broken;
+
+impl SummarySource for Broken {
+    fn read_summary(&self, _: SegmentNo) -> Result<Box<SummaryBlock>, Box<dyn Error + Send + Sync>> {
+        Err("the disk is gone".into())
+    }
+}
+
+#[test]
+fn a_summary_that_cannot_be_read_takes_nothing() {
+    let geometry = geometry(7, 1);
+    let mut entries = vec![RawSitEntry::ZERO; 7];
+    entries[6] = entry(LogType::WarmData, &[0, 1, 2]);
+    let config = SegmentConfig::new(geometry.clone(), 0, 0).user_floor(0).summaries(Arc::new(Broken));
+    let manager = SegmentManager::new(config, entries, vec![0; 64], fresh_logs(&geometry)).unwrap();
+    let summaries = [Summary::default(); 600];
+    let mut runs = Vec::new();
+    let error = manager.allocate(LogType::WarmData, &summaries, 1, &mut runs).unwrap_err();
+    assert!(matches!(error, SegmentError::Source { segment: SegmentNo(6), .. }), "{error}");
+    assert_eq!((runs.len(), manager.valid_blocks()), (0, 3));
+    assert_eq!(manager.segment(SegmentNo(6)).unwrap().phase, Phase::Dirty);
+    // The warm-node log does not even ask.
+    let error = manager.allocate(LogType::WarmNode, &summaries, 1, &mut runs).unwrap_err();
+    assert!(matches!(error, SegmentError::NoSpace { .. }), "{error}");
+}
