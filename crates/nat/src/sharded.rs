@@ -1,0 +1,211 @@
+//! Finding free NIDs without a list and without a global lock.
+//!
+//! The free NIDs of a NAT block are bits in the block's slot, and a thread takes one by clearing its bit. So that threads do
+//! not meet, each lane (threads are spread over lanes by number) has a block of its own, its *batch*, and goes on to another
+//! when that runs dry:
+//!
+//! ```text
+//!   lane 0 ----> block 17   (batch: what is free in it)
+//!   lane 1 ----> block 18
+//!                block 19   in `spare`: has free NIDs and is no lane's batch
+//!                block 20   in `unread`: nobody knows yet
+//! ```
+//!
+//! A refill looks, in this order, for a spare block near its last one; for an unread block, which it loads; at the other
+//! lanes' batches, from which it steals single NIDs. NIDs never move to another place, so none can be lost on the way: a free
+//! NID is its bit, wherever the hints point.
+//!
+//! # Locking rules
+//!
+//! - A NID belongs to whoever clears its bit. The only global lines that this touches are those of `spare` and `unread`,
+//!   once for a whole batch (up to 455 NIDs).
+//! - A block becomes a batch by leaving `spare`: of several lanes one gets it. If the lane has found another batch
+//!   meanwhile, the block goes back.
+//! - NIDs are returned with `returns` held: first the bits, then the block's entry in `spare`. Returning is rare (a create
+//!   that failed; once a checkpoint for all freed NIDs), so a lock is good enough, and it gives the answer "none is free" a
+//!   moment at which it is true: with `returns` held and every block known, the free NIDs only get fewer, so a scan that
+//!   finds none is right when it ends. `exhausted` remembers that answer until the next return.
+//! - Order: a slot's lock, then `returns`; never the other way round.
+
+use f2fs_format::Nid;
+use f2fs_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use f2fs_sync::{CachePadded, Mutex, mutant};
+
+use crate::block_set::BlockSet;
+use crate::error::NatError;
+use crate::frame::NONE;
+use crate::lane;
+use crate::size::{Bits, count, nid_at};
+use crate::table::Table;
+
+/// The policy's state.
+#[derive(Debug)]
+pub(crate) struct Sharded {
+    lanes: Box<[CachePadded<AtomicU32>]>,
+    /// Known blocks with free NIDs that are no lane's batch (a hint).
+    spare: BlockSet,
+    /// Blocks that were not looked at yet.
+    unread: BlockSet,
+    returns: Mutex<()>,
+    exhausted: AtomicBool,
+    first: u32,
+}
+
+impl Sharded {
+    pub(crate) fn new(blocks: u32, lanes: usize, first: u32) -> Sharded {
+        let lanes = lanes.clamp(1, 4096).next_power_of_two();
+        Sharded {
+            lanes: (0..lanes).map(|_| CachePadded::new(AtomicU32::new(NONE))).collect(),
+            spare: BlockSet::new(blocks, false),
+            unread: BlockSet::new(blocks, true),
+            returns: Mutex::new(()),
+            exhausted: AtomicBool::new(false),
+            first,
+        }
+    }
+
+    /// A free NID; `None`: there was a moment during the call when none was free.
+    #[inline]
+    pub(crate) fn allocate(&self, table: &Table) -> Result<Option<Nid>, NatError> {
+        let number = lane::current() & (self.lanes.len() - 1);
+        let batch = self.lanes[number].load(Ordering::Relaxed);
+        if batch != NONE
+            && let Some(index) = table.slot(batch).take_first()
+        {
+            return Ok(Some(nid_at(batch, index)));
+        }
+        self.refill(table, number, batch)
+    }
+
+    #[cold]
+    fn refill(&self, table: &Table, number: usize, mut batch: u32) -> Result<Option<Nid>, NatError> {
+        let lane = &self.lanes[number];
+        loop {
+            // Another thread of this lane may have found a batch.
+            let now = lane.load(Ordering::Relaxed);
+            if now != batch
+                && let Some(index) = table.slot(now).take_first()
+            {
+                return Ok(Some(nid_at(now, index)));
+            }
+            batch = now;
+            if self.exhausted.load(Ordering::Acquire) {
+                return Ok(None);
+            }
+            let near = if batch == NONE { (self.first + number as u32) % table.blocks() } else { batch };
+            if let Some(block) = self.spare.next_around(near) {
+                if self.spare.remove(block)
+                    && let Some(index) = table.slot(block).take_first()
+                {
+                    if lane.compare_exchange(batch, block, Ordering::Relaxed, Ordering::Relaxed).is_err()
+                        && !mutant("nat_batch_dropped")
+                    {
+                        self.spare.insert(block);
+                    }
+                    return Ok(Some(nid_at(block, index)));
+                }
+                continue;
+            }
+            let unreadable = match self.read_near(table, near) {
+                Ok(true) => continue,
+                Ok(false) => None,
+                Err(error) => Some(error),
+            };
+            if let Some(nid) = self.steal(table) {
+                return Ok(Some(nid));
+            }
+            if let Some(error) = unreadable {
+                return Err(error);
+            }
+            if let Some(answer) = self.scan(table) {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Reads an unread block, near if possible. Tells whether there was one. A block that cannot be read is passed over.
+    fn read_near(&self, table: &Table, near: u32) -> Result<bool, NatError> {
+        let mut failed = None;
+        for range in [near..table.blocks(), 0..near] {
+            let mut from = range.start;
+            while let Some(block) = self.unread.next(from).filter(|block| *block < range.end) {
+                match self.know(table, block) {
+                    Ok(()) => return Ok(true),
+                    Err(error) => failed = failed.or(Some(error)),
+                }
+                from = block + 1;
+            }
+        }
+        failed.map_or(Ok(false), Err)
+    }
+
+    /// Makes a block's free NIDs known.
+    pub(crate) fn know(&self, table: &Table, block: u32) -> Result<(), NatError> {
+        table.know(block, |_, free| {
+            if free.iter().any(|word| *word != 0) {
+                self.spare.insert(block);
+            }
+        })?;
+        self.unread.remove(block);
+        Ok(())
+    }
+
+    /// Takes a NID from another lane's batch.
+    fn steal(&self, table: &Table) -> Option<Nid> {
+        self.lanes.iter().find_map(|lane| {
+            let batch = lane.load(Ordering::Relaxed);
+            if batch == NONE {
+                return None;
+            }
+            table.slot(batch).take_first().map(|index| nid_at(batch, index))
+        })
+    }
+
+    /// Looks at every block. `None`: there is something to read after all.
+    fn scan(&self, table: &Table) -> Option<Option<Nid>> {
+        let _returns = self.returns.lock();
+        for (block, slot) in table.slots.iter().enumerate() {
+            if !slot.is_known() {
+                return None;
+            }
+            if let Some(index) = slot.take_first() {
+                return Some(Some(nid_at(block as u32, index)));
+            }
+        }
+        self.exhausted.store(true, Ordering::Release);
+        Some(None)
+    }
+
+    /// Makes a NID free that was allocated and not used.
+    pub(crate) fn put(&self, table: &Table, block: u32, index: usize) {
+        let _returns = self.returns.lock();
+        if !mutant("nat_exhausted_sticks") {
+            self.exhausted.store(false, Ordering::Release);
+        }
+        table.slot(block).put(index);
+        self.spare.insert(block);
+    }
+
+    /// Makes the NIDs free that a durable checkpoint has recorded as such. Called with the block's lock held.
+    pub(crate) fn put_all(&self, table: &Table, block: u32, bits: &Bits) {
+        if !table.slot(block).is_known() {
+            // They are found with the others of the block when it is looked at.
+            table.count_unknown(count(bits));
+            return;
+        }
+        let _returns = self.returns.lock();
+        self.exhausted.store(false, Ordering::Release);
+        table.slot(block).put_all(bits);
+        self.spare.insert(block);
+    }
+
+    /// Where the next search should begin: the first block that a lane hands out from.
+    pub(crate) fn next_block(&self) -> u32 {
+        self.lanes
+            .iter()
+            .map(|lane| lane.load(Ordering::Relaxed))
+            .filter(|batch| *batch != NONE)
+            .min()
+            .unwrap_or(self.first)
+    }
+}

@@ -1,0 +1,26 @@
+//! Where the table is read from.
+
+use f2fs_format::nat::NatBlock;
+
+use crate::error::SourceError;
+
+/// What the table needs from its owner: its blocks, as they stand on the device.
+pub trait NatSource: Send + Sync {
+    /// Reads one copy of a block. `index`: which block of the table (entries of NIDs `455 index ..`); `second`: which of its
+    /// two copies. Called with that block's lock held, possibly from several threads for several blocks; it must not call
+    /// the table.
+    ///
+    /// # Errors
+    /// Whatever kept the block from being read; the operation that needed it fails with it.
+    fn read_nat_block(&self, index: u32, second: bool) -> Result<Box<NatBlock>, SourceError>;
+}
+
+/// A source for a table that was never written: all entries free.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmptySource;
+
+impl NatSource for EmptySource {
+    fn read_nat_block(&self, _index: u32, _second: bool) -> Result<Box<NatBlock>, SourceError> {
+        Ok(Box::new(NatBlock::ZERO))
+    }
+}

@@ -1,0 +1,267 @@
+//! The table: what comes out of it is what went in, through checkpoints, crashes and broken devices.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use common::{Device, ENTRIES};
+use f2fs_format::nat::RawNatEntry;
+use f2fs_format::{BlockAddr, Nid};
+use f2fs_nat::{EmptySource, Nat, NatConfig, NatEntry, NatError};
+
+fn raw(ino: u32, addr: u32) -> RawNatEntry {
+    RawNatEntry { version: 1, ino: ino.into(), block_addr: addr.into() }
+}
+
+fn make(nat: &Nat, addr: u32) -> Nid {
+    let nid = nat.allocate().unwrap().unwrap();
+    nat.bind(nid, nid, BlockAddr::NEW).unwrap();
+    nat.bind(nid, nid, BlockAddr(addr)).unwrap();
+    nid
+}
+
+#[test]
+fn reserved_nids_are_never_handed_out_and_the_last_one_is() {
+    let device = Device::new(2);
+    let nat = device.open(NatConfig::new(2));
+    let mut seen = HashSet::new();
+    while let Some(nid) = nat.allocate().unwrap() {
+        assert!((3..2 * ENTRIES).contains(&nid.0) && seen.insert(nid), "{nid}");
+    }
+    assert_eq!(seen.len() as u32, 2 * ENTRIES - 3);
+    assert!(nat.allocate().unwrap().is_none());
+    assert_eq!(nat.free_nids().unwrap(), 0);
+    let one = Nid(2 * ENTRIES - 1);
+    nat.cancel(one);
+    assert_eq!(nat.free_nids().unwrap(), 1);
+    assert_eq!(nat.allocate().unwrap(), Some(one));
+    assert!(nat.allocate().unwrap().is_none());
+}
+
+#[test]
+fn a_freed_nid_waits_for_the_checkpoint_that_records_it() {
+    let mut device = Device::new(1);
+    let nat = device.open(NatConfig::new(1));
+    let nids: Vec<Nid> = (0..ENTRIES - 3).map(|i| make(&nat, 1000 + i)).collect();
+    device.checkpoint(&nat, 38);
+    let old = nat.free(nids[7]).unwrap();
+    assert_eq!((old.addr, old.version), (BlockAddr(1007), 0));
+    assert_eq!(nat.get(nids[7]).unwrap(), NatEntry { ino: nids[7], addr: BlockAddr::NULL, version: 1 });
+    assert!(nat.allocate().unwrap().is_none());
+    assert!(matches!(nat.free(nids[7]), Err(NatError::NotBound { .. })));
+    assert!(matches!(nat.bind(nids[7], nids[7], BlockAddr(1)), Err(NatError::NotAllocated { .. })));
+
+    let flush = nat.begin_checkpoint(38).unwrap();
+    // Freed after the checkpoint began: not in it.
+    nat.free(nids[9]).unwrap();
+    assert!(nat.allocate().unwrap().is_none());
+    device.write_blocks(&flush);
+    device.commit(&nat, flush);
+    nat.end_checkpoint();
+    assert_eq!(nat.allocate().unwrap(), Some(nids[7]));
+    assert!(nat.allocate().unwrap().is_none());
+    device.checkpoint(&nat, 38);
+    assert_eq!(nat.allocate().unwrap(), Some(nids[9]));
+}
+
+#[test]
+fn a_node_that_was_never_written_leaves_no_version_behind() {
+    let device = Device::new(1);
+    let nat = device.open(NatConfig::new(1));
+    let nid = nat.allocate().unwrap().unwrap();
+    nat.bind(nid, nid, BlockAddr::NEW).unwrap();
+    nat.free(nid).unwrap();
+    assert_eq!(nat.get(nid).unwrap().version, 0);
+    assert_ne!(nat.allocate().unwrap(), Some(nid));
+}
+
+#[test]
+fn misuse_is_named() {
+    let device = Device::new(1);
+    let nat = device.open(NatConfig::new(1));
+    let max = ENTRIES;
+    assert!(matches!(nat.get(Nid(max)), Err(NatError::OutOfRange { max: m, .. }) if m == max));
+    assert!(matches!(nat.free(Nid(2)), Err(NatError::Reserved { nid: Nid(2) })));
+    assert!(matches!(nat.free(Nid(9)), Err(NatError::NotBound { nid: Nid(9) })));
+    assert!(matches!(nat.bind(Nid(9), Nid(9), BlockAddr(7)), Err(NatError::NotAllocated { .. })));
+    for addr in [BlockAddr::NULL, BlockAddr::COMPRESS] {
+        assert!(matches!(nat.bind(Nid(9), Nid(9), addr), Err(NatError::InvalidAddress { .. })));
+    }
+    let nid = make(&nat, 500);
+    assert!(matches!(nat.bind(nid, nid, BlockAddr::NEW), Err(NatError::AlreadyBound { addr: BlockAddr(500), .. })));
+    // Cancelling what is not "allocated, not bound" does nothing.
+    let free = nat.free_nids().unwrap();
+    for nid in [nid, Nid(0), Nid(400), Nid(u32::MAX)] {
+        nat.cancel(nid);
+    }
+    assert_eq!(nat.free_nids().unwrap(), free);
+
+    let new = nat.allocate().unwrap().unwrap();
+    nat.bind(new, nid, BlockAddr::NEW).unwrap();
+    assert!(matches!(nat.begin_checkpoint(38), Err(NatError::Unwritten { nid: n, ino }) if n == new && ino == nid));
+    nat.bind(new, nid, BlockAddr(501)).unwrap();
+    assert_eq!(nat.begin_checkpoint(38).unwrap().journal.len(), 2);
+}
+
+#[test]
+fn impossible_tables_are_refused() {
+    let open = |blocks, bytes, journal: &[_]| {
+        Nat::new(NatConfig::new(blocks), std::sync::Arc::new(EmptySource), vec![0; bytes], journal).map(drop)
+    };
+    assert!(matches!(open(0, 8, &[]), Err(NatError::Size { nat_blocks: 0, .. })));
+    assert!(matches!(open(u32::MAX, 8, &[]), Err(NatError::Size { .. })));
+    assert!(matches!(open(9, 1, &[]), Err(NatError::VersionBitmap { expected: 2, found: 1 })));
+    let beyond = [(Nid(9 * ENTRIES), raw(4, 4))];
+    assert!(matches!(open(9, 2, &beyond), Err(NatError::Journal { max, .. }) if max == 9 * ENTRIES));
+    assert!(open(9, 2, &[(Nid(9 * ENTRIES - 1), raw(4, 4))]).is_ok());
+}
+
+#[test]
+fn the_journal_is_newer_than_the_table() {
+    let mut device = Device::new(2);
+    device.poke(Nid(10), raw(10, 100));
+    device.poke(Nid(11), raw(11, 110));
+    device.journal = vec![(Nid(10), raw(10, 200)), (Nid(11), raw(11, 0)), (Nid(600), raw(600, 300))];
+    let nat = device.open(NatConfig::new(2));
+    assert_eq!(nat.get(Nid(10)).unwrap().addr, BlockAddr(200));
+    assert_eq!(nat.get(Nid(600)).unwrap().addr, BlockAddr(300));
+    assert!(nat.reserve(Nid(11)).unwrap(), "free in the journal");
+    assert!(!nat.reserve(Nid(11)).unwrap() && !nat.reserve(Nid(10)).unwrap());
+    assert_eq!(nat.free_nids().unwrap(), u64::from(2 * ENTRIES - 3 - 2 - 1));
+}
+
+#[test]
+fn the_journal_overflows_into_blocks_and_nothing_is_lost() {
+    let mut device = Device::new(64);
+    // Entries of blocks that nobody touches stand in the journal already.
+    device.journal = (0..30).map(|i| (Nid(40 * ENTRIES + i * ENTRIES / 4), raw(7, 9000 + i))).collect();
+    let before: Vec<_> = device.journal.clone();
+    let nat = device.open(NatConfig::new(64).lanes(1));
+    let few: Vec<Nid> = (0..5).map(|i| make(&nat, 100 + i)).collect();
+    device.checkpoint(&nat, 38);
+    assert_eq!(device.journal.len(), 35);
+
+    // 100 entries of one block: that block is written, the rest stays in the journal as far as it fits.
+    let many: Vec<Nid> = (0..100).map(|i| make(&nat, 200 + i)).collect();
+    let flush = nat.begin_checkpoint(38).unwrap();
+    assert_eq!(flush.blocks.iter().map(|write| write.index).collect::<Vec<_>>(), [0]);
+    assert_eq!(flush.journal.len(), 30);
+    device.write_blocks(&flush);
+    device.commit(&nat, flush);
+    nat.end_checkpoint();
+
+    // No journal wanted: every block of which it had something is written.
+    let flush = nat.begin_checkpoint(0).unwrap();
+    let expected: HashSet<u32> = before.iter().map(|(nid, _)| nid.0 / ENTRIES).collect();
+    assert!(flush.journal.is_empty());
+    assert_eq!(flush.blocks.iter().map(|write| write.index).collect::<HashSet<_>>(), expected);
+    device.write_blocks(&flush);
+    device.commit(&nat, flush);
+    nat.end_checkpoint();
+    let flush = nat.begin_checkpoint(0).unwrap();
+    assert!(flush.blocks.is_empty(), "nothing is left to write");
+
+    let again = device.open(NatConfig::new(64));
+    for (i, nid) in few.iter().enumerate() {
+        assert_eq!(again.get(*nid).unwrap().addr, BlockAddr(100 + i as u32));
+    }
+    for (i, nid) in many.iter().enumerate() {
+        assert_eq!(again.get(*nid).unwrap().addr, BlockAddr(200 + i as u32));
+    }
+    for (nid, entry) in before {
+        assert_eq!(again.get(nid).unwrap(), entry.into());
+    }
+}
+
+#[test]
+fn clean_blocks_make_room_and_dirty_ones_stay() {
+    let mut device = Device::new(64);
+    for block in 0..64 {
+        device.poke(Nid(block * ENTRIES + 5), raw(5, 1000 + block));
+    }
+    let nat = device.open(NatConfig::new(64).cached_blocks(4));
+    for round in 0..3 {
+        for block in 0..64 {
+            let nid = Nid(block * ENTRIES + 5);
+            assert_eq!(nat.get(nid).unwrap().addr, BlockAddr(1000 + block), "round {round}");
+        }
+        assert!(nat.cached_blocks() <= 4);
+    }
+    assert!(device.memory.reads.load(Ordering::Relaxed) > 150, "blocks were evicted");
+    // Allocated, not bound, evicted: still allocated.
+    let taken = nat.allocate().unwrap().unwrap();
+    for block in 0..64 {
+        nat.get(Nid(block * ENTRIES + 5)).unwrap();
+    }
+    assert!(!nat.reserve(taken).unwrap());
+    nat.bind(taken, taken, BlockAddr(77)).unwrap();
+    for block in 0..64 {
+        let nid = Nid(block * ENTRIES + 5);
+        nat.bind(nid, nid, BlockAddr(2000 + block)).unwrap();
+    }
+    assert_eq!(nat.cached_blocks(), 64, "what is dirty stays");
+    device.checkpoint(&nat, 38);
+    for block in 0..64 {
+        assert_eq!(nat.get(Nid(block * ENTRIES + 5)).unwrap().addr, BlockAddr(2000 + block));
+    }
+    assert_eq!(nat.get(taken).unwrap().addr, BlockAddr(77));
+}
+
+#[test]
+fn errors_of_the_device_come_through_and_go_away_with_it() {
+    let mut device = Device::new(4);
+    let nat = device.open(NatConfig::new(4));
+    device.memory.broken.store(true, Ordering::Relaxed);
+    assert!(matches!(nat.get(Nid(4)), Err(NatError::Source { block: 0, second: false, .. })));
+    assert!(matches!(nat.allocate(), Err(NatError::Source { .. })));
+    assert!(nat.free_nids().is_err());
+    device.memory.broken.store(false, Ordering::Relaxed);
+    let nid = make(&nat, 9);
+    device.memory.broken.store(true, Ordering::Relaxed);
+    // What can be had without the device is had.
+    assert!(nat.allocate().unwrap().is_some());
+    assert_eq!(nat.get(nid).unwrap().addr, BlockAddr(9));
+    device.memory.broken.store(false, Ordering::Relaxed);
+    device.checkpoint(&nat, 38);
+
+    device.poke(Nid(3 * ENTRIES + 1), raw(1, u32::MAX));
+    let nat = device.open(NatConfig::new(4));
+    let error = nat.get(Nid(3 * ENTRIES)).unwrap_err();
+    assert!(matches!(error, NatError::Corrupt { block: 3, nid, .. } if nid.0 == 3 * ENTRIES + 1), "{error}");
+}
+
+#[test]
+fn a_checkpoint_that_fails_is_taken_over_by_the_next() {
+    let mut device = Device::new(2);
+    let nat = device.open(NatConfig::new(2));
+    let nids: Vec<Nid> = (0..60).map(|i| make(&nat, 100 + i)).collect();
+    device.checkpoint(&nat, 38);
+    nat.free(nids[0]).unwrap();
+    let flush = nat.begin_checkpoint(0).unwrap();
+    device.write_blocks(&flush); // and then the device fails: no end
+    nat.free(nids[1]).unwrap();
+    device.checkpoint(&nat, 38);
+    assert_eq!(device.durable(nids[0]).block_addr.get(), 0);
+    assert_eq!(device.durable(nids[1]).block_addr.get(), 0);
+    let free: HashSet<Nid> = std::iter::from_fn(|| nat.allocate().unwrap()).collect();
+    assert!(free.contains(&nids[0]) && free.contains(&nids[1]));
+    assert_eq!(free.len() as u32, 2 * ENTRIES - 3 - 58);
+}
+
+#[test]
+fn counting_needs_no_reading_when_the_checkpoint_knows() {
+    let device = Device::new(8);
+    for nid in 3..1000 {
+        device.poke(Nid(nid), raw(nid, nid));
+    }
+    let nat = device.open(NatConfig::new(8).valid_nodes(997));
+    let all = u64::from(8 * ENTRIES - 3 - 997);
+    assert_eq!(nat.free_nids().unwrap(), all);
+    assert_eq!(device.memory.reads.load(Ordering::Relaxed), 0);
+    for taken in 1..600 {
+        nat.allocate().unwrap().unwrap();
+        assert_eq!(nat.free_nids().unwrap(), all - taken);
+    }
+}
