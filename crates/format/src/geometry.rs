@@ -107,7 +107,7 @@ impl Geometry {
             "superblock block_count",
             block_count,
             u64::from(segment_count) * u64::from(BLOCKS_PER_SEGMENT),
-            u64::from(u32::MAX) - 2,
+            1 << 32,
         )?;
         in_range("superblock cp_payload", sb.cp_payload.get().into(), 0, u64::from(BLOCKS_PER_SEGMENT) - 2 - 8)?;
         equal("superblock node_ino", 1, sb.node_ino.get().into())?;
@@ -140,7 +140,8 @@ impl Geometry {
         equal("superblock main_blkaddr", ssa + area(sb.segment_count_ssa.get()), main)?;
         let end = main + area(main_segments);
         in_range("superblock end of the main area", end, main, cp + area(segment_count))?;
-        in_range("superblock end of the main area", end, main, block_count)?;
+        // The two highest addresses mean "reserved" and "compressed".
+        in_range("superblock end of the main area", end, main, block_count.min(u64::from(u32::MAX) - 1))?;
         in_range(
             "superblock segment_count_sit",
             area(sb.segment_count_sit.get()) / 2,

@@ -239,6 +239,23 @@ impl Inode {
     }
 }
 
+/// Bytes of extra attributes that these features need: what `i_extra_isize` of a new inode says when
+/// [`Features::EXTRA_ATTR`] is on (`calc_extra_isize` in f2fs-tools). The kernel reserves all [`EXTRA_SIZE`] bytes.
+#[must_use]
+pub const fn extra_size(features: Features) -> usize {
+    if features.contains(Features::COMPRESSION) {
+        EXTRA_SIZE
+    } else if features.contains(Features::INODE_CRTIME) {
+        24
+    } else if features.contains(Features::INODE_CHECKSUM) {
+        12
+    } else if features.contains(Features::PROJECT_QUOTA) {
+        8
+    } else {
+        4
+    }
+}
+
 /// The seed of inode checksums: the CRC of the volume's UUID, started from all ones.
 #[must_use]
 pub fn checksum_seed(sb: &superblock::SuperBlock) -> u32 {

@@ -11,6 +11,7 @@
 //! | [`nat`], [`sit`] | node address table, segment information table |
 //! | [`node`], [`inode`], [`path`] | node blocks, inodes, the tree from file block to address slot |
 //! | [`dentry`], [`hash`], [`xattr`] | directories, the name hash, extended attributes |
+//! | [`mkfs`] | what a new volume looks like |
 //! | [`crc`], [`bits`] | checksums and the two bit orders |
 //!
 //! Only 4 KiB blocks are described, with 512 blocks to a segment: what every volume on x86-64 and 4 KiB-page arm64 has.
@@ -28,6 +29,7 @@ pub mod feature;
 pub mod geometry;
 pub mod hash;
 pub mod inode;
+pub mod mkfs;
 pub mod nat;
 pub mod nat_bits;
 pub mod node;

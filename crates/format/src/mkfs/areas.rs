@@ -1,0 +1,163 @@
+//! The areas of a new volume, and where its logs begin.
+
+use super::{FormatOptions, SEGMENT_SIZE};
+use crate::superblock::{MAGIC, SuperBlock};
+use crate::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, LogType, nat, sit};
+
+/// Bytes between the checkpoint header and the checksum at the end of the block: what both bitmaps share.
+const BITMAPS_IN_CHECKPOINT: u64 = 4092 - 192;
+/// What the SIT bitmap may take of that, so that the NAT keeps at least a segment.
+const SIT_BITMAP_IN_CHECKPOINT: u64 = BITMAPS_IN_CHECKPOINT - 64;
+/// SIT bitmap of the largest volume.
+const MAX_SIT_BITMAP: u64 = 298 * BITMAP_PER_SEGMENT;
+/// Bytes of version bitmap for a segment of table blocks.
+const BITMAP_PER_SEGMENT: u64 = BLOCKS_PER_SEGMENT as u64 / 8;
+/// Zones that the logs need, and one more.
+const LEAST_ZONES: u64 = 7;
+/// `F2FS_MIN_SEGMENTS`.
+const LEAST_SEGMENTS: u64 = 9;
+
+/// Areas in segments, before they become a superblock.
+#[derive(Clone, Debug)]
+pub(super) struct Areas {
+    segs_per_sec: u64,
+    secs_per_zone: u64,
+    block_count: u64,
+    segment0: u64,
+    /// Whole segments behind `segment0`.
+    total: u64,
+    /// Of these, the ones in whole zones.
+    segments: u64,
+    sit: u64,
+    nat: u64,
+    ssa: u64,
+    cp_payload: u64,
+    pub(super) sections: u64,
+}
+
+impl Areas {
+    /// `None` if the device is too small.
+    pub(super) fn new(options: &FormatOptions, bytes: u64) -> Option<Areas> {
+        let bytes = bytes - bytes % u64::from(options.sector_size());
+        let per_segment = u64::from(BLOCKS_PER_SEGMENT);
+        let (segs_per_sec, secs_per_zone) = (u64::from(options.segs_per_sec), u64::from(options.secs_per_zone));
+        let zone = segs_per_sec * secs_per_zone;
+
+        // Segment 0 begins at the first zone that leaves the two superblocks alone.
+        let total = bytes.checked_sub(zone * SEGMENT_SIZE)? / SEGMENT_SIZE;
+        if total < LEAST_SEGMENTS {
+            return None;
+        }
+        let segments = total - total % zone;
+
+        let sit_half = segments.div_ceil(sit::ENTRIES_PER_BLOCK as u64).div_ceil(per_segment);
+        let sit = 2 * sit_half;
+        let left = segments.checked_sub(2 + sit)? * per_segment;
+        let nat_half = left.div_ceil(nat::ENTRIES_PER_BLOCK as u64).div_ceil(per_segment);
+        let sit_bitmap = (sit_half * BITMAP_PER_SEGMENT).min(MAX_SIT_BITMAP);
+        let payload = |bytes: u64| bytes.div_ceil(BLOCK_SIZE as u64);
+        let (nat_half, cp_payload) = if options.large_nat_bitmap {
+            // A NAT entry for a fifth of the blocks; both bitmaps run on into the payload.
+            let nat_half = (nat_half * 20 / 100).max(1);
+            let bitmaps = sit_bitmap + nat_half * BITMAP_PER_SEGMENT;
+            (nat_half, payload(bitmaps.saturating_sub(BITMAPS_IN_CHECKPOINT)))
+        } else if sit_bitmap > SIT_BITMAP_IN_CHECKPOINT {
+            (nat_half.min(BITMAPS_IN_CHECKPOINT / BITMAP_PER_SEGMENT), payload(sit_bitmap))
+        } else {
+            (nat_half.min((BITMAPS_IN_CHECKPOINT - sit_bitmap) / BITMAP_PER_SEGMENT), 0)
+        };
+        let nat = 2 * nat_half;
+
+        // A summary block for each segment that is left, and the metadata filled up to whole zones.
+        let ssa = (segments.checked_sub(2 + sit + nat)? + 1).div_ceil(per_segment);
+        let meta_zones = (2 + sit + nat + ssa).div_ceil(zone);
+        let ssa = meta_zones * zone - (2 + sit + nat);
+        let zones = (segments / zone).checked_sub(meta_zones).filter(|zones| *zones >= LEAST_ZONES)?;
+        Some(Areas {
+            segs_per_sec,
+            secs_per_zone,
+            block_count: bytes / BLOCK_SIZE as u64,
+            segment0: zone * per_segment,
+            total,
+            segments,
+            sit,
+            nat,
+            ssa,
+            cp_payload,
+            sections: zones * secs_per_zone,
+        })
+    }
+
+    /// Segments of the main area.
+    pub(super) fn main(&self) -> u64 {
+        self.sections * self.segs_per_sec
+    }
+
+    /// What mkfs.f2fs takes for usable: the main area and what lies behind the last zone.
+    pub(super) fn usable(&self) -> u64 {
+        self.main() + self.total - self.segments
+    }
+
+    /// A superblock with these areas; identity, label, extensions and features are left empty.
+    pub(super) fn superblock(&self, sector_size: u32) -> SuperBlock {
+        let mut sb = SuperBlock::ZERO;
+        sb.magic = MAGIC.into();
+        (sb.major_ver, sb.minor_ver) = (1.into(), 15.into());
+        sb.log_sectorsize = sector_size.ilog2().into();
+        sb.log_sectors_per_block = (12 - sector_size.ilog2()).into();
+        (sb.log_blocksize, sb.log_blocks_per_seg) = (12.into(), 9.into());
+        sb.block_count = self.block_count.into();
+        let word = |value: u64| (value as u32).into();
+        (sb.segs_per_sec, sb.secs_per_zone) = (word(self.segs_per_sec), word(self.secs_per_zone));
+        (sb.section_count, sb.segment_count) = (word(self.sections), word(self.segments));
+        (sb.segment_count_ckpt, sb.segment_count_sit) = (word(2), word(self.sit));
+        (sb.segment_count_nat, sb.segment_count_ssa) = (word(self.nat), word(self.ssa));
+        sb.segment_count_main = word(self.main());
+        sb.cp_payload = word(self.cp_payload);
+        let mut at = self.segment0;
+        sb.segment0_blkaddr = word(at);
+        let areas = [
+            (&mut sb.cp_blkaddr, 2),
+            (&mut sb.sit_blkaddr, self.sit),
+            (&mut sb.nat_blkaddr, self.nat),
+            (&mut sb.ssa_blkaddr, self.ssa),
+            (&mut sb.main_blkaddr, 0),
+        ];
+        for (addr, segments) in areas {
+            *addr = word(at);
+            at += segments * u64::from(BLOCKS_PER_SEGMENT);
+        }
+        (sb.node_ino, sb.meta_ino, sb.root_ino) = (1.into(), 2.into(), 3.into());
+        sb
+    }
+
+    /// The segment in which each log begins, in the order of [`LogType::ALL`]: each in a zone of its own.
+    pub(super) fn logs(&self, heap: bool) -> [u32; 6] {
+        use LogType::{ColdData, ColdNode, HotData, HotNode, WarmData, WarmNode};
+        let zone = self.segs_per_sec * self.secs_per_zone;
+        let zones = self.sections / self.secs_per_zone;
+        let mut at = [0u64; 6];
+        if heap {
+            // Nodes and directories from the end downwards, file data from the front.
+            let last = (zones - 1) * zone + (self.secs_per_zone - 1) * self.segs_per_sec;
+            for (index, log) in [HotNode, WarmNode, ColdNode, HotData].into_iter().enumerate() {
+                at[log.index()] = last - index as u64 * zone;
+            }
+            at[WarmData.index()] = zone;
+        } else {
+            // Nodes and directories in the first four zones, cold data at a quarter, warm data at the half.
+            for (index, log) in [HotNode, WarmNode, ColdNode, HotData].into_iter().enumerate() {
+                at[log.index()] = index as u64 * zone;
+            }
+            let beside = |wanted: u64, other: LogType| ((wanted - 1) * zone).max(at[other.index()] + zone);
+            let cold = beside(zones / 4, HotData);
+            at[ColdData.index()] = cold;
+            at[WarmData.index()] = ((zones / 2 - 1) * zone).max(cold + zone);
+        }
+        let shared = (0..6).any(|log| at[..log].contains(&at[log]));
+        if shared {
+            at = core::array::from_fn(|log| log as u64 * zone);
+        }
+        at.map(|segment| segment as u32)
+    }
+}

@@ -1,0 +1,123 @@
+//! Numbers that mkfs.f2fs 1.15 gave, and what it refuses. The comparison with the tool itself is in `f2fs-volume`.
+
+use alloc::collections::BTreeSet;
+use alloc::string::ToString;
+use proptest::prelude::*;
+
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+fn plan(bytes: u64, change: impl FnOnce(&mut FormatOptions)) -> Result<VolumePlan, FormatError> {
+    let mut options = FormatOptions::default();
+    change(&mut options);
+    VolumePlan::new(&options, bytes)
+}
+
+#[test]
+fn a_gibibyte() {
+    let plan = plan(1 << 30, |_| {}).unwrap();
+    let geometry = &plan.geometry;
+    assert_eq!((geometry.segment_count, geometry.main_segments, geometry.sections), (511, 502, 502));
+    assert_eq!((geometry.sit_segments, geometry.nat_segments, geometry.ssa_segments), (2, 4, 1));
+    assert_eq!((geometry.main_blkaddr.0, geometry.cp_payload), (5120, 0));
+    let checkpoint = &plan.checkpoint;
+    assert_eq!((checkpoint.reserved_segments, checkpoint.overprovision_segments), (39, 68));
+    assert_eq!((checkpoint.user_blocks, checkpoint.free_segments), (222_208, 496));
+    assert!((plan.overprovision - 6.36).abs() < 0.001);
+}
+
+#[test]
+fn a_device_that_ends_within_a_zone() {
+    let plan = plan(1 << 30, |options| (options.segs_per_sec, options.secs_per_zone) = (3, 5)).unwrap();
+    assert_eq!((plan.geometry.segment_count, plan.geometry.main_segments), (495, 480));
+    let checkpoint = &plan.checkpoint;
+    assert_eq!((checkpoint.reserved_segments, checkpoint.overprovision_segments), (112, 148));
+    // mkfs.f2fs: 476 and 334 * 512, two segments more than the main area has.
+    assert_eq!((checkpoint.free_segments, checkpoint.user_blocks), (474, 332 * 512));
+}
+
+#[test]
+fn sizes_and_options_that_do_not_fit() {
+    let smallest = match plan(10 * MIB, |_| {}).unwrap_err() {
+        FormatError::Layout { what: "bytes of the device", found, min, .. } => {
+            assert_eq!(found, 10 * MIB);
+            min
+        }
+        error => panic!("{error}"),
+    };
+    assert!(plan(smallest, |_| {}).is_ok() && plan(smallest - 1, |_| {}).is_err());
+    assert!(plan(MAX_SIZE - SEGMENT_SIZE, |_| {}).is_ok());
+    for bytes in [0, 1, 4096, MAX_SIZE, u64::MAX] {
+        assert!(matches!(plan(bytes, |_| {}), Err(FormatError::Layout { found, .. }) if found == bytes));
+    }
+    type Change = fn(&mut FormatOptions);
+    let wrong: [(&str, Change); 13] = [
+        ("segments in a section: 0", |o| o.segs_per_sec = 0),
+        ("sections in a zone: 0", |o| o.secs_per_zone = 0),
+        ("segments in a zone: 2048", |o| (o.segs_per_sec, o.secs_per_zone) = (2, 1024)),
+        ("overprovision", |o| o.overprovision = Some(0.0)),
+        ("overprovision", |o| o.overprovision = Some(100.0)),
+        ("overprovision", |o| o.overprovision = Some(f64::NAN)),
+        ("bytes of the label: 513", |o| o.label = "x".repeat(513)),
+        ("bytes of an extension: 8", |o| o.cold_extensions = alloc::vec!["eightish".into()]),
+        ("extensions: 65", |o| o.hot_extensions = (0..25).map(|i| i.to_string()).collect()),
+        ("bytes of a sector: 256", |o| o.sector_size = Some(256)),
+        ("power of two", |o| o.sector_size = Some(1000)),
+        ("feature inode_crtime needs feature extra_attr", |o| o.features = Features::INODE_CRTIME),
+        ("unsupported feature: compression", |o| o.features = Features::COMPRESSION.union(Features::EXTRA_ATTR)),
+    ];
+    for (message, change) in wrong {
+        let error = plan(1 << 30, change).unwrap_err().to_string();
+        assert!(error.contains(message), "{message}: {error}");
+    }
+}
+
+#[test]
+fn extensions_are_listed_once() {
+    let plan = plan(1 << 30, |options| {
+        options.cold_extensions = ["tar", "gz", "tar"].map(String::from).to_vec();
+        options.hot_extensions = ["db", "tar", "seventh"].map(String::from).to_vec();
+    });
+    let sb = plan.unwrap().superblock;
+    assert_eq!((sb.extension_count.get(), sb.hot_ext_count), (37, 5));
+    assert_eq!((&sb.extension_list[36], &sb.extension_list[41]), (b"tar\0\0\0\0\0", b"seventh\0"));
+}
+
+#[test]
+fn the_label_is_utf_16() {
+    let plan = plan(1 << 30, |options| options.label = "Grüße 🦀".into()).unwrap();
+    assert_eq!(plan.superblock.label(), "Grüße 🦀");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_plan_is_consistent(
+        mib in 20..4_000_000u64, odd in 0..MIB, segs in 1..40u32, secs in 1..20u32, percent in prop::option::of(0.5..60.0f64),
+        heap: bool, large: bool, features in any::<u32>(), sector in 9..13u32,
+    ) {
+        let options = FormatOptions {
+            segs_per_sec: segs, secs_per_zone: secs, overprovision: percent, heap, large_nat_bitmap: large,
+            features: Features(features & Features::READ_WRITE.0 | Features::EXTRA_ATTR.0),
+            sector_size: Some(1 << sector), ..FormatOptions::default()
+        };
+        let bytes = mib * MIB + odd;
+        match VolumePlan::new(&options, bytes) {
+            // Geometry and checkpoint have been checked in there.
+            Ok(plan) => {
+                prop_assert!(u64::from(plan.geometry.main_end().0) * 4096 <= bytes);
+                let blocks = plan.blocks().unwrap();
+                let mut seen = BTreeSet::new();
+                for (addr, _) in &blocks {
+                    prop_assert!(seen.insert(*addr), "{} is written twice", addr);
+                    prop_assert!(*addr >= plan.geometry.cp_blkaddr && *addr < plan.geometry.main_end());
+                }
+                prop_assert!(plan.checkpoint.user_blocks > 0);
+            }
+            Err(FormatError::Layout { what: "bytes of the device", .. }) => {}
+            Err(error) => prop_assert!(false, "{}", error),
+        }
+    }
+}
