@@ -33,7 +33,8 @@ pub fn exhaustive(name: &str, model: impl Fn() + Send + Sync + 'static) {
     run(name, None, model);
 }
 
-/// Runs the model under every schedule that takes the processor from a thread that could go on at most `preemptions` times.
+/// Runs the model under every schedule that takes the processor from a thread that could go on at most `preemptions` times;
+/// `LOOM_MAX_PREEMPTIONS` may ask for more.
 ///
 /// # Panics
 ///
@@ -45,9 +46,9 @@ pub fn bounded(name: &str, preemptions: usize, model: impl Fn() + Send + Sync + 
 fn run(name: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 10_000;
-    if preemptions.is_some() {
-        builder.preemption_bound = preemptions;
-    }
+    // loom has read `LOOM_MAX_PREEMPTIONS`, which may ask for more than the model does, not for less.
+    builder.preemption_bound =
+        preemptions.map(|least| builder.preemption_bound.map_or(least, |asked| asked.max(least)));
     let bound = builder.preemption_bound.map_or("every schedule".to_owned(), |n| format!("{n} preemptions"));
 
     let iterations = Arc::new(AtomicU64::new(0));

@@ -51,6 +51,9 @@ pub(crate) struct Args {
     /// Seconds that one model may take.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     limit: u64,
+    /// Explore bounded models with at least so many preemptions.
+    #[arg(long, value_name = "NUMBER")]
+    preemptions: Option<u32>,
 }
 
 /// Runs the models and mutants.
@@ -61,12 +64,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
     let crates = registry::discover(&process::root(), &args.package)?;
-    let limit = Duration::from_secs(args.limit);
+    let terms = jobs::Terms { limit: Duration::from_secs(args.limit), preemptions: args.preemptions };
     let mut tally = jobs::Tally::default();
     for krate in &crates {
         let models = build::models(krate)?;
         let jobs = jobs::plan(krate, &models, args.filter.as_deref())?;
-        tally.add(&jobs::run(&jobs, limit)?);
+        tally.add(&jobs::run(&jobs, terms)?);
     }
     println!("loom: {tally}; {:.0} s with building", start.elapsed().as_secs_f64());
     if tally.models == 0 && tally.mutants == 0 {

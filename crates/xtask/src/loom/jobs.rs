@@ -22,6 +22,15 @@ pub(super) struct Job {
     mutant: Option<String>,
 }
 
+/// What holds for all jobs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    /// How long a model may take.
+    pub(super) limit: Duration,
+    /// The least number of preemptions in bounded models, if they are to have more than they ask for.
+    pub(super) preemptions: Option<u32>,
+}
+
 /// How many models and mutants ran.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Tally {
@@ -76,12 +85,12 @@ pub(super) fn plan(krate: &Crate, models: &[Model], filter: Option<&str>) -> Res
 /// # Errors
 ///
 /// If a model cannot be started. A failing model is counted, not an error.
-pub(super) fn run(jobs: &[Job], limit: Duration) -> Result<Tally> {
+pub(super) fn run(jobs: &[Job], terms: Terms) -> Result<Tally> {
     let next = AtomicUsize::new(0);
     let tally = Mutex::new(Tally::default());
     let work = || -> Result<()> {
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let verdict = job.run(limit)?;
+            let verdict = job.run(terms)?;
             let mut tally = tally.lock().map_err(|_| anyhow::anyhow!("a worker panicked"))?;
             tally.add(&verdict);
         }
@@ -97,14 +106,17 @@ pub(super) fn run(jobs: &[Job], limit: Duration) -> Result<Tally> {
 
 impl Job {
     /// Runs the job, prints its line, and counts it.
-    fn run(&self, limit: Duration) -> Result<Tally> {
+    fn run(&self, terms: Terms) -> Result<Tally> {
         let mut command = Command::new(&self.model.executable);
         command.args(["--exact", "--nocapture", "--test-threads", "1", &self.model.name]).env("RUST_BACKTRACE", "0");
         match &self.mutant {
             Some(mutant) => command.env("F2FS_MUTANT", mutant),
             None => command.env_remove("F2FS_MUTANT"),
         };
-        let outcome = process::capture(&mut command, limit)?;
+        if let Some(preemptions) = terms.preemptions {
+            command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string());
+        }
+        let outcome = process::capture(&mut command, terms.limit)?;
         let iterations = iterations(&outcome.stdout);
         let (good, verdict) = verdict(self.mutant.is_some(), &outcome);
         let name = match &self.mutant {
