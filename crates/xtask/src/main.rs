@@ -9,6 +9,8 @@ mod process;
 mod test;
 mod tools;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// What every chore returns: an error is printed with its causes and the process exits 1.
@@ -35,8 +37,15 @@ enum Command {
     Bench(bench::Args),
 }
 
-fn main() -> Result<()> {
-    Args::parse().command.run()
+fn main() -> ExitCode {
+    match Args::parse().command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Returned from `main`, it would come with a backtrace of this program, which says nothing of what failed.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 impl Command {
