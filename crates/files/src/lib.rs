@@ -1,1 +1,76 @@
-//! The F2FS namespace: inodes, directories, file data and extended attributes
+//! The F2FS namespace: inodes, directories, file data and extended attributes, on top of a volume.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use f2fs_device::MemoryDevice;
+//! use f2fs_files::{FileSystem, Options};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = Arc::new(MemoryDevice::new(32 * 1024)); // 128 MiB
+//! f2fs_volume::format::format(&*device, &Default::default())?;
+//!
+//! let fs = FileSystem::open(device, Options::new())?;
+//! fs.create_dir("/notes", 0o755)?;
+//! let file = fs.create_file("/notes/today", 0o644)?;
+//! file.write_at(0, b"buy bread")?;
+//! fs.checkpoint()?; // durable from here on
+//!
+//! let mut text = [0; 9];
+//! fs.open_file("/notes/today")?.read_at(0, &mut text)?;
+//! assert_eq!(&text, b"buy bread");
+//! # drop(file);
+//! fs.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Locking model
+//!
+//! ```text
+//! rename lock (two directories only) > stripes of names, ancestor first > data lock of a file
+//!   > the volume's gate > life of an inode > page of a directory > page of a node
+//! ```
+//!
+//! - Names in different stripes of one directory, and names in different directories, do not share an exclusive lock.
+//! - Different files share none. One file's data has a reader-writer lock.
+//! - Whatever lies left of the gate is taken before an operation begins, so that nobody waits for it with the gate held; a
+//!   checkpoint, which closes the gate, takes only what lies right of it.
+//! - File-system-wide: the rename lock, for renames between two directories, as in the kernel's VFS.
+//!
+//! # Write path
+//!
+//! File data goes to the device at once and out of place; nodes and dentry blocks are written by the checkpoint. Until then
+//! the last checkpoint is what a crash leaves.
+#![forbid(unsafe_code)]
+
+mod acl;
+mod api;
+mod block_map;
+mod create;
+mod data;
+mod directory;
+mod error;
+mod file;
+mod filesystem;
+mod free;
+mod inode;
+mod inode_table;
+mod namespace;
+mod path;
+mod rename;
+mod stat;
+mod truncate;
+mod xattr;
+
+pub use api::SetTimes;
+pub use create::NewFile;
+pub use directory::DirectoryLock;
+pub use error::FsError;
+pub use file::{Dir, DirEntry, File};
+pub use filesystem::{FileSystem, Options};
+pub use path::path_from_bytes;
+pub use rename::RenameMode;
+pub use stat::{DeviceNumber, FileKind, Stat, Time};
+pub use xattr::Xattr;
+
+pub use f2fs_format::xattr::SetMode;

@@ -1,5 +1,49 @@
 //! F2FS volumes: superblock, checkpoint packs, node store, format and check.
+//!
+//! A [`Volume`] is what lies between a block device and a namespace: nodes by their NIDs, data blocks by their addresses, and
+//! checkpoints that make both durable together. Files and directories are the business of `f2fs-files`.
+//!
+//! # Locking model
+//!
+//! ```text
+//! gate (per-core reader counts)  >  node page, parent before child  >  NAT block / log  >  segment
+//! ```
+//!
+//! - **Gate.** Every operation that changes the volume holds an [`Op`], every one that reads data blocks by address a
+//!   [`ReadOp`]: a count of its own core, no shared line. A checkpoint closes the gate, waits until all are out, and works
+//!   alone. So a checkpoint sees no operation half done, and a block that a reader looks at is not reused under it.
+//! - **Node pages.** One reader-writer lock each ([`Node`]). The maps that find them are split into 256 shards.
+//! - **NAT, SIT.** State is owned by its on-disk block (see `f2fs-nat`, `f2fs-segment`).
+//! - **File-system-wide lines that operations write:** the counts of valid blocks, nodes and inodes, because "full" must be
+//!   exact.
+//!
+//! # What is never done
+//!
+//! A block or NID that was freed is not handed out again before the checkpoint that frees it is durable; nothing that the
+//! last checkpoint speaks of is overwritten (see [`Volume::checkpoint_with`]).
 #![forbid(unsafe_code)]
 
+mod blocks;
 pub mod check;
+mod checkpoint;
+mod clock;
+mod error;
 pub mod format;
+mod node;
+mod node_store;
+mod open;
+mod orphans;
+mod pack;
+mod space;
+mod stat;
+mod superblock;
+mod volume;
+
+pub use checkpoint::{CheckpointReport, Reason};
+pub use error::VolumeError;
+pub use node::{Node, NodeRead, NodeWrite};
+pub use open::OpenOptions;
+pub use stat::VolumeStat;
+pub use volume::{Damage, NewNode, Op, ReadOp, Volume};
+
+pub use f2fs_segment::Run;

@@ -1,0 +1,95 @@
+//! POSIX access control lists: users see `posix_acl_xattr` version 2, the volume holds the shorter form of F2FS
+//! (`fs/f2fs/acl.c`), in which entries that need no id have none.
+
+use crate::FsError;
+
+const XATTR_VERSION: u32 = 2;
+const DISK_VERSION: u32 = 1;
+/// `ACL_USER` and `ACL_GROUP`: the entries with an id.
+const WITH_ID: [u16; 2] = [0x02, 0x08];
+/// `ACL_USER_OBJ`, `ACL_GROUP_OBJ`, `ACL_MASK`, `ACL_OTHER`.
+const WITHOUT_ID: [u16; 4] = [0x01, 0x04, 0x10, 0x20];
+
+fn bad(size: usize) -> FsError {
+    FsError::Attribute { why: "not an access control list", size, limit: 0 }
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: usize, whole: usize) -> Result<&'a [u8], FsError> {
+    let (head, tail) = rest.split_at_checked(len).ok_or_else(|| bad(whole))?;
+    *rest = tail;
+    Ok(head)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// From what users hand in to what is stored.
+pub(crate) fn to_disk(value: &[u8]) -> Result<Vec<u8>, FsError> {
+    let mut rest = value;
+    if take(&mut rest, 4, value.len())? != XATTR_VERSION.to_le_bytes() {
+        return Err(bad(value.len()));
+    }
+    let mut disk = DISK_VERSION.to_le_bytes().to_vec();
+    while !rest.is_empty() {
+        let entry = take(&mut rest, 8, value.len())?;
+        let tag = u16_at(entry, 0);
+        if WITH_ID.contains(&tag) {
+            disk.extend_from_slice(entry);
+        } else if WITHOUT_ID.contains(&tag) {
+            disk.extend_from_slice(&entry[..4]);
+        } else {
+            return Err(bad(value.len()));
+        }
+    }
+    Ok(disk)
+}
+
+/// From what is stored to what users see.
+pub(crate) fn from_disk(value: &[u8]) -> Result<Vec<u8>, FsError> {
+    let mut rest = value;
+    if take(&mut rest, 4, value.len())? != DISK_VERSION.to_le_bytes() {
+        return Err(bad(value.len()));
+    }
+    let mut seen = XATTR_VERSION.to_le_bytes().to_vec();
+    while !rest.is_empty() {
+        let short = take(&mut rest, 4, value.len())?;
+        seen.extend_from_slice(short);
+        let tag = u16_at(short, 0);
+        if WITH_ID.contains(&tag) {
+            seen.extend_from_slice(take(&mut rest, 4, value.len())?);
+        } else if WITHOUT_ID.contains(&tag) {
+            seen.extend_from_slice(&u32::MAX.to_le_bytes());
+        } else {
+            return Err(bad(value.len()));
+        }
+    }
+    Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways() {
+        let entry =
+            |tag: u16, perm: u16, id: u32| [&tag.to_le_bytes()[..], &perm.to_le_bytes(), &id.to_le_bytes()].concat();
+        let seen = [
+            XATTR_VERSION.to_le_bytes().to_vec(),
+            entry(1, 7, u32::MAX),
+            entry(2, 5, 1000),
+            entry(4, 5, u32::MAX),
+            entry(0x10, 7, u32::MAX),
+            entry(0x20, 0, u32::MAX),
+        ]
+        .concat();
+        let disk = to_disk(&seen).unwrap();
+        assert_eq!(disk.len(), 4 + 4 * 4 + 8);
+        assert_eq!(from_disk(&disk).unwrap(), seen);
+        for cut in [0, 3, 5, disk.len() - 1] {
+            assert!(from_disk(&disk[..cut]).is_err());
+        }
+        assert!(to_disk(&disk).is_err());
+    }
+}

@@ -1,0 +1,326 @@
+//! The operations of a file system by path. A path begins at the root, with or without a slash; it may hold any bytes but NUL.
+
+use std::path::Path;
+
+use f2fs_format::xattr::SetMode;
+use f2fs_sync::Arc;
+
+use crate::FsError;
+use crate::create::NewFile;
+use crate::file::{Dir, DirEntry, File, Handle};
+use crate::filesystem::FileSystem;
+use crate::inode::Inode;
+use crate::path::{Last, bytes};
+use crate::rename::{Place, RenameMode};
+use crate::stat::{self, FileKind, Stat, Time};
+use crate::xattr::Xattr;
+
+/// A change of times. What is `None` stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetTimes {
+    /// Last read.
+    pub accessed: Option<Time>,
+    /// Last change of content.
+    pub modified: Option<Time>,
+}
+
+impl FileSystem {
+    fn at(&self, path: &Path, last: Last) -> Result<Arc<Inode>, FsError> {
+        self.core.resolve(bytes(path), last)
+    }
+
+    fn handle(&self, path: &Path, last: Last) -> Result<Handle, FsError> {
+        Handle::open(&self.core, self.at(path, last)?)
+    }
+
+    // ---- looking ----
+
+    /// What is known of a file; a symbolic link at the end is followed.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`] and what else a path can run into.
+    pub fn stat(&self, path: impl AsRef<Path>) -> Result<Stat, FsError> {
+        self.at(path.as_ref(), Last::Follow)?.stat()
+    }
+
+    /// What is known of a file; a symbolic link at the end is not followed.
+    ///
+    /// # Errors
+    /// As [`stat`](Self::stat).
+    pub fn symlink_stat(&self, path: impl AsRef<Path>) -> Result<Stat, FsError> {
+        self.at(path.as_ref(), Last::Keep)?.stat()
+    }
+
+    /// Whether there is something under this path.
+    ///
+    /// # Errors
+    /// Errors other than [`FsError::NotFound`] and [`FsError::NotDirectory`].
+    pub fn exists(&self, path: impl AsRef<Path>) -> Result<bool, FsError> {
+        match self.symlink_stat(path) {
+            Ok(_) => Ok(true),
+            Err(FsError::NotFound | FsError::NotDirectory) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// [`FsError::WrongKind`] if it is none.
+    pub fn read_link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>, FsError> {
+        self.core.read_link_target(&*self.at(path.as_ref(), Last::Keep)?)
+    }
+
+    /// Opens a directory for listing.
+    ///
+    /// # Errors
+    /// [`FsError::NotDirectory`].
+    pub fn open_dir(&self, path: impl AsRef<Path>) -> Result<Dir, FsError> {
+        Dir::new(self.handle(path.as_ref(), Last::Follow)?)
+    }
+
+    /// All entries of a directory but `.` and `..`, in the order in which they stand.
+    ///
+    /// # Errors
+    /// [`FsError::NotDirectory`].
+    pub fn read_dir(&self, path: impl AsRef<Path>) -> Result<Vec<DirEntry>, FsError> {
+        let dir = self.open_dir(path)?;
+        let mut all = Vec::new();
+        let mut from = 0;
+        loop {
+            let part = dir.read(from, 1024)?;
+            let Some(last) = part.last() else { return Ok(all) };
+            from = last.next;
+            all.extend(part.into_iter().filter(|entry| entry.name != b"." && entry.name != b".."));
+        }
+    }
+
+    // ---- files ----
+
+    /// Opens a regular file.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], [`FsError::IsDirectory`], [`FsError::WrongKind`].
+    pub fn open_file(&self, path: impl AsRef<Path>) -> Result<File, FsError> {
+        File::new(self.handle(path.as_ref(), Last::Follow)?)
+    }
+
+    /// Makes a regular file and opens it.
+    ///
+    /// # Errors
+    /// [`FsError::Exists`], [`FsError::Volume`] when the volume is full.
+    pub fn create_file(&self, path: impl AsRef<Path>, permissions: u16) -> Result<File, FsError> {
+        let inode = self.create_at(path.as_ref(), &NewFile::new(FileKind::Regular, permissions))?;
+        File::new(Handle::open(&self.core, inode)?)
+    }
+
+    fn create_at(&self, path: &Path, new: &NewFile) -> Result<Arc<Inode>, FsError> {
+        let (parent, name) = self.core.resolve_parent(bytes(path))?;
+        self.core.create(&parent, name, new)
+    }
+
+    /// Makes a file of any kind but a symbolic link.
+    ///
+    /// # Errors
+    /// [`FsError::Exists`], [`FsError::Volume`] when the volume is full.
+    pub fn create(&self, path: impl AsRef<Path>, new: &NewFile) -> Result<Stat, FsError> {
+        if new.kind == FileKind::Symlink {
+            return Err(FsError::WrongKind { operation: "create without a target", kind: new.kind.name() });
+        }
+        self.create_at(path.as_ref(), new)?.stat()
+    }
+
+    /// Makes a directory.
+    ///
+    /// # Errors
+    /// [`FsError::Exists`], [`FsError::Volume`] when the volume is full.
+    pub fn create_dir(&self, path: impl AsRef<Path>, permissions: u16) -> Result<Stat, FsError> {
+        self.create(path, &NewFile::new(FileKind::Directory, permissions))
+    }
+
+    /// Makes a symbolic link that holds `target`; only the owner of `new` counts.
+    ///
+    /// # Errors
+    /// [`FsError::Exists`], [`FsError::LinkTarget`].
+    pub fn symlink(&self, target: &[u8], path: impl AsRef<Path>, new: &NewFile) -> Result<Stat, FsError> {
+        let (parent, name) = self.core.resolve_parent(bytes(path.as_ref()))?;
+        let new = NewFile { kind: FileKind::Symlink, permissions: 0o777, ..*new };
+        self.core.symlink(&parent, name, target, &new)?.stat()
+    }
+
+    /// Gives a file that is no directory another name.
+    ///
+    /// # Errors
+    /// [`FsError::Exists`], [`FsError::IsDirectory`].
+    pub fn link(&self, path: impl AsRef<Path>, new_path: impl AsRef<Path>) -> Result<(), FsError> {
+        let handle = self.handle(path.as_ref(), Last::Keep)?;
+        let (parent, name) = self.core.resolve_parent(bytes(new_path.as_ref()))?;
+        self.core.link(&handle.inode, &parent, name)
+    }
+
+    /// Removes a name of a file that is no directory. An open file lives on without it.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], [`FsError::IsDirectory`].
+    pub fn unlink(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
+        let (parent, name) = self.core.resolve_parent(bytes(path.as_ref()))?;
+        self.core.unlink(&parent, name)
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], [`FsError::NotDirectory`], [`FsError::NotEmpty`].
+    pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
+        let (parent, name) = self.core.resolve_parent(bytes(path.as_ref()))?;
+        self.core.rmdir(&parent, name)
+    }
+
+    /// Removes whatever is under a path, a directory with all that it holds.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], and whatever stops it on the way; what was removed until then is gone.
+    pub fn remove_all(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
+        let path = path.as_ref();
+        if self.symlink_stat(path)?.kind != FileKind::Directory {
+            return self.unlink(path);
+        }
+        // Depth first, without recursion: a directory is removed when nothing is left in it.
+        let mut pending = vec![path.to_path_buf()];
+        while let Some(here) = pending.last().cloned() {
+            let mut below = false;
+            for entry in self.read_dir(&here)? {
+                let child = here.join(crate::path::path_from_bytes(&entry.name));
+                if entry.kind == Some(FileKind::Directory) {
+                    pending.push(child);
+                    below = true;
+                } else {
+                    self.unlink(&child)?;
+                }
+            }
+            if !below {
+                self.remove_dir(&here)?;
+                pending.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Renames a file or directory.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], [`FsError::NotEmpty`], [`FsError::IntoItself`], and by mode [`FsError::Exists`].
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>, mode: RenameMode) -> Result<(), FsError> {
+        let (from_parent, from_name) = self.core.resolve_parent(bytes(from.as_ref()))?;
+        let (to_parent, to_name) = self.core.resolve_parent(bytes(to.as_ref()))?;
+        let from = Place { parent: &from_parent, name: from_name };
+        let to = Place { parent: &to_parent, name: to_name };
+        self.core.rename(from, to, mode)
+    }
+
+    // ---- attributes ----
+
+    fn change_attributes(
+        &self,
+        path: &Path,
+        last: Last,
+        mut change: impl FnMut(&mut f2fs_format::inode::Inode),
+    ) -> Result<(), FsError> {
+        let handle = self.handle(path, last)?;
+        let core = &self.core;
+        core.balance(handle.inode.ino)?;
+        core.change(|op| {
+            let mut block = handle.inode.node.write(op);
+            let raw = block.inode_mut();
+            change(raw);
+            stat::set_changed(raw, Time::now());
+            Ok(())
+        })
+    }
+
+    /// Sets the permission bits (07777) of a file; a symbolic link at the end is followed.
+    ///
+    /// # Errors
+    /// Those of the path, [`FsError::Volume`].
+    pub fn set_permissions(&self, path: impl AsRef<Path>, permissions: u16) -> Result<(), FsError> {
+        self.change_attributes(path.as_ref(), Last::Follow, |raw| {
+            raw.i_mode = (raw.i_mode.get() & !0o7777 | permissions & 0o7777).into();
+        })
+    }
+
+    /// Sets owner and group; a symbolic link at the end is not followed. What is `None` stays.
+    ///
+    /// # Errors
+    /// Those of the path, [`FsError::Volume`].
+    pub fn set_owner(&self, path: impl AsRef<Path>, uid: Option<u32>, gid: Option<u32>) -> Result<(), FsError> {
+        self.change_attributes(path.as_ref(), Last::Keep, |raw| {
+            if let Some(uid) = uid {
+                raw.i_uid = uid.into();
+            }
+            if let Some(gid) = gid {
+                raw.i_gid = gid.into();
+            }
+        })
+    }
+
+    /// Sets times; a symbolic link at the end is not followed.
+    ///
+    /// # Errors
+    /// Those of the path, [`FsError::Volume`].
+    pub fn set_times(&self, path: impl AsRef<Path>, times: SetTimes) -> Result<(), FsError> {
+        let path = path.as_ref();
+        if let Some(directory) = &self.at(path, Last::Keep)?.directory {
+            directory.forget_touch();
+        }
+        self.change_attributes(path, Last::Keep, |raw| {
+            if let Some(time) = times.accessed {
+                stat::set_accessed(raw, time);
+            }
+            if let Some(time) = times.modified {
+                stat::set_modified(raw, time);
+            }
+        })
+    }
+
+    // ---- extended attributes ----
+
+    /// The value of an extended attribute, by its full name (`user.mime_type`). A symbolic link at the end is not followed.
+    ///
+    /// # Errors
+    /// [`FsError::NoAttribute`].
+    pub fn xattr(&self, path: impl AsRef<Path>, name: impl AsRef<[u8]>) -> Result<Vec<u8>, FsError> {
+        self.core.xattr_get(&*self.at(path.as_ref(), Last::Keep)?, name.as_ref())
+    }
+
+    /// All extended attributes with their values, sorted by name.
+    ///
+    /// # Errors
+    /// Those of the path, [`FsError::Volume`].
+    pub fn xattrs(&self, path: impl AsRef<Path>) -> Result<Vec<Xattr>, FsError> {
+        self.core.xattr_list(&*self.at(path.as_ref(), Last::Keep)?)
+    }
+
+    /// Sets an extended attribute.
+    ///
+    /// # Errors
+    /// [`FsError::Attribute`] when it does not fit, [`FsError::Exists`] and [`FsError::NoAttribute`] by mode.
+    pub fn set_xattr(
+        &self,
+        path: impl AsRef<Path>,
+        name: impl AsRef<[u8]>,
+        value: &[u8],
+        mode: SetMode,
+    ) -> Result<(), FsError> {
+        let handle = self.handle(path.as_ref(), Last::Keep)?;
+        self.core.xattr_set(&handle.inode, name.as_ref(), value, mode)
+    }
+
+    /// Removes an extended attribute.
+    ///
+    /// # Errors
+    /// [`FsError::NoAttribute`].
+    pub fn remove_xattr(&self, path: impl AsRef<Path>, name: impl AsRef<[u8]>) -> Result<(), FsError> {
+        let handle = self.handle(path.as_ref(), Last::Keep)?;
+        self.core.xattr_remove(&handle.inode, name.as_ref())
+    }
+}

@@ -1,0 +1,153 @@
+//! Directories: names to inode numbers.
+//!
+//! A small directory stands inline in its inode; a larger one is a sparse file of dentry blocks, a multi-level hash table
+//! ([`f2fs_format::hash`]). Dentry blocks are kept in memory and written at the checkpoint, so that a thousand names that are
+//! created in one block cost one write.
+//!
+//! # Locking
+//!
+//! - **Stripes** (outer, before the gate): a name belongs to the stripe of its hash. Whoever changes a name holds the stripe
+//!   exclusively from the look-up to the end of the change; look-ups hold it shared. So names in different stripes do not
+//!   meet. Whoever removes a directory holds all of its stripes.
+//! - **Pages** (inner): one reader-writer lock over each dentry block, for the moment of looking or changing. One page is
+//!   locked at a time, and node pages come after it. The inode's own page takes this part for an inline directory.
+//! - **The map of pages** is split into [`PAGE_SHARDS`] shards, one reader-writer lock each, held only to look up or insert.
+//!
+//! ```text
+//!   inline --convert--> hashed            (never back)
+//!   page:  clean --change--> dirty --write_back--> clean
+//!            \------------- last entry goes ------------> dead   (its block is a hole; look again)
+//! ```
+
+mod change;
+mod lookup;
+mod page;
+mod write_back;
+
+use std::collections::HashMap;
+
+use f2fs_format::Nid;
+use f2fs_format::dentry::FileType;
+use f2fs_format::inode::{self as raw, inline};
+use f2fs_sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use f2fs_sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
+
+use crate::stat::Time;
+use page::Page;
+
+/// Shards of a directory's map of pages.
+const PAGE_SHARDS: usize = 16;
+/// Stripes of a directory's names.
+const STRIPES: usize = 64;
+
+/// What is locked when a name changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum DirectoryLock {
+    /// One of 64 stripes, by the hash of the name: different names do not meet.
+    #[default]
+    Bucket,
+    /// The whole directory, as the kernel's VFS does.
+    Whole,
+}
+
+/// One shard of the pages of a directory, by the number of the block.
+type PageMap = RwLock<HashMap<u64, Arc<Page>>>;
+
+/// The run-time state of a directory.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    stripes: Box<[RwLock<()>]>,
+    /// The directory was removed; nothing can be created in it. Changed with all stripes held.
+    dead: AtomicBool,
+    /// Levels of the hash table in use (`i_current_depth`), written back with the pages.
+    depth: AtomicU32,
+    dir_level: u8,
+    pages: Box<[PageMap]>,
+    dirty: Mutex<Vec<Arc<Page>>>,
+    /// Whether the directory is on the file system's list of those to write back.
+    pub(crate) queued: AtomicBool,
+    /// Nanoseconds since 1970 of the last change that the inode does not know of yet; 0: none.
+    touched: AtomicI64,
+}
+
+/// A name's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) ino: Nid,
+    pub(crate) file_type: Option<FileType>,
+}
+
+impl Directory {
+    pub(crate) fn new(inode: &raw::Inode, lock: DirectoryLock) -> Directory {
+        let stripes = match lock {
+            DirectoryLock::Bucket => STRIPES,
+            DirectoryLock::Whole => 1,
+        };
+        Directory {
+            stripes: (0..stripes).map(|_| RwLock::new(())).collect(),
+            dead: AtomicBool::new(false),
+            depth: AtomicU32::new(inode.i_current_depth.get().max(1)),
+            dir_level: inode.i_dir_level.min(31),
+            pages: (0..PAGE_SHARDS).map(|_| RwLock::new(HashMap::new())).collect(),
+            dirty: Mutex::new(Vec::new()),
+            queued: AtomicBool::new(false),
+            touched: AtomicI64::new(0),
+        }
+    }
+
+    /// The number of the stripe that a name with this hash belongs to.
+    pub(crate) fn stripe_of(&self, hash: u32) -> usize {
+        hash as usize % self.stripes.len()
+    }
+
+    pub(crate) fn stripe(&self, index: usize) -> &RwLock<()> {
+        &self.stripes[index]
+    }
+
+    /// All stripes, exclusively: nothing in the directory moves.
+    pub(crate) fn lock_all(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
+        self.stripes.iter().map(RwLock::write).collect()
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+
+    /// Marks the directory removed. Call with all stripes held.
+    pub(crate) fn set_dead(&self, dead: bool) {
+        self.dead.store(dead, Ordering::Release);
+    }
+
+    fn depth(&self) -> u32 {
+        self.depth.load(Ordering::Acquire)
+    }
+
+    /// The last change that the inode does not know of yet.
+    pub(crate) fn touched(&self) -> Option<Time> {
+        match self.touched.load(Ordering::Relaxed) {
+            0 => None,
+            nanos => Some(Time {
+                seconds: nanos.div_euclid(1_000_000_000),
+                nanoseconds: nanos.rem_euclid(1_000_000_000) as u32,
+            }),
+        }
+    }
+
+    fn touch(&self, now: Time) {
+        let nanos = now.seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(now.nanoseconds));
+        self.touched.fetch_max(nanos, Ordering::Relaxed);
+    }
+
+    /// Forgets a change that was not written back, because the times are being set otherwise.
+    pub(crate) fn forget_touch(&self) {
+        self.touched.store(0, Ordering::Relaxed);
+    }
+
+    fn shard(&self, block: u64) -> &PageMap {
+        &self.pages[block as usize % PAGE_SHARDS]
+    }
+}
+
+fn is_inline(inode: &raw::Inode) -> bool {
+    inode.i_inline & inline::DENTRY != 0
+}

@@ -1,0 +1,247 @@
+//! Adding, removing and redirecting names.
+
+use std::collections::BTreeMap;
+
+use f2fs_format::dentry::{DentryView, DentryViewMut, FileType, slots_for};
+use f2fs_format::hash::{MAX_DEPTH, bucket_range, dentry_hash};
+use f2fs_format::inode::inline;
+use f2fs_format::{BlockAddr, Nid, RawBlock};
+use f2fs_sync::Arc;
+use f2fs_sync::atomic::Ordering;
+use f2fs_volume::Op;
+
+use super::{Directory, is_inline};
+use crate::FsError;
+use crate::filesystem::Core;
+use crate::inode::Inode;
+use crate::stat::{self, Time};
+
+impl Directory {
+    /// Adds a name that is not there. The caller holds its stripe exclusively. On an error nothing was added.
+    pub(crate) fn add(
+        &self,
+        op: &Op<'_>,
+        core: &Core,
+        inode: &Arc<Inode>,
+        name: &[u8],
+        ino: Nid,
+        file_type: FileType,
+    ) -> Result<(), FsError> {
+        let hash = dentry_hash(name);
+        let features = core.volume.features();
+        if is_inline(inode.node.read().inode()) {
+            let mut block = inode.node.write(op);
+            // Another name may have turned the directory into a hashed one meanwhile.
+            if is_inline(block.inode()) {
+                let raw = block.inode_mut();
+                let mut view = DentryViewMut::inline(raw.inline_data_mut(features));
+                if let Some(slot) = view.as_view().room_for(slots_for(name.len())) {
+                    insert(&mut view, slot, name, hash, ino, file_type)?;
+                    let now = Time::now();
+                    stat::set_modified(raw, now);
+                    stat::set_changed(raw, now);
+                    return Ok(());
+                }
+                drop(block);
+                self.convert(op, core, inode)?;
+            }
+        }
+        self.add_hashed(op, core, inode, name, hash, ino, file_type)?;
+        self.touch(Time::now());
+        core.queue_directory(inode);
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)] // a name with all that belongs to it
+    fn add_hashed(
+        &self,
+        op: &Op<'_>,
+        core: &Core,
+        inode: &Arc<Inode>,
+        name: &[u8],
+        hash: u32,
+        ino: Nid,
+        file_type: FileType,
+    ) -> Result<(), FsError> {
+        let wanted = slots_for(name.len());
+        for level in 0..MAX_DEPTH {
+            if level >= self.depth() {
+                self.depth.fetch_max(level + 1, Ordering::AcqRel);
+            }
+            for block in bucket_range(level, self.dir_level, hash) {
+                loop {
+                    let page = self.page_or_new(op, core, inode, block)?;
+                    if DentryView::block(&page.data.read()).room_for(wanted).is_none() && !page.is_dead() {
+                        break;
+                    }
+                    let mut data = page.data.write();
+                    if page.is_dead() {
+                        continue;
+                    }
+                    let mut view = DentryViewMut::block(&mut data);
+                    let Some(slot) = view.as_view().room_for(wanted) else { break };
+                    insert(&mut view, slot, name, hash, ino, file_type)?;
+                    self.mark_dirty(&page);
+                    return Ok(());
+                }
+            }
+        }
+        Err(FsError::Volume(f2fs_volume::VolumeError::NoSpace { wanted: 1, available: 0 }))
+    }
+
+    /// Removes a name. The caller holds its stripe exclusively. Returns the inode that it named.
+    pub(crate) fn remove(
+        &self,
+        op: &Op<'_>,
+        core: &Core,
+        inode: &Arc<Inode>,
+        name: &[u8],
+    ) -> Result<Option<Nid>, FsError> {
+        let hash = dentry_hash(name);
+        let features = core.volume.features();
+        if is_inline(inode.node.read().inode()) {
+            let mut block = inode.node.write(op);
+            if is_inline(block.inode()) {
+                let raw = block.inode_mut();
+                let mut view = DentryViewMut::inline(raw.inline_data_mut(features));
+                let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { return Ok(None) };
+                let ino = view.remove(slot)?;
+                let now = Time::now();
+                stat::set_modified(raw, now);
+                stat::set_changed(raw, now);
+                return Ok(ino);
+            }
+        }
+        loop {
+            let Some((page, _, _)) = self.find_page(core, inode, name, hash)? else { return Ok(None) };
+            let mut data = page.data.write();
+            if page.is_dead() {
+                continue;
+            }
+            let mut view = DentryViewMut::block(&mut data);
+            let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { continue };
+            let ino = view.remove(slot)?;
+            if view.as_view().used_slots() == 0 {
+                self.free_page(op, core, inode, &page)?;
+            } else {
+                self.mark_dirty(&page);
+            }
+            drop(data);
+            self.touch(Time::now());
+            core.queue_directory(inode);
+            return Ok(ino);
+        }
+    }
+
+    /// Lets a name, or `..`, name another inode. The caller holds the name's stripe exclusively; for `..` the page is enough.
+    /// Tells whether the name is there.
+    pub(crate) fn redirect(
+        &self,
+        op: &Op<'_>,
+        core: &Core,
+        inode: &Arc<Inode>,
+        name: &[u8],
+        ino: Nid,
+        file_type: FileType,
+    ) -> Result<bool, FsError> {
+        let hash = dentry_hash(name);
+        let features = core.volume.features();
+        if is_inline(inode.node.read().inode()) {
+            let mut block = inode.node.write(op);
+            if is_inline(block.inode()) {
+                let raw = block.inode_mut();
+                let mut view = DentryViewMut::inline(raw.inline_data_mut(features));
+                let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { return Ok(false) };
+                view.set_target(slot, ino, file_type)?;
+                let now = Time::now();
+                stat::set_modified(raw, now);
+                stat::set_changed(raw, now);
+                return Ok(true);
+            }
+        }
+        loop {
+            let Some((page, _, _)) = self.find_page(core, inode, name, hash)? else { return Ok(false) };
+            let mut data = page.data.write();
+            if page.is_dead() {
+                continue;
+            }
+            let mut view = DentryViewMut::block(&mut data);
+            let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { continue };
+            view.set_target(slot, ino, file_type)?;
+            self.mark_dirty(&page);
+            drop(data);
+            self.touch(Time::now());
+            core.queue_directory(inode);
+            return Ok(true);
+        }
+    }
+
+    /// Moves inline entries to dentry blocks (`f2fs_convert_inline_dir`). Slots keep their numbers where the hash table
+    /// begins with one bucket, which is always but for a raised `i_dir_level`; so positions of a listing stay good.
+    fn convert(&self, op: &Op<'_>, core: &Core, inode: &Arc<Inode>) -> Result<(), FsError> {
+        let features = core.volume.features();
+        let mut node = inode.node.write(op);
+        if !is_inline(node.inode()) {
+            return Ok(());
+        }
+        let mut blocks: BTreeMap<u64, Box<RawBlock>> = BTreeMap::new();
+        for entry in DentryView::inline(node.inode().inline_data(features)).entries() {
+            let entry = entry?;
+            let file_type = FileType::from_number(entry.file_type)
+                .ok_or_else(|| FsError::corrupt("file type of a directory entry", entry.file_type.into(), 1, 7))?;
+            let mut placed = false;
+            for number in bucket_range(0, self.dir_level, entry.hash) {
+                let block = blocks.entry(number).or_insert_with(|| Box::new([0; 4096]));
+                let mut view = DentryViewMut::block(block);
+                let slot = if self.dir_level == 0 { Some(entry.slot) } else { view.as_view().room_for(entry.slots()) };
+                if let Some(slot) = slot {
+                    insert(&mut view, slot, entry.name, entry.hash, entry.ino, file_type)?;
+                    placed = true;
+                    break;
+                }
+            }
+            if !placed {
+                return Err(FsError::Unsupported {
+                    ino: inode.ino,
+                    what: "an inline directory that overflows its hash bucket",
+                });
+            }
+        }
+        let last = blocks.keys().last().copied().unwrap_or(0);
+        if last >= node.inode().layout(features).address_count() as u64 {
+            return Err(FsError::Unsupported { ino: inode.ino, what: "an inline directory with a large dir_level" });
+        }
+        core.volume.reserve(op, blocks.len() as u64)?;
+        let raw = node.inode_mut();
+        raw.inline_data_mut(features).fill(0);
+        raw.i_inline &= !(inline::DENTRY | inline::DOTS);
+        raw.i_current_depth = 1.into();
+        raw.i_size = ((last + 1) * f2fs_format::BLOCK_SIZE as u64).into();
+        raw.i_blocks = (raw.i_blocks.get() + blocks.len() as u64).into();
+        for number in blocks.keys() {
+            node.set_address(*number as usize, BlockAddr::NEW, features);
+        }
+        self.depth.store(1, Ordering::Release);
+        for (number, block) in blocks {
+            self.insert_page(number, block);
+        }
+        core.queue_directory(inode);
+        Ok(())
+    }
+}
+
+/// Puts an entry into slots that were found free; that they are not is a contradiction in the block.
+fn insert(
+    view: &mut DentryViewMut<'_>,
+    slot: usize,
+    name: &[u8],
+    hash: u32,
+    ino: Nid,
+    file_type: FileType,
+) -> Result<(), FsError> {
+    if view.insert(slot, name, hash, ino, file_type) {
+        Ok(())
+    } else {
+        Err(FsError::corrupt("slots of a directory entry", slot as u64, 0, view.as_view().slots() as u64))
+    }
+}

@@ -1,0 +1,136 @@
+//! Finding and listing names.
+
+use f2fs_format::Nid;
+use f2fs_format::dentry::{DentryView, Entry, FileType, SLOTS_PER_BLOCK};
+use f2fs_format::hash::bucket_range;
+use f2fs_sync::Arc;
+
+use super::{Directory, Found, Page, is_inline};
+use crate::FsError;
+use crate::filesystem::Core;
+use crate::inode::Inode;
+
+/// An entry as a listing hands it out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RawEntry {
+    pub(crate) name: Vec<u8>,
+    pub(crate) ino: Nid,
+    pub(crate) file_type: Option<FileType>,
+    /// Where a listing goes on behind this entry.
+    pub(crate) next: u64,
+}
+
+impl Directory {
+    /// Looks a name up. The caller holds its stripe.
+    pub(crate) fn find(&self, core: &Core, inode: &Inode, name: &[u8], hash: u32) -> Result<Option<Found>, FsError> {
+        {
+            let block = inode.node.read();
+            if is_inline(block.inode()) {
+                let view = DentryView::inline(block.inode().inline_data(core.volume.features()));
+                return Ok(view.find(hash, name)?.map(found));
+            }
+        }
+        self.find_page(core, inode, name, hash).map(|place| place.map(|(_, _, found)| found))
+    }
+
+    /// The page and slot of a name in a hashed directory.
+    pub(super) fn find_page(
+        &self,
+        core: &Core,
+        inode: &Inode,
+        name: &[u8],
+        hash: u32,
+    ) -> Result<Option<(Arc<Page>, usize, Found)>, FsError> {
+        for level in 0..self.depth() {
+            for block in bucket_range(level, self.dir_level, hash) {
+                let Some(page) = self.page(core, inode, block)? else { continue };
+                let data = page.data.read();
+                if page.is_dead() {
+                    continue;
+                }
+                if let Some(entry) = DentryView::block(&data).find(hash, name)? {
+                    let place = (entry.slot, found(entry));
+                    drop(data);
+                    return Ok(Some((page, place.0, place.1)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Entries from position `from` on, at most `limit`, `.` and `..` included. A position is the number of a slot, counted
+    /// over all blocks: it stays good while other names come and go, and when an inline directory grows out of its inode.
+    pub(crate) fn list(&self, core: &Core, inode: &Inode, from: u64, limit: usize) -> Result<Vec<RawEntry>, FsError> {
+        let mut entries = Vec::new();
+        let size = {
+            let block = inode.node.read();
+            if is_inline(block.inode()) {
+                let view = DentryView::inline(block.inode().inline_data(core.volume.features()));
+                collect(view, 0, from, limit, &mut entries)?;
+                return Ok(entries);
+            }
+            block.inode().i_size.get()
+        };
+        let blocks = size.div_ceil(f2fs_format::BLOCK_SIZE as u64);
+        let mut block = from / SLOTS_PER_BLOCK as u64;
+        while block < blocks && entries.len() < limit {
+            // Holes are skipped a direct node at a time.
+            let mut present = Vec::new();
+            let step = (blocks - block).min(512);
+            let mut at = block;
+            crate::block_map::map_range(&core.volume, &inode.node, block, step, |mapping| {
+                if !mapping.addr.is_null() {
+                    present.extend(at..at + mapping.len);
+                }
+                at += mapping.len;
+                Ok(())
+            })?;
+            for number in present {
+                let Some(page) = self.page(core, inode, number)? else { continue };
+                let data = page.data.read();
+                if !page.is_dead() {
+                    collect(DentryView::block(&data), number * SLOTS_PER_BLOCK as u64, from, limit, &mut entries)?;
+                }
+                if entries.len() >= limit {
+                    break;
+                }
+            }
+            block += step;
+        }
+        Ok(entries)
+    }
+
+    /// Whether the directory holds only `.` and `..`. The caller holds all stripes.
+    pub(crate) fn is_empty(&self, core: &Core, inode: &Inode) -> Result<bool, FsError> {
+        // A third entry is all that is looked for.
+        Ok(self.list(core, inode, 0, 3)?.iter().all(|entry| entry.name == b"." || entry.name == b".."))
+    }
+}
+
+fn found(entry: Entry<'_>) -> Found {
+    Found { ino: entry.ino, file_type: FileType::from_number(entry.file_type) }
+}
+
+fn collect(
+    view: DentryView<'_>,
+    base: u64,
+    from: u64,
+    limit: usize,
+    entries: &mut Vec<RawEntry>,
+) -> Result<(), FsError> {
+    for entry in view.entries() {
+        let entry = entry?;
+        if base + entry.slot as u64 >= from {
+            if entries.len() >= limit {
+                break;
+            }
+            entries.push(RawEntry {
+                name: entry.name.to_vec(),
+                ino: entry.ino,
+                file_type: FileType::from_number(entry.file_type),
+                next: base + (entry.slot + entry.slots()) as u64,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! A dentry block in memory.
+
+use f2fs_device::AlignedBuf;
+use f2fs_format::{BlockAddr, RawBlock};
+use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_sync::{Arc, RwLock};
+use f2fs_volume::Op;
+
+use super::Directory;
+use crate::FsError;
+use crate::block_map::{add_blocks, ensure_slot, find_slot};
+use crate::filesystem::Core;
+use crate::inode::Inode;
+
+/// A dentry block in memory.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) block: u64,
+    pub(super) data: RwLock<Box<RawBlock>>,
+    pub(super) dirty: AtomicBool,
+    /// The block was freed; set under the lock of `data`. Look again.
+    pub(super) dead: AtomicBool,
+}
+
+impl Page {
+    fn new(block: u64, data: Box<RawBlock>) -> Page {
+        Page { block, data: RwLock::new(data), dirty: AtomicBool::new(false), dead: AtomicBool::new(false) }
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+}
+
+impl Directory {
+    /// The page of a block, from memory or the device; `None` for a hole.
+    pub(super) fn page(&self, core: &Core, inode: &Inode, block: u64) -> Result<Option<Arc<Page>>, FsError> {
+        if let Some(page) = self.shard(block).read().get(&block) {
+            return Ok(Some(page.clone()));
+        }
+        let Some(slot) = find_slot(&core.volume, &inode.node, block)? else { return Ok(None) };
+        let addr = slot.get(&core.volume);
+        let data = if addr.is_real() {
+            let mut buf = AlignedBuf::new(1);
+            core.volume.read_data(slot.node.nid(), addr, &mut buf)?;
+            Box::new(*buf.block(0))
+        } else if addr == BlockAddr::NEW {
+            // Reserved a moment ago by another thread, which has not put its page here yet.
+            Box::new([0; 4096])
+        } else {
+            return Ok(None);
+        };
+        let mut shard = self.shard(block).write();
+        Ok(Some(shard.entry(block).or_insert_with(|| Arc::new(Page::new(block, data))).clone()))
+    }
+
+    /// The page of a block; a hole is filled with an empty one.
+    pub(super) fn page_or_new(
+        &self,
+        op: &Op<'_>,
+        core: &Core,
+        inode: &Inode,
+        block: u64,
+    ) -> Result<Arc<Page>, FsError> {
+        if let Some(page) = self.page(core, inode, block)? {
+            return Ok(page);
+        }
+        let features = core.volume.features();
+        let slot = ensure_slot(op, &inode.node, block)?;
+        let made = {
+            let mut node = slot.node.write(op);
+            if node.address(slot.index, features).is_some_and(BlockAddr::is_null) {
+                core.volume.reserve(op, 1)?;
+                node.set_address(slot.index, BlockAddr::NEW, features);
+                true
+            } else {
+                false
+            }
+        };
+        if made {
+            add_blocks(op, &inode.node, 1);
+            let mut node = inode.node.write(op);
+            let raw = node.inode_mut();
+            let end = (block + 1) * f2fs_format::BLOCK_SIZE as u64;
+            if raw.i_size.get() < end {
+                raw.i_size = end.into();
+            }
+        }
+        let page = self.page(core, inode, block)?.ok_or(FsError::NotFound)?;
+        if made {
+            // Even if nothing is put into it: a reservation must not be left to the checkpoint as a dentry block.
+            self.mark_dirty(&page);
+        }
+        Ok(page)
+    }
+
+    /// Notes that a page was changed. The caller holds its lock, or has just made it.
+    pub(super) fn mark_dirty(&self, page: &Arc<Page>) {
+        if !page.dirty.swap(true, Ordering::AcqRel) {
+            self.dirty.lock().push(page.clone());
+        }
+    }
+
+    /// Puts in a page whose block was just reserved.
+    pub(super) fn insert_page(&self, block: u64, data: Box<RawBlock>) {
+        let page = Arc::new(Page::new(block, data));
+        self.shard(block).write().insert(block, page.clone());
+        self.mark_dirty(&page);
+    }
+
+    /// Frees the block of a page that holds no entry any more. The caller holds the page's lock exclusively.
+    pub(super) fn free_page(&self, op: &Op<'_>, core: &Core, inode: &Inode, page: &Page) -> Result<(), FsError> {
+        let Some(slot) = find_slot(&core.volume, &inode.node, page.block)? else { return Ok(()) };
+        page.dead.store(true, Ordering::Release);
+        let old = slot.set(op, BlockAddr::NULL);
+        self.shard(page.block).write().remove(&page.block);
+        if !old.is_null() {
+            core.volume.free_block(op, old)?;
+            add_blocks(op, &inode.node, -1);
+        }
+        Ok(())
+    }
+
+    /// Takes the dirty pages.
+    pub(super) fn take_dirty(&self) -> Vec<Arc<Page>> {
+        let mut pages = core::mem::take(&mut *self.dirty.lock());
+        pages.retain(|page| !page.is_dead());
+        pages
+    }
+
+    /// Drops clean pages when there are more than `limit`. Called with the gate closed.
+    pub(super) fn shrink(&self, limit: usize) {
+        for shard in &self.pages {
+            let mut map = shard.write();
+            if map.len() > limit / super::PAGE_SHARDS {
+                map.retain(|_, page| page.dirty.load(Ordering::Acquire) || Arc::strong_count(page) > 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Writing changed dentry blocks at the checkpoint.
+
+use f2fs_device::AlignedBuf;
+use f2fs_format::summary::Summary;
+use f2fs_format::{BlockAddr, LogType};
+use f2fs_sync::Arc;
+use f2fs_sync::atomic::Ordering;
+use f2fs_volume::Op;
+
+use super::{Directory, is_inline};
+use crate::FsError;
+use crate::block_map::find_slot;
+use crate::filesystem::Core;
+use crate::inode::Inode;
+use crate::stat;
+
+/// Dentry blocks written together at most.
+const CHUNK: usize = 512;
+/// Clean pages that a directory keeps.
+const KEEP: usize = 4096;
+
+impl Directory {
+    /// Writes the changed blocks to the hot data log, and depth and times to the inode. The gate is closed.
+    pub(crate) fn write_back(&self, op: &Op<'_>, core: &Core, inode: &Arc<Inode>) -> Result<(), FsError> {
+        self.queued.store(false, Ordering::Release);
+        if inode.node.is_removed() {
+            return Ok(());
+        }
+        let mut pages = self.take_dirty();
+        pages.sort_unstable_by_key(|page| page.block);
+        for (index, chunk) in pages.chunks(CHUNK).enumerate() {
+            if let Err(error) = self.write_chunk(op, core, inode, chunk) {
+                // What was not written stays dirty.
+                let rest = pages[index * CHUNK..].iter().cloned();
+                self.dirty.lock().extend(rest);
+                core.queue_directory(inode);
+                return Err(error);
+            }
+        }
+        let touched = self.touched();
+        self.forget_touch();
+        let stale = {
+            let block = inode.node.read();
+            touched.is_some() || (!is_inline(block.inode()) && block.inode().i_current_depth.get() != self.depth())
+        };
+        if stale {
+            let mut block = inode.node.write(op);
+            let raw = block.inode_mut();
+            if !is_inline(raw) {
+                raw.i_current_depth = self.depth().into();
+            }
+            if let Some(time) = touched {
+                let (_, modified, changed) = stat::times(raw);
+                stat::set_modified(raw, modified.max(time));
+                stat::set_changed(raw, changed.max(time));
+            }
+        }
+        self.shrink(KEEP);
+        Ok(())
+    }
+
+    fn write_chunk(
+        &self,
+        op: &Op<'_>,
+        core: &Core,
+        inode: &Arc<Inode>,
+        pages: &[Arc<super::Page>],
+    ) -> Result<(), FsError> {
+        let mut slots = Vec::with_capacity(pages.len());
+        let mut summaries = Vec::with_capacity(pages.len());
+        let mut data = AlignedBuf::new(pages.len());
+        for (index, page) in pages.iter().enumerate() {
+            let slot = find_slot(&core.volume, &inode.node, page.block)?
+                .ok_or_else(|| FsError::corrupt("slot of a dentry block", page.block, 0, 0))?;
+            let version = core.volume.node_version(slot.node.nid())?;
+            summaries.push(Summary::new(slot.node.nid(), version, slot.index as u16));
+            data.block_mut(index).copy_from_slice(&**page.data.read());
+            slots.push(slot);
+        }
+        let runs = core.volume.write_data(op, LogType::HotData, &summaries, data)?;
+        let mut fresh = runs.iter().flat_map(|run| (0..run.len).map(|i| run.addr.offset(i)));
+        for (slot, page) in slots.iter().zip(pages) {
+            let old = slot.set(op, fresh.next().unwrap_or(BlockAddr::NULL));
+            core.volume.invalidate(op, old)?;
+            page.dirty.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Why an operation on files failed.
+
+use f2fs_format::{Corruption, FormatError, Nid};
+use f2fs_volume::VolumeError;
+use thiserror::Error;
+
+/// Why an operation on files failed. Where POSIX has a name for it, the variant says so.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FsError {
+    /// No such file or directory (`ENOENT`).
+    #[error("no such file or directory")]
+    NotFound,
+    /// The name is taken (`EEXIST`).
+    #[error("already exists")]
+    Exists,
+    /// A directory is needed here (`ENOTDIR`).
+    #[error("not a directory")]
+    NotDirectory,
+    /// A directory cannot be used here (`EISDIR`).
+    #[error("is a directory")]
+    IsDirectory,
+    /// The directory holds entries (`ENOTEMPTY`).
+    #[error("directory not empty")]
+    NotEmpty,
+    /// A name is empty, too long, `.` or `..`, or holds a slash or NUL (`EINVAL`, `ENAMETOOLONG`).
+    #[error(transparent)]
+    Name(FormatError),
+    /// A directory cannot be moved into itself (`EINVAL`).
+    #[error("a directory cannot be moved into itself")]
+    IntoItself,
+    /// Too many symbolic links on the way (`ELOOP`).
+    #[error("too many symbolic links: more than {limit}")]
+    Loop {
+        /// Links followed at most.
+        limit: u32,
+    },
+    /// The link count is at its limit (`EMLINK`).
+    #[error("too many links: at most {limit}")]
+    TooManyLinks {
+        /// The limit.
+        limit: u32,
+    },
+    /// The file cannot be that large (`EFBIG`).
+    #[error("file too large: {size} bytes wanted, at most {limit}")]
+    FileTooLarge {
+        /// The size asked for, in bytes.
+        size: u64,
+        /// The largest size in bytes.
+        limit: u64,
+    },
+    /// The target of a symbolic link is empty or too long (`EINVAL`, `ENAMETOOLONG`).
+    #[error("target of a symbolic link: {len} bytes, 1 to {limit} are possible")]
+    LinkTarget {
+        /// Its length in bytes.
+        len: usize,
+        /// The longest possible.
+        limit: usize,
+    },
+    /// The operation does not fit this kind of file (`EINVAL`).
+    #[error("not possible for a {kind}: {operation}")]
+    WrongKind {
+        /// What was to be done.
+        operation: &'static str,
+        /// The kind of the file.
+        kind: &'static str,
+    },
+    /// No such attribute (`ENODATA`).
+    #[error("no such extended attribute")]
+    NoAttribute,
+    /// An attribute's name or value cannot be stored (`ERANGE`, `ENOSPC`, `EOPNOTSUPP`).
+    #[error("extended attribute: {why}: {size} bytes, at most {limit}")]
+    Attribute {
+        /// What is wrong.
+        why: &'static str,
+        /// Bytes of what was given.
+        size: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The file needs something that this library does not do: an encrypted, compressed or case-folded file (`EOPNOTSUPP`).
+    #[error("inode {ino}: unsupported: {what}")]
+    Unsupported {
+        /// The inode.
+        ino: Nid,
+        /// What it needs.
+        what: &'static str,
+    },
+    /// An argument makes no sense (`EINVAL`).
+    #[error("invalid argument: {0}")]
+    Invalid(&'static str),
+    /// The volume below failed.
+    #[error(transparent)]
+    Volume(VolumeError),
+}
+
+impl<E: Into<VolumeError>> From<E> for FsError {
+    fn from(error: E) -> Self {
+        FsError::Volume(error.into())
+    }
+}
+
+impl FsError {
+    pub(crate) fn corrupt(what: &'static str, found: u64, min: u64, max: u64) -> FsError {
+        FsError::Volume(Corruption::Range { what, found, min, max }.into())
+    }
+
+    /// Whether space was missing (`ENOSPC`).
+    #[must_use]
+    pub fn is_no_space(&self) -> bool {
+        matches!(self, FsError::Volume(error) if error.is_no_space())
+    }
+
+    /// Whether the volume holds bytes that contradict the format.
+    #[must_use]
+    pub fn is_corruption(&self) -> bool {
+        matches!(
+            self,
+            FsError::Volume(
+                VolumeError::Corrupt(_) | VolumeError::Format(_) | VolumeError::Segment(_) | VolumeError::Nat(_)
+            )
+        ) && !self.is_no_space()
+    }
+}

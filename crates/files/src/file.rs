@@ -1,0 +1,174 @@
+//! Handles: an open file, an open directory.
+
+use f2fs_format::Nid;
+use f2fs_sync::Arc;
+
+use crate::FsError;
+use crate::filesystem::Core;
+use crate::inode::Inode;
+use crate::stat::{FileKind, Stat};
+
+/// An open inode. The file lives as long as there is a handle, also without a name.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) core: Arc<Core>,
+    pub(crate) inode: Arc<Inode>,
+}
+
+impl Handle {
+    pub(crate) fn open(core: &Arc<Core>, inode: Arc<Inode>) -> Result<Handle, FsError> {
+        core.open_handle(&inode)?;
+        Ok(Handle { core: core.clone(), inode })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // An orphan that could not be freed now is on the checkpoint's list, and freed by the next open of the volume.
+        let _ = self.core.close_handle(&self.inode);
+    }
+}
+
+/// An open regular file. Reads and writes from any number of threads at once.
+#[derive(Debug)]
+pub struct File {
+    handle: Handle,
+}
+
+impl File {
+    pub(crate) fn new(handle: Handle) -> Result<File, FsError> {
+        match handle.inode.kind {
+            FileKind::Regular => Ok(File { handle }),
+            FileKind::Directory => Err(FsError::IsDirectory),
+            kind => Err(FsError::WrongKind { operation: "open", kind: kind.name() }),
+        }
+    }
+
+    /// Its inode number.
+    #[must_use]
+    pub fn ino(&self) -> Nid {
+        self.handle.inode.ino
+    }
+
+    /// Reads up to `buf.len()` bytes from byte `offset` on; returns how many. Fewer only at the end of the file.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, FsError> {
+        self.handle.core.read_at(&self.handle.inode, offset, buf)
+    }
+
+    /// Writes `buf` at byte `offset`; returns how many bytes were written. Fewer than all only if space ran out on the way.
+    /// A gap between the old end and `offset` reads as zeros.
+    ///
+    /// # Errors
+    /// [`FsError::FileTooLarge`], [`FsError::Volume`] (with [`is_no_space`](FsError::is_no_space) when nothing fits).
+    pub fn write_at(&self, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
+        self.handle.core.write_at(&self.handle.inode, offset, buf)
+    }
+
+    /// Writes `buf` at the end; returns the offset where it begins. Appends from several threads do not overlap.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    pub fn append(&self, buf: &[u8]) -> Result<u64, FsError> {
+        self.handle.core.append(&self.handle.inode, buf)
+    }
+
+    /// Cuts the file to `size` bytes, or lets it grow to that by a hole.
+    ///
+    /// # Errors
+    /// [`FsError::FileTooLarge`], [`FsError::Volume`].
+    pub fn truncate(&self, size: u64) -> Result<(), FsError> {
+        self.handle.core.truncate(&self.handle.inode, size)
+    }
+
+    /// Reserves blocks for `len` bytes from `offset` on. With `keep_size` the file does not grow.
+    ///
+    /// # Errors
+    /// [`FsError::FileTooLarge`], [`FsError::Volume`].
+    pub fn allocate(&self, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
+        self.handle.core.allocate(&self.handle.inode, offset, len, keep_size)
+    }
+
+    /// Makes the file durable, its name included. For now this is a checkpoint.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn sync(&self) -> Result<(), FsError> {
+        self.handle.core.checkpoint(f2fs_volume::Reason::Sync).map(|_| ())
+    }
+
+    /// What is known of the file.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn stat(&self) -> Result<Stat, FsError> {
+        self.handle.inode.stat()
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.handle.inode.size()
+    }
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    /// The name, as bytes: 1 to 255 of them, not necessarily UTF-8.
+    pub name: Vec<u8>,
+    /// The inode.
+    pub ino: Nid,
+    /// The kind that the entry states.
+    pub kind: Option<FileKind>,
+    /// Where a listing goes on behind this entry: stays good while other names come and go.
+    pub next: u64,
+}
+
+/// An open directory.
+#[derive(Debug)]
+pub struct Dir {
+    handle: Handle,
+}
+
+impl Dir {
+    pub(crate) fn new(handle: Handle) -> Result<Dir, FsError> {
+        handle.inode.directory()?;
+        Ok(Dir { handle })
+    }
+
+    /// Its inode number.
+    #[must_use]
+    pub fn ino(&self) -> Nid {
+        self.handle.inode.ino
+    }
+
+    /// Up to `limit` entries from position `from` on (0: from the start), `.` and `..` included. None: the end.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn read(&self, from: u64, limit: usize) -> Result<Vec<DirEntry>, FsError> {
+        let core = &self.handle.core;
+        let _gate = core.volume.begin_read();
+        let raw = self.handle.inode.directory()?.list(core, &self.handle.inode, from, limit)?;
+        Ok(raw
+            .into_iter()
+            .map(|entry| DirEntry {
+                name: entry.name,
+                ino: entry.ino,
+                kind: entry.file_type.and_then(|file_type| FileKind::from_mode(file_type.to_mode())),
+                next: entry.next,
+            })
+            .collect())
+    }
+
+    /// What is known of the directory.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn stat(&self) -> Result<Stat, FsError> {
+        self.handle.inode.stat()
+    }
+}

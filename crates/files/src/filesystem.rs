@@ -1,0 +1,229 @@
+//! A file system: a volume with a namespace on top.
+
+use core::fmt;
+use core::num::NonZeroUsize;
+
+use f2fs_device::BlockDevice;
+use f2fs_format::Nid;
+use f2fs_sync::atomic::Ordering;
+use f2fs_sync::{Arc, Mutex, PerCore};
+use f2fs_volume::{CheckpointReport, Op, OpenOptions, Reason, Volume, VolumeStat};
+
+use crate::FsError;
+use crate::directory::DirectoryLock;
+use crate::inode::Inode;
+use crate::inode_table::InodeTable;
+
+/// How a file system is opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// How the volume is opened.
+    pub volume: OpenOptions,
+    /// What is locked when a name changes.
+    pub directory_lock: DirectoryLock,
+    /// Inodes kept in memory that nobody uses, about.
+    pub inode_cache: NonZeroUsize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            volume: OpenOptions::default(),
+            directory_lock: DirectoryLock::default(),
+            inode_cache: NonZeroUsize::MIN.saturating_add(65_535),
+        }
+    }
+}
+
+impl Options {
+    /// For reading and writing, with the defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// For reading only, or not.
+    #[must_use]
+    pub fn read_only(mut self, yes: bool) -> Self {
+        self.volume.read_only = yes;
+        self
+    }
+
+    /// How the volume is opened.
+    #[must_use]
+    pub fn volume(mut self, options: OpenOptions) -> Self {
+        self.volume = options;
+        self
+    }
+
+    /// What is locked when a name changes.
+    #[must_use]
+    pub fn directory_lock(mut self, lock: DirectoryLock) -> Self {
+        self.directory_lock = lock;
+        self
+    }
+
+    /// Inodes kept in memory that nobody uses, about.
+    #[must_use]
+    pub fn inode_cache(mut self, inodes: NonZeroUsize) -> Self {
+        self.inode_cache = inodes;
+        self
+    }
+}
+
+/// An open file system. Cheap to clone; all clones are the same file system. `Send + Sync`: use it from any number of
+/// threads.
+///
+/// What was changed is durable after [`checkpoint`](Self::checkpoint), [`File::sync`](crate::File::sync) or
+/// [`close`](Self::close). Dropping the last clone without closing is what a crash would be: the next open finds the last
+/// checkpoint.
+#[derive(Clone, Debug)]
+pub struct FileSystem {
+    pub(crate) core: Arc<Core>,
+}
+
+/// What all handles share.
+pub(crate) struct Core {
+    pub(crate) volume: Volume,
+    pub(crate) inodes: InodeTable,
+    pub(crate) options: Options,
+    /// Directories with changed blocks.
+    queue: PerCore<Mutex<Vec<Arc<Inode>>>>,
+    /// Held by every rename between two directories: the tree's shape does not change meanwhile.
+    pub(crate) rename: Mutex<()>,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("volume", &self.volume).finish_non_exhaustive()
+    }
+}
+
+/// Times that an operation is tried again after a checkpoint has freed segments.
+const RETRIES: u32 = 3;
+
+impl Core {
+    /// The inode object of a number. The caller makes sure that the inode cannot be freed meanwhile.
+    pub(crate) fn inode(&self, ino: Nid) -> Result<Arc<Inode>, FsError> {
+        self.inodes.get(ino, || Inode::load(&self.volume, ino, &self.options))
+    }
+
+    /// Runs one operation on the volume. If it fails for lack of segments while some only wait for a checkpoint, one is
+    /// written and the operation is tried again; so `change` must leave nothing behind when it fails like that.
+    pub(crate) fn change<T>(&self, mut change: impl FnMut(&Op<'_>) -> Result<T, FsError>) -> Result<T, FsError> {
+        let mut tries = 0;
+        loop {
+            let result = {
+                let op = self.volume.begin()?;
+                change(&op)
+            };
+            match result {
+                Err(error) if error.is_no_space() && tries < RETRIES && self.volume.checkpoint_would_help() => {
+                    tries += 1;
+                    self.checkpoint(Reason::Sync)?;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Writes a checkpoint if one is due. Called before an operation, with no lock held.
+    pub(crate) fn balance(&self, hint: Nid) -> Result<(), FsError> {
+        if self.volume.needs_checkpoint(hint) {
+            self.checkpoint(Reason::Sync)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, FsError> {
+        self.volume.checkpoint_with(reason, |op| self.write_directories(op))
+    }
+
+    /// Puts a directory on the list of those to write back.
+    pub(crate) fn queue_directory(&self, inode: &Arc<Inode>) {
+        if let Some(directory) = &inode.directory
+            && !directory.queued.swap(true, Ordering::AcqRel)
+        {
+            self.queue.slot().lock().push(inode.clone());
+        }
+    }
+
+    fn write_directories(&self, op: &Op<'_>) -> Result<(), FsError> {
+        let mut all: Vec<Arc<Inode>> = self.queue.iter().flat_map(|list| core::mem::take(&mut *list.lock())).collect();
+        all.sort_unstable_by_key(|inode| inode.ino);
+        let mut result = Ok(());
+        for inode in all {
+            if let Some(directory) = &inode.directory {
+                if result.is_ok() {
+                    result = directory.write_back(op, self, &inode);
+                } else {
+                    // Keep it queued for the next try.
+                    directory.queued.store(false, Ordering::Release);
+                    self.queue_directory(&inode);
+                }
+            }
+        }
+        result
+    }
+}
+
+impl FileSystem {
+    /// Opens the file system on a device, at its last checkpoint. Orphans that an earlier process left are freed, unless the
+    /// file system is opened for reading.
+    ///
+    /// # Errors
+    /// Those of [`Volume::open`], and corruption found in the root directory or in an orphan.
+    pub fn open(device: Arc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
+        let volume = Volume::open(device, &options.volume)?;
+        let core = Arc::new(Core {
+            volume,
+            inodes: InodeTable::new(options.inode_cache.get()),
+            options,
+            queue: PerCore::new(|_| Mutex::new(Vec::new())),
+            rename: Mutex::new(()),
+        });
+        let root = core.inode(core.volume.geometry().root_ino)?;
+        root.directory()?;
+        if !core.volume.is_read_only() {
+            for ino in core.volume.orphans() {
+                core.free_orphan(ino)?;
+            }
+        }
+        Ok(FileSystem { core })
+    }
+
+    /// The volume below.
+    #[must_use]
+    pub fn volume(&self) -> &Volume {
+        &self.core.volume
+    }
+
+    /// Counts and sizes.
+    #[must_use]
+    pub fn statfs(&self) -> VolumeStat {
+        self.core.volume.stat()
+    }
+
+    /// Makes everything that was done so far durable.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`]; see [`Volume::checkpoint_with`] for what an error means.
+    pub fn checkpoint(&self) -> Result<CheckpointReport, FsError> {
+        self.core.checkpoint(Reason::Sync)
+    }
+
+    /// Writes the last checkpoint and marks the volume as cleanly closed. Handles that are still open fail from here on if
+    /// they change something; a file that was opened and has no name is freed by the next open.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`]: the volume stays at its last good checkpoint.
+    pub fn close(&self) -> Result<(), FsError> {
+        if self.core.volume.is_read_only() {
+            return Ok(());
+        }
+        self.core.checkpoint(Reason::Unmount)?;
+        self.core.volume.seal();
+        Ok(())
+    }
+}

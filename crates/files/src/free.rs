@@ -1,0 +1,129 @@
+//! The end of an inode: handles, orphans, freeing.
+
+use f2fs_format::Nid;
+use f2fs_sync::Arc;
+use f2fs_volume::Op;
+
+use crate::FsError;
+use crate::filesystem::Core;
+use crate::inode::Inode;
+use crate::stat::FileKind;
+use crate::truncate::{Progress, truncate_step};
+
+/// What is left to do after the last link went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Nothing: there are links or handles, or it is freed.
+    Settled,
+    /// It is an orphan without handles: free it, in as many operations as it takes.
+    FreeLater,
+}
+
+impl Core {
+    /// Opens a handle. While there is one the inode is not freed.
+    pub(crate) fn open_handle(&self, inode: &Inode) -> Result<(), FsError> {
+        let mut life = inode.life.lock();
+        if life.freed {
+            return Err(FsError::NotFound);
+        }
+        life.opens += 1;
+        Ok(())
+    }
+
+    /// Closes a handle; frees the inode if it was the last one of an orphan. An error leaves the orphan to the next open of
+    /// the volume.
+    pub(crate) fn close_handle(&self, inode: &Inode) -> Result<(), FsError> {
+        let free = {
+            let mut life = inode.life.lock();
+            life.opens -= 1;
+            let orphan = life.opens == 0 && !life.freed && inode.node.read().inode().i_links.get() == 0;
+            if orphan {
+                life.freed = true;
+            }
+            orphan
+        };
+        if free { self.free(inode) } else { Ok(()) }
+    }
+
+    /// Called within the operation that took the last link: frees a small inode at once, makes any other an orphan.
+    pub(crate) fn last_link_gone(&self, op: &Op<'_>, inode: &Inode) -> Result<Fate, FsError> {
+        let mut life = inode.life.lock();
+        if life.opens == 0 {
+            life.freed = true;
+            if is_small(inode) {
+                self.free_small(op, inode)?;
+                return Ok(Fate::Settled);
+            }
+        }
+        self.volume.add_orphan(op, inode.ino)?;
+        Ok(if life.freed { Fate::FreeLater } else { Fate::Settled })
+    }
+
+    /// Finishes what [`last_link_gone`](Self::last_link_gone) left to do.
+    pub(crate) fn settle(&self, inode: &Inode, fate: Fate) -> Result<(), FsError> {
+        match fate {
+            Fate::Settled => Ok(()),
+            Fate::FreeLater => self.free(inode),
+        }
+    }
+
+    /// Frees an orphan, block by block.
+    fn free(&self, inode: &Inode) -> Result<(), FsError> {
+        if has_blocks(inode) {
+            while !is_small(inode) && self.change(|op| truncate_step(op, &inode.node, 0))? == Progress::More {}
+        }
+        self.change(|op| {
+            self.free_small(op, inode)?;
+            self.volume.remove_orphan(op, inode.ino);
+            Ok(())
+        })
+    }
+
+    /// Frees an inode that has no further nodes but an xattr node.
+    fn free_small(&self, op: &Op<'_>, inode: &Inode) -> Result<(), FsError> {
+        if has_blocks(inode) {
+            truncate_step(op, &inode.node, 0)?;
+        }
+        let xattr: Nid = inode.node.read().inode().i_xattr_nid.into();
+        if !xattr.is_null() {
+            let node = self.volume.node(xattr)?;
+            if node.ino() != inode.ino {
+                return Err(FsError::corrupt(
+                    "owner of an xattr node",
+                    node.ino().0.into(),
+                    inode.ino.0.into(),
+                    inode.ino.0.into(),
+                ));
+            }
+            self.volume.remove_node(op, &node)?;
+        }
+        self.inodes.remove(inode.ino);
+        self.volume.remove_node(op, &inode.node)?;
+        Ok(())
+    }
+
+    /// Frees an orphan that an earlier process left.
+    pub(crate) fn free_orphan(&self, ino: Nid) -> Result<(), FsError> {
+        let inode: Arc<Inode> = self.inode(ino)?;
+        let links = inode.node.read().inode().i_links.get();
+        if links != 0 {
+            // An orphan's links were taken before it was listed; the kernel clears them here as well.
+            self.change(|op| {
+                inode.node.write(op).inode_mut().i_links = 0.into();
+                Ok(())
+            })?;
+        }
+        inode.life.lock().freed = true;
+        self.free(&inode)
+    }
+}
+
+fn has_blocks(inode: &Inode) -> bool {
+    matches!(inode.kind, FileKind::Regular | FileKind::Directory | FileKind::Symlink)
+        && !crate::inode::is_inline(&inode.node)
+}
+
+/// Whether the file has no direct or indirect nodes: it is freed within one operation.
+fn is_small(inode: &Inode) -> bool {
+    !has_blocks(inode) || inode.node.read().inode().i_nid.iter().all(|nid| nid.get() == 0)
+}

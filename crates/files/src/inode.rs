@@ -1,0 +1,189 @@
+//! An inode in memory: its node, its locks, and how long it lives.
+//!
+//! # Locking
+//!
+//! Outer locks are taken before an operation begins on the volume (before its gate), inner ones within it:
+//!
+//! ```text
+//! rename lock > directory stripes (ancestor first) > data lock > gate > life > pages of nodes and directories
+//! ```
+//!
+//! - `data`: shared to read data or xattrs, exclusive to change data, size, xattrs. Attributes need only the node's page.
+//! - `life`: how many handles there are, and whether the inode was freed.
+//!
+//! ```text
+//!          open            last link goes, open          last handle closes
+//!   idle <------> open  ------------------------> orphan -------------------> freed
+//!     |   close                                                                 ^
+//!     +---------------------- last link goes, not open -------------------------+
+//! ```
+//!
+//! A freed inode never comes back: its number may be given to a new inode after the next checkpoint, in a new object.
+
+use f2fs_format::inode::{self as raw, EXTRA_SIZE, advise, inline};
+use f2fs_format::{Corruption, Nid};
+use f2fs_sync::{Mutex, RwLock};
+use f2fs_volume::{Node, Volume};
+
+use crate::directory::Directory;
+use crate::stat::{self, DeviceNumber, FileKind, Stat, Time};
+use crate::{FsError, Options};
+
+/// How an inode lives.
+#[derive(Debug, Default)]
+pub(crate) struct Life {
+    pub(crate) opens: u32,
+    pub(crate) freed: bool,
+}
+
+/// An inode in memory.
+#[derive(Debug)]
+pub(crate) struct Inode {
+    pub(crate) ino: Nid,
+    pub(crate) kind: FileKind,
+    pub(crate) node: Node,
+    pub(crate) data: RwLock<()>,
+    pub(crate) life: Mutex<Life>,
+    pub(crate) directory: Option<Box<Directory>>,
+}
+
+/// Flag of `i_flags`: names are compared without case.
+const CASEFOLD_FL: u32 = 0x4000_0000;
+/// Flag of `i_flags`: the file is compressed.
+const COMPR_FL: u32 = 0x0000_0004;
+
+impl Inode {
+    /// Takes a node as an inode, after checking what everything else relies on.
+    pub(crate) fn load(volume: &Volume, ino: Nid, options: &Options) -> Result<Inode, FsError> {
+        let node = volume.node(ino)?;
+        let kind = {
+            let block = node.read();
+            if !block.is_inode() {
+                return Err(Corruption::Mismatch {
+                    what: "owner of a node that a directory entry names",
+                    expected: ino.0.into(),
+                    found: block.ino().0.into(),
+                }
+                .into());
+            }
+            check(volume, ino, block.inode())?
+        };
+        Ok(Inode::new(node, kind, options))
+    }
+
+    /// An inode around a node that is known to be good.
+    pub(crate) fn new(node: Node, kind: FileKind, options: &Options) -> Inode {
+        let directory = (kind == FileKind::Directory).then(|| {
+            let block = node.read();
+            Box::new(Directory::new(block.inode(), options.directory_lock))
+        });
+        Inode { ino: node.nid(), kind, node, data: RwLock::new(()), life: Mutex::new(Life::default()), directory }
+    }
+
+    /// The directory that this is.
+    pub(crate) fn directory(&self) -> Result<&Directory, FsError> {
+        self.directory.as_deref().ok_or(FsError::NotDirectory)
+    }
+
+    /// What `stat` says.
+    pub(crate) fn stat(&self) -> Result<Stat, FsError> {
+        let block = self.node.read();
+        if self.node.is_removed() {
+            return Err(FsError::NotFound);
+        }
+        let inode = block.inode();
+        let (accessed, mut modified, mut changed) = stat::times(inode);
+        if let Some(touched) = self.directory.as_ref().and_then(|directory| directory.touched()) {
+            modified = modified.max(touched);
+            changed = changed.max(touched);
+        }
+        let device = matches!(self.kind, FileKind::BlockDevice | FileKind::CharDevice).then(|| {
+            let at = inode.extra().map_or(0, |extra| usize::from(extra.i_extra_isize.get()) / 4);
+            DeviceNumber::decode(inode.i_addr[at].get(), inode.i_addr[at + 1].get())
+        });
+        let created = inode
+            .extra()
+            .filter(|extra| usize::from(extra.i_extra_isize.get()) >= 24)
+            .map(|extra| Time { seconds: extra.i_crtime.get() as i64, nanoseconds: extra.i_crtime_nsec.get() });
+        Ok(Stat {
+            ino: self.ino,
+            kind: self.kind,
+            permissions: inode.i_mode.get() & 0o7777,
+            uid: inode.i_uid.get(),
+            gid: inode.i_gid.get(),
+            links: inode.i_links.get(),
+            size: inode.i_size.get(),
+            blocks: inode.i_blocks.get(),
+            accessed,
+            modified,
+            changed,
+            created,
+            device,
+            generation: inode.i_generation.get(),
+            inline: inode.i_inline & (inline::DATA | inline::DENTRY) != 0,
+        })
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.node.read().inode().i_size.get()
+    }
+}
+
+/// What everything else relies on in an inode (`sanity_check_inode` in `fs/f2fs/inode.c`).
+fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<FileKind, FsError> {
+    use f2fs_format::feature::Features;
+    let kind = FileKind::from_mode(inode.i_mode.get())
+        .ok_or_else(|| FsError::corrupt("file type of an inode", inode.file_type().into(), 0, 0))?;
+    if inode.i_advise & (advise::ENCRYPT | advise::ENC_NAME) != 0 {
+        return Err(FsError::Unsupported { ino, what: "encryption" });
+    }
+    if inode.i_flags.get() & CASEFOLD_FL != 0 {
+        return Err(FsError::Unsupported { ino, what: "case folding" });
+    }
+    if inode.i_flags.get() & COMPR_FL != 0 && volume.features().contains(Features::COMPRESSION) {
+        return Err(FsError::Unsupported { ino, what: "compression" });
+    }
+    if let Some(extra) = inode.extra() {
+        let size = extra.i_extra_isize.get();
+        if !volume.features().contains(Features::EXTRA_ATTR)
+            || usize::from(size) > EXTRA_SIZE
+            || size % 4 != 0
+            || size < 4
+        {
+            return Err(FsError::corrupt("i_extra_isize", size.into(), 4, EXTRA_SIZE as u64));
+        }
+        let xattr = usize::from(extra.i_inline_xattr_size.get());
+        let most = raw::ADDRS_PER_INODE - usize::from(size) / 4 - 15;
+        if volume.features().contains(Features::FLEXIBLE_INLINE_XATTR) && xattr > most {
+            return Err(FsError::corrupt("i_inline_xattr_size", xattr as u64, 0, most as u64));
+        }
+    }
+    let data = inode.i_inline & inline::DATA != 0;
+    let dentry = inode.i_inline & inline::DENTRY != 0;
+    if data && !matches!(kind, FileKind::Regular | FileKind::Symlink) {
+        return Err(FsError::corrupt("inline data flag of a file that is neither regular nor a symlink", 1, 0, 0));
+    }
+    if dentry && kind != FileKind::Directory {
+        return Err(FsError::corrupt("inline dentry flag of a file that is no directory", 1, 0, 0));
+    }
+    if data {
+        let room = inode.layout(volume.features()).inline_data_size() as u64;
+        if inode.i_size.get() > room {
+            return Err(FsError::corrupt("size of inline data", inode.i_size.get(), 0, room));
+        }
+    }
+    if kind == FileKind::Directory && inode.i_current_depth.get() > f2fs_format::hash::MAX_DEPTH {
+        return Err(FsError::corrupt(
+            "i_current_depth",
+            inode.i_current_depth.get().into(),
+            0,
+            f2fs_format::hash::MAX_DEPTH.into(),
+        ));
+    }
+    Ok(kind)
+}
+
+/// Whether data or entries stand in the inode itself.
+pub(crate) fn is_inline(node: &Node) -> bool {
+    node.read().inode().i_inline & (inline::DATA | inline::DENTRY) != 0
+}

@@ -1,0 +1,82 @@
+//! The inodes in memory: one object an inode, so that its locks are the same for everybody.
+//!
+//! # Locking
+//!
+//! One reader-writer lock a shard of the inode numbers. Under it nothing is waited for but the device, when an inode is
+//! loaded: the first one to ask loads it, so that there is never a second object.
+
+use std::collections::HashMap;
+
+use f2fs_format::Nid;
+use f2fs_sync::{Arc, CachePadded, RwLock};
+
+use crate::FsError;
+use crate::inode::Inode;
+
+const SHARDS: usize = 256;
+
+type Shard = RwLock<HashMap<Nid, Arc<Inode>>>;
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct InodeTable {
+    shards: Box<[CachePadded<Shard>]>,
+    shard_capacity: usize,
+}
+
+impl InodeTable {
+    /// A table that keeps about `capacity` inodes that nobody uses.
+    pub(crate) fn new(capacity: usize) -> InodeTable {
+        InodeTable {
+            shards: (0..SHARDS).map(|_| CachePadded::new(RwLock::new(HashMap::new()))).collect(),
+            shard_capacity: (capacity / SHARDS).max(4),
+        }
+    }
+
+    fn shard(&self, ino: Nid) -> &Shard {
+        &self.shards[ino.index() % SHARDS]
+    }
+
+    /// The inode, loaded if need be.
+    pub(crate) fn get(&self, ino: Nid, load: impl FnOnce() -> Result<Inode, FsError>) -> Result<Arc<Inode>, FsError> {
+        if let Some(inode) = self.shard(ino).read().get(&ino) {
+            return Ok(inode.clone());
+        }
+        let mut map = self.shard(ino).write();
+        if let Some(inode) = map.get(&ino) {
+            return Ok(inode.clone());
+        }
+        let inode = Arc::new(load()?);
+        self.make_room(&mut map);
+        map.insert(ino, inode.clone());
+        Ok(inode)
+    }
+
+    /// Adds a new inode.
+    pub(crate) fn insert(&self, inode: Inode) -> Arc<Inode> {
+        let inode = Arc::new(inode);
+        let mut map = self.shard(inode.ino).write();
+        self.make_room(&mut map);
+        map.insert(inode.ino, inode.clone());
+        inode
+    }
+
+    /// Takes out a freed inode.
+    pub(crate) fn remove(&self, ino: Nid) {
+        self.shard(ino).write().remove(&ino);
+    }
+
+    fn make_room(&self, map: &mut HashMap<Nid, Arc<Inode>>) {
+        if map.len() >= self.shard_capacity {
+            // Half of those that nobody holds; a directory with unwritten blocks is held by the list of dirty ones.
+            let mut spare = map.len() / 2;
+            map.retain(|_, inode| {
+                if spare > 0 && Arc::strong_count(inode) == 1 {
+                    spare -= 1;
+                    return false;
+                }
+                true
+            });
+        }
+    }
+}

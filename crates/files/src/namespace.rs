@@ -1,0 +1,216 @@
+//! Names: create, link, unlink, remove.
+
+use f2fs_format::dentry::FileType;
+use f2fs_format::hash::dentry_hash;
+use f2fs_format::{BLOCK_SIZE, Nid};
+use f2fs_sync::Arc;
+
+use crate::FsError;
+use crate::create::NewFile;
+use crate::filesystem::Core;
+use crate::free::Fate;
+use crate::inode::Inode;
+use crate::stat::{self, FileKind, Time};
+
+/// Longest target of a symbolic link in bytes.
+pub(crate) const MAX_TARGET: usize = BLOCK_SIZE - 1;
+/// Links that a file can have (`F2FS_LINK_MAX`).
+const MAX_LINKS: u32 = u32::MAX;
+
+pub(crate) fn file_type(kind: FileKind) -> FileType {
+    FileType::from_mode(kind.to_mode())
+}
+
+impl Core {
+    /// Makes a file of any kind under a name that is free.
+    pub(crate) fn create(&self, parent: &Arc<Inode>, name: &[u8], new: &NewFile) -> Result<Arc<Inode>, FsError> {
+        self.create_with(parent, name, new, None)
+    }
+
+    /// Makes a symbolic link.
+    pub(crate) fn symlink(
+        &self,
+        parent: &Arc<Inode>,
+        name: &[u8],
+        target: &[u8],
+        new: &NewFile,
+    ) -> Result<Arc<Inode>, FsError> {
+        if target.is_empty() || target.len() > MAX_TARGET || target.contains(&0) {
+            return Err(FsError::LinkTarget { len: target.len(), limit: MAX_TARGET });
+        }
+        self.create_with(parent, name, new, Some(target))
+    }
+
+    fn create_with(
+        &self,
+        parent: &Arc<Inode>,
+        name: &[u8],
+        new: &NewFile,
+        target: Option<&[u8]>,
+    ) -> Result<Arc<Inode>, FsError> {
+        f2fs_format::dentry::check_name(name).map_err(FsError::Name)?;
+        let directory = parent.directory()?;
+        self.balance(parent.ino)?;
+        let hash = dentry_hash(name);
+        let _stripe = directory.stripe(directory.stripe_of(hash)).write();
+        if directory.is_dead() {
+            return Err(FsError::NotFound);
+        }
+        self.change(|op| {
+            if directory.find(self, parent, name, hash)?.is_some() {
+                return Err(FsError::Exists);
+            }
+            let node = self.new_inode(op, new, parent.ino, name)?;
+            let ino = node.nid();
+            let inode = Inode::new(node, new.kind, &self.options);
+            let undo = |inode: &Inode, error: FsError| -> FsError {
+                // Nobody has seen the inode yet. What fails here is a contradiction in the tables, worse than the error.
+                match self.discard_new(op, inode) {
+                    Ok(()) => error,
+                    Err(worse) => worse,
+                }
+            };
+            if let Some(target) = target
+                && let Err(error) = self.write_target(op, &inode, target)
+            {
+                return Err(undo(&inode, error));
+            }
+            if let Err(error) = directory.add(op, self, parent, name, ino, file_type(new.kind)) {
+                return Err(undo(&inode, error));
+            }
+            if new.kind == FileKind::Directory {
+                self.add_links(op, parent, 1);
+            }
+            Ok(self.inodes.insert(inode))
+        })
+    }
+
+    /// Changes the link count of a directory whose subdirectories come and go.
+    pub(crate) fn add_links(&self, op: &f2fs_volume::Op<'_>, inode: &Inode, delta: i32) {
+        let mut block = inode.node.write(op);
+        let raw = block.inode_mut();
+        raw.i_links = raw.i_links.get().saturating_add_signed(delta).into();
+    }
+
+    /// Gives a file another name.
+    pub(crate) fn link(&self, inode: &Arc<Inode>, parent: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
+        f2fs_format::dentry::check_name(name).map_err(FsError::Name)?;
+        if inode.kind == FileKind::Directory {
+            return Err(FsError::IsDirectory);
+        }
+        let directory = parent.directory()?;
+        self.balance(parent.ino)?;
+        let hash = dentry_hash(name);
+        let _stripe = directory.stripe(directory.stripe_of(hash)).write();
+        if directory.is_dead() {
+            return Err(FsError::NotFound);
+        }
+        self.change(|op| {
+            if directory.find(self, parent, name, hash)?.is_some() {
+                return Err(FsError::Exists);
+            }
+            let life = inode.life.lock();
+            let links = inode.node.read().inode().i_links.get();
+            if life.freed || links == 0 {
+                return Err(FsError::NotFound);
+            }
+            if links == MAX_LINKS {
+                return Err(FsError::TooManyLinks { limit: MAX_LINKS });
+            }
+            directory.add(op, self, parent, name, inode.ino, file_type(inode.kind))?;
+            let mut block = inode.node.write(op);
+            let raw = block.inode_mut();
+            raw.i_links = (links + 1).into();
+            stat::set_changed(raw, Time::now());
+            Ok(())
+        })
+    }
+
+    /// Removes a name of a file that is no directory.
+    pub(crate) fn unlink(&self, parent: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
+        f2fs_format::dentry::check_name(name).map_err(FsError::Name)?;
+        let directory = parent.directory()?;
+        self.balance(parent.ino)?;
+        let hash = dentry_hash(name);
+        let stripe = directory.stripe(directory.stripe_of(hash)).write();
+        let inode = self.named(parent, name, hash)?;
+        if inode.kind == FileKind::Directory {
+            return Err(FsError::IsDirectory);
+        }
+        let fate = self.change(|op| {
+            directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
+            self.drop_link(op, &inode)
+        })?;
+        drop(stripe);
+        self.settle(&inode, fate)
+    }
+
+    /// The inode of a name whose stripe the caller holds.
+    pub(crate) fn named(&self, parent: &Inode, name: &[u8], hash: u32) -> Result<Arc<Inode>, FsError> {
+        let _gate = self.volume.begin_read();
+        let found = parent.directory()?.find(self, parent, name, hash)?.ok_or(FsError::NotFound)?;
+        self.inode(found.ino)
+    }
+
+    /// Takes one link of a file that is no directory.
+    pub(crate) fn drop_link(&self, op: &f2fs_volume::Op<'_>, inode: &Inode) -> Result<Fate, FsError> {
+        let left = {
+            let mut block = inode.node.write(op);
+            let raw = block.inode_mut();
+            let left = raw.i_links.get().saturating_sub(1);
+            raw.i_links = left.into();
+            stat::set_changed(raw, Time::now());
+            left
+        };
+        if left == 0 { self.last_link_gone(op, inode) } else { Ok(Fate::Settled) }
+    }
+
+    /// Removes an empty directory.
+    pub(crate) fn rmdir(&self, parent: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
+        f2fs_format::dentry::check_name(name).map_err(FsError::Name)?;
+        let directory = parent.directory()?;
+        self.balance(parent.ino)?;
+        let hash = dentry_hash(name);
+        let stripe = directory.stripe(directory.stripe_of(hash)).write();
+        let inode = self.named(parent, name, hash)?;
+        let removed = inode.directory()?;
+        let all = removed.lock_all();
+        self.require_empty(&inode)?;
+        let fate = self.change(|op| {
+            directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
+            self.add_links(op, parent, -1);
+            self.bury(op, &inode)
+        })?;
+        drop(all);
+        drop(stripe);
+        self.settle(&inode, fate)
+    }
+
+    pub(crate) fn require_empty(&self, inode: &Inode) -> Result<(), FsError> {
+        let _gate = self.volume.begin_read();
+        if inode.directory()?.is_empty(self, inode)? { Ok(()) } else { Err(FsError::NotEmpty) }
+    }
+
+    /// Ends an empty directory whose name is gone. The caller holds all its stripes.
+    pub(crate) fn bury(&self, op: &f2fs_volume::Op<'_>, inode: &Inode) -> Result<Fate, FsError> {
+        inode.directory()?.set_dead(true);
+        {
+            let mut block = inode.node.write(op);
+            let raw = block.inode_mut();
+            raw.i_links = 0.into();
+            stat::set_changed(raw, Time::now());
+        }
+        self.last_link_gone(op, inode)
+    }
+
+    /// Frees an inode that was just made and is in no directory.
+    fn discard_new(&self, op: &f2fs_volume::Op<'_>, inode: &Inode) -> Result<(), FsError> {
+        inode.node.write(op).inode_mut().i_links = 0.into();
+        self.last_link_gone(op, inode).map(|_| ())
+    }
+
+    pub(crate) fn exists(&self, parent: &Inode, name: &[u8], hash: u32) -> Result<Option<Nid>, FsError> {
+        let _gate = self.volume.begin_read();
+        Ok(parent.directory()?.find(self, parent, name, hash)?.map(|found| found.ino))
+    }
+}

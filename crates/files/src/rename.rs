@@ -1,0 +1,237 @@
+//! Renaming.
+
+use f2fs_format::hash::dentry_hash;
+use f2fs_sync::{Arc, RwLockWriteGuard};
+
+use crate::FsError;
+use crate::create::set_name;
+use crate::filesystem::Core;
+use crate::free::Fate;
+use crate::inode::Inode;
+use crate::namespace::file_type;
+use crate::stat::{self, FileKind, Time};
+
+/// What a rename does with a name that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RenameMode {
+    /// It is replaced: what it named loses a link.
+    #[default]
+    Replace,
+    /// The rename fails (`RENAME_NOREPLACE`).
+    NoReplace,
+    /// Both names change places (`RENAME_EXCHANGE`).
+    Exchange,
+}
+
+/// A name in a directory.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) parent: &'a Arc<Inode>,
+    pub(crate) name: &'a [u8],
+}
+
+impl Place<'_> {
+    fn hash(&self) -> u32 {
+        dentry_hash(self.name)
+    }
+}
+
+impl Core {
+    pub(crate) fn rename(&self, from: Place<'_>, to: Place<'_>, mode: RenameMode) -> Result<(), FsError> {
+        f2fs_format::dentry::check_name(from.name).map_err(FsError::Name)?;
+        f2fs_format::dentry::check_name(to.name).map_err(FsError::Name)?;
+        self.balance(from.parent.ino)?;
+        let crossing = from.parent.ino != to.parent.ino;
+        let _tree = crossing.then(|| self.rename.lock());
+        let stripes = self.lock_places(from, to)?;
+        if to.parent.directory()?.is_dead() {
+            return Err(FsError::NotFound);
+        }
+
+        let source = self.named(from.parent, from.name, from.hash())?;
+        let target = match self.exists(to.parent, to.name, to.hash())? {
+            Some(ino) => Some(self.inode(ino)?),
+            None => None,
+        };
+        if crossing {
+            self.refuse_cycle(&source, to.parent)?;
+            if let (RenameMode::Exchange, Some(target)) = (mode, &target) {
+                self.refuse_cycle(target, from.parent)?;
+            }
+        }
+        let (inode, fate) = match (mode, target) {
+            (RenameMode::NoReplace, Some(_)) => return Err(FsError::Exists),
+            (RenameMode::Exchange, None) => return Err(FsError::NotFound),
+            (_, Some(target)) if target.ino == source.ino => return Ok(()),
+            (RenameMode::Exchange, Some(target)) => return self.exchange(from, to, &source, &target),
+            (RenameMode::Replace, Some(target)) => {
+                let fate = self.replace(from, to, &source, &target)?;
+                (target, fate)
+            }
+            (RenameMode::Replace | RenameMode::NoReplace, None) => {
+                self.move_name(from, to, &source)?;
+                return Ok(());
+            }
+        };
+        drop(stripes);
+        self.settle(&inode, fate)
+    }
+
+    /// The stripes of both names, in the order that excludes a deadlock: an ancestor's before its descendants', else by
+    /// inode number, within one directory by stripe number.
+    fn lock_places<'a>(&self, from: Place<'a>, to: Place<'a>) -> Result<Vec<RwLockWriteGuard<'a, ()>>, FsError> {
+        let mut places = [from, to].map(|place| (place.parent, place.hash()));
+        let same = from.parent.ino == to.parent.ino;
+        let mut numbers = Vec::with_capacity(2);
+        if !same {
+            let from_first = if self.is_ancestor(from.parent, to.parent)? {
+                true
+            } else if self.is_ancestor(to.parent, from.parent)? {
+                false
+            } else {
+                from.parent.ino < to.parent.ino
+            };
+            if !from_first {
+                places.reverse();
+            }
+        }
+        for (parent, hash) in places {
+            let directory = parent.directory()?;
+            numbers.push((directory, directory.stripe_of(hash)));
+        }
+        if same {
+            numbers.sort_by_key(|(_, stripe)| *stripe);
+            numbers.dedup_by_key(|(_, stripe)| *stripe);
+        }
+        Ok(numbers.into_iter().map(|(directory, stripe)| directory.stripe(stripe).write()).collect())
+    }
+
+    /// Whether `above` is an ancestor of `below`, or the same. The caller holds the rename lock.
+    fn is_ancestor(&self, above: &Inode, below: &Inode) -> Result<bool, FsError> {
+        let root = self.volume.geometry().root_ino;
+        let mut here = below.ino;
+        // A tree deeper than there are inodes is a loop.
+        for _ in 0..=self.volume.stat().valid_inodes {
+            if here == above.ino {
+                return Ok(true);
+            }
+            if here == root {
+                return Ok(false);
+            }
+            let inode = self.inode(here)?;
+            let _gate = self.volume.begin_read();
+            let parent = inode.directory()?.find(self, &inode, b"..", 0)?;
+            here = parent.ok_or_else(|| FsError::corrupt("'..' of a directory", 0, 1, 1))?.ino;
+        }
+        Err(FsError::corrupt("depth of a directory", u64::MAX, 0, self.volume.stat().valid_inodes))
+    }
+
+    fn refuse_cycle(&self, moved: &Inode, into: &Inode) -> Result<(), FsError> {
+        if moved.kind == FileKind::Directory && self.is_ancestor(moved, into)? {
+            return Err(FsError::IntoItself);
+        }
+        Ok(())
+    }
+
+    /// Moves a name to a free one.
+    fn move_name(&self, from: Place<'_>, to: Place<'_>, source: &Arc<Inode>) -> Result<(), FsError> {
+        self.change(|op| {
+            to.parent.directory()?.add(op, self, to.parent, to.name, source.ino, file_type(source.kind))?;
+            from.parent.directory()?.remove(op, self, from.parent, from.name)?.ok_or(FsError::NotFound)?;
+            self.moved(op, source, from, to)?;
+            Ok(())
+        })
+    }
+
+    /// Moves a name over another one.
+    fn replace(
+        &self,
+        from: Place<'_>,
+        to: Place<'_>,
+        source: &Arc<Inode>,
+        target: &Arc<Inode>,
+    ) -> Result<Fate, FsError> {
+        match (source.kind == FileKind::Directory, target.kind == FileKind::Directory) {
+            (true, false) => return Err(FsError::NotDirectory),
+            (false, true) => return Err(FsError::IsDirectory),
+            _ => {}
+        }
+        let _all = match &target.directory {
+            Some(directory) => {
+                let all = directory.lock_all();
+                self.require_empty(target)?;
+                Some(all)
+            }
+            None => None,
+        };
+        self.change(|op| {
+            let redirected =
+                to.parent.directory()?.redirect(op, self, to.parent, to.name, source.ino, file_type(source.kind))?;
+            if !redirected {
+                return Err(FsError::NotFound);
+            }
+            from.parent.directory()?.remove(op, self, from.parent, from.name)?.ok_or(FsError::NotFound)?;
+            self.moved(op, source, from, to)?;
+            if target.kind == FileKind::Directory {
+                self.add_links(op, to.parent, -1);
+                self.bury(op, target)
+            } else {
+                self.drop_link(op, target)
+            }
+        })
+    }
+
+    fn exchange(
+        &self,
+        from: Place<'_>,
+        to: Place<'_>,
+        source: &Arc<Inode>,
+        target: &Arc<Inode>,
+    ) -> Result<(), FsError> {
+        self.change(|op| {
+            let pairs = [(to, source), (from, target)];
+            for (place, inode) in pairs {
+                if !place.parent.directory()?.redirect(
+                    op,
+                    self,
+                    place.parent,
+                    place.name,
+                    inode.ino,
+                    file_type(inode.kind),
+                )? {
+                    return Err(FsError::NotFound);
+                }
+            }
+            self.moved(op, source, from, to)?;
+            self.moved(op, target, to, from)
+        })
+    }
+
+    /// What changes in an inode whose name moved: its parent, its own name, `..`, and the parents' link counts.
+    fn moved(
+        &self,
+        op: &f2fs_volume::Op<'_>,
+        inode: &Arc<Inode>,
+        from: Place<'_>,
+        to: Place<'_>,
+    ) -> Result<(), FsError> {
+        {
+            let mut block = inode.node.write(op);
+            let raw = block.inode_mut();
+            raw.i_pino = to.parent.ino.into();
+            set_name(raw, to.name);
+            stat::set_changed(raw, Time::now());
+        }
+        if let Some(directory) = &inode.directory
+            && from.parent.ino != to.parent.ino
+        {
+            let kind = file_type(FileKind::Directory);
+            if !directory.redirect(op, self, inode, b"..", to.parent.ino, kind)? {
+                return Err(FsError::corrupt("'..' of a directory", 0, 1, 1));
+            }
+            self.add_links(op, from.parent, -1);
+            self.add_links(op, to.parent, 1);
+        }
+        Ok(())
+    }
+}

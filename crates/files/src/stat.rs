@@ -1,0 +1,218 @@
+//! What is known of a file: type, permissions, owner, times, sizes.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use f2fs_format::Nid;
+use f2fs_format::inode::{Inode, mode};
+
+/// The kind of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    /// A regular file.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A block device.
+    BlockDevice,
+    /// A character device.
+    CharDevice,
+    /// A named pipe.
+    Fifo,
+    /// A socket.
+    Socket,
+}
+
+impl FileKind {
+    /// The kind in the type bits of a mode; `None` if they are none of the seven.
+    #[must_use]
+    pub fn from_mode(mode: u16) -> Option<FileKind> {
+        Some(match mode & mode::MASK {
+            mode::REGULAR => FileKind::Regular,
+            mode::DIRECTORY => FileKind::Directory,
+            mode::SYMLINK => FileKind::Symlink,
+            mode::BLOCK => FileKind::BlockDevice,
+            mode::CHARACTER => FileKind::CharDevice,
+            mode::FIFO => FileKind::Fifo,
+            mode::SOCKET => FileKind::Socket,
+            _ => return None,
+        })
+    }
+
+    /// The type bits of a mode.
+    #[must_use]
+    pub fn to_mode(self) -> u16 {
+        match self {
+            FileKind::Regular => mode::REGULAR,
+            FileKind::Directory => mode::DIRECTORY,
+            FileKind::Symlink => mode::SYMLINK,
+            FileKind::BlockDevice => mode::BLOCK,
+            FileKind::CharDevice => mode::CHARACTER,
+            FileKind::Fifo => mode::FIFO,
+            FileKind::Socket => mode::SOCKET,
+        }
+    }
+
+    /// The letter that `find -printf %y` and the manifest use.
+    #[must_use]
+    pub fn letter(self) -> char {
+        match self {
+            FileKind::Regular => 'f',
+            FileKind::Directory => 'd',
+            FileKind::Symlink => 'l',
+            FileKind::BlockDevice => 'b',
+            FileKind::CharDevice => 'c',
+            FileKind::Fifo => 'p',
+            FileKind::Socket => 's',
+        }
+    }
+
+    /// The name used in errors.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FileKind::Regular => "regular file",
+            FileKind::Directory => "directory",
+            FileKind::Symlink => "symbolic link",
+            FileKind::BlockDevice => "block device",
+            FileKind::CharDevice => "character device",
+            FileKind::Fifo => "named pipe",
+            FileKind::Socket => "socket",
+        }
+    }
+}
+
+/// Major and minor number of a device file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeviceNumber {
+    /// The driver.
+    pub major: u32,
+    /// The device.
+    pub minor: u32,
+}
+
+impl DeviceNumber {
+    /// As the second address word of a device inode holds it (`new_encode_dev`).
+    pub(crate) fn encode(self) -> u32 {
+        self.minor & 0xff | self.major << 8 | (self.minor & !0xff) << 12
+    }
+
+    /// From the two address words: the first is the old 16-bit form, used when it is not zero.
+    pub(crate) fn decode(old: u32, new: u32) -> DeviceNumber {
+        if old == 0 {
+            DeviceNumber { major: new >> 8 & 0xfff, minor: new & 0xff | new >> 12 & 0xfff00 }
+        } else {
+            DeviceNumber { major: old >> 8 & 0xff, minor: old & 0xff }
+        }
+    }
+
+    /// Whether the old form can hold it (`old_valid_dev`).
+    pub(crate) fn is_old(self) -> bool {
+        self.major < 256 && self.minor < 256
+    }
+}
+
+/// A point in time, in seconds and nanoseconds since 1970; seconds may be negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time {
+    /// Seconds since 1970-01-01 00:00:00 UTC.
+    pub seconds: i64,
+    /// Nanoseconds, below 10^9.
+    pub nanoseconds: u32,
+}
+
+impl Time {
+    /// The present.
+    #[must_use]
+    pub fn now() -> Time {
+        SystemTime::now().into()
+    }
+}
+
+impl From<SystemTime> for Time {
+    fn from(time: SystemTime) -> Time {
+        match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => Time { seconds: after.as_secs() as i64, nanoseconds: after.subsec_nanos() },
+            Err(error) => {
+                let before = error.duration();
+                let (seconds, nanoseconds) = (before.as_secs() as i64, before.subsec_nanos());
+                if nanoseconds == 0 {
+                    Time { seconds: -seconds, nanoseconds }
+                } else {
+                    Time { seconds: -seconds - 1, nanoseconds: 1_000_000_000 - nanoseconds }
+                }
+            }
+        }
+    }
+}
+
+impl From<Time> for SystemTime {
+    fn from(time: Time) -> SystemTime {
+        let nanoseconds = Duration::from_nanos(time.nanoseconds.into());
+        if time.seconds >= 0 {
+            UNIX_EPOCH + Duration::from_secs(time.seconds as u64) + nanoseconds
+        } else {
+            UNIX_EPOCH - Duration::from_secs(time.seconds.unsigned_abs()) + nanoseconds
+        }
+    }
+}
+
+/// What is known of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stat {
+    /// Inode number.
+    pub ino: Nid,
+    /// Kind of the file.
+    pub kind: FileKind,
+    /// Permission bits, set-id and sticky bits included (07777).
+    pub permissions: u16,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Names of the file; for a directory 2 and one for each subdirectory.
+    pub links: u32,
+    /// Size in bytes.
+    pub size: u64,
+    /// Blocks of 4 KiB in use, the inode and its other nodes included.
+    pub blocks: u64,
+    /// Last read.
+    pub accessed: Time,
+    /// Last change of content.
+    pub modified: Time,
+    /// Last change of anything.
+    pub changed: Time,
+    /// Birth, if the inode records it.
+    pub created: Option<Time>,
+    /// For device files.
+    pub device: Option<DeviceNumber>,
+    /// Generation, for NFS handles.
+    pub generation: u32,
+    /// Whether data or entries stand in the inode itself.
+    pub inline: bool,
+}
+
+pub(crate) fn times(inode: &Inode) -> (Time, Time, Time) {
+    (
+        Time { seconds: inode.i_atime.get() as i64, nanoseconds: inode.i_atime_nsec.get() },
+        Time { seconds: inode.i_mtime.get() as i64, nanoseconds: inode.i_mtime_nsec.get() },
+        Time { seconds: inode.i_ctime.get() as i64, nanoseconds: inode.i_ctime_nsec.get() },
+    )
+}
+
+pub(crate) fn set_accessed(inode: &mut Inode, time: Time) {
+    inode.i_atime = (time.seconds as u64).into();
+    inode.i_atime_nsec = time.nanoseconds.into();
+}
+
+pub(crate) fn set_modified(inode: &mut Inode, time: Time) {
+    inode.i_mtime = (time.seconds as u64).into();
+    inode.i_mtime_nsec = time.nanoseconds.into();
+}
+
+pub(crate) fn set_changed(inode: &mut Inode, time: Time) {
+    inode.i_ctime = (time.seconds as u64).into();
+    inode.i_ctime_nsec = time.nanoseconds.into();
+}

@@ -1,0 +1,158 @@
+//! Freeing the blocks of a file from its end, in steps that each fit into one operation.
+
+use f2fs_format::inode::Inode;
+use f2fs_format::node::ADDRS_PER_BLOCK;
+use f2fs_format::path::{self, NodeKind};
+use f2fs_format::{BlockAddr, Corruption, Nid};
+use f2fs_volume::{Node, Op, Volume};
+
+use crate::FsError;
+use crate::block_map::{add_blocks, load_child};
+
+/// Direct nodes emptied in one operation at most: bounds how long a checkpoint waits.
+const STEP: u32 = 32;
+
+/// What one step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Nothing is left behind `keep`.
+    Done,
+    /// Another step is needed.
+    More,
+}
+
+/// Capacity of a subtree in file blocks.
+fn capacity(kind: NodeKind) -> u64 {
+    let width = ADDRS_PER_BLOCK as u64;
+    match kind {
+        NodeKind::Direct => width,
+        NodeKind::Indirect => width * width,
+        NodeKind::DoubleIndirect => width * width * width,
+        NodeKind::Inode | NodeKind::Xattr => 0,
+    }
+}
+
+struct Step<'a, 'o> {
+    op: &'a Op<'o>,
+    volume: &'a Volume,
+    inode: &'a Node,
+    budget: u32,
+    /// Blocks (data and nodes) freed.
+    freed: i64,
+}
+
+/// Frees what lies at or behind block `keep`, from the end, as far as one operation should go.
+pub(crate) fn truncate_step(op: &Op<'_>, inode: &Node, keep: u64) -> Result<Progress, FsError> {
+    let mut step = Step { op, volume: op.volume(), inode, budget: STEP, freed: 0 };
+    let result = step.run(keep);
+    let freed = step.freed;
+    if freed != 0 {
+        add_blocks(op, inode, -freed);
+    }
+    result
+}
+
+impl Step<'_, '_> {
+    fn run(&mut self, keep: u64) -> Result<Progress, FsError> {
+        let features = self.volume.features();
+        let addresses = self.inode.read().inode().layout(features).address_count();
+        // Where each child of the inode begins.
+        let children: [(u32, NodeKind); 5] = [
+            (1, NodeKind::Direct),
+            (2, NodeKind::Direct),
+            (path::FIRST_INDIRECT, NodeKind::Indirect),
+            (path::SECOND_INDIRECT, NodeKind::Indirect),
+            (path::DOUBLE_INDIRECT, NodeKind::DoubleIndirect),
+        ];
+        for (slot, (offset, kind)) in children.into_iter().enumerate().rev() {
+            let first: u64 = addresses as u64 + children[..slot].iter().map(|(_, kind)| capacity(*kind)).sum::<u64>();
+            let kept = keep.saturating_sub(first);
+            if kept >= capacity(kind) {
+                return Ok(Progress::Done);
+            }
+            let nid: Nid = self.inode.read().inode().i_nid[slot].into();
+            if nid.is_null() {
+                continue;
+            }
+            if self.shrink(nid, offset, kind, kept)? == Progress::More {
+                return Ok(Progress::More);
+            }
+            if kept == 0 {
+                self.inode.write(self.op).inode_mut().i_nid[slot] = Nid::NULL.into();
+            }
+        }
+        self.clear_addresses(self.inode, keep.min(addresses as u64) as usize, addresses)?;
+        Ok(Progress::Done)
+    }
+
+    /// Frees what a node holds behind its first `kept` blocks, and the node itself if that is all of it. The caller clears
+    /// the slot that named it.
+    fn shrink(&mut self, nid: Nid, offset: u32, kind: NodeKind, kept: u64) -> Result<Progress, FsError> {
+        let node = load_child(self.volume, self.inode.nid(), nid, offset)?;
+        if kind == NodeKind::Direct {
+            if self.budget == 0 {
+                return Ok(Progress::More);
+            }
+            self.budget -= 1;
+            self.clear_addresses(&node, kept as usize, ADDRS_PER_BLOCK)?;
+        } else {
+            let child_kind = if kind == NodeKind::Indirect { NodeKind::Direct } else { NodeKind::Indirect };
+            let width = capacity(child_kind);
+            for slot in (0..ADDRS_PER_BLOCK).rev() {
+                let child_kept = kept.saturating_sub(slot as u64 * width);
+                if child_kept >= width {
+                    break;
+                }
+                let child: Nid = node.read().slots()[slot].into();
+                if child.is_null() {
+                    continue;
+                }
+                let child_offset = path::child(offset, slot).ok_or(Corruption::Range {
+                    what: "child of a node offset",
+                    found: offset.into(),
+                    min: 0,
+                    max: path::END.into(),
+                })?;
+                if self.shrink(child, child_offset, child_kind, child_kept)? == Progress::More {
+                    return Ok(Progress::More);
+                }
+                if child_kept == 0 {
+                    node.write(self.op).slots_mut()[slot] = Nid::NULL.into();
+                }
+            }
+        }
+        if kept == 0 {
+            self.volume.remove_node(self.op, &node)?;
+            self.freed += 1;
+        }
+        Ok(Progress::Done)
+    }
+
+    fn clear_addresses(&mut self, node: &Node, from: usize, to: usize) -> Result<(), FsError> {
+        let features = self.volume.features();
+        let any = {
+            let block = node.read();
+            (from..to).any(|slot| block.address(slot, features).is_some_and(|addr| !addr.is_null()))
+        };
+        if !any {
+            return Ok(());
+        }
+        let mut block = node.write(self.op);
+        for slot in from..to {
+            let addr = block.address(slot, features).unwrap_or(BlockAddr::NULL);
+            if !addr.is_null() {
+                block.set_address(slot, BlockAddr::NULL, features);
+                self.freed += 1;
+                self.volume.free_block(self.op, addr)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Forgets the largest extent: the blocks are about to move.
+pub(crate) fn drop_extent(inode: &mut Inode) {
+    inode.i_ext.len = 0.into();
+    inode.i_ext.fofs = 0.into();
+    inode.i_ext.blk_addr = 0.into();
+}

@@ -1,0 +1,171 @@
+//! Extended attributes.
+
+use f2fs_format::feature::Features;
+use f2fs_format::node::{BODY_SIZE, XATTR_NODE_OFFSET};
+use f2fs_format::xattr::{SetMode, XattrBuffer, XattrError, full_name, index, split_name};
+use f2fs_format::{Nid, inode::Inode as RawInode};
+use f2fs_sync::Arc;
+use f2fs_volume::{NewNode, Node, Op};
+
+use crate::FsError;
+use crate::acl;
+use crate::block_map::{add_blocks, load_child};
+use crate::filesystem::Core;
+use crate::inode::Inode;
+use crate::stat::{self, FileKind, Time};
+
+/// An extended attribute: full name and value.
+pub type Xattr = (Vec<u8>, Vec<u8>);
+
+impl Core {
+    fn xattr_node(&self, inode: &Inode) -> Result<Option<Node>, FsError> {
+        let nid: Nid = inode.node.read().inode().i_xattr_nid.into();
+        if nid.is_null() {
+            return Ok(None);
+        }
+        Ok(Some(load_child(&self.volume, inode.ino, nid, XATTR_NODE_OFFSET)?))
+    }
+
+    /// All attributes of an inode. The caller holds its data lock.
+    fn xattrs(&self, inode: &Inode) -> Result<XattrBuffer, FsError> {
+        let node = self.xattr_node(inode)?;
+        let body = node.map(|node| Box::new(node.read().body));
+        let block = inode.node.read();
+        Ok(XattrBuffer::read(inline_area(block.inode(), self.volume.features()), body.as_deref())?)
+    }
+
+    /// The value of an attribute, by its full name.
+    pub(crate) fn xattr_get(&self, inode: &Inode, name: &[u8]) -> Result<Vec<u8>, FsError> {
+        let (kind, stored) = split(name)?;
+        let _data = inode.data.read();
+        let _gate = self.volume.begin_read();
+        let all = self.xattrs(inode)?;
+        let value = all.get(kind, stored).ok_or(FsError::NoAttribute)?;
+        match kind {
+            index::POSIX_ACL_ACCESS | index::POSIX_ACL_DEFAULT => acl::from_disk(value),
+            _ => Ok(value.to_vec()),
+        }
+    }
+
+    /// Full names of all attributes that users may see, with their values, sorted by name.
+    pub(crate) fn xattr_list(&self, inode: &Inode) -> Result<Vec<Xattr>, FsError> {
+        let _data = inode.data.read();
+        let _gate = self.volume.begin_read();
+        let all = self.xattrs(inode)?;
+        let mut list = Vec::new();
+        for entry in all.entries() {
+            let entry = entry?;
+            let Some(name) = full_name(entry.index, entry.name) else { continue };
+            let value = match entry.index {
+                index::POSIX_ACL_ACCESS | index::POSIX_ACL_DEFAULT => acl::from_disk(entry.value)?,
+                _ => entry.value.to_vec(),
+            };
+            list.push((name, value));
+        }
+        list.sort();
+        Ok(list)
+    }
+
+    /// Sets an attribute.
+    pub(crate) fn xattr_set(
+        &self,
+        inode: &Arc<Inode>,
+        name: &[u8],
+        value: &[u8],
+        mode: SetMode,
+    ) -> Result<(), FsError> {
+        let (kind, stored) = split(name)?;
+        if kind == index::USER && !matches!(inode.kind, FileKind::Regular | FileKind::Directory) {
+            return Err(FsError::WrongKind { operation: "set a user attribute", kind: inode.kind.name() });
+        }
+        if kind == index::ADVISE {
+            return Err(FsError::WrongKind { operation: "set system.advise", kind: inode.kind.name() });
+        }
+        let converted;
+        let value = match kind {
+            index::POSIX_ACL_ACCESS | index::POSIX_ACL_DEFAULT => {
+                converted = acl::to_disk(value)?;
+                &converted
+            }
+            _ => value,
+        };
+        self.balance(inode.ino)?;
+        let _data = inode.data.write();
+        self.change(|op| {
+            let mut all = self.xattrs(inode)?;
+            all.set(kind, stored, value, mode).map_err(refused)?;
+            self.store_xattrs(op, inode, &all)
+        })
+    }
+
+    /// Removes an attribute.
+    pub(crate) fn xattr_remove(&self, inode: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
+        let (kind, stored) = split(name)?;
+        self.balance(inode.ino)?;
+        let _data = inode.data.write();
+        self.change(|op| {
+            let mut all = self.xattrs(inode)?;
+            if !all.remove(kind, stored) {
+                return Err(FsError::NoAttribute);
+            }
+            self.store_xattrs(op, inode, &all)
+        })
+    }
+
+    /// Writes the attributes: what fits into the inode, the rest into an xattr node, which comes and goes as needed.
+    fn store_xattrs(&self, op: &Op<'_>, inode: &Inode, all: &XattrBuffer) -> Result<(), FsError> {
+        let old = self.xattr_node(inode)?;
+        match (all.node(), old) {
+            (Some(body), old) => {
+                let node = match old {
+                    Some(node) => node,
+                    None => {
+                        let directory = inode.kind == FileKind::Directory;
+                        let new = NewNode { ino: Some(inode.ino), offset: XATTR_NODE_OFFSET, directory };
+                        let node = self.volume.new_node(op, new)?;
+                        inode.node.write(op).inode_mut().i_xattr_nid = node.nid().into();
+                        add_blocks(op, &inode.node, 1);
+                        node
+                    }
+                };
+                node.write(op).body[..BODY_SIZE].copy_from_slice(body);
+            }
+            (None, Some(node)) => {
+                inode.node.write(op).inode_mut().i_xattr_nid = Nid::NULL.into();
+                add_blocks(op, &inode.node, -1);
+                self.volume.remove_node(op, &node)?;
+            }
+            (None, None) => {}
+        }
+        let features = self.volume.features();
+        let mut block = inode.node.write(op);
+        let raw = block.inode_mut();
+        let area = raw.inline_xattr_mut(features);
+        if area.len() == all.inline().len() {
+            area.copy_from_slice(all.inline());
+        }
+        stat::set_changed(raw, Time::now());
+        Ok(())
+    }
+}
+
+fn inline_area(inode: &RawInode, features: Features) -> &[u8] {
+    inode.inline_xattr(features)
+}
+
+fn split(name: &[u8]) -> Result<(u8, &[u8]), FsError> {
+    split_name(name).ok_or(FsError::Attribute { why: "a name without a known prefix", size: name.len(), limit: 255 })
+}
+
+fn refused(error: XattrError) -> FsError {
+    match error {
+        XattrError::Exists => FsError::Exists,
+        XattrError::NotFound => FsError::NoAttribute,
+        XattrError::NameTooLong { len } => FsError::Attribute { why: "name too long", size: len, limit: 255 },
+        XattrError::NoRoom { needed, free } => {
+            FsError::Attribute { why: "no room beside the others", size: needed, limit: free }
+        }
+        XattrError::Corrupt(corruption) => corruption.into(),
+        _ => FsError::Invalid("extended attribute"),
+    }
+}

@@ -1,0 +1,101 @@
+//! Moving blocks: contiguous ones become one request, many requests one batch.
+
+use f2fs_device::{AlignedBuf, BlockDevice, DeviceError, Op, Request};
+use f2fs_format::{BlockAddr, RawBlock};
+
+/// Blocks in one request at most: a segment.
+const MAX_REQUEST_BLOCKS: usize = 512;
+/// Blocks in one batch at most: bounds the memory that a long read or write takes (16 MiB).
+const MAX_BATCH_BLOCKS: usize = 4096;
+
+/// Reads one block.
+pub(crate) fn read_block(device: &dyn BlockDevice, addr: BlockAddr) -> Result<AlignedBuf, DeviceError> {
+    device.read(u64::from(addr.0), 1)
+}
+
+/// Reads blocks anywhere, in the order of `addrs`, and hands each to `visit` with its index.
+///
+/// Neighbours in `addrs` that are neighbours on the device are read together.
+pub(crate) fn read_each<E: From<DeviceError>>(
+    device: &dyn BlockDevice,
+    addrs: &[BlockAddr],
+    mut visit: impl FnMut(usize, &RawBlock) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut done = 0;
+    for batch in addrs.chunks(MAX_BATCH_BLOCKS) {
+        let requests =
+            runs(batch).map(|(start, len)| Request::read(u64::from(start.0), AlignedBuf::new(len))).collect::<Vec<_>>();
+        for completion in device.submit(requests).wait() {
+            let buf = completion.into_buf()?;
+            for index in 0..buf.blocks() {
+                visit(done, buf.block(index))?;
+                done += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Splits addresses into contiguous runs of at most [`MAX_REQUEST_BLOCKS`].
+fn runs(addrs: &[BlockAddr]) -> impl Iterator<Item = (BlockAddr, usize)> + '_ {
+    let mut rest = addrs;
+    core::iter::from_fn(move || {
+        let first = *rest.first()?;
+        let len = rest
+            .iter()
+            .enumerate()
+            .take(MAX_REQUEST_BLOCKS)
+            .take_while(|(index, addr)| addr.0 == first.0.wrapping_add(*index as u32))
+            .count();
+        rest = &rest[len..];
+        Some((first, len))
+    })
+}
+
+/// Blocks on their way to the device. What is pushed may be written at any time from then on; [`finish`](Self::finish)
+/// waits for all of it.
+pub(crate) struct WriteBatch<'a> {
+    device: &'a dyn BlockDevice,
+    pending: Vec<(BlockAddr, AlignedBuf)>,
+    requests: u64,
+    blocks: u64,
+}
+
+impl<'a> WriteBatch<'a> {
+    pub(crate) fn new(device: &'a dyn BlockDevice) -> Self {
+        WriteBatch { device, pending: Vec::new(), requests: 0, blocks: 0 }
+    }
+
+    /// Adds one block.
+    pub(crate) fn push(&mut self, addr: BlockAddr, block: &RawBlock) -> Result<(), DeviceError> {
+        self.pending.push((addr, AlignedBuf::from_bytes(block)));
+        if self.pending.len() >= MAX_BATCH_BLOCKS { self.write_out() } else { Ok(()) }
+    }
+
+    /// Writes what is left; returns requests and blocks written in all.
+    pub(crate) fn finish(mut self) -> Result<(u64, u64), DeviceError> {
+        self.write_out()?;
+        Ok((self.requests, self.blocks))
+    }
+
+    fn write_out(&mut self) -> Result<(), DeviceError> {
+        let mut pending = core::mem::take(&mut self.pending);
+        pending.sort_by_key(|(addr, _)| *addr);
+        self.blocks += pending.len() as u64;
+        let mut requests: Vec<Request> = Vec::new();
+        for (addr, buf) in pending {
+            let start = u64::from(addr.0);
+            match requests.last_mut() {
+                Some(last) if last.start + last.bufs.len() as u64 == start && last.bufs.len() < MAX_REQUEST_BLOCKS => {
+                    last.bufs.push(buf);
+                }
+                _ => requests.push(Request::vectored(Op::Write, start, vec![buf])),
+            }
+        }
+        self.requests += requests.len() as u64;
+        for completion in self.device.submit(requests).wait() {
+            completion.result?;
+        }
+        Ok(())
+    }
+}

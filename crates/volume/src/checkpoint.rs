@@ -1,0 +1,267 @@
+//! The checkpoint: how what is in memory becomes durable, all of it or nothing.
+//!
+//! ```text
+//! gate closed -> above: directory blocks -> nodes (dnodes, then indirect) -> SIT, NAT, SSA -> device flush
+//!   -> pack without its last block -> device flush -> last block of the pack, durable -> gate open
+//! ```
+//!
+//! The first flush makes everything that the pack speaks of durable before the pack can become valid; the pack becomes valid
+//! with its last block. Freed NIDs, prefree segments and overwritten table copies can be used after that, not before. The
+//! packs alternate, so that the previous checkpoint stays whole until then.
+//!
+//! An error before the first table is touched leaves everything as it was, and the checkpoint can be tried again. An error
+//! after that stops the volume: memory may be ahead of what the tables say, and only a new opening knows what is true.
+//!
+//! # Locking
+//!
+//! One checkpoint runs at a time: the gate has one closer. The state's mutex is held meanwhile; nothing else takes it.
+
+use f2fs_device::AlignedBuf;
+use f2fs_format::checkpoint::{Checkpoint, LogPosition, VersionBitmaps, flags};
+use f2fs_format::node::mark;
+use f2fs_format::path::NodeKind;
+use f2fs_format::summary::{Journal, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES, Summary, SummaryBlock};
+use f2fs_format::{Corruption, LogType, inode};
+use f2fs_nat::NatFlush;
+use f2fs_segment::SegmentFlush;
+use f2fs_sync::Arc;
+use f2fs_sync::atomic::Ordering;
+
+use crate::blocks::WriteBatch;
+use crate::node::NodePage;
+use crate::pack::{NextPack, Pack, pack_addr};
+use crate::{Op, Volume, VolumeError};
+
+/// Why a checkpoint is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// On the way: the volume stays open.
+    Sync,
+    /// The volume is closed: the pack says so (`CP_UMOUNT_FLAG`), and carries the node summaries.
+    Unmount,
+}
+
+/// What a checkpoint did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckpointReport {
+    /// Its version.
+    pub version: u64,
+    /// Node blocks written.
+    pub nodes: u64,
+    /// Blocks of SIT, NAT and SSA written.
+    pub table_blocks: u64,
+    /// Blocks of the pack.
+    pub pack_blocks: u64,
+    /// Segments that became free.
+    pub freed_segments: u64,
+}
+
+/// What the next checkpoint starts from.
+#[derive(Debug)]
+pub(crate) struct CheckpointState {
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) pack: u32,
+    pub(crate) kbytes_written: u64,
+}
+
+impl CheckpointState {
+    pub(crate) fn new(pack: &Pack) -> CheckpointState {
+        CheckpointState {
+            checkpoint: pack.checkpoint.clone(),
+            pack: pack.index,
+            kbytes_written: pack.node.as_ref().map_or(0, |node| node[0].journal.kbytes_written()),
+        }
+    }
+}
+
+impl Volume {
+    /// Writes a checkpoint. `above` runs first, with the gate closed: what lies on top of the volume writes its own dirty
+    /// blocks there (directories), through the [`Op`] that it gets.
+    ///
+    /// # Errors
+    /// Those of `above`, and [`VolumeError::ReadOnly`], leave everything as it was. Every other error stops the volume.
+    pub fn checkpoint_with<E: From<VolumeError>>(
+        &self,
+        reason: Reason,
+        above: impl FnOnce(&Op<'_>) -> Result<(), E>,
+    ) -> Result<CheckpointReport, E> {
+        self.check_writable()?;
+        let _closed = self.gate.close();
+        self.check_writable()?;
+        let mut state = self.state.lock();
+        let op = Op::within_checkpoint(self);
+        above(&op)?;
+        self.write_checkpoint(reason, &mut state).map_err(|error| {
+            self.stop(&error);
+            E::from(error)
+        })
+    }
+
+    /// Writes a checkpoint of a volume that nothing lies on.
+    ///
+    /// # Errors
+    /// As [`checkpoint_with`](Self::checkpoint_with).
+    pub fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, VolumeError> {
+        self.checkpoint_with(reason, |_| Ok(()))
+    }
+
+    fn write_checkpoint(&self, reason: Reason, state: &mut CheckpointState) -> Result<CheckpointReport, VolumeError> {
+        let mut report = CheckpointReport { nodes: self.write_nodes()?, ..CheckpointReport::default() };
+        let segments = self.segments.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
+        let nat = self.nat.begin_checkpoint(NAT_JOURNAL_ENTRIES)?;
+        report.table_blocks = self.write_tables(&segments, &nat)?;
+        self.device.flush()?;
+
+        let kbytes = 4 * (self.blocks_written.swap(0, Ordering::Relaxed) + report.nodes + report.table_blocks);
+        let kbytes_written = state.kbytes_written + kbytes;
+        let index = 1 - state.pack;
+        let orphans = self.orphans.list();
+        let mut summaries: Vec<Box<SummaryBlock>> = segments.logs.iter().map(|log| log.summary.clone()).collect();
+        for summary in &mut summaries {
+            summary.journal = Journal::ZERO;
+        }
+        summaries[LogType::HotData.index()].journal =
+            Journal::from_nat(&nat.journal).ok_or_else(|| too_many(nat.journal.len(), NAT_JOURNAL_ENTRIES))?;
+        summaries[LogType::ColdData.index()].journal = Journal::from_sit(&segments.sit_journal)
+            .ok_or_else(|| too_many(segments.sit_journal.len(), SIT_JOURNAL_ENTRIES))?;
+        summaries[LogType::HotNode.index()].journal = Journal::from_kbytes_written(kbytes_written);
+        let pack = NextPack {
+            geometry: &self.geometry,
+            checkpoint: self.next_checkpoint(&state.checkpoint, reason, &segments),
+            bitmaps: VersionBitmaps { sit: segments.sit_bitmap, nat: nat.version_bitmap },
+            orphans: &orphans,
+            summaries: core::array::from_fn(|log| &*summaries[log]),
+            node_summaries: reason == Reason::Unmount,
+        }
+        .compose()?;
+        report.pack_blocks = pack.front.len() as u64 + 1;
+        report.version = pack.checkpoint.version;
+
+        let mut batch = WriteBatch::new(&*self.device);
+        for (block, bytes) in pack.front.iter().enumerate() {
+            batch.push(pack_addr(&self.geometry, index, block), bytes)?;
+        }
+        batch.finish()?;
+        self.device.flush()?;
+        let end = pack_addr(&self.geometry, index, pack.front.len());
+        self.device.write_fua(u64::from(end.0), AlignedBuf::from_bytes(pack.block.as_block()))?;
+
+        // Durable from here on.
+        state.checkpoint = pack.checkpoint;
+        state.pack = index;
+        state.kbytes_written = kbytes_written;
+        self.footer_version.store(pack.block.footer_version(), Ordering::Release);
+        self.nat.end_checkpoint();
+        let freed = self.segments.end_checkpoint();
+        report.freed_segments = freed.iter().map(|run| u64::from(run.len)).sum::<u64>() / 512;
+        self.store.shrink();
+        if self.device.info().supports_discard {
+            for run in freed {
+                // A discard is a favour to the device; that it fails loses nothing.
+                let _ = self.device.discard(u64::from(run.addr.0), run.len.into());
+            }
+        }
+        Ok(report)
+    }
+
+    /// Writes all dirty nodes to their logs: direct nodes first, as roll-forward expects them, then indirect ones.
+    fn write_nodes(&self) -> Result<u64, VolumeError> {
+        let mut pages = self.store.take_dirty();
+        // In order of inode and offset, so that a file's nodes lie together.
+        pages.sort_unstable_by_key(|page| (page.ino, page.nid));
+        let mut batch = WriteBatch::new(&*self.device);
+        let version = self.footer_version.load(Ordering::Acquire);
+        let mut count = 0;
+        for indirect in [false, true] {
+            for page in pages.iter().filter(|page| is_indirect(page) == indirect) {
+                self.write_node(page, version, &mut batch)?;
+                count += 1;
+            }
+        }
+        batch.finish()?;
+        Ok(count)
+    }
+
+    fn write_node(&self, page: &Arc<NodePage>, version: u64, batch: &mut WriteBatch<'_>) -> Result<(), VolumeError> {
+        let now = self.clock.now();
+        let mut block = page.block.write();
+        let log = node_log(&block);
+        let entry = self.nat.get(page.nid)?;
+        let (addr, next) = self.segments.allocate_node(log, Summary::new(page.nid, entry.version, 0), now)?;
+        block.footer.cp_ver = version.into();
+        block.footer.next_blkaddr = next.into();
+        block.footer.set_mark(mark::FSYNC, false);
+        block.footer.set_mark(mark::DENTRY, false);
+        if block.is_inode() && inode::has_checksum(block.inode(), self.features()) {
+            let sum = inode::checksum(&block, self.checksum_seed);
+            block.inode_mut().extra_mut().i_inode_checksum = sum.into();
+        }
+        batch.push(addr, block.as_block())?;
+        self.nat.bind(page.nid, page.ino, addr)?;
+        if entry.addr.is_real() {
+            self.segments.invalidate(entry.addr, now)?;
+        }
+        page.dirty.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes SIT and NAT blocks to their other copies, and the summaries of left segments. Returns blocks written.
+    fn write_tables(&self, segments: &SegmentFlush, nat: &NatFlush) -> Result<u64, VolumeError> {
+        let mut batch = WriteBatch::new(&*self.device);
+        for write in &segments.sit_blocks {
+            batch.push(self.geometry.sit_block(write.index, write.second), write.block.as_block())?;
+        }
+        for write in &nat.blocks {
+            batch.push(self.geometry.nat_block(write.index, write.second), write.block.as_block())?;
+        }
+        for (segment, summary) in &segments.summaries {
+            batch.push(self.geometry.summary_block(*segment), summary.as_block())?;
+        }
+        Ok(batch.finish()?.1)
+    }
+
+    fn next_checkpoint(&self, old: &Checkpoint, reason: Reason, segments: &SegmentFlush) -> Checkpoint {
+        // What an earlier checkpoint said of NAT bits, trimming or fast boot no longer holds.
+        let keep = flags::LARGE_NAT_BITMAP | flags::FSCK | flags::ERROR | flags::QUOTA_NEED_FSCK;
+        let unmount = if reason == Reason::Unmount { flags::UMOUNT } else { 0 };
+        Checkpoint {
+            version: old.version.wrapping_add(1),
+            flags: old.flags & keep | flags::CRC_RECOVERY | unmount,
+            valid_blocks: self.space.blocks(),
+            free_segments: segments.free_segments,
+            logs: core::array::from_fn(|log| {
+                let state = &segments.logs[log];
+                LogPosition { segment: state.segment, next_offset: state.next_offset, alloc_type: state.alloc_type }
+            }),
+            valid_nodes: self.space.nodes() as u32,
+            valid_inodes: self.space.inodes() as u32,
+            next_free_nid: self.nat.next_free_nid(),
+            elapsed_time: self.clock.now(),
+            ..old.clone()
+        }
+    }
+}
+
+fn too_many(found: usize, max: usize) -> Corruption {
+    Corruption::Range { what: "journal entries", found: found as u64, min: 0, max: max as u64 }
+}
+
+fn is_indirect(page: &NodePage) -> bool {
+    is_indirect_offset(page.block.read().footer.node_offset())
+}
+
+fn is_indirect_offset(offset: u32) -> bool {
+    matches!(NodeKind::of(offset), Some(NodeKind::Indirect | NodeKind::DoubleIndirect))
+}
+
+/// The log that a node belongs to (`__get_segment_type_6` in `fs/f2fs/segment.c`).
+fn node_log(block: &f2fs_format::node::NodeBlock) -> LogType {
+    if is_indirect_offset(block.footer.node_offset()) {
+        LogType::ColdNode
+    } else if block.footer.has_mark(mark::COLD) {
+        LogType::WarmNode
+    } else {
+        LogType::HotNode
+    }
+}

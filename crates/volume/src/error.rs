@@ -1,0 +1,96 @@
+//! Why an operation on a volume failed.
+
+use f2fs_device::DeviceError;
+use f2fs_format::{Corruption, FormatError};
+use f2fs_nat::NatError;
+use f2fs_segment::SegmentError;
+use thiserror::Error;
+
+/// Why an operation on a volume failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum VolumeError {
+    /// The bytes on the device contradict the format.
+    #[error(transparent)]
+    Corrupt(#[from] Corruption),
+    /// The device is not an F2FS volume that this library opens.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// Neither superblock can be used.
+    #[error("no valid superblock: first: {first}; second: {second}")]
+    NoSuperblock {
+        /// What is wrong with the one in block 0.
+        first: Corruption,
+        /// What is wrong with the one in block 1.
+        second: Corruption,
+    },
+    /// Neither checkpoint pack can be used.
+    #[error("no valid checkpoint pack: first: {first}; second: {second}")]
+    NoCheckpoint {
+        /// What is wrong with the first pack.
+        first: Corruption,
+        /// What is wrong with the second pack.
+        second: Corruption,
+    },
+    /// The volume says that it is larger than the device.
+    #[error("the volume has {volume} blocks, the device only {device}: truncated image?")]
+    Truncated {
+        /// Blocks by the superblock.
+        volume: u64,
+        /// Blocks of the device.
+        device: u64,
+    },
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The node address table failed or contradicts itself.
+    #[error(transparent)]
+    Nat(#[from] NatError),
+    /// The segment manager failed or the SIT contradicts itself.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// The volume is full: `wanted` blocks do not fit into the `available` ones.
+    #[error("no space: {wanted} blocks wanted, {available} available")]
+    NoSpace {
+        /// Blocks asked for.
+        wanted: u64,
+        /// Blocks that are left for users.
+        available: u64,
+    },
+    /// Every NID is in use (or was freed since the last checkpoint).
+    #[error("no free node identifier: {used} of {limit} in use")]
+    NoNids {
+        /// Nodes in use.
+        used: u64,
+        /// Nodes that the NAT has room for.
+        limit: u64,
+    },
+    /// The checkpoint pack has no room for another orphan.
+    #[error("too many orphan inodes: at most {limit}")]
+    TooManyOrphans {
+        /// Orphans that a pack holds.
+        limit: u64,
+    },
+    /// Checkpointing is disabled on the volume (`CP_DISABLED_FLAG`): it can be opened for reading only.
+    #[error("checkpointing is disabled on this volume: open it for reading")]
+    CheckpointDisabled,
+    /// The volume was opened for reading.
+    #[error("the volume is open for reading only")]
+    ReadOnly,
+    /// An earlier error left the volume in a state that must not be written any more. What the last checkpoint holds is
+    /// safe.
+    #[error("the volume was stopped by an earlier error: {reason}")]
+    Stopped {
+        /// The error that stopped it.
+        reason: String,
+    },
+}
+
+impl VolumeError {
+    /// Whether space was missing: the operation may succeed after a checkpoint or a deletion.
+    #[must_use]
+    pub fn is_no_space(&self) -> bool {
+        matches!(self, VolumeError::NoSpace { .. } | VolumeError::NoNids { .. } | VolumeError::TooManyOrphans { .. })
+            || matches!(self, VolumeError::Segment(SegmentError::NoSpace { .. }))
+    }
+}

@@ -1,0 +1,140 @@
+//! One cached node block, and the guards through which it is read and changed.
+//!
+//! # Locking
+//!
+//! Each page has one reader-writer lock over its block. Order: the page of an inode before the pages of its tree, parents
+//! before children; NAT, logs and segments come after any page. A page is changed only by the holder of an [`Op`], so that a
+//! checkpoint, which holds the gate closed, sees no page in the middle of an operation.
+//!
+//! ```text
+//!            Node::write                 NodeStore::write_back
+//!   clean ----------------> dirty ------------------------------> clean
+//!     |                       |
+//!     | NodeStore::remove     | NodeStore::remove
+//!     +------> removed <------+        (there is no way back: the NID may be reused only after a checkpoint)
+//! ```
+
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+
+use f2fs_format::Nid;
+use f2fs_format::node::NodeBlock;
+use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::Op;
+use crate::node_store::NodeStore;
+
+/// A node block in memory.
+pub(crate) struct NodePage {
+    pub(crate) nid: Nid,
+    pub(crate) ino: Nid,
+    pub(crate) block: RwLock<Box<NodeBlock>>,
+    /// Set under the write lock; cleared by write-back.
+    pub(crate) dirty: AtomicBool,
+    /// Set once the node is freed.
+    pub(crate) removed: AtomicBool,
+    /// Second chance for the eviction.
+    pub(crate) used: AtomicBool,
+}
+
+impl NodePage {
+    pub(crate) fn new(block: Box<NodeBlock>) -> NodePage {
+        NodePage {
+            nid: block.nid(),
+            ino: block.ino(),
+            block: RwLock::new(block),
+            dirty: AtomicBool::new(false),
+            removed: AtomicBool::new(false),
+            used: AtomicBool::new(true),
+        }
+    }
+}
+
+/// A node: an inode, a direct or indirect node, or an xattr node. Cheap to clone; keeps the block in memory.
+#[derive(Clone)]
+pub struct Node {
+    pub(crate) page: Arc<NodePage>,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("nid", &self.page.nid).field("ino", &self.page.ino).finish()
+    }
+}
+
+impl Node {
+    /// Its identifier.
+    #[must_use]
+    pub fn nid(&self) -> Nid {
+        self.page.nid
+    }
+
+    /// The inode that it belongs to.
+    #[must_use]
+    pub fn ino(&self) -> Nid {
+        self.page.ino
+    }
+
+    /// Whether the node was freed; its content means nothing any more.
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
+        self.page.removed.load(Ordering::Acquire)
+    }
+
+    /// The block, to read.
+    #[must_use]
+    pub fn read(&self) -> NodeRead<'_> {
+        NodeRead { guard: self.page.block.read() }
+    }
+
+    /// The block, to change; it is dirty from here on. `op` must be of the volume that the node came from.
+    #[must_use]
+    pub fn write(&self, op: &Op<'_>) -> NodeWrite<'_> {
+        let guard = self.page.block.write();
+        NodeStore::mark_dirty(op.volume.store(), &self.page);
+        NodeWrite { guard }
+    }
+}
+
+/// Shared access to a node block.
+pub struct NodeRead<'a> {
+    guard: RwLockReadGuard<'a, Box<NodeBlock>>,
+}
+
+impl Deref for NodeRead<'_> {
+    type Target = NodeBlock;
+    fn deref(&self) -> &NodeBlock {
+        &self.guard
+    }
+}
+
+impl fmt::Debug for NodeRead<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// Exclusive access to a node block.
+pub struct NodeWrite<'a> {
+    guard: RwLockWriteGuard<'a, Box<NodeBlock>>,
+}
+
+impl Deref for NodeWrite<'_> {
+    type Target = NodeBlock;
+    fn deref(&self) -> &NodeBlock {
+        &self.guard
+    }
+}
+
+impl DerefMut for NodeWrite<'_> {
+    fn deref_mut(&mut self) -> &mut NodeBlock {
+        &mut self.guard
+    }
+}
+
+impl fmt::Debug for NodeWrite<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,155 @@
+//! The cache of node blocks, and their write-back.
+//!
+//! # Locking
+//!
+//! A shard owns the nodes whose NID falls into it: one reader-writer lock over its map, one mutex over its list of dirty
+//! pages. Neither is held while a page is locked or the device is waited for. A hit takes the map's lock shared. Two threads
+//! that miss the same node both read it; the second one to come back takes the first one's page.
+//!
+//! A dirty page is never evicted: what bounds their number is the checkpoint ([`NodeStore::dirty`] tells when).
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use f2fs_format::Nid;
+use f2fs_sync::atomic::{AtomicU64, Ordering};
+use f2fs_sync::{Arc, CachePadded, Mutex, RwLock};
+
+use crate::node::NodePage;
+
+const SHARDS: usize = 256;
+
+/// NIDs are small and dense: a multiplication spreads them well enough.
+#[derive(Default)]
+pub(crate) struct NidHasher(u64);
+
+impl Hasher for NidHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.0 = (self.0 ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
+
+type Map = HashMap<Nid, Arc<NodePage>, BuildHasherDefault<NidHasher>>;
+
+#[derive(Default)]
+struct Shard {
+    map: RwLock<Map>,
+    dirty: Mutex<Vec<Arc<NodePage>>>,
+    dirty_count: AtomicU64,
+}
+
+/// The cache.
+pub(crate) struct NodeStore {
+    shards: Box<[CachePadded<Shard>]>,
+    /// Pages that a shard keeps at most, dirty ones aside.
+    shard_capacity: usize,
+}
+
+impl core::fmt::Debug for NodeStore {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("NodeStore").field("shard_capacity", &self.shard_capacity).finish_non_exhaustive()
+    }
+}
+
+impl NodeStore {
+    /// A cache of about `capacity` clean nodes (4 KiB each).
+    pub(crate) fn new(capacity: usize) -> NodeStore {
+        NodeStore {
+            shards: (0..SHARDS).map(|_| CachePadded::new(Shard::default())).collect(),
+            shard_capacity: (capacity / SHARDS).max(4),
+        }
+    }
+
+    fn shard(&self, nid: Nid) -> &Shard {
+        &self.shards[nid.index() % SHARDS]
+    }
+
+    pub(crate) fn get(&self, nid: Nid) -> Option<Arc<NodePage>> {
+        let page = self.shard(nid).map.read().get(&nid).cloned()?;
+        if !page.used.load(Ordering::Relaxed) {
+            page.used.store(true, Ordering::Relaxed);
+        }
+        Some(page)
+    }
+
+    /// Adds a page that was read or made; returns the one that is in the cache now.
+    pub(crate) fn insert(&self, page: NodePage) -> Arc<NodePage> {
+        let shard = self.shard(page.nid);
+        let mut map = shard.map.write();
+        if map.len() >= self.shard_capacity {
+            evict(&mut map);
+        }
+        map.entry(page.nid).or_insert_with(|| Arc::new(page)).clone()
+    }
+
+    /// Marks a page dirty. Called under its write lock.
+    pub(crate) fn mark_dirty(&self, page: &Arc<NodePage>) {
+        if !page.dirty.load(Ordering::Relaxed) && !page.dirty.swap(true, Ordering::AcqRel) {
+            let shard = self.shard(page.nid);
+            shard.dirty.lock().push(page.clone());
+            shard.dirty_count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a freed node out of the cache.
+    pub(crate) fn remove(&self, page: &NodePage) {
+        page.removed.store(true, Ordering::Release);
+        self.shard(page.nid).map.write().remove(&page.nid);
+    }
+
+    /// About how many pages are dirty.
+    pub(crate) fn dirty(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.dirty_count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Whether the shard of `nid` holds more than its part of `limit` dirty pages: a cheap sign that a checkpoint is due.
+    pub(crate) fn is_crowded(&self, nid: Nid, limit: u64) -> bool {
+        self.shard(nid).dirty_count.load(Ordering::Relaxed) > limit / SHARDS as u64
+    }
+
+    /// Takes the lists of dirty pages. Called with the gate closed.
+    pub(crate) fn take_dirty(&self) -> Vec<Arc<NodePage>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            all.append(&mut shard.dirty.lock());
+            shard.dirty_count.store(0, Ordering::Relaxed);
+        }
+        all.retain(|page| !page.removed.load(Ordering::Acquire));
+        all
+    }
+
+    /// Drops clean pages of shards that are above their capacity.
+    pub(crate) fn shrink(&self) {
+        for shard in &self.shards {
+            let mut map = shard.map.write();
+            if map.len() > self.shard_capacity {
+                evict(&mut map);
+                if map.len() > self.shard_capacity {
+                    evict(&mut map);
+                }
+            }
+        }
+    }
+
+    /// Pages in the cache.
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.map.read().len()).sum()
+    }
+}
+
+/// Drops clean pages that nobody holds, those used since the last round excepted.
+fn evict(map: &mut Map) {
+    map.retain(|_, page| {
+        page.dirty.load(Ordering::Acquire) || Arc::strong_count(page) > 1 || page.used.swap(false, Ordering::Relaxed)
+    });
+}

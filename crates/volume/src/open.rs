@@ -1,0 +1,282 @@
+//! Opening a volume: superblock, checkpoint pack, SIT, logs, NAT.
+
+use core::num::NonZeroUsize;
+
+use f2fs_device::BlockDevice;
+use f2fs_format::checkpoint::{Checkpoint, flags};
+use f2fs_format::feature::Features;
+use f2fs_format::nat::NatBlock;
+use f2fs_format::node::NodeBlock;
+use f2fs_format::sit::{self, RawSitEntry, SitBlock};
+use f2fs_format::summary::{self, Summary, SummaryBlock};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, bits, inode, orphan};
+use f2fs_nat::{Nat, NatConfig, NatSource};
+use f2fs_segment::{LogState, SegmentConfig, SegmentManager, SummarySource};
+use f2fs_sync::atomic::AtomicU64;
+use f2fs_sync::{Arc, Gate, Mutex, OnceLock};
+
+use crate::blocks::{read_block, read_each};
+use crate::checkpoint::CheckpointState;
+use crate::clock::Clock;
+use crate::node_store::NodeStore;
+use crate::orphans::Orphans;
+use crate::pack::Pack;
+use crate::space::Space;
+use crate::superblock::LoadedSuperblock;
+use crate::{Damage, Volume, VolumeError};
+
+/// How a volume is opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// Nothing is ever written.
+    pub read_only: bool,
+    /// Clean nodes (4 KiB each) kept in memory, about.
+    pub node_cache: NonZeroUsize,
+    /// Dirty nodes (4 KiB each) after which a checkpoint is due.
+    pub dirty_nodes: u64,
+    /// How free NIDs are found.
+    pub nid_policy: f2fs_nat::Policy,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            read_only: false,
+            node_cache: NonZeroUsize::MIN.saturating_add(65_535),
+            dirty_nodes: 131_072,
+            nid_policy: f2fs_nat::Policy::default(),
+        }
+    }
+}
+
+impl OpenOptions {
+    /// For reading and writing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// For reading only, or not.
+    #[must_use]
+    pub fn read_only(mut self, yes: bool) -> Self {
+        self.read_only = yes;
+        self
+    }
+
+    /// Clean nodes kept in memory, about.
+    #[must_use]
+    pub fn node_cache(mut self, nodes: NonZeroUsize) -> Self {
+        self.node_cache = nodes;
+        self
+    }
+
+    /// Dirty nodes after which a checkpoint is due.
+    #[must_use]
+    pub fn dirty_nodes(mut self, nodes: u64) -> Self {
+        self.dirty_nodes = nodes;
+        self
+    }
+
+    /// How free NIDs are found.
+    #[must_use]
+    pub fn nid_policy(mut self, policy: f2fs_nat::Policy) -> Self {
+        self.nid_policy = policy;
+        self
+    }
+}
+
+type SourceError = Box<dyn core::error::Error + Send + Sync>;
+
+/// Reads table blocks for the NAT and the segment manager.
+struct Tables {
+    device: Arc<dyn BlockDevice>,
+    geometry: Geometry,
+}
+
+impl core::fmt::Debug for Tables {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Tables").finish_non_exhaustive()
+    }
+}
+
+impl NatSource for Tables {
+    fn read_nat_block(&self, index: u32, second: bool) -> Result<Box<NatBlock>, SourceError> {
+        let buf = read_block(&*self.device, self.geometry.nat_block(index, second))?;
+        Ok(Box::new(*NatBlock::read(buf.block(0))))
+    }
+}
+
+impl SummarySource for Tables {
+    fn read_summary(&self, segment: f2fs_format::SegmentNo) -> Result<Box<SummaryBlock>, SourceError> {
+        let buf = read_block(&*self.device, self.geometry.summary_block(segment))?;
+        Ok(Box::new(*SummaryBlock::read(buf.block(0))))
+    }
+}
+
+impl Volume {
+    /// Opens the volume at its last checkpoint.
+    ///
+    /// # Errors
+    /// [`VolumeError`]: no valid superblock or checkpoint pack, an unsupported feature (by name), a truncated image, or a
+    /// contradiction in the tables, each with its numbers. Nothing is written.
+    pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Volume, VolumeError> {
+        let loaded = LoadedSuperblock::load(&*device)?;
+        let geometry = loaded.geometry;
+        let allowed = if options.read_only { Features::READ_ONLY } else { Features::READ_WRITE };
+        geometry.features.require_within(allowed)?;
+        if !options.read_only && device.info().read_only {
+            return Err(VolumeError::ReadOnly);
+        }
+        if loaded.raw.devs[0].path[0] != 0 {
+            return Err(f2fs_format::FormatError::Unsupported { bits: 0, names: "several devices".into() }.into());
+        }
+
+        let pack = Pack::load(&*device, &geometry)?;
+        let checkpoint = &pack.checkpoint;
+        if checkpoint.has(flags::DISABLED) && !options.read_only {
+            return Err(VolumeError::CheckpointDisabled);
+        }
+        let entries = load_sit(&*device, &geometry, &pack)?;
+        check_totals(checkpoint, &entries)?;
+        let tables = Arc::new(Tables { device: device.clone(), geometry: geometry.clone() });
+        let logs = load_logs(&*device, &geometry, &pack)?;
+        let config =
+            SegmentConfig::new(geometry.clone(), checkpoint.reserved_segments, checkpoint.overprovision_segments)
+                .summaries(tables.clone());
+        let segments = SegmentManager::new(config, entries, pack.bitmaps.sit.clone(), logs)?;
+        let nat_journal = pack.journal(LogType::HotData).nat_entries().ok_or(Corruption::Range {
+            what: "NAT journal entries",
+            found: u64::from(pack.journal(LogType::HotData).count.get()),
+            min: 0,
+            max: summary::NAT_JOURNAL_ENTRIES as u64,
+        })?;
+        let nat_config = NatConfig::new(geometry.nat_blocks())
+            .next_free_nid(checkpoint.next_free_nid)
+            .valid_nodes(checkpoint.valid_nodes.into())
+            .policy(options.nid_policy);
+        let nat = Nat::new(nat_config, tables, pack.bitmaps.nat.clone(), &nat_journal)?;
+
+        let orphan_limit =
+            (u64::from(BLOCKS_PER_SEGMENT) - 2 - 6 - u64::from(geometry.cp_payload)) * orphan::PER_BLOCK as u64;
+        let space = Space::new(
+            checkpoint.valid_blocks,
+            checkpoint.user_blocks,
+            checkpoint.valid_nodes.into(),
+            // 0, 1 and 2 are not for nodes.
+            u64::from(geometry.max_nid()) - 3,
+            checkpoint.valid_inodes.into(),
+        );
+        Ok(Volume {
+            checksum_seed: inode::checksum_seed(&loaded.raw),
+            superblock: loaded.raw,
+            read_only: options.read_only,
+            gate: Gate::new(),
+            nat,
+            segments,
+            store: NodeStore::new(options.node_cache.get()),
+            space,
+            orphans: Orphans::new(orphan_limit, &pack.orphans),
+            footer_version: AtomicU64::new(pack.block.footer_version()),
+            stopped: OnceLock::new(),
+            clock: Clock::new(checkpoint.elapsed_time),
+            dirty_limit: options.dirty_nodes,
+            blocks_written: AtomicU64::new(0),
+            state: Mutex::new(CheckpointState::new(&pack)),
+            damage: Damage { superblock: loaded.other, pack: pack.other, superblock_copy: loaded.copy },
+            geometry,
+            device,
+        })
+    }
+}
+
+fn range(what: &'static str, found: u64, min: u64, max: u64) -> Result<(), Corruption> {
+    if (min..=max).contains(&found) { Ok(()) } else { Err(Corruption::Range { what, found, min, max }) }
+}
+
+/// All SIT entries, journal applied.
+fn load_sit(device: &dyn BlockDevice, geometry: &Geometry, pack: &Pack) -> Result<Vec<RawSitEntry>, VolumeError> {
+    let addrs: Vec<BlockAddr> = (0..geometry.sit_blocks())
+        .map(|index| geometry.sit_block(index, bits::msb::test(&pack.bitmaps.sit, index as usize)))
+        .collect();
+    let total = geometry.main_segments as usize;
+    let mut entries = Vec::with_capacity(total);
+    read_each::<VolumeError>(device, &addrs, |_, block| {
+        let room = total - entries.len();
+        entries.extend_from_slice(&SitBlock::read(block).entries[..room.min(sit::ENTRIES_PER_BLOCK)]);
+        Ok(())
+    })?;
+    let raw = pack.journal(LogType::ColdData);
+    let journal = raw.sit_entries().ok_or(Corruption::Range {
+        what: "SIT journal entries",
+        found: u64::from(raw.count.get()),
+        min: 0,
+        max: summary::SIT_JOURNAL_ENTRIES as u64,
+    })?;
+    for (segment, entry) in journal {
+        *entries.get_mut(segment.index()).ok_or(Corruption::Range {
+            what: "segment in the SIT journal",
+            found: segment.0.into(),
+            min: 0,
+            max: total as u64 - 1,
+        })? = entry;
+    }
+    Ok(entries)
+}
+
+/// Checks the SIT's sums against the checkpoint. The kernel refuses a volume whose node count differs.
+fn check_totals(checkpoint: &Checkpoint, entries: &[RawSitEntry]) -> Result<(), Corruption> {
+    let sum = |node: bool| -> u64 {
+        entries
+            .iter()
+            .filter(|entry| entry.log_type().is_some_and(LogType::is_node) == node)
+            .map(|entry| u64::from(entry.valid_blocks()))
+            .sum()
+    };
+    let (data, node) = (sum(false), sum(true));
+    if node != u64::from(checkpoint.valid_nodes) {
+        return Err(Corruption::Mismatch {
+            what: "node blocks in the SIT",
+            expected: checkpoint.valid_nodes.into(),
+            found: node,
+        });
+    }
+    // Reservations (NEW_ADDR) are counted as valid blocks, but no segment holds them.
+    range("valid blocks in the SIT", data + node, 0, checkpoint.valid_blocks)
+}
+
+/// The six logs. Without node summaries in the pack they are read off the node blocks themselves
+/// (`f2fs_restore_node_summary`).
+fn load_logs(device: &dyn BlockDevice, geometry: &Geometry, pack: &Pack) -> Result<[LogState; 6], VolumeError> {
+    let mut logs = Vec::with_capacity(6);
+    for log in LogType::ALL {
+        let position = pack.checkpoint.log(log);
+        let summary = match (&pack.node, log.is_node()) {
+            (_, false) => pack.data[log.index()].clone(),
+            (Some(node), true) => node[log.index() - 3].clone(),
+            (None, true) => {
+                let addrs: Vec<BlockAddr> =
+                    (0..BLOCKS_PER_SEGMENT).map(|offset| geometry.block_at(position.segment, offset)).collect();
+                let mut summary = SummaryBlock::new_box();
+                read_each::<VolumeError>(device, &addrs, |offset, block| {
+                    let node = NodeBlock::read(block);
+                    if node.nid().0 < geometry.max_nid() {
+                        summary.entries[offset] = Summary::new(node.nid(), 0, 0);
+                    }
+                    Ok(())
+                })?;
+                summary
+            }
+        };
+        let mut summary = summary;
+        summary.entry_type = if log.is_node() { summary::TYPE_NODE } else { summary::TYPE_DATA };
+        logs.push(LogState {
+            segment: position.segment,
+            next_offset: position.next_offset,
+            alloc_type: position.alloc_type,
+            summary,
+        });
+    }
+    let Ok(logs) = <[LogState; 6]>::try_from(logs) else { unreachable!("one state a log") };
+    Ok(logs)
+}

@@ -1,0 +1,200 @@
+//! Checkpoint packs: choosing the current one, reading it, composing the next.
+//!
+//! ```text
+//! | checkpoint | payload ... | orphans ... | data summaries (1..3) | node summaries (0 or 3) | checkpoint again |
+//! ```
+
+use f2fs_device::BlockDevice;
+use f2fs_format::checkpoint::{Checkpoint, CheckpointBlock, VersionBitmaps, flags};
+use f2fs_format::orphan::{self, OrphanBlock};
+use f2fs_format::summary::{Journal, SummaryBlock, compact};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, Nid, RawBlock};
+
+use crate::VolumeError;
+use crate::orphans::Orphans;
+
+/// A pack as it was read.
+pub(crate) struct Pack {
+    /// 0 or 1: where it stands.
+    pub(crate) index: u32,
+    pub(crate) block: CheckpointBlock,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) bitmaps: VersionBitmaps,
+    pub(crate) orphans: Vec<Nid>,
+    /// Summaries of the three data logs.
+    pub(crate) data: [Box<SummaryBlock>; 3],
+    /// Summaries of the three node logs, when the pack carries them.
+    pub(crate) node: Option<[Box<SummaryBlock>; 3]>,
+    /// What is wrong with the other pack, if it was damaged.
+    pub(crate) other: Option<Corruption>,
+}
+
+fn range(what: &'static str, found: u64, min: u64, max: u64) -> Result<(), Corruption> {
+    if (min..=max).contains(&found) { Ok(()) } else { Err(Corruption::Range { what, found, min, max }) }
+}
+
+/// A checkpoint block that is valid together with its copy at the end of the pack; what is wrong otherwise.
+type Candidate = Result<CheckpointBlock, Corruption>;
+
+/// Checks one pack: both copies of the checkpoint block, and that they are of one version.
+fn validate(device: &dyn BlockDevice, geometry: &Geometry, index: u32) -> Result<Candidate, VolumeError> {
+    let start = geometry.checkpoint_pack(index);
+    let first = CheckpointBlock::read(device.read(u64::from(start.0), 1)?.block(0));
+    let total = first.header.cp_pack_total_block_count.get();
+    let least = u64::from(geometry.cp_payload) + 3;
+    let checked = first
+        .verify()
+        .and_then(|()| range("checkpoint cp_pack_total_block_count", total.into(), least, BLOCKS_PER_SEGMENT.into()));
+    if let Err(error) = checked {
+        return Ok(Err(error));
+    }
+    let last = CheckpointBlock::read(device.read(u64::from(start.0 + total - 1), 1)?.block(0));
+    let (one, two) = (first.header.checkpoint_ver.get(), last.header.checkpoint_ver.get());
+    if let Err(error) = last.verify() {
+        return Ok(Err(error));
+    }
+    if one != two {
+        let what = "checkpoint version at the end of the pack";
+        return Ok(Err(Corruption::Mismatch { what, expected: one, found: two }));
+    }
+    Ok(Ok(first))
+}
+
+impl Pack {
+    /// Reads the current pack: of the valid ones, the one with the higher version (`f2fs_get_valid_checkpoint`).
+    pub(crate) fn load(device: &dyn BlockDevice, geometry: &Geometry) -> Result<Pack, VolumeError> {
+        let (index, block, other) = match (validate(device, geometry, 0)?, validate(device, geometry, 1)?) {
+            (Ok(first), Ok(second)) => {
+                // Versions may wrap around, so the distance decides.
+                let ahead = second.header.checkpoint_ver.get().wrapping_sub(first.header.checkpoint_ver.get());
+                if ahead != 0 && ahead < u64::MAX / 2 { (1, second, None) } else { (0, first, None) }
+            }
+            (Ok(first), Err(error)) => (0, first, Some(error)),
+            (Err(error), Ok(second)) => (1, second, Some(error)),
+            (Err(first), Err(second)) => return Err(VolumeError::NoCheckpoint { first, second }),
+        };
+        let checkpoint = Checkpoint::from_header(&block.header, geometry)?;
+        let buf = device.read(u64::from(geometry.checkpoint_pack(index).0), checkpoint.pack_blocks as usize)?;
+        let blocks: Vec<RawBlock> = buf.as_blocks().iter().map(|block| block.0).collect();
+        let (payload_end, start_sum) = (1 + geometry.cp_payload as usize, checkpoint.start_sum as usize);
+        let bitmaps = VersionBitmaps::read(&block, &blocks[1..payload_end], geometry)?;
+        let orphans = if checkpoint.has(flags::ORPHAN_PRESENT) {
+            read_orphans(&blocks[payload_end..start_sum])?
+        } else {
+            Vec::new()
+        };
+        let node_start = blocks.len() - 1 - if checkpoint.has_node_summaries() { 3 } else { 0 };
+        let data = if checkpoint.has(flags::COMPACT_SUM) {
+            compact::parse(&blocks[start_sum..node_start], compact_counts(&checkpoint))?
+        } else {
+            summaries(&blocks[start_sum..])
+        };
+        let node = checkpoint.has_node_summaries().then(|| summaries(&blocks[node_start..]));
+        Ok(Pack { index, block, checkpoint, bitmaps, orphans, data, node, other })
+    }
+
+    /// The journal that rides in a log's summary.
+    pub(crate) fn journal(&self, log: LogType) -> &Journal {
+        &self.data[log.index()].journal
+    }
+}
+
+/// Entries of each data log in a compact summary.
+fn compact_counts(checkpoint: &Checkpoint) -> [usize; 3] {
+    [LogType::HotData, LogType::WarmData, LogType::ColdData].map(|log| {
+        let position = checkpoint.log(log);
+        compact::entry_count(position.next_offset, position.alloc_type)
+    })
+}
+
+fn summaries(blocks: &[RawBlock]) -> [Box<SummaryBlock>; 3] {
+    [0, 1, 2].map(|index| Box::new(*SummaryBlock::read(&blocks[index])))
+}
+
+fn read_orphans(blocks: &[RawBlock]) -> Result<Vec<Nid>, Corruption> {
+    let mut all = Vec::new();
+    for block in blocks {
+        let block = OrphanBlock::read(block);
+        let count = block.entry_count.get();
+        range("orphan block entry_count", count.into(), 0, orphan::PER_BLOCK as u64)?;
+        all.extend(block.ino[..count as usize].iter().map(|ino| Nid::from(*ino)));
+    }
+    Ok(all)
+}
+
+fn orphan_blocks(orphans: &[Nid]) -> Vec<RawBlock> {
+    let count = Orphans::blocks(orphans.len()) as u16;
+    let fill = |(index, chunk): (usize, &[Nid])| {
+        let mut block = OrphanBlock::ZERO;
+        for (slot, ino) in block.ino.iter_mut().zip(chunk) {
+            *slot = (*ino).into();
+        }
+        block.blk_addr = (index as u16 + 1).into();
+        block.blk_count = count.into();
+        block.entry_count = (chunk.len() as u32).into();
+        *block.as_block()
+    };
+    orphans.chunks(orphan::PER_BLOCK).enumerate().map(fill).collect()
+}
+
+/// What goes into the next pack.
+pub(crate) struct NextPack<'a> {
+    pub(crate) geometry: &'a Geometry,
+    /// All but the pack's own layout is filled in: version, counts, logs, flags.
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) bitmaps: VersionBitmaps,
+    pub(crate) orphans: &'a [Nid],
+    /// Summaries of all six logs, journals included.
+    pub(crate) summaries: [&'a SummaryBlock; 6],
+    /// Whether node summaries go along: on unmount.
+    pub(crate) node_summaries: bool,
+}
+
+/// A pack ready to be written.
+pub(crate) struct ComposedPack {
+    pub(crate) checkpoint: Checkpoint,
+    /// The first block, which is also the last one.
+    pub(crate) block: CheckpointBlock,
+    /// All blocks in front of the last one.
+    pub(crate) front: Vec<RawBlock>,
+}
+
+impl NextPack<'_> {
+    /// Lays the pack out, and checks that what is about to be written can be read again.
+    pub(crate) fn compose(self) -> Result<ComposedPack, Corruption> {
+        let mut checkpoint = self.checkpoint;
+        let orphans = orphan_blocks(self.orphans);
+        let data_logs = [self.summaries[0], self.summaries[1], self.summaries[2]];
+        let compact = compact::build(data_logs, compact_counts(&checkpoint));
+        checkpoint.flags &= !(flags::COMPACT_SUM | flags::ORPHAN_PRESENT);
+        if compact.is_some() {
+            checkpoint.flags |= flags::COMPACT_SUM;
+        }
+        if !orphans.is_empty() {
+            checkpoint.flags |= flags::ORPHAN_PRESENT;
+        }
+        let mut rest = orphans;
+        checkpoint.start_sum = 1 + self.geometry.cp_payload + rest.len() as u32;
+        rest.extend(compact.unwrap_or_else(|| data_logs.iter().map(|log| *log.as_block()).collect()));
+        if self.node_summaries {
+            rest.extend(self.summaries[3..].iter().map(|log| *log.as_block()));
+        }
+        checkpoint.pack_blocks = 1 + self.geometry.cp_payload + rest.len() as u32 + 1;
+        checkpoint.check(self.geometry)?;
+
+        let mut block = CheckpointBlock::ZERO;
+        block.header = checkpoint.to_header(self.geometry);
+        let mut payload = vec![[0; f2fs_format::BLOCK_SIZE]; self.geometry.cp_payload as usize];
+        self.bitmaps.write(&mut block, &mut payload, self.geometry)?;
+        block.seal();
+        let mut front = vec![*block.as_block()];
+        front.append(&mut payload);
+        front.append(&mut rest);
+        Ok(ComposedPack { checkpoint, block, front })
+    }
+}
+
+/// Where a pack's blocks go.
+pub(crate) fn pack_addr(geometry: &Geometry, index: u32, block: usize) -> BlockAddr {
+    geometry.checkpoint_pack(index).offset(block as u32)
+}
