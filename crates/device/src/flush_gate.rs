@@ -18,6 +18,7 @@
 use f2fs_sync::{
     Condvar, Mutex,
     atomic::{AtomicBool, Ordering},
+    mutant,
 };
 
 use crate::{DeviceError, DeviceErrorKind};
@@ -75,7 +76,7 @@ impl FlushGate {
     /// What `run` said, or [`DeviceErrorKind::Poisoned`] when that happened to another thread or earlier.
     pub fn flush(&self, run: impl FnOnce() -> Result<(), DeviceErrorKind>) -> Result<(), DeviceError> {
         let mut state = self.state.lock();
-        let needed = state.started + 1;
+        let needed = state.started + u64::from(!mutant("flush_gate_joins_running") || !state.running);
         while state.running && state.cause.is_none() && state.finished < needed {
             self.changed.wait(&mut state);
         }
@@ -114,10 +115,13 @@ impl Drop for Running<'_> {
         state.running = false;
         match &self.outcome {
             Ok(()) => state.finished = state.started,
+            Err(_) if mutant("flush_gate_forgets_failure") => {}
             Err(cause) => self.gate.poison_locked(&mut state, cause),
         }
         drop(state);
-        self.gate.changed.notify_all();
+        if !mutant("flush_gate_no_wake") {
+            self.gate.changed.notify_all();
+        }
     }
 }
 

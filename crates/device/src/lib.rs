@@ -13,6 +13,7 @@
 //! | [`FaultDevice`], [`FaultRule`] | errors, torn and lost writes at a chosen operation |
 //! | [`RecordingDevice`], [`CrashLog`], [`Replay`] | every write and flush in order, and the images a power cut may leave |
 //! | [`FlushGate`] | for back ends: shared flushes and the poison of a failed one |
+//! | [`Handover`] | for back ends: waiting threads that share one completion queue |
 //!
 //! A block is 4096 bytes ([`BLOCK_SIZE`]) and every address is a `u64` block index from the start of the device. This crate
 //! knows nothing of F2FS structures.
@@ -32,7 +33,8 @@
 //! # Locking model
 //!
 //! The trait has no locks. [`MemoryDevice`] has one reader-writer lock per 256 KiB, taken one at a time, so transfers to
-//! different chunks meet nowhere. [`FlushGate`] holds its lock for bookkeeping only, never during a flush. The test wrappers
+//! different chunks meet nowhere. [`FlushGate`] and [`Handover`] hold their locks for
+//! bookkeeping only, never while the device works; their protocols are model checked (`tests/loom_waiting.rs`). The test wrappers
 //! lock more: [`RecordingDevice`] applies one change at a time (its point is a total order), [`FaultDevice`] counts under a lock.
 //!
 //! # Example
@@ -64,6 +66,7 @@ mod device;
 mod error;
 mod fault;
 mod flush_gate;
+mod handover;
 mod info;
 mod memory;
 mod queue;
@@ -77,6 +80,7 @@ pub use device::BlockDevice;
 pub use error::{DeviceError, DeviceErrorKind, Operation};
 pub use fault::{Fault, FaultDevice, FaultRule};
 pub use flush_gate::FlushGate;
+pub use handover::{Handover, HandoverGuard};
 pub use info::DeviceInfo;
 pub use memory::MemoryDevice;
 pub use queue::{IoQueue, TicketQueue};
