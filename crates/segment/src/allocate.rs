@@ -178,6 +178,7 @@ impl SegmentManager {
             });
         }
         state.phase = Phase::Current;
+        self.changed.note(segment, &mut state);
         let mut summary = SummaryBlock::new_box();
         summary.entry_type = entry_type(log);
         Ok(Head { segment, next: 0, alloc: AllocType::Lfs, summary })
@@ -250,7 +251,11 @@ impl SegmentManager {
     fn give_back(&self, unused: Head) {
         match unused.alloc {
             AllocType::Lfs => {
-                self.lock(unused.segment).phase = Phase::Free;
+                {
+                    let mut state = self.lock(unused.segment);
+                    state.phase = Phase::Free;
+                    self.changed.note(unused.segment, &mut state);
+                }
                 self.free.put([unused.segment].into_iter());
             }
             AllocType::Ssr => self.leave(unused.segment, unused.summary),

@@ -1,4 +1,4 @@
-//! Which dirty segments have the most room: the index behind SSR.
+//! Which dirty segments have the most room, and which sections are the best to clean: the index behind SSR and cleaning.
 //!
 //! Writers do not keep it up to date: the first change of a segment since the index last looked puts the segment into a
 //! list (one of [`LISTS`]), and whoever chooses reads the lists first. So a choice costs the number of segments that
@@ -8,6 +8,7 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
 use f2fs_sync::{CachePadded, Mutex};
 
 use crate::buckets::Buckets;
+use crate::sections::Sections;
 use crate::segment::{Phase, Segment};
 
 /// Lists of changed segments; a segment's list is its number modulo this.
@@ -41,15 +42,16 @@ impl Changed {
     }
 }
 
-/// The dirty segments by log and by the blocks that are taken in them.
+/// The dirty segments by log and by the blocks that are taken in them, and the sections.
 #[derive(Debug)]
 pub(crate) struct Index {
     by_room: Buckets,
+    pub(crate) sections: Sections,
 }
 
 impl Index {
-    pub(crate) fn new(segments: u32) -> Index {
-        Index { by_room: Buckets::new(segments, 6 * PER_LOG) }
+    pub(crate) fn new(segments: u32, segs_per_sec: u32) -> Index {
+        Index { by_room: Buckets::new(segments, 6 * PER_LOG), sections: Sections::new(segments, segs_per_sec) }
     }
 
     /// Sorts a segment in, by its state as it is now. Called with the segment's lock held.
@@ -60,11 +62,7 @@ impl Index {
         } else {
             self.by_room.remove(segment.0);
         }
-    }
-
-    /// Takes a segment out.
-    pub(crate) fn remove(&mut self, segment: SegmentNo) {
-        self.by_room.remove(segment.0);
+        self.sections.update(segment, state);
     }
 
     /// The segment of a log with the most room.

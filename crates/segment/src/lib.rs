@@ -22,7 +22,7 @@
 //! |---|---|---|
 //! | SIT state | version bitmap, journal set, the pending checkpoint | twice a checkpoint |
 //! | log head (6) | a log's segment, offset, summary | once an allocation |
-//! | victim index | dirty segments by room | when a log takes a segment with holes |
+//! | victim index | dirty segments by room, sections by cost and age | when a log takes a segment with holes, when a cleaner chooses |
 //! | segment (one each) | maps, counts, age, phase | once a run taken, once a block freed |
 //! | changed lists (16), free map, retired summaries | what their names say | about once for each 512 blocks |
 //!
@@ -77,6 +77,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ages;
 mod allocate;
 mod bitset;
 mod buckets;
@@ -89,11 +90,14 @@ mod index;
 mod manager;
 mod map;
 mod retired;
+mod sections;
 mod segment;
 mod sit;
 mod ssr;
 #[cfg(test)]
 mod testing;
+mod treap;
+mod victim;
 
 pub use allocate::Run;
 pub use checkpoint::SegmentFlush;
@@ -104,3 +108,4 @@ pub use manager::SegmentManager;
 pub use map::BlockMap;
 pub use segment::{Phase, SegmentInfo};
 pub use sit::SitBlockWrite;
+pub use victim::{AgeThreshold, Victim, VictimPolicy};

@@ -129,7 +129,7 @@ impl SegmentManager {
         let free =
             (0..).zip(&states).filter(|(_, state)| state.phase == Phase::Free).map(|(number, _)| SegmentNo(number));
         let free = FreeSpace::new(&geometry, free);
-        let mut index = Index::new(segments);
+        let mut index = Index::new(segments, geometry.segs_per_sec);
         let valid: [CachePadded<AtomicI64>; STRIPES] = core::array::from_fn(|_| CachePadded::new(AtomicI64::new(0)));
         for (number, state) in states.iter_mut().enumerate() {
             index.update(SegmentNo(number as u32), state);

@@ -45,8 +45,8 @@ impl SegmentManager {
                 if let (Phase::Dirty, false, Some(next)) = (state.phase, state.victim, next)
                     && state.log == kind
                 {
-                    index.remove(segment);
                     state.phase = Phase::Current;
+                    index.update(segment, &mut state);
                     return Some((segment, next, BLOCKS_PER_SEGMENT - u32::from(state.taken)));
                 }
                 index.update(segment, &mut state);

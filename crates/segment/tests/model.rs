@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::{Disk, geometry};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
-use f2fs_segment::{Phase, Run, SegmentConfig, SegmentError, SegmentManager};
+use f2fs_segment::{AgeThreshold, Class, Phase, Run, SegmentConfig, SegmentError, SegmentManager, VictimPolicy};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,12 @@ enum Op {
         nodes: u32,
         dents: u32,
     },
+    /// A victim is chosen; its blocks are moved, or it is kept marked while others write.
+    Clean {
+        policy: usize,
+        log: usize,
+        count: usize,
+    },
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -69,6 +75,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<bool>().prop_map(|in_checkpoint| Op::Crash { in_checkpoint }),
         1 => capacity.prop_map(|capacity| Op::Reopen { capacity }),
         1 => (0u32..2000, 0u32..2000).prop_map(|(nodes, dents)| Op::Pressure { nodes, dents }),
+        4 => (0usize..3, 0usize..6, 0usize..1200).prop_map(|(policy, log, count)| Op::Clean { policy, log, count }),
     ]
 }
 
@@ -122,7 +129,9 @@ impl World {
                     blocks +=
                         (u32::from(head.next_offset)..512).filter(|&at| !info.taken_map.contains(at)).count() as u64;
                 }
-                Phase::Dirty if log != LogType::WarmNode && info.log.is_node() == log.is_node() => blocks += holes,
+                Phase::Dirty if !info.victim && log != LogType::WarmNode && info.log.is_node() == log.is_node() => {
+                    blocks += holes;
+                }
                 Phase::Free => *sections.entry(number / per_section).or_default() += 1,
                 _ => {}
             }
@@ -152,7 +161,7 @@ impl World {
                 prop_assert_eq!(runs.len(), 1);
                 prop_assert_eq!((free, prefree), (self.manager.free_segments(), self.manager.prefree_segments()));
                 // Everything was tried, where the floor does not forbid it; a log may be inside a section.
-                if self.disk.geometry.segs_per_sec == 1 && self.manager.floor(f2fs_segment::Class::User) == 0 {
+                if self.disk.geometry.segs_per_sec == 1 && self.manager.floor(Class::User) == 0 {
                     prop_assert!(before <= count as u64, "{before} blocks were there for {count}");
                 }
                 prop_assert_eq!(before, self.obtainable(log));
@@ -170,6 +179,72 @@ impl World {
             prop_assert_eq!(next, self.manager.next_block(log));
             prop_assert!(self.taken.insert(addr));
             self.valid.insert(addr, (log, summary));
+        }
+        Ok(())
+    }
+
+    /// Sections that can be cleaned, with their valid blocks.
+    fn cleanable(&self) -> Vec<(u32, u32)> {
+        let per_section = self.disk.geometry.segs_per_sec;
+        (0..self.disk.geometry.sections)
+            .filter_map(|section| {
+                let infos: Vec<_> = (section * per_section..(section + 1) * per_section)
+                    .map(|number| self.manager.segment(SegmentNo(number)).unwrap())
+                    .collect();
+                let valid: u32 = infos.iter().map(|info| info.valid).sum();
+                let held = infos.iter().any(|info| info.phase == Phase::Current || info.victim);
+                (!held && valid != 0 && valid < per_section * 512).then_some((section, valid))
+            })
+            .collect()
+    }
+
+    fn clean(&mut self, policy: usize, log: LogType, count: usize) -> Result<(), TestCaseError> {
+        let rule = AgeThreshold { threshold: 3, min_candidates: 2, ..AgeThreshold::default() };
+        let policy = [VictimPolicy::Greedy, VictimPolicy::CostBenefit, VictimPolicy::AgeThreshold(rule)][policy];
+        let cleanable = self.cleanable();
+        let Some(victim) = self.manager.choose_victim(policy, self.now) else {
+            prop_assert!(cleanable.is_empty(), "{:?} finds none of {:?}", policy, cleanable);
+            return Ok(());
+        };
+        prop_assert!(cleanable.contains(&(victim.section, victim.valid)));
+        if policy == VictimPolicy::Greedy {
+            prop_assert_eq!(Some(victim.valid), cleanable.iter().map(|(_, valid)| *valid).min());
+        }
+        // Another cleaner gets another one.
+        if let Some(other) = self.manager.choose_victim(policy, self.now) {
+            prop_assert_ne!(other.section, victim.section);
+            self.manager.release_victim(&other).unwrap();
+        }
+        if count != 0 {
+            // Nobody writes into a marked section.
+            let before = self.valid.clone();
+            self.allocate(log, count)?;
+            for addr in self.valid.keys().filter(|addr| !before.contains_key(addr)) {
+                let (segment, _) = self.disk.geometry.locate(*addr).unwrap();
+                prop_assert!(!victim.segments().any(|marked| marked == segment));
+            }
+        }
+        let blocks: Vec<_> = self
+            .valid
+            .iter()
+            .filter(|(addr, _)| {
+                victim.segments().any(|segment| self.disk.geometry.locate(**addr).unwrap().0 == segment)
+            })
+            .map(|(addr, (log, summary))| (*addr, *log, *summary))
+            .collect();
+        for (addr, log, summary) in blocks {
+            let cold = if log.is_node() { LogType::ColdNode } else { LogType::ColdData };
+            let mut runs = Vec::new();
+            if self.manager.allocate_as(Class::Cleaner, cold, &[summary], self.now, &mut runs).is_err() {
+                break;
+            }
+            prop_assert!(self.taken.insert(runs[0].addr));
+            self.valid.insert(runs[0].addr, (cold, summary));
+            self.manager.invalidate(addr, self.now).unwrap();
+            self.valid.remove(&addr);
+        }
+        if policy != VictimPolicy::CostBenefit {
+            self.manager.release_victim(&victim).unwrap();
         }
         Ok(())
     }
@@ -308,6 +383,7 @@ impl World {
                 self.checkpoint(capacity, |_| Ok(()))?;
                 self.reopen()?;
             }
+            Op::Clean { policy, log, count } => self.clean(policy, LogType::ALL[log], count)?,
             Op::Pressure { nodes, dents } => self.manager.set_pressure(nodes, dents),
         }
         self.check_memory()

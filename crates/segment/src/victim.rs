@@ -1,0 +1,120 @@
+//! Victims: the section that a cleaner empties next.
+//!
+//! A chosen section is *marked*: no log takes a segment of it and no other cleaner chooses it, until the cleaner
+//! [releases](SegmentManager::release_victim) it, or, segment by segment, until it is free again. Choosing and taking a
+//! segment with holes both hold the index lock, so each sees what the other did. A log may go on to a free segment of its
+//! own section without that lock; but then it stands in that section all the while, and such a section is not chosen.
+
+use f2fs_format::SegmentNo;
+
+use crate::segment::Phase;
+use crate::{SegmentError, SegmentManager};
+
+/// How a victim is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VictimPolicy {
+    /// The fewest valid blocks: the cheapest now. F2FS' choice in the foreground.
+    Greedy,
+    /// The greatest benefit for its cost: (1 - u) * age / (1 + u). F2FS' choice in the background.
+    CostBenefit,
+    /// Among the oldest, the best mean of age and free space (ATGC).
+    AgeThreshold(AgeThreshold),
+}
+
+/// The numbers of age-threshold cleaning. The default is the kernel's (`gc.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgeThreshold {
+    /// Candidates are at least so many seconds older than the youngest section; if none is, all are candidates.
+    pub threshold: u64,
+    /// Of them, the oldest so many per cent are compared,
+    pub ratio: u32,
+    /// but at least so many.
+    pub min_candidates: u32,
+    /// The weight of age against free space, per cent.
+    pub age_weight: u32,
+}
+
+impl Default for AgeThreshold {
+    fn default() -> AgeThreshold {
+        AgeThreshold { threshold: 60 * 60 * 24 * 7, ratio: 20, min_candidates: 10, age_weight: 60 }
+    }
+}
+
+/// A section that is marked for cleaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// Its number.
+    pub section: u32,
+    /// Its first segment.
+    pub first: SegmentNo,
+    /// Its segments.
+    pub segments: u32,
+    /// Valid blocks in it when it was chosen.
+    pub valid: u32,
+    /// Mean time of its last changes, seconds.
+    pub mtime: u64,
+}
+
+impl Victim {
+    /// The segments of the section.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentNo> + use<> {
+        (self.first.0..self.first.0 + self.segments).map(SegmentNo)
+    }
+}
+
+impl SegmentManager {
+    /// Chooses a section and marks it. `now` is the time in seconds, as given to [`allocate`](Self::allocate). `None`: no
+    /// section has both valid blocks and others, apart from those where logs stand and those already marked.
+    ///
+    /// Costs a constant number of steps ([`Greedy`](VictimPolicy::Greedy)) or a logarithmic one, beyond those for the
+    /// segments that changed since the last choice, each of which is looked at once.
+    #[must_use]
+    pub fn choose_victim(&self, policy: VictimPolicy, now: u64) -> Option<Victim> {
+        let mut index = self.fresh_index();
+        let per_section = self.geometry.segs_per_sec;
+        loop {
+            let section = match policy {
+                VictimPolicy::Greedy => index.sections.emptiest(),
+                VictimPolicy::CostBenefit => index.sections.ages().cost_benefit(now),
+                VictimPolicy::AgeThreshold(rule) => index.sections.ages().age_threshold(&rule),
+            }?;
+            let (_, mtime) = index.sections.cost(section)?;
+            let mut victim =
+                Victim { section, first: SegmentNo(section * per_section), segments: per_section, valid: 0, mtime };
+            let mut marked = Vec::with_capacity(per_section as usize);
+            for segment in victim.segments() {
+                let mut state = self.lock(segment);
+                if state.phase != Phase::Current && !state.victim {
+                    state.victim = true;
+                    marked.push(segment);
+                }
+                victim.valid += u32::from(state.valid);
+                index.update(segment, &mut state);
+            }
+            // Blocks may have been freed since the index looked: a section without any is not worth a cleaner.
+            if marked.len() == per_section as usize && victim.valid != 0 {
+                return Some(victim);
+            }
+            for segment in marked {
+                let mut state = self.lock(segment);
+                state.victim = false;
+                index.update(segment, &mut state);
+            }
+        }
+    }
+
+    /// Takes the mark off a section: it was cleaned as far as it could be.
+    ///
+    /// # Errors
+    /// [`SegmentError::OutsideTable`] for a victim that is not of this volume.
+    pub fn release_victim(&self, victim: &Victim) -> Result<(), SegmentError> {
+        victim.segments().try_for_each(|segment| {
+            self.check(segment)?;
+            let mut state = self.lock(segment);
+            state.victim = false;
+            self.changed.note(segment, &mut state);
+            Ok(())
+        })
+    }
+}
