@@ -14,11 +14,13 @@ use std::collections::BTreeMap;
 
 use f2fs_format::nat::{NatBlock, RawNatEntry};
 use f2fs_format::{BlockAddr, Nid, bits};
-use f2fs_sync::Mutex;
+use f2fs_sync::{Mutex, mutant};
 
 use crate::entry::NatEntry;
 use crate::error::NatError;
+use crate::frame::Frame;
 use crate::size::{Bits, ENTRIES, bit, count, locate, members, nid_at};
+use crate::slot::Locked;
 use crate::table::{Ledger, Table};
 
 /// A block of the table that has to be written.
@@ -124,30 +126,8 @@ fn freeze(
     capacity: usize,
     frozen: &mut Vec<u32>,
 ) -> Result<(BTreeMap<Nid, NatEntry>, Vec<NatBlockWrite>), NatError> {
-    let mut sets = Vec::new();
-    let mut total = 0;
-    for block in table.dirty.iter() {
-        let (mut locked, frame) = table.lock(block)?;
-        let entries = locked.dirty();
-        for index in members(entries) {
-            let entry = locked.entry(frame, index);
-            if entry.addr == BlockAddr::NEW {
-                return Err(NatError::Unwritten { nid: nid_at(block, index), ino: entry.ino });
-            }
-        }
-        table.dirty.remove(block);
-        if count(&entries) == 0 {
-            continue;
-        }
-        frozen.push(block);
-        locked.freeze();
-        let mut image = Box::new(NatBlock::ZERO);
-        for index in 0..ENTRIES {
-            image.entries[index] = locked.entry(frame, index).into();
-        }
-        total += count(&entries) as usize;
-        sets.push(Set { block, entries, image: Some(image) });
-    }
+    let mut sets = freeze_dirty(table, frozen)?;
+    let total: u32 = sets.iter().map(|set| count(&set.entries)).sum();
 
     // What stands in the journal and did not change since.
     let mut kept: BTreeMap<u32, Bits> = BTreeMap::new();
@@ -161,7 +141,7 @@ fn freeze(
         }
     }
     let kept_count: u32 = kept.values().map(count).sum();
-    let all_fit = total + kept_count as usize <= capacity;
+    let all_fit = (total + kept_count) as usize <= capacity;
 
     let mut journal = BTreeMap::new();
     if all_fit {
@@ -197,22 +177,18 @@ fn freeze(
             }
             continue;
         }
-        let image = match set.image {
+        let block = match set.image {
             Some(image) => image,
             None => {
                 // Only the journal has something of this block: it has to be read to be written.
                 let (mut locked, frame) = table.lock(set.block)?;
                 frozen.push(set.block);
                 locked.pin();
-                let mut image = Box::new(NatBlock::ZERO);
-                for index in 0..ENTRIES {
-                    image.entries[index] = locked.entry(frame, index).into();
-                }
-                image
+                image(&locked, frame)
             }
         };
         let second = bits::msb::flip(&mut ledger.bitmap, set.block as usize);
-        writes.push(NatBlockWrite { index: set.block, second, block: image });
+        writes.push(NatBlockWrite { index: set.block, second, block });
     }
     writes.sort_by_key(|write| write.index);
     Ok((journal, writes))
@@ -220,4 +196,65 @@ fn freeze(
 
 fn journal_has_room(all_fit: bool, journal: &BTreeMap<Nid, NatEntry>, size: usize, capacity: usize) -> bool {
     all_fit || journal.len() + size <= capacity
+}
+
+/// Freezes all dirty blocks, several at once if there are many. `frozen` gets those that were, also if it fails.
+fn freeze_dirty(table: &Table, frozen: &mut Vec<u32>) -> Result<Vec<Set>, NatError> {
+    let dirty: Vec<u32> = table.dirty.iter().collect();
+    let results = frozen_sets(table, &dirty);
+    let mut sets = Vec::with_capacity(results.len());
+    let mut failed = None;
+    for result in results {
+        match result {
+            Ok(set) => {
+                if mutant("nat_dirty_removed_late") {
+                    table.dirty.remove(set.block);
+                }
+                frozen.push(set.block);
+                sets.push(set);
+            }
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    failed.map_or(Ok(sets), Err)
+}
+
+/// Blocks from which on it is worth waking other threads.
+#[cfg(not(loom))]
+const PARALLEL: usize = 256;
+
+fn frozen_sets(table: &Table, dirty: &[u32]) -> Vec<Result<Set, NatError>> {
+    #[cfg(not(loom))]
+    if dirty.len() >= PARALLEL {
+        use rayon::prelude::*;
+        return dirty.par_iter().filter_map(|block| freeze_block(table, *block).transpose()).collect();
+    }
+    dirty.iter().filter_map(|block| freeze_block(table, *block).transpose()).collect()
+}
+
+/// Freezes a block; `None`: it has nothing dirty.
+fn freeze_block(table: &Table, block: u32) -> Result<Option<Set>, NatError> {
+    let (mut locked, frame) = table.lock(block)?;
+    let entries = locked.dirty();
+    for index in members(entries) {
+        let entry = locked.entry(frame, index);
+        if entry.addr == BlockAddr::NEW {
+            return Err(NatError::Unwritten { nid: nid_at(block, index), ino: entry.ino });
+        }
+    }
+    // With the lock held: a change that comes after this one enters the block again.
+    if !mutant("nat_dirty_removed_late") {
+        table.dirty.remove(block);
+    }
+    locked.freeze();
+    Ok((count(&entries) != 0).then(|| Set { block, entries, image: Some(image(&locked, frame)) }))
+}
+
+/// The block as it is to stand on the device.
+fn image(locked: &Locked<'_>, frame: &Frame) -> Box<NatBlock> {
+    let mut image = Box::new(NatBlock::ZERO);
+    for (index, entry) in image.entries.iter_mut().enumerate().take(ENTRIES) {
+        *entry = locked.entry(frame, index).into();
+    }
+    image
 }

@@ -1,45 +1,8 @@
 //! How a table is opened.
 
-use std::fmt;
-use std::str::FromStr;
-
 use f2fs_format::Nid;
 
-/// How free NIDs are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Policy {
-    /// No list and no global lock: state lives with its NAT block, every lane of threads allocates from its own block.
-    #[default]
-    Sharded,
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Policy::Sharded => f.write_str("sharded"),
-        }
-    }
-}
-
-/// A policy's name that nobody knows.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown NID policy {name:?}: sharded")]
-pub struct UnknownPolicy {
-    /// What was given.
-    pub name: String,
-}
-
-impl FromStr for Policy {
-    type Err = UnknownPolicy;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "sharded" => Ok(Policy::Sharded),
-            _ => Err(UnknownPolicy { name: name.to_owned() }),
-        }
-    }
-}
+use crate::policy::Policy;
 
 /// What a table is to be. [`NatConfig::new`] gives sensible values for everything but the size.
 #[derive(Clone, Debug)]
@@ -60,6 +23,9 @@ pub struct NatConfig {
     /// How many NAT blocks are handed out from at once: threads are spread over so many lanes. Rounded up to a power of two.
     /// Default: four a processor.
     pub lanes: usize,
+    /// How many entries have to be in memory before [`Nat::balance`](crate::Nat::balance) does something (the kernel's
+    /// `DEF_NAT_CACHE_THRESHOLD`). Default: 100,000.
+    pub balance_entries: usize,
 }
 
 impl NatConfig {
@@ -74,6 +40,7 @@ impl NatConfig {
             cached_blocks: usize::MAX,
             valid_nodes: None,
             lanes: 4 * processors,
+            balance_entries: 100_000,
         }
     }
 
@@ -109,6 +76,13 @@ impl NatConfig {
     #[must_use]
     pub fn lanes(mut self, lanes: usize) -> Self {
         self.lanes = lanes;
+        self
+    }
+
+    /// Sets how many entries have to be in memory before balancing does something.
+    #[must_use]
+    pub fn balance_entries(mut self, entries: usize) -> Self {
+        self.balance_entries = entries;
         self
     }
 }

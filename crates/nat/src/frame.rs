@@ -10,7 +10,7 @@
 //! - Who has which frame is under the pool's own lock, which is taken with a slot's lock held. With it held, other slots'
 //!   locks are only tried, never waited for.
 
-use f2fs_sync::atomic::{AtomicU8, AtomicU64};
+use f2fs_sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use f2fs_sync::{Mutex, OnceLock};
 
 use crate::size::ENTRIES;
@@ -48,6 +48,8 @@ struct Lending {
 pub(crate) struct FramePool {
     frames: Box<[OnceLock<Box<Frame>>]>,
     lending: Mutex<Lending>,
+    /// Frames made so far: changed with `lending` held.
+    made: AtomicUsize,
     limit: usize,
 }
 
@@ -57,6 +59,7 @@ impl FramePool {
         FramePool {
             frames: (0..blocks).map(|_| OnceLock::new()).collect(),
             lending: Mutex::new(Lending { holders: Vec::new(), hand: 0 }),
+            made: AtomicUsize::new(0),
             limit: limit.max(1),
         }
     }
@@ -85,11 +88,12 @@ impl FramePool {
             }
         }
         lending.holders.push(slot);
+        self.made.store(made + 1, Ordering::Relaxed);
         (made as u32, self.frames[made].get_or_init(Frame::new))
     }
 
     /// Frames in use.
     pub(crate) fn in_use(&self) -> usize {
-        self.lending.lock().holders.len()
+        self.made.load(Ordering::Relaxed)
     }
 }

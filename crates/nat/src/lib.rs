@@ -50,23 +50,32 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod allocator;
 mod block_set;
 mod checkpoint;
 mod config;
 mod entry;
 mod error;
 mod frame;
+mod free_list;
 mod lane;
+mod listed;
+mod load;
 mod nat;
+mod policy;
 mod sharded;
 mod size;
 mod slot;
 mod source;
+mod stats;
 mod table;
 
 pub use checkpoint::{NatBlockWrite, NatFlush};
-pub use config::{NatConfig, Policy, UnknownPolicy};
+pub use config::NatConfig;
 pub use entry::NatEntry;
 pub use error::{NatError, SourceError};
+pub use load::LoadProgress;
 pub use nat::Nat;
+pub use policy::{Policy, UnknownPolicy};
 pub use source::{EmptySource, NatSource};
+pub use stats::NatStats;

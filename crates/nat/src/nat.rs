@@ -5,13 +5,17 @@ use f2fs_format::{BlockAddr, Nid};
 use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
 
+use crate::allocator::Allocator;
 use crate::checkpoint::{Checkpoints, NatFlush};
-use crate::config::{NatConfig, Policy};
+use crate::config::NatConfig;
 use crate::entry::NatEntry;
 use crate::error::NatError;
+use crate::listed::Listed;
+use crate::policy::Policy;
 use crate::sharded::Sharded;
-use crate::size::{ENTRIES, FIRST_NID, count, locate, nid_at};
+use crate::size::{ENTRIES, FIRST_NID, count, locate};
 use crate::source::NatSource;
+use crate::stats::{NatStats, ScanStats};
 use crate::table::Table;
 
 /// The node address table of one volume, and the allocator of its NIDs.
@@ -34,8 +38,9 @@ use crate::table::Table;
 #[derive(Debug)]
 pub struct Nat {
     table: Table,
-    allocator: Sharded,
+    allocator: Allocator,
     checkpoints: Checkpoints,
+    stats: ScanStats,
     counts_known: bool,
 }
 
@@ -58,9 +63,18 @@ impl Nat {
         let first = locate(config.next_free_nid).0;
         let first = if first < table.blocks() { first } else { 0 };
         let allocator = match config.policy {
-            Policy::Sharded => Sharded::new(table.blocks(), config.lanes, first),
+            Policy::Sharded => Allocator::Sharded(Sharded::new(table.blocks(), config.lanes, first)),
+            policy @ (Policy::KernelScan | Policy::Clue { .. }) => {
+                Allocator::Listed(Box::new(Listed::new(policy, table.blocks(), first, config.balance_entries)))
+            }
         };
-        Ok(Nat { table, allocator, checkpoints: Checkpoints::default(), counts_known: config.valid_nodes.is_some() })
+        Ok(Nat {
+            table,
+            allocator,
+            checkpoints: Checkpoints::default(),
+            stats: ScanStats::new(),
+            counts_known: config.valid_nodes.is_some(),
+        })
     }
 
     /// The number of NIDs: every NID lies below it.
@@ -85,7 +99,7 @@ impl Nat {
     /// [`NatError::Source`] and [`NatError::Corrupt`] if no NID is free in the blocks that can be read, and there are others.
     #[inline]
     pub fn allocate(&self) -> Result<Option<Nid>, NatError> {
-        self.allocator.allocate(&self.table)
+        self.allocator.allocate(&self.table, &self.stats)
     }
 
     /// Gives back a NID that was allocated and never bound: it is free again at once. A NID that is not in that state is left
@@ -93,12 +107,9 @@ impl Nat {
     pub fn cancel(&self, nid: Nid) {
         let Ok((block, index)) = self.table.find_ours(nid) else { return };
         let Ok((locked, frame)) = self.table.lock(block) else { return };
-        let slot = self.table.slot(block);
-        let taken = slot.is_known() && !slot.is_free(index);
-        if !taken || locked.entry(frame, index).is_bound() || locked.is_pending(index) {
-            return;
+        if !locked.entry(frame, index).is_bound() && !locked.is_pending(index) {
+            self.allocator.put(&self.table, block, index);
         }
-        self.allocator.put(&self.table, block, index);
     }
 
     /// Takes this NID if it is free, as roll-forward recovery does with the nodes that it finds; tells whether it was.
@@ -109,7 +120,7 @@ impl Nat {
     pub fn reserve(&self, nid: Nid) -> Result<bool, NatError> {
         let (block, index) = self.table.find_ours(nid)?;
         self.allocator.know(&self.table, block)?;
-        Ok(self.table.slot(block).take(index))
+        Ok(self.allocator.reserve(&self.table, block, index))
     }
 
     /// Says where the node of an allocated NID is: [`BlockAddr::NEW`] for a new one that has no block yet, or the block that
@@ -130,11 +141,8 @@ impl Nat {
             if addr == BlockAddr::NEW {
                 return Err(NatError::AlreadyBound { nid, addr: old.addr });
             }
-        } else {
-            let slot = self.table.slot(block);
-            if locked.is_pending(index) || !slot.is_known() || slot.is_free(index) {
-                return Err(NatError::NotAllocated { nid });
-            }
+        } else if locked.is_pending(index) || !self.allocator.done(&self.table, block, index) {
+            return Err(NatError::NotAllocated { nid });
         }
         self.table.set(&mut locked, frame, block, index, NatEntry { ino, addr, version: old.version });
         Ok(old)
@@ -161,6 +169,11 @@ impl Nat {
         Ok(old)
     }
 
+    /// Reads a block, if that was not done yet, and finds out which of its NIDs are free.
+    pub(crate) fn know(&self, block: u32) -> Result<(), NatError> {
+        self.allocator.know(&self.table, block)
+    }
+
     /// How many NIDs can be allocated now. Exact while nobody allocates or frees. Reads the whole table the first time,
     /// unless the configuration said how many nodes are valid.
     ///
@@ -169,7 +182,7 @@ impl Nat {
     pub fn free_nids(&self) -> Result<u64, NatError> {
         if !self.counts_known {
             for block in 0..self.table.blocks() {
-                self.allocator.know(&self.table, block)?;
+                self.know(block)?;
             }
         }
         let known: u64 = self.table.slots.iter().map(|slot| u64::from(count(&slot.free_bits()))).sum();
@@ -191,19 +204,37 @@ impl Nat {
     /// The checkpoint that began is durable: the NIDs freed before it began become free. Without one, nothing happens.
     pub fn end_checkpoint(&self) {
         self.checkpoints.end(&self.table, |block, bits| self.allocator.put_all(&self.table, block, bits));
+        self.allocator.checkpointed(&self.table, &self.stats);
     }
 
     /// Where the next search for free NIDs should begin (`next_free_nid` of the checkpoint). Always below the number of NIDs.
     #[must_use]
     pub fn next_free_nid(&self) -> Nid {
-        let nid = nid_at(self.allocator.next_block(), 0).0.max(FIRST_NID);
+        let nid = self.allocator.next_nid().0.max(FIRST_NID);
         Nid(nid.min(self.table.max_nid() - 1))
     }
 
-    /// Blocks of entries in memory.
+    /// What every create and unlink calls (the kernel's `f2fs_balance_fs_bg`): the policies that keep a list refill it here
+    /// once [`NatConfig::balance_entries`] entries are in memory; [`Policy::Sharded`] does nothing.
+    #[inline]
+    pub fn balance(&self) {
+        self.allocator.balance(&self.table, &self.stats);
+    }
+
+    /// What the table has done so far.
     #[must_use]
-    pub fn cached_blocks(&self) -> usize {
-        self.table.pool.in_use()
+    pub fn stats(&self) -> NatStats {
+        self.stats.read(self.table.pool.in_use())
+    }
+
+    /// Runs something while a bitmap scan seems to run, for the models of the policies that keep a list.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn within_bitmap_scan(&self, run: impl FnOnce()) {
+        match &self.allocator {
+            Allocator::Listed(listed) => listed.within_bitmap_scan(run),
+            Allocator::Sharded(_) => run(),
+        }
     }
 
     /// Entries in one block of the table.

@@ -36,6 +36,7 @@ use crate::error::NatError;
 use crate::frame::NONE;
 use crate::lane;
 use crate::size::{Bits, count, nid_at};
+use crate::stats::ScanStats;
 use crate::table::Table;
 
 /// The policy's state.
@@ -66,7 +67,7 @@ impl Sharded {
 
     /// A free NID; `None`: there was a moment during the call when none was free.
     #[inline]
-    pub(crate) fn allocate(&self, table: &Table) -> Result<Option<Nid>, NatError> {
+    pub(crate) fn allocate(&self, table: &Table, stats: &ScanStats) -> Result<Option<Nid>, NatError> {
         let number = lane::current() & (self.lanes.len() - 1);
         let batch = self.lanes[number].load(Ordering::Relaxed);
         if batch != NONE
@@ -74,10 +75,15 @@ impl Sharded {
         {
             return Ok(Some(nid_at(batch, index)));
         }
-        self.refill(table, number, batch)
+        self.search(table, stats, number, batch)
     }
 
     #[cold]
+    fn search(&self, table: &Table, stats: &ScanStats, number: usize, batch: u32) -> Result<Option<Nid>, NatError> {
+        let _scan = stats.scan();
+        self.refill(table, number, batch)
+    }
+
     fn refill(&self, table: &Table, number: usize, mut batch: u32) -> Result<Option<Nid>, NatError> {
         let lane = &self.lanes[number];
         loop {
@@ -141,7 +147,7 @@ impl Sharded {
 
     /// Makes a block's free NIDs known.
     pub(crate) fn know(&self, table: &Table, block: u32) -> Result<(), NatError> {
-        table.know(block, |_, free| {
+        table.know(block, |free| {
             if free.iter().any(|word| *word != 0) {
                 self.spare.insert(block);
             }
@@ -176,7 +182,7 @@ impl Sharded {
         Some(None)
     }
 
-    /// Makes a NID free that was allocated and not used.
+    /// Makes a NID free that was allocated and not used. Called with the block's lock held.
     pub(crate) fn put(&self, table: &Table, block: u32, index: usize) {
         let _returns = self.returns.lock();
         if !mutant("nat_exhausted_sticks") {

@@ -187,7 +187,7 @@ impl Table {
     }
 
     /// Finds out which NIDs of a block are free, once; `found` is given them before the block counts as known.
-    pub(crate) fn know(&self, block: u32, found: impl FnOnce(&Slot, &Bits)) -> Result<(), NatError> {
+    pub(crate) fn know(&self, block: u32, found: impl FnOnce(&Bits)) -> Result<(), NatError> {
         let slot = self.slot(block);
         if slot.is_known() {
             return Ok(());
@@ -198,9 +198,9 @@ impl Table {
         }
         let free = Table::unbound(&locked, frame, block);
         slot.put_all(&free);
-        self.count_known(count(&free));
+        self.uncount_unknown(count(&free));
         slot.set_known();
-        found(slot, &free);
+        found(&free);
         Ok(())
     }
 
@@ -209,11 +209,10 @@ impl Table {
         self.unknown_free.fetch_add(u64::from(free), Ordering::Relaxed);
     }
 
-    /// A block became known with so many free NIDs.
-    fn count_known(&self, free: u32) {
-        let known = u64::from(free);
-        let _ =
-            self.unknown_free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| Some(all.saturating_sub(known)));
+    /// So many free NIDs of a block that is not known became known, or were taken.
+    pub(crate) fn uncount_unknown(&self, free: u32) {
+        let less = |all: u64| Some(all.saturating_sub(u64::from(free)));
+        let _ = self.unknown_free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// Changes an entry with its block's lock held.

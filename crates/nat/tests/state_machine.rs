@@ -292,11 +292,13 @@ fn history(policy: Policy, blocks: u32, cached: usize, lanes: usize, known_count
 }
 
 fn policies() -> Vec<Policy> {
-    vec![Policy::Sharded]
+    let clue = |optimistic, heuristic, lazy| Policy::Clue { optimistic, heuristic, lazy };
+    let techniques = [clue(true, false, false), clue(false, true, false), clue(false, false, true), Policy::CLUE];
+    [Policy::KernelScan, Policy::Sharded].into_iter().chain(techniques).collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 192, max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn histories_agree_with_the_model(

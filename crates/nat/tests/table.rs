@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use common::{Device, ENTRIES};
 use f2fs_format::nat::RawNatEntry;
 use f2fs_format::{BlockAddr, Nid};
-use f2fs_nat::{EmptySource, Nat, NatConfig, NatEntry, NatError};
+use f2fs_nat::{EmptySource, Nat, NatConfig, NatEntry, NatError, Policy};
 
 fn raw(ino: u32, addr: u32) -> RawNatEntry {
     RawNatEntry { version: 1, ino: ino.into(), block_addr: addr.into() }
@@ -187,7 +187,7 @@ fn clean_blocks_make_room_and_dirty_ones_stay() {
             let nid = Nid(block * ENTRIES + 5);
             assert_eq!(nat.get(nid).unwrap().addr, BlockAddr(1000 + block), "round {round}");
         }
-        assert!(nat.cached_blocks() <= 4);
+        assert!(nat.stats().cached_blocks <= 4);
     }
     assert!(device.memory.reads.load(Ordering::Relaxed) > 150, "blocks were evicted");
     // Allocated, not bound, evicted: still allocated.
@@ -201,7 +201,7 @@ fn clean_blocks_make_room_and_dirty_ones_stay() {
         let nid = Nid(block * ENTRIES + 5);
         nat.bind(nid, nid, BlockAddr(2000 + block)).unwrap();
     }
-    assert_eq!(nat.cached_blocks(), 64, "what is dirty stays");
+    assert_eq!(nat.stats().cached_blocks, 64, "what is dirty stays");
     device.checkpoint(&nat, 38);
     for block in 0..64 {
         assert_eq!(nat.get(Nid(block * ENTRIES + 5)).unwrap().addr, BlockAddr(2000 + block));
@@ -264,4 +264,88 @@ fn counting_needs_no_reading_when_the_checkpoint_knows() {
         nat.allocate().unwrap().unwrap();
         assert_eq!(nat.free_nids().unwrap(), all - taken);
     }
+}
+
+#[test]
+fn the_whole_table_is_loaded_in_parallel() {
+    let device = Device::new(300);
+    for block in 0..300 {
+        device.poke(Nid(block * ENTRIES + 7), raw(7, 1000 + block));
+    }
+    for policy in [Policy::Sharded, Policy::KernelScan] {
+        let nat = device.open(NatConfig::new(300).policy(policy));
+        let last = std::sync::atomic::AtomicU32::new(0);
+        nat.load_all(&|progress| {
+            assert_eq!(progress.of, 300);
+            last.fetch_max(progress.blocks, Ordering::Relaxed);
+        })
+        .unwrap();
+        assert_eq!(last.into_inner(), 300);
+        device.memory.broken.store(true, Ordering::Relaxed);
+        assert_eq!(nat.free_nids().unwrap(), u64::from(300 * ENTRIES - 3 - 300));
+        assert_eq!(nat.get(Nid(299 * ENTRIES + 7)).unwrap().addr, BlockAddr(1299));
+        assert!(nat.load_all(&|_| {}).is_ok(), "nothing is read twice");
+        device.memory.broken.store(false, Ordering::Relaxed);
+    }
+    device.poke(Nid(200 * ENTRIES), raw(1, u32::MAX));
+    let nat = device.open(NatConfig::new(300));
+    assert!(matches!(nat.load_all(&|_| {}), Err(NatError::Corrupt { block: 200, .. })));
+}
+
+#[test]
+fn large_checkpoints_freeze_in_parallel_and_all_or_nothing() {
+    let mut device = Device::new(400);
+    let nat = device.open(NatConfig::new(400));
+    let nids: Vec<Nid> = (0..400).map(|block| Nid(block * ENTRIES + 9)).collect();
+    for nid in &nids {
+        assert!(nat.reserve(*nid).unwrap());
+        nat.bind(*nid, *nid, BlockAddr(nid.0)).unwrap();
+    }
+    let new = Nid(333 * ENTRIES + 10);
+    assert!(nat.reserve(new).unwrap());
+    nat.bind(new, new, BlockAddr::NEW).unwrap();
+    assert!(matches!(nat.begin_checkpoint(38), Err(NatError::Unwritten { nid, .. }) if nid == new));
+    nat.bind(new, new, BlockAddr(4)).unwrap();
+    let flush = nat.begin_checkpoint(38).unwrap();
+    assert_eq!((flush.journal.len(), flush.blocks.len()), (38, 362));
+    device.write_blocks(&flush);
+    device.commit(&nat, flush);
+    nat.end_checkpoint();
+    assert!(nids.iter().all(|nid| device.durable(*nid).block_addr.get() == nid.0));
+}
+
+/// The list's thresholds and triggers, as in fs/f2fs/node.c.
+#[test]
+fn the_kernels_list_is_refilled_as_the_kernel_does_it() {
+    let device = Device::new(40);
+    let reads = || device.memory.reads.load(Ordering::Relaxed);
+    let nat = device.open(NatConfig::new(40).policy(Policy::KernelScan).balance_entries(9 * ENTRIES as usize));
+    nat.allocate().unwrap().unwrap();
+    assert_eq!(reads(), 8, "one build scans 8 NAT blocks");
+    for _ in 0..8 * ENTRIES - 3 - 455 {
+        nat.allocate().unwrap().unwrap();
+    }
+    nat.balance();
+    assert_eq!(reads(), 8, "too few entries in memory for balancing");
+    nat.get(Nid(39 * ENTRIES)).unwrap();
+    nat.balance();
+    assert_eq!(reads(), 17, "454 listed: balancing scans");
+    nat.balance();
+    assert_eq!(reads(), 17, "enough are listed");
+
+    // CLUE leaves the NAT blocks alone until a checkpoint, or an allocation that would fail.
+    let clue = device.open(NatConfig::new(40).policy(Policy::CLUE).balance_entries(0));
+    let before = reads();
+    clue.balance();
+    assert_eq!(reads(), before);
+    clue.end_checkpoint();
+    assert_eq!(reads(), before + 8);
+    for _ in 0..8 * ENTRIES - 3 {
+        clue.allocate().unwrap().unwrap();
+        clue.balance();
+    }
+    assert_eq!(reads(), before + 8);
+    clue.allocate().unwrap().unwrap();
+    assert_eq!(reads(), before + 16);
+    assert!(clue.stats().scans > 2 && !clue.stats().scan_time.is_zero());
 }

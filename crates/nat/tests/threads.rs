@@ -14,7 +14,9 @@ use f2fs_nat::{Nat, NatConfig, Policy};
 const THREADS: usize = 8;
 
 fn policies() -> Vec<Policy> {
-    vec![Policy::Sharded]
+    let clue = |optimistic, heuristic, lazy| Policy::Clue { optimistic, heuristic, lazy };
+    let techniques = [clue(true, false, false), clue(false, true, false), clue(false, false, true), Policy::CLUE];
+    [Policy::KernelScan, Policy::Sharded].into_iter().chain(techniques).collect()
 }
 
 #[test]
@@ -108,7 +110,7 @@ fn creates_and_frees_run_beside_checkpoints() {
                     live.lock().unwrap().extend(mine);
                 });
             }
-            for round in 0..60 {
+            for round in 0..24 {
                 std::thread::sleep(std::time::Duration::from_millis(3));
                 let closed = gate.write().unwrap();
                 let flush = nat.begin_checkpoint(if round % 5 == 0 { 0 } else { 38 }).unwrap();

@@ -1,0 +1,127 @@
+//! The kernel's list of free NIDs (`free_nid_list` and `free_nid_root` in `fs/f2fs/node.c`).
+//!
+//! ```text
+//!              insert                take                 done (bound)
+//!   not here ---------> listed --------------> taken -------------------> not here
+//!      ^                  ^  |  remove           |
+//!      +------------------|--+      give back    |
+//!                         +----------------------+
+//! ```
+//!
+//! A NID is here once: listed or taken. One that is taken cannot be listed by a scan, although its entry still says NULL.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use f2fs_format::Nid;
+
+/// NIDs spread well enough by a multiplication, as in the kernel's hashes of integers.
+#[derive(Debug, Default, Clone, Copy)]
+struct NidHasher(u64);
+
+impl Hasher for NidHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.0 = (self.0 ^ u64::from(n)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+}
+
+/// What the list knows of a NID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// In the list (`FREE_NID`).
+    Listed,
+    /// Handed out, not bound yet (`PREALLOC_NID`).
+    Taken,
+}
+
+/// The list.
+#[derive(Debug, Default)]
+pub(crate) struct FreeList {
+    /// In the order in which they are handed out; NIDs that are not [`State::Listed`] any more are passed over.
+    queue: VecDeque<Nid>,
+    states: HashMap<Nid, State, BuildHasherDefault<NidHasher>>,
+    listed: usize,
+}
+
+impl FreeList {
+    /// NIDs that can be taken.
+    pub(crate) fn len(&self) -> usize {
+        self.listed
+    }
+
+    /// What is known of a NID.
+    pub(crate) fn state(&self, nid: Nid) -> Option<State> {
+        self.states.get(&nid).copied()
+    }
+
+    /// The NID that is handed out next.
+    pub(crate) fn first(&self) -> Option<Nid> {
+        self.queue.iter().copied().find(|nid| self.state(*nid) == Some(State::Listed))
+    }
+
+    /// Appends a NID; it must not be listed.
+    pub(crate) fn insert(&mut self, nid: Nid) {
+        self.states.insert(nid, State::Listed);
+        self.queue.push_back(nid);
+        self.listed += 1;
+    }
+
+    /// Hands out the first NID.
+    pub(crate) fn take(&mut self) -> Option<Nid> {
+        while let Some(nid) = self.queue.pop_front() {
+            if self.state(nid) == Some(State::Listed) {
+                self.states.insert(nid, State::Taken);
+                self.listed -= 1;
+                return Some(nid);
+            }
+        }
+        None
+    }
+
+    /// Hands out this NID, listed or not; it must not be taken.
+    pub(crate) fn take_this(&mut self, nid: Nid) {
+        if self.states.insert(nid, State::Taken) == Some(State::Listed) {
+            self.listed -= 1;
+        }
+    }
+
+    /// A taken NID is bound, or is to be listed anew. Tells whether it was taken.
+    pub(crate) fn done(&mut self, nid: Nid) -> bool {
+        let taken = self.state(nid) == Some(State::Taken);
+        if taken {
+            self.states.remove(&nid);
+        }
+        taken
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_in_first_out_and_each_once() {
+        let mut list = FreeList::default();
+        for nid in 10..15 {
+            list.insert(Nid(nid));
+        }
+        list.take_this(Nid(10));
+        assert_eq!((list.len(), list.first()), (4, Some(Nid(11))));
+        assert_eq!(list.take(), Some(Nid(11)));
+        assert!(list.done(Nid(10)) && !list.done(Nid(10)) && !list.done(Nid(12)));
+        list.insert(Nid(10));
+        let rest: Vec<_> = std::iter::from_fn(|| list.take()).map(|nid| nid.0).collect();
+        assert_eq!(rest, [12, 13, 14, 10]);
+        assert_eq!((list.len(), list.first(), list.state(Nid(12))), (0, None, Some(State::Taken)));
+    }
+}

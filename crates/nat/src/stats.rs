@@ -1,0 +1,74 @@
+//! How much of the threads' time goes into scans for free NIDs.
+
+use std::time::{Duration, Instant};
+
+use f2fs_sync::atomic::{AtomicU64, Ordering};
+use f2fs_sync::{Mutex, MutexGuard};
+
+/// What a table has done so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct NatStats {
+    /// Blocks of entries in memory.
+    pub cached_blocks: usize,
+    /// Scans for free NIDs (under `sharded`: refills of a lane).
+    pub scans: u64,
+    /// Time that threads spent in scans, or waiting for one to end, added up over all threads.
+    pub scan_time: Duration,
+}
+
+/// The counters. Written by scans only, so they cost nothing where no scan is.
+#[derive(Debug)]
+pub(crate) struct ScanStats {
+    scans: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+impl ScanStats {
+    pub(crate) fn new() -> ScanStats {
+        ScanStats { scans: AtomicU64::new(0), nanoseconds: AtomicU64::new(0) }
+    }
+
+    /// Locks; if that means waiting, the time counts.
+    pub(crate) fn wait<'a, T>(&self, lock: &'a Mutex<T>) -> MutexGuard<'a, T> {
+        if let Some(guard) = lock.try_lock() {
+            return guard;
+        }
+        let start = Instant::now();
+        let guard = lock.lock();
+        self.add(start);
+        guard
+    }
+
+    /// A scan begins; it ends when the guard is dropped.
+    pub(crate) fn scan(&self) -> Scan<'_> {
+        self.scans.fetch_add(1, Ordering::Relaxed);
+        Scan { stats: self, start: Instant::now() }
+    }
+
+    fn add(&self, start: Instant) {
+        let spent = start.elapsed().as_nanos() as u64;
+        self.nanoseconds.fetch_add(spent, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self, cached_blocks: usize) -> NatStats {
+        NatStats {
+            cached_blocks,
+            scans: self.scans.load(Ordering::Relaxed),
+            scan_time: Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// A scan that runs.
+#[derive(Debug)]
+pub(crate) struct Scan<'a> {
+    stats: &'a ScanStats,
+    start: Instant,
+}
+
+impl Drop for Scan<'_> {
+    fn drop(&mut self) {
+        self.stats.add(self.start);
+    }
+}
