@@ -1,1 +1,164 @@
 //! Laying out a new volume.
+//!
+//! What stands where is computed by [`f2fs_format::mkfs`], the same as mkfs.f2fs 1.15 gives for the same size and options.
+//! Here it is written, in an order that leaves no mixture of an old volume and a new one behind, wherever it stops:
+//!
+//! ```text
+//! old superblocks := 0 ─ flush ─ discard, zero and write everything else ─ flush ─ superblock 1, superblock 0 ─ flush
+//!        └── until here: the old volume ──┴─────────── no volume ────────────┴── from here: the new volume ──┘
+//! ```
+//!
+//! While the old superblocks go, nothing else of the old volume has been touched; when the first new one arrives,
+//! everything that it speaks of is durable.
+//!
+//! No locks; the caller has the device to itself.
+
+mod signature;
+mod write;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_format::checkpoint::flags;
+use f2fs_format::mkfs::VolumePlan;
+use f2fs_format::{BLOCK_SIZE, FormatError, Geometry, RawBlock};
+
+pub use f2fs_format::mkfs::FormatOptions;
+pub use signature::Signature;
+
+/// What a freshly formatted volume is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FormatReport {
+    /// Its UUID.
+    pub uuid: [u8; 16],
+    /// Its areas.
+    pub geometry: Geometry,
+    /// Blocks that users can fill.
+    pub user_blocks: u64,
+    /// Percentage of the main area kept from users.
+    pub overprovision: f64,
+    /// Segments kept from users, the reserved ones included.
+    pub overprovision_segments: u32,
+    /// Segments kept for the cleaner.
+    pub reserved_segments: u32,
+    /// Whether the device was discarded.
+    pub discarded: bool,
+    /// What was overwritten.
+    pub replaced: Option<Signature>,
+}
+
+/// Why a device was not formatted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormatVolumeError {
+    /// The device holds something, and [`FormatOptions::force`] is not set. Nothing was written.
+    #[error("the device holds {found}, which is overwritten only by force")]
+    Exists {
+        /// What it holds.
+        found: Signature,
+    },
+    /// The size or an option does not fit. Nothing was written.
+    #[error(transparent)]
+    Plan(#[from] FormatError),
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The system gave no random bytes for a UUID. Nothing was written.
+    #[error("no random bytes: {0}")]
+    Random(String),
+}
+
+/// Makes a new, empty F2FS volume of the whole device.
+///
+/// The time, the UUID and the version of the first checkpoint are taken from the options, or else from the clock and from the
+/// system's random numbers; the sector size from the options, or else from the device. A device that cannot discard, or
+/// fails to, is formatted all the same.
+///
+/// ```
+/// use f2fs_device::MemoryDevice;
+/// use f2fs_volume::format::{FormatOptions, format};
+///
+/// let device = MemoryDevice::new(64 << 20 >> 12);
+/// let report = format(&device, &FormatOptions::default().with_label("example"))?;
+/// assert_eq!(report.geometry.main_segments, 24);
+/// assert!(format(&device, &FormatOptions::default()).is_err(), "now it holds a volume");
+/// # Ok::<(), f2fs_volume::format::FormatVolumeError>(())
+/// ```
+///
+/// # Errors
+/// [`FormatVolumeError`]. After [`FormatVolumeError::Device`] the device may hold no volume at all, but never parts of two.
+pub fn format(device: &dyn BlockDevice, options: &FormatOptions) -> Result<FormatReport, FormatVolumeError> {
+    let info = device.info();
+    let mut options = options.clone();
+    complete(&mut options, info.logical_sector)?;
+    let mut plan = VolumePlan::new(&options, info.bytes())?;
+    let replaced = signature::find(device)?;
+    if let Some(found) = replaced.clone().filter(|_| !options.force) {
+        return Err(FormatVolumeError::Exists { found });
+    }
+
+    write::zero(device, std::iter::once(0..2))?;
+    device.flush()?;
+    if replaced.is_some() {
+        write::zero(device, std::iter::once(2..signature::WIPED_BLOCKS.min(info.blocks)))?;
+    }
+    // Not the superblocks: what a discarded block reads as is undefined, and the old ones must stay away. A device that
+    // fails to discard still stores blocks; its next write says if it does not.
+    let discarded = options.discard && info.supports_discard && device.discard(2, info.blocks - 2).is_ok();
+    if !discarded {
+        plan.checkpoint.flags &= !flags::TRIMMED;
+    }
+    write::zero(device, plan.zeroed())?;
+    write::blocks(device, plan.blocks()?)?;
+    device.flush()?;
+    let superblock = plan.superblock_block();
+    for index in [1, 0] {
+        device.write_slice(index, &superblock)?;
+    }
+    device.flush()?;
+
+    Ok(FormatReport {
+        uuid: plan.superblock.uuid,
+        user_blocks: plan.checkpoint.user_blocks,
+        overprovision: plan.overprovision,
+        overprovision_segments: plan.checkpoint.overprovision_segments,
+        reserved_segments: plan.checkpoint.reserved_segments,
+        geometry: plan.geometry,
+        discarded,
+        replaced,
+    })
+}
+
+/// Fills in what the options leave to chance, the clock and the device.
+fn complete(options: &mut FormatOptions, logical_sector: u32) -> Result<(), FormatVolumeError> {
+    let mut random = [0; 20];
+    getrandom::fill(&mut random).map_err(|error| FormatVolumeError::Random(error.to_string()))?;
+    let (uuid, version) = random.split_at(16);
+    options.uuid.get_or_insert_with(|| {
+        let mut uuid: [u8; 16] = core::array::from_fn(|index| uuid[index]);
+        // Version 4 (random), variant 1 (RFC 4122).
+        uuid[6] = uuid[6] & 0x0f | 0x40;
+        uuid[8] = uuid[8] & 0x3f | 0x80;
+        uuid
+    });
+    options.checkpoint_version.get_or_insert_with(|| {
+        // Odd, and in 31 bits, as mkfs.f2fs has it: room for the checkpoints of a lifetime.
+        let bits = version.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+        bits & 0x7fff_ffff | 1
+    });
+    options.time.get_or_insert_with(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
+    let sector_is_legal = logical_sector.is_power_of_two() && (512..=BLOCK_SIZE as u32).contains(&logical_sector);
+    if options.sector_size.is_none() && sector_is_legal {
+        options.sector_size = Some(logical_sector);
+    }
+    Ok(())
+}
+
+/// One block of the device.
+fn read_block(device: &dyn BlockDevice, index: u64) -> Result<RawBlock, DeviceError> {
+    Ok(*device.read(index, 1)?.block(0))
+}
+
+#[cfg(test)]
+mod tests;
