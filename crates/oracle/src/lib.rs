@@ -5,7 +5,7 @@
 //!   damage with status 0 and a single `[FIX]` line, and some with status 1 although a dry run writes nothing. Lines are
 //!   judged by a list of what a clean volume may print; any other line is a [finding](FsckReport::findings), so that a
 //!   message nobody thought of cannot pass.
-//! * [`mkfs`] and [`mkfs_sized`] make volumes.
+//! * [`mkfs`] and [`mkfs_sized`] make volumes, [`sload`] fills them.
 //! * [`assert_clean`] and [`assert_accepted`] are the one-line forms for tests; they panic with the findings.
 //!
 //! A missing tool is [`OracleError::MissingTool`], which names the package to install; it is never a pass.
@@ -28,9 +28,11 @@ mod fsck;
 mod lines;
 mod mkfs;
 mod process;
+mod sload;
 
 pub use error::OracleError;
 pub use fsck::{FsckReport, assert_accepted, assert_clean, fsck};
 pub use lines::{LineKind, classify};
 pub use mkfs::{mkfs, mkfs_sized};
 pub use process::TIME_LIMIT;
+pub use sload::sload;

@@ -1,1 +1,178 @@
 //! Read-only consistency check of a volume.
+//!
+//! The check reads blocks and believes nothing else: it shares the format crate's structures with the rest of the library,
+//! but none of its run-time, so that it can judge what that leaves behind. It finds what `fsck.f2fs --dry-run` finds, and
+//! what that is blind to: sizes and links that cannot be, names that stand twice, garbage in extended attributes, wrong node
+//! offsets, bad journal entries.
+//!
+//! ```text
+//!  superblock -> pack -> logs, journals, orphans -> NAT, SIT      one thread, tables in parallel
+//!                                                     |
+//!               root, orphans, quota files -> wave of inodes -> next wave -> ...      all threads
+//!                                                     |
+//!                  reached blocks = SIT, reached nodes = NAT, counts, links           in parallel
+//! ```
+//!
+//! | Module | What it checks |
+//! |---|---|
+//! | `superblock`, `pack`, `logs`, `recovery` | both superblocks, both packs, orphans, summaries, NAT bits, the fsync chain |
+//! | `nat`, `sit`, `summary` | the tables, and the owner of each block |
+//! | `walk`, `inode`, `tree`, `extent`, `xattr`, `directory`, `names` | everything that is reachable |
+//! | `totals` | what must add up at the end |
+//!
+//! # Bounds
+//!
+//! Memory follows what is in use, not what an image claims: tables and bitmaps are kept in pieces that appear when needed
+//! (one bit a block, nine bytes a NAT entry, eight bytes a linked inode), findings are limited
+//! ([`MAX_PER_KIND`]), and numbers are checked before anything is sized by them. Every node and every block is followed
+//! once, so that no loop in an image holds the check up.
+//!
+//! # Locking model
+//!
+//! The check has its own pool of threads, which ends with it. They share atomic bitmaps and counters; the only locks are a
+//! mutex around the list of findings and one for each slot of the summary cache, each held alone and briefly.
+//!
+//! # Example
+//!
+//! ```
+//! use f2fs_device::MemoryDevice;
+//! use f2fs_volume::check::{CheckError, CheckOptions, check};
+//!
+//! let device = MemoryDevice::new(1 << 14);
+//! let error = check(&device, &CheckOptions::default()).unwrap_err();
+//! assert!(matches!(error, CheckError::NoSuperblock { .. }));
+//! ```
+
+mod directory;
+mod error;
+mod extent;
+mod finding;
+mod inode;
+mod logs;
+mod names;
+mod nat;
+mod pack;
+mod recovery;
+mod report;
+mod sit;
+mod source;
+mod sparse;
+mod subject;
+mod summary;
+mod superblock;
+#[cfg(test)]
+mod tests;
+mod totals;
+mod tree;
+mod walk;
+mod xattr;
+
+use std::fmt;
+
+use f2fs_device::BlockDevice;
+use f2fs_format::{LogType, Nid};
+
+pub use error::CheckError;
+pub use finding::{Finding, FindingKind, Place, Problem, Severity};
+pub use report::{CheckReport, Counts, MAX_PER_KIND};
+
+use nat::NatTable;
+use report::Collector;
+use sit::SitTable;
+use source::Source;
+use subject::Subject;
+use summary::Summaries;
+
+/// A part of the check, for progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Superblocks, packs, NAT and SIT are read. Counted in steps.
+    Tables,
+    /// Everything reachable is walked. Counted in nodes; the total is what the checkpoint claims.
+    Tree,
+    /// What was reached is compared with the tables. Counted in steps.
+    Totals,
+}
+
+/// How far a check is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// The part it is in.
+    pub phase: Phase,
+    /// How much of the part is done.
+    pub done: u64,
+    /// How much it is in all, as far as that can be known. `done` may pass it on a corrupt volume.
+    pub total: u64,
+}
+
+/// How to check.
+#[derive(Clone, Copy, Default)]
+pub struct CheckOptions<'a> {
+    /// Threads to use; `None`: as many as there are processors.
+    pub threads: Option<usize>,
+    /// Called with the progress, from any thread, every few inodes.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+impl fmt::Debug for CheckOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CheckOptions").field("threads", &self.threads).finish_non_exhaustive()
+    }
+}
+
+/// Checks the volume on `device`, without a write. What it judges is the last checkpoint: what roll-forward would add after
+/// an unclean stop is not looked at, beyond its chain of nodes.
+///
+/// # Errors
+/// [`CheckError`] if there is no verdict: the device fails, there is no volume on it, or one that cannot be judged. A volume
+/// that is there but broken is a report.
+pub fn check(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckReport, CheckError> {
+    let threads = options.threads.unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|index| format!("f2fs-check-{index}"))
+        .build()
+        .map_err(|error| CheckError::Threads { threads, reason: error.to_string() })?;
+    pool.install(|| run(device, options))
+}
+
+fn run(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckReport, CheckError> {
+    let source = Source::new(device);
+    let findings = Collector::default();
+    let step = |phase, done, total| {
+        if let Some(progress) = options.progress {
+            progress(Progress { phase, done, total });
+        }
+    };
+    step(Phase::Tables, 0, 3);
+    let (sb, geometry) = superblock::load(&source, &findings)?;
+    let Some(pack) = pack::load(&source, &geometry, &findings)? else {
+        return Ok(findings.report(Counts::default(), false));
+    };
+    let orphans = logs::orphans(&source, &pack, &geometry, &findings)?;
+    let logs = logs::load(&source, &pack, &findings)?;
+    step(Phase::Tables, 1, 3);
+    let mut nat = NatTable::load(&source, &geometry, &pack.bitmaps.nat)?;
+    logs::check_nat_bits(&source, &pack, &geometry, (&nat, &logs.nat_journal), &findings)?;
+    nat.apply_journal(&logs.nat_journal, &geometry, &findings);
+    step(Phase::Tables, 2, 3);
+    let mut sit = SitTable::load(&source, &geometry, &pack.bitmaps.sit)?;
+    sit.apply_journal(&logs.sit_journal, &findings);
+    let summaries = Summaries::new(logs.summaries, geometry.features);
+    for log in LogType::ALL.into_iter().filter(|log| pack::is_in_use(*log, &geometry)) {
+        sit.check_log(log, pack.log(log), pack.is_ssr(log), &findings);
+    }
+    recovery::check(&source, &pack, &geometry, &sit, &findings)?;
+    step(Phase::Tables, 3, 3);
+
+    let seed = f2fs_format::inode::checksum_seed(&sb);
+    let nodes = pack.header().valid_node_count.get().into();
+    let quota_files: Vec<Nid> = sb.qf_ino.iter().map(|ino| Nid::from(*ino)).filter(|ino| !ino.is_null()).collect();
+    let subject = Subject::new(&source, &geometry, seed, (nat, sit), summaries, &findings, options.progress, nodes);
+    walk::walk(&subject, &orphans, &quota_files)?;
+    let free_segments = totals::check(&subject, &pack)?;
+    let counts = subject.counts(free_segments);
+    Ok(findings.report(counts, true))
+}

@@ -1,0 +1,45 @@
+//! Why a volume could not be checked at all.
+
+use f2fs_device::DeviceError;
+use f2fs_format::Corruption;
+
+/// Why there is no verdict.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The device failed.
+    #[error("cannot read the volume: {0}")]
+    Device(#[from] DeviceError),
+    /// Neither superblock is valid: no F2FS volume, or one whose geometry is lost.
+    #[error("no valid superblock (first: {first}; second: {second})")]
+    NoSuperblock {
+        /// What is wrong with the first copy.
+        first: Corruption,
+        /// What is wrong with the second copy.
+        second: Corruption,
+    },
+    /// The superblock describes more blocks than the device has.
+    #[error("the volume needs {needed} blocks, the device has {found}")]
+    DeviceTooSmall {
+        /// Blocks up to the end of the main area.
+        needed: u64,
+        /// Blocks of the device.
+        found: u64,
+    },
+    /// Features that change what must be true, and that the check does not know to judge.
+    #[error("cannot judge a volume with {names} (feature bits {bits:#x})")]
+    Unsupported {
+        /// The offending bits.
+        bits: u32,
+        /// Their names, comma separated.
+        names: String,
+    },
+    /// The threads could not be started.
+    #[error("cannot start {threads} threads: {reason}")]
+    Threads {
+        /// How many were asked for; 0: as many as there are processors.
+        threads: usize,
+        /// What the system said.
+        reason: String,
+    },
+}

@@ -1,0 +1,74 @@
+//! The chain of node blocks that roll-forward would follow after an unclean stop.
+//!
+//! The check judges the checkpoint, not what roll-forward would make of it. But a chain that loops, or runs over blocks that
+//! the checkpoint holds for valid, is no chain that a crash leaves.
+
+use f2fs_format::checkpoint::flags;
+use f2fs_format::node::{NodeBlock, XATTR_NODE_OFFSET, mark};
+use f2fs_format::{BlockAddr, Geometry, LogType};
+
+use super::error::CheckError;
+use super::finding::{FindingKind, Place};
+use super::pack::Pack;
+use super::report::Collector;
+use super::sit::SitTable;
+use super::source::Source;
+use super::sparse::SparseBits;
+
+/// Whether the footer says that the block was written after this checkpoint (`is_recoverable_dnode`).
+fn is_recoverable(pack: &Pack, node: &NodeBlock) -> bool {
+    let (version, found) = (pack.header().checkpoint_ver.get(), node.footer.cp_ver.get());
+    if pack.has(flags::NOCRC_RECOVERY) {
+        return version << 32 == found << 32;
+    }
+    pack.block.footer_version() == found
+}
+
+/// Follows the chain from where the warm-node log goes on.
+pub(super) fn check(
+    source: &Source<'_>,
+    pack: &Pack,
+    geometry: &Geometry,
+    sit: &SitTable,
+    findings: &Collector,
+) -> Result<(), CheckError> {
+    if pack.has(flags::UMOUNT) {
+        return Ok(());
+    }
+    let kind = FindingKind::RecoveryChain;
+    let seen = SparseBits::new(geometry.main_blocks().into());
+    let (segment, offset) = pack.log(LogType::WarmNode);
+    let mut addr = geometry.block_at(segment, offset);
+    while let Some((segment, offset)) = geometry.locate(addr) {
+        let block = source.block(addr)?;
+        let node = NodeBlock::read(block.block(0));
+        if !is_recoverable(pack, node) {
+            break;
+        }
+        let place = Place::Block(addr);
+        if seen.set(addr.0 - geometry.main_blkaddr.0) {
+            findings.require(false, kind, &place, "the chain loops at node", node.nid().0.into());
+            break;
+        }
+        let valid = sit.is_valid(segment, offset);
+        findings.require(!valid, kind, &place, "a node behind the checkpoint in a valid block", node.nid().0.into());
+        if node.footer.has_mark(mark::FSYNC) && node.footer.node_offset() != XATTR_NODE_OFFSET {
+            check_addresses(node, geometry, &place, findings);
+        }
+        addr = node.footer.next_blkaddr.into();
+    }
+    Ok(())
+}
+
+/// What an fsync'd node refers to lies in the main area.
+fn check_addresses(node: &NodeBlock, geometry: &Geometry, place: &Place, findings: &Collector) {
+    use f2fs_format::inode::inline;
+    if node.is_inode() && node.inode().i_inline & (inline::DATA | inline::DENTRY) != 0 {
+        return;
+    }
+    let addresses = (0..node.address_count(geometry.features)).filter_map(|slot| node.address(slot, geometry.features));
+    for addr in addresses.filter(|addr| addr.is_real()) {
+        let what = "an fsync'd node refers to a block outside the main area";
+        findings.require(geometry.in_main(addr), FindingKind::RecoveryChain, place, what, BlockAddr::get(addr).into());
+    }
+}

@@ -1,0 +1,133 @@
+//! The tree of one file: address slots, direct and indirect nodes, and the blocks that they refer to.
+
+use f2fs_format::inode::Inode;
+use f2fs_format::node::{ADDRS_PER_BLOCK, NodeBlock};
+use f2fs_format::path::{self, NodeKind};
+use f2fs_format::{BlockAddr, Nid};
+use f2fs_sync::atomic::Ordering::Relaxed;
+use zerocopy::little_endian::U32;
+
+use super::error::CheckError;
+use super::extent::ExtentWatch;
+use super::finding::{FindingKind, Place, Problem};
+use super::subject::Subject;
+use super::summary::SummaryCursor;
+
+/// Child nodes that are read together.
+const BATCH: usize = 128;
+
+/// The walk through one file's tree.
+pub(super) struct TreeWalk<'s, 'a> {
+    subject: &'s Subject<'a>,
+    ino: Nid,
+    /// Addresses that the inode holds.
+    inode_addresses: usize,
+    cursor: SummaryCursor,
+    extent: ExtentWatch,
+    /// Blocks of the file so far, the inode not counted.
+    pub(super) blocks: u64,
+    /// The last file block that has a place.
+    pub(super) last_written: Option<u64>,
+    /// File block and address of every block that was taken here first. Filled for directories only.
+    pub(super) directory_blocks: Option<Vec<(u64, BlockAddr)>>,
+}
+
+impl<'s, 'a> TreeWalk<'s, 'a> {
+    pub(super) fn new(subject: &'s Subject<'a>, ino: Nid, inode: &Inode, is_directory: bool) -> TreeWalk<'s, 'a> {
+        TreeWalk {
+            subject,
+            ino,
+            inode_addresses: inode.layout(subject.features).address_count(),
+            cursor: SummaryCursor::default(),
+            extent: ExtentWatch::new(&inode.i_ext),
+            blocks: 0,
+            last_written: None,
+            directory_blocks: is_directory.then(Vec::new),
+        }
+    }
+
+    /// Walks the whole tree. `version`: that of the inode's NAT entry.
+    pub(super) fn walk(&mut self, node: &NodeBlock, version: u8) -> Result<(), CheckError> {
+        let features = self.subject.features;
+        for slot in 0..self.inode_addresses {
+            let addr = node.address(slot, features).unwrap_or(BlockAddr::NULL);
+            self.address((self.ino, version, slot as u32), slot as u64, addr)?;
+        }
+        self.children(self.ino, 0, &node.inode().i_nid)
+    }
+
+    /// Blocks of the cached extent, if the file is not laid out so.
+    pub(super) fn broken_extent(&self) -> Option<u64> {
+        self.extent.broken()
+    }
+
+    /// One address slot: `owner` is node, version, and slot.
+    fn address(&mut self, owner: (Nid, u8, u32), block: u64, addr: BlockAddr) -> Result<(), CheckError> {
+        self.extent.see(block, addr);
+        if addr.is_null() {
+            return Ok(());
+        }
+        if addr == BlockAddr::NEW {
+            self.blocks += 1;
+            self.subject.tally.reserved.fetch_add(1, Relaxed);
+            return Ok(());
+        }
+        let place = Place::Slot { nid: owner.0, index: owner.2 };
+        if !self.subject.geometry.in_main(addr) {
+            let problem = Problem::Fault { what: "address outside the main area", found: addr.0.into() };
+            self.subject.findings.add(FindingKind::Address, place, problem);
+            return Ok(());
+        }
+        self.blocks += 1;
+        self.last_written = self.last_written.max(Some(block));
+        let fresh = self.subject.claim(addr, false, &place);
+        self.subject.summaries.check_data(self.subject, &mut self.cursor, addr, owner)?;
+        if fresh && let Some(blocks) = &mut self.directory_blocks {
+            blocks.push((block, addr));
+        }
+        Ok(())
+    }
+
+    /// The children of a node with node offset `offset`, batch by batch.
+    fn children(&mut self, parent: Nid, offset: u32, nids: &[U32]) -> Result<(), CheckError> {
+        let mut batch = Vec::with_capacity(BATCH);
+        for (slot, nid) in nids.iter().map(|raw| Nid::from(*raw)).enumerate() {
+            let Some(child) = path::child(offset, slot).filter(|_| !nid.is_null()) else { continue };
+            let place = Place::Slot { nid: parent, index: slot as u32 };
+            if let Some(addr) = self.subject.resolve(nid, self.ino, &place, &mut self.cursor)? {
+                batch.push((nid, child, addr));
+            }
+            if batch.len() == BATCH {
+                self.read_children(&batch)?;
+                batch.clear();
+            }
+        }
+        self.read_children(&batch)
+    }
+
+    fn read_children(&mut self, batch: &[(Nid, u32, BlockAddr)]) -> Result<(), CheckError> {
+        let addrs: Vec<BlockAddr> = batch.iter().map(|(_, _, addr)| *addr).collect();
+        let blocks = self.subject.source.blocks(&addrs)?;
+        for ((nid, offset, addr), block) in batch.iter().zip(blocks.iter()) {
+            let node = NodeBlock::read(block);
+            if self.subject.check_footer(node, *addr, *nid, self.ino, *offset) {
+                self.blocks += 1;
+                self.node(*nid, *offset, node)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, nid: Nid, offset: u32, node: &NodeBlock) -> Result<(), CheckError> {
+        if NodeKind::of(offset) != Some(NodeKind::Direct) {
+            return self.children(nid, offset, node.slots());
+        }
+        let version = self.subject.nat.get(nid).version;
+        let first = path::first_block(offset, self.inode_addresses).unwrap_or(0);
+        for slot in 0..ADDRS_PER_BLOCK {
+            let addr = BlockAddr::from(node.slots()[slot]);
+            self.address((nid, version, slot as u32), first + slot as u64, addr)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! The walk over everything that is reachable, in waves: the roots, then the inodes that their entries name, and so on.
+//!
+//! A wave is cut into groups; a thread reads the inodes of a group together and checks one after the other. An inode joins a
+//! wave once, when its first entry is met, so that neither looped directories nor hard links are walked twice.
+
+use f2fs_format::node::NodeBlock;
+use f2fs_format::{BlockAddr, Nid};
+use f2fs_sync::atomic::Ordering::Relaxed;
+use rayon::prelude::*;
+
+use super::Phase;
+use super::error::CheckError;
+use super::finding::{FindingKind, Place};
+use super::inode;
+use super::subject::Subject;
+use super::summary::SummaryCursor;
+
+/// Inodes that one task reads together.
+const GROUP: usize = 64;
+
+/// Why an inode is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The root directory.
+    Root,
+    /// An entry of directory `parent` names it, and gives its type.
+    Linked {
+        /// As it stands in the entry.
+        file_type: u8,
+        /// The directory.
+        parent: Nid,
+    },
+    /// It was unlinked while open.
+    Orphan,
+    /// The superblock names it.
+    Quota,
+}
+
+/// An inode to check.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Task {
+    pub(super) ino: Nid,
+    pub(super) role: Role,
+}
+
+/// The inodes that need no directory entry. `orphans` and `quota_files` may hold anything.
+fn roots(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[Nid]) -> Vec<Task> {
+    let root = subject.geometry.root_ino;
+    subject.take_inode(root);
+    let mut tasks = vec![Task { ino: root, role: Role::Root }];
+    let all = orphans.iter().map(|ino| (*ino, Role::Orphan)).chain(quota_files.iter().map(|ino| (*ino, Role::Quota)));
+    for (ino, role) in all {
+        let kind = if role == Role::Orphan { FindingKind::Orphan } else { FindingKind::NodeTree };
+        let possible = ino.0 > 2 && ino.0 < subject.nat.len();
+        let place = Place::Nid(ino);
+        subject.findings.require(possible, kind, &place, "no such inode number", ino.0.into());
+        if possible && subject.take_inode(ino) {
+            if role == Role::Orphan {
+                subject.tally.orphans.fetch_add(1, Relaxed);
+                let in_use = subject.nat.get(ino).block_addr.get() != 0;
+                subject.findings.require(in_use, kind, &place, "an orphan that is free", ino.0.into());
+            }
+            tasks.push(Task { ino, role });
+        } else if possible {
+            subject.findings.require(false, kind, &place, "listed twice", ino.0.into());
+        }
+    }
+    tasks
+}
+
+/// Walks everything.
+pub(super) fn walk(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[Nid]) -> Result<(), CheckError> {
+    let mut wave = roots(subject, orphans, quota_files);
+    while !wave.is_empty() {
+        let next: Vec<Vec<Task>> =
+            wave.par_chunks(GROUP).map(|group| check_group(subject, group)).collect::<Result<_, CheckError>>()?;
+        wave = next.into_iter().flatten().collect();
+    }
+    Ok(())
+}
+
+fn check_group(subject: &Subject<'_>, group: &[Task]) -> Result<Vec<Task>, CheckError> {
+    let mut cursor = SummaryCursor::default();
+    let mut found: Vec<(Task, BlockAddr)> = Vec::with_capacity(group.len());
+    for task in group {
+        let place = Place::Nid(task.ino);
+        if let Some(addr) = subject.resolve(task.ino, task.ino, &place, &mut cursor)? {
+            found.push((*task, addr));
+        }
+    }
+    let addrs: Vec<BlockAddr> = found.iter().map(|(_, addr)| *addr).collect();
+    let blocks = subject.source.blocks(&addrs)?;
+    let mut next = Vec::new();
+    for ((task, addr), block) in found.iter().zip(blocks.iter()) {
+        next.extend(inode::check(subject, task, *addr, NodeBlock::read(block))?);
+    }
+    subject.report_progress(Phase::Tree, subject.tally.nodes.load(Relaxed), subject.expected_nodes);
+    Ok(next)
+}
