@@ -1,1 +1,91 @@
-//! io_uring back end of f2fs for files and block devices
+//! The `io_uring` back end of f2fs for regular files and block devices.
+//!
+//! [`UringDevice`] is a [`BlockDevice`](f2fs_device::BlockDevice): it opens a file or block device with `O_DIRECT`, locks it against other
+//! writers, and carries requests through `io_uring`, or through `preadv` and `pwritev` where rings are forbidden.
+//! `info().description` says which, and why.
+//!
+//! ```
+//! use f2fs_device::{AlignedBuf, BlockDevice, Request};
+//! use f2fs_uring::{OpenOptions, UringDevice};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("image");
+//! let device = UringDevice::create(&path, 64 << 20, OpenOptions::new())?;
+//! println!("{}", device.info().description); // such as: io_uring, O_DIRECT, /path/image
+//!
+//! // One batch, one entry into the kernel.
+//! let batch = (0..64).map(|i| Request::write(i, AlignedBuf::from_bytes(&[i as u8]))).collect();
+//! for completion in device.submit(batch).wait() {
+//!     completion.result?;
+//! }
+//! device.flush()?;
+//! assert_eq!(device.read(63, 1)?.as_bytes()[0], 63);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How requests travel
+//!
+//! | Call | Ring | Kernel entries |
+//! |---|---|---|
+//! | `execute`, `read_into`, `write`, ... | the thread's slot | 1: submits and waits |
+//! | `submit`, then a ticket | the thread's slot | 1 for the batch, 1 for each wait that has to sleep |
+//! | `queue(depth)` | one of its own, for one thread | 1 for each round of completions |
+//! | `flush` | none: `fdatasync`, shared by threads that wait for one | 1 |
+//! | discard of a block device | none: `BLKDISCARD` | 1 |
+//!
+//! *Slots.* A thread uses the ring of its slot; there are 16 to 64 slots (four times the processors), each made when it is
+//! first used. Threads share a ring only when there are more threads than slots. There is no thread of our own: whoever waits
+//! takes completions for everybody on that ring and hands on that duty ([`Handover`](f2fs_device::Handover)).
+//!
+//! *Ownership.* A request's buffers are in the ring's table until the kernel is done with them; a ticket holds only names.
+//! Dropping a ticket leaves the request to itself, and dropping the last of device, tickets and queues waits for what is in
+//! flight. A request whose ticket was dropped may be held (finished, or its rest after a short transfer) until its slot
+//! is used again or the device is dropped.
+//!
+//! *Short transfers* are continued where they stopped; where nothing more comes (the file was truncated) the error is
+//! [`ShortTransfer`](f2fs_device::DeviceErrorKind::ShortTransfer). What the kernel gives back untried (`EINTR`, `EAGAIN`, and `ECANCELED`
+//! after the exit of the thread that submitted it) is submitted again.
+//!
+//! *Durability.* A flush is `fdatasync`; flushes of a device never overlap, because the kernel tells only one of two
+//! overlapping ones of a lost write. A durable write is `RWF_DSYNC`, or, through the page cache, a write and a flush. A failed
+//! flush or durable write poisons the device.
+//!
+//! # Locks between openers
+//!
+//! One writer or many readers, across processes and within one: `flock` on the open file, and `O_EXCL` on block devices
+//! that are opened for writing, which also keeps out mounts. (Tools that take no lock, such as mkfs.f2fs on a file, are not kept out.)
+//! A lock that udev holds on a block device for a moment is waited for, half a second at most.
+//!
+//! # Alignment
+//!
+//! Asked of `statx` (`STATX_DIOALIGN`, Linux 6.1), else of `BLKSSZGET`. All transfers are whole blocks of 4096 bytes to memory
+//! aligned to 4096, so anything up to that suits. Where a file system refuses `O_DIRECT`, or merely pretends (tmpfs), transfers
+//! go through the page cache.
+//!
+//! # Locking model
+//!
+//! | Lock | Protects | Held during |
+//! |---|---|---|
+//! | a slot's handover | its table of requests, the user side of its ring | entering requests and taking completions; a kernel entry only to continue short transfers |
+//! | the flush gate | poison and the turn to flush | bookkeeping; taken inside a handover when a durable write failed |
+//!
+//! # Unsafe code
+//!
+//! This crate is an unsafe leaf: pushing entries that point into memory (`table.rs`), the shared view of a ring's queues (`table.rs`),
+//! a raw kernel entry (`ring.rs`), one ioctl (`discard.rs`), and `Send` for the vectors of a request (`flight.rs`). Each says why it is
+//! sound; what they rest on is that a request stays in its table from before its entry is pushed until its completion was seen.
+
+mod device;
+mod discard;
+mod flight;
+mod options;
+mod queue;
+mod ring;
+mod slot;
+mod table;
+mod target;
+
+pub use device::UringDevice;
+pub use options::{Direct, Engine, OpenError, OpenOptions};

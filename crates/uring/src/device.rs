@@ -1,0 +1,214 @@
+//! A file or block device behind rings, or behind system calls where rings are forbidden.
+//!
+//! Locking rules: each thread uses one slot, chosen by its number, so that threads meet only when there are more of them than
+//! slots. There is no lock around all slots: a slot is made once and stays.
+
+use std::{
+    hash::{Hash, Hasher},
+    path::Path,
+};
+
+use f2fs_device::{BlockDevice, Completion, DeviceError, DeviceInfo, IoQueue, Request, Ticket, TicketQueue};
+use f2fs_sync::{Arc, OnceLock, PerCore, thread};
+
+use crate::{
+    Engine, OpenError, OpenOptions,
+    queue::{MAX_ENTRIES, RingQueue},
+    ring::{self, SHARED_ENTRIES, Users},
+    slot::Slot,
+    target::Target,
+};
+
+/// Slots at least and at most; in between, four times the processors.
+const SLOTS: (usize, usize) = (16, 64);
+
+/// The variable that forbids `io_uring`.
+const FORBID: &str = "F2FS_NO_IO_URING";
+
+/// An open file or block device.
+///
+/// It is one writer's or many readers', across processes: see [`OpenError::AlreadyOpen`]. Dropping it waits for all requests
+/// in flight, also those whose tickets were dropped.
+#[derive(Debug)]
+pub struct UringDevice {
+    target: Arc<Target>,
+    rings: Option<Rings>,
+}
+
+#[derive(Debug)]
+struct Rings {
+    /// What threads use for whose slot no ring could be made.
+    first: Arc<Slot>,
+    slots: PerCore<OnceLock<Arc<Slot>>>,
+}
+
+impl UringDevice {
+    /// Opens a regular file or block device.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Arc<Self>, OpenError> {
+        let path = path.as_ref();
+        Self::with_target(path, Target::open(path, options)?, options)
+    }
+
+    /// Creates a sparse file of `bytes` bytes, which must not exist yet, and opens it (for writing too, whatever the options
+    /// say).
+    ///
+    /// # Errors
+    /// See [`OpenError`]; [`OpenError::TooSmall`] leaves no file behind.
+    pub fn create(path: impl AsRef<Path>, bytes: u64, options: OpenOptions) -> Result<Arc<Self>, OpenError> {
+        let path = path.as_ref();
+        let options = options.read_only(false);
+        Self::with_target(path, Target::create(path, bytes, options)?, options)
+    }
+
+    fn with_target(path: &Path, mut target: Target, options: OpenOptions) -> Result<Arc<Self>, OpenError> {
+        let ring = match options.engine {
+            Engine::Syscalls => Err("as asked".to_owned()),
+            Engine::Auto if forbidden() => Err(format!("{FORBID} is set")),
+            Engine::Auto | Engine::IoUring => {
+                ring::new(&target, SHARED_ENTRIES, Users::Many).map_err(|error| format!("io_uring_setup: {error}"))
+            }
+        };
+        let ring = match ring {
+            Ok(ring) => Some(ring),
+            Err(reason) if options.engine == Engine::IoUring => {
+                return Err(OpenError::NoIoUring { path: path.into(), reason });
+            }
+            Err(reason) => {
+                target.describe(&format!("preadv/pwritev ({reason})"), path);
+                None
+            }
+        };
+        if ring.is_some() {
+            target.describe("io_uring", path);
+        }
+        let target = Arc::new(target);
+        let rings = ring.map(|ring| {
+            let processors = thread::available_parallelism().map_or(1, usize::from);
+            let slots = PerCore::with_slots((processors * 4).clamp(SLOTS.0, SLOTS.1), |_| OnceLock::new());
+            Rings { first: Arc::new(Slot::new(ring, Arc::clone(&target))), slots }
+        });
+        Ok(Arc::new(Self { target, rings }))
+    }
+
+    /// Whether requests go through `io_uring` rather than `preadv` and `pwritev`.
+    #[must_use]
+    pub fn uses_io_uring(&self) -> bool {
+        self.rings.is_some()
+    }
+
+    /// Whether transfers bypass the page cache.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        self.target.is_direct()
+    }
+
+    /// Answers requests that need no ring: refused, empty, or system calls.
+    fn answer(&self, mut request: Request) -> Result<Completion, Request> {
+        let result = match self.target.admit(&request) {
+            Err(error) => Err(error),
+            Ok(()) if request.blocks() == 0 => Ok(()),
+            Ok(()) if self.rings.is_none() || self.target.needs_syscalls(request.op) => self.target.run(&mut request),
+            Ok(()) => return Err(request),
+        };
+        Ok(Completion { request, result })
+    }
+}
+
+impl Rings {
+    /// This thread's slot.
+    fn slot(&self, target: &Arc<Target>) -> &Arc<Slot> {
+        let index = thread_number() & (self.slots.slots() - 1);
+        let Some(slot) = self.slots.get(index) else { return &self.first };
+        if let Some(slot) = slot.get() {
+            return slot;
+        }
+        match ring::new(target, SHARED_ENTRIES, Users::Many) {
+            Ok(ring) => slot.get_or_init(|| Arc::new(Slot::new(ring, Arc::clone(target)))),
+            Err(_) => &self.first,
+        }
+    }
+}
+
+/// A number that differs between the threads of a process; consecutive threads have consecutive numbers.
+fn thread_number() -> usize {
+    /// Keeps the number that a `ThreadId` is hashed by.
+    #[derive(Default)]
+    struct Keep(u64);
+
+    impl Hasher for Keep {
+        fn finish(&self) -> u64 {
+            self.0
+        }
+
+        fn write(&mut self, bytes: &[u8]) {
+            for &byte in bytes {
+                self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+            }
+        }
+
+        fn write_u64(&mut self, number: u64) {
+            self.0 ^= number;
+        }
+    }
+
+    f2fs_sync::thread_local! {
+        static NUMBER: usize = {
+            let mut keep = Keep::default();
+            std::thread::current().id().hash(&mut keep);
+            keep.finish() as usize
+        };
+    }
+    NUMBER.with(|&number| number)
+}
+
+fn forbidden() -> bool {
+    std::env::var_os(FORBID).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+impl BlockDevice for UringDevice {
+    fn info(&self) -> &DeviceInfo {
+        self.target.info()
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        let total = requests.len();
+        let (mut finished, mut rest) = (Vec::new(), Vec::with_capacity(total));
+        for (index, request) in requests.into_iter().enumerate() {
+            match self.answer(request) {
+                Ok(completion) => finished.push((index, completion)),
+                Err(request) => rest.push((index, request)),
+            }
+        }
+        match &self.rings {
+            Some(rings) if !rest.is_empty() => Ticket::pending(total, finished, rings.slot(&self.target).start(rest)),
+            _ => Ticket::ready(finished.into_iter().map(|(_, completion)| completion).collect()),
+        }
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.target.flush()
+    }
+
+    fn execute(&self, request: Request) -> Completion {
+        match (self.answer(request), &self.rings) {
+            (Ok(completion), _) => completion,
+            (Err(request), Some(rings)) => rings.slot(&self.target).execute(request),
+            (Err(mut request), None) => {
+                let result = self.target.run(&mut request);
+                Completion { request, result }
+            }
+        }
+    }
+
+    fn queue(&self, depth: usize) -> Box<dyn IoQueue + '_> {
+        let entries = u32::try_from(depth).unwrap_or(MAX_ENTRIES).clamp(1, MAX_ENTRIES);
+        let ring = self.rings.is_some().then(|| ring::new(&self.target, entries, Users::ThisThread));
+        match ring {
+            Some(Ok(ring)) => Box::new(RingQueue::new(ring, Arc::clone(&self.target), depth)),
+            _ => Box::new(TicketQueue::new(self, depth)),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! How to open a device, and why that failed.
+
+use std::{io, path::PathBuf};
+
+/// Whether transfers bypass the page cache (`O_DIRECT`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Direct {
+    /// Where the file system can; `info().description` tells.
+    #[default]
+    Auto,
+    /// Or fail with [`OpenError::DirectRefused`].
+    Required,
+    /// Never; transfers go through the page cache.
+    Off,
+}
+
+/// What carries requests to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Engine {
+    /// `io_uring` where it is allowed, else system calls; `info().description` tells which and why. The environment variable
+    /// `F2FS_NO_IO_URING`, set to anything but `0` or nothing, chooses system calls.
+    #[default]
+    Auto,
+    /// `io_uring`, or fail with [`OpenError::NoIoUring`].
+    IoUring,
+    /// `preadv` and `pwritev`, one request after the other.
+    Syscalls,
+}
+
+/// How to open a file or block device.
+///
+/// ```
+/// use f2fs_uring::{Direct, OpenOptions};
+///
+/// let options = OpenOptions::new().read_only(true).direct(Direct::Off);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions {
+    pub(crate) read_only: bool,
+    pub(crate) direct: Direct,
+    pub(crate) engine: Engine,
+}
+
+impl OpenOptions {
+    /// For reading and writing, direct where possible, through `io_uring` where possible.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether to open for reading only, next to other readers.
+    #[must_use]
+    pub fn read_only(self, read_only: bool) -> Self {
+        Self { read_only, ..self }
+    }
+
+    /// Whether to bypass the page cache.
+    #[must_use]
+    pub fn direct(self, direct: Direct) -> Self {
+        Self { direct, ..self }
+    }
+
+    /// What carries the requests.
+    #[must_use]
+    pub fn engine(self, engine: Engine) -> Self {
+        Self { engine, ..self }
+    }
+}
+
+/// Why a device could not be opened or created.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Somebody (this process or another) has it open for writing, or has it open at all and writing was asked for.
+    #[error("{}: in use by another process or opener", .path.display())]
+    AlreadyOpen {
+        /// What was to be opened.
+        path: PathBuf,
+    },
+    /// Neither a regular file nor a block device.
+    #[error("{}: is a {kind}, not a regular file or block device", .path.display())]
+    NotADevice {
+        /// What was to be opened.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// Smaller than one block of 4096 bytes.
+    #[error("{}: {bytes} bytes is less than one block of 4096", .path.display())]
+    TooSmall {
+        /// What was to be opened or created.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+    },
+    /// [`Direct::Required`] where the file system cannot.
+    #[error("{}: direct transfers are refused: {reason}", .path.display())]
+    DirectRefused {
+        /// What was to be opened.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// [`Engine::IoUring`] where it is not allowed or not there.
+    #[error("{}: io_uring is not available: {reason}", .path.display())]
+    NoIoUring {
+        /// What was to be opened.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A system call failed.
+    #[error("{}: {call}: {source}", .path.display())]
+    Io {
+        /// What was to be opened or created.
+        path: PathBuf,
+        /// The call.
+        call: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl OpenError {
+    /// What the standard library would call it.
+    #[must_use]
+    pub fn io_kind(&self) -> io::ErrorKind {
+        match self {
+            Self::AlreadyOpen { .. } => io::ErrorKind::ResourceBusy,
+            Self::NotADevice { .. } | Self::TooSmall { .. } => io::ErrorKind::InvalidInput,
+            Self::DirectRefused { .. } | Self::NoIoUring { .. } => io::ErrorKind::Unsupported,
+            Self::Io { source, .. } => source.kind(),
+        }
+    }
+}
+
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> Self {
+        Self::new(error.io_kind(), error)
+    }
+}

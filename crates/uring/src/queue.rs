@@ -1,0 +1,142 @@
+//! A ring for one thread, which keeps a queue depth busy.
+//!
+//! No locks: the ring belongs to the queue, and the queue to the thread that made it.
+
+use std::{collections::VecDeque, fmt, marker::PhantomData};
+
+use f2fs_device::{Completion, IoQueue, Request};
+use f2fs_sync::Arc;
+use io_uring::IoUring;
+
+use crate::{ring, table::Table, target::Target};
+
+/// Entries of the ring of a queue at most; a deeper queue holds the rest back.
+pub(crate) const MAX_ENTRIES: u32 = 4096;
+
+/// An [`IoQueue`] with a ring of its own.
+pub(crate) struct RingQueue {
+    ring: IoUring,
+    table: Table,
+    target: Arc<Target>,
+    depth: usize,
+    /// Requests pushed and not yet handed out.
+    in_flight: usize,
+    /// Requests pushed since the kernel was last told.
+    untold: usize,
+    finished: VecDeque<Completion>,
+    /// The ring was set up for one thread: not `Send`.
+    this_thread: PhantomData<*const ()>,
+}
+
+impl fmt::Debug for RingQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RingQueue")
+            .field("depth", &self.depth)
+            .field("in_flight", &self.in_flight)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RingQueue {
+    /// A queue with `ring`, which has `target` as its registered file and nothing in its queues.
+    pub(crate) fn new(ring: IoUring, target: Arc<Target>, depth: usize) -> Self {
+        let table = Table::new(ring.params().cq_entries() as usize);
+        Self {
+            ring,
+            table,
+            target,
+            depth: depth.max(1),
+            in_flight: 0,
+            untold: 0,
+            finished: VecDeque::new(),
+            this_thread: PhantomData,
+        }
+    }
+
+    fn drain(&mut self) {
+        self.table.drain(&self.ring, &self.target, Some(&mut self.finished));
+    }
+
+    /// Sleeps until at least one more request is finished, if any is not.
+    fn reap(&mut self) {
+        let before = self.finished.len();
+        while self.finished.len() == before && !self.table.is_idle() {
+            self.table.fill(&self.ring);
+            self.untold = 0;
+            ring::submit_and_sleep(&self.ring);
+            self.drain();
+        }
+    }
+
+    fn hand_out(&mut self) -> Option<Completion> {
+        let completion = self.finished.pop_front()?;
+        self.in_flight -= 1;
+        Some(completion)
+    }
+}
+
+impl IoQueue for RingQueue {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn push(&mut self, mut request: Request) {
+        self.in_flight += 1;
+        if let Err(error) = self.target.admit(&request) {
+            self.finished.push_back(Completion { request, result: Err(error) });
+            return;
+        }
+        if request.blocks() == 0 || self.target.needs_syscalls(request.op) {
+            let result = self.target.run(&mut request);
+            self.finished.push_back(Completion { request, result });
+            return;
+        }
+        while self.in_flight - self.finished.len() > self.depth {
+            self.reap();
+        }
+        self.table.start(request);
+        self.untold += 1;
+    }
+
+    fn submit(&mut self) {
+        let mut pushed = self.table.fill(&self.ring);
+        while pushed > 0 {
+            ring::submit(&self.ring, pushed);
+            pushed = self.table.fill(&self.ring);
+        }
+        self.untold = 0;
+    }
+
+    fn next_completion(&mut self) -> Option<Completion> {
+        if self.finished.is_empty() {
+            self.reap();
+        } else if self.untold * 2 >= self.depth {
+            // Many are finished; do not let the device run dry while the caller looks at them.
+            self.submit();
+        }
+        self.hand_out()
+    }
+
+    fn try_completion(&mut self) -> Option<Completion> {
+        self.submit();
+        if self.finished.is_empty() && !self.table.is_idle() {
+            ring::run_completions(&self.ring);
+            self.drain();
+        }
+        self.hand_out()
+    }
+}
+
+impl Drop for RingQueue {
+    fn drop(&mut self) {
+        // The memory of a request is the kernel's until it is over.
+        while !self.table.is_idle() {
+            self.reap();
+        }
+        ring::release_file(&self.ring);
+    }
+}

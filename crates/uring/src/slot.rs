@@ -1,0 +1,147 @@
+//! A ring that threads share.
+//!
+//! Locking rules: the lock of `table` (a [`Handover`]) protects the table and, with it, the ring's two queues. Entering the kernel
+//! happens without it: the kernel has a lock of its own, and takes from the submission queue only what has been published.
+//! While somebody reaps, only that thread touches the completion queue. The lock is taken after no other and
+//! with none held; `Target`'s flush gate may be taken inside it (to poison).
+
+use std::{collections::VecDeque, fmt};
+
+use f2fs_device::{Completion, Handover, Pending, Request};
+use f2fs_sync::Arc;
+use io_uring::IoUring;
+
+use crate::{
+    ring,
+    table::{Id, Table},
+    target::Target,
+};
+
+/// A ring, the requests in it, and the file that they are about.
+pub(crate) struct Slot {
+    ring: IoUring,
+    table: Handover<Table>,
+    target: Arc<Target>,
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").finish_non_exhaustive()
+    }
+}
+
+impl Slot {
+    /// A slot with `ring`, which has `target` as its registered file and nothing in its queues.
+    pub(crate) fn new(ring: IoUring, target: Arc<Target>) -> Self {
+        let table = Handover::new(Table::new(ring.params().cq_entries() as usize));
+        Self { ring, table, target }
+    }
+
+    /// Runs one admitted request.
+    pub(crate) fn execute(&self, request: Request) -> Completion {
+        let ring = &self.ring;
+        let mut table = self.table.lock();
+        let id = table.start(request);
+        let pushed = table.fill(ring);
+        if table.is_reaped() {
+            // Whoever reaps may be asleep already, and does not know of the new entry. Otherwise this thread will reap, and
+            // going to sleep submits.
+            drop(table);
+            ring::submit(ring, pushed);
+            table = self.table.lock();
+        }
+        table.wait(|table| table.take(id), || ring::submit_and_sleep(ring), |table| self.drain(table))
+    }
+
+    /// Starts admitted requests, each with its index in the batch.
+    pub(crate) fn start(self: &Arc<Self>, requests: Vec<(usize, Request)>) -> Box<dyn Pending> {
+        let mut table = self.table.lock();
+        let ids = requests.into_iter().map(|(index, request)| (index, table.start(request))).collect();
+        let mut flying = Flying { slot: Arc::clone(self), ids };
+        let pushed = table.fill(&self.ring);
+        drop(table);
+        ring::submit(&self.ring, pushed);
+        flying.until_submitted();
+        Box::new(flying)
+    }
+
+    /// With the right to reap: takes completions and puts waiting requests in the submission queue, which the reaper's next
+    /// sleep, or `start`, hands to the kernel.
+    fn drain(&self, table: &mut Table) {
+        table.drain(&self.ring, &self.target, None);
+        let pushed = table.fill(&self.ring);
+        if pushed > 0 {
+            ring::submit(&self.ring, pushed);
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // Only here are requests waited for that nobody wants: the memory is the kernel's until then.
+        let (ring, table) = (&self.ring, self.table.lock());
+        table.wait(|table| table.is_idle().then_some(()), || ring::submit_and_sleep(ring), |table| self.drain(table));
+        ring::release_file(&self.ring);
+    }
+}
+
+/// The requests of a ticket; indices in the batch and names in the table.
+#[derive(Debug)]
+struct Flying {
+    slot: Arc<Slot>,
+    ids: Vec<(usize, Id)>,
+}
+
+impl Flying {
+    /// Waits until the kernel has all requests of the slot, if there were more than it takes at once.
+    fn until_submitted(&mut self) {
+        let slot = &self.slot;
+        let table = slot.table.lock();
+        if !table.all_submitted() {
+            table.wait(
+                |table| table.all_submitted().then_some(()),
+                || ring::submit_and_sleep(&slot.ring),
+                |table| slot.drain(table),
+            );
+        }
+    }
+}
+
+/// Moves what is finished out of the table; whether that was anything, or there is nothing left.
+fn take_finished(table: &mut Table, ids: &mut Vec<(usize, Id)>, out: &mut VecDeque<(usize, Completion)>) -> Option<()> {
+    let before = ids.len();
+    ids.retain(|&(index, id)| match table.take(id) {
+        Some(completion) => {
+            out.push_back((index, completion));
+            false
+        }
+        None => true,
+    });
+    (ids.len() < before || ids.is_empty()).then_some(())
+}
+
+impl Pending for Flying {
+    fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>) {
+        let (slot, ids) = (&self.slot, &mut self.ids);
+        let mut table = slot.table.lock();
+        if block {
+            table.wait(
+                |table| take_finished(table, ids, out),
+                || ring::submit_and_sleep(&slot.ring),
+                |table| slot.drain(table),
+            );
+        } else {
+            table.try_drain(|table| slot.drain(table));
+            take_finished(&mut table, ids, out);
+        }
+    }
+}
+
+impl Drop for Flying {
+    fn drop(&mut self) {
+        let mut table = self.slot.table.lock();
+        for &(_, id) in &self.ids {
+            table.abandon(id);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! An open file or block device: its facts, its lock, its flush gate, and transfers by plain system calls.
+//!
+//! Locking rules: none of its own; [`FlushGate`] serialises flushes. All calls are positioned, so threads share the descriptor.
+
+use std::{
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use f2fs_device::{BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Request};
+use rustix::{
+    fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags},
+    io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags},
+};
+
+use crate::{Direct, OpenError, OpenOptions, discard};
+
+/// Vectors that one call takes (`IOV_MAX`).
+pub(crate) const MAX_VECTORS: usize = 1024;
+
+/// The file system whose direct transfers are copies all the same.
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
+/// For how long another opener's lock on a block device may be udev's, which lets go soon.
+const UDEV_TRIES: u32 = 25;
+
+#[derive(Debug)]
+pub(crate) struct Target {
+    fd: OwnedFd,
+    info: DeviceInfo,
+    block_device: bool,
+    direct: bool,
+    gate: FlushGate,
+}
+
+impl Target {
+    /// Creates a sparse file of `bytes` bytes that must not exist yet, and opens it.
+    pub(crate) fn create(path: &Path, bytes: u64, options: OpenOptions) -> Result<Self, OpenError> {
+        if bytes < BLOCK_SIZE as u64 {
+            return Err(OpenError::TooSmall { path: path.into(), bytes });
+        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o666)).map_err(failed(path, "open"))?;
+        rustix::fs::ftruncate(&fd, bytes).map_err(failed(path, "ftruncate"))?;
+        Self::from_fd(path, fd, options)
+    }
+
+    pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Self, OpenError> {
+        let mode = rustix::fs::stat(path).map_err(failed(path, "stat"))?.st_mode;
+        let kind = FileType::from_raw_mode(mode);
+        if !kind.is_file() && !kind.is_block_device() {
+            // Before the open, which would wait at a pipe.
+            return Err(OpenError::NotADevice { path: path.into(), kind: kind_name(kind) });
+        }
+        // O_EXCL without O_CREAT claims a block device, against mounts too.
+        let claim = if kind.is_block_device() && !options.read_only { OFlags::EXCL } else { OFlags::empty() };
+        let access = if options.read_only { OFlags::RDONLY } else { OFlags::RDWR };
+        let flags = access | claim | OFlags::CLOEXEC;
+        let fd = match rustix::fs::open(path, flags, Mode::empty()) {
+            Err(Errno::BUSY) => return Err(OpenError::AlreadyOpen { path: path.into() }),
+            other => other.map_err(failed(path, "open"))?,
+        };
+        Self::from_fd(path, fd, options)
+    }
+
+    fn from_fd(path: &Path, fd: OwnedFd, options: OpenOptions) -> Result<Self, OpenError> {
+        let stat = rustix::fs::fstat(&fd).map_err(failed(path, "fstat"))?;
+        let (block_device, bytes) = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => (false, stat.st_size.unsigned_abs()),
+            FileType::BlockDevice => (true, rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(failed(path, "lseek"))?),
+            other => return Err(OpenError::NotADevice { path: path.into(), kind: kind_name(other) }),
+        };
+        if bytes < BLOCK_SIZE as u64 {
+            return Err(OpenError::TooSmall { path: path.into(), bytes });
+        }
+        lock(path, &fd, options.read_only, block_device)?;
+
+        let mut info = DeviceInfo::new(bytes / BLOCK_SIZE as u64, "");
+        info.read_only = options.read_only;
+        let direct = match go_direct(path, fd.as_fd(), options.direct, block_device, &mut info) {
+            Ok(()) => true,
+            Err(reason) if options.direct == Direct::Required => {
+                return Err(OpenError::DirectRefused { path: path.into(), reason });
+            }
+            Err(reason) => {
+                info.description = format!("buffered: {reason}");
+                false
+            }
+        };
+        if direct {
+            info.description = "O_DIRECT".into();
+        }
+        info.optimal_io =
+            u32::try_from(stat.st_blksize).unwrap_or(0).next_multiple_of(BLOCK_SIZE as u32).max(BLOCK_SIZE as u32);
+        info.supports_discard = !options.read_only && discard::supported(fd.as_fd(), block_device, stat.st_rdev, bytes);
+        Ok(Self { fd, info, block_device, direct, gate: FlushGate::new() })
+    }
+
+    /// Completes the description: `engine`, how the file was opened, `path`.
+    pub(crate) fn describe(&mut self, engine: &str, path: &Path) {
+        self.info.description = format!("{engine}, {}, {}", self.info.description, path.display());
+    }
+
+    pub(crate) fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    pub(crate) fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Checks a request against size, abilities and poison.
+    pub(crate) fn admit(&self, request: &Request) -> Result<(), DeviceError> {
+        self.info.check(request)?;
+        if request.op.operation().changes() {
+            self.gate.check().map_err(|kind| request.error(kind))?;
+        }
+        Ok(())
+    }
+
+    /// Whether this request has to go through [`run`](Self::run) even where there is a ring:
+    /// a discard of a block device is an ioctl, and a durable write to the page cache must share the flush gate, because its
+    /// fsync might be the one that the kernel tells of another write's loss.
+    pub(crate) fn needs_syscalls(&self, op: Op) -> bool {
+        match op {
+            Op::Read | Op::Write => false,
+            Op::WriteFua => !self.direct,
+            Op::Discard { .. } => self.block_device,
+        }
+    }
+
+    pub(crate) fn flush(&self) -> Result<(), DeviceError> {
+        if self.info.read_only {
+            return Ok(());
+        }
+        self.gate.flush(|| match rustix::fs::fdatasync(&self.fd) {
+            Ok(()) => Ok(()),
+            Err(errno) => Err(DeviceErrorKind::from_errno(errno.raw_os_error())),
+        })
+    }
+
+    /// Turns the reason why an admitted request failed into its error; a durable write's failure poisons the device.
+    pub(crate) fn failed(&self, request: &Request, kind: DeviceErrorKind) -> DeviceError {
+        if request.op == Op::WriteFua {
+            self.gate.poison(&kind);
+        }
+        request.error(kind)
+    }
+
+    /// Runs an admitted request by system calls.
+    pub(crate) fn run(&self, request: &mut Request) -> Result<(), DeviceError> {
+        self.transfer_all(request).map_err(|kind| self.failed(request, kind))?;
+        if request.op == Op::WriteFua && !self.direct {
+            self.flush().map_err(|error| request.error(error.kind))?;
+        }
+        Ok(())
+    }
+
+    fn transfer_all(&self, request: &mut Request) -> Result<(), DeviceErrorKind> {
+        if let Op::Discard { blocks } = request.op {
+            let block = BLOCK_SIZE as u64;
+            return discard::run(self.fd.as_fd(), self.block_device, request.start * block, blocks * block);
+        }
+        let expected = request.blocks() * BLOCK_SIZE as u64;
+        let mut done = 0;
+        while done < expected {
+            match self.transfer(request, done) {
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Ok(0) => return Err(DeviceErrorKind::ShortTransfer { transferred: done, expected }),
+                // A direct transfer that stopped within a sector can only be the end of the file.
+                Err(Errno::INVAL) if !done.is_multiple_of(BLOCK_SIZE as u64) => {
+                    return Err(DeviceErrorKind::ShortTransfer { transferred: done, expected });
+                }
+                Err(errno) => return Err(DeviceErrorKind::from_errno(errno.raw_os_error())),
+                Ok(bytes) => done += bytes as u64,
+            }
+        }
+        Ok(())
+    }
+
+    /// One system call for what is left of the request after `done` bytes.
+    fn transfer(&self, request: &mut Request, done: u64) -> rustix::io::Result<usize> {
+        let offset = request.start * BLOCK_SIZE as u64 + done;
+        let flags = match request.op {
+            Op::WriteFua if self.direct => ReadWriteFlags::DSYNC,
+            Op::Read | Op::Write | Op::WriteFua | Op::Discard { .. } => ReadWriteFlags::empty(),
+        };
+        let mut skip = done as usize;
+        if request.op == Op::Read {
+            let mut vectors = Vec::with_capacity(request.bufs.len().min(MAX_VECTORS));
+            for buf in &mut request.bufs {
+                let bytes = buf.as_bytes_mut();
+                let skipped = skip.min(bytes.len());
+                skip -= skipped;
+                if skipped < bytes.len() && vectors.len() < MAX_VECTORS {
+                    vectors.push(IoSliceMut::new(&mut bytes[skipped..]));
+                }
+            }
+            return rustix::io::preadv(&self.fd, &mut vectors, offset);
+        }
+        let mut vectors = Vec::with_capacity(request.bufs.len().min(MAX_VECTORS));
+        for buf in &request.bufs {
+            let bytes = buf.as_bytes();
+            let skipped = skip.min(bytes.len());
+            skip -= skipped;
+            if skipped < bytes.len() && vectors.len() < MAX_VECTORS {
+                vectors.push(IoSlice::new(&bytes[skipped..]));
+            }
+        }
+        if flags.is_empty() {
+            rustix::io::pwritev(&self.fd, &vectors, offset)
+        } else {
+            rustix::io::pwritev2(&self.fd, &vectors, offset, flags)
+        }
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // The kernel may hold a reference to the file for a while after a ring is closed; the lock must not live as long.
+        let _ = rustix::fs::flock(&self.fd, FlockOperation::Unlock);
+    }
+}
+
+fn failed(path: &Path, call: &'static str) -> impl Fn(Errno) -> OpenError {
+    let path = PathBuf::from(path);
+    move |errno| OpenError::Io { path: path.clone(), call, source: errno.into() }
+}
+
+fn kind_name(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Directory => "directory",
+        FileType::CharacterDevice => "character device",
+        FileType::Fifo => "pipe",
+        FileType::Socket => "socket",
+        _ => "special file",
+    }
+}
+
+/// Takes the lock that lets in one writer or many readers, in this process and others.
+fn lock(path: &Path, fd: &OwnedFd, read_only: bool, block_device: bool) -> Result<(), OpenError> {
+    let operation =
+        if read_only { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
+    let mut tries = if block_device { UDEV_TRIES } else { 1 };
+    loop {
+        tries -= 1;
+        match rustix::fs::flock(fd, operation) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => tries += 1,
+            Err(Errno::WOULDBLOCK) if tries == 0 => return Err(OpenError::AlreadyOpen { path: path.into() }),
+            Err(Errno::WOULDBLOCK) => thread::sleep(Duration::from_millis(20)),
+            Err(errno) => return Err(failed(path, "flock")(errno)),
+        }
+    }
+}
+
+/// Switches to direct transfers and enters the alignment in `info`, or says why not.
+fn go_direct(
+    path: &Path,
+    fd: BorrowedFd<'_>,
+    direct: Direct,
+    block_device: bool,
+    info: &mut DeviceInfo,
+) -> Result<(), String> {
+    let sector = if block_device { rustix::fs::ioctl_blksszget(fd).ok() } else { None };
+    info.logical_sector = sector.unwrap_or(info.logical_sector);
+    if direct == Direct::Off {
+        return Err("as asked".into());
+    }
+    if !block_device && rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type == TMPFS_MAGIC) {
+        return Err("tmpfs has no direct transfers".into());
+    }
+    // statx says more than BLKSSZGET: the memory alignment too, and 0 for "not on this file".
+    let (memory, offset) = match rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+        Ok(statx) if StatxFlags::from_bits_retain(statx.stx_mask).contains(StatxFlags::DIOALIGN) => {
+            (statx.stx_dio_mem_align, statx.stx_dio_offset_align)
+        }
+        _ => (sector.unwrap_or(BLOCK_SIZE as u32), sector.unwrap_or(BLOCK_SIZE as u32)),
+    };
+    if memory == 0 || offset == 0 {
+        return Err("the file system has no direct transfers for this file".into());
+    }
+    if memory > BLOCK_SIZE as u32 || offset > BLOCK_SIZE as u32 {
+        return Err(format!("direct transfers need an alignment of {memory} (memory) and {offset} (offset) bytes"));
+    }
+    let flags = rustix::fs::fcntl_getfl(fd).map_err(|errno| format!("F_GETFL: {errno}"))?;
+    rustix::fs::fcntl_setfl(fd, flags | OFlags::DIRECT).map_err(|errno| format!("O_DIRECT: {errno}"))?;
+    // A file system may take the flag and refuse the transfer.
+    let mut block = f2fs_device::AlignedBuf::new(1);
+    if let Err(errno) = rustix::io::pread(fd, block.as_bytes_mut(), 0) {
+        if errno != Errno::INVAL {
+            return Err(format!("reading {}: {errno}", path.display()));
+        }
+        rustix::fs::fcntl_setfl(fd, flags).map_err(|errno| format!("F_SETFL: {errno}"))?;
+        return Err("the file system takes O_DIRECT but refuses the transfer".into());
+    }
+    info.dma_alignment = memory;
+    if sector.is_none() {
+        info.logical_sector = offset;
+    }
+    Ok(())
+}
