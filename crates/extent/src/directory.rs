@@ -8,16 +8,34 @@
 //! A class below 64 lines has one slot with one chunk of just its size, so a file of n blocks costs about n bytes; a larger
 //! class has one slot for every 64 lines.
 //!
+//! **Marks.** A slot has a bit for each line of its chunk: set means that somebody may hold a block there. Whoever takes a
+//! block looks at the bit afterwards, and sets it if it is clear; mostly it is set already, and nothing is written. Covering
+//! requests look into marked lines only, and clear the marks of those that they find idle, so that such a request costs
+//! what was locked since the last one, and not the size of the file.
+//!
+//! ```text
+//!   whoever takes a block              a covering request, under the queue's lock
+//!   ─────────────────────              ──────────────────────────────────────────
+//!   A1  change the word                B1  announce itself in the hull
+//!   A2  look at the mark, set it       B2  clear the marks
+//!   A3  look at the hull               B3  look at the words of lines that were marked; mark them again if not idle
+//! ```
+//!
+//! All are sequentially consistent. If B2 misses the mark that A2 set, then A3 sees the hull of B1, and what was taken is
+//! put back. If A2 sees a mark that B2 is about to clear, B3 sees the word of A1. So when the marks are not set, nobody
+//! holds anything there who has looked at the hull and stayed.
+//!
 //! **Rules.** Directory, slots and chunks are written once, and then never move or go until the table does: whoever has
 //! found a word may keep it. They are found without a lock (three acquire loads). They are allocated before they are
 //! published, outside of every lock; when two threads install the same one, the later drops its own and uses the other's.
 
 use std::fmt;
 
-use f2fs_sync::OnceLock;
-use f2fs_sync::atomic::AtomicU64;
+use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use f2fs_sync::{OnceLock, mutant};
 
 use crate::geometry::{BLOCKS_PER_LINE, BLOCKS_PER_WORD, CLASSES, LINES_PER_CHUNK, WORDS_PER_LINE};
+use crate::hull::store_load;
 use crate::range::BlockRange;
 use crate::word;
 
@@ -32,11 +50,92 @@ impl Line {
 }
 
 type Chunk = Box<[Line]>;
-type Class = Box<[OnceLock<Chunk>]>;
+type Class = Box<[Slot]>;
+
+/// The place of a chunk.
+#[derive(Default)]
+struct Slot {
+    chunk: OnceLock<Chunk>,
+    marks: AtomicU64,
+}
+
+/// The mark of a line.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark<'a> {
+    marks: &'a AtomicU64,
+    bit: u64,
+}
+
+impl Mark<'_> {
+    /// Sees to it that the mark is set, after a block of the line was taken.
+    #[inline]
+    pub(crate) fn set(self) {
+        let order = if mutant("mark_look_unordered") {
+            Relaxed
+        } else {
+            store_load();
+            SeqCst
+        };
+        if self.marks.load(order) & self.bit == 0 && !mutant("mark_not_set") {
+            self.marks.fetch_or(self.bit, SeqCst);
+        }
+    }
+}
 
 /// The lines of a file after its first.
 pub(crate) struct Directory {
     classes: [OnceLock<Class>; CLASSES],
+}
+
+/// What a look at a line told.
+pub(crate) enum Visit<T> {
+    /// Nobody holds any block of the line.
+    Idle,
+    /// Somebody holds a block of it, who does not matter.
+    Busy,
+    /// Somebody holds a block of it, and this is what was looked for.
+    Found(T),
+}
+
+impl Slot {
+    /// Visits the marked lines among `within`.
+    fn visit<T>(
+        &self,
+        chunk: &[Line],
+        within: u64,
+        clear: bool,
+        mut visit: impl FnMut(u64, &Line) -> Visit<T>,
+    ) -> Option<T> {
+        let marked = self.marks.load(SeqCst) & within;
+        if marked == 0 {
+            return None;
+        }
+        if clear {
+            self.marks.fetch_and(!marked, SeqCst);
+            if !mutant("scan_unordered") {
+                store_load();
+            }
+        }
+        let (mut left, mut busy, mut found) = (marked, 0, None);
+        while left != 0 && found.is_none() {
+            let at = left.trailing_zeros();
+            let Some(line) = chunk.get(at as usize) else { break };
+            match visit(u64::from(at), line) {
+                Visit::Idle => left &= left - 1,
+                Visit::Busy => {
+                    busy |= 1 << at;
+                    left &= left - 1;
+                }
+                Visit::Found(what) => found = Some(what),
+            }
+        }
+        // What is left was not looked at, or is where the find was.
+        let again = busy | left;
+        if clear && again != 0 && !mutant("mark_cleared_of_busy_line") {
+            self.marks.fetch_or(again, SeqCst);
+        }
+        found
+    }
 }
 
 /// The class of a line (1 or more), its slot there, and its place in the chunk.
@@ -54,9 +153,11 @@ impl Directory {
 
     /// The line, if its chunk is there; `line` is 1 or more.
     #[inline]
-    pub(crate) fn line(&self, line: u64) -> Option<&Line> {
+    pub(crate) fn line(&self, line: u64) -> Option<(&Line, Mark<'_>)> {
         let (class, slot, at) = place(line);
-        self.classes.get(class)?.get()?.get(slot)?.get()?.get(at)
+        let slot = self.classes.get(class)?.get()?.get(slot)?;
+        let line = slot.chunk.get()?.get(at)?;
+        Some((line, Mark { marks: &slot.marks, bit: 1 << at }))
     }
 
     /// Installs the line's chunk; `line` is 1 or more and has a class.
@@ -67,36 +168,44 @@ impl Directory {
         let slots = match class.get() {
             Some(slots) => slots,
             None => {
-                let new: Class = (0..lines.div_ceil(LINES_PER_CHUNK)).map(|_| OnceLock::new()).collect();
+                let new: Class = (0..lines.div_ceil(LINES_PER_CHUNK)).map(|_| Slot::default()).collect();
                 class.get_or_init(|| new)
             }
         };
-        if slots[slot].get().is_none() {
+        let chunk = &slots[slot].chunk;
+        if chunk.get().is_none() {
             let new: Chunk = (0..lines.min(LINES_PER_CHUNK)).map(|_| Line::new()).collect();
-            slots[slot].get_or_init(|| new);
+            chunk.get_or_init(|| new);
         }
     }
 
-    /// Calls `visit` with the number of each line of `first ..= last` (1 or more) that is there, ascending, until it says
-    /// `false`; whether it never did.
-    pub(crate) fn visit(&self, first: u64, last: u64, mut visit: impl FnMut(u64, &Line) -> bool) -> bool {
+    /// Shows `visit` the marked lines of `first ..= last` (1 or more), ascending, until it finds what it looks for. With `clear`,
+    /// which takes the queue's lock, lines that turn out to be idle lose their marks.
+    pub(crate) fn visit<T>(
+        &self,
+        first: u64,
+        last: u64,
+        clear: bool,
+        mut visit: impl FnMut(u64, &Line) -> Visit<T>,
+    ) -> Option<T> {
         let (from, to) = (place(first).0, place(last).0.min(CLASSES - 1));
         for class in from..=to {
             let Some(slots) = self.classes[class].get() else { continue };
             let start = 1_u64 << class;
             let (low, high) = (first.max(start) - start, last.min(2 * start - 1) - start);
-            for slot in low / LINES_PER_CHUNK..=high / LINES_PER_CHUNK {
-                let Some(chunk) = slots[slot as usize].get() else { continue };
-                let base = slot * LINES_PER_CHUNK;
+            for number in low / LINES_PER_CHUNK..=high / LINES_PER_CHUNK {
+                let slot = &slots[number as usize];
+                let Some(chunk) = slot.chunk.get() else { continue };
+                let base = number * LINES_PER_CHUNK;
                 let (low, high) = (low.max(base) - base, high.min(base + LINES_PER_CHUNK - 1) - base);
-                for (line, at) in chunk[low as usize..=high as usize].iter().zip(low..) {
-                    if !visit(start + base + at, line) {
-                        return false;
-                    }
+                let within = (u64::MAX << low) & (u64::MAX >> (63 - high));
+                let found = slot.visit(chunk, within, clear, |at, line| visit(start + base + at, line));
+                if found.is_some() {
+                    return found;
                 }
             }
         }
-        true
+        None
     }
 
     /// Bytes on the heap, itself included.
@@ -104,7 +213,8 @@ impl Directory {
         let classes = self.classes.iter().filter_map(OnceLock::get);
         let inner: usize = classes
             .map(|slots| {
-                let chunks: usize = slots.iter().filter_map(OnceLock::get).map(|chunk| size_of_val(&**chunk)).sum();
+                let chunks: usize =
+                    slots.iter().filter_map(|slot| slot.chunk.get()).map(|chunk| size_of_val(&**chunk)).sum();
                 size_of_val(&**slots) + chunks
             })
             .sum();
@@ -190,30 +300,51 @@ mod tests {
         assert!(directory.line(1).is_none());
         for line in [1, 2, 63, 64, 127, 128, 5000, (1 << CLASSES) - 1] {
             directory.install(line);
-            let before = std::ptr::from_ref(directory.line(line).unwrap());
+            let before = std::ptr::from_ref(directory.line(line).unwrap().0);
             directory.install(line);
-            assert_eq!(before, std::ptr::from_ref(directory.line(line).unwrap()), "line {line} moved");
+            assert_eq!(before, std::ptr::from_ref(directory.line(line).unwrap().0), "line {line} moved");
         }
         assert!(directory.line(256).is_none());
     }
 
     #[test]
-    fn visits_exactly_what_is_there() {
+    fn visits_exactly_what_is_marked() {
         let directory = Directory::new();
-        for line in [1, 3, 70, 200, 1000] {
+        for line in 1..=1000 {
             directory.install(line);
         }
-        for (first, last) in [(1, 1), (1, 5000), (2, 2), (64, 255), (65, 200), (190, 1100), (300, 900)] {
+        let marked = [1, 3, 63, 64, 70, 200, 1000];
+        let visited = |first, last, clear, result: fn(u64) -> Visit<u64>| {
             let mut visited = Vec::new();
-            assert!(directory.visit(first, last, |number, line| {
-                assert!(std::ptr::eq(line, directory.line(number).unwrap()));
+            let found = directory.visit(first, last, clear, |number, line| {
+                assert!(std::ptr::eq(line, directory.line(number).unwrap().0));
                 visited.push(number);
-                true
-            }));
-            let there: Vec<u64> = (first..=last).filter(|&line| directory.line(line).is_some()).collect();
-            assert_eq!(visited, there, "{first}..={last}");
+                result(number)
+            });
+            (visited, found)
+        };
+        assert_eq!(visited(1, 5000, true, |_| Visit::Idle), (vec![], None));
+        for line in marked {
+            directory.line(line).unwrap().1.set();
         }
-        assert!(!directory.visit(1, 100, |number, _| number < 64));
+        for (first, last) in [(1, 1), (1, 5000), (2, 2), (64, 255), (65, 200), (190, 1100), (300, 900)] {
+            let there: Vec<u64> = marked.into_iter().filter(|&line| first <= line && line <= last).collect();
+            assert_eq!(visited(first, last, false, |_| Visit::Idle), (there.clone(), None), "{first}..={last}");
+            assert_eq!(visited(first, last, true, |_| Visit::Busy), (there, None), "{first}..={last}");
+        }
+        // A find stops the search; from there on, and where it was busy, marks stay.
+        let find = |line| {
+            if line == 70 {
+                Visit::Found(line)
+            } else if line == 3 {
+                Visit::Busy
+            } else {
+                Visit::Idle
+            }
+        };
+        assert_eq!(visited(1, 5000, true, find), (vec![1, 3, 63, 64, 70], Some(70)));
+        assert_eq!(visited(1, 5000, true, |_| Visit::Idle), (vec![3, 70, 200, 1000], None));
+        assert_eq!(visited(1, 5000, true, |_| Visit::Idle), (vec![], None));
     }
 
     #[test]

@@ -28,10 +28,11 @@ pub(crate) struct Hull {
     high: AtomicU64,
 }
 
-/// Orders the write of one variable before the read of another, for loom, which treats sequentially consistent accesses as
-/// acquire and release only. Elsewhere the accesses themselves are ordered, and on x86-64 the write is the barrier.
+/// Orders the write of one variable before the read of another, for loom, which does not order sequentially consistent accesses
+/// fully (such a read may return a variable's first value although it was overwritten). Elsewhere the accesses themselves
+/// are ordered, and on x86-64 the write is the barrier.
 #[inline(always)]
-fn store_load() {
+pub(crate) fn store_load() {
     if cfg!(loom) {
         fence(SeqCst);
     }

@@ -10,6 +10,7 @@ mod hull;
 mod many;
 mod queue;
 mod range;
+mod scan;
 mod table;
 mod wait;
 mod word;

@@ -39,8 +39,8 @@ use f2fs_sync::atomic::Ordering::SeqCst;
 use f2fs_sync::{Arc, Mutex, MutexGuard, mutant};
 
 use crate::claim::{Claim, Claims};
-use crate::directory::{Line, Words, bytes_in, line_of};
-use crate::geometry::{BLOCKS_PER_LINE, BLOCKS_PER_WORD, MAPPED_BLOCKS, WORDS_PER_LINE};
+use crate::directory::Words;
+use crate::geometry::BLOCKS_PER_WORD;
 use crate::range::BlockRange;
 use crate::table::ExtentTable;
 use crate::wait::{Cell, WaitStats};
@@ -226,7 +226,7 @@ impl ExtentTable {
                 queue.requests[at].cell = Some(Arc::clone(cell));
                 true
             }
-            _ => false,
+            _ => mutant("attach_overlooks_a_grant"),
         }
     }
 
@@ -324,7 +324,7 @@ impl ExtentTable {
             Words::of(claim.range).all(|(number, bytes)| {
                 let word = self.word(number).map_or(0, |word| word.load(SeqCst));
                 let fits =
-                    claim.mode.fits(word, bytes) || (mutant("grant_ignores_crowd") && claim.mode == Mode::Shared);
+                    claim.mode.fits(word, bytes) || (mutant("grant_ignores_the_crowd") && claim.mode == Mode::Shared);
                 crowded |= !fits && !word::excludes(word, bytes, claim.mode);
                 fits
             })
@@ -338,7 +338,7 @@ impl ExtentTable {
             State::Held => older.claims.conflict(&request.claims),
             State::Waiting => {
                 other < at
-                    && !mutant("grant_ignores_order")
+                    && !mutant("grant_overtakes")
                     && (older.claims.conflict(&request.claims)
                         || older.crowded && older.claims.overlap(request.claims.as_slice()))
             }
@@ -351,48 +351,13 @@ impl ExtentTable {
         let (from, mut start) = request.looked;
         for (index, claim) in request.claims.iter().enumerate().skip(from) {
             let range = claim.covering().then(|| BlockRange::new(claim.range.first().max(start), claim.range.last()));
-            if let Some(holder) = range.flatten().and_then(|range| self.first_holder(range, claim.mode)) {
+            if let Some(holder) = range.flatten().and_then(|range| self.first_holder(range, claim.mode, true)) {
                 request.looked = (index, holder);
                 return false;
             }
             start = 0;
         }
         true
-    }
-
-    /// A block at or before the first one in the range whose holder excludes a covering lock in this mode: the first of its
-    /// word.
-    pub(crate) fn first_holder(&self, range: BlockRange, mode: Mode) -> Option<u64> {
-        let range = range.intersection(BlockRange::new(0, MAPPED_BLOCKS - 1)?)?;
-        let mut holder = None;
-        let mut look = |line: u64, words: &Line| {
-            // Eight words at once; most lines are free.
-            let base = line * BLOCKS_PER_LINE;
-            let inside = range.first() <= base && base + (BLOCKS_PER_LINE - 1) <= range.last();
-            let any = words.0.iter().fold(0, |any, word| any | word.load(SeqCst));
-            if any & !QUEUED == 0 {
-                return true;
-            }
-            for (word, number) in words.0.iter().zip(line * WORDS_PER_LINE as u64..) {
-                let first = number * BLOCKS_PER_WORD;
-                let here =
-                    BlockRange::new(first, first + BLOCKS_PER_WORD - 1).filter(|here| inside || here.overlaps(range));
-                let Some(here) = here else { continue };
-                if word::excludes(word.load(SeqCst), bytes_in(number, range), mode) {
-                    holder = Some(here.first().max(range.first()));
-                    return false;
-                }
-            }
-            true
-        };
-        let (first, last) = (line_of(range.first()), line_of(range.last()));
-        if (first > 0 || look(0, &self.first))
-            && last > 0
-            && let Some(directory) = self.directory.get()
-        {
-            directory.visit(first.max(1), last, look);
-        }
-        holder
     }
 
     /// Gives the request at `at` its locks; it leaves the list unless it has covering claims.
@@ -408,9 +373,10 @@ impl ExtentTable {
         for claim in claims.in_words() {
             for (number, bytes) in Words::of(claim.range) {
                 let unwanted = QUEUED & bytes & !queue.wanted(number);
-                if let Some(word) = self.word(number) {
+                if let Some((word, mark)) = self.spot(number) {
                     // One step: the holder comes, the bits that no other request wants go. They are all set.
                     word.fetch_add(claim.mode.weight(bytes).wrapping_sub(unwanted), SeqCst);
+                    mark.inspect(|mark| mark.set());
                 }
             }
         }

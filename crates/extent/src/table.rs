@@ -26,7 +26,7 @@ use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use f2fs_sync::{Arc, Mutex, OnceLock, mutant};
 
 use crate::claim::{Claim, Claims};
-use crate::directory::{Directory, Line, Words, line_of};
+use crate::directory::{Directory, Line, Mark, Words, line_of};
 use crate::geometry::{BLOCKS_PER_WORD, WORDS_PER_LINE};
 use crate::guard::{ExclusiveGuard, OwnedGuard, SharedGuard};
 use crate::hull::Hull;
@@ -74,7 +74,7 @@ impl ExtentTable {
     #[inline]
     pub fn shared(&self, range: impl RangeBounds<u64>) -> SharedGuard<'_> {
         let range = BlockRange::of(range);
-        match self.take_one(range, Mode::Shared) {
+        match range.and_then(|range| self.take_one(range, Mode::Shared)) {
             Some(word) => SharedGuard::in_word(self, range, word),
             None => SharedGuard::new(self, range, self.acquire_range(range, Mode::Shared)),
         }
@@ -84,7 +84,7 @@ impl ExtentTable {
     #[inline]
     pub fn exclusive(&self, range: impl RangeBounds<u64>) -> ExclusiveGuard<'_> {
         let range = BlockRange::of(range);
-        match self.take_one(range, Mode::Exclusive) {
+        match range.and_then(|range| self.take_one(range, Mode::Exclusive)) {
             Some(word) => ExclusiveGuard::in_word(self, range, word),
             None => ExclusiveGuard::new(self, range, self.acquire_range(range, Mode::Exclusive)),
         }
@@ -110,7 +110,7 @@ impl ExtentTable {
     #[inline]
     pub fn try_shared(&self, range: impl RangeBounds<u64>) -> Option<SharedGuard<'_>> {
         let range = BlockRange::of(range);
-        match self.take_one(range, Mode::Shared) {
+        match range.and_then(|range| self.take_one(range, Mode::Shared)) {
             Some(word) => Some(SharedGuard::in_word(self, range, word)),
             None => self.shared_range(range, &Wait::NOT).ok(),
         }
@@ -121,7 +121,7 @@ impl ExtentTable {
     #[inline]
     pub fn try_exclusive(&self, range: impl RangeBounds<u64>) -> Option<ExclusiveGuard<'_>> {
         let range = BlockRange::of(range);
-        match self.take_one(range, Mode::Exclusive) {
+        match range.and_then(|range| self.take_one(range, Mode::Exclusive)) {
             Some(word) => Some(ExclusiveGuard::in_word(self, range, word)),
             None => self.exclusive_range(range, &Wait::NOT).ok(),
         }
@@ -175,9 +175,9 @@ impl ExtentTable {
             !self.hull.misses(range) && queue.lock().covered_against(Claim { range, mode })
         };
         // What excludes a reader is a writer; what excludes a writer is anybody.
-        if self.first_holder(range, Mode::Shared).is_some() || cover(Mode::Shared) {
+        if self.first_holder(range, Mode::Shared, false).is_some() || cover(Mode::Shared) {
             Some(Mode::Exclusive)
-        } else if self.first_holder(range, Mode::Exclusive).is_some() || cover(Mode::Exclusive) {
+        } else if self.first_holder(range, Mode::Exclusive, false).is_some() || cover(Mode::Exclusive) {
             Some(Mode::Shared)
         } else {
             None
@@ -207,9 +207,19 @@ impl ExtentTable {
     /// The word, if its line is there.
     #[inline]
     pub(crate) fn word(&self, number: u64) -> Option<&AtomicU64> {
+        self.spot(number).map(|(word, _)| word)
+    }
+
+    /// The word, if its line is there, and the mark of its line; the first line has none.
+    #[inline]
+    pub(crate) fn spot(&self, number: u64) -> Option<(&AtomicU64, Option<Mark<'_>>)> {
         let line = number / WORDS_PER_LINE as u64;
         let at = (number % WORDS_PER_LINE as u64) as usize;
-        if line == 0 { Some(&self.first.0[at]) } else { Some(&self.directory.get()?.line(line)?.0[at]) }
+        if line == 0 {
+            return Some((&self.first.0[at], None));
+        }
+        let (line, mark) = self.directory.get()?.line(line)?;
+        Some((&line.0[at], Some(mark)))
     }
 
     /// Makes the words of a range of mapped blocks.
@@ -242,15 +252,17 @@ impl ExtentTable {
 
     /// Takes a range inside one word, if its line is there and nobody is in the way.
     #[inline]
-    pub(crate) fn take_one(&self, range: Option<BlockRange>, mode: Mode) -> Option<&AtomicU64> {
-        let range = range?;
+    pub(crate) fn take_one(&self, range: BlockRange, mode: Mode) -> Option<&AtomicU64> {
         let number = range.first() / BLOCKS_PER_WORD;
         if number != range.last() / BLOCKS_PER_WORD {
             return None;
         }
-        let word = self.word(number)?;
+        let (word, mark) = self.spot(number)?;
         if !take_word(word, word_bytes(range), mode) {
             return None;
+        }
+        if let Some(mark) = mark {
+            mark.set();
         }
         if self.hull.misses(range) {
             return Some(word);
@@ -263,7 +275,8 @@ impl ExtentTable {
     #[inline]
     pub(crate) fn release_one(&self, word: &AtomicU64, range: BlockRange, mode: Mode) {
         let bytes = word_bytes(range);
-        let before = word.fetch_sub(mode.weight(bytes), SeqCst);
+        let order = if mutant("release_publishes_nothing") { Relaxed } else { SeqCst };
+        let before = word.fetch_sub(mode.weight(bytes), order);
         if before & bytes & QUEUED != 0 || !self.hull.misses(range) {
             self.released(&[Claim { range, mode }]);
         }
@@ -273,11 +286,17 @@ impl ExtentTable {
     fn take(&self, claims: &[Claim]) -> bool {
         for (index, claim) in claims.iter().enumerate() {
             for (number, bytes) in Words::of(claim.range) {
-                let word = self.word(number).or_else(|| {
+                let spot = self.spot(number).or_else(|| {
+                    if mutant("install_keeps_a_line_of_its_own") {
+                        return Some((&Box::leak(Box::new(Line::new())).0[0], None));
+                    }
                     self.install(claim.range);
-                    self.word(number)
+                    self.spot(number)
                 });
-                if word.is_some_and(|word| take_word(word, bytes, claim.mode)) {
+                if let Some((word, mark)) = spot
+                    && take_word(word, bytes, claim.mode)
+                {
+                    mark.inspect(|mark| mark.set());
                     continue;
                 }
                 if mutant("take_keeps_what_it_has") {
@@ -305,7 +324,8 @@ impl ExtentTable {
         for claim in claims {
             for (number, bytes) in Words::of(claim.range) {
                 if let Some(word) = self.word(number) {
-                    let before = word.fetch_sub(claim.mode.weight(bytes), SeqCst);
+                    let order = if mutant("release_of_words_publishes_nothing") { Relaxed } else { SeqCst };
+                    let before = word.fetch_sub(claim.mode.weight(bytes), order);
                     noticed |= before & bytes & QUEUED != 0;
                 }
             }
@@ -394,7 +414,7 @@ impl ExtentTable {
                 noticed |= word.fetch_sub(down, SeqCst) & bytes & QUEUED != 0;
             }
         }
-        if noticed || !self.hull.misses(range) {
+        if (noticed || !self.hull.misses(range)) && !mutant("downgrade_wakes_nobody") {
             self.released(&[claim]);
         }
     }

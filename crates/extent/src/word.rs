@@ -18,6 +18,8 @@
 //! All of this is arithmetic on eight bytes at once: a byte never carries into its neighbour, because a reader is added only to
 //! bytes below [`MAX_READERS`] and taken only from bytes above zero.
 
+use f2fs_sync::mutant;
+
 use crate::geometry::{BLOCKS_PER_WORD, MAX_READERS};
 
 /// How a range is locked.
@@ -62,21 +64,25 @@ impl Mode {
 
     /// Whether the holders of the blocks in `mask` leave room for one more in this mode, queue or no queue.
     #[inline]
-    pub(crate) const fn fits(self, word: u64, mask: u64) -> bool {
+    pub(crate) fn fits(self, word: u64, mask: u64) -> bool {
         match self {
-            Mode::Shared => ((word & STATE) + TO_FULL) & mask & QUEUED == 0,
-            Mode::Exclusive => word & mask & STATE == 0,
+            Mode::Shared if !mutant("readers_never_share") => ((word & STATE) + TO_FULL) & mask & QUEUED == 0,
+            _ => word & mask & STATE == 0,
         }
     }
 
     /// The word with the blocks in `mask` taken in this mode, unless a holder or a queue stands in the way.
     #[inline]
-    pub(crate) const fn take(self, word: u64, mask: u64) -> Option<u64> {
+    pub(crate) fn take(self, word: u64, mask: u64) -> Option<u64> {
         let free = match self {
-            Mode::Shared => (word | ((word & STATE) + TO_FULL)) & mask & QUEUED == 0,
-            Mode::Exclusive => word & mask == 0,
+            Mode::Shared if mutant("take_overtakes_the_queue") => self.fits(word, mask),
+            Mode::Shared if mutant("take_ignores_the_crowd") => {
+                !excludes(word, mask, self) && word & mask & QUEUED == 0
+            }
+            Mode::Shared if !mutant("readers_never_share") => (word | ((word & STATE) + TO_FULL)) & mask & QUEUED == 0,
+            _ => word & mask == 0,
         };
-        if free { Some(word + self.weight(mask)) } else { None }
+        free.then(|| word + self.weight(mask))
     }
 }
 

@@ -1,0 +1,50 @@
+//! The search of a range for holders.
+//!
+//! It reads words and changes none. A covering request searches with the queue's lock held and the hull announced, and may
+//! clear marks (see [`directory`](crate::directory)); anybody else may search without, and learns what was the case.
+
+use f2fs_sync::atomic::Ordering::{Relaxed, SeqCst};
+use f2fs_sync::mutant;
+
+use crate::directory::{Line, Visit, bytes_in, line_of};
+use crate::geometry::{BLOCKS_PER_LINE, BLOCKS_PER_WORD, MAPPED_BLOCKS, WORDS_PER_LINE};
+use crate::range::BlockRange;
+use crate::table::ExtentTable;
+use crate::word::{self, Mode, QUEUED};
+
+impl ExtentTable {
+    /// A block before which nobody in the range excludes a covering lock in this mode, if somebody in the range does: the first
+    /// block, inside the range, of the first word with such a holder.
+    pub(crate) fn first_holder(&self, range: BlockRange, mode: Mode, clear: bool) -> Option<u64> {
+        let range = range.intersection(BlockRange::new(0, MAPPED_BLOCKS - 1)?)?;
+        let order = if mutant("scan_unordered") { Relaxed } else { SeqCst };
+        let look = |line: u64, words: &Line| {
+            // All words at once; most lines are idle.
+            let any = words.0.iter().fold(0, |any, word| any | word.load(order));
+            if any & !QUEUED == 0 {
+                return Visit::Idle;
+            }
+            for (word, number) in words.0.iter().zip(line * WORDS_PER_LINE as u64..) {
+                let base = number * BLOCKS_PER_WORD;
+                let here =
+                    BlockRange::new(base, base + (BLOCKS_PER_WORD - 1)).and_then(|here| here.intersection(range));
+                if let Some(here) = here
+                    && word::excludes(word.load(order), bytes_in(number, range), mode)
+                {
+                    return Visit::Found(here.first());
+                }
+            }
+            Visit::Busy
+        };
+        let (first, last) = (range.first(), range.last());
+        if first < BLOCKS_PER_LINE
+            && let Visit::Found(holder) = look(0, &self.first)
+        {
+            return Some(holder);
+        }
+        if last < BLOCKS_PER_LINE {
+            return None;
+        }
+        self.directory.get()?.visit(line_of(first).max(1), line_of(last), clear, look)
+    }
+}

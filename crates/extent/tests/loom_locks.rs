@@ -1,0 +1,414 @@
+//! Models of the lock table: the production code, with the geometry of `geometry.rs` shrunk (2 words a line, 2 readers a block,
+//! covering from 16 blocks on).
+//!
+//! ```text
+//! mutant: release_publishes_nothing, killed by: a_holder_sees_what_the_one_before_did
+//! mutant: release_of_words_publishes_nothing, killed by: writers_of_two_words_exclude
+//! mutant: readers_never_share, killed by: readers_share
+//! mutant: enqueue_sets_no_bit, killed by: a_release_wakes_who_queues
+//! mutant: attach_overlooks_a_grant, killed by: a_release_wakes_who_queues
+//! mutant: take_overtakes_the_queue, killed by: a_reader_stays_behind_a_queued_writer
+//! mutant: grant_overtakes, killed by: a_reader_stays_behind_a_queued_writer
+//! mutant: take_keeps_what_it_has, killed by: opposite_orders_in_one_file
+//! mutant: many_in_the_given_order, killed by: opposite_orders_in_two_files
+//! mutant: hull_look_without_fence, killed by: a_covering_writer_excludes_a_short_one
+//! mutant: hull_announce_without_fence, killed by: a_covering_writer_excludes_a_short_one
+//! mutant: release_of_words_publishes_nothing, killed by: a_guard_is_released_on_another_thread
+//! mutant: install_keeps_a_line_of_its_own, killed by: two_threads_install_one_chunk
+//! mutant: withdraw_overlooks_a_grant, killed by: a_cancellation_meets_a_grant
+//! mutant: withdraw_wakes_nobody, killed by: a_withdrawal_lets_in_who_stood_behind
+//! mutant: grant_ignores_the_crowd, killed by: a_crowd_of_readers_is_bounded
+//! mutant: take_ignores_the_crowd, killed by: a_crowd_of_readers_is_bounded
+//! mutant: mark_not_set, killed by: a_covering_writer_finds_marked_lines
+//! mutant: mark_look_unordered, killed by: a_covering_writer_finds_marked_lines
+//! mutant: scan_unordered, killed by: a_covering_writer_finds_marked_lines
+//! mutant: mark_cleared_of_busy_line, killed by: a_busy_line_stays_marked
+//! mutant: downgrade_wakes_nobody, killed by: a_downgrade_lets_readers_in
+//! mutant: grant_wakes_no_future, killed by: a_future_is_woken
+//! ```
+#![cfg(loom)]
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Wake, Waker};
+
+use f2fs_extent::{CancelToken, ExtentTable, LockRequest, Mode, Wait, lock_many};
+use f2fs_sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use f2fs_sync::model::{bounded, exhaustive};
+use f2fs_sync::{Arc, Condvar, Mutex, thread};
+
+/// A table, and a number that only who holds the right lock may touch: it is read and written without any ordering of its own,
+/// so that a lock that does not order its holders shows.
+struct Guarded {
+    table: Arc<ExtentTable>,
+    value: AtomicUsize,
+}
+
+impl Guarded {
+    fn new() -> Arc<Guarded> {
+        Arc::new(Guarded { table: Arc::new(ExtentTable::new()), value: AtomicUsize::new(0) })
+    }
+
+    fn add_one(&self) {
+        let value = self.value.load(Relaxed);
+        self.value.store(value + 1, Relaxed);
+    }
+
+    fn value(&self) -> usize {
+        self.value.load(Relaxed)
+    }
+}
+
+/// Spawns a thread that does something with the table.
+fn with(guarded: &Arc<Guarded>, body: impl FnOnce(&Guarded) + 'static) -> thread::JoinHandle<()> {
+    let guarded = Arc::clone(guarded);
+    thread::spawn(move || body(&guarded))
+}
+
+/// Wakes nobody.
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(self: Arc<Self>) {}
+}
+
+fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+    match future.poll(&mut Context::from_waker(&Waker::from(Arc::new(Nobody)))) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn a_holder_sees_what_the_one_before_did() {
+    exhaustive("a_holder_sees_what_the_one_before_did", || {
+        let guarded = Guarded::new();
+        let other = with(&guarded, |guarded| {
+            let _alone = guarded.table.exclusive(3..=4);
+            guarded.add_one();
+        });
+        {
+            let _alone = guarded.table.exclusive(4..=5);
+            guarded.add_one();
+        }
+        other.join().unwrap();
+        assert_eq!(guarded.value(), 2);
+    });
+}
+
+#[test]
+fn writers_of_two_words_exclude() {
+    exhaustive("writers_of_two_words_exclude", || {
+        let guarded = Guarded::new();
+        let other = with(&guarded, |guarded| {
+            let _alone = guarded.table.exclusive(7..=8);
+            guarded.add_one();
+        });
+        if let Some(_alone) = guarded.table.try_exclusive(8..=8) {
+            guarded.add_one();
+        } else {
+            let _alone = guarded.table.exclusive(7..=7);
+            guarded.add_one();
+        }
+        other.join().unwrap();
+        assert_eq!(guarded.value(), 2);
+        assert_eq!(guarded.table.locked(..), None);
+    });
+}
+
+#[test]
+fn readers_share() {
+    exhaustive("readers_share", || {
+        let guarded = Guarded::new();
+        let other = with(&guarded, |guarded| drop(guarded.table.shared(3..=9)));
+        let _reading = guarded.table.shared(9..=9);
+        // Joined while the lock is held: if readers excluded each other, this would not end.
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_release_wakes_who_queues() {
+    exhaustive("a_release_wakes_who_queues", || {
+        let guarded = Guarded::new();
+        let held = guarded.table.exclusive(3..=3);
+        let other = with(&guarded, |guarded| {
+            let _alone = guarded.table.exclusive(2..=3);
+            guarded.add_one();
+        });
+        guarded.add_one();
+        drop(held);
+        other.join().unwrap();
+        assert_eq!(guarded.value(), 2);
+        assert!(guarded.table.try_exclusive(0..=7).is_some(), "no queued bit is left");
+    });
+}
+
+#[test]
+fn a_reader_stays_behind_a_queued_writer() {
+    exhaustive("a_reader_stays_behind_a_queued_writer", || {
+        let guarded = Guarded::new();
+        let reading = guarded.table.shared(3..=3);
+        let mut writer = pin!(guarded.table.exclusive_async(3..=4));
+        assert!(poll_once(writer.as_mut()).is_none());
+        // From here on every reader of block 3 comes after the writer.
+        let reader = with(&guarded, |guarded| {
+            let _shared = guarded.table.shared(3..=3);
+            guarded.add_one();
+        });
+        drop(reading);
+        let writing = poll_once(writer).expect("the reader has gone and the writer is next");
+        assert_eq!(guarded.value(), 0);
+        drop(writing);
+        reader.join().unwrap();
+        assert_eq!(guarded.value(), 1);
+    });
+}
+
+#[test]
+fn opposite_orders_in_one_file() {
+    exhaustive("opposite_orders_in_one_file", || {
+        let guarded = Guarded::new();
+        let other = with(&guarded, |guarded| {
+            let both = [LockRequest::exclusive(&guarded.table, 9..=9), LockRequest::exclusive(&guarded.table, 0..=0)];
+            let _both = lock_many(&both);
+            guarded.add_one();
+        });
+        {
+            let both = [LockRequest::exclusive(&guarded.table, 0..=0), LockRequest::exclusive(&guarded.table, 9..=9)];
+            let _both = lock_many(&both);
+            guarded.add_one();
+        }
+        other.join().unwrap();
+        assert_eq!(guarded.value(), 2);
+        assert_eq!(guarded.table.locked(..), None);
+    });
+}
+
+#[test]
+fn opposite_orders_in_two_files() {
+    exhaustive("opposite_orders_in_two_files", || {
+        let (a, b) = (Guarded::new(), Arc::new(ExtentTable::new()));
+        let other = with(&a, {
+            let b = Arc::clone(&b);
+            move |a| {
+                let _both = lock_many(&[LockRequest::exclusive(&b, 1..=1), LockRequest::exclusive(&a.table, 1..=1)]);
+                a.add_one();
+            }
+        });
+        {
+            let _both = lock_many(&[LockRequest::exclusive(&a.table, 1..=1), LockRequest::exclusive(&b, 1..=1)]);
+            a.add_one();
+        }
+        other.join().unwrap();
+        assert_eq!(a.value(), 2);
+    });
+}
+
+#[test]
+fn a_covering_writer_excludes_a_short_one() {
+    exhaustive("a_covering_writer_excludes_a_short_one", || {
+        let guarded = Guarded::new();
+        let other = with(&guarded, |guarded| {
+            let _alone = guarded.table.exclusive(3..=3);
+            guarded.add_one();
+        });
+        {
+            let _alone = guarded.table.exclusive(2..);
+            guarded.add_one();
+        }
+        other.join().unwrap();
+        assert_eq!(guarded.value(), 2);
+        assert!(guarded.table.try_exclusive(..).is_some());
+    });
+}
+
+#[test]
+fn a_guard_is_released_on_another_thread() {
+    exhaustive("a_guard_is_released_on_another_thread", || {
+        let guarded = Guarded::new();
+        let held = guarded.table.lock_owned(3..=3, Mode::Exclusive, &Wait::FOREVER).unwrap();
+        let other = with(&guarded, |guarded| {
+            guarded.add_one();
+            drop(held);
+        });
+        {
+            let _alone = guarded.table.exclusive(3..=3);
+            guarded.add_one();
+        }
+        other.join().unwrap();
+        assert_eq!(guarded.value(), 2);
+    });
+}
+
+#[test]
+fn two_threads_install_one_chunk() {
+    exhaustive("two_threads_install_one_chunk", || {
+        let guarded = Guarded::new();
+        // The directory is there, but no line of blocks 32 and up.
+        drop(guarded.table.shared(20..=20));
+        let table = Arc::clone(&guarded.table);
+        let other = thread::spawn(move || table.lock_owned(40..=40, Mode::Exclusive, &Wait::FOREVER).unwrap());
+        let mine = guarded.table.exclusive(41..=41);
+        let others = other.join().unwrap();
+        assert_eq!(guarded.table.locked(40..=40), Some(Mode::Exclusive));
+        assert_eq!(guarded.table.locked(41..=41), Some(Mode::Exclusive));
+        drop((mine, others));
+        assert_eq!(guarded.table.locked(..), None);
+    });
+}
+
+#[test]
+fn a_cancellation_meets_a_grant() {
+    exhaustive("a_cancellation_meets_a_grant", || {
+        let guarded = Guarded::new();
+        let token = CancelToken::new();
+        let held = guarded.table.exclusive(3..=3);
+        let other = with(&guarded, {
+            let token = token.clone();
+            move |guarded| {
+                if let Ok(_alone) = guarded.table.exclusive_with(3..=3, &Wait::FOREVER.or_cancelled(&token)) {
+                    guarded.add_one();
+                }
+            }
+        });
+        token.cancel();
+        drop(held);
+        other.join().unwrap();
+        assert!(guarded.value() <= 1);
+        assert!(guarded.table.try_exclusive(..).is_some(), "nothing is left behind");
+    });
+}
+
+#[test]
+fn a_withdrawal_lets_in_who_stood_behind() {
+    exhaustive("a_withdrawal_lets_in_who_stood_behind", || {
+        let guarded = Guarded::new();
+        let _reading = guarded.table.shared(3..=3);
+        let mut writer = Box::pin(guarded.table.exclusive_async(3..=9));
+        assert!(poll_once(writer.as_mut()).is_none());
+        let reader = with(&guarded, |guarded| drop(guarded.table.shared(3..=3)));
+        drop(writer);
+        // Joined while block 3 is still being read.
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn a_crowd_of_readers_is_bounded() {
+    bounded("a_crowd_of_readers_is_bounded", 3, || {
+        let guarded = Guarded::new();
+        let enter = |guarded: &Guarded| {
+            let _shared = guarded.table.shared(3..=3);
+            assert!(guarded.value.fetch_add(1, Relaxed) < 2, "a model's block has room for two readers");
+            guarded.value.fetch_sub(1, Relaxed);
+        };
+        let others = [with(&guarded, enter), with(&guarded, enter)];
+        enter(&guarded);
+        for other in others {
+            other.join().unwrap();
+        }
+        assert!(guarded.table.try_exclusive(..).is_some());
+    });
+}
+
+#[test]
+fn a_covering_writer_finds_marked_lines() {
+    bounded("a_covering_writer_finds_marked_lines", 5, || {
+        let guarded = Guarded::new();
+        // The line of block 20 is there, marked and idle, and so is the queue.
+        drop(guarded.table.exclusive(0..));
+        drop(guarded.table.shared(20..=20));
+        let other = with(&guarded, |guarded| {
+            if let Some(_alone) = guarded.table.try_exclusive(20..=20) {
+                guarded.add_one();
+                guarded.add_one();
+            }
+        });
+        // The first clears the mark, the second relies on it.
+        drop(guarded.table.try_exclusive(16..));
+        if let Some(_alone) = guarded.table.try_exclusive(16..) {
+            assert_eq!(guarded.value() % 2, 0, "the other thread is in the middle of it");
+            guarded.add_one();
+            guarded.add_one();
+        }
+        other.join().unwrap();
+        assert_eq!(guarded.table.locked(..), None);
+    });
+}
+
+#[test]
+fn a_busy_line_stays_marked() {
+    exhaustive("a_busy_line_stays_marked", || {
+        let guarded = Guarded::new();
+        let held = guarded.table.exclusive(20..=20);
+        // Not in the way of this one, but in its line.
+        drop(guarded.table.exclusive(21..));
+        let other = with(&guarded, |guarded| {
+            let _alone = guarded.table.exclusive(16..);
+            guarded.add_one();
+        });
+        guarded.add_one();
+        drop(held);
+        other.join().unwrap();
+        assert_eq!(guarded.value(), 2);
+    });
+}
+
+#[test]
+fn a_downgrade_lets_readers_in() {
+    exhaustive("a_downgrade_lets_readers_in", || {
+        let guarded = Guarded::new();
+        let writing = guarded.table.exclusive(3..=9);
+        let reader = with(&guarded, |guarded| {
+            let _shared = guarded.table.shared(9..=9);
+            assert_eq!(guarded.value(), 1);
+        });
+        guarded.add_one();
+        let _reading = writing.downgrade();
+        reader.join().unwrap();
+    });
+}
+
+/// A sleeping thread as a waker.
+#[derive(Default)]
+struct Sleeper {
+    woken: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl Wake for Sleeper {
+    fn wake(self: Arc<Self>) {
+        *self.woken.lock() = true;
+        self.bell.notify_one();
+    }
+}
+
+#[test]
+fn a_future_is_woken() {
+    exhaustive("a_future_is_woken", || {
+        let guarded = Guarded::new();
+        let held = guarded.table.lock_owned(3..=3, Mode::Exclusive, &Wait::FOREVER).unwrap();
+        let other = with(&guarded, |guarded| {
+            guarded.add_one();
+            drop(held);
+        });
+        let sleeper = Arc::new(Sleeper::default());
+        let waker = Waker::from(Arc::clone(&sleeper));
+        let mut future = pin!(guarded.table.exclusive_async(3..=3));
+        let alone = loop {
+            match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(alone) => break alone,
+                Poll::Pending => {
+                    let mut woken = sleeper.woken.lock();
+                    while !std::mem::take(&mut *woken) {
+                        sleeper.bell.wait(&mut woken);
+                    }
+                }
+            }
+        };
+        assert_eq!(guarded.value(), 1);
+        drop(alone);
+        other.join().unwrap();
+    });
+}
