@@ -125,9 +125,12 @@ impl Features {
             .collect()
     }
 
-    /// The feature with this name, as `mkfs.f2fs -O` spells it.
+    /// The feature with this name, as `mkfs.f2fs -O` spells it (also `ro`, its short name of `readonly`).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Features> {
+        if name == "ro" {
+            return Some(Self::READONLY);
+        }
         Self::NAMES.iter().find(|(_, known)| *known == name).map(|(feature, _)| *feature)
     }
 

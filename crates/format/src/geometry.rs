@@ -9,7 +9,7 @@ use crate::superblock::{MAGIC, SuperBlock};
 use crate::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Nid, SegmentNo, nat, sit};
 
 /// Checked geometry of a volume. All addresses lie on the device that `block_count` describes, in the order of the
-/// areas, and no area is empty.
+/// areas, and no area is empty (but the SSA of a read-only volume).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Blocks of the volume.
@@ -129,7 +129,10 @@ impl Geometry {
         equal("superblock segment_count_ckpt", 2, sb.segment_count_ckpt.get().into())?;
         in_range("superblock segment_count_sit", sb.segment_count_sit.get().into(), 2, segment_count.into())?;
         in_range("superblock segment_count_nat", sb.segment_count_nat.get().into(), 2, segment_count.into())?;
-        in_range("superblock segment_count_ssa", sb.segment_count_ssa.get().into(), 1, segment_count.into())?;
+        // A volume that is never written has no summaries.
+        let read_only = features.contains(Features::READONLY);
+        let least_ssa = u64::from(!read_only);
+        in_range("superblock segment_count_ssa", sb.segment_count_ssa.get().into(), least_ssa, segment_count.into())?;
         equal("superblock segment_count_sit (odd)", 0, u64::from(sb.segment_count_sit.get() % 2))?;
         equal("superblock segment_count_nat (odd)", 0, u64::from(sb.segment_count_nat.get() % 2))?;
         in_range("superblock segment0_blkaddr", sb.segment0_blkaddr.get().into(), 2, block_count)?;
@@ -148,7 +151,9 @@ impl Geometry {
             u64::from(main_segments.div_ceil(sit::ENTRIES_PER_BLOCK as u32)),
             u64::MAX,
         )?;
-        in_range("superblock segment_count_ssa", area(sb.segment_count_ssa.get()), main_segments.into(), u64::MAX)?;
+        if !read_only {
+            in_range("superblock segment_count_ssa", area(sb.segment_count_ssa.get()), main_segments.into(), u64::MAX)?;
+        }
 
         Ok(Geometry {
             block_count,
@@ -261,5 +266,112 @@ impl Geometry {
     #[must_use]
     pub fn max_nid(&self) -> u32 {
         self.nat_blocks().saturating_mul(nat::ENTRIES_PER_BLOCK as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use proptest::prelude::*;
+    use zerocopy::{FromBytes, IntoBytes};
+
+    use super::*;
+    use crate::mkfs::{FormatOptions, VolumePlan};
+
+    fn superblock(features: Features) -> SuperBlock {
+        VolumePlan::new(&FormatOptions::default().with_features(features), 1 << 30).unwrap().superblock
+    }
+
+    #[test]
+    fn each_field_is_checked() {
+        type Change = fn(&mut SuperBlock);
+        let wrong: [(&str, Change); 31] = [
+            ("magic", |sb| sb.magic = 0.into()),
+            ("log_blocksize", |sb| sb.log_blocksize = 14.into()),
+            ("log_blocks_per_seg", |sb| sb.log_blocks_per_seg = 10.into()),
+            ("log_sectorsize", |sb| sb.log_sectorsize = 13.into()),
+            ("log_sectors_per_block", |sb| sb.log_sectors_per_block = 4.into()),
+            ("segment_count", |sb| sb.segment_count = 8.into()),
+            ("segment_count", |sb| sb.segment_count = u32::MAX.into()),
+            ("segment_count_main", |sb| sb.segment_count_main = 0.into()),
+            ("segment_count_main", |sb| sb.segment_count_main = 503.into()),
+            ("segs_per_sec", |sb| sb.segs_per_sec = 0.into()),
+            ("secs_per_zone", |sb| sb.secs_per_zone = 0.into()),
+            ("section_count", |sb| sb.section_count = 0.into()),
+            ("section_count", |sb| sb.section_count = u32::MAX.into()),
+            ("block_count", |sb| sb.block_count = 1000.into()),
+            ("block_count", |sb| sb.block_count = u64::MAX.into()),
+            ("cp_payload", |sb| sb.cp_payload = 503.into()),
+            ("node_ino", |sb| sb.node_ino = 0.into()),
+            ("meta_ino", |sb| sb.meta_ino = 3.into()),
+            ("root_ino", |sb| sb.root_ino = 4.into()),
+            ("extension_count", |sb| sb.extension_count = 61.into()),
+            ("segment_count_ckpt", |sb| sb.segment_count_ckpt = 3.into()),
+            ("segment_count_sit", |sb| sb.segment_count_sit = 3.into()),
+            ("segment_count_nat", |sb| sb.segment_count_nat = 0.into()),
+            ("segment_count_ssa", |sb| sb.segment_count_ssa = 0.into()),
+            ("segment0_blkaddr", |sb| sb.segment0_blkaddr = 1.into()),
+            ("cp_blkaddr", |sb| sb.cp_blkaddr = 513.into()),
+            ("sit_blkaddr", |sb| sb.sit_blkaddr = 0.into()),
+            ("nat_blkaddr", |sb| sb.nat_blkaddr = 0.into()),
+            ("ssa_blkaddr", |sb| sb.ssa_blkaddr = u32::MAX.into()),
+            ("main_blkaddr", |sb| sb.main_blkaddr = 5119.into()),
+            ("end of the main area", |sb| (sb.section_count, sb.segment_count_main) = (503.into(), 503.into())),
+        ];
+        for (field, change) in wrong {
+            let mut sb = superblock(Features(0));
+            change(&mut sb);
+            let error = Geometry::from_superblock(&sb).unwrap_err().to_string();
+            assert!(error.contains(field), "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_checksum_counts_where_it_is_on() {
+        let mut sb = superblock(Features::SB_CHECKSUM);
+        assert!(Geometry::from_superblock(&sb).is_ok());
+        sb.volume_name[0] = 65.into();
+        assert!(matches!(Geometry::from_superblock(&sb), Err(Corruption::Checksum { .. })));
+        sb.checksum_offset = 0.into();
+        assert!(matches!(Geometry::from_superblock(&sb), Err(Corruption::Mismatch { found: 0, .. })));
+    }
+
+    #[test]
+    fn addresses_and_segments() {
+        let geometry = Geometry::from_superblock(&superblock(Features(0))).unwrap();
+        let first = geometry.main_blkaddr;
+        assert_eq!(geometry.locate(first), Some((SegmentNo(0), 0)));
+        assert_eq!(geometry.locate(BlockAddr(first.0 - 1)), None);
+        assert_eq!(geometry.locate(BlockAddr(geometry.main_end().0 - 1)), Some((SegmentNo(501), 511)));
+        assert_eq!(geometry.locate(geometry.main_end()), None);
+        assert_eq!((geometry.locate(BlockAddr::NEW), geometry.locate(BlockAddr::NULL)), (None, None));
+        assert_eq!(geometry.block_at(SegmentNo(501), 511).0, geometry.main_end().0 - 1);
+        // The copies of a NAT block lie a segment apart, those of a SIT block half the area.
+        assert_eq!((geometry.nat_block(511, false).0, geometry.nat_block(511, true).0), (2560 + 511, 2560 + 1023));
+        assert_eq!((geometry.nat_block(512, false).0, geometry.nat_block(1023, true).0), (2560 + 1024, 2560 + 2047));
+        assert_eq!((geometry.sit_block(3, false).0, geometry.sit_block(3, true).0), (1539, 1536 + 512 + 3));
+        assert_eq!((geometry.sit_blocks(), geometry.nat_blocks(), geometry.max_nid()), (10, 1024, 1024 * 455));
+    }
+
+    proptest! {
+        #[test]
+        fn random_superblocks_never_panic(bytes in prop::collection::vec(any::<u8>(), 124), keep in prop::collection::vec(any::<bool>(), 124)) {
+            let mut sb = superblock(Features(0));
+            for ((stored, random), keep) in sb.as_mut_bytes().iter_mut().zip(&bytes).zip(keep).skip(4) {
+                if !keep {
+                    *stored = *random;
+                }
+            }
+            let mut random = SuperBlock::ZERO;
+            random.as_mut_bytes()[..124].copy_from_slice(&bytes);
+            random.magic = MAGIC.into();
+            for sb in [sb, random] {
+                if let Ok(geometry) = Geometry::from_superblock(&SuperBlock::read_from_bytes(sb.as_bytes()).unwrap()) {
+                    prop_assert!(geometry.main_end() > geometry.main_blkaddr);
+                    prop_assert!(geometry.max_nid() > 0);
+                }
+            }
+        }
     }
 }

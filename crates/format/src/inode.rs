@@ -283,3 +283,83 @@ pub fn checksum(block: &NodeBlock, seed: u32) -> u32 {
 pub fn has_checksum(inode: &Inode, features: Features) -> bool {
     features.contains(Features::INODE_CHECKSUM) && inode.extra().is_some_and(|extra| extra.i_extra_isize.get() >= 12)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{BlockAddr, Nid};
+
+    fn inode(i_inline: u8, extra_isize: u16, inline_xattr_size: u16) -> NodeBlock {
+        let mut block = NodeBlock::ZERO;
+        (block.footer.nid, block.footer.ino) = (Nid(9).into(), Nid(9).into());
+        block.inode_mut().i_inline = i_inline;
+        if i_inline & inline::EXTRA_ATTR != 0 {
+            let extra = block.inode_mut().extra_mut();
+            (extra.i_extra_isize, extra.i_inline_xattr_size) = (extra_isize.into(), inline_xattr_size.into());
+        }
+        block
+    }
+
+    #[test]
+    fn layouts() {
+        let flexible = Features::EXTRA_ATTR.union(Features::FLEXIBLE_INLINE_XATTR);
+        for (i_inline, extra, xattr, features, addresses, data) in [
+            (0, 0, 0, Features(0), 923, 4 * 922),
+            (inline::XATTR, 0, 0, Features(0), 873, 4 * 872),
+            (inline::DENTRY, 0, 0, Features(0), 873, 4 * 872),
+            (inline::EXTRA_ATTR, 36, 0, Features::EXTRA_ATTR, 914, 4 * 913),
+            (inline::EXTRA_ATTR | inline::XATTR, 36, 0, Features::EXTRA_ATTR, 864, 4 * 863),
+            (inline::EXTRA_ATTR | inline::XATTR, 24, 20, flexible, 897, 4 * 896),
+            (inline::EXTRA_ATTR | inline::DENTRY, 36, 0, flexible, 914, 4 * 913),
+        ] {
+            let mut block = inode(i_inline, extra, xattr);
+            assert_eq!(block.inode().layout(features).address_count(), addresses);
+            assert_eq!(block.inode_mut().inline_data_mut(features).len(), data);
+            assert!(block.set_address(addresses - 1, BlockAddr(7), features));
+            assert!(!block.set_address(addresses, BlockAddr(7), features));
+            let at = addresses - 1 + usize::from(extra) / 4;
+            assert_eq!(block.inode().i_addr[at].get(), 7);
+        }
+    }
+
+    #[test]
+    fn the_checksum_covers_everything_but_itself() {
+        let mut block = inode(inline::EXTRA_ATTR, 12, 0);
+        let checksum_of = |block: &NodeBlock| checksum(block, 5);
+        let plain = checksum_of(&block);
+        block.inode_mut().extra_mut().i_inode_checksum = plain.into();
+        assert_eq!(checksum_of(&block), plain);
+        block.footer.next_blkaddr = 1.into();
+        assert_ne!(checksum_of(&block), plain, "the footer counts");
+        assert!(has_checksum(block.inode(), Features::INODE_CHECKSUM));
+        assert!(!has_checksum(block.inode(), Features::EXTRA_ATTR));
+    }
+
+    #[test]
+    fn extra_sizes_of_new_inodes() {
+        let size = |features| extra_size(Features::EXTRA_ATTR.union(features));
+        assert_eq!(size(Features(0)), 4);
+        assert_eq!(size(Features::FLEXIBLE_INLINE_XATTR), 4);
+        assert_eq!(size(Features::PROJECT_QUOTA), 8);
+        assert_eq!(size(Features::INODE_CHECKSUM), 12);
+        assert_eq!(size(Features::INODE_CRTIME.union(Features::PROJECT_QUOTA)), 24);
+        assert_eq!(size(Features::COMPRESSION), EXTRA_SIZE);
+    }
+
+    proptest! {
+        #[test]
+        fn any_sizes_are_safe(i_inline: u8, extra: u16, xattr: u16, features: u32, slot in 0..1200usize) {
+            let features = Features(features);
+            let mut block = inode(i_inline, extra, xattr);
+            let layout = block.inode().layout(features);
+            prop_assert!(layout.extra_words + layout.xattr_words + layout.address_count() <= ADDRS_PER_INODE);
+            prop_assert!(block.inode().inline_data(features).len() <= layout.inline_data_size());
+            let _ = (block.inode_mut().inline_xattr_mut(features).len(), block.inode_mut().inline_data_mut(features).len());
+            let stored = block.set_address(slot, BlockAddr(1), features);
+            prop_assert_eq!(stored, block.address(slot, features).is_some());
+            prop_assert_eq!(stored, slot < block.address_count(features));
+        }
+    }
+}

@@ -278,3 +278,36 @@ fn project_quota_is_clean_although_mkfs_would_add_quota_files() {
     device.save(&path).unwrap();
     assert_clean(&path);
 }
+
+/// Volumes with features that are not ours to make still pass the checks of superblock and checkpoint: whether they are
+/// opened is decided by the feature bits alone, by name.
+#[test]
+fn the_checks_accept_what_mkfs_makes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("volume");
+    for (features, args) in [
+        ("ro", ""),
+        ("quota,extra_attr,project_quota", ""),
+        ("encrypt,verity", ""),
+        ("extra_attr,compression", ""),
+        ("casefold", "-C utf8"),
+    ] {
+        let mut all = vec!["-O", features];
+        all.extend(args.split_whitespace());
+        mkfs_sized(&path, 128 * MIB, &all).unwrap();
+        let reference = Reference { file: File::open(&path).unwrap() };
+        let sb = SuperBlock::read(&reference.block(0));
+        let geometry = Geometry::from_superblock(&sb).unwrap_or_else(|error| panic!("{features}: {error}"));
+        for pack in 0..2 {
+            let block = CheckpointBlock::read(&reference.block(geometry.checkpoint_pack(pack).0.into()));
+            block.verify().unwrap();
+            let checkpoint = Checkpoint::from_header(&block.header, &geometry);
+            let checkpoint = checkpoint.unwrap_or_else(|error| panic!("{features}: {error}"));
+            assert!(VersionBitmaps::read(&block, &[], &geometry).is_ok());
+            assert_eq!(checkpoint.data_summary_blocks(), 1);
+        }
+        for name in features.split(',') {
+            assert!(geometry.features.contains(Features::from_name(name).unwrap()), "{name}");
+        }
+    }
+}

@@ -27,6 +27,70 @@ fn a_gibibyte() {
     assert!((plan.overprovision - 6.36).abs() < 0.001);
 }
 
+/// What mkfs.f2fs 1.15 gave for sizes that take it too long for a test: sections, segments, SIT, NAT, SSA and main segments,
+/// payload; user blocks, reserved and overprovision segments; warm and cold data log.
+#[test]
+fn terabytes() {
+    type Change = fn(&mut FormatOptions);
+    let cases: [(u64, Change, [u64; 12]); 5] = [
+        (1 << 40, |_| {}, [523_141, 524_287, 38, 82, 1024, 523_141, 0, 266_798_080, 1007, 2051, 261_569, 130_784]),
+        (
+            4 << 40,
+            |o| o.large_nat_bitmap = true,
+            [2_091_064, 2_097_151, 150, 1842, 4093, 2_091_064, 15, 1_068_527_104, 2008, 4097, 1_045_531, 522_765],
+        ),
+        (
+            17_592_181_850_112,
+            |_| {},
+            [8_371_504, 8_388_605, 596, 120, 16_383, 8_371_504, 5, 4_282_016_256, 4008, 8191, 4_185_751, 2_092_875],
+        ),
+        (
+            (1 << 44) - 4096,
+            |o| (o.segs_per_sec, o.large_nat_bitmap) = (8, true),
+            // mkfs.f2fs: 7 x 512 user blocks more, for the segments behind the last zone.
+            [
+                1_045_531,
+                8_388_592,
+                596,
+                7374,
+                16_372,
+                8_364_248,
+                62,
+                4_269_899_776,
+                12_072,
+                24_600,
+                4_182_112,
+                2_091_048,
+            ],
+        ),
+        (
+            9 << 40,
+            |o| (o.segs_per_sec, o.secs_per_zone, o.overprovision) = (4, 2, Some(2.0)),
+            [1_177_226, 4_718_584, 336, 120, 9222, 4_708_904, 3, 2_362_523_136, 432, 94_601, 2_354_440, 1_177_216],
+        ),
+    ];
+    for (bytes, change, expected) in cases {
+        let plan = plan(bytes, change).unwrap();
+        let (geometry, checkpoint) = (&plan.geometry, &plan.checkpoint);
+        let segment = |log| checkpoint.log(log).segment.0;
+        let small = [
+            geometry.sections,
+            geometry.segment_count,
+            geometry.sit_segments,
+            geometry.nat_segments,
+            geometry.ssa_segments,
+            geometry.main_segments,
+            geometry.cp_payload,
+        ];
+        let reserve = [checkpoint.reserved_segments, checkpoint.overprovision_segments];
+        let logs = [segment(LogType::WarmData), segment(LogType::ColdData)];
+        let mut found: Vec<u64> = small.map(u64::from).to_vec();
+        found.push(checkpoint.user_blocks);
+        found.extend(reserve.into_iter().chain(logs).map(u64::from));
+        assert_eq!(found, expected, "{bytes} bytes");
+    }
+}
+
 #[test]
 fn a_device_that_ends_within_a_zone() {
     let plan = plan(1 << 30, |options| (options.segs_per_sec, options.secs_per_zone) = (3, 5)).unwrap();
