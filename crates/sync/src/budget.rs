@@ -111,7 +111,12 @@ impl Budget {
         let cache = self.caches.slot();
         let mut cached = cache.load(Relaxed);
         while cached != FROZEN && units <= 2 * self.batch && cached + units <= 2 * self.batch {
-            match cache.compare_exchange_weak(cached, cached + units, AcqRel, Relaxed) {
+            if mutant("budget_give_not_atomic") {
+                cache.store(cached + units, Release);
+                return;
+            }
+            let order = if mutant("budget_give_relaxed") { Relaxed } else { AcqRel };
+            match cache.compare_exchange_weak(cached, cached + units, order, Relaxed) {
                 Ok(_) => return,
                 Err(now) => cached = now,
             }

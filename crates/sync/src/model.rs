@@ -51,13 +51,26 @@ fn run(name: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 
         preemptions.map(|least| builder.preemption_bound.map_or(least, |asked| asked.max(least)));
     let bound = builder.preemption_bound.map_or("every schedule".to_owned(), |n| format!("{n} preemptions"));
 
-    let iterations = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&iterations);
-    let start = Instant::now();
+    let report = Report { name, bound, iterations: Arc::new(AtomicU64::new(0)), start: Instant::now() };
+    let iterations = Arc::clone(&report.iterations);
     builder.check(move || {
-        counted.fetch_add(1, Ordering::Relaxed);
+        iterations.fetch_add(1, Ordering::Relaxed);
         model();
     });
-    let (iterations, seconds) = (iterations.load(Ordering::Relaxed), start.elapsed().as_secs_f64());
-    println!("model {name}: {iterations} iterations, {seconds:.2} s, {bound}");
+}
+
+/// Says how far the model came, whether it ends well or by a panic.
+struct Report<'a> {
+    name: &'a str,
+    bound: String,
+    iterations: Arc<AtomicU64>,
+    start: Instant,
+}
+
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        let (name, bound, seconds) = (self.name, &self.bound, self.start.elapsed().as_secs_f64());
+        let iterations = self.iterations.load(Ordering::Relaxed);
+        println!("model {name}: {iterations} iterations, {seconds:.2} s, {bound}");
+    }
 }

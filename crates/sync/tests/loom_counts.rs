@@ -3,6 +3,8 @@
 
 // mutant: counter_add_not_atomic, killed by: no_addition_is_lost
 // mutant: budget_take_not_atomic, killed by: no_unit_is_taken_twice
+// mutant: budget_give_not_atomic, killed by: units_survive_freezing_and_thawing
+// mutant: budget_give_relaxed, killed by: units_carry_what_was_done_before
 // mutant: budget_no_freeze, killed by: what_is_there_is_not_refused
 
 use f2fs_sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -99,14 +101,16 @@ fn units_survive_freezing_and_thawing() {
 #[test]
 fn units_carry_what_was_done_before() {
     model::exhaustive("units_carry_what_was_done_before", || {
-        let shared = Arc::new((Budget::with_batch(1, 0), AtomicUsize::new(0)));
-        assert!(shared.0.try_take(1));
+        let budget = Budget::with_batch(8, 1);
+        assert!(budget.try_take(6));
+        let shared = Arc::new((budget, AtomicUsize::new(0)));
         let other = Arc::clone(&shared);
         let thread = thread::spawn(move || {
             other.1.store(1, Relaxed);
             other.0.give(1);
         });
-        if shared.0.try_take(1) {
+        // Two units are left; the third is the one that the other thread gives.
+        if shared.0.try_take(3) {
             assert_eq!(shared.1.load(Relaxed), 1);
         }
         thread.join().expect("the thread does not panic");

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that the project promises, checked in order of increasing cost.
 //!
-//! Tests are built as cargo builds them by default, optimised a little: building all of the workspace so takes three quarters
+//! Tests are built as cargo builds them by default, optimised a little: building all of the workspace so takes four fifths
 //! of the processor time that full optimisation takes, this program's own dependencies are shared, and the tests spend
 //! theirs in other programs and in the kernel.
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use super::build::Model;
-use super::registry::Crate;
+use super::registry::{Crate, Mutant};
 use crate::Result;
 use crate::process::{self, Outcome};
 
@@ -20,6 +20,8 @@ pub(super) struct Job {
     package: String,
     model: Model,
     mutant: Option<String>,
+    /// Whether some mutant is there to show that the model can fail.
+    proven: bool,
 }
 
 /// What holds for all jobs.
@@ -63,14 +65,13 @@ impl fmt::Display for Tally {
 /// If a mutant's model does not exist.
 pub(super) fn plan(krate: &Crate, models: &[Model], filter: Option<&str>) -> Result<Vec<Job>> {
     let wanted = |name: &str| filter.is_none_or(|part| name.contains(part));
-    let job = |model: &Model, mutant| Job { package: krate.package.clone(), model: model.clone(), mutant };
+    let job = |model: &Model, mutant| {
+        let proven = krate.mutants.iter().any(|mutant| kills(model, mutant));
+        Job { package: krate.package.clone(), model: model.clone(), mutant, proven }
+    };
     let mut jobs: Vec<Job> = models.iter().filter(|model| wanted(&model.name)).map(|model| job(model, None)).collect();
     for mutant in &krate.mutants {
-        let found = models.iter().find(|model| {
-            let last = model.name.rsplit("::").next();
-            model.test == mutant.test && (model.name == mutant.model || last == Some(mutant.model.as_str()))
-        });
-        let Some(model) = found else {
+        let Some(model) = models.iter().find(|model| kills(model, mutant)) else {
             bail!("{}.rs: the model `{}` of the mutant `{}` does not exist", mutant.test, mutant.model, mutant.name);
         };
         if wanted(&mutant.name) || wanted(&model.name) {
@@ -78,6 +79,12 @@ pub(super) fn plan(krate: &Crate, models: &[Model], filter: Option<&str>) -> Res
         }
     }
     Ok(jobs)
+}
+
+/// Whether the mutant names this model, with or without the modules it is in.
+fn kills(model: &Model, mutant: &Mutant) -> bool {
+    let last = model.name.rsplit("::").next();
+    model.test == mutant.test && (model.name == mutant.model || last == Some(mutant.model.as_str()))
 }
 
 /// Runs the jobs and prints one line for each, and the output of those that fail.
@@ -119,12 +126,13 @@ impl Job {
         let outcome = process::capture(&mut command, terms.limit)?;
         let iterations = iterations(&outcome.stdout);
         let (good, verdict) = verdict(self.mutant.is_some(), &outcome);
+        let note = if self.proven || iterations.is_none() { "" } else { " (no mutant)" };
         let name = match &self.mutant {
             Some(mutant) => format!("{} {}: mutant {mutant}", self.package, self.model.name),
             None => format!("{} {}", self.package, self.model.name),
         };
         let count = iterations.map_or_else(|| "-".to_owned(), |count| count.to_string());
-        println!("{name:<72} {count:>9} iterations {:>7.2} s  {verdict}", outcome.took.as_secs_f64());
+        println!("{name:<88} {count:>9} iterations {:>7.2} s  {verdict}{note}", outcome.took.as_secs_f64());
         if !good {
             println!("{}{}", outcome.stdout, outcome.stderr);
         }
