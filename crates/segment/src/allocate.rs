@@ -9,6 +9,8 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, SegmentNo};
 use f2fs_sync::atomic::Ordering;
 
 use crate::head::{AllocType, Head, entry_type};
+use crate::map::BlockMap;
+use crate::plan::{Choice, Layout, Planner};
 use crate::segment::{Phase, Segment};
 use crate::{Class, SegmentError, SegmentManager};
 
@@ -54,7 +56,7 @@ impl SegmentManager {
         runs: &mut Vec<Run>,
     ) -> Result<(), SegmentError> {
         let mut head = self.head(log);
-        self.take_from(&mut head, class, log, summaries, now, runs)
+        self.take_from(&mut head, class, log, summaries, now, &mut Sink::new(runs))
     }
 
     /// Takes one block for a node. Gives its address, and the address that the log will hand out next, which belongs into
@@ -73,24 +75,23 @@ impl SegmentManager {
         }
         let mut head = self.head(log);
         let addr = self.geometry.block_at(head.segment, head.next);
-        self.take_from(&mut head, Class::Checkpoint, log, &[summary], now, &mut Vec::new())?;
+        self.take_from(&mut head, Class::Checkpoint, log, &[summary], now, &mut Sink::new(&mut Vec::new()))?;
         Ok((addr, self.geometry.block_at(head.segment, head.next)))
     }
 
-    fn take_from(
+    pub(crate) fn take_from(
         &self,
         head: &mut Head,
         class: Class,
         log: LogType,
         summaries: &[Summary],
         now: u64,
-        runs: &mut Vec<Run>,
+        sink: &mut Sink<'_>,
     ) -> Result<(), SegmentError> {
-        let first = runs.len();
         let mut spare = self.secure(head, class, log, summaries.len() as u64)?.into_iter();
         let mut rest = summaries;
         let result = loop {
-            match self.fill(head, rest, now, first, runs) {
+            match self.fill(head, rest, now, sink) {
                 Ok(taken) => rest = &rest[taken..],
                 // Only the segment that the log already stood in can object: nothing is taken yet.
                 Err(error) => break Err(error),
@@ -181,7 +182,7 @@ impl SegmentManager {
         self.changed.note(segment, &mut state);
         let mut summary = SummaryBlock::new_box();
         summary.entry_type = entry_type(log);
-        Ok(Head { segment, next: 0, alloc: AllocType::Lfs, summary })
+        Ok(Head { segment, next: 0, alloc: AllocType::Lfs, settled: true, summary })
     }
 
     /// Takes as many blocks from the log's segment as it has and the caller wants; tells how many.
@@ -190,11 +191,12 @@ impl SegmentManager {
         head: &mut Head,
         summaries: &[Summary],
         now: u64,
-        first: usize,
-        runs: &mut Vec<Run>,
+        sink: &mut Sink<'_>,
     ) -> Result<usize, SegmentError> {
         let segment = head.segment;
         let mut state = self.lock(segment);
+        let choices = sink.choices(head, &state.taken_map, summaries.len());
+        let mut gaps = choices.into_iter();
         let mut taken = 0;
         while taken < summaries.len() && head.next < BLOCKS_PER_SEGMENT {
             let start = head.next;
@@ -207,14 +209,19 @@ impl SegmentManager {
             state.take(start, len, now);
             let here = taken..taken + len as usize;
             head.summary.entries[start as usize..(start + len) as usize].copy_from_slice(&summaries[here]);
-            push(runs, first, Run { addr: self.geometry.block_at(segment, start), len });
+            sink.push(Run { addr: self.geometry.block_at(segment, start), len });
             taken += len as usize;
             head.next = match head.alloc {
                 AllocType::Lfs => start + len,
                 AllocType::Ssr => state.taken_map.next(start + len, false).unwrap_or(BLOCKS_PER_SEGMENT),
             };
+            // The run between this hole and the next one, if both are written now.
+            if taken < summaries.len() && head.next < BLOCKS_PER_SEGMENT && gaps.next() == Some(Choice::SelfPartial) {
+                sink.rewrite(Run { addr: self.geometry.block_at(segment, end), len: head.next - end });
+            }
         }
         if taken != 0 {
+            state.last_take = self.begun.load(Ordering::Relaxed);
             self.mark_dirty(segment, &mut state);
             self.count_valid(segment, taken as i64);
         }
@@ -290,13 +297,50 @@ impl SegmentManager {
     }
 }
 
-/// Appends a run, or lengthens the last one of this call.
-fn push(runs: &mut Vec<Run>, first: usize, run: Run) {
-    if let Some(last) = runs[first..].last_mut()
-        && last.addr.offset(last.len) == run.addr
-    {
-        last.len += run.len;
-        return;
+/// Where a call's blocks are noted.
+pub(crate) struct Sink<'a> {
+    runs: &'a mut Vec<Run>,
+    /// Runs of earlier calls.
+    first: usize,
+    /// Chooses the runs in between that are rewritten, and where they are noted.
+    selective: Option<(&'a Planner, &'a mut Vec<Run>)>,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(runs: &'a mut Vec<Run>) -> Sink<'a> {
+        Sink { first: runs.len(), runs, selective: None }
     }
-    runs.push(run);
+
+    pub(crate) fn selective(runs: &'a mut Vec<Run>, planner: &'a Planner, rewrites: &'a mut Vec<Run>) -> Sink<'a> {
+        Sink { first: runs.len(), runs, selective: Some((planner, rewrites)) }
+    }
+
+    /// Appends a run, or lengthens the last one of this call.
+    fn push(&mut self, run: Run) {
+        if let Some(last) = self.runs[self.first..].last_mut()
+            && last.addr.offset(last.len) == run.addr
+        {
+            last.len += run.len;
+            return;
+        }
+        self.runs.push(run);
+    }
+
+    /// What to do about the runs in front of a log in its segment, as far as `count` blocks reach.
+    fn choices(&self, head: &Head, taken: &BlockMap, count: usize) -> Vec<Choice> {
+        match &self.selective {
+            Some((planner, _)) if head.alloc == AllocType::Ssr && head.settled => {
+                let mut layout = Layout::new();
+                layout.push_segment(taken, head.next);
+                planner.plan(&layout, (count as u64).min(layout.room()) as u32)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn rewrite(&mut self, run: Run) {
+        if let Some((_, rewrites)) = &mut self.selective {
+            rewrites.push(run);
+        }
+    }
 }

@@ -75,7 +75,8 @@ impl SegmentManager {
         let frozen = changed.into_iter().map(|segment| self.freeze(segment)).collect();
         let (flush, summaries) = self.retired.begin_flush();
         let journaled = plan.journal.into_iter().collect();
-        sit.pending = Some(Pending { frozen, bitmap: bitmap.clone(), journaled, flush });
+        let begun = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        sit.pending = Some(Pending { frozen, bitmap: bitmap.clone(), journaled, flush, begun });
         Ok(SegmentFlush {
             sit_journal: journal,
             sit_blocks,
@@ -108,6 +109,7 @@ impl SegmentManager {
                 freed.push(frozen.segment);
             }
         }
+        self.durable.store(pending.begun, Ordering::Relaxed);
         self.retired.end_flush(pending.flush);
         self.prefree.fetch_sub(freed.len() as u32, Ordering::Relaxed);
         self.free.put(freed.iter().copied());

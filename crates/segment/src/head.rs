@@ -56,6 +56,9 @@ pub(crate) struct Head {
     pub(crate) segment: SegmentNo,
     pub(crate) next: u32,
     pub(crate) alloc: AllocType,
+    /// What is valid in the segment beyond `next` was written before the last durable checkpoint: it may be read back and
+    /// rewritten in its place.
+    pub(crate) settled: bool,
     pub(crate) summary: Box<SummaryBlock>,
 }
 
@@ -80,7 +83,7 @@ impl Head {
         }
         let mut summary = state.summary;
         summary.entry_type = entry_type(log);
-        Ok(Head { segment, next: offset.into(), alloc, summary })
+        Ok(Head { segment, next: offset.into(), alloc, settled: true, summary })
     }
 
     /// The head as a checkpoint records it.

@@ -16,6 +16,12 @@
 //! - A segment's summary is with its log, or put aside for the next checkpoint, or in the SSA, and is looked for in this order.
 //! - Data and nodes never share a segment; in a section of several segments, logs begin with a free section.
 //!
+//! # Cleaning
+//!
+//! [`choose_victim`](SegmentManager::choose_victim) marks the section that is best emptied next. [`plan`] and [`cost`] decide
+//! what is cheaper when a write meets valid blocks: skipping, rewriting or moving them. The choices that a crash could turn
+//! into a loss are not offered to a write; [`plan`] says which way was chosen and why no crash can lose a block.
+//!
 //! # Locking model
 //!
 //! | Lock | protects | taken |
@@ -83,15 +89,18 @@ mod bitset;
 mod buckets;
 mod checkpoint;
 mod config;
+pub mod cost;
 mod error;
 mod free;
 mod head;
 mod index;
 mod manager;
 mod map;
+pub mod plan;
 mod retired;
 mod sections;
 mod segment;
+mod selective;
 mod sit;
 mod ssr;
 #[cfg(test)]

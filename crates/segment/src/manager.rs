@@ -2,7 +2,7 @@
 
 use f2fs_format::summary::{Journal, SummaryBlock};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, SegmentNo, feature::Features};
-use f2fs_sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use f2fs_sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use f2fs_sync::{Arc, CachePadded, Mutex, MutexGuard};
 
 use crate::config::SummarySource;
@@ -40,6 +40,10 @@ pub struct SegmentManager {
     pub(crate) sit: Mutex<Sit>,
     valid: [CachePadded<AtomicI64>; STRIPES],
     pub(crate) prefree: AtomicU32,
+    /// Checkpoints begun, and how many had been when the last durable one had just begun. Both count the one that was
+    /// opened.
+    pub(crate) begun: AtomicU64,
+    pub(crate) durable: AtomicU64,
     dirty_nodes: AtomicU32,
     dirty_dents: AtomicU32,
 }
@@ -154,6 +158,8 @@ impl SegmentManager {
             sit: Mutex::new(Sit { bitmap: sit_bitmap, journaled, pending: None }),
             valid,
             prefree: AtomicU32::new(0),
+            begun: AtomicU64::new(1),
+            durable: AtomicU64::new(1),
             dirty_nodes: AtomicU32::new(0),
             dirty_dents: AtomicU32::new(0),
             geometry,

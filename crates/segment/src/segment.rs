@@ -87,6 +87,8 @@ pub(crate) struct Segment {
     pub(crate) taken: u16,
     pub(crate) log: LogType,
     pub(crate) phase: Phase,
+    /// The number of the checkpoint that was last begun when a block was last taken.
+    pub(crate) last_take: u64,
     /// The SIT entry differs from what the last checkpoint wrote.
     pub(crate) dirty: bool,
     /// Waits in a list of the victim index for being looked at.
@@ -114,6 +116,7 @@ impl Segment {
             taken: count as u16,
             log,
             phase: Phase::Free,
+            last_take: 0,
             dirty: false,
             queued: false,
             victim: false,

@@ -71,6 +71,8 @@ pub(crate) struct Pending {
     pub(crate) journaled: BTreeSet<SegmentNo>,
     /// The number of the summaries' flush.
     pub(crate) flush: u64,
+    /// How many checkpoints had been begun with this one.
+    pub(crate) begun: u64,
 }
 
 /// Where the entries stand on disk, as of the last durable checkpoint.

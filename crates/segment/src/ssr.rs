@@ -2,6 +2,7 @@
 
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
 use f2fs_sync::MutexGuard;
+use f2fs_sync::atomic::Ordering;
 
 use crate::head::{AllocType, Head, entry_type};
 use crate::index::{Index, preferences};
@@ -23,7 +24,7 @@ impl SegmentManager {
     /// would lead it through nodes of another time.
     pub(crate) fn claim_dirty(&self, log: LogType) -> Result<Option<(Head, u32)>, SegmentError> {
         let Some(source) = self.source.as_ref().filter(|_| log != LogType::WarmNode) else { return Ok(None) };
-        let Some((segment, next, room)) = self.claim_roomiest(log) else { return Ok(None) };
+        let Some((segment, next, room, settled)) = self.claim_roomiest(log) else { return Ok(None) };
         let mut summary = match self.retired.take(segment) {
             Some(summary) => summary,
             None => source.0.read_summary(segment).map_err(|source| {
@@ -32,10 +33,11 @@ impl SegmentManager {
             })?,
         };
         summary.entry_type = entry_type(log);
-        Ok(Some((Head { segment, next, alloc: AllocType::Ssr, summary }, room)))
+        Ok(Some((Head { segment, next, alloc: AllocType::Ssr, settled, summary }, room)))
     }
 
-    fn claim_roomiest(&self, log: LogType) -> Option<(SegmentNo, u32, u32)> {
+    fn claim_roomiest(&self, log: LogType) -> Option<(SegmentNo, u32, u32, bool)> {
+        let durable = self.durable.load(Ordering::Relaxed);
         let mut index = self.fresh_index();
         for kind in preferences(log) {
             while let Some(segment) = index.roomiest(kind) {
@@ -47,7 +49,8 @@ impl SegmentManager {
                 {
                     state.phase = Phase::Current;
                     index.update(segment, &mut state);
-                    return Some((segment, next, BLOCKS_PER_SEGMENT - u32::from(state.taken)));
+                    let settled = state.last_take < durable;
+                    return Some((segment, next, BLOCKS_PER_SEGMENT - u32::from(state.taken), settled));
                 }
                 index.update(segment, &mut state);
             }

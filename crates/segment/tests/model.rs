@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::{Disk, geometry};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_segment::cost::{Card, CostModel, Interior};
+use f2fs_segment::plan::{self, Planner};
 use f2fs_segment::{AgeThreshold, Class, Phase, Run, SegmentConfig, SegmentError, SegmentManager, VictimPolicy};
 use proptest::prelude::*;
 
@@ -143,9 +145,23 @@ impl World {
     fn allocate(&mut self, log: LogType, count: usize) -> Result<(), TestCaseError> {
         let summaries = self.summaries(count);
         let before = self.obtainable(log);
-        let mut runs = vec![Run { addr: BlockAddr(1), len: 1 }];
-        match self.manager.allocate(log, &summaries, self.now, &mut runs) {
+        let (mut runs, mut rewrites) = (vec![Run { addr: BlockAddr(1), len: 1 }], Vec::new());
+        let result = if count.is_multiple_of(2) {
+            self.manager.allocate(log, &summaries, self.now, &mut runs)
+        } else {
+            let model = CostModel::card(Card::A, Interior::Affine);
+            let planner = Planner::new(model, [plan::Strategy::Optimal, plan::Strategy::Greedy][count / 2 % 2], 3.0);
+            let class = if log.is_node() { Class::Checkpoint } else { Class::User };
+            self.manager.allocate_selective(class, log, &summaries, self.now, &planner, &mut runs, &mut rewrites)
+        };
+        match result {
             Ok(()) => {
+                // Only what the last durable checkpoint holds is rewritten, and only between two new runs.
+                for run in &rewrites {
+                    prop_assert!((0..run.len).all(|at| self.durable.contains_key(&run.addr.offset(at))));
+                    prop_assert!(runs[1..].iter().any(|new| new.addr.offset(new.len) == run.addr));
+                    prop_assert!(runs[1..].iter().any(|new| run.addr.offset(run.len) == new.addr));
+                }
                 let blocks: Vec<_> =
                     runs[1..].iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at))).collect();
                 prop_assert_eq!(blocks.len(), count);
@@ -158,7 +174,7 @@ impl World {
                 prop_assert!(apart, "runs are not merged: {:?}", runs);
             }
             Err(SegmentError::NoSpace { free, prefree, .. }) => {
-                prop_assert_eq!(runs.len(), 1);
+                prop_assert_eq!((runs.len(), rewrites.len()), (1, 0));
                 prop_assert_eq!((free, prefree), (self.manager.free_segments(), self.manager.prefree_segments()));
                 // Everything was tried, where the floor does not forbid it; a log may be inside a section.
                 if self.disk.geometry.segs_per_sec == 1 && self.manager.floor(Class::User) == 0 {

@@ -1,0 +1,127 @@
+use super::{Choice, Gap, Layout, Planner, Strategy};
+use crate::cost::{Card, CostModel, Interior};
+use proptest::prelude::*;
+use proptest::strategy::Strategy as Generator;
+
+fn layout(holes: &[u32], gaps: &[u32]) -> Layout {
+    let mut layout = Layout::new();
+    layout.push(Gap::Break, holes[0]);
+    for (gap, hole) in gaps.iter().zip(&holes[1..]) {
+        layout.push(if *gap == 0 { Gap::Break } else { Gap::Valid(*gap) }, *hole);
+    }
+    layout
+}
+
+/// All combinations.
+fn brute_force(planner: &Planner, layout: &Layout, request: u32) -> f64 {
+    let options: &[Choice] = if planner.may_move {
+        &[Choice::Ssr, Choice::Partial, Choice::SelfPartial]
+    } else {
+        &[Choice::Ssr, Choice::SelfPartial]
+    };
+    let mut best = f64::INFINITY;
+    let mut choices = vec![0; layout.gaps().len()];
+    loop {
+        let named: Vec<Choice> = choices.iter().map(|&index| options[index]).collect();
+        best = best.min(planner.outcome(layout, request, &named).seconds);
+        let Some(next) = choices.iter().position(|&index| index + 1 < options.len()) else { return best };
+        choices[next] += 1;
+        choices[..next].fill(0);
+    }
+}
+
+#[test]
+fn the_papers_example() {
+    // Figure 1(b): five blocks, holes of 2 and 3, one valid block between them.
+    let planner = Planner::new(CostModel::card(Card::A, Interior::Affine), Strategy::Greedy, 5.1);
+    let example = layout(&[2, 3], &[1]);
+    let t = |n: f64| planner.model().seconds(n);
+    let of = |choice| planner.outcome(&example, 5, &[choice]);
+    assert_eq!(of(Choice::Ssr).seconds, t(2.0) + t(3.0));
+    assert_eq!(of(Choice::Partial).seconds, planner.model().seconds_per_block(5.1) + t(5.0));
+    assert_eq!(of(Choice::SelfPartial).seconds, t(6.0));
+    assert_eq!(of(Choice::SelfPartial).written(), 6);
+    assert_eq!(planner.plan(&example, 5), [Choice::SelfPartial]);
+    // A cold log in one piece, and a longer run: moving wins.
+    let planner = Planner::new(CostModel::card(Card::A, Interior::LogLog), Strategy::Greedy, 512.0);
+    assert_eq!(planner.plan(&layout(&[2, 3], &[4]), 5), [Choice::Partial]);
+    assert_eq!(planner.in_place().plan(&layout(&[2, 3], &[40]), 5), [Choice::Ssr]);
+}
+
+#[test]
+fn a_request_that_fits_into_a_hole_needs_no_choice() {
+    for strategy in Strategy::ALL {
+        let planner = Planner::new(CostModel::nvme(), strategy, 3.0);
+        let layout = layout(&[4, 4, 4], &[1, 1]);
+        assert_eq!(planner.plan(&layout, 4), [Choice::Ssr; 2], "{}", strategy.name());
+        assert_eq!(planner.plan(&layout, 0), [Choice::Ssr; 2], "{}", strategy.name());
+        assert!(planner.plan(&Layout::new(), 7).is_empty());
+        assert_eq!(planner.outcome(&Layout::new(), 7, &[]).rest, 7);
+    }
+}
+
+fn model() -> impl Generator<Value = CostModel> {
+    let card =
+        (0usize..3, 0usize..5).prop_map(|(card, interior)| CostModel::card(Card::ALL[card], Interior::ALL[interior]));
+    // Also tables that no device has: cost need not even rise.
+    let any = prop::collection::vec(1u32..1000, 8).prop_map(|seconds| {
+        let points: Vec<_> =
+            [1, 2, 3, 5, 9, 17, 33, 65].into_iter().zip(seconds).map(|(n, s)| (n, f64::from(s))).collect();
+        CostModel::from_points("any", &points).unwrap()
+    });
+    prop_oneof![card, any]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_combination_beats_the_optimum(
+        model in model(),
+        holes in prop::collection::vec(1u32..12, 1..9),
+        gaps in prop::collection::vec(0u32..9, 8),
+        request in 1u32..90,
+        cold_hole in 1u32..40,
+        may_move in any::<bool>(),
+    ) {
+        let layout = layout(&holes, &gaps[..holes.len() - 1]);
+        let mut planner = Planner::new(model, Strategy::Optimal, cold_hole.into());
+        if !may_move {
+            planner = planner.in_place();
+        }
+        let choices = planner.plan(&layout, request);
+        let seconds = planner.outcome(&layout, request, &choices).seconds;
+        let least = brute_force(&planner, &layout, request);
+        prop_assert!((seconds - least).abs() <= 1e-9 * least, "{seconds} for {choices:?}, but {least} is possible");
+        for strategy in Strategy::ALL {
+            let other = Planner { strategy, ..planner.clone() };
+            let choices = other.plan(&layout, request);
+            prop_assert!(may_move || !choices.contains(&Choice::Partial));
+            let outcome = other.outcome(&layout, request, &choices);
+            prop_assert!(outcome.seconds >= least * (1.0 - 1e-9), "{}", strategy.name());
+            prop_assert_eq!(outcome.new, request);
+        }
+    }
+}
+
+/// The whole range that the issue asks for, with fewer cases: ten runs are 3^10 combinations.
+#[test]
+fn ten_runs_against_all_combinations() {
+    let mut state = 7u64;
+    let mut next = |below: u32| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u32 % below
+    };
+    for case in 0..6 {
+        let holes: Vec<u32> = (0..11).map(|_| 1 + next(8)).collect();
+        let gaps: Vec<u32> = (0..10).map(|_| 1 + next(6)).collect();
+        let layout = layout(&holes, &gaps);
+        let model = CostModel::card(Card::ALL[case % 3], Interior::ALL[case % 5]);
+        let planner = Planner::new(model, Strategy::Optimal, f64::from(1 + next(30)));
+        let request = 1 + next(70);
+        let choices = planner.plan(&layout, request);
+        let seconds = planner.outcome(&layout, request, &choices).seconds;
+        let least = brute_force(&planner, &layout, request);
+        assert!((seconds - least).abs() <= 1e-9 * least, "case {case}: {seconds} against {least}");
+    }
+}

@@ -1,0 +1,115 @@
+//! Selective partial cleaning on a volume: rewriting runs within a request, and moving runs ahead of one.
+
+use f2fs_format::summary::Summary;
+use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
+
+use crate::allocate::{Run, Sink};
+use crate::head::AllocType;
+use crate::plan::{Choice, Gap, Layout, Planner};
+use crate::segment::Phase;
+use crate::{Class, SegmentError, SegmentManager};
+
+impl SegmentManager {
+    /// As [`allocate_as`](Self::allocate_as), but where the log writes into holes, the planner says which of the valid runs
+    /// between them are worth being rewritten in their place. They are appended to `rewrites`, in ascending order within a
+    /// segment; each lies between two of the new runs. The caller reads them and writes the same bytes in one request with
+    /// the new blocks on both sides.
+    ///
+    /// Runs are never moved here, whatever the planner allows. They are rewritten only in a segment that had not been
+    /// written to since the last durable checkpoint began when the log took it; what such a checkpoint finds handed out
+    /// must have been written when [`begin_checkpoint`](Self::begin_checkpoint) is called.
+    ///
+    /// # Errors
+    /// As there; then nothing is appended to `rewrites` either.
+    #[allow(clippy::too_many_arguments)]
+    pub fn allocate_selective(
+        &self,
+        class: Class,
+        log: LogType,
+        summaries: &[Summary],
+        now: u64,
+        planner: &Planner,
+        runs: &mut Vec<Run>,
+        rewrites: &mut Vec<Run>,
+    ) -> Result<(), SegmentError> {
+        let planner = planner.without_moves();
+        let mut head = self.head(log);
+        self.take_from(&mut head, class, log, summaries, now, &mut Sink::selective(runs, &planner, rewrites))
+    }
+
+    /// Marks the dirty segment with the most room that a log could take next, and says which runs of it a request of
+    /// `request` blocks would rather have moved than in its way. The caller moves them to the cold log (as
+    /// [`Class::Cleaner`]) and frees their old places; after the next durable checkpoint they are holes, and
+    /// [`release_segment`](Self::release_segment) lets the logs have the segment. `None`: there is no such segment, or none
+    /// of its runs is worth it.
+    #[must_use]
+    pub fn preclean(&self, log: LogType, planner: &Planner, request: u32) -> Option<(SegmentNo, Vec<Run>)> {
+        let mut index = self.fresh_index();
+        let segment = index.roomiest(log)?;
+        let mut state = self.lock(segment);
+        let fits = state.phase == Phase::Dirty && !state.victim;
+        let moves = if fits { runs_to_move(&state.taken_map, planner, request) } else { Vec::new() };
+        // What was freed already needs no moving: it is a hole after the checkpoint anyway.
+        let valid = state.valid_map;
+        let moves: Vec<Run> = moves
+            .into_iter()
+            .flat_map(|(start, len)| valid.runs(true).filter_map(move |run| overlap(run, (start, len))))
+            .map(|(start, len)| Run { addr: self.geometry.block_at(segment, start), len })
+            .collect();
+        if moves.is_empty() {
+            return None;
+        }
+        state.victim = true;
+        index.update(segment, &mut state);
+        Some((segment, moves))
+    }
+
+    /// Takes the mark of [`preclean`](Self::preclean) off a segment.
+    ///
+    /// # Errors
+    /// [`SegmentError::OutsideTable`].
+    pub fn release_segment(&self, segment: SegmentNo) -> Result<(), SegmentError> {
+        self.check(segment)?;
+        let mut state = self.lock(segment);
+        state.victim = false;
+        self.changed.note(segment, &mut state);
+        Ok(())
+    }
+
+    /// The mean length of the holes that a log writes into now, in blocks: for the cold-data log, the planner's `H_cold`. Of
+    /// a log that writes in order, the rest of its segment.
+    #[must_use]
+    pub fn mean_hole(&self, log: LogType) -> f64 {
+        let head = self.head(log);
+        if head.alloc == AllocType::Lfs {
+            return f64::from(BLOCKS_PER_SEGMENT - head.next);
+        }
+        let mut layout = Layout::new();
+        layout.push_segment(&self.lock(head.segment).taken_map, head.next);
+        layout.room() as f64 / layout.holes().len().max(1) as f64
+    }
+}
+
+/// The runs that are moved out of the way of a request, as start and length.
+fn runs_to_move(taken: &crate::BlockMap, planner: &Planner, request: u32) -> Vec<(u32, u32)> {
+    let mut layout = Layout::new();
+    layout.push_segment(taken, 0);
+    let choices = planner.plan(&layout, request);
+    let mut at = taken.next(0, false).unwrap_or(BLOCKS_PER_SEGMENT);
+    let mut moves = Vec::new();
+    for ((hole, gap), choice) in layout.holes().iter().zip(layout.gaps()).zip(choices) {
+        at += hole;
+        if let (Gap::Valid(len), Choice::Partial) = (*gap, choice) {
+            moves.push((at, len));
+        }
+        at += gap.blocks();
+    }
+    moves
+}
+
+/// The common part of two ranges, as start and length.
+fn overlap(a: (u32, u32), b: (u32, u32)) -> Option<(u32, u32)> {
+    let start = a.0.max(b.0);
+    let end = (a.0 + a.1).min(b.0 + b.1);
+    (start < end).then(|| (start, end - start))
+}

@@ -1,0 +1,150 @@
+//! Selective partial cleaning on a manager: what is rewritten, what is moved, and what a crash would find.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{Disk, geometry};
+use f2fs_format::summary::Summary;
+use f2fs_format::{BlockAddr, LogType, Nid};
+use f2fs_segment::cost::{Card, CostModel, Interior};
+use f2fs_segment::plan::{Planner, Strategy};
+use f2fs_segment::{Class, Phase, Run, SegmentManager};
+
+fn blocks(runs: &[Run]) -> Vec<BlockAddr> {
+    runs.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at))).collect()
+}
+
+fn take(manager: &SegmentManager, log: LogType, count: usize) -> Vec<BlockAddr> {
+    let mut runs = Vec::new();
+    manager.allocate(log, &vec![Summary::new(Nid(7), 0, 1); count], 1, &mut runs).unwrap();
+    blocks(&runs)
+}
+
+fn checkpoint(manager: &SegmentManager, disk: &mut Disk) {
+    let flush = manager.begin_checkpoint(6).unwrap();
+    disk.write_areas(&flush);
+    disk.commit(flush);
+    manager.end_checkpoint();
+}
+
+/// A volume without free segments for users, whose warm data has a hole of four blocks in every six.
+fn aged() -> (Disk, SegmentManager) {
+    let mut disk = Disk::new(geometry(16, 1));
+    let manager = disk.open(|config| config.user_floor(2));
+    let warm = take(&manager, LogType::WarmData, 512 * 8 + 100);
+    for (index, addr) in warm.iter().enumerate() {
+        if index % 6 < 4 {
+            manager.invalidate(*addr, 2).unwrap();
+        }
+    }
+    checkpoint(&manager, &mut disk);
+    (disk, manager)
+}
+
+fn planner(strategy: Strategy) -> Planner {
+    Planner::new(CostModel::card(Card::A, Interior::Affine), strategy, 5.0)
+}
+
+fn selective(manager: &SegmentManager, strategy: Strategy, count: usize) -> (Vec<Run>, Vec<Run>) {
+    let (mut runs, mut rewrites) = (Vec::new(), Vec::new());
+    let summaries = vec![Summary::new(Nid(9), 0, 1); count];
+    manager
+        .allocate_selective(Class::User, LogType::WarmData, &summaries, 3, &planner(strategy), &mut runs, &mut rewrites)
+        .unwrap();
+    (runs, rewrites)
+}
+
+#[test]
+fn runs_between_new_blocks_are_rewritten() {
+    for strategy in [Strategy::Greedy, Strategy::Marginal, Strategy::Optimal, Strategy::PartialAlways] {
+        let (_, manager) = aged();
+        // The rest of the log's segment and the last free segment that users may have come first.
+        while manager.log(LogType::WarmData).alloc_type == 0 {
+            take(&manager, LogType::WarmData, 1);
+        }
+        let before: BTreeSet<BlockAddr> = all_valid(&manager);
+        let (runs, rewrites) = selective(&manager, strategy, 40);
+        assert_eq!(runs.iter().map(|run| run.len).sum::<u32>(), 40);
+        assert_eq!(runs.len(), 10, "{runs:?}");
+        assert_eq!(rewrites.len(), 9, "{} rewrites {rewrites:?}", strategy.name());
+        assert!(blocks(&rewrites).iter().all(|addr| before.contains(addr)), "what is rewritten is not new");
+        assert!(blocks(&runs).iter().all(|addr| !before.contains(addr)));
+        // New and old together are one piece.
+        let mut all = [blocks(&runs), blocks(&rewrites)].concat();
+        all.sort();
+        assert!(all.windows(2).all(|pair| pair[0].offset(1) == pair[1]));
+    }
+    let (_, manager) = aged();
+    while manager.log(LogType::WarmData).alloc_type == 0 {
+        take(&manager, LogType::WarmData, 1);
+    }
+    assert_eq!(selective(&manager, Strategy::SsrOnly, 40).1, []);
+}
+
+fn all_valid(manager: &SegmentManager) -> BTreeSet<BlockAddr> {
+    let geometry = manager.geometry();
+    (0..geometry.main_blocks())
+        .map(|at| geometry.main_blkaddr.offset(at))
+        .filter(|addr| manager.is_valid(*addr))
+        .collect()
+}
+
+#[test]
+fn what_no_checkpoint_has_seen_is_not_rewritten() {
+    let disk = Disk::new(geometry(10, 1));
+    let manager = disk.open(|config| config.user_floor(3));
+    // Holes come by a checkpoint only, so let one see them; but then blocks are added that it has not seen.
+    let first = take(&manager, LogType::WarmData, 600);
+    first.iter().step_by(2).for_each(|addr| manager.invalidate(*addr, 1).unwrap());
+    let mut disk = disk;
+    checkpoint(&manager, &mut disk);
+    while manager.log(LogType::WarmData).alloc_type == 0 {
+        take(&manager, LogType::WarmData, 1);
+    }
+    let (settled, _) = manager.geometry().locate(manager.next_block(LogType::WarmData)).unwrap();
+    assert_eq!(settled.0, manager.geometry().locate(first[0]).unwrap().0.0);
+    let (_, rewrites) = selective(&manager, Strategy::PartialAlways, 20);
+    assert_eq!(rewrites.len(), 19);
+    // The other segment had holes at the checkpoint too, but was written to since: those writes may still be on their way.
+    while manager.log(LogType::WarmData).segment == settled {
+        take(&manager, LogType::WarmData, 1);
+    }
+    let log = manager.log(LogType::WarmData);
+    assert_eq!(
+        (log.alloc_type, Some(log.segment)),
+        (1, manager.geometry().locate(first[520]).map(|(segment, _)| segment))
+    );
+    let (runs, rewrites) = selective(&manager, Strategy::PartialAlways, 20);
+    assert_eq!((runs.len(), rewrites.len()), (20, 0));
+}
+
+#[test]
+fn moved_runs_become_holes_with_the_checkpoint_and_not_before() {
+    let (mut disk, manager) = aged();
+    let cold = Planner::new(CostModel::card(Card::A, Interior::LogLog), Strategy::Greedy, 512.0);
+    let (segment, moves) = manager.preclean(LogType::WarmData, &cold, 1000).unwrap();
+    assert!(moves.iter().all(|run| run.len == 2), "{moves:?}");
+    let info = manager.segment(segment).unwrap();
+    assert!(info.victim && info.phase == Phase::Dirty);
+    // Marked once.
+    assert_ne!(manager.preclean(LogType::WarmData, &cold, 1000).map(|(other, _)| other), Some(segment));
+    for run in &moves {
+        let mut runs = Vec::new();
+        let summaries = vec![Summary::new(Nid(7), 0, 1); run.len as usize];
+        manager.allocate_as(Class::Cleaner, LogType::ColdData, &summaries, 4, &mut runs).unwrap();
+        manager.invalidate_run(*run, 4).unwrap();
+    }
+    // A crash now finds the old places as the checkpoint describes them: they are still taken.
+    let after = manager.segment(segment).unwrap();
+    assert_eq!(after.taken_map, info.taken_map);
+    assert!(after.valid < info.valid);
+    checkpoint(&manager, &mut disk);
+    manager.release_segment(segment).unwrap();
+    let info = manager.segment(segment).unwrap();
+    assert_eq!(info.taken_map, info.valid_map);
+    let longest = info.taken_map.runs(false).map(|(_, len)| len).max().unwrap();
+    assert!(longest >= 100, "{longest}");
+    assert!(manager.mean_hole(LogType::WarmData) > 0.0);
+}
