@@ -16,15 +16,17 @@
 //! In paths, targets and attribute names, bytes outside printable UTF-8 (and tab, newline and backslash) stand as `\xNN`;
 //! in attribute names also `;` and `=`. An empty `/lost+found` is left out.
 //!
-//! The same code prints images (whoever reads them fills [`ManifestEntry`]) and host directories ([`walk_host`]), so two
+//! The same code prints volumes ([`walk_volume`]) and host directories ([`walk_host`]), so two
 //! views of one tree can be compared byte by byte.
 
 mod entry;
 mod escape;
 mod host;
+mod volume;
 
 pub use entry::{Content, ContentHasher, EntryKind, ManifestEntry};
 pub use host::{HostWalkError, walk_host, walk_host_with};
+pub use volume::{VolumeWalkError, walk_volume};
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 //!
 //! A script is a list of [`Op`]s, the same every time for the same scale: [`everything`] makes a tree with every kind of
 //! file in thousands of places, [`changes`] changes that tree in many places. Whoever implements [`TreeTarget`] can run
-//! them: [`HostTree`] runs them through the operating system, so the Linux kernel on a mounted F2FS and this library on the
+//! them: [`HostTree`] runs them through the operating system, [`VolumeTree`] through this library, so the Linux kernel on a mounted F2FS and this library on the
 //! same device can be asked for the same tree, and their [manifests](crate::manifest) compared.
 //!
 //! ```
@@ -22,9 +22,11 @@ mod data;
 mod everything;
 mod host;
 mod op;
+mod volume;
 
 pub use changes::changes;
 pub use data::fill;
 pub use everything::everything;
 pub use host::{HostTree, HostTreeError};
 pub use op::{NodeKind, Op, Scale, TreeTarget, apply_all};
+pub use volume::{VolumeTree, VolumeTreeError};

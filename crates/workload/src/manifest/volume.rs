@@ -1,0 +1,139 @@
+//! The manifest of a volume as this library shows it.
+
+use std::collections::HashMap;
+
+use f2fs_files::{FileKind, FileSystem, FsError, Stat, path_from_bytes};
+
+use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry};
+
+/// A path that could not be read while a volume was walked.
+#[derive(Debug, thiserror::Error)]
+#[error("{action} {path}: {source}")]
+pub struct VolumeWalkError {
+    /// What was tried.
+    pub action: &'static str,
+    /// The path in the volume, bytes outside UTF-8 replaced.
+    pub path: String,
+    /// What the library said.
+    pub source: Box<FsError>,
+}
+
+/// Walks a whole volume. Every byte of every regular file is read; one file with several names is read once. `progress` is
+/// called with the number of entries read so far, after each.
+///
+/// # Errors
+///
+/// The first path that could not be read.
+///
+/// ```
+/// use f2fs_sync::Arc;
+/// use f2fs_workload::manifest::walk_volume;
+/// let device = Arc::new(f2fs_device::MemoryDevice::new(32 * 1024)); // 128 MiB
+/// f2fs_volume::format::format(&*device, &Default::default())?;
+/// let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
+/// fs.create_file("/hello", 0o640)?.write_at(0, b"abc")?;
+/// let manifest = walk_volume(&fs, |_| {})?.to_string();
+/// assert!(manifest.contains("f\t0640\t0\t0\t3\t1\tba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\t-\t/hello\n"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn walk_volume(fs: &FileSystem, progress: impl FnMut(u64)) -> Result<Manifest, VolumeWalkError> {
+    let mut walk = Walk { fs, entries: Vec::new(), known: HashMap::new(), buffer: vec![0; 1 << 20], progress };
+    // Depth first by a stack of our own: a volume's depth is not ours to trust.
+    let mut pending = vec![b"/".to_vec()];
+    while let Some(directory) = pending.pop() {
+        if directory == b"/" {
+            walk.visit(&directory)?;
+        }
+        let path = path_from_bytes(&directory);
+        let children = fs.read_dir(path).map_err(|source| failed("read the directory", &directory, source))?;
+        for child in children {
+            let mut below = directory.clone();
+            if directory != b"/" {
+                below.push(b'/');
+            }
+            below.extend_from_slice(&child.name);
+            if walk.visit(&below)? == FileKind::Directory {
+                pending.push(below);
+            }
+        }
+    }
+    Ok(Manifest::new(walk.entries))
+}
+
+struct Walk<'a, F> {
+    fs: &'a FileSystem,
+    entries: Vec<ManifestEntry>,
+    /// Content of files with several names, by inode number.
+    known: HashMap<u32, Content>,
+    buffer: Vec<u8>,
+    progress: F,
+}
+
+impl<F: FnMut(u64)> Walk<'_, F> {
+    fn visit(&mut self, path: &[u8]) -> Result<FileKind, VolumeWalkError> {
+        let host = path_from_bytes(path);
+        let stat = self.fs.symlink_stat(host).map_err(|source| failed("stat", path, source))?;
+        let content = match stat.kind {
+            FileKind::Regular => self.regular(path, &stat).map_err(|source| failed("read", path, source))?,
+            FileKind::Symlink => {
+                Content::Target(self.fs.read_link(host).map_err(|source| failed("read the link", path, source))?)
+            }
+            _ => match stat.device {
+                Some(device) => Content::Device { major: device.major, minor: device.minor },
+                None => Content::None,
+            },
+        };
+        let xattrs = self.fs.xattrs(host).map_err(|source| failed("list the attributes of", path, source))?;
+        self.entries.push(ManifestEntry {
+            path: path.to_vec(),
+            kind: kind(stat.kind),
+            mode: stat.permissions,
+            uid: stat.uid,
+            gid: stat.gid,
+            size: stat.size,
+            nlink: stat.links.into(),
+            content,
+            xattrs,
+        });
+        (self.progress)(self.entries.len() as u64);
+        Ok(stat.kind)
+    }
+
+    fn regular(&mut self, path: &[u8], stat: &Stat) -> Result<Content, FsError> {
+        if let Some(known) = self.known.get(&stat.ino.get()) {
+            return Ok(known.clone());
+        }
+        let file = self.fs.open_file(path_from_bytes(path))?;
+        let mut hasher = ContentHasher::new();
+        let mut at = 0;
+        loop {
+            let count = file.read_at(at, &mut self.buffer)?;
+            if count == 0 {
+                break;
+            }
+            hasher.update(&self.buffer[..count]);
+            at += count as u64;
+        }
+        let content = hasher.finish();
+        if stat.links > 1 {
+            self.known.insert(stat.ino.get(), content.clone());
+        }
+        Ok(content)
+    }
+}
+
+fn failed(action: &'static str, path: &[u8], source: FsError) -> VolumeWalkError {
+    VolumeWalkError { action, path: String::from_utf8_lossy(path).into_owned(), source: Box::new(source) }
+}
+
+fn kind(kind: FileKind) -> EntryKind {
+    match kind {
+        FileKind::Regular => EntryKind::Regular,
+        FileKind::Directory => EntryKind::Directory,
+        FileKind::Symlink => EntryKind::Symlink,
+        FileKind::BlockDevice => EntryKind::BlockDevice,
+        FileKind::CharDevice => EntryKind::CharDevice,
+        FileKind::Fifo => EntryKind::Fifo,
+        FileKind::Socket => EntryKind::Socket,
+    }
+}
