@@ -33,7 +33,14 @@ const QUIET_INFO: [&str; 12] = [
 const BAD_STATES: [&str; 3] = ["fsck", "error", "quota_need_fsck"];
 
 /// Messages of the reader of the superblock and the packs when one of two copies is bad.
-const TORN: [&str; 4] = ["Invalid CP CRC", "Can't find a valid F2FS superblock", "Magic Mismatch", "Invalid SB CRC"];
+const TORN: [&str; 5] = [
+    "Invalid CP CRC",
+    "Can't find a valid F2FS superblock",
+    "Magic Mismatch",
+    "Invalid SB CRC",
+    // In front of "Invalid SB CRC"; nothing else is checked this way.
+    "[f2fs_crc_valid:",
+];
 
 /// Judges one line of output.
 ///
@@ -126,6 +133,7 @@ mod tests {
     #[test]
     fn a_torn_copy_is_its_own_kind() {
         assert_eq!(classify("\tInvalid CP CRC: offset:4092, crc:0x0, calc:0x1"), LineKind::TornCopy);
+        assert_eq!(classify("[f2fs_crc_valid: 550] CRC validation failed: cal_crc = 1"), LineKind::TornCopy);
         assert_eq!(classify("\tCan't find a valid F2FS superblock at 0x0"), LineKind::TornCopy);
     }
 }

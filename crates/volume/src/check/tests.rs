@@ -1,5 +1,8 @@
 //! The check on volumes of the real tools: whole ones, and such with one thing wrong at a time.
 
+mod cases;
 mod clean;
-#[allow(dead_code)]
 mod image;
+mod names;
+mod nodes;
+mod tables;

@@ -33,14 +33,18 @@ pub(crate) struct Image {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) ino: Nid,
-    pub(crate) dir: Nid,
     pub(crate) block: BlockAddr,
     pub(crate) slot: usize,
 }
 
+/// A directory for images: in memory where there is one for that.
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 /// A fresh volume of the real mkfs.f2fs.
 pub(crate) fn fresh(bytes: u64, args: &[&str]) -> Image {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = directory();
     let path = dir.path().join("image");
     f2fs_oracle::mkfs_sized(&path, bytes, args).unwrap();
     Image::load(&path)
@@ -50,7 +54,7 @@ pub(crate) fn fresh(bytes: u64, args: &[&str]) -> Image {
 pub(crate) fn populated() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = directory();
         let (path, tree) = (dir.path().join("image"), dir.path().join("tree"));
         host_tree(&tree);
         f2fs_oracle::mkfs_sized(&path, 100 << 20, &["-O", FEATURES]).unwrap();
@@ -70,10 +74,10 @@ fn host_tree(tree: &Path) {
     fs::write(tree.join("small"), vec![7; 9000]).unwrap();
     fs::write(tree.join("tiny"), b"hello").unwrap();
     // Beyond the inode and both direct nodes: 864 + 2 * 1018 blocks.
-    let large: Vec<u8> = (0..12_500_000u32).map(|byte| (byte >> 12) as u8 | 1).collect();
-    fs::write(tree.join("large"), large).unwrap();
+    fs::File::create(tree.join("large")).unwrap().set_len(12_500_000).unwrap();
     fs::hard_link(tree.join("small"), tree.join("deep/hard link")).unwrap();
     symlink("/some/where", tree.join("link")).unwrap();
+    symlink("x".repeat(4000), tree.join("long link")).unwrap();
 }
 
 impl Image {
@@ -93,7 +97,7 @@ impl Image {
 
     /// The verdict of the real fsck.f2fs.
     pub(crate) fn fsck(&self) -> f2fs_oracle::FsckReport {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = directory();
         let path = dir.path().join("image");
         self.device.save(&path).unwrap();
         f2fs_oracle::fsck(&path).unwrap()
@@ -181,10 +185,17 @@ impl Image {
         });
     }
 
-    pub(crate) fn edit_sit(&self, segment: SegmentNo, change: impl FnOnce(&mut RawSitEntry)) {
+    fn sit_block(&self, segment: SegmentNo) -> BlockAddr {
         let index = segment.0 / sit::ENTRIES_PER_BLOCK as u32;
-        let second = msb::test(&self.pack().bitmaps.sit, index as usize);
-        self.edit(self.geometry.sit_block(index, second), |block| {
+        self.geometry.sit_block(index, msb::test(&self.pack().bitmaps.sit, index as usize))
+    }
+
+    pub(crate) fn sit(&self, segment: SegmentNo) -> RawSitEntry {
+        SitBlock::read(&self.block(self.sit_block(segment))).entries[segment.index() % sit::ENTRIES_PER_BLOCK]
+    }
+
+    pub(crate) fn edit_sit(&self, segment: SegmentNo, change: impl FnOnce(&mut RawSitEntry)) {
+        self.edit(self.sit_block(segment), |block| {
             let mut table = *SitBlock::read(block);
             change(&mut table.entries[segment.index() % sit::ENTRIES_PER_BLOCK]);
             *block = *table.as_block();
@@ -218,7 +229,7 @@ impl Image {
 
     /// Looks a path up.
     pub(crate) fn find(&self, path: &str) -> Found {
-        let mut found = Found { ino: Nid::ROOT, dir: Nid::ROOT, block: BlockAddr(0), slot: 0 };
+        let mut found = Found { ino: Nid::ROOT, block: BlockAddr(0), slot: 0 };
         for name in path.split('/') {
             found = self.find_in(found.ino, name.as_bytes()).unwrap_or_else(|| panic!("no {name} of {path}"));
         }
@@ -234,7 +245,7 @@ impl Image {
             let content = self.block(block);
             let entry = DentryView::block(&content).entries().flatten().find(|entry| entry.name == name);
             if let Some(entry) = entry {
-                return Some(Found { ino: entry.ino, dir, block, slot: entry.slot });
+                return Some(Found { ino: entry.ino, block, slot: entry.slot });
             }
         }
         None
