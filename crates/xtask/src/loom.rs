@@ -67,16 +67,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let terms = jobs::Terms { limit: Duration::from_secs(args.limit), preemptions: args.preemptions };
     let mut tally = jobs::Tally::default();
     for krate in &crates {
+        for problem in &krate.problems {
+            println!("{}: {problem}", krate.package);
+        }
+        tally.failed += krate.problems.len();
+        if krate.tests.is_empty() {
+            continue;
+        }
         let models = build::models(krate)?;
         let jobs = jobs::plan(krate, &models, args.filter.as_deref())?;
         tally.add(&jobs::run(&jobs, terms)?);
     }
     println!("loom: {tally}; {:.0} s with building", start.elapsed().as_secs_f64());
-    if tally.models == 0 && tally.mutants == 0 {
+    if tally.models == 0 && tally.mutants == 0 && tally.failed == 0 {
         bail!("no model was run: nothing has that name");
     }
     if tally.failed > 0 {
-        bail!("{} models or mutants did not do what they must", tally.failed);
+        bail!("{} models or mutants are not as they must be", tally.failed);
     }
     Ok(())
 }

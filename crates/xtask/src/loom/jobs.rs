@@ -137,7 +137,8 @@ impl Job {
             println!("{}{}", outcome.stdout, outcome.stderr);
         }
         let mutants = usize::from(self.mutant.is_some());
-        let iterations = iterations.unwrap_or(0);
+        // How far a mutant came before it died says nothing of what was checked.
+        let iterations = if self.mutant.is_none() { iterations.unwrap_or(0) } else { 0 };
         Ok(Tally { models: 1 - mutants, mutants, iterations, failed: usize::from(!good) })
     }
 }

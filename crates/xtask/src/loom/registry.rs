@@ -17,6 +17,8 @@ pub(super) struct Crate {
     pub(super) tests: Vec<String>,
     /// What the model files announce.
     pub(super) mutants: Vec<Mutant>,
+    /// Where the announcements do not fit the sources.
+    pub(super) problems: Vec<String>,
 }
 
 /// A mutant, and a model that must kill it.
@@ -33,7 +35,7 @@ pub(super) struct Mutant {
 ///
 /// # Errors
 ///
-/// If a named crate has no models, or the announcements do not fit the sources.
+/// If a named crate does not exist, no crate has models, or a file cannot be read.
 pub(super) fn discover(root: &Path, packages: &[String]) -> Result<Vec<Crate>> {
     let mut crates = Vec::new();
     let mut seen = BTreeSet::new();
@@ -57,9 +59,9 @@ pub(super) fn discover(root: &Path, packages: &[String]) -> Result<Vec<Crate>> {
     Ok(crates)
 }
 
-/// The crate in `dir`, if it has models.
+/// The crate in `dir`, if it has models or mutants.
 fn read_crate(dir: &Path, package: String) -> Result<Option<Crate>> {
-    let mut krate = Crate { package, tests: Vec::new(), mutants: Vec::new() };
+    let mut krate = Crate { package, tests: Vec::new(), mutants: Vec::new(), problems: Vec::new() };
     let tests = dir.join("tests");
     if tests.is_dir() {
         for file in sorted_entries(&tests)? {
@@ -78,13 +80,13 @@ fn read_crate(dir: &Path, package: String) -> Result<Option<Crate>> {
         each_source(&sources, &mut |text| in_sources.extend(switched(text)))?;
     }
     let in_tests: BTreeSet<String> = krate.mutants.iter().map(|mutant| mutant.name.clone()).collect();
-    if let Some(name) = in_sources.difference(&in_tests).next() {
-        bail!("{}: the mutant `{name}` in src/ has no `// mutant: {name}, killed by: MODEL` line", krate.package);
-    }
-    if let Some(name) = in_tests.difference(&in_sources).next() {
-        bail!("{}: the mutant `{name}` is announced, but src/ has no mutant(\"{name}\")", krate.package);
-    }
-    Ok((!krate.tests.is_empty()).then_some(krate))
+    let silent = in_sources.difference(&in_tests);
+    krate.problems.extend(silent.map(|name| {
+        format!("the mutant `{name}` in src/ has no `// mutant: {name}, killed by: MODEL` line in tests/loom_*.rs")
+    }));
+    let missing = in_tests.difference(&in_sources);
+    krate.problems.extend(missing.map(|name| format!("`{name}` is announced, but src/ has no mutant(\"{name}\")")));
+    Ok((!krate.tests.is_empty() || !krate.problems.is_empty()).then_some(krate))
 }
 
 /// The mutants that a model file announces.
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn crates_without_the_announced_mutant_are_refused() {
+    fn announcements_that_do_not_fit_are_problems() {
         let root = tempfile::tempdir().expect("a temporary directory can be made");
         let dir = root.path().join("crates/one");
         fs::create_dir_all(dir.join("src")).expect("directories can be made");
@@ -167,16 +169,18 @@ mod tests {
         write("Cargo.toml", "[package]\nname = \"f2fs-one\"\n");
         write("src/lib.rs", "fn f() { if mutant(\"m\") {} }\n");
         write("tests/loom_one.rs", "#![cfg(loom)]\n");
-        let error = discover(root.path(), &[]).expect_err("`m` is not announced");
-        assert!(error.to_string().contains("has no `// mutant: m"), "{error}");
+        let problems = |what| discover(root.path(), &[]).expect(what).remove(0).problems;
+        let silent = problems("the crate is found");
+        assert!(silent.len() == 1 && silent[0].contains("has no `// mutant: m"), "{silent:?}");
 
         write("tests/loom_one.rs", "// mutant: m, killed by: x\n#![cfg(loom)]\n");
         let crates = discover(root.path(), &["one".to_owned()]).expect("all is well");
         assert_eq!((crates[0].package.as_str(), crates[0].mutants.len()), ("f2fs-one", 1));
+        assert!(crates[0].problems.is_empty());
         assert!(discover(root.path(), &["two".to_owned()]).is_err());
 
         write("src/lib.rs", "fn f() {}\n");
-        let error = discover(root.path(), &[]).expect_err("`m` does not exist");
-        assert!(error.to_string().contains("is announced, but"), "{error}");
+        let missing = problems("the crate is found");
+        assert!(missing.len() == 1 && missing[0].contains("is announced, but"), "{missing:?}");
     }
 }
