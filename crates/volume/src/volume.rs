@@ -145,6 +145,12 @@ impl Volume {
         self.read_only
     }
 
+    /// What the last durable checkpoint says.
+    #[must_use]
+    pub fn last_checkpoint(&self) -> f2fs_format::checkpoint::Checkpoint {
+        self.state.lock().checkpoint.clone()
+    }
+
     /// What was found damaged at opening, and not needed.
     #[must_use]
     pub fn damage(&self) -> &Damage {

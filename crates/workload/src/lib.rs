@@ -1,9 +1,11 @@
 //! Workload drivers shared by the f2fs benches, examples and command
 //!
+//! * [`copy`]: trees in and out of a volume; what `f2fs put` and `f2fs get` do.
 //! * [`manifest`]: a whole tree as text, one line per path; what `f2fs manifest` prints, of an image or of a directory.
 //! * [`tree`]: scripts of file system operations that make and change trees of every kind of file, to be run alike by the
 //!   kernel and by the library.
 #![forbid(unsafe_code)]
 
+pub mod copy;
 pub mod manifest;
 pub mod tree;

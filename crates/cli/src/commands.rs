@@ -1,0 +1,36 @@
+//! The commands, one file each.
+
+mod check;
+mod copy;
+mod format;
+mod inspect;
+mod list;
+mod manifest;
+mod names;
+mod show;
+
+use std::process::ExitCode;
+
+use crate::args::{Arguments, Command};
+use crate::error::CliError;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
+    match &arguments.command {
+        Command::Format(args) => format::run(args)?,
+        Command::Inspect { image, json } => inspect::run(image, *json)?,
+        Command::Check { image, json } => return Ok(check::run(image, *json)),
+        Command::Ls { long, recursive, json, image, path } => {
+            list::run(image, path, &list::Style { long: *long, recursive: *recursive, json: *json })?;
+        }
+        Command::Cat { image, path } => show::cat(image, path)?,
+        Command::Stat { json, image, path } => show::stat(image, path, *json)?,
+        Command::Manifest { host, image } => manifest::run(image, *host)?,
+        Command::Put { recursive, image, host, path } => copy::put(image, host, path, *recursive)?,
+        Command::Get { recursive, image, path, host } => copy::get(image, path, host, *recursive)?,
+        Command::Mkdir { parents, image, paths } => names::mkdir(image, paths, *parents)?,
+        Command::Rm { recursive, image, paths } => names::rm(image, paths, *recursive)?,
+        Command::Mv { no_clobber, exchange, image, from, to } => names::mv(image, from, to, *no_clobber, *exchange)?,
+        Command::Ln { symbolic, image, target, path } => names::ln(image, target, path, *symbolic)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

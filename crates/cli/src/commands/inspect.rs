@@ -1,0 +1,124 @@
+//! `f2fs inspect`.
+
+use std::io::Write;
+use std::path::Path;
+
+use comfy_table::{Table, presets};
+use f2fs::format::LogType;
+use f2fs::format::checkpoint::flags;
+use serde_json::{Value, json};
+
+use crate::commands::format::hex;
+use crate::error::CliError;
+use crate::image::{Access, open};
+use crate::size::human;
+
+pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
+    let fs = open(image, Access::Read)?;
+    let volume = fs.volume();
+    let geometry = volume.geometry();
+    let superblock = volume.superblock();
+    let checkpoint = volume.last_checkpoint();
+    let stat = volume.stat();
+    let set: Vec<&str> =
+        flags::NAMES.iter().filter(|(bit, _)| checkpoint.flags & bit != 0).map(|(_, name)| *name).collect();
+    let logs: Vec<Value> = LogType::ALL
+        .iter()
+        .map(|log| {
+            let position = checkpoint.log(*log);
+            json!({
+                "log": log.name(),
+                "segment": position.segment.0,
+                "next_offset": position.next_offset,
+                "allocation": if position.alloc_type == 0 { "LFS" } else { "SSR" },
+            })
+        })
+        .collect();
+    let value = json!({
+        "device": volume.device().info().description.to_string(),
+        "superblock": {
+            "label": superblock.label(),
+            "uuid": hex(&superblock.uuid),
+            "version": format!("{}.{}", superblock.major_ver.get(), superblock.minor_ver.get()),
+            "features": geometry.features.names(),
+            "blocks": geometry.block_count,
+            "segments": geometry.segment_count,
+            "segments_per_section": geometry.segs_per_sec,
+            "sections_per_zone": geometry.secs_per_zone,
+            "sections": geometry.sections,
+            "areas": {
+                "checkpoint": geometry.cp_blkaddr.0,
+                "sit": geometry.sit_blkaddr.0,
+                "nat": geometry.nat_blkaddr.0,
+                "ssa": geometry.ssa_blkaddr.0,
+                "main": geometry.main_blkaddr.0,
+            },
+            "main_segments": geometry.main_segments,
+            "checkpoint_payload": geometry.cp_payload,
+        },
+        "checkpoint": {
+            "version": checkpoint.version,
+            "flags": set,
+            "elapsed_seconds": checkpoint.elapsed_time,
+            "reserved_segments": checkpoint.reserved_segments,
+            "overprovision_segments": checkpoint.overprovision_segments,
+            "free_segments": checkpoint.free_segments,
+            "next_free_nid": checkpoint.next_free_nid.0,
+            "logs": logs,
+        },
+        "counts": {
+            "user_blocks": stat.user_blocks,
+            "valid_blocks": stat.valid_blocks,
+            "valid_nodes": stat.valid_nodes,
+            "valid_inodes": stat.valid_inodes,
+            "max_nodes": stat.max_nodes,
+            "free_segments": stat.free_segments,
+            "free_nids": stat.free_nids,
+            "orphans": volume.orphans().len(),
+        },
+    });
+    let mut out = std::io::stdout().lock();
+    if as_json {
+        writeln!(out, "{value:#}")?;
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    let mut row = |name: &str, text: String| {
+        table.add_row([name, &text]);
+    };
+    row("device", volume.device().info().description.to_string());
+    row("label", superblock.label());
+    row("uuid", hex(&superblock.uuid));
+    row("features", or_none(&geometry.features.names().join(", ")));
+    row("size", format!("{} ({} blocks)", human(geometry.block_count * 4096), geometry.block_count));
+    row(
+        "main area",
+        format!(
+            "{} segments from block {}, {} to a section",
+            geometry.main_segments, geometry.main_blkaddr, geometry.segs_per_sec
+        ),
+    );
+    row("checkpoint", format!("version {:#x}, {}", checkpoint.version, or_none(&set.join(", "))));
+    row("in use", format!("{} of {} blocks", stat.valid_blocks, stat.user_blocks));
+    row("nodes", format!("{} ({} inodes), {} NIDs free", stat.valid_nodes, stat.valid_inodes, stat.free_nids));
+    row(
+        "segments",
+        format!(
+            "{} free, {} reserved, {} overprovision",
+            stat.free_segments, checkpoint.reserved_segments, checkpoint.overprovision_segments
+        ),
+    );
+    row("orphans", volume.orphans().len().to_string());
+    for log in LogType::ALL {
+        let position = checkpoint.log(log);
+        let kind = if position.alloc_type == 0 { "LFS" } else { "SSR" };
+        row(log.name(), format!("segment {}, block {}, {kind}", position.segment, position.next_offset));
+    }
+    writeln!(out, "{table}")?;
+    Ok(())
+}
+
+fn or_none(text: &str) -> String {
+    if text.is_empty() { "none".into() } else { text.into() }
+}

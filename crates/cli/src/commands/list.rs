@@ -1,0 +1,165 @@
+//! `f2fs ls`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use f2fs::files::path_from_bytes;
+use f2fs::{FileKind, FileSystem, Stat};
+use serde_json::{Value, json};
+
+use crate::error::{CliError, Context};
+use crate::escape::Printable;
+use crate::image::{Access, open};
+
+pub(crate) struct Style {
+    pub(crate) long: bool,
+    pub(crate) recursive: bool,
+    pub(crate) json: bool,
+}
+
+pub(crate) fn run(image: &Path, path: &Path, style: &Style) -> Result<(), CliError> {
+    let fs = open(image, Access::Read)?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let stat = fs.symlink_stat(path).about(path)?;
+    if stat.kind != FileKind::Directory {
+        let name = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
+        entry(&mut out, &fs, path, name, style)?;
+        out.flush()?;
+        return Ok(());
+    }
+    let mut pending = vec![path.to_path_buf()];
+    while let Some(directory) = pending.pop() {
+        let mut entries = fs.read_dir(&directory).about(&directory)?;
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        if style.recursive && !style.json {
+            writeln!(out, "{}:", Printable(bytes(&directory)))?;
+        }
+        let mut below = Vec::new();
+        for found in entries {
+            let path = directory.join(path_from_bytes(&found.name));
+            let shown: &[u8] = if style.json { bytes(&path) } else { &found.name };
+            entry(&mut out, &fs, &path, shown, style)?;
+            if style.recursive && found.kind == Some(FileKind::Directory) {
+                below.push(path);
+            }
+        }
+        pending.extend(below.into_iter().rev());
+        if style.recursive && !style.json && !pending.is_empty() {
+            writeln!(out)?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn bytes(path: &Path) -> &[u8] {
+    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())
+}
+
+fn entry(out: &mut impl Write, fs: &FileSystem, path: &Path, name: &[u8], style: &Style) -> Result<(), CliError> {
+    if !style.long && !style.json {
+        writeln!(out, "{}", Printable(name))?;
+        return Ok(());
+    }
+    let stat = fs.symlink_stat(path).about(path)?;
+    if style.json {
+        writeln!(out, "{}", describe(fs, &path.to_path_buf(), &stat)?)?;
+        return Ok(());
+    }
+    let size = match stat.device {
+        Some(device) => format!("{}, {}", device.major, device.minor),
+        None => stat.size.to_string(),
+    };
+    write!(
+        out,
+        "{} {:>3} {:>5} {:>5} {size:>12} {} {}",
+        mode_text(&stat),
+        stat.links,
+        stat.uid,
+        stat.gid,
+        date(stat.modified.seconds),
+        Printable(name)
+    )?;
+    if stat.kind == FileKind::Symlink {
+        write!(out, " -> {}", Printable(&fs.read_link(path).about(path)?))?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+/// What is known of a file, for programs. One line.
+pub(crate) fn describe(fs: &FileSystem, path: &PathBuf, stat: &Stat) -> Result<Value, CliError> {
+    let target = match stat.kind {
+        FileKind::Symlink => Some(Printable(&fs.read_link(path).about(path)?).to_string()),
+        _ => None,
+    };
+    Ok(json!({
+        "path": Printable(bytes(path)).to_string(),
+        "ino": stat.ino.0,
+        "kind": stat.kind.name(),
+        "permissions": format!("{:04o}", stat.permissions),
+        "uid": stat.uid,
+        "gid": stat.gid,
+        "links": stat.links,
+        "size": stat.size,
+        "blocks": stat.blocks,
+        "accessed": [stat.accessed.seconds, i64::from(stat.accessed.nanoseconds)],
+        "modified": [stat.modified.seconds, i64::from(stat.modified.nanoseconds)],
+        "changed": [stat.changed.seconds, i64::from(stat.changed.nanoseconds)],
+        "created": stat.created.map(|time| [time.seconds, i64::from(time.nanoseconds)]),
+        "device": stat.device.map(|device| [device.major, device.minor]),
+        "inline": stat.inline,
+        "target": target,
+    }))
+}
+
+/// Kind and permissions as `ls -l` writes them.
+pub(crate) fn mode_text(stat: &Stat) -> String {
+    let kind = match stat.kind {
+        FileKind::Regular => '-',
+        kind => kind.letter(),
+    };
+    let mut text = String::from(kind);
+    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+        let bits = stat.permissions >> shift;
+        text.push(if bits & 4 != 0 { 'r' } else { '-' });
+        text.push(if bits & 2 != 0 { 'w' } else { '-' });
+        text.push(match (stat.permissions & special != 0, bits & 1 != 0) {
+            (true, true) => letter,
+            (true, false) => letter.to_ascii_uppercase(),
+            (false, true) => 'x',
+            (false, false) => '-',
+        });
+    }
+    text
+}
+
+/// Date and time in UTC.
+pub(crate) fn date(seconds: i64) -> String {
+    // Days to a civil date, by the era of 400 years in which the calendar repeats.
+    let days = seconds.div_euclid(86_400);
+    let time = seconds.rem_euclid(86_400);
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", time / 3600, time / 60 % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn dates() {
+        assert_eq!(date(0), "1970-01-01 00:00");
+        assert_eq!(date(-1), "1969-12-31 23:59");
+        assert_eq!(date(951_782_400), "2000-02-29 00:00");
+        assert_eq!(date(4_102_444_799), "2099-12-31 23:59");
+    }
+}
