@@ -7,6 +7,7 @@
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, SegmentNo};
 use f2fs_sync::atomic::Ordering;
+use f2fs_sync::mutant;
 
 use crate::head::{AllocType, Head, entry_type};
 use crate::map::BlockMap;
@@ -239,6 +240,11 @@ impl SegmentManager {
 
     /// A log lets go of a segment. Its summary is put aside first: whoever sees the segment as dirty finds it.
     fn leave(&self, segment: SegmentNo, summary: Box<SummaryBlock>) {
+        if mutant("segment_leave_summary_late") {
+            self.settle(segment, &mut self.lock(segment));
+            self.retired.put(segment, summary);
+            return;
+        }
         self.retired.put(segment, summary);
         self.settle(segment, &mut self.lock(segment));
     }
@@ -278,6 +284,12 @@ impl SegmentManager {
         let mut state = self.lock(segment);
         if !state.valid_map.contains(offset) {
             return Err(SegmentError::NotValid { addr, segment, offset });
+        }
+        if mutant("segment_invalidate_split") {
+            let valid = state.valid;
+            drop(state);
+            state = self.lock(segment);
+            state.valid = valid;
         }
         state.free(offset, now);
         self.mark_dirty(segment, &mut state);

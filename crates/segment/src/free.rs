@@ -5,8 +5,8 @@
 //! within its own section, so that data and nodes never share a section and a zone is written from its start.
 
 use f2fs_format::{Geometry, LogType, SegmentNo};
-use f2fs_sync::Mutex;
 use f2fs_sync::atomic::{AtomicU32, Ordering};
+use f2fs_sync::{Mutex, mutant};
 
 use crate::bitset::BitSet;
 
@@ -98,6 +98,14 @@ impl FreeSpace {
     /// Takes a segment for a log that stands in `current` (`get_new_segment`): a later one of the same section; else the
     /// first one of a free section, if at least `floor` free sections are left then, in a zone of its own if there is one.
     pub(crate) fn take(&self, log: LogType, current: SegmentNo, floor: u32) -> Option<SegmentNo> {
+        let floor = if mutant("segment_floor_unlocked") {
+            if self.sections() <= floor {
+                return None;
+            }
+            0
+        } else {
+            floor
+        };
         let mut map = self.map.lock();
         let section = current.0 / self.segs_per_sec;
         let behind = (section + 1) * self.segs_per_sec;
@@ -106,6 +114,10 @@ impl FreeSpace {
             _ if map.sections.len() <= floor => return None,
             _ => self.new_section(&map, log, section)? * self.segs_per_sec,
         };
+        if mutant("segment_free_take_split") {
+            drop(map);
+            map = self.map.lock();
+        }
         map.segments.remove(found);
         let section = found / self.segs_per_sec;
         map.in_section[section as usize] -= 1;

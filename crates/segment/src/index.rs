@@ -12,7 +12,7 @@ use crate::sections::Sections;
 use crate::segment::{Phase, Segment};
 
 /// Lists of changed segments; a segment's list is its number modulo this.
-pub(crate) const LISTS: usize = if cfg!(loom) { 1 } else { 16 };
+pub(crate) const LISTS: usize = if cfg!(loom) { 2 } else { 16 };
 /// Buckets of one log: the blocks that are taken, 0 ..= 512.
 const PER_LOG: u32 = BLOCKS_PER_SEGMENT + 1;
 

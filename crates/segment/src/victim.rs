@@ -6,6 +6,7 @@
 //! own section without that lock; but then it stands in that section all the while, and such a section is not chosen.
 
 use f2fs_format::SegmentNo;
+use f2fs_sync::mutant;
 
 use crate::segment::Phase;
 use crate::{SegmentError, SegmentManager};
@@ -85,7 +86,8 @@ impl SegmentManager {
             let mut marked = Vec::with_capacity(per_section as usize);
             for segment in victim.segments() {
                 let mut state = self.lock(segment);
-                if state.phase != Phase::Current && !state.victim {
+                let stands = state.phase == Phase::Current && !mutant("segment_victim_ignores_logs");
+                if !stands && !state.victim {
                     state.victim = true;
                     marked.push(segment);
                 }

@@ -1,0 +1,179 @@
+//! Models of the segment manager.
+#![cfg(loom)]
+#![allow(clippy::unwrap_used)]
+
+// mutant: segment_invalidate_split, killed by: two_writers_and_one_who_frees
+// mutant: segment_free_take_split, killed by: two_logs_change_at_once
+// mutant: segment_leave_summary_late, killed by: a_log_that_takes_a_left_segment_finds_its_summary
+// mutant: segment_victim_ignores_logs, killed by: no_log_stands_in_a_victim
+// mutant: segment_thaw_frees_later_ones, killed by: what_is_freed_in_a_checkpoint_waits_for_the_next
+// mutant: segment_thaw_releases_later_ones, killed by: what_is_freed_in_a_checkpoint_waits_for_the_next
+// mutant: segment_floor_unlocked, killed by: users_stop_at_the_floor
+
+mod common;
+
+use std::error::Error;
+
+use common::{fresh_logs, geometry};
+use f2fs_format::bits::msb;
+use f2fs_format::sit::RawSitEntry;
+use f2fs_format::summary::{Summary, SummaryBlock};
+use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_segment::{Class, Phase, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource, VictimPolicy};
+use f2fs_sync::{Arc, model, thread};
+
+/// A manager with the first `valid` blocks of some segments valid and their logs behind them.
+fn manager(segments: u32, segs_per_sec: u32, floor: u32, used: &[(LogType, SegmentNo, u16)]) -> Arc<SegmentManager> {
+    let geometry = geometry(segments, segs_per_sec);
+    let mut logs = fresh_logs(&geometry);
+    let mut entries = vec![RawSitEntry::ZERO; segments as usize];
+    for &(log, segment, valid) in used {
+        let entry = &mut entries[segment.index()];
+        entry.set_blocks(log, valid.into());
+        for at in 0..usize::from(valid) {
+            msb::set(&mut entry.valid_map, at);
+        }
+        (logs[log.index()].segment, logs[log.index()].next_offset) = (segment, valid);
+    }
+    let config = SegmentConfig::new(geometry, 0, 0).user_floor(floor);
+    Arc::new(SegmentManager::new(config, entries, vec![0; 64], logs).unwrap())
+}
+
+fn take(manager: &SegmentManager, class: Class, log: LogType) -> Option<BlockAddr> {
+    let mut runs: Vec<Run> = Vec::new();
+    manager.allocate_as(class, log, &[Summary::new(Nid(9), 0, 3)], 5, &mut runs).ok()?;
+    Some(runs[0].addr)
+}
+
+fn spawn<T: Send + 'static>(
+    manager: &Arc<SegmentManager>,
+    work: impl FnOnce(&SegmentManager) -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    let manager = Arc::clone(manager);
+    thread::spawn(move || work(&manager))
+}
+
+#[test]
+fn two_writers_and_one_who_frees() {
+    model::bounded("two_writers_and_one_who_frees", 3, || {
+        let manager = manager(7, 1, 0, &[(LogType::WarmData, SegmentNo(1), 2)]);
+        let writer = |manager: &SegmentManager| take(manager, Class::Checkpoint, LogType::WarmData).unwrap();
+        let first = spawn(&manager, writer);
+        let second = spawn(&manager, writer);
+        let old = manager.geometry().block_at(SegmentNo(1), 0);
+        manager.invalidate(old, 5).unwrap();
+        let (first, second) = (first.join().unwrap(), second.join().unwrap());
+        assert_ne!(first, second);
+        let info = manager.segment(SegmentNo(1)).unwrap();
+        assert_eq!((info.valid, info.taken, info.valid_map.count()), (3, 4, 3));
+        assert!(!manager.is_valid(old) && manager.is_valid(first) && manager.is_valid(second));
+        assert_eq!(manager.valid_blocks(), 3);
+    });
+}
+
+#[test]
+fn two_logs_change_at_once() {
+    model::exhaustive("two_logs_change_at_once", || {
+        let (warm, cold) = (LogType::WarmData, LogType::ColdData);
+        let manager = manager(8, 1, 0, &[(warm, SegmentNo(1), 511), (cold, SegmentNo(2), 511)]);
+        let other = spawn(&manager, move |manager| take(manager, Class::Checkpoint, cold));
+        let mine = take(&manager, Class::Checkpoint, warm);
+        let other = other.join().unwrap();
+        // Two segments were free, and each log needed one.
+        assert!(mine.is_some() && other.is_some());
+        assert_ne!(manager.log(warm).segment, manager.log(cold).segment);
+        assert_eq!((manager.free_segments(), manager.valid_blocks()), (0, 1024));
+    });
+}
+
+/// An SSA that must not be asked.
+struct Stale;
+
+impl SummarySource for Stale {
+    fn read_summary(&self, segment: SegmentNo) -> Result<Box<SummaryBlock>, Box<dyn Error + Send + Sync>> {
+        Err(format!("the summary of segment {segment} is not in the SSA yet").into())
+    }
+}
+
+#[test]
+fn a_log_that_takes_a_left_segment_finds_its_summary() {
+    model::exhaustive("a_log_that_takes_a_left_segment_finds_its_summary", || {
+        let (warm, cold) = (LogType::WarmData, LogType::ColdData);
+        // The warm log's segment has a hole at its start, so that the cold log may take it when it is left.
+        let geometry = geometry(7, 1);
+        let mut logs = fresh_logs(&geometry);
+        let mut entries = vec![RawSitEntry::ZERO; 7];
+        for (log, first) in [(warm, 1), (cold, 0)] {
+            let entry = &mut entries[log.index()];
+            entry.set_blocks(log, 511 - first);
+            for at in first..511 {
+                msb::set(&mut entry.valid_map, at as usize);
+            }
+            logs[log.index()].next_offset = 511;
+        }
+        let config = SegmentConfig::new(geometry, 0, 0).user_floor(0).summaries(Arc::new(Stale));
+        let manager = Arc::new(SegmentManager::new(config, entries, vec![0; 64], logs).unwrap());
+        let block =
+            |manager: &SegmentManager, log| manager.allocate(log, &[Summary::new(Nid(9), 0, 3)], 5, &mut Vec::new());
+        let other = spawn(&manager, move |manager| block(manager, cold));
+        let mine = block(&manager, warm);
+        let results = [mine, other.join().unwrap()];
+        for result in &results {
+            assert!(matches!(result, Ok(()) | Err(SegmentError::NoSpace { .. })), "{results:?}");
+        }
+        assert!(results.iter().any(Result::is_ok), "a segment is free");
+    });
+}
+
+#[test]
+fn no_log_stands_in_a_victim() {
+    model::exhaustive("no_log_stands_in_a_victim", || {
+        // The log goes on within its section of three segments, to one that the index looks at before the one that it leaves.
+        let manager = manager(18, 3, 0, &[(LogType::WarmData, SegmentNo(3), 511)]);
+        let writer = spawn(&manager, |manager| take(manager, Class::Checkpoint, LogType::WarmData).unwrap());
+        let victim = manager.choose_victim(VictimPolicy::Greedy, 5);
+        assert_eq!(victim, None, "the log is in the only section with valid blocks");
+        writer.join().unwrap();
+        assert_eq!(manager.log(LogType::WarmData).segment, SegmentNo(4));
+        assert_eq!(manager.choose_victim(VictimPolicy::Greedy, 5), None);
+    });
+}
+
+#[test]
+fn what_is_freed_in_a_checkpoint_waits_for_the_next() {
+    model::exhaustive("what_is_freed_in_a_checkpoint_waits_for_the_next", || {
+        let manager = manager(7, 1, 0, &[(LogType::WarmData, SegmentNo(1), 3), (LogType::WarmData, SegmentNo(6), 1)]);
+        let addr = |at| manager.geometry().block_at(SegmentNo(1), at);
+        let (early, late, last) = (addr(0), addr(1), addr(2));
+        manager.invalidate(early, 5).unwrap();
+        manager.begin_checkpoint(6).unwrap();
+        let freeing = spawn(&manager, move |manager| {
+            manager.invalidate(late, 5).unwrap();
+            manager.invalidate(last, 5).unwrap();
+        });
+        manager.end_checkpoint();
+        freeing.join().unwrap();
+        let info = manager.segment(SegmentNo(1)).unwrap();
+        assert_eq!((info.phase, info.valid), (Phase::Prefree, 0));
+        assert!(!info.taken_map.contains(0), "it was free in the checkpoint");
+        assert!(info.taken_map.contains(1) && info.taken_map.contains(2), "the checkpoint points to them");
+        assert_eq!((manager.free_segments(), manager.prefree_segments()), (0, 1));
+        manager.begin_checkpoint(6).unwrap();
+        manager.end_checkpoint();
+        assert_eq!((manager.free_segments(), manager.prefree_segments()), (1, 0));
+    });
+}
+
+#[test]
+fn users_stop_at_the_floor() {
+    model::exhaustive("users_stop_at_the_floor", || {
+        let (warm, cold) = (LogType::WarmData, LogType::ColdData);
+        let manager = manager(9, 1, 2, &[(warm, SegmentNo(1), 511), (cold, SegmentNo(2), 511)]);
+        let other = spawn(&manager, move |manager| take(manager, Class::User, cold));
+        let mine = take(&manager, Class::User, warm);
+        let other = other.join().unwrap();
+        // Three sections are free and two must stay: one of both gets one.
+        assert_ne!(mine.is_some(), other.is_some());
+        assert_eq!((manager.free_sections(), manager.valid_blocks()), (2, 1023));
+    });
+}
