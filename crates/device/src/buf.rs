@@ -1,7 +1,8 @@
 //! Memory that a device may transfer into directly.
 
-use std::{alloc::Layout, fmt};
+use std::{alloc::Layout, fmt, mem};
 
+use f2fs_sync::Arc;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::BLOCK_SIZE;
@@ -27,19 +28,43 @@ impl fmt::Debug for Block {
 /// A run of blocks in memory, contiguous and aligned to 4096 bytes.
 ///
 /// Its heap memory does not move when the `AlignedBuf` itself does, which is what lets a device own it during a transfer.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct AlignedBuf {
     blocks: Vec<Block>,
+    home: Option<Arc<dyn BufHome>>,
+}
+
+/// Where the memory of a buffer goes when the buffer is dropped: a pool whose memory a device knows beforehand.
+///
+/// A buffer with a home never frees or reallocates that memory. What needs more room, or ownership of the memory, copies.
+pub trait BufHome: fmt::Debug + Send + Sync {
+    /// Takes memory back that [`AlignedBuf::with_home`] was made of.
+    fn take_back(&self, blocks: Vec<Block>);
 }
 
 impl AlignedBuf {
+    /// A buffer of `blocks`, whose memory returns to `home`.
+    #[must_use]
+    pub fn with_home(blocks: Vec<Block>, home: Arc<dyn BufHome>) -> Self {
+        Self { blocks, home: Some(home) }
+    }
+
+    /// Moves out of its home if there is no room for `blocks` blocks.
+    fn make_room(&mut self, blocks: usize) {
+        if blocks > self.blocks.capacity() && self.home.is_some() {
+            let mut own = Vec::with_capacity(blocks);
+            own.extend_from_slice(&self.blocks);
+            *self = own.into();
+        }
+    }
+
     /// A zeroed buffer of `blocks` blocks.
     #[must_use]
     pub fn new(blocks: usize) -> Self {
         let blocks = Block::new_vec_zeroed(blocks).unwrap_or_else(|_| {
             std::alloc::handle_alloc_error(Layout::array::<Block>(blocks).unwrap_or(Layout::new::<Block>()))
         });
-        Self { blocks }
+        blocks.into()
     }
 
     /// A copy of `bytes`, zero padded to whole blocks.
@@ -112,11 +137,13 @@ impl AlignedBuf {
 
     /// Shortens, or grows with zeros, to `blocks` blocks.
     pub fn resize(&mut self, blocks: usize) {
+        self.make_room(blocks);
         self.blocks.resize(blocks, Block::ZERO);
     }
 
     /// Appends one block.
     pub fn push(&mut self, block: &[u8; BLOCK_SIZE]) {
+        self.make_room(self.blocks.len() + 1);
         self.blocks.push(Block(*block));
     }
 
@@ -130,13 +157,28 @@ impl AlignedBuf {
 
 impl From<Vec<Block>> for AlignedBuf {
     fn from(blocks: Vec<Block>) -> Self {
-        Self { blocks }
+        Self { blocks, home: None }
     }
 }
 
 impl From<AlignedBuf> for Vec<Block> {
-    fn from(buf: AlignedBuf) -> Self {
-        buf.blocks
+    fn from(mut buf: AlignedBuf) -> Self {
+        if buf.home.is_some() { buf.blocks.clone() } else { mem::take(&mut buf.blocks) }
+    }
+}
+
+impl Clone for AlignedBuf {
+    /// A copy without a home.
+    fn clone(&self) -> Self {
+        self.blocks.clone().into()
+    }
+}
+
+impl Drop for AlignedBuf {
+    fn drop(&mut self) {
+        if let Some(home) = self.home.take() {
+            home.take_back(mem::take(&mut self.blocks));
+        }
     }
 }
 
@@ -183,5 +225,43 @@ mod tests {
         let at = buf.as_bytes().as_ptr().addr();
         let moved = [buf];
         assert_eq!(moved[0].as_bytes().as_ptr().addr(), at);
+    }
+
+    #[derive(Debug, Default)]
+    struct Pool(f2fs_sync::Mutex<Vec<Vec<Block>>>);
+
+    impl BufHome for Pool {
+        fn take_back(&self, blocks: Vec<Block>) {
+            self.0.lock().push(blocks);
+        }
+    }
+
+    #[test]
+    fn memory_returns_to_its_home_and_never_moves() {
+        let pool = Arc::new(Pool::default());
+        let memory: Vec<Block> = AlignedBuf::new(4).into();
+        let at = memory.as_ptr().addr();
+        let home = |memory| AlignedBuf::with_home(memory, Arc::clone(&pool) as Arc<dyn BufHome>);
+        let returned = || pool.0.lock().pop();
+        let uses: [fn(AlignedBuf); 6] = [
+            drop,
+            |buf| drop(Vec::<Block>::from(buf)),
+            |mut buf| buf.resize(1),
+            |mut buf| {
+                buf.block_mut(3)[0] = 9;
+                buf.resize(100);
+                assert_eq!((buf.block(3)[0], buf.block(4)[0]), (9, 0));
+            },
+            |mut buf| buf.push(&[1; BLOCK_SIZE]),
+            |buf| drop(buf.clone()),
+        ];
+        let mut memory = memory;
+        for each in uses {
+            memory.resize(4, Block::ZERO);
+            each(home(memory));
+            memory = returned().unwrap();
+            assert_eq!(memory.as_ptr().addr(), at);
+            assert!(returned().is_none(), "returned twice");
+        }
     }
 }

@@ -39,7 +39,7 @@ impl fmt::Display for Operation {
 
 /// A failed device operation: what was asked for, where, and why it failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{operation} of {blocks} blocks at block {start}: {kind}")]
+#[error("{operation}{}: {kind}", Range(*operation, *start, *blocks))]
 #[non_exhaustive]
 pub struct DeviceError {
     /// What was asked for.
@@ -96,6 +96,18 @@ pub enum DeviceErrorKind {
         /// What is wrong with it.
         reason: &'static str,
     },
+}
+
+/// Where an operation went wrong; a flush has no range.
+struct Range(Operation, u64, u64);
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self(Operation::Flush, ..) => Ok(()),
+            Self(_, start, blocks) => write!(f, " of {blocks} blocks at block {start}"),
+        }
+    }
 }
 
 fn describe_io(errno: Option<i32>, kind: io::ErrorKind) -> String {
@@ -157,7 +169,10 @@ mod tests {
         assert_eq!(error.to_string(), "read of 20 blocks at block 90: outside the device, which has 100 blocks");
         let cause = Box::new(DeviceErrorKind::from_errno(5));
         let error = DeviceError::flush(DeviceErrorKind::Poisoned { cause });
-        assert!(error.to_string().contains("os error 5"), "{error}");
+        assert!(
+            error.to_string().starts_with("flush: an earlier flush failed (Input/output error (os error 5))"),
+            "{error}"
+        );
         assert_eq!(io::Error::from(error).kind(), io::ErrorKind::Other);
     }
 }

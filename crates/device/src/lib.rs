@@ -74,7 +74,7 @@ mod record;
 mod request;
 mod ticket;
 
-pub use buf::{AlignedBuf, Block};
+pub use buf::{AlignedBuf, Block, BufHome};
 pub use crash::{CrashLog, Event, Replay};
 pub use device::BlockDevice;
 pub use error::{DeviceError, DeviceErrorKind, Operation};

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, fmt, mem};
 
-use crate::{BlockDevice, Completion, Request, Ticket};
+use crate::{AlignedBuf, BlockDevice, Completion, Request, Ticket};
 
 /// A stream of requests from one thread, with a bounded number in flight.
 ///
@@ -37,8 +37,14 @@ pub trait IoQueue: fmt::Debug {
     /// How many requests were pushed whose completions have not been taken.
     fn in_flight(&self) -> usize;
 
-    /// Adds a request. It reaches the device at the latest with the next [`submit`](Self::submit) or
-    /// [`next_completion`](Self::next_completion). When the queue is full this waits for a completion, which is kept.
+    /// `count` zeroed buffers of `blocks` blocks in memory that the queue transfers to and from with the least effort. They
+    /// are like any others, here and elsewhere; large ones gain most. Best asked for once, before the first request.
+    fn buffers(&mut self, count: usize, blocks: usize) -> Vec<AlignedBuf> {
+        (0..count).map(|_| AlignedBuf::new(blocks)).collect()
+    }
+
+    /// Adds a request. It reaches the device at the latest with the next [`submit`](Self::submit), or when
+    /// [`next_completion`](Self::next_completion) has to wait. When the queue is full this waits for a completion, which is kept.
     fn push(&mut self, request: Request);
 
     /// Sends everything pushed to the device, without waiting.

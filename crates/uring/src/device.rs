@@ -9,7 +9,7 @@ use std::{
 };
 
 use f2fs_device::{BlockDevice, Completion, DeviceError, DeviceInfo, IoQueue, Request, Ticket, TicketQueue};
-use f2fs_sync::{Arc, OnceLock, PerCore, thread};
+use f2fs_sync::{Arc, OnceLock, PerCore};
 
 use crate::{
     Engine, OpenError, OpenOptions,
@@ -19,8 +19,8 @@ use crate::{
     target::Target,
 };
 
-/// Slots at least and at most; in between, four times the processors.
-const SLOTS: (usize, usize) = (16, 64);
+/// How many slots there are. A ring takes some 20 KiB and a descriptor, and is made when a thread first uses its slot.
+const SLOTS: usize = 64;
 
 /// The variable that forbids `io_uring`.
 const FORBID: &str = "F2FS_NO_IO_URING";
@@ -86,8 +86,7 @@ impl UringDevice {
         }
         let target = Arc::new(target);
         let rings = ring.map(|ring| {
-            let processors = thread::available_parallelism().map_or(1, usize::from);
-            let slots = PerCore::with_slots((processors * 4).clamp(SLOTS.0, SLOTS.1), |_| OnceLock::new());
+            let slots = PerCore::with_slots(SLOTS, |_| OnceLock::new());
             Rings { first: Arc::new(Slot::new(ring, Arc::clone(&target))), slots }
         });
         Ok(Arc::new(Self { target, rings }))

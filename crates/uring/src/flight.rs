@@ -6,7 +6,7 @@
 //!                  +-----+ land: transferred in part, or to be tried again; the next entry asks for the rest
 //! ```
 
-use f2fs_device::{AlignedBuf, BLOCK_SIZE, DeviceErrorKind, Op, Request};
+use f2fs_device::{AlignedBuf, BLOCK_SIZE, Block, DeviceErrorKind, Op, Request};
 use io_uring::{opcode, squeue, types};
 
 use crate::{discard, target::MAX_VECTORS};
@@ -32,6 +32,8 @@ pub(crate) struct Flight {
     done: u64,
     tries: u32,
     vectors: Vec<Vector>,
+    /// The index under which the only buffer is registered with the ring.
+    registered: Option<u16>,
 }
 
 /// How an entry came back.
@@ -46,7 +48,7 @@ pub(crate) enum Landing {
 /// `struct iovec`.
 #[derive(Debug)]
 #[repr(C)]
-struct Vector {
+pub(crate) struct Vector {
     base: *mut u8,
     len: usize,
 }
@@ -54,10 +56,18 @@ struct Vector {
 // SAFETY: the pointer is an address for the kernel into memory that the same `Flight` owns; nothing in this process follows it.
 unsafe impl Send for Vector {}
 
+impl Vector {
+    /// All of `blocks`.
+    pub(crate) fn of(blocks: &mut [Block]) -> Self {
+        Self { base: blocks.as_mut_ptr().cast(), len: size_of_val(blocks) }
+    }
+}
+
 impl Flight {
-    pub(crate) fn new(request: Request) -> Self {
+    /// A request whose only buffer has the index `registered`, or none.
+    pub(crate) fn new(request: Request, registered: Option<u16>) -> Self {
         let expected = request.blocks() * BLOCK_SIZE as u64;
-        Self { request, expected, done: 0, tries: 0, vectors: Vec::new() }
+        Self { request, expected, done: 0, tries: 0, vectors: Vec::new(), registered }
     }
 
     pub(crate) fn into_request(self) -> Request {
@@ -78,6 +88,12 @@ impl Flight {
         if let [buf] = &mut self.request.bufs[..] {
             let (base, len) = rest(buf, self.request.op, self.done as usize, MAX_BYTES);
             let len = len as u32;
+            if let Some(index) = self.registered {
+                return match self.request.op {
+                    Op::Read => opcode::ReadFixed::new(FILE, base, len, index).offset(offset).build(),
+                    _ => opcode::WriteFixed::new(FILE, base, len, index).offset(offset).rw_flags(flags).build(),
+                };
+            }
             return match self.request.op {
                 Op::Read => opcode::Read::new(FILE, base, len).offset(offset).build(),
                 _ => opcode::Write::new(FILE, base, len).offset(offset).rw_flags(flags).build(),
@@ -156,7 +172,7 @@ mod tests {
     use super::*;
 
     fn flight(op: Op, blocks: &[usize]) -> Flight {
-        Flight::new(Request::vectored(op, 7, blocks.iter().map(|&blocks| AlignedBuf::new(blocks)).collect()))
+        Flight::new(Request::vectored(op, 7, blocks.iter().map(|&blocks| AlignedBuf::new(blocks)).collect()), None)
     }
 
     fn lengths(flight: &mut Flight) -> Vec<usize> {

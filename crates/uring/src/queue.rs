@@ -4,11 +4,11 @@
 
 use std::{collections::VecDeque, fmt, marker::PhantomData};
 
-use f2fs_device::{Completion, IoQueue, Request};
+use f2fs_device::{AlignedBuf, Completion, IoQueue, Request};
 use f2fs_sync::Arc;
 use io_uring::IoUring;
 
-use crate::{ring, table::Table, target::Target};
+use crate::{pool::Pool, ring, table::Table, target::Target};
 
 /// Entries of the ring of a queue at most; a deeper queue holds the rest back.
 pub(crate) const MAX_ENTRIES: u32 = 4096;
@@ -17,6 +17,8 @@ pub(crate) const MAX_ENTRIES: u32 = 4096;
 pub(crate) struct RingQueue {
     ring: IoUring,
     table: Table,
+    /// After the ring, so that it is dropped after it.
+    pool: Option<Pool>,
     target: Arc<Target>,
     depth: usize,
     /// Requests pushed and not yet handed out.
@@ -44,6 +46,7 @@ impl RingQueue {
         Self {
             ring,
             table,
+            pool: None,
             target,
             depth: depth.max(1),
             in_flight: 0,
@@ -84,6 +87,15 @@ impl IoQueue for RingQueue {
         self.in_flight
     }
 
+    fn buffers(&mut self, count: usize, blocks: usize) -> Vec<AlignedBuf> {
+        if self.pool.is_none() {
+            // Without the right to pin so much, plain buffers do as well.
+            self.pool = Pool::register(&self.ring, count, blocks).ok();
+        }
+        let registered = || self.pool.as_ref().and_then(|pool| pool.take(blocks));
+        (0..count).map(|_| registered().unwrap_or_else(|| AlignedBuf::new(blocks))).collect()
+    }
+
     fn push(&mut self, mut request: Request) {
         self.in_flight += 1;
         if let Err(error) = self.target.admit(&request) {
@@ -98,7 +110,11 @@ impl IoQueue for RingQueue {
         while self.in_flight - self.finished.len() > self.depth {
             self.reap();
         }
-        self.table.start(request);
+        let registered = match (&self.pool, &request.bufs[..]) {
+            (Some(pool), [buf]) => pool.index(buf),
+            _ => None,
+        };
+        self.table.start(request, registered);
         self.untold += 1;
     }
 

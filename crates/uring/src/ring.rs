@@ -14,8 +14,15 @@ pub(crate) const SHARED_ENTRIES: u32 = 128;
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// The operations that this crate uses.
-const OPERATIONS: [u8; 5] =
-    [opcode::Read::CODE, opcode::Write::CODE, opcode::Readv::CODE, opcode::Writev::CODE, opcode::Fallocate::CODE];
+const OPERATIONS: [u8; 7] = [
+    opcode::Read::CODE,
+    opcode::Write::CODE,
+    opcode::Readv::CODE,
+    opcode::Writev::CODE,
+    opcode::ReadFixed::CODE,
+    opcode::WriteFixed::CODE,
+    opcode::Fallocate::CODE,
+];
 
 /// Who uses a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

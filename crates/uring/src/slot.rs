@@ -41,7 +41,7 @@ impl Slot {
     pub(crate) fn execute(&self, request: Request) -> Completion {
         let ring = &self.ring;
         let mut table = self.table.lock();
-        let id = table.start(request);
+        let id = table.start(request, None);
         let pushed = table.fill(ring);
         if table.is_reaped() {
             // Whoever reaps may be asleep already, and does not know of the new entry. Otherwise this thread will reap, and
@@ -56,7 +56,7 @@ impl Slot {
     /// Starts admitted requests, each with its index in the batch.
     pub(crate) fn start(self: &Arc<Self>, requests: Vec<(usize, Request)>) -> Box<dyn Pending> {
         let mut table = self.table.lock();
-        let ids = requests.into_iter().map(|(index, request)| (index, table.start(request))).collect();
+        let ids = requests.into_iter().map(|(index, request)| (index, table.start(request, None))).collect();
         let mut flying = Flying { slot: Arc::clone(self), ids };
         let pushed = table.fill(&self.ring);
         drop(table);

@@ -44,9 +44,9 @@ impl Table {
         Self { entries: Vec::new(), free: Vec::new(), waiting: VecDeque::new(), in_kernel: 0, limit }
     }
 
-    /// Enters an admitted request; it goes to the kernel with the next [`fill`](Self::fill) that has room.
-    pub(crate) fn start(&mut self, request: Request) -> Id {
-        let entry = Entry::Flying { flight: Flight::new(request), abandoned: false };
+    /// Enters an admitted request, whose only buffer is registered with the ring under an index, or not; it goes to the kernel with the next [`fill`](Self::fill) that has room.
+    pub(crate) fn start(&mut self, request: Request, registered: Option<u16>) -> Id {
+        let entry = Entry::Flying { flight: Flight::new(request, registered), abandoned: false };
         let id = match self.free.pop() {
             Some(id) => {
                 self.entries[id as usize] = entry;

@@ -101,6 +101,7 @@ promises! {
     a_batch_larger_than_a_ring,
     completions_one_by_one,
     a_queue_keeps_its_depth,
+    buffers_of_a_queue_are_like_others,
     tickets_and_queues_may_be_dropped,
     tickets_move_between_threads,
     thirty_two_threads,
@@ -286,6 +287,46 @@ fn a_queue_keeps_its_depth(bed: &Bed) {
         let refused = queue.next_completion().unwrap();
         assert!(matches!(refused.result.unwrap_err().kind, DeviceErrorKind::OutOfRange { .. }));
     }
+}
+
+fn buffers_of_a_queue_are_like_others(bed: &Bed) {
+    let mut queue = bed.device.queue(4);
+    let mut bufs = queue.buffers(4, 16);
+    assert!(bufs.iter().all(|buf| buf.blocks() == 16 && buf.as_bytes().iter().all(|&byte| byte == 0)));
+    for round in 0..3 {
+        for (buf, start) in bufs.drain(..).zip((0..).step_by(16)) {
+            let mut buf = buf;
+            for i in 0..16 {
+                fill(buf.block_mut(i), start + i as u64, round);
+            }
+            queue.push(Request::write(start, buf));
+        }
+        let mut back = Vec::new();
+        while let Some(completion) = queue.next_completion() {
+            back.push(completion.into_buf().unwrap());
+        }
+        assert_pattern(&bed.device.read(0, 64).unwrap(), 0, round);
+        // A part of a buffer, one in a vector, one outside the queue, one that grows, one that is dropped.
+        let mut buf = back.pop().unwrap();
+        buf.resize(5);
+        queue.push(Request::read(3, buf));
+        let buf = queue.next_completion().unwrap().into_buf().unwrap();
+        assert_pattern(&buf, 3, round);
+        let pair = Request::vectored(Op::Read, 1, vec![buf, back.pop().unwrap()]);
+        let mut pair = bed.device.execute(pair).into_bufs().unwrap();
+        assert_pattern(&pair[1], 6, round);
+        assert_pattern(&pair[0], 1, round);
+        pair[1].resize(40);
+        queue.push(Request::read(24, pair.pop().unwrap()));
+        assert_pattern(&queue.next_completion().unwrap().into_buf().unwrap(), 24, round);
+        drop((back, pair));
+        bufs = queue.buffers(4, 16);
+        assert_eq!(bufs.len(), 4);
+    }
+    drop(queue);
+    bufs[0].block_mut(15)[4095] = 1; // the memory outlives the queue
+    bed.device.write(0, bufs.remove(0)).unwrap();
+    assert_eq!(bed.device.read(15, 1).unwrap().block(0)[4095], 1);
 }
 
 fn tickets_and_queues_may_be_dropped(bed: &Bed) {

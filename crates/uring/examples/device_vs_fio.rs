@@ -1,0 +1,310 @@
+//! Compares the device with fio on the same file, in alternating rounds of one run.
+//!
+//! ```text
+//! cargo run --release -p f2fs-uring --example device_vs_fio -- [--dir DIR] [--mib 1024] [--seconds 2] [--rounds 5] [--only NAME] [--csv FILE]
+//! ```
+//!
+//! Each round runs fio (`--ioengine=io_uring --direct=1`) and this crate one after the other; the ratio of a round is ours by
+//! fio's. The table shows the medians, and the least and greatest ratio. Processor time a request (user and system, of the
+//! process) is the measure that a busy machine disturbs least; fio's includes its statistics, and ours the
+//! choice of addresses.
+//!
+//! Lines marked "own buffers" use the buffers of the queue, which are registered with the ring; lines marked fixedbufs compare fio
+//! with itself, to show what registering gains.
+#![allow(clippy::unwrap_used, reason = "a failed measurement has nothing better to do")]
+
+use std::{
+    error::Error,
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use f2fs_device::{AlignedBuf, BLOCK_SIZE, BlockDevice, Op, Request};
+use f2fs_uring::{Direct, Engine, OpenOptions, UringDevice};
+
+struct Args {
+    dir: PathBuf,
+    mib: u64,
+    seconds: f64,
+    rounds: usize,
+    csv: Option<PathBuf>,
+    /// Only workloads whose name contains this.
+    only: String,
+}
+
+#[derive(Clone, Copy)]
+struct Workload {
+    name: &'static str,
+    fio: &'static str,
+    op: Op,
+    random: bool,
+    blocks: usize,
+    depth: usize,
+    /// How this crate runs it.
+    ours: Ours,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ours {
+    /// One call after the other.
+    Calls,
+    /// A queue.
+    Queue,
+    /// A queue with buffers of its own; the baseline is fio without.
+    QueueBuffers,
+    /// Not at all: fio with registered buffers instead.
+    FioFixed,
+}
+
+/// What one run did.
+#[derive(Clone, Copy)]
+struct Measure {
+    per_second: f64,
+    /// Microseconds of processor time a request.
+    cpu: f64,
+}
+
+const WORKLOADS: [Workload; 13] = {
+    const fn new(name: &'static str, fio: &'static str, op: Op, blocks: usize, depth: usize, ours: Ours) -> Workload {
+        let random = blocks == 1;
+        Workload { name, fio, op, random, blocks, depth, ours }
+    }
+    [
+        new("sequential read 2 MiB, calls", "read", Op::Read, 512, 1, Ours::Calls),
+        new("sequential read 2 MiB, queue", "read", Op::Read, 512, 8, Ours::Queue),
+        new("sequential write 2 MiB, calls", "write", Op::Write, 512, 1, Ours::Calls),
+        new("sequential write 2 MiB, queue", "write", Op::Write, 512, 8, Ours::Queue),
+        new("random read 4 KiB, calls", "randread", Op::Read, 1, 1, Ours::Calls),
+        new("random read 4 KiB, queue", "randread", Op::Read, 1, 32, Ours::Queue),
+        new("random write 4 KiB, queue", "randwrite", Op::Write, 1, 32, Ours::Queue),
+        new("sequential read 2 MiB, own buffers", "read", Op::Read, 512, 8, Ours::QueueBuffers),
+        new("sequential write 2 MiB, own buffers", "write", Op::Write, 512, 8, Ours::QueueBuffers),
+        new("random read 4 KiB, own buffers", "randread", Op::Read, 1, 32, Ours::QueueBuffers),
+        new("random read 4 KiB, fixedbufs", "randread", Op::Read, 1, 32, Ours::FioFixed),
+        new("sequential read 2 MiB, fixedbufs", "read", Op::Read, 512, 8, Ours::FioFixed),
+        new("sequential write 2 MiB, fixedbufs", "write", Op::Write, 512, 8, Ours::FioFixed),
+    ]
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = args()?;
+    let version = Command::new("fio").arg("--version").output().map_err(|error| format!("fio is needed: {error}"))?;
+    let machine = machine(String::from_utf8_lossy(&version.stdout).trim());
+    let path = args.dir.join(format!("device_vs_fio.{}", std::process::id()));
+    let result = compare(&args, &path, &machine);
+    fs::remove_file(&path).ok();
+    result
+}
+
+fn compare(args: &Args, path: &Path, machine: &str) -> Result<(), Box<dyn Error>> {
+    let options = OpenOptions::new().engine(Engine::IoUring).direct(Direct::Required);
+    let device = UringDevice::create(path, args.mib << 20, options)?;
+    for start in (0..device.info().blocks).step_by(512) {
+        device.write(start, AlignedBuf::from_bytes(&vec![0x5a; 512 * BLOCK_SIZE]))?; // no holes
+    }
+    device.flush()?;
+    println!("{machine}");
+    println!("{}; {} rounds of {} s each", device.info().description, args.rounds, args.seconds);
+    println!("{:36} {:>5} {:>9} {:>9} {:>6} {:>14} {:>9} {:>9}", "", "", "fio", "ours", "", "least..", "fio", "ours");
+    println!(
+        "{:36} {:>5} {:>9} {:>9} {:>6} {:>14} {:>9} {:>9}",
+        "", "depth", "/s", "/s", "ratio", "greatest", "cpu us", "cpu us"
+    );
+    let mut csv = args.csv.as_ref().map(fs::File::create).transpose()?;
+    if let Some(csv) = &mut csv {
+        writeln!(csv, "# {machine}\nworkload,depth,round,fio_per_s,ours_per_s,fio_cpu_us,ours_cpu_us")?;
+    }
+    for workload in WORKLOADS.into_iter().filter(|workload| workload.name.contains(&args.only)) {
+        let mut rounds = Vec::new();
+        for round in 0..args.rounds {
+            let baseline = fio(args, path, workload, false)?;
+            let ours = match workload.ours {
+                Ours::Calls => calls(&device, workload, args.seconds)?,
+                Ours::Queue | Ours::QueueBuffers => queue(&device, workload, args.seconds)?,
+                Ours::FioFixed => fio(args, path, workload, true)?,
+            };
+            if let Some(csv) = &mut csv {
+                let (name, depth) = (workload.name.replace(',', ""), workload.depth);
+                write!(csv, "{name},{depth},{round},{:.1},{:.1}", baseline.per_second, ours.per_second)?;
+                writeln!(csv, ",{:.2},{:.2}", baseline.cpu, ours.cpu)?;
+            }
+            rounds.push((baseline, ours));
+        }
+        let sorted = |pick: fn(&(Measure, Measure)) -> f64| {
+            let mut values: Vec<f64> = rounds.iter().map(pick).collect();
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        let median = |pick| sorted(pick)[rounds.len() / 2];
+        let ratios = sorted(|(fio, ours)| ours.per_second / fio.per_second * 100.0);
+        println!(
+            "{:36} {:>5} {:>9} {:>9} {:>5.0}% {:>14} {:>9.2} {:>9.2}",
+            workload.name,
+            workload.depth,
+            rate(workload, median(|(fio, _)| fio.per_second)),
+            rate(workload, median(|(_, ours)| ours.per_second)),
+            ratios[rounds.len() / 2],
+            format!("{:.0}..{:.0}%", ratios[0], ratios[rounds.len() - 1]),
+            median(|(fio, _)| fio.cpu),
+            median(|(_, ours)| ours.cpu),
+        );
+    }
+    Ok(())
+}
+
+/// Requests a second as people read them.
+fn rate(workload: Workload, per_second: f64) -> String {
+    match workload.blocks {
+        1 => format!("{per_second:.0}"),
+        blocks => format!("{:.0} MB", per_second * (blocks * BLOCK_SIZE) as f64 / 1e6),
+    }
+}
+
+/// What fio does.
+fn fio(args: &Args, path: &Path, workload: Workload, fixed: bool) -> Result<Measure, Box<dyn Error>> {
+    let output = Command::new("fio")
+        .args(["--name=baseline", "--ioengine=io_uring", "--direct=1", "--time_based", "--output-format=json"])
+        .args(["--norandommap", "--randrepeat=0"])
+        .arg(format!("--fixedbufs={}", u8::from(fixed)))
+        .arg(format!("--filename={}", path.display()))
+        .arg(format!("--rw={}", workload.fio))
+        .arg(format!("--bs={}", workload.blocks * BLOCK_SIZE))
+        .arg(format!("--iodepth={}", workload.depth))
+        .arg(format!("--size={}m", args.mib))
+        .arg(format!("--runtime={}ms", (args.seconds * 1000.0) as u64))
+        .output()
+        .map_err(|error| format!("fio is needed: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("fio: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let job = &report["jobs"][0];
+    let number = |value: &serde_json::Value| value.as_f64().ok_or("fio's report lacks a number");
+    let side = if workload.op == Op::Read { &job["read"] } else { &job["write"] };
+    let (requests, runtime) = (number(&side["total_ios"])?, number(&job["job_runtime"])? * 1000.0);
+    let busy = (number(&job["usr_cpu"])? + number(&job["sys_cpu"])?) / 100.0;
+    Ok(Measure { per_second: number(&side["iops"])?, cpu: busy * runtime / requests })
+}
+
+/// Times our own runs.
+struct Clock {
+    begin: Instant,
+    cpu: f64,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { begin: Instant::now(), cpu: cpu_seconds() }
+    }
+
+    fn stop(&self, requests: u64) -> Measure {
+        let requests = requests as f64;
+        let cpu = (cpu_seconds() - self.cpu) * 1e6 / requests;
+        Measure { per_second: requests / self.begin.elapsed().as_secs_f64(), cpu }
+    }
+}
+
+/// Processor time of this process in seconds.
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// The addresses of a workload.
+struct Addresses {
+    workload: Workload,
+    places: u64,
+    state: u64,
+}
+
+impl Addresses {
+    fn new(device: &dyn BlockDevice, workload: Workload) -> Self {
+        Self { workload, places: device.info().blocks / workload.blocks as u64, state: 0x9e37_79b9_7f4a_7c15 }
+    }
+
+    fn next(&mut self) -> u64 {
+        if self.workload.random {
+            self.state ^= self.state << 13;
+            self.state ^= self.state >> 7;
+            self.state ^= self.state << 17;
+        } else {
+            self.state = self.state.wrapping_add(1);
+        }
+        self.state % self.places * self.workload.blocks as u64
+    }
+}
+
+fn calls(device: &UringDevice, workload: Workload, seconds: f64) -> Result<Measure, Box<dyn Error>> {
+    let mut addresses = Addresses::new(device, workload);
+    let mut buf = AlignedBuf::new(workload.blocks);
+    let (clock, mut done) = (Clock::start(), 0_u64);
+    while clock.begin.elapsed() < Duration::from_secs_f64(seconds) {
+        for _ in 0..if workload.random { 16 } else { 1 } {
+            match workload.op {
+                Op::Read => device.read_into(addresses.next(), &mut buf)?,
+                _ => device.write_from(addresses.next(), &mut buf)?,
+            }
+            done += 1;
+        }
+    }
+    Ok(clock.stop(done))
+}
+
+fn queue(device: &UringDevice, workload: Workload, seconds: f64) -> Result<Measure, Box<dyn Error>> {
+    let mut addresses = Addresses::new(device, workload);
+    let mut queue = device.queue(workload.depth);
+    let bufs = match workload.ours {
+        Ours::QueueBuffers => queue.buffers(workload.depth, workload.blocks),
+        _ => (0..workload.depth).map(|_| AlignedBuf::new(workload.blocks)).collect(),
+    };
+    for buf in bufs {
+        queue.push(Request::vectored(workload.op, addresses.next(), vec![buf]));
+    }
+    let (clock, mut done) = (Clock::start(), 0_u64);
+    while let Some(completion) = queue.next_completion() {
+        completion.result?;
+        done += 1;
+        if done % 16 != 0 || clock.begin.elapsed() < Duration::from_secs_f64(seconds) {
+            queue.push(Request { start: addresses.next(), ..completion.request });
+        } else {
+            break;
+        }
+    }
+    Ok(clock.stop(done))
+}
+
+fn machine(fio: &str) -> String {
+    let field = |file: &str, key: &str| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
+        line.rsplit(':').next().unwrap_or_default().trim().to_owned()
+    };
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cpus = std::thread::available_parallelism().map_or(0, usize::from);
+    format!("{}, {cpus} CPUs, Linux {}, {fio}", field("/proc/cpuinfo", "model name"), kernel.trim())
+}
+
+fn args() -> Result<Args, Box<dyn Error>> {
+    let mut args =
+        Args { dir: std::env::temp_dir(), mib: 1024, seconds: 2.0, rounds: 5, csv: None, only: String::new() };
+    let mut rest = std::env::args().skip(1);
+    while let Some(name) = rest.next() {
+        let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
+        match name.as_str() {
+            "--dir" => args.dir = value.into(),
+            "--mib" => args.mib = value.parse()?,
+            "--seconds" => args.seconds = value.parse()?,
+            "--rounds" => args.rounds = value.parse()?,
+            "--only" => args.only = value,
+            "--csv" => args.csv = Some(value.into()),
+            _ => return Err(format!("unknown option {name}").into()),
+        }
+    }
+    if args.rounds == 0 || args.mib < 2 {
+        return Err("at least one round and 2 MiB".into());
+    }
+    Ok(args)
+}
