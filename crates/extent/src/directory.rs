@@ -35,7 +35,7 @@ use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use f2fs_sync::{OnceLock, mutant};
 
 use crate::geometry::{BLOCKS_PER_LINE, BLOCKS_PER_WORD, CLASSES, LINES_PER_CHUNK, WORDS_PER_LINE};
-use crate::hull::store_load;
+use crate::order::store_load;
 use crate::range::BlockRange;
 use crate::word;
 
@@ -106,12 +106,13 @@ impl Slot {
         clear: bool,
         mut visit: impl FnMut(u64, &Line) -> Visit<T>,
     ) -> Option<T> {
-        let marked = self.marks.load(SeqCst) & within;
+        // loom would not see a race with this first look: see `first_guess`.
+        let mut marked = if cfg!(loom) && clear { within } else { self.marks.load(SeqCst) & within };
         if marked == 0 {
             return None;
         }
         if clear {
-            self.marks.fetch_and(!marked, SeqCst);
+            marked &= self.marks.fetch_and(!marked, SeqCst);
             if !mutant("scan_unordered") {
                 store_load();
             }

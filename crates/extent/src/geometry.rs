@@ -40,6 +40,18 @@ pub(crate) const COVERING_BLOCKS: u64 = 4096;
 #[cfg(loom)]
 pub(crate) const COVERING_BLOCKS: u64 = 16;
 
+/// Blocks in a chunk of bits.
+#[cfg(not(loom))]
+pub(crate) const CHUNK_BLOCKS: u64 = 4096;
+#[cfg(loom)]
+pub(crate) const CHUNK_BLOCKS: u64 = 16;
+
+/// Classes of chunks of bits: class k has the chunks 2^k - 1 .. 2^(k+1) - 1.
+#[cfg(not(loom))]
+pub(crate) const CHUNK_CLASSES: usize = 18;
+#[cfg(loom)]
+pub(crate) const CHUNK_CLASSES: usize = 2;
+
 /// Blocks in a line.
 pub(crate) const BLOCKS_PER_LINE: u64 = BLOCKS_PER_WORD * WORDS_PER_LINE as u64;
 

@@ -16,9 +16,10 @@
 //! The two bounds are read one after the other. Each alone is proof enough: a request that ends before `low`, as read,
 //! is disjoint from every covering claim announced before that read, and so is one that starts after `high`.
 
-use f2fs_sync::atomic::{AtomicU64, Ordering::SeqCst, fence};
+use f2fs_sync::atomic::{AtomicU64, Ordering::SeqCst};
 use f2fs_sync::mutant;
 
+use crate::order::store_load;
 use crate::range::BlockRange;
 
 /// A range that contains every covering claim.
@@ -26,16 +27,6 @@ use crate::range::BlockRange;
 pub(crate) struct Hull {
     low: AtomicU64,
     high: AtomicU64,
-}
-
-/// Orders the write of one variable before the read of another, for loom, which does not order sequentially consistent accesses
-/// fully (such a read may return a variable's first value although it was overwritten). Elsewhere the accesses themselves
-/// are ordered, and on x86-64 the write is the barrier.
-#[inline(always)]
-pub(crate) fn store_load() {
-    if cfg!(loom) {
-        fence(SeqCst);
-    }
 }
 
 impl Hull {

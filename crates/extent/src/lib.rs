@@ -1,6 +1,7 @@
 //! A lock table over the blocks of a file: shared, exclusive, fair range locks on which readers do not serialise.
 #![forbid(unsafe_code)]
 
+mod bits;
 mod claim;
 mod directory;
 mod future;
@@ -8,6 +9,7 @@ mod geometry;
 mod guard;
 mod hull;
 mod many;
+mod order;
 mod queue;
 mod range;
 mod scan;
@@ -15,6 +17,7 @@ mod table;
 mod wait;
 mod word;
 
+pub use bits::{Bits, ExtentBits, Run};
 pub use future::{ExclusiveFuture, SharedFuture};
 pub use guard::{ExclusiveGuard, OwnedGuard, SharedGuard};
 pub use many::{LockRequest, ManyGuard, lock_many, lock_many_with};

@@ -25,11 +25,13 @@ use std::ops::RangeBounds;
 use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use f2fs_sync::{Arc, Mutex, OnceLock, mutant};
 
+use crate::bits::ExtentBits;
 use crate::claim::{Claim, Claims};
 use crate::directory::{Directory, Line, Mark, Words, line_of};
 use crate::geometry::{BLOCKS_PER_WORD, WORDS_PER_LINE};
 use crate::guard::{ExclusiveGuard, OwnedGuard, SharedGuard};
 use crate::hull::Hull;
+use crate::order::first_guess;
 use crate::queue::{Arrival, Queue, Ticket};
 use crate::range::BlockRange;
 use crate::wait::{Cell, LockError, Ring, Wait, WaitStats};
@@ -60,6 +62,7 @@ pub struct ExtentTable {
     pub(crate) hull: Hull,
     pub(crate) directory: OnceLock<Box<Directory>>,
     pub(crate) queue: OnceLock<Box<Mutex<Queue>>>,
+    bits: OnceLock<Box<ExtentBits>>,
     pub(crate) first: Line,
 }
 
@@ -67,7 +70,13 @@ impl ExtentTable {
     /// A table in which nothing is locked. Does not allocate.
     #[must_use]
     pub fn new() -> ExtentTable {
-        ExtentTable { hull: Hull::new(), directory: OnceLock::new(), queue: OnceLock::new(), first: Line::new() }
+        ExtentTable {
+            hull: Hull::new(),
+            directory: OnceLock::new(),
+            queue: OnceLock::new(),
+            bits: OnceLock::new(),
+            first: Line::new(),
+        }
     }
 
     /// Waits until the blocks may be shared with other readers.
@@ -184,6 +193,17 @@ impl ExtentTable {
         }
     }
 
+    /// The state bits of the file's blocks. Made when first asked for.
+    pub fn bits(&self) -> &ExtentBits {
+        match self.bits.get() {
+            Some(bits) => bits,
+            None => {
+                let new = Box::new(ExtentBits::new());
+                self.bits.get_or_init(|| new)
+            }
+        }
+    }
+
     /// How much waiting there has been.
     #[must_use]
     pub fn wait_stats(&self) -> WaitStats {
@@ -194,12 +214,13 @@ impl ExtentTable {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let queue = if self.queue.get().is_some() { size_of::<Mutex<Queue>>() } else { 0 };
-        size_of::<ExtentTable>() + queue + self.directory.get().map_or(0, |directory| directory.bytes())
+        let bits = self.bits.get().map_or(0, |bits| bits.bytes());
+        size_of::<ExtentTable>() + queue + bits + self.directory.get().map_or(0, |directory| directory.bytes())
     }
 
-    /// Frees the words that were ever needed. Exclusive access proves that nothing is locked.
+    /// Frees the words of all locks that ever were. Exclusive access proves that nothing is locked. State bits stay.
     pub fn shrink(&mut self) {
-        *self = ExtentTable::new();
+        *self = ExtentTable { bits: std::mem::take(&mut self.bits), ..ExtentTable::new() };
     }
 
     // ---- words ----
@@ -454,7 +475,7 @@ fn word_bytes(range: BlockRange) -> u64 {
 /// Takes blocks of one word in one compare-and-swap (again if other blocks of the word change meanwhile).
 #[inline]
 fn take_word(word: &AtomicU64, bytes: u64, mode: Mode) -> bool {
-    let mut seen = word.load(Relaxed);
+    let mut seen = first_guess(word);
     loop {
         let Some(taken) = mode.take(seen, bytes) else { return false };
         match word.compare_exchange_weak(seen, taken, SeqCst, Relaxed) {

@@ -1,0 +1,171 @@
+//! Where the chunks of bits lie: chunk n in class `log2(n + 1)`, so that small files need few classes.
+//!
+//! **Rules.** As for the words of locks: written once, never moved, found without a lock. A chunk is installed with the lock of
+//! the map of runs held, because its bits are taken over from there; it is allocated before. Searches, which hold that lock
+//! too, see from a bitmap which chunks are there.
+
+use f2fs_sync::OnceLock;
+use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::chunk::Chunk;
+use crate::geometry::{CHUNK_BLOCKS, CHUNK_CLASSES};
+
+/// The chunks 2^k - 1 .. 2^(k+1) - 1.
+#[derive(Debug)]
+struct Class {
+    slots: Box<[OnceLock<Box<Chunk>>]>,
+    /// A bit for each slot with a chunk; read and written with the lock of the map of runs held.
+    present: Box<[AtomicU64]>,
+}
+
+impl Class {
+    fn new(class: usize) -> Class {
+        let slots = 1_usize << class;
+        Class {
+            slots: (0..slots).map(|_| OnceLock::new()).collect(),
+            present: (0..slots.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// The first slot with a chunk from `slot` on.
+    fn next(&self, slot: usize) -> Option<usize> {
+        let mut mask = u64::MAX << (slot % 64);
+        for (word, present) in self.present.iter().enumerate().skip(slot / 64) {
+            let present = present.load(Relaxed) & mask;
+            if present != 0 {
+                return Some(word * 64 + present.trailing_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+
+    /// The last slot with a chunk before `slot`.
+    fn previous(&self, slot: usize) -> Option<usize> {
+        let last = slot.min(self.slots.len()).checked_sub(1)?;
+        let mut mask = u64::MAX >> (63 - last % 64);
+        for word in (0..=last / 64).rev() {
+            let present = self.present[word].load(Relaxed) & mask;
+            if present != 0 {
+                return Some(word * 64 + 63 - present.leading_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+}
+
+/// The chunks of a file.
+#[derive(Debug)]
+pub(super) struct Chunks {
+    classes: [OnceLock<Box<Class>>; CHUNK_CLASSES],
+}
+
+/// Blocks that can have chunks.
+pub(super) const CHUNKED_BLOCKS: u64 = CHUNK_BLOCKS * ((1 << CHUNK_CLASSES) - 1);
+
+#[inline]
+fn place(number: u64) -> (usize, usize) {
+    let class = (number + 1).ilog2();
+    (class as usize, (number + 1 - (1 << class)) as usize)
+}
+
+impl Chunks {
+    pub(super) fn new() -> Chunks {
+        Chunks { classes: std::array::from_fn(|_| OnceLock::new()) }
+    }
+
+    /// The chunk, if it is there.
+    #[inline]
+    pub(super) fn get(&self, number: u64) -> Option<&Chunk> {
+        let (class, slot) = place(number);
+        self.classes.get(class)?.get()?.slots.get(slot)?.get().map(|chunk| &**chunk)
+    }
+
+    /// Makes the place of a chunk.
+    pub(super) fn prepare(&self, number: u64) {
+        let (class, _) = place(number);
+        let cell = &self.classes[class];
+        if cell.get().is_none() {
+            let new = Box::new(Class::new(class));
+            cell.get_or_init(|| new);
+        }
+    }
+
+    /// Puts a chunk in its place, which was prepared.
+    pub(super) fn install(&self, number: u64, chunk: Box<Chunk>) -> Option<&Chunk> {
+        let (class, slot) = place(number);
+        let class = self.classes[class].get()?;
+        let chunk = class.slots.get(slot)?.get_or_init(|| chunk);
+        class.present[slot / 64].fetch_or(1 << (slot % 64), Relaxed);
+        Some(chunk)
+    }
+
+    /// The first chunk from `number` on, and its number.
+    pub(super) fn next(&self, number: u64) -> Option<(u64, &Chunk)> {
+        let (first, mut from) = place(number);
+        for (class, cell) in self.classes.iter().enumerate().skip(first) {
+            if let Some(here) = cell.get()
+                && let Some(slot) = here.next(from)
+            {
+                let number = (1_u64 << class) - 1 + slot as u64;
+                return Some((number, here.slots[slot].get()?));
+            }
+            from = 0;
+        }
+        None
+    }
+
+    /// The number of the last chunk before `number`.
+    pub(super) fn previous(&self, number: u64) -> Option<u64> {
+        let (last, mut to) = place(number);
+        for (class, cell) in self.classes.iter().enumerate().take(last + 1).rev() {
+            if class < last {
+                to = usize::MAX;
+            }
+            if let Some(slot) = cell.get().and_then(|here| here.previous(to)) {
+                return Some((1_u64 << class) - 1 + slot as u64);
+            }
+        }
+        None
+    }
+
+    /// Bytes on the heap, itself included.
+    pub(super) fn bytes(&self) -> usize {
+        let classes = self.classes.iter().filter_map(OnceLock::get);
+        let inner: usize = classes
+            .map(|class| {
+                let chunks = class.slots.iter().filter(|slot| slot.get().is_some()).count();
+                let places = size_of_val(&*class.slots) + size_of_val(&*class.present);
+                size_of::<Class>() + places + chunks * (size_of::<Chunk>() + CHUNK_BLOCKS as usize)
+            })
+            .sum();
+        size_of::<Chunks>() + inner
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_found_in_order() {
+        let chunks = Chunks::new();
+        let numbers = [0, 2, 3, 6, 7, 100, CHUNKED_BLOCKS / CHUNK_BLOCKS - 1];
+        assert!(chunks.next(0).is_none() && chunks.previous(1000).is_none());
+        for number in numbers {
+            assert!(chunks.get(number).is_none());
+            chunks.prepare(number);
+            chunks.install(number, Box::new(Chunk::new())).unwrap();
+            assert!(chunks.get(number).is_some());
+        }
+        for from in 0..200 {
+            let next = numbers.into_iter().find(|&number| number >= from);
+            assert_eq!(chunks.next(from).map(|(number, _)| number), next, "from {from}");
+            let previous = numbers.into_iter().rev().find(|&number| number < from);
+            assert_eq!(chunks.previous(from), previous, "before {from}");
+        }
+        let end = CHUNKED_BLOCKS / CHUNK_BLOCKS;
+        assert_eq!(chunks.previous(end), Some(end - 1));
+    }
+}
