@@ -31,9 +31,8 @@ fn file(dir: &str, options: OpenOptions) -> Bed {
     Bed { device, path: Some(path), _dir: Some(dir) }
 }
 
-fn disk_dir() -> String {
-    std::env::temp_dir().to_str().unwrap().to_owned()
-}
+/// Where the build lies is a disk; the usual temporary directory may be in memory, without direct transfers.
+const DISK: &str = env!("CARGO_TARGET_TMPDIR");
 
 fn memory() -> Bed {
     Bed { device: Arc::new(MemoryDevice::new(BLOCKS)), path: None, _dir: None }
@@ -45,7 +44,7 @@ fn wrapped() -> Bed {
 }
 
 fn uring_direct() -> Bed {
-    let bed = file(&disk_dir(), OpenOptions::new().engine(Engine::IoUring).direct(Direct::Required));
+    let bed = file(DISK, OpenOptions::new().engine(Engine::IoUring).direct(Direct::Required));
     assert!(bed.device.info().description.starts_with("io_uring, O_DIRECT, "), "{}", bed.device.info().description);
     bed
 }
@@ -61,11 +60,11 @@ fn uring_tmpfs() -> Bed {
 }
 
 fn uring_buffered() -> Bed {
-    file(&disk_dir(), OpenOptions::new().engine(Engine::IoUring).direct(Direct::Off))
+    file(DISK, OpenOptions::new().engine(Engine::IoUring).direct(Direct::Off))
 }
 
 fn syscalls_direct() -> Bed {
-    let bed = file(&disk_dir(), OpenOptions::new().engine(Engine::Syscalls).direct(Direct::Required));
+    let bed = file(DISK, OpenOptions::new().engine(Engine::Syscalls).direct(Direct::Required));
     let description = &bed.device.info().description;
     assert!(description.starts_with("preadv/pwritev (as asked), O_DIRECT, "), "{description}");
     bed
