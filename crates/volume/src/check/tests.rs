@@ -2,6 +2,8 @@
 
 mod cases;
 mod clean;
+mod craft;
+mod crafted;
 mod image;
 mod names;
 mod nodes;

@@ -1,0 +1,278 @@
+//! Attributes, inline directories, orphans, deep trees: made by hand, then broken.
+
+use f2fs_format::checkpoint::flags;
+use f2fs_format::dentry::{DentryViewMut, FileType};
+use f2fs_format::feature::Features;
+use f2fs_format::inode::{Inode, inline};
+use f2fs_format::orphan::OrphanBlock;
+use f2fs_format::path::{self, DOUBLE_INDIRECT};
+use f2fs_format::summary::Summary;
+use f2fs_format::xattr::{SetMode, XattrBuffer, index};
+use f2fs_format::{BlockAddr, LogType, Nid, hash};
+
+use super::cases::{Case, Fsck, case, run};
+use super::image::{Image, populated};
+use crate::check::FindingKind as Kind;
+
+/// Both judges must accept what was made by hand, or breaking it proves nothing.
+fn accepted(image: Image) -> Image {
+    let report = image.check();
+    assert!(report.is_clean(), "{report}");
+    let fsck = image.fsck();
+    assert!(fsck.is_clean(), "{fsck}");
+    image
+}
+
+/// `tiny` with attributes in the inode and in a node of its own.
+fn with_xattrs() -> Image {
+    let image = populated().copy();
+    let (ino, features) = (image.find("tiny").ino, image.geometry.features);
+    let xnid = image.add_xattr_node(ino);
+    let mut node = image.node(ino);
+    assert!(node.inode().i_inline & inline::XATTR != 0, "sload.f2fs makes room for inline attributes");
+    let inode = node.inode_mut();
+    let mut buffer = XattrBuffer::read(inode.inline_xattr(features), Some(&[0; 4072])).unwrap();
+    buffer.set(index::USER, b"first", b"value", SetMode::Create).unwrap();
+    buffer.set(index::SECURITY, b"large", &[7; 1000], SetMode::Create).unwrap();
+    buffer.set(index::USER, b"third", b"", SetMode::Create).unwrap();
+    image.edit_node(ino, |node| {
+        node.inode_mut().inline_xattr_mut(features).copy_from_slice(buffer.inline());
+    });
+    image.edit_node(xnid, |node| node.body = *buffer.node().unwrap());
+    accepted(image)
+}
+
+fn edit_inline_xattr(image: &Image, change: impl FnOnce(&mut [u8])) {
+    let features = image.geometry.features;
+    image.edit_node(image.find("tiny").ino, |node| change(node.inode_mut().inline_xattr_mut(features)));
+}
+
+#[test]
+fn attributes() {
+    use Fsck::{Blind, Finds};
+    let xnid = |image: &Image| Nid::from(image.node(image.find("tiny").ino).inode().i_xattr_nid);
+    let image = with_xattrs();
+    assert_ne!(xnid(&image), Nid::NULL);
+    let cases: Vec<Case> = vec![
+        case("magic", Kind::Xattr, Blind, |image| edit_inline_xattr(image, |area| area[0] ^= 1)),
+        case("value that ends behind the buffer", Kind::Xattr, Blind, |image| {
+            edit_inline_xattr(image, |area| area[24 + 2..24 + 4].copy_from_slice(&60_000u16.to_le_bytes()));
+        }),
+        case("index unknown", Kind::Xattr, Blind, |image| edit_inline_xattr(image, |area| area[24] = 99)),
+        case("a name twice", Kind::Xattr, Blind, |image| {
+            let nid = Nid::from(image.node(image.find("tiny").ino).inode().i_xattr_nid);
+            image.edit_node(nid, |node| {
+                let at = node.body.windows(5).position(|bytes| bytes == b"third").unwrap();
+                node.body[at..at + 5].copy_from_slice(b"first");
+            });
+        }),
+        case("a zero byte in a name", Kind::Xattr, Blind, |image| edit_inline_xattr(image, |area| area[24 + 4] = 0)),
+        case("footer offset of the node", Kind::NodeFooter, Finds, |image| {
+            let nid = Nid::from(image.node(image.find("tiny").ino).inode().i_xattr_nid);
+            image.edit_node(nid, |node| node.footer.set_node_offset(1));
+        }),
+        case("node taken away", Kind::UnreachableNid, Finds, |image| {
+            image.edit_node(image.find("tiny").ino, |node| node.inode_mut().i_xattr_nid = 0.into());
+        }),
+        case("node of another file", Kind::NatEntry, Finds, |image| {
+            let nid = Nid::from(image.node(image.find("tiny").ino).inode().i_xattr_nid);
+            image.edit_node(image.find("small").ino, |node| node.inode_mut().i_xattr_nid = nid.into());
+        }),
+    ];
+    run(&image, &cases);
+}
+
+/// `deep/er/still`, an empty directory, with its entries in the inode.
+fn with_inline_directory() -> Image {
+    let image = populated().copy();
+    let (parent, features) = (image.find("deep/er").ino, image.geometry.features);
+    let dir = image.find("deep/er/still").ino;
+    let block = image.data(dir, 0);
+    image.edit_node(dir, |node| {
+        node.set_address(0, BlockAddr::NULL, features);
+        let inode = node.inode_mut();
+        inode.i_inline |= inline::DENTRY;
+        inode.i_blocks = 1.into();
+        assert!(DentryViewMut::inline(inode.inline_data_mut(features)).make_empty(dir, parent));
+    });
+    image.give_block(block);
+    accepted(image)
+}
+
+fn edit_inline(image: &Image, change: impl FnOnce(&mut Inode, Features)) {
+    let features = image.geometry.features;
+    image.edit_node(image.find("deep/er/still").ino, |node| change(node.inode_mut(), features));
+}
+
+fn edit_inline_entries(image: &Image, change: impl FnOnce(&mut DentryViewMut<'_>)) {
+    edit_inline(image, |inode, features| change(&mut DentryViewMut::inline(inode.inline_data_mut(features))));
+}
+
+#[test]
+fn inline_content() {
+    use Fsck::{Blind, Finds};
+    let cases: Vec<Case> = vec![
+        case("reserved word", Kind::Inline, Finds, |image| {
+            edit_inline(image, |inode, features| inode.i_addr[inode.layout(features).extra_words] = 5000.into());
+        }),
+        case("a node below", Kind::Inline, Blind, |image| edit_inline(image, |inode, _| inode.i_nid[0] = 77.into())),
+        case("cached extent", Kind::Extent, Finds, |image| edit_inline(image, |inode, _| inode.i_ext.len = 1.into())),
+        case("i_blocks", Kind::BlockCount, Finds, |image| edit_inline(image, |inode, _| inode.i_blocks = 2.into())),
+        case("dot-dot", Kind::Dots, Finds, |image| {
+            edit_inline_entries(image, |entries| {
+                assert!(entries.set_target(1, Nid::ROOT, FileType::Directory).unwrap());
+            });
+        }),
+        case("dot taken away", Kind::Dots, Finds, |image| {
+            edit_inline_entries(image, |entries| {
+                entries.remove(0).unwrap();
+            });
+        }),
+        case("hash of an entry", Kind::DentryHash, Finds, |image| {
+            let other = image.find("small").ino;
+            edit_inline_entries(image, |entries| assert!(entries.insert(2, b"more", 7, other, FileType::Regular)));
+        }),
+        case("one entry too many for a file", Kind::Links, Finds, |image| {
+            let other = image.find("small").ino;
+            let hash = hash::dentry_hash(b"more");
+            edit_inline_entries(image, |entries| assert!(entries.insert(2, b"more", hash, other, FileType::Regular)));
+        }),
+        case("inline data: size", Kind::Inline, Finds, |image| {
+            image.edit_node(image.find("tiny").ino, |node| {
+                let inode = node.inode_mut();
+                assert!(inode.i_inline & inline::DATA != 0, "sload.f2fs stores small files inline");
+                inode.i_size = 4000.into();
+            });
+        }),
+        case("inline data: junk without the flag", Kind::Inline, Finds, |image| {
+            image.edit_node(image.find("tiny").ino, |node| node.inode_mut().i_inline &= !inline::DATA_EXIST);
+        }),
+    ];
+    run(&with_inline_directory(), &cases);
+}
+
+/// `tiny` unlinked while open: the pack has an orphan block.
+fn with_orphan() -> Image {
+    let image = populated().copy();
+    let tiny = image.find("tiny");
+    image.edit(tiny.block, |block| {
+        DentryViewMut::block(block).remove(tiny.slot).unwrap();
+    });
+    image.edit_node(tiny.ino, |node| node.inode_mut().i_links = 0.into());
+    let pack = image.pack();
+    let (first, total) = (pack.start_sum(), pack.total());
+    for block in (first..total).rev() {
+        image.put(pack.start.offset(block + 1), &image.block(pack.start.offset(block)));
+    }
+    let mut orphans = OrphanBlock::ZERO;
+    orphans.ino[0] = tiny.ino.into();
+    (orphans.blk_addr, orphans.blk_count, orphans.entry_count) = (1.into(), 1.into(), 1.into());
+    image.put(pack.start.offset(first), orphans.as_block());
+    let mut checkpoint = pack.block;
+    let header = &mut checkpoint.header;
+    header.ckpt_flags = (header.ckpt_flags.get() | flags::ORPHAN_PRESENT).into();
+    header.cp_pack_start_sum = (first + 1).into();
+    header.cp_pack_total_block_count = (total + 1).into();
+    checkpoint.seal();
+    for block in [0, total] {
+        image.put(pack.start.offset(block), checkpoint.as_block());
+    }
+    image.edit_checkpoint(|_| ());
+    let image = accepted(image);
+    assert_eq!(image.check().counts.orphans, 1);
+    image
+}
+
+fn edit_orphans(image: &Image, change: impl FnOnce(&mut OrphanBlock)) {
+    image.edit(image.pack().start.offset(1), |block| {
+        let mut orphans = OrphanBlock::read(block);
+        change(&mut orphans);
+        *block = *orphans.as_block();
+    });
+}
+
+#[test]
+fn orphans() {
+    use Fsck::{Blind, Finds};
+    let cases: Vec<Case> = vec![
+        case("twice", Kind::Orphan, Finds, |image| {
+            edit_orphans(image, |orphans| {
+                orphans.ino[1] = orphans.ino[0];
+                orphans.entry_count = 2.into();
+            });
+        }),
+        case("free", Kind::Orphan, Finds, |image| edit_orphans(image, |orphans| orphans.ino[0] = 4000.into())),
+        case("impossible", Kind::Orphan, Finds, |image| {
+            edit_orphans(image, |orphans| orphans.ino[0] = u32::MAX.into());
+        }),
+        case("forgotten", Kind::UnreachableNid, Finds, |image| {
+            edit_orphans(image, |orphans| orphans.entry_count = 0.into());
+        }),
+        case("more than fit", Kind::Orphan, Finds, |image| {
+            edit_orphans(image, |orphans| orphans.entry_count = 60_000.into());
+        }),
+        case("index of the block", Kind::Orphan, Blind, |image| {
+            edit_orphans(image, |orphans| orphans.blk_addr = 2.into())
+        }),
+        case("still linked", Kind::Parent, Finds, |image| {
+            let other = image.find("small").ino;
+            edit_orphans(image, |orphans| orphans.ino[0] = other.into());
+        }),
+        case("with links", Kind::Links, Finds, |image| {
+            let orphan = Nid::from(OrphanBlock::read(&image.block(image.pack().start.offset(1))).ino[0]);
+            image.edit_node(orphan, |node| node.inode_mut().i_links = 1.into());
+        }),
+    ];
+    run(&with_orphan(), &cases);
+}
+
+/// `large` with one more block, reached through the double indirect node.
+fn with_deep_tree() -> Image {
+    let image = populated().copy();
+    let ino = image.find("large").ino;
+    let double = image.add_node(ino, DOUBLE_INDIRECT);
+    let indirect = image.add_node(ino, path::child(DOUBLE_INDIRECT, 7).unwrap());
+    let direct = image.add_node(ino, path::child(path::child(DOUBLE_INDIRECT, 7).unwrap(), 9).unwrap());
+    image.edit_node(double, |node| node.slots_mut()[7] = indirect.into());
+    image.edit_node(indirect, |node| node.slots_mut()[9] = direct.into());
+    let block = image.take_block(LogType::WarmData, Summary::new(direct, 0, 11));
+    image.edit_node(direct, |node| node.slots_mut()[11] = block.into());
+    image.edit_node(ino, |node| {
+        let inode = node.inode_mut();
+        inode.i_nid[4] = double.into();
+        inode.i_blocks = (inode.i_blocks.get() + 1).into();
+        inode.i_size = (1 << 40).into();
+    });
+    accepted(image)
+}
+
+#[test]
+fn deep_trees() {
+    use Fsck::{Blind, Finds};
+    fn below(image: &Image, slots: &[usize]) -> Nid {
+        let first = Nid::from(image.node(image.find("large").ino).inode().i_nid[4]);
+        slots.iter().fold(first, |nid, slot| image.node(nid).slots()[*slot].into())
+    }
+    let cases: Vec<Case> = vec![
+        case("footer of the double indirect node", Kind::NodeFooter, Blind, |image| {
+            image.edit_node(below(image, &[]), |node| node.footer.set_node_offset(3));
+        }),
+        case("footer of the indirect node", Kind::NodeFooter, Blind, |image| {
+            image.edit_node(below(image, &[7]), |node| node.footer.set_node_offset(DOUBLE_INDIRECT + 1));
+        }),
+        case("moved in the indirect node", Kind::NodeFooter, Blind, |image| {
+            image.edit_node(below(image, &[7]), |node| node.slots_mut().swap(9, 10));
+        }),
+        case("moved in the direct node", Kind::Summary, Finds, |image| {
+            image.edit_node(below(image, &[7, 9]), |node| node.slots_mut().swap(11, 12));
+        }),
+        case("a loop", Kind::NodeTree, Finds, |image| {
+            let top = below(image, &[]);
+            image.edit_node(below(image, &[7]), |node| node.slots_mut()[10] = top.into());
+        }),
+        case("size in front of the last block", Kind::FileSize, Blind, |image| {
+            image.edit_node(image.find("large").ino, |node| node.inode_mut().i_size = (1 << 30).into());
+        }),
+    ];
+    run(&with_deep_tree(), &cases);
+}
