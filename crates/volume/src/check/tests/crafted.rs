@@ -212,7 +212,7 @@ fn orphans() {
             edit_orphans(image, |orphans| orphans.entry_count = 60_000.into());
         }),
         case("index of the block", Kind::Orphan, Blind, |image| {
-            edit_orphans(image, |orphans| orphans.blk_addr = 2.into())
+            edit_orphans(image, |orphans| orphans.blk_addr = 2.into());
         }),
         case("still linked", Kind::Parent, Finds, |image| {
             let other = image.find("small").ino;

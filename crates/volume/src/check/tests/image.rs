@@ -185,7 +185,7 @@ impl Image {
         });
     }
 
-    fn sit_block(&self, segment: SegmentNo) -> BlockAddr {
+    pub(crate) fn sit_block(&self, segment: SegmentNo) -> BlockAddr {
         let index = segment.0 / sit::ENTRIES_PER_BLOCK as u32;
         self.geometry.sit_block(index, msb::test(&self.pack().bitmaps.sit, index as usize))
     }
