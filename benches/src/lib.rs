@@ -1,1 +1,3 @@
 //! Helpers that the benches share.
+
+pub mod instructions;

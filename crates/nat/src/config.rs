@@ -20,8 +20,8 @@ pub struct NatConfig {
     /// Valid nodes, inodes included (`valid_node_count` of the checkpoint). Where it is not known,
     /// [`Nat::free_nids`](crate::Nat::free_nids) has to read the whole table.
     pub valid_nodes: Option<u64>,
-    /// How many NAT blocks are handed out from at once: threads are spread over so many lanes. Rounded up to a power of two.
-    /// Default: four a processor.
+    /// How many NAT blocks are handed out from at once: processors are spread over so many lanes. Rounded up to a power of
+    /// two, at most 128. Default: one a processor.
     pub lanes: usize,
     /// How many entries have to be in memory before [`Nat::balance`](crate::Nat::balance) does something (the kernel's
     /// `DEF_NAT_CACHE_THRESHOLD`). Default: 100,000.
@@ -39,7 +39,7 @@ impl NatConfig {
             policy: Policy::default(),
             cached_blocks: usize::MAX,
             valid_nodes: None,
-            lanes: 4 * processors,
+            lanes: processors,
             balance_entries: 100_000,
         }
     }

@@ -58,9 +58,11 @@ mod entry;
 mod error;
 mod frame;
 mod free_list;
-mod lane;
 mod listed;
 mod load;
+#[cfg(loom)]
+#[doc(hidden)]
+pub mod models;
 mod nat;
 mod policy;
 mod sharded;

@@ -74,6 +74,8 @@ pub(crate) struct Listed {
     /// NIDs in the list, for those who need not know exactly.
     listed: AtomicUsize,
     build: Mutex<()>,
+    /// A build runs that allocations wait for.
+    building: AtomicBool,
     bitmap: Mutex<()>,
     blocks: Mutex<()>,
     /// Which blocks were scanned (`nat_block_bitmap`).
@@ -100,6 +102,7 @@ impl Listed {
             list: Mutex::new(Lists { free: FreeList::default(), bits: 0, unscanned: blocks }),
             listed: AtomicUsize::new(0),
             build: Mutex::new(()),
+            building: AtomicBool::new(false),
             bitmap: Mutex::new(()),
             blocks: Mutex::new(()),
             scanned: (0..blocks).map(|_| AtomicBool::new(false)).collect(),
@@ -117,7 +120,7 @@ impl Listed {
         loop {
             {
                 let mut lists = self.list.lock();
-                if lists.free.len() > 0 && (self.optimistic || !self.build.is_locked()) {
+                if lists.free.len() > 0 && (self.optimistic || !self.building.load(Ordering::Relaxed)) {
                     return Ok(self.take(table, &mut lists));
                 }
                 if lists.free.len() == 0 && lists.bits == 0 && lists.unscanned == 0 {
@@ -174,7 +177,18 @@ impl Listed {
 
     /// Refills the list (`f2fs_build_free_nids`).
     fn build(&self, table: &Table, stats: &ScanStats, why: Why) -> Result<(), NatError> {
-        let _whole = (!self.optimistic).then(|| stats.wait(&self.build));
+        if self.optimistic {
+            return self.refill(table, stats, why);
+        }
+        let _build = stats.wait(&self.build);
+        self.building.store(true, Ordering::Relaxed);
+        let result = self.refill(table, stats, why);
+        self.building.store(false, Ordering::Relaxed);
+        result
+    }
+
+    /// Both stages of a build.
+    fn refill(&self, table: &Table, stats: &ScanStats, why: Why) -> Result<(), NatError> {
         if !self.is_short() {
             return Ok(());
         }

@@ -1,8 +1,9 @@
 //! Reading the whole table at once, on all processors.
 
+#[cfg(not(loom))]
 use crate::nat::Nat;
 
-/// How far [`Nat::load_all`] has come.
+/// How far [`Nat::load_all`](crate::Nat::load_all) has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadProgress {

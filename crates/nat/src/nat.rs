@@ -37,8 +37,8 @@ use crate::table::Table;
 /// beyond the checkpoint is [reserved](Nat::reserve) first.
 #[derive(Debug)]
 pub struct Nat {
-    table: Table,
-    allocator: Allocator,
+    pub(crate) table: Table,
+    pub(crate) allocator: Allocator,
     checkpoints: Checkpoints,
     stats: ScanStats,
     counts_known: bool,
@@ -225,16 +225,6 @@ impl Nat {
     #[must_use]
     pub fn stats(&self) -> NatStats {
         self.stats.read(self.table.pool.in_use())
-    }
-
-    /// Runs something while a bitmap scan seems to run, for the models of the policies that keep a list.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn within_bitmap_scan(&self, run: impl FnOnce()) {
-        match &self.allocator {
-            Allocator::Listed(listed) => listed.within_bitmap_scan(run),
-            Allocator::Sharded(_) => run(),
-        }
     }
 
     /// Entries in one block of the table.

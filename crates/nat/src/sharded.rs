@@ -1,7 +1,7 @@
 //! Finding free NIDs without a list and without a global lock.
 //!
 //! The free NIDs of a NAT block are bits in the block's slot, and a thread takes one by clearing its bit. So that threads do
-//! not meet, each lane (threads are spread over lanes by number) has a block of its own, its *batch*, and goes on to another
+//! not meet, each lane (one a processor) has a block of its own, its *batch*, and goes on to another
 //! when that runs dry:
 //!
 //! ```text
@@ -29,12 +29,11 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use f2fs_sync::{CachePadded, Mutex, mutant};
+use f2fs_sync::{Mutex, PerCore, mutant};
 
 use crate::block_set::BlockSet;
 use crate::error::NatError;
 use crate::frame::NONE;
-use crate::lane;
 use crate::size::{Bits, count, nid_at};
 use crate::stats::ScanStats;
 use crate::table::Table;
@@ -42,7 +41,8 @@ use crate::table::Table;
 /// The policy's state.
 #[derive(Debug)]
 pub(crate) struct Sharded {
-    lanes: Box<[CachePadded<AtomicU32>]>,
+    /// The block that each lane hands out from.
+    lanes: PerCore<AtomicU32>,
     /// Known blocks with free NIDs that are no lane's batch (a hint).
     spare: BlockSet,
     /// Blocks that were not looked at yet.
@@ -54,9 +54,8 @@ pub(crate) struct Sharded {
 
 impl Sharded {
     pub(crate) fn new(blocks: u32, lanes: usize, first: u32) -> Sharded {
-        let lanes = lanes.clamp(1, 4096).next_power_of_two();
         Sharded {
-            lanes: (0..lanes).map(|_| CachePadded::new(AtomicU32::new(NONE))).collect(),
+            lanes: PerCore::with_slots(lanes, |_| AtomicU32::new(NONE)),
             spare: BlockSet::new(blocks, false),
             unread: BlockSet::new(blocks, true),
             returns: Mutex::new(()),
@@ -68,24 +67,23 @@ impl Sharded {
     /// A free NID; `None`: there was a moment during the call when none was free.
     #[inline]
     pub(crate) fn allocate(&self, table: &Table, stats: &ScanStats) -> Result<Option<Nid>, NatError> {
-        let number = lane::current() & (self.lanes.len() - 1);
-        let batch = self.lanes[number].load(Ordering::Relaxed);
+        let lane = self.lanes.slot();
+        let batch = lane.load(Ordering::Relaxed);
         if batch != NONE
             && let Some(index) = table.slot(batch).take_first()
         {
             return Ok(Some(nid_at(batch, index)));
         }
-        self.search(table, stats, number, batch)
+        self.search(table, stats, lane, batch)
     }
 
     #[cold]
-    fn search(&self, table: &Table, stats: &ScanStats, number: usize, batch: u32) -> Result<Option<Nid>, NatError> {
+    fn search(&self, table: &Table, stats: &ScanStats, lane: &AtomicU32, batch: u32) -> Result<Option<Nid>, NatError> {
         let _scan = stats.scan();
-        self.refill(table, number, batch)
+        self.refill(table, lane, batch)
     }
 
-    fn refill(&self, table: &Table, number: usize, mut batch: u32) -> Result<Option<Nid>, NatError> {
-        let lane = &self.lanes[number];
+    fn refill(&self, table: &Table, lane: &AtomicU32, mut batch: u32) -> Result<Option<Nid>, NatError> {
         loop {
             // Another thread of this lane may have found a batch.
             let now = lane.load(Ordering::Relaxed);
@@ -98,7 +96,7 @@ impl Sharded {
             if self.exhausted.load(Ordering::Acquire) {
                 return Ok(None);
             }
-            let near = if batch == NONE { (self.first + number as u32) % table.blocks() } else { batch };
+            let near = if batch == NONE { self.first_of_lane(table) } else { batch };
             if let Some(block) = self.spare.next_around(near) {
                 if self.spare.remove(block)
                     && let Some(index) = table.slot(block).take_first()
@@ -127,6 +125,11 @@ impl Sharded {
                 return Ok(answer);
             }
         }
+    }
+
+    /// Where a lane that has no batch begins to look.
+    fn first_of_lane(&self, table: &Table) -> u32 {
+        (self.first + self.lanes.slot_index() as u32) % table.blocks()
     }
 
     /// Reads an unread block, near if possible. Tells whether there was one. A block that cannot be read is passed over.
@@ -213,5 +216,15 @@ impl Sharded {
             .filter(|batch| *batch != NONE)
             .min()
             .unwrap_or(self.first)
+    }
+
+    /// Whether the hints lead to every block that has free NIDs.
+    #[cfg(loom)]
+    pub(crate) fn hints_are_complete(&self, table: &Table) -> bool {
+        (0..table.blocks()).all(|block| {
+            count(&table.slot(block).free_bits()) == 0
+                || self.spare.next(block) == Some(block)
+                || self.lanes.iter().any(|lane| lane.load(Ordering::Relaxed) == block)
+        })
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Marks {
     flushing: Bits,
     /// Part of such a checkpoint as a whole, for entries that only the journal had.
     pinned: bool,
+    /// What the slot's `version` says.
+    version: u32,
 }
 
 /// One NAT block.
@@ -108,7 +110,7 @@ impl Slot {
 
     /// Takes the frame away if the slot has that one, it is clean, and it was not used lately.
     pub(crate) fn evict(&self, frame: u32) -> bool {
-        let Some(marks) = self.marks.try_lock() else { return false };
+        let Some(mut marks) = self.marks.try_lock() else { return false };
         if self.frame.load(Ordering::Relaxed) != frame || marks.is_dirty() {
             return false;
         }
@@ -116,12 +118,24 @@ impl Slot {
             self.used.store(false, Ordering::Relaxed);
             return false;
         }
-        let version = self.version.load(Ordering::Relaxed);
-        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        fence(Ordering::Release);
-        self.frame.store(NONE, Ordering::Relaxed);
-        self.version.store(version.wrapping_add(2), Ordering::Release);
+        if mutant("nat_evict_keeps_version") {
+            self.frame.store(NONE, Ordering::Relaxed);
+            return true;
+        }
+        self.change(&mut marks, || self.frame.store(NONE, Ordering::Relaxed));
         true
+    }
+
+    /// Runs a change with the version odd. Whoever has the marks has the lock.
+    #[inline]
+    fn change(&self, marks: &mut Marks, change: impl FnOnce()) {
+        let odd = marks.version.wrapping_add(1);
+        marks.version = odd.wrapping_add(1);
+        self.version.store(odd, Ordering::Relaxed);
+        // The stores of the change must not rise above the odd version.
+        fence(Ordering::Release);
+        change();
+        self.version.store(odd.wrapping_add(1), Ordering::Release);
     }
 
     /// Whether `free` is complete.
@@ -212,25 +226,14 @@ impl<'a> Locked<'a> {
 
     /// Lends the slot a frame, filled with these entries. The slot must have none.
     pub(crate) fn fill(&mut self, number: u32, frame: &Frame, entries: &[NatEntry; ENTRIES]) {
-        self.change(|slot| {
+        self.slot.change(&mut self.marks, || {
             for (index, entry) in entries.iter().enumerate() {
                 frame.words[index].store(entry.word(), Ordering::Relaxed);
                 frame.versions[index].store(entry.version, Ordering::Relaxed);
             }
-            slot.frame.store(number, Ordering::Relaxed);
-            slot.used.store(true, Ordering::Relaxed);
+            self.slot.frame.store(number, Ordering::Relaxed);
+            self.slot.used.store(true, Ordering::Relaxed);
         });
-    }
-
-    /// Runs a change with the version odd.
-    #[inline]
-    fn change(&mut self, change: impl FnOnce(&Slot)) {
-        let version = self.slot.version.load(Ordering::Relaxed);
-        self.slot.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        // The stores of the change must not rise above the odd version.
-        fence(Ordering::Release);
-        change(self.slot);
-        self.slot.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
     /// An entry of the frame.
@@ -242,7 +245,7 @@ impl<'a> Locked<'a> {
     /// Changes an entry and marks it dirty; tells whether the block had nothing dirty before.
     #[inline]
     pub(crate) fn set(&mut self, frame: &Frame, index: usize, entry: NatEntry) -> bool {
-        self.change(|_| {
+        self.slot.change(&mut self.marks, || {
             frame.words[index].store(entry.word(), Ordering::Relaxed);
             frame.versions[index].store(entry.version, Ordering::Relaxed);
         });
@@ -291,7 +294,8 @@ impl<'a> Locked<'a> {
         if let Some(frame) = self.frame() {
             for index in crate::size::members(self.marks.flushing) {
                 // Changed again since: then the next checkpoint decides.
-                if !self.entry(frame, index).is_bound() && !test(&self.marks.dirty, index) {
+                let again = test(&self.marks.dirty, index) && !mutant("nat_thaw_of_changed");
+                if !self.entry(frame, index).is_bound() && !again {
                     let (word, mask) = bit(index);
                     freed[word] |= mask;
                 }

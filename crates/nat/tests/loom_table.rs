@@ -1,0 +1,140 @@
+//! Models of the table: reads by version, eviction, freed NIDs, checkpoints against changes.
+#![cfg(loom)]
+
+// mutant: nat_look_once, killed by: a_reader_sees_an_entry_whole
+// mutant: nat_evict_keeps_version, killed by: a_reader_does_not_see_another_blocks_entry
+// mutant: nat_pending_forgotten, killed by: a_nid_freed_in_a_block_that_is_being_looked_at_stays_away
+// mutant: nat_thaw_of_changed, killed by: a_freed_nid_comes_back_with_its_checkpoint_only
+// mutant: nat_dirty_removed_late, killed by: a_change_is_in_this_checkpoint_or_in_the_next
+
+mod loom_common;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use f2fs_format::{BlockAddr, Nid};
+use f2fs_nat::{Nat, NatConfig, NatEntry, NatFlush, Policy};
+use f2fs_sync::{Arc, model, thread};
+use loom_common::{Filled, allocate, bind, drain, open, open_known};
+
+#[test]
+fn a_reader_sees_an_entry_whole() {
+    model::exhaustive("a_reader_sees_an_entry_whole", || {
+        let nat = Arc::new(open(Policy::Sharded, 2, 8, 1));
+        let before = nat.get(Nid(5)).expect("the block can be read");
+        let other = Arc::clone(&nat);
+        let thread = thread::spawn(move || other.free(Nid(5)).expect("the node is there"));
+        let seen = nat.get(Nid(5)).expect("the block can be read");
+        let after = NatEntry { ino: Nid(5), addr: BlockAddr::NULL, version: 1 };
+        assert!(seen == before || seen == after, "{seen:?}");
+        assert_eq!(thread.join().expect("the thread does not panic"), before);
+        assert_eq!(nat.get(Nid(5)).expect("the block can be read"), after);
+    });
+}
+
+#[test]
+fn a_reader_does_not_see_another_blocks_entry() {
+    model::bounded("a_reader_does_not_see_another_blocks_entry", 3, || {
+        // Memory for one block: reading the other takes it away.
+        let config = NatConfig::new(2).cached_blocks(1).valid_nodes(0);
+        let nat = Nat::new(config, Arc::new(Filled { bound: 8 }), vec![0], &[]).expect("the size is right");
+        let nat = Arc::new(nat);
+        let addr = |nat: &Nat, nid| nat.get(Nid(nid)).expect("the block can be read").addr;
+        addr(&nat, 3);
+        let other = Arc::clone(&nat);
+        let thread = thread::spawn(move || assert_eq!(addr(&other, 7), BlockAddr(107)));
+        assert_eq!(addr(&nat, 3), BlockAddr(103));
+        thread.join().expect("the thread does not panic");
+        assert_eq!(addr(&nat, 3), BlockAddr(103));
+    });
+}
+
+#[test]
+fn a_nid_freed_in_a_block_that_is_being_looked_at_stays_away() {
+    model::exhaustive("a_nid_freed_in_a_block_that_is_being_looked_at_stays_away", || {
+        let nat = Arc::new(open(Policy::Sharded, 2, 7, 1));
+        let other = Arc::clone(&nat);
+        let thread = thread::spawn(move || other.free(Nid(5)).map(drop).expect("the node is there"));
+        let mine = allocate(&nat);
+        thread.join().expect("the thread does not panic");
+        assert_eq!(mine, Some(Nid(7)));
+        assert!(drain(&nat).is_empty());
+    });
+}
+
+fn records_as_free(flush: &NatFlush, nid: Nid) -> bool {
+    flush.journal.iter().any(|(at, entry)| *at == nid && entry.block_addr.get() == 0)
+}
+
+#[test]
+fn a_freed_nid_comes_back_with_its_checkpoint_only() {
+    for policy in [Policy::Sharded, Policy::KernelScan] {
+        model::bounded("a_freed_nid_comes_back_with_its_checkpoint_only", 3, move || {
+            let nat = Arc::new(open_known(policy, 1, 3, 1));
+            let nid = allocate(&nat).expect("NID 3 is free");
+            bind(&nat, nid, 500);
+            // Tells what no thread may wait for, so it is no object of the model.
+            let recorded = Arc::new(AtomicBool::new(false));
+            let (other, durable) = (Arc::clone(&nat), Arc::clone(&recorded));
+            let thread = thread::spawn(move || {
+                other.free(nid).expect("the node is there");
+                let again = allocate(&other);
+                assert!(again.is_none() || durable.load(Relaxed), "{again:?} before its checkpoint");
+                again
+            });
+            let flush = nat.begin_checkpoint(38).expect("nothing is unwritten");
+            recorded.store(records_as_free(&flush, nid), Relaxed);
+            nat.end_checkpoint();
+            let again = thread.join().expect("the thread does not panic");
+            if !recorded.load(Relaxed) {
+                assert!(allocate(&nat).is_none());
+                nat.begin_checkpoint(38).expect("nothing is unwritten");
+                nat.end_checkpoint();
+            }
+            assert_eq!(again.or_else(|| allocate(&nat)), Some(nid), "it is not lost");
+        });
+    }
+}
+
+#[test]
+fn three_threads_a_free_an_allocation_and_a_checkpoint() {
+    model::bounded("three_threads_a_free_an_allocation_and_a_checkpoint", 3, || {
+        // NID 3 is bound and dirty; it is the only one.
+        let nat = Arc::new(open_known(Policy::Sharded, 1, 3, 1));
+        let nid = allocate(&nat).expect("NID 3 is free");
+        bind(&nat, nid, 500);
+        let recorded = Arc::new(AtomicBool::new(false));
+        let (freeing, allocating, durable) = (Arc::clone(&nat), Arc::clone(&nat), Arc::clone(&recorded));
+        let free = thread::spawn(move || freeing.free(nid).map(drop).expect("the node is there"));
+        let allocation = thread::spawn(move || {
+            let got = allocate(&allocating);
+            assert!(got.is_none() || durable.load(Relaxed), "{got:?} before its checkpoint");
+            got
+        });
+        let flush = nat.begin_checkpoint(38).expect("nothing is unwritten");
+        recorded.store(records_as_free(&flush, nid), Relaxed);
+        nat.end_checkpoint();
+        free.join().expect("the thread does not panic");
+        let got = allocation.join().expect("the thread does not panic");
+        assert_eq!(got.or_else(|| allocate(&nat)).is_some(), recorded.load(Relaxed));
+    });
+}
+
+#[test]
+fn a_change_is_in_this_checkpoint_or_in_the_next() {
+    model::exhaustive("a_change_is_in_this_checkpoint_or_in_the_next", || {
+        let nat = Arc::new(open(Policy::Sharded, 2, 8, 1));
+        bind(&nat, Nid(5), 500);
+        let other = Arc::clone(&nat);
+        let thread = thread::spawn(move || bind(&other, Nid(5), 600));
+        let checkpoint = || {
+            let flush = nat.begin_checkpoint(38).expect("nothing is unwritten");
+            nat.end_checkpoint();
+            flush.journal.iter().map(|(_, entry)| entry.block_addr.get()).collect::<Vec<_>>()
+        };
+        let first = checkpoint();
+        thread.join().expect("the thread does not panic");
+        let second = checkpoint();
+        assert!(first == [500] && second == [600] || first == [600] && second == [600], "{first:?}, {second:?}");
+        assert!(checkpoint() == [600]);
+    });
+}
