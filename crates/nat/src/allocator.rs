@@ -92,6 +92,14 @@ impl Allocator {
         }
     }
 
+    /// NIDs in the list, where there is one.
+    pub(crate) fn listed(&self) -> usize {
+        match self {
+            Allocator::Sharded(_) => 0,
+            Allocator::Listed(listed) => listed.listed(),
+        }
+    }
+
     /// Where the next search should begin.
     pub(crate) fn next_nid(&self) -> Nid {
         match self {

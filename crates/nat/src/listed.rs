@@ -171,8 +171,13 @@ impl Listed {
         self.scanned[block as usize].load(Ordering::Acquire)
     }
 
+    /// NIDs in the list.
+    pub(crate) fn listed(&self) -> usize {
+        self.listed.load(Ordering::Relaxed)
+    }
+
     fn is_short(&self) -> bool {
-        self.listed.load(Ordering::Relaxed) < ENOUGH
+        self.listed() < ENOUGH
     }
 
     /// Refills the list (`f2fs_build_free_nids`).
@@ -202,7 +207,7 @@ impl Listed {
         if !self.is_short() {
             return Ok(());
         }
-        let listed = self.listed.load(Ordering::Relaxed);
+        let listed = self.listed();
         if self.lazy && (why == Why::Balance || matches!(why, Why::Allocation { .. }) && listed > 0) {
             return Ok(());
         }

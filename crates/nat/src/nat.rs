@@ -224,7 +224,7 @@ impl Nat {
     /// What the table has done so far.
     #[must_use]
     pub fn stats(&self) -> NatStats {
-        self.stats.read(self.table.pool.in_use())
+        self.stats.read(self.table.pool.in_use(), self.allocator.listed())
     }
 
     /// Entries in one block of the table.

@@ -11,6 +11,8 @@ use f2fs_sync::{Mutex, MutexGuard};
 pub struct NatStats {
     /// Blocks of entries in memory.
     pub cached_blocks: usize,
+    /// NIDs in the list of free NIDs (under `sharded`, which has none: 0).
+    pub listed: usize,
     /// Scans for free NIDs (under `sharded`: refills of a lane).
     pub scans: u64,
     /// Time that threads spent in scans, or waiting for one to end, added up over all threads.
@@ -51,9 +53,10 @@ impl ScanStats {
         self.nanoseconds.fetch_add(spent, Ordering::Relaxed);
     }
 
-    pub(crate) fn read(&self, cached_blocks: usize) -> NatStats {
+    pub(crate) fn read(&self, cached_blocks: usize, listed: usize) -> NatStats {
         NatStats {
             cached_blocks,
+            listed,
             scans: self.scans.load(Ordering::Relaxed),
             scan_time: Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)),
         }

@@ -84,12 +84,28 @@ fn an_optimistic_scanner_does_not_wait_for_a_bitmap_scan() {
 #[test]
 fn two_scanners_list_a_nid_once() {
     model::bounded("two_scanners_list_a_nid_once", 3, || {
+        // NIDs 4, 6 and 7 are free: fewer than would be enough, so whoever comes scans the bitmap again.
+        let nat = Arc::new(open_with_journal(OPTIMISTIC));
+        assert!(nat.reserve(Nid(5)).expect("the block can be read"));
+        let other = Arc::clone(&nat);
+        let thread = thread::spawn(move || other.balance());
+        nat.balance();
+        thread.join().expect("the thread does not panic");
+        assert_eq!(nat.stats().listed, 3);
+        assert_eq!(drain(&nat), [Nid(4), Nid(6), Nid(7)]);
+    });
+}
+
+#[test]
+fn a_scanner_of_the_journal_and_one_of_the_block_list_a_nid_once() {
+    model::bounded("a_scanner_of_the_journal_and_one_of_the_block_list_a_nid_once", 3, || {
         let nat = Arc::new(open_with_journal(OPTIMISTIC));
         let other = Arc::clone(&nat);
         let thread = thread::spawn(move || other.balance());
         nat.balance();
         thread.join().expect("the thread does not panic");
         nat.balance();
+        assert_eq!(nat.stats().listed, 4);
         assert_eq!(drain(&nat), nids(4, 8));
     });
 }

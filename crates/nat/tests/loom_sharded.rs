@@ -79,8 +79,11 @@ fn the_last_nid_goes_to_one_of_two() {
 #[test]
 fn a_cancelled_nid_is_found_by_a_search_that_ends_later() {
     model::exhaustive("a_cancelled_nid_is_found_by_a_search_that_ends_later", || {
-        let nat = Arc::new(open(Sharded, 1, 3, 1));
-        assert_eq!(allocate(&nat), Some(Nid(3)));
+        // All NIDs are taken; block 1 is the batch of the one lane.
+        let nat = Arc::new(open_known(Sharded, 2, 3, 1));
+        for nid in 3..8 {
+            assert_eq!(allocate(&nat), Some(Nid(nid)));
+        }
         let other = Arc::clone(&nat);
         let thread = thread::spawn(move || allocate(&other));
         nat.cancel(Nid(3));
@@ -125,13 +128,13 @@ fn a_member_is_not_lost_from_sight() {
     model::exhaustive("a_member_is_not_lost_from_sight", || {
         // Two numbers a word: three levels.
         let blocks = Arc::new(Blocks::new(8));
-        blocks.insert(0);
+        blocks.insert(6);
         let other = Arc::clone(&blocks);
-        let thread = thread::spawn(move || other.insert(1));
-        assert!(blocks.remove(0));
+        let thread = thread::spawn(move || other.insert(7));
+        assert!(blocks.remove(6));
         thread.join().expect("the thread does not panic");
-        assert_eq!(blocks.next(0), Some(1));
-        assert!(blocks.remove(1));
+        assert_eq!(blocks.next(0), Some(7));
+        assert!(blocks.remove(7));
         assert_eq!(blocks.next(0), None);
     });
 }
