@@ -22,7 +22,7 @@
 //! ```
 //!
 //! All are sequentially consistent. If B2 misses the mark that A2 set, then A3 sees the hull of B1, and what was taken is
-//! put back. If A2 sees a mark that B2 is about to clear, B3 sees the word of A1. So when the marks are not set, nobody
+//! put back. (The bitmap of chunks that are there is set before a chunk can be found, and read where B2 is.) If A2 sees a mark that B2 is about to clear, B3 sees the word of A1. So when the marks are not set, nobody
 //! holds anything there who has looked at the hull and stayed.
 //!
 //! **Rules.** Directory, slots and chunks are written once, and then never move or go until the table does: whoever has
@@ -36,6 +36,7 @@ use f2fs_sync::{OnceLock, mutant};
 
 use crate::geometry::{BLOCKS_PER_LINE, BLOCKS_PER_WORD, CLASSES, LINES_PER_CHUNK, WORDS_PER_LINE};
 use crate::order::store_load;
+use crate::present::Present;
 use crate::range::BlockRange;
 use crate::word;
 
@@ -50,7 +51,12 @@ impl Line {
 }
 
 type Chunk = Box<[Line]>;
-type Class = Box<[Slot]>;
+
+/// The lines 2^k ..= 2^(k+1)-1.
+struct Class {
+    slots: Box<[Slot]>,
+    present: Present,
+}
 
 /// The place of a chunk.
 #[derive(Default)]
@@ -156,7 +162,7 @@ impl Directory {
     #[inline]
     pub(crate) fn line(&self, line: u64) -> Option<(&Line, Mark<'_>)> {
         let (class, slot, at) = place(line);
-        let slot = self.classes.get(class)?.get()?.get(slot)?;
+        let slot = self.classes.get(class)?.get()?.slots.get(slot)?;
         let line = slot.chunk.get()?.get(at)?;
         Some((line, Mark { marks: &slot.marks, bit: 1 << at }))
     }
@@ -166,16 +172,21 @@ impl Directory {
         let (class, slot, _) = place(line);
         let lines = 1_u64 << class;
         let class = &self.classes[class];
-        let slots = match class.get() {
-            Some(slots) => slots,
+        let class = match class.get() {
+            Some(class) => class,
             None => {
-                let new: Class = (0..lines.div_ceil(LINES_PER_CHUNK)).map(|_| Slot::default()).collect();
+                let slots = lines.div_ceil(LINES_PER_CHUNK);
+                let new = Class {
+                    slots: (0..slots).map(|_| Slot::default()).collect(),
+                    present: Present::new(slots as usize),
+                };
                 class.get_or_init(|| new)
             }
         };
-        let chunk = &slots[slot].chunk;
+        let chunk = &class.slots[slot].chunk;
         if chunk.get().is_none() {
             let new: Chunk = (0..lines.min(LINES_PER_CHUNK)).map(|_| Line::new()).collect();
+            class.present.set(slot);
             chunk.get_or_init(|| new);
         }
     }
@@ -191,11 +202,13 @@ impl Directory {
     ) -> Option<T> {
         let (from, to) = (place(first).0, place(last).0.min(CLASSES - 1));
         for class in from..=to {
-            let Some(slots) = self.classes[class].get() else { continue };
+            let Some(here) = self.classes[class].get() else { continue };
             let start = 1_u64 << class;
             let (low, high) = (first.max(start) - start, last.min(2 * start - 1) - start);
-            for number in low / LINES_PER_CHUNK..=high / LINES_PER_CHUNK {
-                let slot = &slots[number as usize];
+            let mut next = (low / LINES_PER_CHUNK) as usize;
+            while let Some(at) = here.present.next(next).filter(|&at| at as u64 <= high / LINES_PER_CHUNK) {
+                next = at + 1;
+                let (number, slot) = (at as u64, &here.slots[at]);
                 let Some(chunk) = slot.chunk.get() else { continue };
                 let base = number * LINES_PER_CHUNK;
                 let (low, high) = (low.max(base) - base, high.min(base + LINES_PER_CHUNK - 1) - base);
@@ -213,10 +226,10 @@ impl Directory {
     pub(crate) fn bytes(&self) -> usize {
         let classes = self.classes.iter().filter_map(OnceLock::get);
         let inner: usize = classes
-            .map(|slots| {
+            .map(|class| {
                 let chunks: usize =
-                    slots.iter().filter_map(|slot| slot.chunk.get()).map(|chunk| size_of_val(&**chunk)).sum();
-                size_of_val(&**slots) + chunks
+                    class.slots.iter().filter_map(|slot| slot.chunk.get()).map(|chunk| size_of_val(&**chunk)).sum();
+                size_of_val(&*class.slots) + class.present.bytes() + chunks
             })
             .sum();
         size_of::<Directory>() + inner

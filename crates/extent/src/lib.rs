@@ -10,6 +10,7 @@ mod guard;
 mod hull;
 mod many;
 mod order;
+mod present;
 mod queue;
 mod range;
 mod scan;

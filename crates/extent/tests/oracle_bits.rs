@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{CELLS, Random, blocks, operations};
+use common::{CELLS, Random, blocks};
 use f2fs_extent::{Bits, BlockRange, ExtentBits, Run};
 
 /// The bits of each cell, and every operation in the plainest way.
@@ -69,6 +69,11 @@ impl Model {
         let first = blocks(cell, cell).first();
         BlockRange::new(first, last.min(first.saturating_add(most.checked_sub(1)?)))
     }
+}
+
+/// How many operations a test does: `F2FS_EXTENT_OPS` (the full run takes 100,000,000), or a million.
+fn operations() -> usize {
+    std::env::var("F2FS_EXTENT_OPS").ok().and_then(|ops| ops.parse().ok()).unwrap_or(1_000_000)
 }
 
 #[test]

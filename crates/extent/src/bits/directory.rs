@@ -5,53 +5,22 @@
 //! too, see from a bitmap which chunks are there.
 
 use f2fs_sync::OnceLock;
-use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::chunk::Chunk;
 use crate::geometry::{CHUNK_BLOCKS, CHUNK_CLASSES};
+use crate::present::Present;
 
 /// The chunks 2^k - 1 .. 2^(k+1) - 1.
 #[derive(Debug)]
 struct Class {
     slots: Box<[OnceLock<Box<Chunk>>]>,
-    /// A bit for each slot with a chunk; read and written with the lock of the map of runs held.
-    present: Box<[AtomicU64]>,
+    present: Present,
 }
 
 impl Class {
     fn new(class: usize) -> Class {
         let slots = 1_usize << class;
-        Class {
-            slots: (0..slots).map(|_| OnceLock::new()).collect(),
-            present: (0..slots.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
-        }
-    }
-
-    /// The first slot with a chunk from `slot` on.
-    fn next(&self, slot: usize) -> Option<usize> {
-        let mut mask = u64::MAX << (slot % 64);
-        for (word, present) in self.present.iter().enumerate().skip(slot / 64) {
-            let present = present.load(Relaxed) & mask;
-            if present != 0 {
-                return Some(word * 64 + present.trailing_zeros() as usize);
-            }
-            mask = u64::MAX;
-        }
-        None
-    }
-
-    /// The last slot with a chunk before `slot`.
-    fn previous(&self, slot: usize) -> Option<usize> {
-        let last = slot.min(self.slots.len()).checked_sub(1)?;
-        let mut mask = u64::MAX >> (63 - last % 64);
-        for word in (0..=last / 64).rev() {
-            let present = self.present[word].load(Relaxed) & mask;
-            if present != 0 {
-                return Some(word * 64 + 63 - present.leading_zeros() as usize);
-            }
-            mask = u64::MAX;
-        }
-        None
+        Class { slots: (0..slots).map(|_| OnceLock::new()).collect(), present: Present::new(slots) }
     }
 }
 
@@ -96,9 +65,8 @@ impl Chunks {
     pub(super) fn install(&self, number: u64, chunk: Box<Chunk>) -> Option<&Chunk> {
         let (class, slot) = place(number);
         let class = self.classes[class].get()?;
-        let chunk = class.slots.get(slot)?.get_or_init(|| chunk);
-        class.present[slot / 64].fetch_or(1 << (slot % 64), Relaxed);
-        Some(chunk)
+        class.present.set(slot);
+        class.slots.get(slot).map(|slot| &**slot.get_or_init(|| chunk))
     }
 
     /// The first chunk from `number` on, and its number.
@@ -106,7 +74,7 @@ impl Chunks {
         let (first, mut from) = place(number);
         for (class, cell) in self.classes.iter().enumerate().skip(first) {
             if let Some(here) = cell.get()
-                && let Some(slot) = here.next(from)
+                && let Some(slot) = here.present.next(from)
             {
                 let number = (1_u64 << class) - 1 + slot as u64;
                 return Some((number, here.slots[slot].get()?));
@@ -123,7 +91,7 @@ impl Chunks {
             if class < last {
                 to = usize::MAX;
             }
-            if let Some(slot) = cell.get().and_then(|here| here.previous(to)) {
+            if let Some(slot) = cell.get().and_then(|here| here.present.previous(to)) {
                 return Some((1_u64 << class) - 1 + slot as u64);
             }
         }
@@ -136,7 +104,7 @@ impl Chunks {
         let inner: usize = classes
             .map(|class| {
                 let chunks = class.slots.iter().filter(|slot| slot.get().is_some()).count();
-                let places = size_of_val(&*class.slots) + size_of_val(&*class.present);
+                let places = size_of_val(&*class.slots) + class.present.bytes();
                 size_of::<Class>() + places + chunks * (size_of::<Chunk>() + CHUNK_BLOCKS as usize)
             })
             .sum();

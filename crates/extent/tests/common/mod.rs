@@ -96,8 +96,3 @@ impl Random {
         (from, to)
     }
 }
-
-/// How many operations a test does: `F2FS_EXTENT_OPS` (the full run takes 100,000,000), or a million.
-pub(crate) fn operations() -> usize {
-    std::env::var("F2FS_EXTENT_OPS").ok().and_then(|ops| ops.parse().ok()).unwrap_or(1_000_000)
-}
