@@ -111,6 +111,11 @@ impl FsError {
         matches!(self, FsError::Volume(error) if error.is_no_space())
     }
 
+    /// Whether segments or NIDs are missing although the volume need not be full: cleaning may help.
+    pub(crate) fn is_shortage(&self) -> bool {
+        matches!(self, FsError::Volume(VolumeError::Segment(_) | VolumeError::NoNids { .. })) && self.is_no_space()
+    }
+
     /// Whether the volume holds bytes that contradict the format.
     #[must_use]
     pub fn is_corruption(&self) -> bool {

@@ -7,7 +7,7 @@ use f2fs_device::BlockDevice;
 use f2fs_format::Nid;
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Mutex, PerCore};
-use f2fs_volume::{CheckpointReport, Op, OpenOptions, Reason, Volume, VolumeStat};
+use f2fs_volume::{CheckpointReport, CleanReport, Need, Op, OpenOptions, Reason, Volume, VolumeStat};
 
 use crate::FsError;
 use crate::directory::DirectoryLock;
@@ -100,7 +100,7 @@ impl fmt::Debug for Core {
     }
 }
 
-/// Times that an operation is tried again after a checkpoint has freed segments.
+/// Times that an operation is tried again after segments were freed.
 const RETRIES: u32 = 3;
 
 impl Core {
@@ -109,8 +109,8 @@ impl Core {
         self.inodes.get(ino, || Inode::load(&self.volume, ino, &self.options))
     }
 
-    /// Runs one operation on the volume. If it fails for lack of segments while some only wait for a checkpoint, one is
-    /// written and the operation is tried again; so `change` must leave nothing behind when it fails like that.
+    /// Runs one operation on the volume. If it fails for lack of segments or NIDs although the volume is not full, the volume
+    /// is cleaned and the operation tried again; so `change` must leave nothing behind when it fails like that.
     pub(crate) fn change<T>(&self, mut change: impl FnMut(&Op<'_>) -> Result<T, FsError>) -> Result<T, FsError> {
         let mut tries = 0;
         loop {
@@ -119,21 +119,31 @@ impl Core {
                 change(&op)
             };
             match result {
-                Err(error) if error.is_no_space() && tries < RETRIES && self.volume.checkpoint_would_help() => {
+                Err(error) if error.is_shortage() && tries < RETRIES && self.volume.reclaim_may_help() => {
                     tries += 1;
-                    self.checkpoint(Reason::Sync)?;
+                    self.clean()?;
                 }
                 result => return result,
             }
         }
     }
 
-    /// Writes a checkpoint if one is due. Called before an operation, with no lock held.
+    /// Writes a checkpoint, or cleans, if that is due. Called before an operation, with no lock held.
     pub(crate) fn balance(&self, hint: Nid) -> Result<(), FsError> {
-        if self.volume.needs_checkpoint(hint) {
-            self.checkpoint(Reason::Sync)?;
+        match self.volume.need(hint) {
+            Need::Nothing => {}
+            Need::Checkpoint => {
+                self.checkpoint(Reason::Sync)?;
+            }
+            Need::Cleaning => {
+                self.clean()?;
+            }
         }
         Ok(())
+    }
+
+    pub(crate) fn clean(&self) -> Result<CleanReport, FsError> {
+        self.volume.clean_with(self.volume.cleaning_goal(), |op| self.write_directories(op))
     }
 
     pub(crate) fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, FsError> {
@@ -203,6 +213,15 @@ impl FileSystem {
     #[must_use]
     pub fn statfs(&self) -> VolumeStat {
         self.core.volume.stat()
+    }
+
+    /// Moves blocks together until segments are free that nothing waits for: what an operation does by itself when they run
+    /// short. Everything that was done so far is durable afterwards.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Self::checkpoint).
+    pub fn clean(&self) -> Result<CleanReport, FsError> {
+        self.core.clean()
     }
 
     /// Makes everything that was done so far durable.

@@ -59,6 +59,15 @@ impl Core {
                 self.refuse_cycle(target, from.parent)?;
             }
         }
+        if let (RenameMode::Replace, Some(target)) = (mode, &target)
+            && crossing
+            && source.kind == FileKind::Directory
+            && target.kind == FileKind::Directory
+            && self.is_ancestor(target, from.parent)?
+        {
+            // It holds the way to the source. To lock it now would be out of order, and with the source's stripe a deadlock.
+            return Err(FsError::NotEmpty);
+        }
         let (inode, fate) = match (mode, target) {
             (RenameMode::NoReplace, Some(_)) => return Err(FsError::Exists),
             (RenameMode::Exchange, None) => return Err(FsError::NotFound),

@@ -106,7 +106,11 @@ impl Volume {
         self.checkpoint_with(reason, |_| Ok(()))
     }
 
-    fn write_checkpoint(&self, reason: Reason, state: &mut CheckpointState) -> Result<CheckpointReport, VolumeError> {
+    pub(crate) fn write_checkpoint(
+        &self,
+        reason: Reason,
+        state: &mut CheckpointState,
+    ) -> Result<CheckpointReport, VolumeError> {
         let mut report = CheckpointReport { nodes: self.write_nodes()?, ..CheckpointReport::default() };
         let segments = self.segments.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
         let nat = self.nat.begin_checkpoint(NAT_JOURNAL_ENTRIES)?;
@@ -156,6 +160,7 @@ impl Volume {
         let freed = self.segments.end_checkpoint();
         report.freed_segments = freed.iter().map(|run| u64::from(run.len)).sum::<u64>() / 512;
         self.store.shrink();
+        self.update_pressure();
         if self.device.info().supports_discard {
             for run in freed {
                 // A discard is a favour to the device; that it fails loses nothing.

@@ -26,6 +26,7 @@
 mod blocks;
 pub mod check;
 mod checkpoint;
+mod cleaner;
 mod clock;
 mod error;
 pub mod format;
@@ -40,10 +41,11 @@ mod superblock;
 mod volume;
 
 pub use checkpoint::{CheckpointReport, Reason};
+pub use cleaner::CleanReport;
 pub use error::VolumeError;
 pub use node::{Node, NodeRead, NodeWrite};
 pub use open::OpenOptions;
 pub use stat::VolumeStat;
-pub use volume::{Damage, NewNode, Op, ReadOp, Volume};
+pub use volume::{Damage, Need, NewNode, Op, ReadOp, Volume};
 
 pub use f2fs_segment::Run;

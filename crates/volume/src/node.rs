@@ -92,7 +92,9 @@ impl Node {
     #[must_use]
     pub fn write(&self, op: &Op<'_>) -> NodeWrite<'_> {
         let guard = self.page.block.write();
-        NodeStore::mark_dirty(op.volume.store(), &self.page);
+        if NodeStore::mark_dirty(op.volume.store(), &self.page) {
+            op.volume.update_pressure();
+        }
         NodeWrite { guard }
     }
 }

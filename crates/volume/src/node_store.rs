@@ -13,11 +13,13 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, CachePadded, Mutex, RwLock};
+use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter};
 
 use crate::node::NodePage;
 
 const SHARDS: usize = 256;
+/// Newly dirty pages of a shard after which the number of all is looked at again.
+const LOOK_AGAIN: u64 = 8;
 
 /// NIDs are small and dense: a multiplication spreads them well enough.
 #[derive(Default)]
@@ -53,6 +55,7 @@ pub(crate) struct NodeStore {
     shards: Box<[CachePadded<Shard>]>,
     /// Pages that a shard keeps at most, dirty ones aside.
     shard_capacity: usize,
+    dirty_total: ShardedCounter,
 }
 
 impl core::fmt::Debug for NodeStore {
@@ -67,6 +70,7 @@ impl NodeStore {
         NodeStore {
             shards: (0..SHARDS).map(|_| CachePadded::new(Shard::default())).collect(),
             shard_capacity: (capacity / SHARDS).max(4),
+            dirty_total: ShardedCounter::new(0),
         }
     }
 
@@ -92,13 +96,16 @@ impl NodeStore {
         map.entry(page.nid).or_insert_with(|| Arc::new(page)).clone()
     }
 
-    /// Marks a page dirty. Called under its write lock.
-    pub(crate) fn mark_dirty(&self, page: &Arc<NodePage>) {
-        if !page.dirty.load(Ordering::Relaxed) && !page.dirty.swap(true, Ordering::AcqRel) {
-            let shard = self.shard(page.nid);
-            shard.dirty.lock().push(page.clone());
-            shard.dirty_count.fetch_add(1, Ordering::Relaxed);
+    /// Marks a page dirty. Called under its write lock. True every now and then: the number of dirty pages should be looked
+    /// at again.
+    pub(crate) fn mark_dirty(&self, page: &Arc<NodePage>) -> bool {
+        if page.dirty.load(Ordering::Relaxed) || page.dirty.swap(true, Ordering::AcqRel) {
+            return false;
         }
+        let shard = self.shard(page.nid);
+        shard.dirty.lock().push(page.clone());
+        self.dirty_total.add(1);
+        (shard.dirty_count.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(LOOK_AGAIN)
     }
 
     /// Takes a freed node out of the cache.
@@ -109,7 +116,7 @@ impl NodeStore {
 
     /// About how many pages are dirty.
     pub(crate) fn dirty(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.dirty_count.load(Ordering::Relaxed)).sum()
+        self.dirty_total.sum().max(0) as u64
     }
 
     /// Whether the shard of `nid` holds more than its part of `limit` dirty pages: a cheap sign that a checkpoint is due.
@@ -124,6 +131,7 @@ impl NodeStore {
             all.append(&mut shard.dirty.lock());
             shard.dirty_count.store(0, Ordering::Relaxed);
         }
+        self.dirty_total.sub(all.len() as i64);
         all.retain(|page| !page.removed.load(Ordering::Acquire));
         all
     }

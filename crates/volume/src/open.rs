@@ -182,6 +182,8 @@ impl Volume {
             clock: Clock::new(checkpoint.elapsed_time),
             dirty_limit: options.dirty_nodes,
             blocks_written: AtomicU64::new(0),
+            dirty_dentries: AtomicU64::new(0),
+            futile: AtomicU64::new(u64::MAX),
             state: Mutex::new(CheckpointState::new(&pack)),
             damage: Damage { superblock: loaded.other, pack: pack.other, superblock_copy: loaded.copy },
             geometry,

@@ -2,76 +2,60 @@
 //!
 //! A block is counted when it is reserved: a `NEW_ADDR` slot, a node that was never written. Moving a block (every
 //! overwrite does) changes nothing here.
+//!
+//! # Locking
+//!
+//! The counts live in per-core caches ([`Budget`], [`ShardedCounter`]): no line is written by every operation of every core,
+//! until so few are left that "full" has to be exact.
 
-use f2fs_sync::CachePadded;
-use f2fs_sync::atomic::{AtomicU64, Ordering};
+use f2fs_sync::{Budget, ShardedCounter};
 
 use crate::VolumeError;
-
-/// One counter with a limit.
-#[derive(Debug)]
-struct Bounded {
-    used: CachePadded<AtomicU64>,
-    limit: u64,
-}
-
-impl Bounded {
-    fn new(used: u64, limit: u64) -> Bounded {
-        Bounded { used: CachePadded::new(AtomicU64::new(used)), limit }
-    }
-
-    fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    fn take(&self, count: u64) -> Result<(), u64> {
-        let fits = |used: u64| used.checked_add(count).filter(|sum| *sum <= self.limit);
-        match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
-            Ok(_) => Ok(()),
-            Err(used) => Err(self.limit.saturating_sub(used)),
-        }
-    }
-
-    fn give(&self, count: u64) {
-        // Saturating: a corrupt volume may free more than it said was in use.
-        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used.saturating_sub(count)));
-    }
-}
 
 /// The counts that the checkpoint records.
 #[derive(Debug)]
 pub(crate) struct Space {
-    blocks: Bounded,
-    nodes: Bounded,
-    inodes: CachePadded<AtomicU64>,
+    blocks: Budget,
+    block_limit: u64,
+    nodes: Budget,
+    node_limit: u64,
+    inodes: ShardedCounter,
 }
 
 impl Space {
     pub(crate) fn new(blocks: u64, block_limit: u64, nodes: u64, node_limit: u64, inodes: u64) -> Space {
         Space {
-            blocks: Bounded::new(blocks, block_limit),
-            nodes: Bounded::new(nodes, node_limit),
-            inodes: CachePadded::new(AtomicU64::new(inodes)),
+            blocks: Budget::new(block_limit.saturating_sub(blocks)),
+            block_limit,
+            nodes: Budget::new(node_limit.saturating_sub(nodes)),
+            node_limit,
+            inodes: ShardedCounter::new(inodes as i64),
         }
     }
 
     /// Reserves data blocks.
     pub(crate) fn take_blocks(&self, count: u64) -> Result<(), VolumeError> {
-        self.blocks.take(count).map_err(|available| VolumeError::NoSpace { wanted: count, available })
+        if count == 0 || self.blocks.try_take(count) {
+            return Ok(());
+        }
+        Err(VolumeError::NoSpace { wanted: count, available: self.blocks.available_exact() })
     }
 
     /// Gives data blocks back.
     pub(crate) fn give_blocks(&self, count: u64) {
-        self.blocks.give(count);
+        if count != 0 {
+            self.blocks.give(count);
+        }
     }
 
     /// Reserves a node (which is a block, too).
     pub(crate) fn take_node(&self) -> Result<(), VolumeError> {
         self.take_blocks(1)?;
-        self.nodes.take(1).map_err(|_| {
-            self.give_blocks(1);
-            VolumeError::NoNids { used: self.nodes.used(), limit: self.nodes.limit }
-        })
+        if self.nodes.try_take(1) {
+            return Ok(());
+        }
+        self.give_blocks(1);
+        Err(VolumeError::NoNids { used: self.nodes(), limit: self.node_limit })
     }
 
     /// Gives a node back.
@@ -82,31 +66,35 @@ impl Space {
 
     /// Counts an inode.
     pub(crate) fn add_inode(&self) {
-        self.inodes.fetch_add(1, Ordering::Relaxed);
+        self.inodes.add(1);
     }
 
     /// Counts an inode less.
     pub(crate) fn drop_inode(&self) {
-        let _ = self.inodes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| Some(count.saturating_sub(1)));
+        self.inodes.sub(1);
     }
 
+    /// Blocks in use. Exact when nothing else runs.
     pub(crate) fn blocks(&self) -> u64 {
-        self.blocks.used()
+        // A corrupt volume may free more than it said was in use.
+        self.block_limit.saturating_sub(self.blocks.available_exact())
     }
 
     pub(crate) fn block_limit(&self) -> u64 {
-        self.blocks.limit
+        self.block_limit
     }
 
+    /// Nodes in use. Exact when nothing else runs.
     pub(crate) fn nodes(&self) -> u64 {
-        self.nodes.used()
+        self.node_limit.saturating_sub(self.nodes.available_exact())
     }
 
     pub(crate) fn node_limit(&self) -> u64 {
-        self.nodes.limit
+        self.node_limit
     }
 
+    /// Inodes in use. Exact when nothing else runs.
     pub(crate) fn inodes(&self) -> u64 {
-        self.inodes.load(Ordering::Relaxed)
+        self.inodes.sum().max(0) as u64
     }
 }

@@ -9,7 +9,7 @@ use f2fs_format::summary::Summary;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{BlockAddr, Corruption, Geometry, LogType, Nid, inode};
 use f2fs_nat::Nat;
-use f2fs_segment::{Run, SegmentManager};
+use f2fs_segment::{Class, Run, SegmentManager};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{Arc, Gate, GateGuard, Mutex, OnceLock};
 
@@ -45,6 +45,10 @@ pub struct Volume {
     /// Dirty nodes at which [`needs_checkpoint`](Volume::needs_checkpoint) says yes.
     pub(crate) dirty_limit: u64,
     pub(crate) blocks_written: AtomicU64,
+    /// Directory blocks that wait for the checkpoint.
+    pub(crate) dirty_dentries: AtomicU64,
+    /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
+    pub(crate) futile: AtomicU64,
     pub(crate) damage: Damage,
 }
 
@@ -76,7 +80,7 @@ impl fmt::Debug for Volume {
 pub struct Op<'a> {
     pub(crate) volume: &'a Volume,
     /// `None` within a checkpoint, where the gate is closed by its runner.
-    _gate: Option<GateGuard<'a>>,
+    gate: Option<GateGuard<'a>>,
 }
 
 impl fmt::Debug for Op<'_> {
@@ -87,7 +91,7 @@ impl fmt::Debug for Op<'_> {
 
 impl<'a> Op<'a> {
     pub(crate) fn within_checkpoint(volume: &'a Volume) -> Op<'a> {
-        Op { volume, _gate: None }
+        Op { volume, gate: None }
     }
 
     /// The volume that this operation changes.
@@ -102,6 +106,20 @@ impl<'a> Op<'a> {
 pub struct ReadOp<'a> {
     _gate: GateGuard<'a>,
 }
+
+/// What a volume needs before the next operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing.
+    Nothing,
+    /// A checkpoint: many dirty nodes, or segments that wait for one to become free.
+    Checkpoint,
+    /// A cleaning ([`Volume::clean_with`]): few free segments, and none that only wait.
+    Cleaning,
+}
+
+/// Free sections beyond the floor at which something is done.
+const MARGIN: u32 = 2;
 
 /// What a new node is to be.
 #[derive(Clone, Copy, Debug)]
@@ -168,7 +186,7 @@ impl Volume {
     pub fn begin(&self) -> Result<Op<'_>, VolumeError> {
         self.check_writable()?;
         let gate = self.gate.enter();
-        Ok(Op { volume: self, _gate: Some(gate) })
+        Ok(Op { volume: self, gate: Some(gate) })
     }
 
     /// Begins an operation that reads blocks by their addresses.
@@ -336,14 +354,25 @@ impl Volume {
     /// [`VolumeError::Segment`] when no segment is free, [`VolumeError::Device`]; the blocks are free again then.
     pub fn write_data(
         &self,
-        _op: &Op<'_>,
+        op: &Op<'_>,
+        log: LogType,
+        summaries: &[Summary],
+        data: AlignedBuf,
+    ) -> Result<Vec<Run>, VolumeError> {
+        let class = if op.gate.is_some() { Class::User } else { Class::Checkpoint };
+        self.write_as(class, log, summaries, data)
+    }
+
+    pub(crate) fn write_as(
+        &self,
+        class: Class,
         log: LogType,
         summaries: &[Summary],
         data: AlignedBuf,
     ) -> Result<Vec<Run>, VolumeError> {
         let now = self.clock.now();
         let mut runs = Vec::new();
-        self.segments.allocate(log, summaries, now, &mut runs)?;
+        self.segments.allocate_as(class, log, summaries, now, &mut runs)?;
         let requests = split_by_runs(&runs, data);
         let mut failed = None;
         for completion in self.device.submit(requests).wait() {
@@ -430,26 +459,57 @@ impl Volume {
 
     // ---- state ----
 
-    /// Whether a checkpoint should run soon: many dirty nodes, or few free segments while some wait for a checkpoint to
-    /// become free. Cheap; ask it before each operation.
+    /// What should be done before the next operation. Cheap; ask it before each one, with nothing locked.
     #[must_use]
-    pub fn needs_checkpoint(&self, hint: Nid) -> bool {
+    pub fn need(&self, hint: Nid) -> Need {
         if self.store.is_crowded(hint, self.dirty_limit) && self.store.dirty() > self.dirty_limit {
-            return true;
+            return Need::Checkpoint;
         }
-        let free = self.segments.free_segments();
-        free < self.low_water() && self.segments.prefree_segments() > 0
+        // What is dirty must always fit into free segments, or the next checkpoint cannot be written.
+        if self.segments.free_sections() > self.segments.floor(Class::User) + MARGIN {
+            return Need::Nothing;
+        }
+        if self.segments.dirty_sections() > MARGIN || self.segments.prefree_segments() > 0 {
+            return Need::Checkpoint;
+        }
+        if self.cleaning_may_help() { Need::Cleaning } else { Need::Nothing }
     }
 
-    /// Free segments below which prefree ones are waited for.
-    fn low_water(&self) -> u32 {
-        self.segments.reserved_segments() + 8
-    }
-
-    /// Whether a checkpoint would make room: segments or NIDs that wait for one to become free.
+    /// Free segments that a cleaning should aim at.
     #[must_use]
-    pub fn checkpoint_would_help(&self) -> bool {
-        self.segments.prefree_segments() > 0
+    pub fn cleaning_goal(&self) -> u32 {
+        let floor = (self.segments.floor(Class::User) + 2 * MARGIN) * self.geometry.segs_per_sec;
+        floor.max(self.segments.reserved_segments())
+    }
+
+    /// Whether a checkpoint or a cleaning would make room for an operation that found none.
+    #[must_use]
+    pub fn reclaim_may_help(&self) -> bool {
+        self.segments.prefree_segments() > 0 || self.store.dirty() > 0 || self.cleaning_may_help()
+    }
+
+    fn cleaning_may_help(&self) -> bool {
+        self.space.blocks() < self.futile.load(Ordering::Relaxed)
+    }
+
+    /// Counts directory blocks that wait for the checkpoint.
+    pub fn add_dirty_dentries(&self, blocks: u64) {
+        self.dirty_dentries.fetch_add(blocks, Ordering::Relaxed);
+        self.update_pressure();
+    }
+
+    /// Counts directory blocks that were written.
+    pub fn sub_dirty_dentries(&self, blocks: u64) {
+        let _ = self
+            .dirty_dentries
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| Some(count.saturating_sub(blocks)));
+    }
+
+    /// Tells the segment manager how many blocks the next checkpoint has to write.
+    pub(crate) fn update_pressure(&self) {
+        let nodes = self.store.dirty().min(u64::from(u32::MAX)) as u32;
+        let dentries = self.dirty_dentries.load(Ordering::Relaxed).min(u64::from(u32::MAX)) as u32;
+        self.segments.set_pressure(nodes, dentries);
     }
 
     /// Refuses all further changes: the volume was closed.

@@ -81,7 +81,7 @@ impl Directory {
                     let mut view = DentryViewMut::block(&mut data);
                     let Some(slot) = view.as_view().room_for(wanted) else { break };
                     insert(&mut view, slot, name, hash, ino, file_type)?;
-                    self.mark_dirty(&page);
+                    self.mark_dirty(core, &page);
                     return Ok(());
                 }
             }
@@ -124,7 +124,7 @@ impl Directory {
             if view.as_view().used_slots() == 0 {
                 self.free_page(op, core, inode, &page)?;
             } else {
-                self.mark_dirty(&page);
+                self.mark_dirty(core, &page);
             }
             drop(data);
             self.touch(Time::now());
@@ -168,7 +168,7 @@ impl Directory {
             let mut view = DentryViewMut::block(&mut data);
             let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { continue };
             view.set_target(slot, ino, file_type)?;
-            self.mark_dirty(&page);
+            self.mark_dirty(core, &page);
             drop(data);
             self.touch(Time::now());
             core.queue_directory(inode);
@@ -223,7 +223,7 @@ impl Directory {
         }
         self.depth.store(1, Ordering::Release);
         for (number, block) in blocks {
-            self.insert_page(number, block);
+            self.insert_page(core, number, block);
         }
         core.queue_directory(inode);
         Ok(())

@@ -89,23 +89,24 @@ impl Directory {
         let page = self.page(core, inode, block)?.ok_or(FsError::NotFound)?;
         if made {
             // Even if nothing is put into it: a reservation must not be left to the checkpoint as a dentry block.
-            self.mark_dirty(&page);
+            self.mark_dirty(core, &page);
         }
         Ok(page)
     }
 
     /// Notes that a page was changed. The caller holds its lock, or has just made it.
-    pub(super) fn mark_dirty(&self, page: &Arc<Page>) {
+    pub(super) fn mark_dirty(&self, core: &Core, page: &Arc<Page>) {
         if !page.dirty.swap(true, Ordering::AcqRel) {
             self.dirty.lock().push(page.clone());
+            core.volume.add_dirty_dentries(1);
         }
     }
 
     /// Puts in a page whose block was just reserved.
-    pub(super) fn insert_page(&self, block: u64, data: Box<RawBlock>) {
+    pub(super) fn insert_page(&self, core: &Core, block: u64, data: Box<RawBlock>) {
         let page = Arc::new(Page::new(block, data));
         self.shard(block).write().insert(block, page.clone());
-        self.mark_dirty(&page);
+        self.mark_dirty(core, &page);
     }
 
     /// Frees the block of a page that holds no entry any more. The caller holds the page's lock exclusively.
@@ -122,8 +123,9 @@ impl Directory {
     }
 
     /// Takes the dirty pages.
-    pub(super) fn take_dirty(&self) -> Vec<Arc<Page>> {
+    pub(super) fn take_dirty(&self, core: &Core) -> Vec<Arc<Page>> {
         let mut pages = core::mem::take(&mut *self.dirty.lock());
+        core.volume.sub_dirty_dentries(pages.len() as u64);
         pages.retain(|page| !page.is_dead());
         pages
     }

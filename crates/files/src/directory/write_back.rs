@@ -26,12 +26,13 @@ impl Directory {
         if inode.node.is_removed() {
             return Ok(());
         }
-        let mut pages = self.take_dirty();
+        let mut pages = self.take_dirty(core);
         pages.sort_unstable_by_key(|page| page.block);
         for (index, chunk) in pages.chunks(CHUNK).enumerate() {
             if let Err(error) = self.write_chunk(op, core, inode, chunk) {
                 // What was not written stays dirty.
-                let rest = pages[index * CHUNK..].iter().cloned();
+                let rest: Vec<_> = pages[index * CHUNK..].to_vec();
+                core.volume.add_dirty_dentries(rest.len() as u64);
                 self.dirty.lock().extend(rest);
                 core.queue_directory(inode);
                 return Err(error);

@@ -1,5 +1,7 @@
 //! A naive file system in memory: what the real one must be equal to.
 
+#![allow(clippy::unwrap_used, dead_code)] // a model that fails is a failed test; not every test uses all of it
+
 use std::collections::{BTreeMap, HashMap};
 
 use f2fs_files::{FileKind, FileSystem, FsError, RenameMode, path_from_bytes};
