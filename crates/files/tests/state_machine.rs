@@ -424,7 +424,7 @@ fn format_options(case: u32) -> FormatOptions {
 fn run(case: u32, actions: &[Action]) {
     let device = Arc::new(MemoryDevice::new((128 << 20) >> 12));
     format(&*device, &format_options(case)).unwrap();
-    let lock = if case % 2 == 0 { DirectoryLock::Bucket } else { DirectoryLock::Whole };
+    let lock = if case.is_multiple_of(2) { DirectoryLock::Bucket } else { DirectoryLock::Whole };
     let options = Options::new().directory_lock(lock);
     let fs = FileSystem::open(device.clone(), options.clone()).unwrap();
     let model = Model::new();
