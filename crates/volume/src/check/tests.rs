@@ -9,3 +9,4 @@ mod image;
 mod names;
 mod nodes;
 mod tables;
+mod unclean;

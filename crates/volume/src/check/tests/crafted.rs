@@ -247,6 +247,24 @@ fn with_deep_tree() -> Image {
 }
 
 #[test]
+fn reserved_blocks_are_counted() {
+    let image = populated().copy();
+    let ino = image.find("large").ino;
+    let direct = Nid::from(image.node(ino).inode().i_nid[1]);
+    let given = BlockAddr::from(image.node(direct).slots()[5]);
+    image.edit_node(direct, |node| node.slots_mut()[5] = BlockAddr::NEW.into());
+    image.give_block(given);
+    // The block stays in use, only without a place; and no extent may promise it.
+    image.edit_checkpoint(|cp| cp.header.valid_block_count = (cp.header.valid_block_count.get() + 1).into());
+    image.edit_node(ino, |node| node.inode_mut().i_ext.len = 0.into());
+    let image = accepted(image);
+    assert_eq!(image.check().counts.reserved_blocks, 1);
+    image.edit_node(direct, |node| node.slots_mut()[5] = BlockAddr::NULL.into());
+    let report = image.check();
+    assert!(report.has(Kind::BlockCount) && report.has(Kind::Counts) && !image.fsck().is_accepted(), "{report}");
+}
+
+#[test]
 fn deep_trees() {
     use Fsck::{Blind, Finds};
     fn below(image: &Image, slots: &[usize]) -> Nid {
