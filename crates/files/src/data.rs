@@ -395,9 +395,9 @@ impl Core {
             stat::set_changed(raw, now);
             Ok(())
         })?;
-        // Also when it grows: preallocated blocks behind the end may be there.
-        let keep = size.max(if size > old { old } else { 0 }).div_ceil(BLOCK);
+        // Also at an equal size: blocks that were preallocated behind the end go. A file that grows keeps them.
         if size <= old {
+            let keep = size.div_ceil(BLOCK);
             while self.change(|op| truncate_step(op, &inode.node, keep))? == Progress::More {}
         }
         Ok(())

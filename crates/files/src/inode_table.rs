@@ -15,7 +15,15 @@ use crate::inode::Inode;
 
 const SHARDS: usize = 256;
 
-type Shard = RwLock<HashMap<Nid, Arc<Inode>>>;
+type Shard = RwLock<Inodes>;
+
+/// The inodes of a shard.
+#[derive(Debug, Default)]
+struct Inodes {
+    map: HashMap<Nid, Arc<Inode>>,
+    /// Inodes at which some are dropped; raised by those that are in use.
+    crowded_at: usize,
+}
 
 /// The table.
 #[derive(Debug)]
@@ -28,7 +36,7 @@ impl InodeTable {
     /// A table that keeps about `capacity` inodes that nobody uses.
     pub(crate) fn new(capacity: usize) -> InodeTable {
         InodeTable {
-            shards: (0..SHARDS).map(|_| CachePadded::new(RwLock::new(HashMap::new()))).collect(),
+            shards: (0..SHARDS).map(|_| CachePadded::new(RwLock::new(Inodes::default()))).collect(),
             shard_capacity: (capacity / SHARDS).max(4),
         }
     }
@@ -39,44 +47,45 @@ impl InodeTable {
 
     /// The inode, loaded if need be.
     pub(crate) fn get(&self, ino: Nid, load: impl FnOnce() -> Result<Inode, FsError>) -> Result<Arc<Inode>, FsError> {
-        if let Some(inode) = self.shard(ino).read().get(&ino) {
+        if let Some(inode) = self.shard(ino).read().map.get(&ino) {
             return Ok(inode.clone());
         }
-        let mut map = self.shard(ino).write();
-        if let Some(inode) = map.get(&ino) {
+        let mut inodes = self.shard(ino).write();
+        if let Some(inode) = inodes.map.get(&ino) {
             return Ok(inode.clone());
         }
         let inode = Arc::new(load()?);
-        self.make_room(&mut map);
-        map.insert(ino, inode.clone());
+        self.make_room(&mut inodes);
+        inodes.map.insert(ino, inode.clone());
         Ok(inode)
     }
 
     /// Adds a new inode.
     pub(crate) fn insert(&self, inode: Inode) -> Arc<Inode> {
         let inode = Arc::new(inode);
-        let mut map = self.shard(inode.ino).write();
-        self.make_room(&mut map);
-        map.insert(inode.ino, inode.clone());
+        let mut inodes = self.shard(inode.ino).write();
+        self.make_room(&mut inodes);
+        inodes.map.insert(inode.ino, inode.clone());
         inode
     }
 
     /// Takes out a freed inode.
     pub(crate) fn remove(&self, ino: Nid) {
-        self.shard(ino).write().remove(&ino);
+        self.shard(ino).write().map.remove(&ino);
     }
 
-    fn make_room(&self, map: &mut HashMap<Nid, Arc<Inode>>) {
-        if map.len() >= self.shard_capacity {
+    fn make_room(&self, inodes: &mut Inodes) {
+        if inodes.map.len() >= inodes.crowded_at.max(self.shard_capacity) {
             // Half of those that nobody holds; a directory with unwritten blocks is held by the list of dirty ones.
-            let mut spare = map.len() / 2;
-            map.retain(|_, inode| {
+            let mut spare = inodes.map.len() / 2;
+            inodes.map.retain(|_, inode| {
                 if spare > 0 && Arc::strong_count(inode) == 1 {
                     spare -= 1;
                     return false;
                 }
                 true
             });
+            inodes.crowded_at = inodes.map.len() + inodes.map.len() / 2;
         }
     }
 }

@@ -16,14 +16,14 @@
 //!
 //! One checkpoint runs at a time: the gate has one closer. The state's mutex is held meanwhile; nothing else takes it.
 
-use f2fs_device::AlignedBuf;
+use f2fs_device::{AlignedBuf, Request};
 use f2fs_format::checkpoint::{Checkpoint, LogPosition, VersionBitmaps, flags};
 use f2fs_format::node::mark;
 use f2fs_format::path::NodeKind;
 use f2fs_format::summary::{Journal, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES, Summary, SummaryBlock};
 use f2fs_format::{Corruption, LogType, inode};
 use f2fs_nat::NatFlush;
-use f2fs_segment::SegmentFlush;
+use f2fs_segment::{Run, SegmentFlush};
 use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
 
@@ -162,10 +162,10 @@ impl Volume {
         self.store.shrink();
         self.update_pressure();
         if self.device.info().supports_discard {
-            for run in freed {
-                // A discard is a favour to the device; that it fails loses nothing.
-                let _ = self.device.discard(u64::from(run.addr.0), run.len.into());
-            }
+            // With the gate closed: nobody may write there before the discard is through. It is a favour to the device; that
+            // it fails loses nothing.
+            let discard = |run: &Run| Request::discard(u64::from(run.addr.0), run.len.into());
+            drop(self.device.submit(freed.iter().map(discard).collect()).wait());
         }
         Ok(report)
     }

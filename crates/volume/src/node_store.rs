@@ -43,9 +43,18 @@ impl Hasher for NidHasher {
 
 type Map = HashMap<Nid, Arc<NodePage>, BuildHasherDefault<NidHasher>>;
 
+/// The pages of a shard.
+#[derive(Default)]
+struct Pages {
+    map: Map,
+    /// Pages at which the shard looks for some to drop. What cannot be dropped (dirty, in use) raises it, so that a shard
+    /// full of such pages is not searched at every insertion.
+    crowded_at: usize,
+}
+
 #[derive(Default)]
 struct Shard {
-    map: RwLock<Map>,
+    pages: RwLock<Pages>,
     dirty: Mutex<Vec<Arc<NodePage>>>,
     dirty_count: AtomicU64,
 }
@@ -79,7 +88,7 @@ impl NodeStore {
     }
 
     pub(crate) fn get(&self, nid: Nid) -> Option<Arc<NodePage>> {
-        let page = self.shard(nid).map.read().get(&nid).cloned()?;
+        let page = self.shard(nid).pages.read().map.get(&nid).cloned()?;
         if !page.used.load(Ordering::Relaxed) {
             page.used.store(true, Ordering::Relaxed);
         }
@@ -89,11 +98,12 @@ impl NodeStore {
     /// Adds a page that was read or made; returns the one that is in the cache now.
     pub(crate) fn insert(&self, page: NodePage) -> Arc<NodePage> {
         let shard = self.shard(page.nid);
-        let mut map = shard.map.write();
-        if map.len() >= self.shard_capacity {
-            evict(&mut map);
+        let mut pages = shard.pages.write();
+        if pages.map.len() >= pages.crowded_at.max(self.shard_capacity) {
+            evict(&mut pages.map);
+            pages.crowded_at = pages.map.len() + pages.map.len() / 2;
         }
-        map.entry(page.nid).or_insert_with(|| Arc::new(page)).clone()
+        pages.map.entry(page.nid).or_insert_with(|| Arc::new(page)).clone()
     }
 
     /// Marks a page dirty. Called under its write lock. True every now and then: the number of dirty pages should be looked
@@ -111,7 +121,7 @@ impl NodeStore {
     /// Takes a freed node out of the cache.
     pub(crate) fn remove(&self, page: &NodePage) {
         page.removed.store(true, Ordering::Release);
-        self.shard(page.nid).map.write().remove(&page.nid);
+        self.shard(page.nid).pages.write().map.remove(&page.nid);
     }
 
     /// About how many pages are dirty.
@@ -139,19 +149,20 @@ impl NodeStore {
     /// Drops clean pages of shards that are above their capacity.
     pub(crate) fn shrink(&self) {
         for shard in &self.shards {
-            let mut map = shard.map.write();
-            if map.len() > self.shard_capacity {
-                evict(&mut map);
-                if map.len() > self.shard_capacity {
-                    evict(&mut map);
+            let mut pages = shard.pages.write();
+            // The second round takes those that were spared for having been used.
+            for _ in 0..2 {
+                if pages.map.len() > self.shard_capacity {
+                    evict(&mut pages.map);
                 }
             }
+            pages.crowded_at = 0;
         }
     }
 
     /// Pages in the cache.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.map.read().len()).sum()
+        self.shards.iter().map(|shard| shard.pages.read().map.len()).sum()
     }
 }
 

@@ -457,6 +457,32 @@ impl Volume {
         self.orphans.list()
     }
 
+    // ---- life ----
+
+    /// Makes a new, empty volume of the whole device. The same as [`format::format`](crate::format::format).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn format(
+        device: &dyn BlockDevice,
+        options: &crate::format::FormatOptions,
+    ) -> Result<crate::format::FormatReport, crate::format::FormatVolumeError> {
+        crate::format::format(device, options)
+    }
+
+    /// Writes the last checkpoint of a volume that nothing lies on, marks the volume as cleanly closed, and refuses all
+    /// further changes. Does nothing for a volume that was opened for reading.
+    ///
+    /// # Errors
+    /// As [`checkpoint_with`](Self::checkpoint_with).
+    pub fn close(&self) -> Result<(), VolumeError> {
+        if !self.read_only {
+            self.checkpoint(crate::Reason::Unmount)?;
+            self.seal();
+        }
+        Ok(())
+    }
+
     // ---- state ----
 
     /// What should be done before the next operation. Cheap; ask it before each one, with nothing locked.

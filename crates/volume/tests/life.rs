@@ -1,0 +1,144 @@
+//! The life of a volume by itself: nodes and data blocks, checkpoints, unclean stops.
+#![allow(clippy::unwrap_used)] // what fails here is a failed test
+
+use std::sync::Arc;
+
+use f2fs_device::{AlignedBuf, MemoryDevice};
+use f2fs_format::node::XATTR_NODE_OFFSET;
+use f2fs_format::summary::Summary;
+use f2fs_format::{BlockAddr, LogType, Nid};
+use f2fs_volume::format::FormatOptions;
+use f2fs_volume::{NewNode, OpenOptions, Reason, Volume, VolumeError};
+
+fn fresh() -> Arc<MemoryDevice> {
+    let device = Arc::new(MemoryDevice::new((64 << 20) >> 12));
+    Volume::format(&*device, &FormatOptions::default()).unwrap();
+    device
+}
+
+fn open(device: &Arc<MemoryDevice>) -> Volume {
+    Volume::open(device.clone(), &OpenOptions::new()).unwrap()
+}
+
+const INODE: NewNode = NewNode { ino: None, offset: 0, directory: false };
+
+#[test]
+fn what_a_checkpoint_holds_is_what_is_found() {
+    let device = fresh();
+    let volume = open(&device);
+    let before = volume.stat();
+    let (kept, lost);
+    {
+        let op = volume.begin().unwrap();
+        let node = volume.new_node(&op, INODE).unwrap();
+        kept = node.nid();
+        node.write(&op).inode_mut().i_uid = 77.into();
+    }
+    let report = volume.checkpoint(Reason::Sync).unwrap();
+    assert_eq!(report.nodes, 1);
+    {
+        let op = volume.begin().unwrap();
+        lost = volume.new_node(&op, INODE).unwrap().nid();
+        volume.node(kept).unwrap().write(&op).inode_mut().i_uid = 88.into();
+    }
+    assert_eq!(volume.stat().valid_inodes, before.valid_inodes + 2);
+    drop(volume); // as a crash would
+
+    let volume = open(&device);
+    assert_eq!(volume.stat().valid_inodes, before.valid_inodes + 1);
+    assert_eq!(volume.node(kept).unwrap().read().inode().i_uid.get(), 77);
+    assert!(volume.node(lost).is_err());
+}
+
+#[test]
+fn freed_blocks_and_nids_wait_for_the_checkpoint() {
+    let device = fresh();
+    let volume = open(&device);
+    let write = |fill: u8| {
+        let op = volume.begin().unwrap();
+        volume.reserve(&op, 1).unwrap();
+        let data = AlignedBuf::from_bytes(&[fill; 4096]);
+        let runs = volume.write_data(&op, LogType::WarmData, &[Summary::new(Nid(3), 0, 0)], data).unwrap();
+        runs[0].addr
+    };
+    let first = write(1);
+    {
+        let op = volume.begin().unwrap();
+        volume.free_block(&op, first).unwrap();
+        assert!(volume.free_block(&op, first).is_err(), "freed twice");
+    }
+    // Far more than a segment: the freed block must not come back.
+    for _ in 0..1500 {
+        let addr = write(2);
+        assert_ne!(addr, first);
+        let op = volume.begin().unwrap();
+        volume.free_block(&op, addr).unwrap();
+    }
+    let prefree = volume.stat().prefree_segments;
+    assert!(prefree >= 2, "{prefree}");
+    let free = volume.stat().free_segments;
+    volume.checkpoint(Reason::Sync).unwrap();
+    assert_eq!(volume.stat().prefree_segments, 0);
+    assert_eq!(volume.stat().free_segments, free + prefree);
+
+    let freed = {
+        let op = volume.begin().unwrap();
+        let node = volume.new_node(&op, INODE).unwrap();
+        volume.remove_node(&op, &node).unwrap();
+        node.nid()
+    };
+    for _ in 0..2000 {
+        let op = volume.begin().unwrap();
+        let node = volume.new_node(&op, INODE).unwrap();
+        assert_ne!(node.nid(), freed);
+        volume.remove_node(&op, &node).unwrap();
+    }
+}
+
+#[test]
+fn reading_only_changes_nothing() {
+    let device = fresh();
+    open(&device).close().unwrap();
+    let before = device.snapshot();
+    let volume = Volume::open(device.clone(), &OpenOptions::new().read_only(true)).unwrap();
+    assert!(matches!(volume.begin(), Err(VolumeError::ReadOnly)));
+    assert!(matches!(volume.checkpoint(Reason::Sync), Err(VolumeError::ReadOnly)));
+    volume.node(Nid(3)).unwrap();
+    volume.close().unwrap();
+    let (a, b) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
+    before.save(a.path()).unwrap();
+    device.save(b.path()).unwrap();
+    assert!(std::fs::read(a.path()).unwrap() == std::fs::read(b.path()).unwrap());
+}
+
+#[test]
+fn a_closed_volume_refuses_changes_and_is_clean() {
+    let device = fresh();
+    let volume = open(&device);
+    {
+        let op = volume.begin().unwrap();
+        let node = volume.new_node(&op, INODE).unwrap();
+        let xattr = NewNode { ino: Some(node.nid()), offset: XATTR_NODE_OFFSET, directory: false };
+        let xattr = volume.new_node(&op, xattr).unwrap();
+        volume.remove_node(&op, &xattr).unwrap();
+        volume.remove_node(&op, &node).unwrap();
+    }
+    volume.close().unwrap();
+    assert!(matches!(volume.begin(), Err(VolumeError::Stopped { .. })));
+    let image = tempfile::NamedTempFile::new().unwrap();
+    device.save(image.path()).unwrap();
+    f2fs_oracle::assert_clean(image.path());
+}
+
+#[test]
+fn addresses_outside_the_main_area_are_corruption() {
+    let device = fresh();
+    let volume = open(&device);
+    let mut buf = AlignedBuf::new(2);
+    let main = volume.geometry().main_blkaddr;
+    let end = volume.geometry().main_end();
+    for addr in [BlockAddr(0), BlockAddr(1), BlockAddr(main.0 - 1), BlockAddr(end.0 - 1), end, BlockAddr::NEW] {
+        assert!(matches!(volume.read_data(Nid(3), addr, &mut buf), Err(VolumeError::Corrupt(_))), "{addr}");
+    }
+    volume.read_data(Nid(3), main, &mut buf).unwrap();
+}
