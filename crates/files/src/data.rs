@@ -13,11 +13,11 @@ use f2fs_sync::Arc;
 use f2fs_volume::Op;
 
 use crate::FsError;
-use crate::block_map::{Mapping, add_blocks, ensure_slot, find_slot, map_range, path_to};
+use crate::block_map::{Mapping, ensure_slot, map_range};
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::stat::{self, Time};
-use crate::truncate::{Progress, drop_extent, truncate_step};
+use crate::truncate::drop_extent;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks written in one operation at most: 2 MiB, a segment.
@@ -25,7 +25,7 @@ const CHUNK: u64 = 512;
 
 impl Core {
     /// The largest file of this inode's layout in bytes.
-    fn size_limit(&self, inode: &Inode) -> u64 {
+    pub(crate) fn size_limit(&self, inode: &Inode) -> u64 {
         let addresses = inode.node.read().inode().layout(self.volume.features()).address_count();
         f2fs_format::path::max_file_blocks(addresses) * BLOCK
     }
@@ -194,7 +194,7 @@ impl Core {
         if before + done == 0 { Err(error) } else { Ok(before + done) }
     }
 
-    fn is_inline(&self, inode: &Inode) -> bool {
+    pub(crate) fn is_inline(&self, inode: &Inode) -> bool {
         inode.node.read().inode().i_inline & inline::DATA != 0
     }
 
@@ -248,7 +248,7 @@ impl Core {
     }
 
     /// The data log of a file: cold by its advice bit, else warm.
-    fn log_for(&self, inode: &Inode) -> LogType {
+    pub(crate) fn log_for(&self, inode: &Inode) -> LogType {
         use f2fs_format::inode::advise;
         let advice = inode.node.read().inode().i_advise;
         if advice & advise::COLD != 0 {
@@ -350,142 +350,6 @@ impl Core {
             data.as_bytes_mut()[(size - start) as usize..head].fill(0);
         }
         Ok(data)
-    }
-
-    /// Sets the size of a file: cut, or grown by a hole.
-    pub(crate) fn truncate(&self, inode: &Arc<Inode>, size: u64) -> Result<(), FsError> {
-        self.balance(inode.ino)?;
-        let _data = inode.data.write();
-        let limit = self.size_limit(inode);
-        if size > limit {
-            return Err(FsError::FileTooLarge { size, limit });
-        }
-        if self.is_inline(inode) {
-            let room = inode.node.read().inode().layout(self.volume.features()).inline_data_size() as u64;
-            if size <= room {
-                return self.change(|op| {
-                    let mut block = inode.node.write(op);
-                    let raw = block.inode_mut();
-                    let old = raw.i_size.get();
-                    if size < old {
-                        raw.inline_data_mut(self.volume.features())[size as usize..].fill(0);
-                    }
-                    raw.i_size = size.into();
-                    let now = Time::now();
-                    stat::set_modified(raw, now);
-                    stat::set_changed(raw, now);
-                    Ok(())
-                });
-            }
-            self.change(|op| self.convert_inline(op, inode))?;
-        }
-        let old = inode.size();
-        // The rest of the last block must not come back when the file grows again.
-        if size < old && !size.is_multiple_of(BLOCK) {
-            self.change(|op| self.zero_tail(op, inode, size))?;
-        }
-        self.change(|op| {
-            let mut block = inode.node.write(op);
-            let raw = block.inode_mut();
-            raw.i_size = size.into();
-            raw.i_advise &= !f2fs_format::inode::advise::KEEP_SIZE;
-            drop_extent(raw);
-            let now = Time::now();
-            stat::set_modified(raw, now);
-            stat::set_changed(raw, now);
-            Ok(())
-        })?;
-        // Also at an equal size: blocks that were preallocated behind the end go. A file that grows keeps them.
-        if size <= old {
-            let keep = size.div_ceil(BLOCK);
-            while self.change(|op| truncate_step(op, &inode.node, keep))? == Progress::More {}
-        }
-        Ok(())
-    }
-
-    /// Rewrites the block that holds the new end with zeros behind it.
-    fn zero_tail(&self, op: &Op<'_>, inode: &Inode, size: u64) -> Result<(), FsError> {
-        let Some(slot) = find_slot(&self.volume, &inode.node, size / BLOCK)? else { return Ok(()) };
-        let old = slot.get(&self.volume);
-        if !old.is_real() {
-            return Ok(());
-        }
-        let mut data = AlignedBuf::new(1);
-        self.volume.read_data(inode.ino, old, &mut data)?;
-        data.as_bytes_mut()[(size % BLOCK) as usize..].fill(0);
-        let version = self.volume.node_version(slot.node.nid())?;
-        let summary = Summary::new(slot.node.nid(), version, slot.index as u16);
-        let runs = self.volume.write_data(op, self.log_for(inode), &[summary], data)?;
-        if let Some(run) = runs.first() {
-            slot.set(op, run.addr);
-            self.volume.invalidate(op, old)?;
-        }
-        Ok(())
-    }
-
-    /// Reserves blocks for a range, so that writing it later does not fail for lack of space. What was a hole reads as zeros
-    /// as before.
-    pub(crate) fn allocate(&self, inode: &Arc<Inode>, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
-        if len == 0 {
-            return Err(FsError::Invalid("an empty range"));
-        }
-        self.balance(inode.ino)?;
-        let _data = inode.data.write();
-        let end = offset.saturating_add(len);
-        let limit = self.size_limit(inode);
-        if end > limit {
-            return Err(FsError::FileTooLarge { size: end, limit });
-        }
-        if self.is_inline(inode) {
-            self.change(|op| self.convert_inline(op, inode))?;
-        }
-        let mut block = offset / BLOCK;
-        let last = (end - 1) / BLOCK;
-        while block <= last {
-            block += self.change(|op| self.allocate_step(op, inode, block, last))?;
-        }
-        self.change(|op| {
-            let mut node = inode.node.write(op);
-            let raw = node.inode_mut();
-            if keep_size {
-                if end > raw.i_size.get() {
-                    raw.i_advise |= f2fs_format::inode::advise::KEEP_SIZE;
-                }
-            } else if end > raw.i_size.get() {
-                raw.i_size = end.into();
-            }
-            stat::set_changed(raw, Time::now());
-            Ok(())
-        })
-    }
-
-    /// Reserves what is missing below one direct node; returns how many blocks of the range that covers.
-    fn allocate_step(&self, op: &Op<'_>, inode: &Inode, block: u64, last: u64) -> Result<u64, FsError> {
-        let features = self.volume.features();
-        path_to(&inode.node, &self.volume, block)?;
-        let slot = ensure_slot(op, &inode.node, block)?;
-        let here = {
-            let node = slot.node.read();
-            ((node.address_count(features) - slot.index) as u64).min(last - block + 1)
-        };
-        let missing = {
-            let node = slot.node.read();
-            (0..here as usize)
-                .filter(|i| node.address(slot.index + i, features).is_some_and(BlockAddr::is_null))
-                .count() as u64
-        };
-        if missing > 0 {
-            self.volume.reserve(op, missing)?;
-            let mut node = slot.node.write(op);
-            for i in 0..here as usize {
-                if node.address(slot.index + i, features).is_some_and(BlockAddr::is_null) {
-                    node.set_address(slot.index + i, BlockAddr::NEW, features);
-                }
-            }
-            drop(node);
-            add_blocks(op, &inode.node, missing as i64);
-        }
-        Ok(here)
     }
 }
 

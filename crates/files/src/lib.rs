@@ -58,6 +58,7 @@ mod inode_table;
 mod namespace;
 mod path;
 mod rename;
+mod resize;
 mod stat;
 mod truncate;
 mod xattr;

@@ -23,15 +23,18 @@
 //! last checkpoint speaks of is overwritten (see [`Volume::checkpoint_with`]).
 #![forbid(unsafe_code)]
 
+mod balance;
 mod blocks;
 pub mod check;
 mod checkpoint;
 mod cleaner;
 mod clock;
+mod data_blocks;
 mod error;
 pub mod format;
 mod node;
 mod node_store;
+mod nodes;
 mod open;
 mod orphans;
 mod pack;
@@ -40,12 +43,14 @@ mod stat;
 mod superblock;
 mod volume;
 
+pub use balance::Need;
 pub use checkpoint::{CheckpointReport, Reason};
 pub use cleaner::CleanReport;
 pub use error::VolumeError;
 pub use node::{Node, NodeRead, NodeWrite};
+pub use nodes::NewNode;
 pub use open::OpenOptions;
 pub use stat::VolumeStat;
-pub use volume::{Damage, Need, NewNode, Op, ReadOp, Volume};
+pub use volume::{Damage, Op, ReadOp, Volume};
 
 pub use f2fs_segment::Run;
