@@ -97,6 +97,7 @@ mod index;
 mod manager;
 mod map;
 pub mod plan;
+mod pressure;
 mod retired;
 mod sections;
 mod segment;

@@ -1,7 +1,7 @@
 //! The segment manager: construction, and what it tells about itself.
 
 use f2fs_format::summary::{Journal, SummaryBlock};
-use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, SegmentNo, feature::Features};
+use f2fs_format::{BlockAddr, Geometry, LogType, SegmentNo, feature::Features};
 use f2fs_sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use f2fs_sync::{Arc, CachePadded, Mutex, MutexGuard};
 
@@ -9,10 +9,11 @@ use crate::config::SummarySource;
 use crate::free::FreeSpace;
 use crate::head::{Head, LogState};
 use crate::index::{Changed, Index};
+use crate::pressure::Pressure;
 use crate::retired::Retired;
 use crate::segment::{Phase, Segment};
 use crate::sit::{DirtyEntries, Sit};
-use crate::{Class, SegmentConfig, SegmentError, SegmentInfo};
+use crate::{SegmentConfig, SegmentError, SegmentInfo};
 use f2fs_format::sit::RawSitEntry;
 
 /// Stripes of the count of valid blocks; a segment's stripe is its number modulo this.
@@ -26,9 +27,8 @@ const STRIPES: usize = if cfg!(loom) { 1 } else { 16 };
 #[derive(Debug)]
 pub struct SegmentManager {
     pub(crate) geometry: Geometry,
-    reserved_segments: u32,
+    pub(crate) reserved_segments: u32,
     overprovision_segments: u32,
-    user_floor: u32,
     pub(crate) source: Option<Source>,
     segments: Box<[Mutex<Segment>]>,
     heads: [CachePadded<Mutex<Head>>; 6],
@@ -44,8 +44,7 @@ pub struct SegmentManager {
     /// opened.
     pub(crate) begun: AtomicU64,
     pub(crate) durable: AtomicU64,
-    dirty_nodes: AtomicU32,
-    dirty_dents: AtomicU32,
+    pub(crate) pressure: Pressure,
 }
 
 /// A summary source that can be printed.
@@ -146,7 +145,6 @@ impl SegmentManager {
         Ok(SegmentManager {
             reserved_segments: config.reserved_segments,
             overprovision_segments: config.overprovision_segments,
-            user_floor: config.user_floor,
             source: config.summaries.filter(|_| may_ssr).map(Source),
             segments: states.into_iter().map(Mutex::new).collect(),
             heads,
@@ -160,8 +158,7 @@ impl SegmentManager {
             prefree: AtomicU32::new(0),
             begun: AtomicU64::new(1),
             durable: AtomicU64::new(1),
-            dirty_nodes: AtomicU32::new(0),
-            dirty_dents: AtomicU32::new(0),
+            pressure: Pressure::new(config.user_floor),
             geometry,
         })
     }
@@ -284,56 +281,5 @@ impl SegmentManager {
         };
         // A log that leaves a segment puts the summary aside before it lets go, so in this order none is missed.
         LogType::ALL.into_iter().find_map(held).or_else(|| self.retired.get(segment))
-    }
-
-    /// Says how many dirty blocks a checkpoint would have to write now: node blocks (inodes included), and directory
-    /// blocks. Sections for them are kept free of user data, and they bring SSR on earlier.
-    pub fn set_pressure(&self, dirty_nodes: u32, dirty_dents: u32) {
-        self.dirty_nodes.store(dirty_nodes, Ordering::Relaxed);
-        self.dirty_dents.store(dirty_dents, Ordering::Relaxed);
-    }
-
-    /// Blocks of a section.
-    pub(crate) fn section_blocks(&self) -> u32 {
-        self.geometry.segs_per_sec.saturating_mul(BLOCKS_PER_SEGMENT)
-    }
-
-    fn sections_for(&self, blocks: u32) -> u32 {
-        blocks.div_ceil(self.section_blocks())
-    }
-
-    /// Sections that a checkpoint needs in the worst case (the upper bound of `__get_secs_required`): each dirty dentry
-    /// block may dirty a node of its own.
-    #[must_use]
-    pub fn dirty_sections(&self) -> u32 {
-        let nodes = self.dirty_nodes.load(Ordering::Relaxed);
-        let dents = self.dirty_dents.load(Ordering::Relaxed);
-        self.sections_for(nodes.saturating_add(dents)) + self.sections_for(dents)
-    }
-
-    /// Sections that a class of caller must leave free.
-    #[must_use]
-    pub fn floor(&self, class: Class) -> u32 {
-        match class {
-            Class::User => self.dirty_sections().saturating_add(self.user_floor),
-            Class::Cleaner => self.dirty_sections(),
-            Class::Checkpoint => 0,
-        }
-    }
-
-    /// Sections kept back for cleaning.
-    #[must_use]
-    pub fn reserved_sections(&self) -> u32 {
-        self.reserved_segments / self.geometry.segs_per_sec
-    }
-
-    /// Whether free sections are so few that logs should take segments with holes (`f2fs_need_SSR`).
-    #[must_use]
-    pub fn need_ssr(&self) -> bool {
-        let nodes = self.sections_for(self.dirty_nodes.load(Ordering::Relaxed));
-        let dents = self.sections_for(self.dirty_dents.load(Ordering::Relaxed));
-        // The kernel's min_ssr_sections is the reserve once more.
-        u64::from(self.free_sections())
-            <= u64::from(nodes) + 2 * u64::from(dents) + 2 * u64::from(self.reserved_sections())
     }
 }

@@ -116,6 +116,32 @@ fn users_leave_room_for_a_checkpoint() {
     }
 }
 
+#[test]
+fn there_is_enough_while_what_is_dirty_fits() {
+    // 20 sections, 6 of them with logs: 14 are free, 5 of them reserved.
+    let geometry = geometry(20, 1);
+    let mut config = SegmentConfig::new(geometry.clone(), 0, 0).user_floor(0);
+    config.reserved_segments = 5;
+    let entries = vec![RawSitEntry::ZERO; 20];
+    let manager = SegmentManager::new(config, entries, vec![0; 64], fresh_logs(&geometry)).unwrap();
+    assert!(!manager.need_ssr() && manager.enough_free_sections(0, 8));
+    assert!(!manager.enough_free_sections(0, 9) && manager.enough_free_sections(1, 9));
+    // 4 sections of nodes and 100 blocks more, and no room for another section but where the logs stand.
+    manager.set_pressure(4 * 512 + 100, 0);
+    assert!(manager.enough_free_sections(0, 4));
+    let node = [Summary::new(Nid(9), 0, 0); 450];
+    manager.allocate(LogType::ColdNode, &node, 1, &mut Vec::new()).unwrap();
+    assert!(!manager.enough_free_sections(0, 4), "62 blocks are left in the cold-node log's section");
+    assert!(manager.enough_free_sections(0, 3));
+    // Each directory block counts twice.
+    manager.set_pressure(0, 512);
+    assert!(manager.enough_free_sections(0, 6) && !manager.enough_free_sections(0, 7));
+    manager.set_pressure(512, 512);
+    assert!(!manager.need_ssr(), "1 + 2 + 2 * 5 sections are less than 14");
+    manager.set_pressure(513, 512);
+    assert!(manager.need_ssr());
+}
+
 struct Broken;
 
 impl SummarySource for Broken {
