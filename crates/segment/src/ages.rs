@@ -13,15 +13,27 @@ use crate::victim::AgeThreshold;
 /// larger sections the candidates of a class differ by less than 1/512 of a section.
 const CLASSES: u32 = 512;
 
+/// Lanes of the comparison: wide enough for any vector unit.
+const LANES: usize = 8;
+
 /// The sections by class and by age.
 #[derive(Debug)]
 pub(crate) struct Ages {
     section_blocks: u32,
     classes: Vec<BTreeSet<(u64, u32)>>,
-    /// The oldest of each class, `None` if the class is empty: what a choice reads, in one piece.
-    oldest: Vec<Option<(u64, u32)>>,
-    valid: Vec<u32>,
-    all: Treap,
+    /// The age of the oldest of each class, infinite if the class is empty: what a choice reads, in one piece.
+    oldest: Box<[f64; CLASSES as usize]>,
+    /// (1 - u) / (1 + u) for the utilisation u of each class.
+    benefit: Box<[f64; CLASSES as usize]>,
+    /// Class and time of each section that is sorted in.
+    places: Vec<Option<(u16, u64)>>,
+    /// By age alone; built when age-threshold selection is first used.
+    ranks: Option<Treap>,
+}
+
+/// The utilisation of a class.
+fn utilisation(class: usize) -> f64 {
+    class as f64 / f64::from(CLASSES)
 }
 
 impl Ages {
@@ -29,74 +41,99 @@ impl Ages {
         Ages {
             section_blocks,
             classes: vec![BTreeSet::new(); CLASSES as usize],
-            oldest: vec![None; CLASSES as usize],
-            valid: vec![0; sections as usize],
-            all: Treap::new(sections),
+            oldest: Box::new([f64::INFINITY; CLASSES as usize]),
+            benefit: Box::new(core::array::from_fn(|class| (1.0 - utilisation(class)) / (1.0 + utilisation(class)))),
+            places: vec![None; sections as usize],
+            ranks: None,
         }
     }
 
-    fn class(&self, valid: u32) -> usize {
-        (u64::from(valid) * u64::from(CLASSES) / u64::from(self.section_blocks)).min(u64::from(CLASSES) - 1) as usize
+    fn class(&self, valid: u32) -> u16 {
+        (u64::from(valid) * u64::from(CLASSES) / u64::from(self.section_blocks)).min(u64::from(CLASSES) - 1) as u16
+    }
+
+    fn refresh(&mut self, class: u16) {
+        let first = self.classes[usize::from(class)].first();
+        self.oldest[usize::from(class)] = first.map_or(f64::INFINITY, |(mtime, _)| *mtime as f64);
     }
 
     /// Sorts a section in, with `valid` valid blocks of a mean time of `mtime`; `None` takes it out.
     pub(crate) fn update(&mut self, section: u32, state: Option<(u32, u64)>) {
-        if let Some(mtime) = self.all.get(section) {
-            let class = self.class(self.valid[section as usize]);
-            self.classes[class].remove(&(mtime, section));
-            self.oldest[class] = self.classes[class].first().copied();
+        let new = state.map(|(valid, mtime)| (self.class(valid), mtime));
+        let old = core::mem::replace(&mut self.places[section as usize], new);
+        if old == new {
+            return;
         }
-        match state {
-            None => self.all.remove(section),
-            Some((valid, mtime)) => {
-                self.valid[section as usize] = valid;
-                self.all.insert(section, mtime);
-                let class = self.class(valid);
-                self.classes[class].insert((mtime, section));
-                self.oldest[class] = self.classes[class].first().copied();
-            }
+        if let Some((class, mtime)) = old {
+            self.classes[usize::from(class)].remove(&(mtime, section));
+            self.refresh(class);
+        }
+        if let Some((class, mtime)) = new {
+            self.classes[usize::from(class)].insert((mtime, section));
+            self.refresh(class);
+        }
+        match (&mut self.ranks, new) {
+            (Some(ranks), Some((_, mtime))) => ranks.insert(section, mtime),
+            (Some(ranks), None) => ranks.remove(section),
+            (None, _) => {}
         }
     }
 
-    fn best(&self, eligible: impl Fn((u64, u32)) -> bool, score: impl Fn(u64, f64) -> f64) -> Option<u32> {
-        let mut best: Option<(f64, u64, u32)> = None;
-        for &(mtime, section) in self.oldest.iter().flatten() {
-            if !eligible((mtime, section)) {
-                continue;
-            }
-            let utilisation = f64::from(self.valid[section as usize]) / f64::from(self.section_blocks);
-            let score = score(mtime, utilisation);
-            if best.is_none_or(|(best, oldest, _)| score > best || (score == best && mtime < oldest)) {
-                best = Some((score, mtime, section));
+    /// The oldest section of the class with the greatest score. `score` gets a class and the time of its oldest section, and
+    /// must give minus infinity for an infinite time.
+    fn best(&self, score: impl Fn(usize, f64) -> f64) -> Option<u32> {
+        let mut best = [(f64::NEG_INFINITY, 0); LANES];
+        for (chunk, oldest) in self.oldest.chunks_exact(LANES).enumerate() {
+            for (lane, (best, mtime)) in best.iter_mut().zip(oldest).enumerate() {
+                let class = chunk * LANES + lane;
+                let score = score(class, *mtime);
+                *best = if score > best.0 { (score, class) } else { *best };
             }
         }
-        best.map(|(_, _, section)| section)
+        let (_, class) = best.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        self.classes[class].first().map(|(_, section)| *section)
     }
 
     /// The section with the greatest (1 - u) * age / (1 + u), age counted from `now` (`get_cb_cost`, without its rounding
     /// to hundredths).
     pub(crate) fn cost_benefit(&self, now: u64) -> Option<u32> {
-        self.best(|_| true, |mtime, u| (1.0 - u) / (1.0 + u) * now.saturating_sub(mtime).saturating_add(1) as f64)
+        let now = now as f64 + 1.0;
+        self.best(|class, mtime| self.benefit[class] * (now - mtime))
+    }
+
+    /// The sections by age.
+    fn ranks(&mut self) -> &Treap {
+        self.ranks.get_or_insert_with(|| {
+            let mut ranks = Treap::new(self.places.len() as u32);
+            for (section, place) in (0..).zip(&self.places) {
+                if let Some((_, mtime)) = place {
+                    ranks.insert(section, *mtime);
+                }
+            }
+            ranks
+        })
     }
 
     /// Among the oldest sections the one with the greatest weighted sum of age and free space (`atgc_lookup_victim`).
     ///
     /// Candidates are those at least `threshold` seconds older than the youngest section, or all if there is none; of
-    /// them the oldest `ratio` per cent, but at least `min_candidates`.
-    pub(crate) fn age_threshold(&self, rule: &AgeThreshold) -> Option<u32> {
-        let (youngest, _) = self.all.select(self.all.len().checked_sub(1)?)?;
-        let (oldest, _) = self.all.select(0)?;
-        let old = youngest.checked_sub(rule.threshold).map_or(0, |limit| self.all.count_to(limit));
-        let pool = if old == 0 { self.all.len() } else { old };
+    /// them the oldest `ratio` per cent, but at least `min_candidates`, and those as old as the last of these.
+    pub(crate) fn age_threshold(&mut self, rule: &AgeThreshold) -> Option<u32> {
+        let ranks = self.ranks();
+        let (youngest, _) = ranks.select(ranks.len().checked_sub(1)?)?;
+        let (oldest, _) = ranks.select(0)?;
+        let old = youngest.checked_sub(rule.threshold).map_or(0, |limit| ranks.count_to(limit));
+        let pool = if old == 0 { ranks.len() } else { old };
         let share = u64::from(pool) * u64::from(rule.ratio.min(100)) / 100;
         let count = (share as u32).max(rule.min_candidates).clamp(1, pool);
-        let last = self.all.select(count - 1)?;
-        let span = (youngest - oldest).saturating_add(1) as f64;
+        let (last, _) = ranks.select(count - 1)?;
+        let (last, youngest) = (last as f64, youngest as f64 + 1.0);
         let weight = f64::from(rule.age_weight.min(100)) / 100.0;
-        self.best(
-            |key| key <= last,
-            |mtime, u| weight * ((youngest - mtime).saturating_add(1) as f64 / span) + (1.0 - weight) * (1.0 - u),
-        )
+        let per_second = weight / (youngest - oldest as f64);
+        self.best(|class, mtime| {
+            let score = per_second * (youngest - mtime) + (1.0 - weight) * (1.0 - utilisation(class));
+            if mtime <= last { score } else { f64::NEG_INFINITY }
+        })
     }
 }
 
@@ -133,7 +170,7 @@ mod tests {
             }
             let all: Vec<u32> = model.keys().copied().collect();
             let now = 1000 + later;
-            let score = |mtime: u64, u: f64| (1.0 - u) / (1.0 + u) * (now - mtime + 1) as f64;
+            let score = |mtime: u64, u: f64| (1.0 - u) / (1.0 + u) * (now + 1 - mtime) as f64;
             let chosen = ages.cost_benefit(now).map(|section| score(model[&section].1, f64::from(model[&section].0) / 512.0));
             prop_assert_eq!(chosen, naive(&model, &all, score));
 
@@ -150,11 +187,11 @@ mod tests {
                 pool = by_age;
             }
             let count = (pool.len() * ratio as usize / 100).max(min_candidates as usize).clamp(1, pool.len());
-            pool.truncate(count);
+            let last = model[&pool[count - 1]].1;
+            pool.retain(|section| model[section].1 <= last);
             let weight = f64::from(age_weight) / 100.0;
-            let score = |mtime: u64, u: f64| {
-                weight * ((youngest - mtime + 1) as f64 / (youngest - oldest + 1) as f64) + (1.0 - weight) * (1.0 - u)
-            };
+            let per_second = weight / (youngest - oldest + 1) as f64;
+            let score = |mtime: u64, u: f64| per_second * (youngest - mtime + 1) as f64 + (1.0 - weight) * (1.0 - u);
             let section = ages.age_threshold(&rule).unwrap();
             prop_assert!(pool.contains(&section));
             let chosen = score(model[&section].1, f64::from(model[&section].0) / 512.0);

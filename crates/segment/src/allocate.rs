@@ -280,10 +280,29 @@ impl SegmentManager {
     /// # Errors
     /// [`SegmentError::OutsideMain`], [`SegmentError::NotValid`].
     pub fn invalidate(&self, addr: BlockAddr, now: u64) -> Result<(), SegmentError> {
-        let (segment, offset) = self.locate(addr)?;
+        self.invalidate_run(Run { addr, len: 1 }, now)
+    }
+
+    /// Frees consecutive blocks, each as [`invalidate`](Self::invalidate) does, with one lock for those of a segment.
+    ///
+    /// # Errors
+    /// As there, for the first block that is not valid or not in the main area. Those of earlier segments are freed by
+    /// then, those of the same segment are not.
+    pub fn invalidate_run(&self, run: Run, now: u64) -> Result<(), SegmentError> {
+        let Run { mut addr, len: mut left } = run;
+        while left != 0 {
+            let (segment, offset) = self.locate(addr)?;
+            let len = left.min(BLOCKS_PER_SEGMENT - offset);
+            self.free_in(segment, offset, len, now)?;
+            (addr, left) = (addr.offset(len), left - len);
+        }
+        Ok(())
+    }
+
+    fn free_in(&self, segment: SegmentNo, offset: u32, len: u32, now: u64) -> Result<(), SegmentError> {
         let mut state = self.lock(segment);
-        if !state.valid_map.contains(offset) {
-            return Err(SegmentError::NotValid { addr, segment, offset });
+        if let Some(hole) = state.valid_map.next(offset, false).filter(|hole| *hole < offset + len) {
+            return Err(SegmentError::NotValid { addr: self.geometry.block_at(segment, hole), segment, offset: hole });
         }
         if mutant("segment_invalidate_split") {
             let valid = state.valid;
@@ -291,21 +310,13 @@ impl SegmentManager {
             state = self.lock(segment);
             state.valid = valid;
         }
-        state.free(offset, now);
+        state.free(offset, len, now);
         self.mark_dirty(segment, &mut state);
         if matches!(state.phase, Phase::Dirty | Phase::Full) {
             self.settle(segment, &mut state);
         }
-        self.count_valid(segment, -1);
+        self.count_valid(segment, -i64::from(len));
         Ok(())
-    }
-
-    /// Frees consecutive blocks, each as [`invalidate`](Self::invalidate) does.
-    ///
-    /// # Errors
-    /// As there, for the first block that is not valid; those before it are freed.
-    pub fn invalidate_run(&self, run: Run, now: u64) -> Result<(), SegmentError> {
-        (0..run.len).try_for_each(|index| self.invalidate(run.addr.offset(index), now))
     }
 }
 

@@ -84,7 +84,7 @@ impl Sections {
     }
 
     /// The sections by age.
-    pub(crate) fn ages(&mut self) -> &Ages {
+    pub(crate) fn ages(&mut self) -> &mut Ages {
         if self.ages.is_none() {
             let sections = self.sums.len() as u32;
             let mut ages = Ages::new(sections, self.section_blocks());

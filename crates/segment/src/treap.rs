@@ -93,25 +93,51 @@ impl Treap {
         }
     }
 
+    /// Goes down from the root towards `key` as long as `pass` says so of a node, adding `change` to the sizes on the way.
+    /// Gives the node where it stopped, and the one above with the side on which it hangs.
+    fn descend(&mut self, key: (u64, u32), change: i32, pass: impl Fn(u32) -> bool) -> (u32, Option<(u32, bool)>) {
+        let (mut node, mut above) = (self.root, None);
+        while node != NONE && pass(node) {
+            let right = self.key(node) < key;
+            let here = &mut self.nodes[node as usize];
+            here.size = here.size.wrapping_add_signed(change);
+            above = Some((node, right));
+            node = if right { here.right } else { here.left };
+        }
+        (node, above)
+    }
+
+    /// Hangs a subtree below a node, or at the root.
+    fn hang(&mut self, above: Option<(u32, bool)>, node: u32) {
+        match above {
+            None => self.root = node,
+            Some((above, true)) => self.nodes[above as usize].right = node,
+            Some((above, false)) => self.nodes[above as usize].left = node,
+        }
+    }
+
     /// Adds an item with a key, or changes its key.
     pub(crate) fn insert(&mut self, item: u32, key: u64) {
         if self.get(item) == Some(key) {
             return;
         }
         self.remove(item);
-        self.nodes[item as usize] = Node { key, left: NONE, right: NONE, size: 1 };
-        let (low, high) = self.split(self.root, (key, item));
-        let low = self.merge(low, item);
-        self.root = self.merge(low, high);
+        let mine = priority(item);
+        let (below, above) = self.descend((key, item), 1, |node| priority(node) > mine);
+        let (left, right) = self.split(below, (key, item));
+        self.nodes[item as usize] = Node { key, left, right, size: 1 };
+        self.repair(item);
+        self.hang(above, item);
     }
 
     /// Removes an item, if it is a member.
     pub(crate) fn remove(&mut self, item: u32) {
         let Some(key) = self.get(item) else { return };
-        let (low, rest) = self.split(self.root, (key, item));
-        let (_, high) = self.split(rest, (key, item + 1));
+        let (_, above) = self.descend((key, item), -1, |node| node != item);
+        let Node { left, right, .. } = self.nodes[item as usize];
         self.nodes[item as usize].size = 0;
-        self.root = self.merge(low, high);
+        let below = self.merge(left, right);
+        self.hang(above, below);
     }
 
     /// How many members have a key of at most `key`.

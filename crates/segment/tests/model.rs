@@ -267,8 +267,18 @@ impl World {
 
     fn free(&mut self, chosen: impl Fn(BlockAddr) -> bool) {
         let addrs: Vec<_> = self.valid.keys().copied().filter(|&addr| chosen(addr)).collect();
+        // In runs where they are consecutive, on every other step.
+        let mut runs: Vec<Run> = Vec::new();
+        for &addr in &addrs {
+            match runs.last_mut() {
+                Some(last) if self.now.is_multiple_of(2) && last.addr.offset(last.len) == addr => last.len += 1,
+                _ => runs.push(Run { addr, len: 1 }),
+            }
+        }
+        for run in runs {
+            self.manager.invalidate_run(run, self.now).unwrap();
+        }
         for addr in addrs {
-            self.manager.invalidate(addr, self.now).unwrap();
             self.valid.remove(&addr);
             let again = self.manager.invalidate(addr, self.now).unwrap_err();
             assert!(matches!(again, SegmentError::NotValid { .. }), "{again}");

@@ -10,7 +10,7 @@ use common::{empty, fresh_logs, geometry};
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Journal, Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
-use f2fs_segment::{Class, LogState, Phase, SegmentConfig, SegmentError, SegmentManager, SummarySource};
+use f2fs_segment::{Class, LogState, Phase, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource};
 
 fn entry(log: LogType, valid: &[u32]) -> RawSitEntry {
     let mut entry = RawSitEntry::ZERO;
@@ -92,6 +92,22 @@ fn blocks_outside_the_main_area_are_named() {
     assert!(matches!(error, SegmentError::OutsideTable { .. }), "{error}");
     let error = manager.allocate_node(LogType::ColdData, Summary::default(), 1).unwrap_err();
     assert!(matches!(error, SegmentError::WrongLog { .. }), "{error}");
+}
+
+#[test]
+fn runs_are_freed_across_segments() {
+    let manager = empty(&geometry(20, 1), |config| config);
+    let mut runs = Vec::new();
+    manager.allocate(LogType::WarmData, &[Summary::default(); 1300], 1, &mut runs).unwrap();
+    let last = runs.last().copied().unwrap();
+    assert_eq!(last.len, 788, "{runs:?}");
+    manager.invalidate_run(Run { addr: last.addr.offset(500), len: 200 }, 2).unwrap();
+    assert_eq!(manager.valid_blocks(), 1100);
+    let error = manager.invalidate_run(Run { addr: last.addr, len: 788 }, 2).unwrap_err();
+    assert!(matches!(error, SegmentError::NotValid { offset: 500, .. }), "{error}");
+    assert_eq!(manager.valid_blocks(), 1100, "nothing of that segment was freed");
+    let error = manager.invalidate_run(Run { addr: BlockAddr(3), len: 2 }, 2).unwrap_err();
+    assert!(matches!(error, SegmentError::OutsideMain { .. }), "{error}");
 }
 
 #[test]

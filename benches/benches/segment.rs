@@ -1,0 +1,176 @@
+//! The segment manager: taking and freeing blocks, and choosing victims.
+//!
+//! `allocate and free/VARIANT/N`: batches of 512 blocks taken from a log and freed again, by N threads; the time is for one
+//! block of each thread taken and freed. Checkpoints in between (their time counted too) make freed segments available.
+//! `victim/POLICY/N`: one choice among N dirty segments, the index up to date.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use f2fs_format::feature::Features;
+use f2fs_format::sit::RawSitEntry;
+use f2fs_format::summary::{Summary, SummaryBlock};
+use f2fs_format::{BlockAddr, Geometry, LogType, Nid, SegmentNo};
+use f2fs_segment::{AgeThreshold, LogState, Run, SegmentConfig, SegmentManager, VictimPolicy};
+
+const BATCH: usize = 512;
+
+fn geometry(main_segments: u32) -> Geometry {
+    let at = |segment: u32| BlockAddr(512 + segment * 512);
+    let sit_segments = 2 * main_segments.div_ceil(55 * 512);
+    let ssa = 4 + sit_segments;
+    let main = ssa + main_segments.div_ceil(512);
+    Geometry {
+        block_count: u64::from(2 + main + main_segments) * 512,
+        features: Features(0),
+        segment0_blkaddr: at(0),
+        cp_blkaddr: at(0),
+        sit_blkaddr: at(2),
+        nat_blkaddr: at(2 + sit_segments),
+        ssa_blkaddr: at(ssa),
+        main_blkaddr: at(main),
+        segment_count: main + main_segments,
+        sit_segments,
+        nat_segments: 2,
+        ssa_segments: main - ssa,
+        main_segments,
+        sections: main_segments,
+        segs_per_sec: 1,
+        secs_per_zone: 1,
+        cp_payload: 0,
+        root_ino: Nid(3),
+    }
+}
+
+/// A manager whose segments behind the first six hold what `entry` says.
+fn manager(segments: u32, entry: impl Fn(u32) -> RawSitEntry) -> SegmentManager {
+    let geometry = geometry(segments);
+    let entries = (0..segments).map(|segment| if segment < 6 { RawSitEntry::ZERO } else { entry(segment) }).collect();
+    let logs = LogType::ALL.map(|log| LogState {
+        segment: SegmentNo(log.number().into()),
+        next_offset: 0,
+        alloc_type: 0,
+        summary: SummaryBlock::new_box(),
+    });
+    let bitmap = vec![0; geometry.sit_bitmap_size()];
+    SegmentManager::new(SegmentConfig::new(geometry, 0, 0), entries, bitmap, logs).unwrap()
+}
+
+/// Batches are taken and freed, each run at once or block by block.
+fn churn(manager: &SegmentManager, log: LogType, batches: u64, singly: bool) {
+    let summaries = [Summary::new(Nid(9), 0, 1); BATCH];
+    let mut runs: Vec<Run> = Vec::with_capacity(4);
+    for _ in 0..batches {
+        manager.allocate(log, &summaries, 7, &mut runs).unwrap();
+        for run in runs.drain(..) {
+            if singly {
+                (0..run.len).for_each(|at| manager.invalidate(run.addr.offset(at), 8).unwrap());
+            } else {
+                manager.invalidate_run(run, 8).unwrap();
+            }
+        }
+    }
+}
+
+fn checkpoint(manager: &SegmentManager) {
+    manager.begin_checkpoint(6).unwrap();
+    manager.end_checkpoint();
+}
+
+/// Time for `batches` by each of `threads`, in rounds with a checkpoint after each.
+fn churn_by(threads: usize, batches: u64, logs: &[LogType], singly: bool) -> Duration {
+    let manager = manager(16 * 1024, |_| RawSitEntry::ZERO);
+    let round = (12_000 / threads as u64).max(1);
+    let mut time = Duration::ZERO;
+    let mut left = batches;
+    while left != 0 {
+        let now = round.min(left);
+        left -= now;
+        let start = Barrier::new(threads);
+        let spans: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads)
+                .map(|index| {
+                    let (manager, start, log) = (&manager, &start, logs[index % logs.len()]);
+                    scope.spawn(move || {
+                        start.wait();
+                        let begin = Instant::now();
+                        churn(manager, log, now, singly);
+                        (begin, Instant::now())
+                    })
+                })
+                .collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        });
+        let begin = spans.iter().map(|span| span.0).min().unwrap();
+        time += spans.iter().map(|span| span.1).max().unwrap() - begin;
+        let begin = Instant::now();
+        checkpoint(&manager);
+        time += begin.elapsed();
+    }
+    time
+}
+
+fn allocate(c: &mut Criterion) {
+    let mut group = c.benchmark_group("allocate and free, per block");
+    group.sample_size(10);
+    for (variant, logs, singly) in [
+        ("one log, freed in runs", &[LogType::WarmData][..], false),
+        ("one log, freed singly", &[LogType::WarmData][..], true),
+        ("three logs, freed singly", &[LogType::HotData, LogType::WarmData, LogType::ColdData][..], true),
+    ] {
+        for threads in [1, 2, 4, 8, 16, 32, 64, 128] {
+            group.throughput(Throughput::Elements(threads as u64));
+            group.bench_with_input(BenchmarkId::new(variant, threads), &threads, |b, &threads| {
+                // One iteration is one block of each thread.
+                b.iter_custom(|iterations| {
+                    let batches = iterations.div_ceil(BATCH as u64);
+                    churn_by(threads, batches, logs, singly)
+                        .mul_f64(iterations as f64 / (batches * BATCH as u64) as f64)
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+/// A dirty segment: a number of valid blocks and an age that look random.
+fn dirty(segment: u32) -> RawSitEntry {
+    let mixed = u64::from(segment).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let valid = 1 + (mixed >> 33) as u32 % 511;
+    let mut entry = RawSitEntry::ZERO;
+    entry.set_blocks(LogType::WarmData, valid);
+    (0..valid as usize).for_each(|at| entry.valid_map[at / 8] |= 0x80 >> (at % 8));
+    entry.mtime.set(1 + (mixed >> 20) % 1_000_000);
+    entry
+}
+
+fn victim(c: &mut Criterion) {
+    let mut group = c.benchmark_group("victim");
+    group.sample_size(20);
+    let policies = [
+        ("greedy", VictimPolicy::Greedy),
+        ("cost-benefit", VictimPolicy::CostBenefit),
+        ("age threshold", VictimPolicy::AgeThreshold(AgeThreshold { threshold: 100_000, ..AgeThreshold::default() })),
+    ];
+    for segments in [1_000u32, 10_000, 100_000, 1_000_000] {
+        let manager = manager(segments, dirty);
+        for (name, policy) in policies {
+            // The index of ages is built by the first choice.
+            let first = manager.choose_victim(policy, 2_000_000).unwrap();
+            manager.release_victim(&first).unwrap();
+            group.bench_function(BenchmarkId::new(name, segments), |b| {
+                // Choosing marks the victim; releasing it puts it back, so that the next choice has one change to look at.
+                b.iter(|| {
+                    let victim = manager.choose_victim(policy, 2_000_000).unwrap();
+                    manager.release_victim(&victim).unwrap();
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, allocate, victim);
+criterion_main!(benches);
