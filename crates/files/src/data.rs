@@ -127,12 +127,18 @@ impl Core {
         self.write_locked(inode, offset, buf)
     }
 
-    /// Writes at the end of the file; returns where.
+    /// Writes all of `buf` at the end of the file, or nothing; returns where.
     pub(crate) fn append(&self, inode: &Arc<Inode>, buf: &[u8]) -> Result<u64, FsError> {
         self.balance(inode.ino)?;
         let _data = inode.data.write();
         let offset = inode.size();
-        self.write_locked(inode, offset, buf)?;
+        let written = self.write_locked(inode, offset, buf)?;
+        if written < buf.len() {
+            self.truncate_locked(inode, offset)?;
+            let blocks = |bytes: usize| (bytes as u64).div_ceil(BLOCK);
+            let (wanted, available) = (blocks(buf.len()), blocks(written).min(blocks(buf.len()) - 1));
+            return Err(f2fs_volume::VolumeError::NoSpace { wanted, available }.into());
+        }
         Ok(offset)
     }
 

@@ -20,6 +20,11 @@ impl Handle {
         core.open_handle(&inode)?;
         Ok(Handle { core: core.clone(), inode })
     }
+
+    /// The first handle of an inode that was just made, which counts it already.
+    pub(crate) fn first(core: &Arc<Core>, inode: Arc<Inode>) -> Handle {
+        Handle { core: core.clone(), inode }
+    }
 }
 
 impl Drop for Handle {
@@ -67,7 +72,8 @@ impl File {
         self.handle.core.write_at(&self.handle.inode, offset, buf)
     }
 
-    /// Writes `buf` at the end; returns the offset where it begins. Appends from several threads do not overlap.
+    /// Writes all of `buf` at the end, or nothing; returns the offset where it begins. Appends from several threads do not
+    /// overlap.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at).

@@ -20,6 +20,11 @@ impl Core {
     pub(crate) fn truncate(&self, inode: &Arc<Inode>, size: u64) -> Result<(), FsError> {
         self.balance(inode.ino)?;
         let _data = inode.data.write();
+        self.truncate_locked(inode, size)
+    }
+
+    /// The same, for a caller who holds the data lock.
+    pub(crate) fn truncate_locked(&self, inode: &Inode, size: u64) -> Result<(), FsError> {
         let limit = self.size_limit(inode);
         if size > limit {
             return Err(FsError::FileTooLarge { size, limit });
