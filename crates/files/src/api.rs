@@ -110,13 +110,12 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Exists`], [`FsError::Volume`] when the volume is full.
     pub fn create_file(&self, path: impl AsRef<Path>, permissions: u16) -> Result<File, FsError> {
-        let inode = self.create_at(path.as_ref(), &NewFile::new(FileKind::Regular, permissions))?;
-        File::new(Handle::open(&self.core, inode)?)
+        File::new(self.create_at(path.as_ref(), &NewFile::new(FileKind::Regular, permissions))?)
     }
 
-    fn create_at(&self, path: &Path, new: &NewFile) -> Result<Arc<Inode>, FsError> {
+    fn create_at(&self, path: &Path, new: &NewFile) -> Result<Handle, FsError> {
         let (parent, name) = self.core.resolve_parent(bytes(path))?;
-        self.core.create(&parent, name, new)
+        Ok(Handle::first(&self.core, self.core.create(&parent, name, new)?))
     }
 
     /// Makes a file of any kind but a symbolic link.
@@ -127,7 +126,7 @@ impl FileSystem {
         if new.kind == FileKind::Symlink {
             return Err(FsError::WrongKind { operation: "create without a target", kind: new.kind.name() });
         }
-        self.create_at(path.as_ref(), new)?.stat()
+        self.create_at(path.as_ref(), new)?.inode.stat()
     }
 
     /// Makes a directory.
@@ -145,7 +144,7 @@ impl FileSystem {
     pub fn symlink(&self, target: &[u8], path: impl AsRef<Path>, new: &NewFile) -> Result<Stat, FsError> {
         let (parent, name) = self.core.resolve_parent(bytes(path.as_ref()))?;
         let new = NewFile { kind: FileKind::Symlink, permissions: 0o777, ..*new };
-        self.core.symlink(&parent, name, target, &new)?.stat()
+        Handle::first(&self.core, self.core.symlink(&parent, name, target, &new)?).inode.stat()
     }
 
     /// Gives a file that is no directory another name.

@@ -22,12 +22,13 @@ pub(crate) fn file_type(kind: FileKind) -> FileType {
 }
 
 impl Core {
-    /// Makes a file of any kind under a name that is free.
+    /// Makes a file of any kind under a name that is free. Its life begins with one handle, the caller's, which nobody can
+    /// come before by removing the name.
     pub(crate) fn create(&self, parent: &Arc<Inode>, name: &[u8], new: &NewFile) -> Result<Arc<Inode>, FsError> {
         self.create_with(parent, name, new, None)
     }
 
-    /// Makes a symbolic link.
+    /// Makes a symbolic link, with one handle.
     pub(crate) fn symlink(
         &self,
         parent: &Arc<Inode>,
@@ -81,6 +82,8 @@ impl Core {
             if new.kind == FileKind::Directory {
                 self.add_links(op, parent, 1);
             }
+            // The name cannot be looked up before its stripe is free.
+            inode.life.lock().opens = 1;
             Ok(self.inodes.insert(inode))
         })
     }
