@@ -50,13 +50,13 @@ impl Core {
         let mut life = inode.life.lock();
         if life.opens == 0 {
             life.freed = true;
-            if is_small(inode) {
-                self.free_small(op, inode)?;
+            if is_small(inode) && self.free_small(op, inode).is_ok() {
                 return Ok(Fate::Settled);
             }
         }
+        // An inode that could not be freed for an error of the device is left to the next open as well: its name is gone.
         self.volume.add_orphan(op, inode.ino)?;
-        Ok(if life.freed { Fate::FreeLater } else { Fate::Settled })
+        Ok(if life.freed && !is_small(inode) { Fate::FreeLater } else { Fate::Settled })
     }
 
     /// Finishes what [`last_link_gone`](Self::last_link_gone) left to do.

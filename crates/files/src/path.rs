@@ -52,6 +52,9 @@ impl Core {
         let hash = dentry_hash(name);
         // Held until the inode is loaded: as long as the name is there the inode cannot be freed.
         let _stripe = directory.stripe(directory.stripe_of(hash)).read();
+        if directory.is_dead() {
+            return Err(FsError::NotFound);
+        }
         let _gate = self.volume.begin_read();
         let found = directory.find(self, parent, name, hash)?.ok_or(FsError::NotFound)?;
         self.inode(found.ino)

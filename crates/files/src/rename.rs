@@ -115,22 +115,31 @@ impl Core {
         Ok(numbers.into_iter().map(|(directory, stripe)| directory.stripe(stripe).write()).collect())
     }
 
-    /// Whether `above` is an ancestor of `below`, or the same. The caller holds the rename lock.
+    /// Whether `above` is an ancestor of `below`, or the same. The caller holds the rename lock, so that no directory moves;
+    /// but it does not keep them from being removed.
     fn is_ancestor(&self, above: &Inode, below: &Inode) -> Result<bool, FsError> {
         let root = self.volume.geometry().root_ino;
-        let mut here = below.ino;
+        let mut climbed: Option<Arc<Inode>> = None;
         // A tree deeper than there are inodes is a loop.
         for _ in 0..=self.volume.stat().valid_inodes {
-            if here == above.ino {
+            let here = climbed.as_deref().unwrap_or(below);
+            if here.ino == above.ino {
                 return Ok(true);
             }
-            if here == root {
+            if here.ino == root {
                 return Ok(false);
             }
-            let inode = self.inode(here)?;
-            let _gate = self.volume.begin_read();
-            let parent = inode.directory()?.find(self, &inode, b"..", 0)?;
-            here = parent.ok_or_else(|| FsError::corrupt("'..' of a directory", 0, 1, 1))?.ino;
+            let directory = here.directory()?;
+            let parent = {
+                let _gate = self.volume.begin_read();
+                let found = directory.find(self, here, b"..", 0)?;
+                self.inode(found.ok_or_else(|| FsError::corrupt("'..' of a directory", 0, 1, 1))?.ino)
+            };
+            if directory.is_dead() {
+                // What its '..' names may be gone as well, and its number in other use.
+                return Err(FsError::NotFound);
+            }
+            climbed = Some(parent?);
         }
         Err(FsError::corrupt("depth of a directory", u64::MAX, 0, self.volume.stat().valid_inodes))
     }
@@ -145,10 +154,12 @@ impl Core {
     /// Moves a name to a free one.
     fn move_name(&self, from: Place<'_>, to: Place<'_>, source: &Arc<Inode>) -> Result<(), FsError> {
         self.change(|op| {
+            self.load_names(&[(from.parent, from.name)], &[source])?;
             to.parent.directory()?.add(op, self, to.parent, to.name, source.ino, file_type(source.kind))?;
-            from.parent.directory()?.remove(op, self, from.parent, from.name)?.ok_or(FsError::NotFound)?;
-            self.moved(op, source, from, to)?;
-            Ok(())
+            self.whole(|| {
+                from.parent.directory()?.remove(op, self, from.parent, from.name)?.ok_or(FsError::NotFound)?;
+                self.moved(op, source, from, to)
+            })
         })
     }
 
@@ -165,6 +176,13 @@ impl Core {
             (false, true) => return Err(FsError::IsDirectory),
             _ => {}
         }
+        // What holds the source is not empty; and locking it here would wait for a stripe that this rename itself holds.
+        if target.kind == FileKind::Directory
+            && from.parent.ino != to.parent.ino
+            && self.is_ancestor(target, from.parent)?
+        {
+            return Err(FsError::NotEmpty);
+        }
         let _all = match &target.directory {
             Some(directory) => {
                 let all = directory.lock_all();
@@ -174,20 +192,41 @@ impl Core {
             None => None,
         };
         self.change(|op| {
+            self.load_names(&[(from.parent, from.name), (to.parent, to.name)], &[source])?;
             let redirected =
                 to.parent.directory()?.redirect(op, self, to.parent, to.name, source.ino, file_type(source.kind))?;
             if !redirected {
                 return Err(FsError::NotFound);
             }
-            from.parent.directory()?.remove(op, self, from.parent, from.name)?.ok_or(FsError::NotFound)?;
-            self.moved(op, source, from, to)?;
-            if target.kind == FileKind::Directory {
-                self.add_links(op, to.parent, -1);
-                self.bury(op, target)
-            } else {
-                self.drop_link(op, target)
-            }
+            self.whole(|| {
+                from.parent.directory()?.remove(op, self, from.parent, from.name)?.ok_or(FsError::NotFound)?;
+                self.moved(op, source, from, to)?;
+                if target.kind == FileKind::Directory {
+                    self.add_links(op, to.parent, -1);
+                    self.bury(op, target)
+                } else {
+                    self.drop_link(op, target)
+                }
+            })
         })
+    }
+
+    /// Brings into memory what a rename is about to change: from then on a read error is unlikely.
+    fn load_names(&self, names: &[(&Arc<Inode>, &[u8])], moved: &[&Arc<Inode>]) -> Result<(), FsError> {
+        for (parent, name) in names {
+            parent.directory()?.find(self, parent, name, dentry_hash(name))?.ok_or(FsError::NotFound)?;
+        }
+        for inode in moved {
+            if let Some(directory) = &inode.directory {
+                directory.find(self, inode, b"..", 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs what must not stop half-way. If it does, what is in memory must not become a checkpoint.
+    fn whole<T>(&self, change: impl FnOnce() -> Result<T, FsError>) -> Result<T, FsError> {
+        change().inspect_err(|error| self.volume.stop(error))
     }
 
     fn exchange(
@@ -198,21 +237,17 @@ impl Core {
         target: &Arc<Inode>,
     ) -> Result<(), FsError> {
         self.change(|op| {
-            let pairs = [(to, source), (from, target)];
-            for (place, inode) in pairs {
-                if !place.parent.directory()?.redirect(
-                    op,
-                    self,
-                    place.parent,
-                    place.name,
-                    inode.ino,
-                    file_type(inode.kind),
-                )? {
-                    return Err(FsError::NotFound);
+            self.load_names(&[(from.parent, from.name), (to.parent, to.name)], &[source, target])?;
+            self.whole(|| {
+                for (place, inode) in [(to, source), (from, target)] {
+                    let (directory, kind) = (place.parent.directory()?, file_type(inode.kind));
+                    if !directory.redirect(op, self, place.parent, place.name, inode.ino, kind)? {
+                        return Err(FsError::NotFound);
+                    }
                 }
-            }
-            self.moved(op, source, from, to)?;
-            self.moved(op, target, to, from)
+                self.moved(op, source, from, to)?;
+                self.moved(op, target, to, from)
+            })
         })
     }
 

@@ -158,6 +158,8 @@ impl Volume {
     pub fn begin(&self) -> Result<Op<'_>, VolumeError> {
         self.check_writable()?;
         let gate = self.gate.enter();
+        // The checkpoint that was waited for may have failed.
+        self.check_writable()?;
         Ok(Op { volume: self, gate: Some(gate) })
     }
 
@@ -177,8 +179,9 @@ impl Volume {
         }
     }
 
-    /// Refuses all further changes: the state in memory can no longer be trusted to become a checkpoint.
-    pub(crate) fn stop(&self, error: &VolumeError) {
+    /// Refuses all further changes, because the state in memory can no longer be trusted to become a checkpoint: an error
+    /// left a change half done. What the last checkpoint holds is safe.
+    pub fn stop(&self, error: &dyn core::error::Error) {
         let _ = self.stopped.set(error.to_string());
     }
 

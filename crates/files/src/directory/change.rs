@@ -121,9 +121,7 @@ impl Directory {
             let mut view = DentryViewMut::block(&mut data);
             let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { continue };
             let ino = view.remove(slot)?;
-            if view.as_view().used_slots() == 0 {
-                self.free_page(op, core, inode, &page)?;
-            } else {
+            if view.as_view().used_slots() > 0 || !self.free_page(op, core, inode, &page)? {
                 self.mark_dirty(core, &page);
             }
             drop(data);

@@ -1,5 +1,7 @@
 //! A dentry block in memory.
 
+use std::collections::hash_map::Entry;
+
 use f2fs_device::AlignedBuf;
 use f2fs_format::{BlockAddr, RawBlock};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
@@ -35,23 +37,31 @@ impl Page {
 impl Directory {
     /// The page of a block, from memory or the device; `None` for a hole.
     pub(super) fn page(&self, core: &Core, inode: &Inode, block: u64) -> Result<Option<Arc<Page>>, FsError> {
-        if let Some(page) = self.shard(block).read().get(&block) {
-            return Ok(Some(page.clone()));
+        loop {
+            if let Some(page) = self.shard(block).read().get(&block) {
+                return Ok(Some(page.clone()));
+            }
+            let Some(slot) = find_slot(&core.volume, &inode.node, block)? else { return Ok(None) };
+            let addr = slot.get(&core.volume);
+            let data = if addr.is_real() {
+                let mut buf = AlignedBuf::new(1);
+                core.volume.read_data(slot.node.nid(), addr, &mut buf)?;
+                Box::new(*buf.block(0))
+            } else if addr == BlockAddr::NEW {
+                // Reserved a moment ago by another thread, which has not put its page here yet.
+                Box::new([0; 4096])
+            } else {
+                return Ok(None);
+            };
+            let mut shard = self.shard(block).write();
+            match shard.entry(block) {
+                Entry::Occupied(page) => return Ok(Some(page.get().clone())),
+                // Others may have loaded the page meanwhile, taken the last name out of it and freed it: what was read is
+                // no longer part of the directory.
+                Entry::Vacant(_) if slot.get(&core.volume) != addr => {}
+                Entry::Vacant(place) => return Ok(Some(place.insert(Arc::new(Page::new(block, data))).clone())),
+            }
         }
-        let Some(slot) = find_slot(&core.volume, &inode.node, block)? else { return Ok(None) };
-        let addr = slot.get(&core.volume);
-        let data = if addr.is_real() {
-            let mut buf = AlignedBuf::new(1);
-            core.volume.read_data(slot.node.nid(), addr, &mut buf)?;
-            Box::new(*buf.block(0))
-        } else if addr == BlockAddr::NEW {
-            // Reserved a moment ago by another thread, which has not put its page here yet.
-            Box::new([0; 4096])
-        } else {
-            return Ok(None);
-        };
-        let mut shard = self.shard(block).write();
-        Ok(Some(shard.entry(block).or_insert_with(|| Arc::new(Page::new(block, data))).clone()))
     }
 
     /// The page of a block; a hole is filled with an empty one.
@@ -109,9 +119,10 @@ impl Directory {
         self.mark_dirty(core, &page);
     }
 
-    /// Frees the block of a page that holds no entry any more. The caller holds the page's lock exclusively.
-    pub(super) fn free_page(&self, op: &Op<'_>, core: &Core, inode: &Inode, page: &Page) -> Result<(), FsError> {
-        let Some(slot) = find_slot(&core.volume, &inode.node, page.block)? else { return Ok(()) };
+    /// Frees the block of a page that holds no entry any more. The caller holds the page's lock exclusively. Tells whether
+    /// it is freed: if its node cannot be read the block stays, empty, which does no harm.
+    pub(super) fn free_page(&self, op: &Op<'_>, core: &Core, inode: &Inode, page: &Page) -> Result<bool, FsError> {
+        let Ok(Some(slot)) = find_slot(&core.volume, &inode.node, page.block) else { return Ok(false) };
         page.dead.store(true, Ordering::Release);
         let old = slot.set(op, BlockAddr::NULL);
         self.shard(page.block).write().remove(&page.block);
@@ -119,7 +130,7 @@ impl Directory {
             core.volume.free_block(op, old)?;
             add_blocks(op, &inode.node, -1);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Takes the dirty pages.
