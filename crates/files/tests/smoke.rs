@@ -1,4 +1,5 @@
 //! The first life sign: a volume of mkfs.f2fs, changed here, judged by fsck.f2fs.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
 

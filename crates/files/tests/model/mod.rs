@@ -1,4 +1,5 @@
-//! A naive file system in memory: what the real one must be equal to.
+//! A naive file system in memory: what the real one must be equal to. Each test uses a part of it.
+#![allow(dead_code)]
 
 #![allow(clippy::unwrap_used, dead_code)] // a model that fails is a failed test; not every test uses all of it
 
@@ -230,6 +231,36 @@ impl Model {
                 bytes.resize(offset + data.len(), 0);
             }
             bytes[offset..offset + data.len()].copy_from_slice(data);
+        }
+    }
+
+    /// Takes over another file system: directories of the same name become one, every other name must be new.
+    pub(crate) fn absorb(&mut self, other: &Model) {
+        let mut known = HashMap::from([(ROOT, ROOT)]);
+        self.absorb_dir(ROOT, other, ROOT, &mut known);
+    }
+
+    fn absorb_dir(&mut self, into: Id, other: &Model, from: Id, known: &mut HashMap<Id, Id>) {
+        for (name, child) in other.dir(from).unwrap() {
+            if let Some(id) = self.dir(into).unwrap().get(name).copied() {
+                assert!(self.dir(id).is_some() && other.dir(*child).is_some(), "{} is there twice", show(name));
+                self.absorb_dir(id, other, *child, known);
+                continue;
+            }
+            let is_dir = other.dir(*child).is_some();
+            if let Some(id) = known.get(child).copied() {
+                self.link(id, into, name);
+                continue;
+            }
+            let node = &other.nodes[child];
+            let content = if is_dir { Content::Dir(BTreeMap::new()) } else { node.content.clone() };
+            assert_eq!(self.create(into, name, content, node.permissions), Outcome::Done);
+            let id = self.dir(into).unwrap()[name];
+            self.nodes.get_mut(&id).unwrap().xattrs = node.xattrs.clone();
+            known.insert(*child, id);
+            if is_dir {
+                self.absorb_dir(id, other, *child, known);
+            }
         }
     }
 

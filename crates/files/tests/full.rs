@@ -1,0 +1,322 @@
+//! Volumes without room: errors with their numbers, nothing broken, and room again after deletions.
+//!
+//! `F2FS_ROUNDS=10` runs ten rounds of filling and emptying.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::{Random, assert_clean, bytes, formatted, scale, within};
+use f2fs_device::MemoryDevice;
+use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_volume::VolumeError;
+use f2fs_volume::format::FormatOptions;
+
+const LIMIT: Duration = Duration::from_secs(240);
+
+fn open(device: &Arc<MemoryDevice>) -> FileSystem {
+    FileSystem::open(device.clone(), Options::new()).unwrap()
+}
+
+/// The numbers in an error that says that space is missing. What was asked for did not fit.
+#[track_caller]
+fn numbers(error: &FsError) -> (u64, u64) {
+    assert!(error.is_no_space(), "{error}");
+    match error {
+        FsError::Volume(VolumeError::NoSpace { wanted, available }) => {
+            assert!(wanted > available, "{error}");
+            assert!(error.to_string().contains(&format!("{wanted} blocks wanted, {available} available")), "{error}");
+            (*wanted, *available)
+        }
+        FsError::Volume(VolumeError::NoNids { used, limit }) => {
+            assert!(used <= limit, "{error}");
+            (1, 0)
+        }
+        other => panic!("not an error that a user can act on: {other}"),
+    }
+}
+
+fn rounds() -> usize {
+    2 * scale("F2FS_ROUNDS")
+}
+
+fn content(name: u64, len: usize) -> Vec<u8> {
+    bytes(len, name ^ 0x5eed)
+}
+
+fn assert_content(fs: &FileSystem, path: &str, wanted: &[u8]) {
+    let mut read = vec![0; wanted.len() + 1];
+    let len = fs.open_file(path).unwrap().read_at(0, &mut read).unwrap();
+    assert!(read[..len] == *wanted, "{path}: {len} bytes, {} wanted", wanted.len());
+}
+
+/// Creates files until nothing fits any more. Returns the sizes that they have, with the error.
+fn fill(fs: &FileSystem, dir: &str, len: impl Fn(u64) -> usize) -> (Vec<usize>, FsError) {
+    fs.create_dir(dir, 0o755).unwrap();
+    let mut sizes = Vec::new();
+    for name in 0.. {
+        let file = match fs.create_file(format!("{dir}/{name}"), 0o644) {
+            Ok(file) => file,
+            Err(error) => return (sizes, error),
+        };
+        let wanted = content(name, len(name));
+        let mut written = 0;
+        while written < wanted.len() {
+            match file.write_at(written as u64, &wanted[written..]) {
+                Ok(more) => written += more,
+                Err(error) => {
+                    assert_eq!(file.size(), written as u64);
+                    sizes.push(written);
+                    return (sizes, error);
+                }
+            }
+        }
+        assert_eq!(file.size(), written as u64);
+        sizes.push(written);
+    }
+    unreachable!("a volume has an end")
+}
+
+fn check_round(fs: &FileSystem, device: &Arc<MemoryDevice>, dir: &str, sizes: &[usize], lens: impl Fn(u64) -> usize) {
+    for (name, size) in sizes.iter().enumerate() {
+        let wanted = content(name as u64, lens(name as u64));
+        assert_content(fs, &format!("{dir}/{name}"), &wanted[..*size]);
+    }
+    fs.checkpoint().unwrap();
+    assert_clean(device);
+}
+
+fn fill_and_empty(mib: u64, lens: impl Fn(u64) -> usize) {
+    let device = formatted(mib, &FormatOptions::default());
+    let mut fs = open(&device);
+    let empty = fs.statfs().valid_blocks;
+    let mut first = 0;
+    for round in 0..rounds() {
+        let (sizes, error) = fill(&fs, "/full", &lens);
+        numbers(&error);
+        check_round(&fs, &device, "/full", &sizes, &lens);
+        let stat = fs.statfs();
+        // What is left is less than one more file needs.
+        assert!(stat.user_blocks - stat.valid_blocks <= 600, "{stat:?}");
+        let total: usize = sizes.iter().sum();
+        if round == 0 {
+            first = total;
+        }
+        assert!(total * 100 >= first * 98, "round {round}: {total} bytes fit, {first} at first");
+
+        // Overwriting needs no further room, though every block goes to a new place.
+        for name in (0..sizes.len()).step_by(7) {
+            let file = fs.open_file(format!("/full/{name}")).unwrap();
+            let size = sizes[name];
+            assert_eq!(file.write_at(0, &content(name as u64, size)[..size]).unwrap(), size);
+        }
+        check_round(&fs, &device, "/full", &sizes, &lens);
+
+        // Deleting works at once, and what is gone can be used again.
+        if round % 2 == 0 {
+            for name in (0..sizes.len()).step_by(2) {
+                fs.unlink(format!("/full/{name}")).unwrap();
+            }
+            let (again, error) = fill(&fs, "/again", &lens);
+            numbers(&error);
+            assert!(again.iter().sum::<usize>() * 100 >= total * 45, "after deleting every other file");
+            for name in (1..sizes.len()).step_by(2) {
+                let wanted = content(name as u64, lens(name as u64));
+                assert_content(&fs, &format!("/full/{name}"), &wanted[..sizes[name]]);
+            }
+            check_round(&fs, &device, "/again", &again, &lens);
+            fs.remove_all("/again").unwrap();
+        }
+        fs.remove_all("/full").unwrap();
+        fs.close().unwrap();
+        drop(fs);
+        fs = open(&device);
+        assert_eq!(fs.statfs().valid_blocks, empty, "round {round}");
+        assert_eq!(fs.read_dir("/").unwrap().len(), 0);
+    }
+    fs.close().unwrap();
+    assert_clean(&device);
+}
+
+#[test]
+fn many_small_files() {
+    within(LIMIT, || fill_and_empty(64, |name| 1 + (name as usize * 37) % 9000));
+}
+
+#[test]
+fn files_of_some_blocks() {
+    within(LIMIT, || fill_and_empty(64, |name| 20_000 + (name as usize * 7919) % 60_000));
+}
+
+#[test]
+fn few_large_files() {
+    within(LIMIT, || fill_and_empty(64, |_| 5 << 20));
+}
+
+/// Small overwrites at random places of a full volume: each leaves a hole in an old segment, and only moving blocks
+/// together makes segments free again. Where that is not done the volume says so, keeps what it has, and takes more after a
+/// deletion.
+#[test]
+fn random_overwrites_at_full() {
+    within(LIMIT, || {
+        let device = formatted(64, &FormatOptions::default());
+        let fs = open(&device);
+        let (sizes, error) = fill(&fs, "/full", |_| 1 << 20);
+        numbers(&error);
+        let mut all: Vec<Vec<u8>> = (0..sizes.len()).map(|name| content(name as u64, 1 << 20)).collect();
+        let mut random = Random::new(7);
+        for step in 0..3000 * scale("F2FS_ROUNDS") {
+            // The last three stay as they are.
+            let name = random.below(sizes.len() - 3);
+            if sizes[name] < 8192 {
+                continue;
+            }
+            let at = random.below(sizes[name] - 4096);
+            let data = bytes(1 + random.below(4096), random.next());
+            let file = fs.open_file(format!("/full/{name}")).unwrap();
+            match file.write_at(at as u64, &data) {
+                Ok(written) => assert_eq!(written, data.len()),
+                Err(error) => {
+                    assert!(step > 1000, "step {step}: {error}");
+                    let no_segment = |error| matches!(error, FsError::Volume(VolumeError::Segment(_)));
+                    assert!(error.is_no_space() && no_segment(error));
+                    fs.unlink(format!("/full/{}", sizes.len() - 2)).unwrap();
+                    fs.unlink(format!("/full/{}", sizes.len() - 3)).unwrap();
+                    fs.checkpoint().unwrap();
+                    assert_eq!(file.write_at(at as u64, &data).unwrap(), data.len());
+                    file.write_at(at as u64, &all[name][at..at + data.len()]).unwrap();
+                    break;
+                }
+            }
+            all[name][at..at + data.len()].copy_from_slice(&data);
+        }
+        for (name, size) in sizes.iter().enumerate() {
+            let path = format!("/full/{name}");
+            if fs.exists(&path).unwrap() {
+                assert_content(&fs, &path, &all[name][..*size]);
+            }
+        }
+        fs.close().unwrap();
+        assert_clean(&device);
+    });
+}
+
+#[test]
+fn eight_threads_until_nothing_fits() {
+    within(LIMIT, || {
+        let device = formatted(64, &FormatOptions::default());
+        let fs = open(&device);
+        for round in 0..rounds() {
+            let failures = AtomicU64::new(0);
+            let all: Vec<Vec<usize>> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..8u64)
+                    .map(|thread| {
+                        let (fs, failures) = (&fs, &failures);
+                        scope.spawn(move || {
+                            let dir = format!("/t{thread}");
+                            // Another thread may have taken the last block before this one has begun.
+                            if let Err(error) = fs.create_dir(&dir, 0o755) {
+                                numbers(&error);
+                                return Vec::new();
+                            }
+                            fs.remove_dir(&dir).unwrap();
+                            let (sizes, error) = fill(fs, &dir, |name| 1 + (name as usize * 4001) % 70_000);
+                            numbers(&error);
+                            failures.fetch_add(1, Ordering::Relaxed);
+                            sizes
+                        })
+                    })
+                    .collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert!(failures.load(Ordering::Relaxed) > 0);
+            for (thread, sizes) in all.iter().enumerate() {
+                check_round(&fs, &device, &format!("/t{thread}"), sizes, |name| 1 + (name as usize * 4001) % 70_000);
+            }
+            std::thread::scope(|scope| {
+                for thread in 0..8 {
+                    let fs = &fs;
+                    scope.spawn(move || {
+                        let dir = format!("/t{thread}");
+                        if fs.exists(&dir).unwrap() {
+                            fs.remove_all(&dir).unwrap();
+                        }
+                    });
+                }
+            });
+            fs.checkpoint().unwrap();
+            assert_eq!(fs.read_dir("/").unwrap().len(), 0, "round {round}");
+        }
+        fs.close().unwrap();
+        assert_clean(&device);
+    });
+}
+
+/// An append that does not fit leaves the file as it was: its caller cannot know how much of it there would be.
+#[test]
+fn an_append_is_whole_or_nothing() {
+    within(LIMIT, || {
+        let device = formatted(64, &FormatOptions::default());
+        let fs = open(&device);
+        let file = fs.create_file("/log", 0o644).unwrap();
+        let line = content(1, 3 << 20);
+        let mut size = 0;
+        let error = loop {
+            match file.append(&line) {
+                Ok(offset) => {
+                    assert_eq!(offset, size);
+                    size += line.len() as u64;
+                }
+                Err(error) => break error,
+            }
+        };
+        numbers(&error);
+        assert_eq!(file.size(), size);
+        file.append(b"short").unwrap();
+        drop(file);
+        fs.close().unwrap();
+        assert_clean(&device);
+    });
+}
+
+/// All NIDs in use: no file can be made, one more after a deletion and a checkpoint.
+#[test]
+fn directories_links_and_attributes_at_full() {
+    within(LIMIT, || {
+        let device = formatted(64, &FormatOptions::default());
+        let small = f2fs_volume::OpenOptions::new().node_cache(NonZeroUsize::new(512).unwrap());
+        let fs = FileSystem::open(device.clone(), Options::new().volume(small)).unwrap();
+        let (sizes, error) = fill(&fs, "/full", |_| 3 << 20);
+        numbers(&error);
+        // The rest goes to inodes.
+        let mut made = 0;
+        let error = loop {
+            match fs.create_file(format!("/full/last-{made}"), 0o600) {
+                Ok(_) => made += 1,
+                Err(error) => break error,
+            }
+        };
+        numbers(&error);
+        numbers(&fs.create_dir("/full/dir", 0o700).unwrap_err());
+        let link = f2fs_files::NewFile::new(f2fs_files::FileKind::Symlink, 0o777);
+        numbers(&fs.symlink(b"target", "/full/link", &link).unwrap_err());
+        let value = vec![7; 3000];
+        numbers(&fs.set_xattr("/full", "user.large", &value, f2fs_files::SetMode::Any).unwrap_err());
+        // What needs no block works.
+        fs.set_xattr("/full", "user.small", b"fits", f2fs_files::SetMode::Any).unwrap();
+        fs.set_permissions("/full/0", 0o400).unwrap();
+        fs.rename("/full/0", "/full/renamed", f2fs_files::RenameMode::Replace).unwrap();
+        fs.checkpoint().unwrap();
+        assert_clean(&device);
+        assert!(!sizes.is_empty());
+        fs.open_file("/full/renamed").unwrap().truncate(100).unwrap();
+        fs.create_dir("/full/dir", 0o700).unwrap();
+        fs.set_xattr("/full", "user.large", &value, f2fs_files::SetMode::Any).unwrap();
+        fs.close().unwrap();
+        assert_clean(&device);
+    });
+}
