@@ -2,8 +2,6 @@
 //! clean to fsck.f2fs.
 //!
 //! `F2FS_CASES=5000` runs more sequences than the usual 512.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 #![allow(clippy::unwrap_used)] // what fails here is a failed test
 
 mod model;

@@ -1,6 +1,4 @@
-//! A naive file system in memory: what the real one must be equal to. Each test uses a part of it.
-#![allow(dead_code)]
-
+//! A naive file system in memory: what the real one must be equal to.
 #![allow(clippy::unwrap_used, dead_code)] // a model that fails is a failed test; not every test uses all of it
 
 use std::collections::{BTreeMap, HashMap};
