@@ -7,9 +7,13 @@ mod sparse;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
+use f2fs_device::BlockDevice;
+use f2fs_files::{FileSystem, Options};
+use f2fs_uring::{Engine, OpenOptions, UringDevice};
 use f2fs_workload::manifest::{walk_host, walk_host_with};
-use f2fs_workload::tree::{HostTree, Op, Scale, apply_all, changes, everything};
+use f2fs_workload::tree::{HostTree, Op, Scale, VolumeTree, apply_all, changes, everything};
 use rustix::fs::Mode;
 
 use sparse::Deferred;
@@ -43,7 +47,14 @@ const LARGE: u64 = 32 << 20;
 #[derive(Debug, clap::Args)]
 struct TreeArgs {
     /// The directory that is `/` for the script.
-    directory: PathBuf,
+    #[arg(required_unless_present = "image", conflicts_with = "image")]
+    directory: Option<PathBuf>,
+    /// Runs the script with the library on this image or device instead.
+    #[arg(long)]
+    image: Option<PathBuf>,
+    /// Fails where io_uring is not to be had, instead of using system calls.
+    #[arg(long)]
+    require_io_uring: bool,
     /// How large the tree is.
     #[arg(long, value_enum, default_value_t = Size::Full)]
     scale: Size,
@@ -53,6 +64,7 @@ struct TreeArgs {
 enum Size {
     Small,
     Medium,
+    Wide,
     Full,
 }
 
@@ -61,6 +73,7 @@ impl Size {
         match self {
             Self::Small => Scale::SMALL,
             Self::Medium => Scale::MEDIUM,
+            Self::Wide => Scale::WIDE,
             Self::Full => Scale::FULL,
         }
     }
@@ -70,8 +83,8 @@ fn main() -> anyhow::Result<()> {
     // The scripts name exact modes.
     rustix::process::umask(Mode::empty());
     match Args::parse().command {
-        Command::Make(args) => run(&args.directory, &everything(args.scale.scale())),
-        Command::Change(args) => run(&args.directory, &changes(args.scale.scale())),
+        Command::Make(args) => run(&args, &everything(args.scale.scale())),
+        Command::Change(args) => run(&args, &changes(args.scale.scale())),
         Command::Manifest { directory, defer } => {
             let manifest = match defer {
                 Some(copies) => {
@@ -88,8 +101,23 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-fn run(directory: &Path, script: &[Op]) -> anyhow::Result<()> {
+fn run(args: &TreeArgs, script: &[Op]) -> anyhow::Result<()> {
+    if let Some(image) = &args.image {
+        return run_on_volume(image, args.require_io_uring, script);
+    }
+    let directory = args.directory.as_deref().context("no directory")?;
     apply_all(&mut HostTree::new(directory), script)?;
     println!("{} operations done", script.len());
+    Ok(())
+}
+
+fn run_on_volume(image: &Path, require_io_uring: bool, script: &[Op]) -> anyhow::Result<()> {
+    let engine = if require_io_uring { Engine::IoUring } else { Engine::Auto };
+    let device = UringDevice::open(image, OpenOptions::new().engine(engine))?;
+    let description = device.info().description.clone();
+    let fs = FileSystem::open(device, Options::new())?;
+    apply_all(&mut VolumeTree::new(&fs), script)?;
+    fs.close()?;
+    println!("{} operations done on {description}", script.len());
     Ok(())
 }

@@ -5,13 +5,16 @@
 //! see. Everything that is fetched or built is kept under `target/guest`.
 
 mod cpio;
+mod here;
 mod initrd;
 mod judge;
 mod kernel;
-mod kernel_alone;
 mod machine;
 mod machinery;
+mod made_by_kernel;
+mod made_here;
 mod modules;
+mod nvme;
 mod programs;
 
 use std::fs;
@@ -20,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
+use self::here::Here;
 use self::machine::Guest;
 use crate::{Result, process, tools};
 
@@ -43,6 +47,7 @@ const EXTRA_FEATURES: &str = "extra_attr,inode_checksum,sb_checksum,inode_crtime
 #[derive(Debug)]
 struct Bench {
     guest: Guest,
+    here: Here,
     images: PathBuf,
 }
 
@@ -64,9 +69,15 @@ struct Outcome {
 /// A test: its name, what it shows, and the function that runs it.
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
-const TESTS: [Test; 2] = [
+const TESTS: [Test; 4] = [
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
-    ("kernel-alone", "a tree that the kernel made is the same after a remount, and fsck-clean", kernel_alone::run),
+    (
+        "made-by-kernel",
+        "trees made by the kernel are the same here, and changed here the same there",
+        made_by_kernel::run,
+    ),
+    ("made-here", "trees made here are the same in the kernel, and changed there the same here", made_here::run),
+    ("nvme", "the library on /dev/nvme0n1 in the guest, through io_uring, and the kernel agree", nvme::run),
 ];
 
 /// Runs the guest tests.
@@ -87,8 +98,10 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let cache = process::root().join("target/guest");
     let images = cache.join("images");
     fs::create_dir_all(&images)?;
-    let programs = programs::build(&cache, &[("guest-agent", "guest-agent")])?;
-    let bench = Bench { guest: Guest::new(&cache, programs)?, images };
+    println!("building the programs for the guest");
+    let programs = programs::build(&cache, &[("f2fs-cli", "f2fs"), ("guest-agent", "guest-agent")])?;
+    let here = Here { f2fs: programs[0].clone(), agent: programs[1].clone() };
+    let bench = Bench { guest: Guest::new(&cache, programs)?, here, images };
     println!("guest tests with Linux {}", bench.guest.release());
     let mut failed = Vec::new();
     for (name, shows, test) in &chosen {

@@ -86,6 +86,8 @@ impl Scale {
     /// A directory of 50,000 entries, 3,000 mixed files, and a sparse file that reaches into the double indirect node
     /// (past 7.92 GiB).
     pub const FULL: Self = Self { many: 50_000, mixed: 3_000, large: (8 << 30) + (77 << 20) };
+    /// The same with a sparse file that is quickly digested.
+    pub const WIDE: Self = Self { large: 64 << 20, ..Self::FULL };
     /// Thousands of files of every kind in a tree that takes seconds.
     pub const MEDIUM: Self = Self { many: 5_000, mixed: 4_000, large: 64 << 20 };
     /// The same shapes in a tree that takes a moment: for unit tests.

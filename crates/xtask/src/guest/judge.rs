@@ -1,11 +1,9 @@
 //! What counts as a failure: an exit status, a line of the kernel log, a difference between two manifests.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use f2fs_workload::manifest::walk_host;
+use anyhow::bail;
 
 use super::machine::GuestOutput;
 use crate::Result;
@@ -61,31 +59,6 @@ pub(crate) fn same(what: &str, one: (&str, &str), other: (&str, &str)) -> Result
         }
     }
     bail!("{text}");
-}
-
-/// A manifest that the guest left in the share, its deferred digests filled in from the copies beside it.
-pub(crate) fn guest_manifest(share: &Path, name: &str) -> Result<String> {
-    let file = share.join(name);
-    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    let mut whole = String::with_capacity(text.len());
-    for line in text.lines() {
-        whole.push_str(&match line.split('\t').nth(6) {
-            Some(content) if content.starts_with("@deferred/") => {
-                let copy = share.join(format!("{name}.large")).join(&content["@deferred/".len()..]);
-                line.replacen(content, &digest(&copy)?, 1)
-            }
-            _ => line.to_owned(),
-        });
-        whole.push('\n');
-    }
-    Ok(whole)
-}
-
-/// The content field of a file, from the manifest of that file alone.
-fn digest(file: &Path) -> Result<String> {
-    let manifest = walk_host(file).with_context(|| format!("cannot digest {}", file.display()))?;
-    let entry = manifest.entries().first().context("an empty manifest")?;
-    Ok(entry.content.to_string())
 }
 
 #[cfg(test)]

@@ -1,0 +1,79 @@
+//! This project's own programs, run on the host: the `f2fs` command and the script runner.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::{Result, process};
+
+/// The programs.
+#[derive(Debug)]
+pub(crate) struct Here {
+    /// The `f2fs` command.
+    pub(crate) f2fs: PathBuf,
+    /// The runner of the tree scripts.
+    pub(crate) agent: PathBuf,
+}
+
+impl Here {
+    /// `f2fs format IMAGE --size SIZE ...`: a new image.
+    pub(crate) fn format(&self, image: &Path, size: &str, options: &[&str]) -> Result<()> {
+        if image.exists() {
+            fs::remove_file(image)?;
+        }
+        let mut command = Command::new(&self.f2fs);
+        process::output(command.arg("format").arg(image).args(["--size", size]).args(options))?;
+        Ok(())
+    }
+
+    /// `f2fs manifest IMAGE`.
+    pub(crate) fn manifest(&self, image: &Path) -> Result<String> {
+        let text = process::output(Command::new(&self.f2fs).arg("manifest").arg(image))?;
+        String::from_utf8(text).context("a manifest that is not UTF-8")
+    }
+
+    /// `f2fs check IMAGE`, which must find nothing.
+    pub(crate) fn check(&self, image: &Path) -> Result<()> {
+        process::output(Command::new(&self.f2fs).arg("check").arg(image))?;
+        Ok(())
+    }
+
+    /// Runs the tree script `what` (`make` or `change`) on an image with the library.
+    pub(crate) fn script(&self, what: &str, scale: &str, image: &Path) -> Result<()> {
+        process::output(Command::new(&self.agent).args([what, "--scale", scale, "--image"]).arg(image))?;
+        Ok(())
+    }
+
+    /// A manifest that the guest left in the share, its deferred digests filled in from the copies beside it: large files
+    /// are not digested in the guest, where that takes half a minute a gibibyte, but copied out as sparse files.
+    pub(crate) fn guest_manifest(&self, share: &Path, name: &str) -> Result<String> {
+        let file = share.join(name);
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let mut whole = String::with_capacity(text.len());
+        for line in text.lines() {
+            match content(line).and_then(|content| content.strip_prefix("@deferred/")) {
+                Some(copy) => {
+                    let digest = self.digest(&share.join(format!("{name}.large")).join(copy))?;
+                    whole.push_str(&line.replacen(&format!("@deferred/{copy}"), &digest, 1));
+                }
+                None => whole.push_str(line),
+            }
+            whole.push('\n');
+        }
+        Ok(whole)
+    }
+
+    /// The content field of a host file, from the manifest of that file alone.
+    fn digest(&self, file: &Path) -> Result<String> {
+        let line = process::output(Command::new(&self.agent).arg("manifest").arg(file))?;
+        let line = String::from_utf8(line).context("a manifest that is not UTF-8")?;
+        content(&line).map(str::to_owned).with_context(|| format!("no content in the manifest line {line}"))
+    }
+}
+
+/// The content field of a manifest's line.
+fn content(line: &str) -> Option<&str> {
+    line.split('\t').nth(6)
+}
