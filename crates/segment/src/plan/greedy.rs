@@ -32,7 +32,8 @@ pub(super) fn trim(layout: &Layout, request: u32, choices: &[Choice]) -> Vec<Cho
     walk(layout, request, |index, _, _, _| choices[index])
 }
 
-fn cheapest(skip: f64, rewrite: f64, moved: Option<f64>) -> Choice {
+fn cheapest(skip: f64, rewrite: f64, moved: Option<f64>, wear: f64) -> Choice {
+    let (rewrite, moved) = (rewrite + wear, moved.map(|moved| moved + wear));
     match moved {
         Some(moved) if moved < skip && moved < rewrite => Choice::Partial,
         _ if rewrite < skip => Choice::SelfPartial,
@@ -51,7 +52,7 @@ pub(super) fn pairwise(planner: &Planner, layout: &Layout, request: u32) -> Vec<
         let n_right = layout.holes()[index + 1].min(left - n_left);
         let both = n_left + n_right;
         let moved = planner.may_move().then(|| cost(both) + f64::from(run) * planner.move_cost());
-        cheapest(cost(n_left) + cost(n_right), cost(both + run), moved)
+        cheapest(cost(n_left) + cost(n_right), cost(both + run), moved, planner.wear_of(run))
     })
 }
 
@@ -64,6 +65,6 @@ pub(super) fn marginal(planner: &Planner, layout: &Layout, request: u32) -> Vec<
         let open = open + n_left;
         let moved =
             planner.may_move().then(|| cost(open + n_right) - cost(open) + f64::from(run) * planner.move_cost());
-        cheapest(cost(n_right), cost(open + run + n_right) - cost(open), moved)
+        cheapest(cost(n_right), cost(open + run + n_right) - cost(open), moved, planner.wear_of(run))
     })
 }

@@ -93,6 +93,8 @@ pub struct Planner {
     /// Mean length of the cold log's holes, blocks.
     cold_hole: f64,
     may_move: bool,
+    /// Seconds that a rewritten or moved block must save.
+    wear: f64,
 }
 
 impl Planner {
@@ -100,7 +102,7 @@ impl Planner {
     /// in blocks (`H_cold`; see [`SegmentManager::mean_hole`](crate::SegmentManager::mean_hole)).
     #[must_use]
     pub fn new(model: CostModel, strategy: Strategy, cold_hole: f64) -> Planner {
-        Planner { model, strategy, cold_hole: cold_hole.max(1.0), may_move: true }
+        Planner { model, strategy, cold_hole: cold_hole.max(1.0), may_move: true, wear: 0.0 }
     }
 
     /// The planner that never moves a run: for a write that is to happen now.
@@ -108,6 +110,25 @@ impl Planner {
     pub fn in_place(mut self) -> Planner {
         self.may_move = false;
         self
+    }
+
+    /// Sets what a rewritten or moved block costs beside its time: each must save so many seconds. This bounds how much more
+    /// is written than the request; 0 looks at time alone.
+    #[must_use]
+    pub fn wear(mut self, seconds: f64) -> Planner {
+        self.wear = seconds.max(0.0);
+        self
+    }
+
+    /// What the planner minimises: the time of an outcome, and its wear.
+    #[must_use]
+    pub fn objective(&self, outcome: &Outcome) -> f64 {
+        outcome.seconds + self.wear * (f64::from(outcome.rewritten) + f64::from(outcome.moved))
+    }
+
+    /// The wear of a run that is rewritten or moved.
+    pub(crate) fn wear_of(&self, run: u32) -> f64 {
+        self.wear * f64::from(run)
     }
 
     /// This planner, for a write that is to happen now.

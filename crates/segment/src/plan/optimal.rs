@@ -88,6 +88,8 @@ impl Search<'_> {
             }
             length += blocks;
             placed += blocks;
+            // Whether the run is rewritten or moved.
+            open.iter_mut().for_each(|way| way.seconds += self.planner.wear_of(run));
             if self.planner.may_move() {
                 self.move_run(&mut open, run, hole, length, placed);
             }

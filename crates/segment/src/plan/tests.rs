@@ -23,7 +23,7 @@ fn brute_force(planner: &Planner, layout: &Layout, request: u32) -> f64 {
     let mut choices = vec![0; layout.gaps().len()];
     loop {
         let named: Vec<Choice> = choices.iter().map(|&index| options[index]).collect();
-        best = best.min(planner.outcome(layout, request, &named).seconds);
+        best = best.min(planner.objective(&planner.outcome(layout, request, &named)));
         let Some(next) = choices.iter().position(|&index| index + 1 < options.len()) else { return best };
         choices[next] += 1;
         choices[..next].fill(0);
@@ -83,14 +83,15 @@ proptest! {
         request in 1u32..90,
         cold_hole in 1u32..40,
         may_move in any::<bool>(),
+        wear in prop_oneof![Just(0.0), 0.0..0.01],
     ) {
         let layout = layout(&holes, &gaps[..holes.len() - 1]);
-        let mut planner = Planner::new(model, Strategy::Optimal, cold_hole.into());
+        let mut planner = Planner::new(model, Strategy::Optimal, cold_hole.into()).wear(wear);
         if !may_move {
             planner = planner.in_place();
         }
         let choices = planner.plan(&layout, request);
-        let seconds = planner.outcome(&layout, request, &choices).seconds;
+        let seconds = planner.objective(&planner.outcome(&layout, request, &choices));
         let least = brute_force(&planner, &layout, request);
         prop_assert!((seconds - least).abs() <= 1e-9 * least, "{seconds} for {choices:?}, but {least} is possible");
         for strategy in Strategy::ALL {
@@ -98,7 +99,7 @@ proptest! {
             let choices = other.plan(&layout, request);
             prop_assert!(may_move || !choices.contains(&Choice::Partial));
             let outcome = other.outcome(&layout, request, &choices);
-            prop_assert!(outcome.seconds >= least * (1.0 - 1e-9), "{}", strategy.name());
+            prop_assert!(other.objective(&outcome) >= least * (1.0 - 1e-9), "{}", strategy.name());
             prop_assert_eq!(outcome.new, request);
         }
     }
@@ -120,7 +121,7 @@ fn ten_runs_against_all_combinations() {
         let planner = Planner::new(model, Strategy::Optimal, f64::from(1 + next(30)));
         let request = 1 + next(70);
         let choices = planner.plan(&layout, request);
-        let seconds = planner.outcome(&layout, request, &choices).seconds;
+        let seconds = planner.objective(&planner.outcome(&layout, request, &choices));
         let least = brute_force(&planner, &layout, request);
         assert!((seconds - least).abs() <= 1e-9 * least, "case {case}: {seconds} against {least}");
     }
