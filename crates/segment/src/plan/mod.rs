@@ -50,8 +50,9 @@ pub enum Choice {
     SelfPartial,
 }
 
-/// How the choices are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// How the choices are made. The default is the optimum: on the models of the three cards (`examples/partial_gc.rs`) no
+/// other is faster under any curve, and without moves it costs microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strategy {
     /// Always skip: what F2FS does.
@@ -64,6 +65,7 @@ pub enum Strategy {
     /// As greedy, but the hole on the left is all of the request that is being built.
     Marginal,
     /// The cheapest of all combinations for the whole request.
+    #[default]
     Optimal,
 }
 
