@@ -86,16 +86,22 @@ impl Volume {
         reason: Reason,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<CheckpointReport, E> {
+        self.alone(above, |_, state| self.write_checkpoint(reason, state))
+    }
+
+    /// Runs `above` and then `work` with the gate closed.
+    pub(crate) fn alone<T, E: From<VolumeError>>(
+        &self,
+        above: impl FnOnce(&Op<'_>) -> Result<(), E>,
+        work: impl FnOnce(&Op<'_>, &mut CheckpointState) -> Result<T, VolumeError>,
+    ) -> Result<T, E> {
         self.check_writable()?;
         let _closed = self.gate.close();
         self.check_writable()?;
         let mut state = self.state.lock();
         let op = Op::within_checkpoint(self);
         above(&op)?;
-        self.write_checkpoint(reason, &mut state).map_err(|error| {
-            self.stop(&error);
-            E::from(error)
-        })
+        Ok(work(&op, &mut state)?)
     }
 
     /// Writes a checkpoint of a volume that nothing lies on.
@@ -106,7 +112,16 @@ impl Volume {
         self.checkpoint_with(reason, |_| Ok(()))
     }
 
+    /// Writes the checkpoint itself. An error stops the volume.
     pub(crate) fn write_checkpoint(
+        &self,
+        reason: Reason,
+        state: &mut CheckpointState,
+    ) -> Result<CheckpointReport, VolumeError> {
+        self.try_write_checkpoint(reason, state).inspect_err(|error| self.stop(error))
+    }
+
+    fn try_write_checkpoint(
         &self,
         reason: Reason,
         state: &mut CheckpointState,

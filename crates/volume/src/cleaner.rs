@@ -50,44 +50,33 @@ impl Volume {
     /// [`checkpoint_with`](Self::checkpoint_with); at least one checkpoint is written.
     ///
     /// # Errors
-    /// As [`checkpoint_with`](Self::checkpoint_with).
+    /// As [`checkpoint_with`](Self::checkpoint_with). A block that cannot be read or moved is an error, too; that one does not
+    /// stop the volume.
     pub fn clean_with<E: From<VolumeError>>(
         &self,
         goal: u32,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<CleanReport, E> {
-        self.check_writable()?;
-        let _closed = self.gate.close();
-        self.check_writable()?;
-        let mut state = self.state.lock();
-        let op = Op::within_checkpoint(self);
-        above(&op)?;
         let mut report = CleanReport::default();
-        let mut run = || -> Result<(), VolumeError> {
+        self.alone(above, |op, state| {
             loop {
                 let before = self.segments.free_segments();
-                let victims = self.clean_round(&op, goal, &mut report)?;
-                self.write_checkpoint(Reason::Sync, &mut state)?;
+                let victims = self.clean_round(op, goal, &mut report)?;
+                self.write_checkpoint(Reason::Sync, state)?;
                 report.checkpoints += 1;
                 let after = self.segments.free_segments();
-                if after >= goal || (victims == 0 || after <= before) {
-                    return Ok(());
+                if after >= goal || victims == 0 || after <= before {
+                    break;
                 }
             }
-        };
-        let result = run();
-        report.free_segments = self.segments.free_segments();
-        if report.free_segments < goal {
-            // Nothing more can be gained until blocks are freed.
-            self.futile.store(self.space.blocks(), Ordering::Relaxed);
-        }
-        match result {
-            Ok(()) => Ok(report),
-            Err(error) => {
-                self.stop(&error);
-                Err(E::from(error))
+            report.free_segments = self.segments.free_segments();
+            if report.free_segments < goal {
+                // Nothing more can be gained until blocks are freed.
+                self.futile.store(self.space.blocks(), Ordering::Relaxed);
             }
-        }
+            Ok(())
+        })?;
+        Ok(report)
     }
 
     /// Empties victims as far as there is room to move their blocks to; returns how many.
@@ -113,13 +102,17 @@ impl Volume {
                 self.segments.release_victim(&victim)?;
                 return Ok(victims);
             }
-            if self.empty(op, &victim, report)? {
+            // What was moved until an error came is whole: each block is written before its slot changes.
+            let emptied = self.empty(op, &victim, report);
+            if !matches!(emptied, Ok(true)) {
+                self.segments.release_victim(&victim)?;
+            }
+            if emptied? {
                 victims += 1;
                 report.victims += 1;
                 moved += u64::from(victim.valid);
                 gained += u64::from(section - victim.valid.min(section));
             } else {
-                self.segments.release_victim(&victim)?;
                 return Ok(victims);
             }
             if moved >= room {
@@ -128,7 +121,8 @@ impl Volume {
         }
     }
 
-    /// Moves what is valid in a victim. False: its tables contradict each other, and it is left as it is.
+    /// Moves what is valid in a victim. False: its tables contradict each other, or there is no room; the rest of it is left
+    /// as it is.
     fn empty(&self, op: &Op<'_>, victim: &Victim, report: &mut CleanReport) -> Result<bool, VolumeError> {
         for segment in victim.segments() {
             let info = self.segments.segment(segment)?;
@@ -209,7 +203,10 @@ impl Volume {
             data.block_mut(index).copy_from_slice(block);
             Ok(())
         })?;
-        let runs = self.write_as(Class::Cleaner, LogType::ColdData, &summaries, data)?;
+        let runs = match self.write_as(Class::Cleaner, LogType::ColdData, &summaries, data) {
+            Err(error) if error.is_no_space() => return Ok(false),
+            runs => runs?,
+        };
         let mut fresh = runs.iter().flat_map(|run| (0..run.len).map(|i| run.addr.offset(i)));
         for block in &blocks {
             let to = fresh.next().unwrap_or(BlockAddr::NULL);
