@@ -1,3 +1,5 @@
 //! Helpers that the benches share.
 
 pub mod instructions;
+pub mod report;
+pub mod workers;
