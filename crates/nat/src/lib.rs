@@ -24,6 +24,24 @@
 //! | [`cancel`](Nat::cancel) | the block's lock, then the lock on returns | both: creates that fail are rare |
 //! | [`begin_checkpoint`](Nat::begin_checkpoint) | one block's lock at a time | |
 //!
+//! What is global, and when it is touched: the sets of blocks with free NIDs and of blocks not read yet, once for a lane's
+//! batch of up to 455 NIDs; the lock on returned NIDs, for creates that failed and at the end of a checkpoint; the pool of
+//! memory for entries, when a block is loaded. Locks are taken in this order: a block's; then one of the others, alone.
+//!
+//! # Policies
+//!
+//! [`Policy::Sharded`] is the default and is what the table above describes. [`Policy::KernelScan`] does what Linux does,
+//! and is the baseline that the others are measured against; [`Policy::Clue`] adds the techniques of the paper "CLUE: Compact
+//! and Lazy Update for unlink in F2FS" to it, one by one. Those two keep a list of free NIDs under one lock, on allocation
+//! and on binding a new NID; their users call [`Nat::balance`] in every create and unlink, as the kernel does. All of them
+//! share the table, the checkpoint and the promise about freed NIDs.
+//!
+//! # Memory
+//!
+//! [`Nat::bytes_per_nid`]: under 10 bytes with all blocks cached, entries included. With
+//! [`cached_blocks`](NatConfig::cached_blocks) set, entries of blocks that are clean and were not used lately are given up,
+//! and what stays is 0.6 bytes per NID.
+//!
 //! # Example
 //!
 //! ```
@@ -56,6 +74,7 @@ mod checkpoint;
 mod config;
 mod entry;
 mod error;
+mod footprint;
 mod frame;
 mod free_list;
 mod listed;
