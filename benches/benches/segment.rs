@@ -13,7 +13,7 @@ use f2fs_format::feature::Features;
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, Geometry, LogType, Nid, SegmentNo};
-use f2fs_segment::{AgeThreshold, LogState, Run, SegmentConfig, SegmentManager, VictimPolicy};
+use f2fs_segment::{AgeThreshold, Class, LogState, Run, SegmentConfig, SegmentManager, VictimPolicy};
 
 const BATCH: usize = 512;
 
@@ -45,7 +45,7 @@ fn geometry(main_segments: u32) -> Geometry {
 }
 
 /// A manager whose segments behind the first six hold what `entry` says.
-fn manager(segments: u32, entry: impl Fn(u32) -> RawSitEntry) -> SegmentManager {
+fn manager(segments: u32, lanes: usize, entry: impl Fn(u32) -> RawSitEntry) -> SegmentManager {
     let geometry = geometry(segments);
     let entries = (0..segments).map(|segment| if segment < 6 { RawSitEntry::ZERO } else { entry(segment) }).collect();
     let logs = LogType::ALL.map(|log| LogState {
@@ -55,15 +55,15 @@ fn manager(segments: u32, entry: impl Fn(u32) -> RawSitEntry) -> SegmentManager 
         summary: SummaryBlock::new_box(),
     });
     let bitmap = vec![0; geometry.sit_bitmap_size()];
-    SegmentManager::new(SegmentConfig::new(geometry, 0, 0), entries, bitmap, logs).unwrap()
+    SegmentManager::new(SegmentConfig::new(geometry, 0, 0).lanes(lanes), entries, bitmap, logs).unwrap()
 }
 
 /// Batches are taken and freed, each run at once or block by block.
-fn churn(manager: &SegmentManager, log: LogType, batches: u64, singly: bool) {
+fn churn(manager: &SegmentManager, lane: usize, log: LogType, batches: u64, singly: bool) {
     let summaries = [Summary::new(Nid(9), 0, 1); BATCH];
     let mut runs: Vec<Run> = Vec::with_capacity(4);
     for _ in 0..batches {
-        manager.allocate(log, &summaries, 7, &mut runs).unwrap();
+        manager.allocate_on(lane, Class::User, log, &summaries, 7, &mut runs).unwrap();
         for run in runs.drain(..) {
             if singly {
                 (0..run.len).for_each(|at| manager.invalidate(run.addr.offset(at), 8).unwrap());
@@ -80,8 +80,8 @@ fn checkpoint(manager: &SegmentManager) {
 }
 
 /// Time for `batches` by each of `threads`, in rounds with a checkpoint after each.
-fn churn_by(threads: usize, batches: u64, logs: &[LogType], singly: bool) -> Duration {
-    let manager = manager(16 * 1024, |_| RawSitEntry::ZERO);
+fn churn_by(threads: usize, batches: u64, logs: &[LogType], lanes: usize, singly: bool) -> Duration {
+    let manager = manager(16 * 1024, lanes, |_| RawSitEntry::ZERO);
     let round = (12_000 / threads as u64).max(1);
     let mut time = Duration::ZERO;
     let mut left = batches;
@@ -96,7 +96,7 @@ fn churn_by(threads: usize, batches: u64, logs: &[LogType], singly: bool) -> Dur
                     scope.spawn(move || {
                         start.wait();
                         let begin = Instant::now();
-                        churn(manager, log, now, singly);
+                        churn(manager, index, log, now, singly);
                         (begin, Instant::now())
                     })
                 })
@@ -115,10 +115,11 @@ fn churn_by(threads: usize, batches: u64, logs: &[LogType], singly: bool) -> Dur
 fn allocate(c: &mut Criterion) {
     let mut group = c.benchmark_group("allocate and free, per block");
     group.sample_size(10);
-    for (variant, logs, singly) in [
-        ("one log, freed in runs", &[LogType::WarmData][..], false),
-        ("one log, freed singly", &[LogType::WarmData][..], true),
-        ("three logs, freed singly", &[LogType::HotData, LogType::WarmData, LogType::ColdData][..], true),
+    for (variant, logs, lanes, singly) in [
+        ("one log, freed in runs", &[LogType::WarmData][..], 1, false),
+        ("one log, freed singly", &[LogType::WarmData][..], 1, true),
+        ("one log of 16 lanes, freed singly", &[LogType::WarmData][..], 16, true),
+        ("three logs, freed singly", &[LogType::HotData, LogType::WarmData, LogType::ColdData][..], 1, true),
     ] {
         for threads in [1, 2, 4, 8, 16, 32, 64, 128] {
             group.throughput(Throughput::Elements(threads as u64));
@@ -126,7 +127,7 @@ fn allocate(c: &mut Criterion) {
                 // One iteration is one block of each thread.
                 b.iter_custom(|iterations| {
                     let batches = iterations.div_ceil(BATCH as u64);
-                    churn_by(threads, batches, logs, singly)
+                    churn_by(threads, batches, logs, lanes, singly)
                         .mul_f64(iterations as f64 / (batches * BATCH as u64) as f64)
                 });
             });
@@ -155,7 +156,7 @@ fn victim(c: &mut Criterion) {
         ("age threshold", VictimPolicy::AgeThreshold(AgeThreshold { threshold: 100_000, ..AgeThreshold::default() })),
     ];
     for segments in [1_000u32, 10_000, 100_000, 1_000_000] {
-        let manager = manager(segments, dirty);
+        let manager = manager(segments, 1, dirty);
         for (name, policy) in policies {
             // The index of ages is built by the first choice.
             let first = manager.choose_victim(policy, 2_000_000).unwrap();

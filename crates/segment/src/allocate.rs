@@ -56,8 +56,31 @@ impl SegmentManager {
         now: u64,
         runs: &mut Vec<Run>,
     ) -> Result<(), SegmentError> {
-        let mut head = self.head(log);
-        self.take_from(&mut head, class, log, summaries, now, &mut Sink::new(runs))
+        self.take_from_log(class, log, summaries, now, &mut Sink::new(runs))
+    }
+
+    /// Takes blocks from lane 0 of a log, and closes the other lanes if there are too few.
+    pub(crate) fn take_from_log(
+        &self,
+        class: Class,
+        log: LogType,
+        summaries: &[Summary],
+        now: u64,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), SegmentError> {
+        let mut take = || {
+            let mut head = self.head(log);
+            self.take_from(&mut head, class, log, summaries, now, sink)
+        };
+        // The head's lock is released in between: lanes are locked before it.
+        let close = || {
+            let _held = mutant("segment_lanes_closed_under_a_head").then(|| self.head(log));
+            self.close_lanes()
+        };
+        match take() {
+            Err(SegmentError::NoSpace { .. }) if close() => take(),
+            result => result,
+        }
     }
 
     /// Takes one block for a node. Gives its address, and the address that the log will hand out next, which belongs into
@@ -74,10 +97,16 @@ impl SegmentManager {
         if !log.is_node() {
             return Err(SegmentError::WrongLog { log, expected: "node" });
         }
-        let mut head = self.head(log);
-        let addr = self.geometry.block_at(head.segment, head.next);
-        self.take_from(&mut head, Class::Checkpoint, log, &[summary], now, &mut Sink::new(&mut Vec::new()))?;
-        Ok((addr, self.geometry.block_at(head.segment, head.next)))
+        let take = || {
+            let mut head = self.head(log);
+            let addr = self.geometry.block_at(head.segment, head.next);
+            self.take_from(&mut head, Class::Checkpoint, log, &[summary], now, &mut Sink::new(&mut Vec::new()))?;
+            Ok((addr, self.geometry.block_at(head.segment, head.next)))
+        };
+        match take() {
+            Err(SegmentError::NoSpace { .. }) if self.close_lanes() => take(),
+            result => result,
+        }
     }
 
     pub(crate) fn take_from(
@@ -168,7 +197,7 @@ impl SegmentManager {
 
     /// Makes a segment current that was taken from the free map. What a checkpoint would see of it stays as it is until
     /// the log stands in it.
-    fn claim_free(&self, log: LogType, segment: SegmentNo) -> Result<Head, SegmentError> {
+    pub(crate) fn claim_free(&self, log: LogType, segment: SegmentNo) -> Result<Head, SegmentError> {
         let mut state = self.lock(segment);
         if state.phase != Phase::Free || state.valid != 0 || state.taken != 0 {
             // The segment is lost for allocation: better than handing out a block that is in use.
@@ -233,13 +262,18 @@ impl SegmentManager {
     fn change(&self, log: LogType, head: &mut Head, next: Head) {
         let old = core::mem::replace(head, next);
         self.leave(old.segment, old.summary);
-        let mut state = self.lock(head.segment);
+        self.enter(log, head.segment);
+    }
+
+    /// A log stands in a segment that was claimed for it.
+    pub(crate) fn enter(&self, log: LogType, segment: SegmentNo) {
+        let mut state = self.lock(segment);
         state.log = log;
-        self.mark_dirty(head.segment, &mut state);
+        self.mark_dirty(segment, &mut state);
     }
 
     /// A log lets go of a segment. Its summary is put aside first: whoever sees the segment as dirty finds it.
-    fn leave(&self, segment: SegmentNo, summary: Box<SummaryBlock>) {
+    pub(crate) fn leave(&self, segment: SegmentNo, summary: Box<SummaryBlock>) {
         if mutant("segment_leave_summary_late") {
             self.settle(segment, &mut self.lock(segment));
             self.retired.put(segment, summary);

@@ -71,10 +71,14 @@ impl SegmentManager {
             })
             .collect();
         let logs = LogType::ALL.map(|log| self.log(log));
-        let free_segments = self.free_segments() + self.prefree_segments();
+        let mut lanes = self.lanes.summaries();
+        // A lane's segment without a valid block is free to the format.
+        let empty_lanes = lanes.iter().filter(|(segment, _)| self.lock(*segment).valid == 0).count();
+        let free_segments = self.free_segments() + self.prefree_segments() + empty_lanes as u32;
         let valid_blocks = self.valid_blocks();
         let frozen = changed.into_iter().map(|segment| self.freeze(segment)).collect();
-        let (flush, summaries) = self.retired.begin_flush();
+        let (flush, mut summaries) = self.retired.begin_flush();
+        summaries.append(&mut lanes);
         let journaled = plan.journal.into_iter().collect();
         let begun = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
         sit.pending = Some(Pending { frozen, bitmap: bitmap.clone(), journaled, flush, begun });

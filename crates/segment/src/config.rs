@@ -53,6 +53,8 @@ pub struct SegmentConfig {
     pub journaled: Vec<SegmentNo>,
     /// Where old summaries come from. Without it no log takes a segment with holes (SSR).
     pub summaries: Option<Arc<dyn SummarySource>>,
+    /// Open segments of each log but warm node, the one that checkpoints record among them.
+    pub lanes: usize,
     /// Whether SSR may be used at all. Zoned volumes (`blkzoned`) never use it.
     pub ssr: bool,
 }
@@ -80,6 +82,7 @@ impl SegmentConfig {
             user_floor: 6,
             journaled: Vec::new(),
             summaries: None,
+            lanes: 1,
             ssr: true,
         }
     }
@@ -102,6 +105,13 @@ impl SegmentConfig {
     #[must_use]
     pub fn ssr(mut self, allowed: bool) -> SegmentConfig {
         self.ssr = allowed;
+        self
+    }
+
+    /// Sets how many segments each log may have open at once, for [`allocate_on`](crate::SegmentManager::allocate_on).
+    #[must_use]
+    pub fn lanes(mut self, lanes: usize) -> SegmentConfig {
+        self.lanes = lanes.max(1);
         self
     }
 

@@ -118,13 +118,27 @@ impl FreeSpace {
             drop(map);
             map = self.map.lock();
         }
+        Some(self.take_out(&mut map, log, found))
+    }
+
+    /// Takes the first segment of a free section for a log that has another segment open in `near`.
+    pub(crate) fn take_section(&self, log: LogType, near: SegmentNo, floor: u32) -> Option<SegmentNo> {
+        let mut map = self.map.lock();
+        if map.sections.len() <= floor {
+            return None;
+        }
+        let found = self.new_section(&map, log, near.0 / self.segs_per_sec)? * self.segs_per_sec;
+        Some(self.take_out(&mut map, log, found))
+    }
+
+    fn take_out(&self, map: &mut FreeMap, log: LogType, found: u32) -> SegmentNo {
         map.segments.remove(found);
         let section = found / self.segs_per_sec;
         map.in_section[section as usize] -= 1;
         map.sections.remove(section);
         map.zones[log.index()] = self.zone(section);
-        self.publish(&map);
-        Some(SegmentNo(found))
+        self.publish(map);
+        SegmentNo(found)
     }
 
     /// The search of `get_new_segment`. With small sections, hot data and nodes are kept at the front of the device, as

@@ -27,15 +27,16 @@
 //! | Lock | protects | taken |
 //! |---|---|---|
 //! | SIT state | version bitmap, journal set, the pending checkpoint | twice a checkpoint |
-//! | log head (6) | a log's segment, offset, summary | once an allocation |
+//! | log head (6, and one for each lane) | a log's segment, offset, summary | once an allocation |
 //! | victim index | dirty segments by room, sections by cost and age | when a log takes a segment with holes, when a cleaner chooses |
 //! | segment (one each) | maps, counts, age, phase | once a run taken, once a block freed |
 //! | changed lists (16), free map, retired summaries | what their names say | about once for each 512 blocks |
 //!
-//! Order: SIT state, log heads (one at a time), index, segment (one at a time), then one of the last row, of which none is
+//! Order: SIT state, a lane, a log head (never two of either), index, segment (one at a time), then one of the last row, of which none is
 //! held while another is taken. Counters are atomics: valid blocks striped by segment, the rest changed once for a segment.
 //! Freeing a block locks its segment and writes nothing global, beyond the stripe of its counter; taking a batch locks its
-//! log and its segment once. The one lock that all writers of a kind of data share is their log's head.
+//! log and its segment once. The lock that writers of a kind of data share is their log's head; with
+//! [lanes](SegmentConfig::lanes), writers on different lanes share none until space is short.
 //!
 //! # Example
 //!
@@ -94,6 +95,7 @@ mod error;
 mod free;
 mod head;
 mod index;
+mod lanes;
 mod manager;
 mod map;
 pub mod plan;

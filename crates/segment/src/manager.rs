@@ -9,6 +9,7 @@ use crate::config::SummarySource;
 use crate::free::FreeSpace;
 use crate::head::{Head, LogState};
 use crate::index::{Changed, Index};
+use crate::lanes::Lanes;
 use crate::pressure::Pressure;
 use crate::retired::Retired;
 use crate::segment::{Phase, Segment};
@@ -32,6 +33,7 @@ pub struct SegmentManager {
     pub(crate) source: Option<Source>,
     segments: Box<[Mutex<Segment>]>,
     heads: [CachePadded<Mutex<Head>>; 6],
+    pub(crate) lanes: Lanes,
     pub(crate) free: FreeSpace,
     pub(crate) changed: Changed,
     pub(crate) index: Mutex<Index>,
@@ -148,6 +150,7 @@ impl SegmentManager {
             source: config.summaries.filter(|_| may_ssr).map(Source),
             segments: states.into_iter().map(Mutex::new).collect(),
             heads,
+            lanes: Lanes::new(config.lanes),
             free,
             changed: Changed::new(),
             index: Mutex::new(index),
@@ -280,6 +283,10 @@ impl SegmentManager {
             (head.segment == segment).then(|| head.summary.clone())
         };
         // A log that leaves a segment puts the summary aside before it lets go, so in this order none is missed.
-        LogType::ALL.into_iter().find_map(held).or_else(|| self.retired.get(segment))
+        LogType::ALL
+            .into_iter()
+            .find_map(held)
+            .or_else(|| self.lanes.summary(segment))
+            .or_else(|| self.retired.get(segment))
     }
 }

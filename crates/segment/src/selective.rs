@@ -33,8 +33,7 @@ impl SegmentManager {
         rewrites: &mut Vec<Run>,
     ) -> Result<(), SegmentError> {
         let planner = planner.without_moves();
-        let mut head = self.head(log);
-        self.take_from(&mut head, class, log, summaries, now, &mut Sink::selective(runs, &planner, rewrites))
+        self.take_from_log(class, log, summaries, now, &mut Sink::selective(runs, &planner, rewrites))
     }
 
     /// Marks the dirty segment with the most room that a log could take next, and says which runs of it a request of

@@ -9,6 +9,7 @@
 // mutant: segment_thaw_frees_later_ones, killed by: what_is_freed_in_a_checkpoint_waits_for_the_next
 // mutant: segment_thaw_releases_later_ones, killed by: what_is_freed_in_a_checkpoint_waits_for_the_next
 // mutant: segment_floor_unlocked, killed by: users_stop_at_the_floor
+// mutant: segment_lanes_closed_under_a_head, killed by: lanes_are_closed_while_others_open_them
 
 mod common;
 
@@ -175,5 +176,46 @@ fn users_stop_at_the_floor() {
         // Three sections are free and two must stay: one of both gets one.
         assert_ne!(mine.is_some(), other.is_some());
         assert_eq!((manager.free_sections(), manager.valid_blocks()), (2, 1023));
+    });
+}
+
+/// A log at the end of its segment and a lane of it, each wanting a block. Gives who got one.
+fn log_and_lane(floor: u32) -> [bool; 2] {
+    let warm = LogType::WarmData;
+    let geometry = geometry(7, 1);
+    let mut logs = fresh_logs(&geometry);
+    let mut entries = vec![RawSitEntry::ZERO; 7];
+    entries[1].set_blocks(warm, 511);
+    for at in 0..511 {
+        msb::set(&mut entries[1].valid_map, at);
+    }
+    logs[1].next_offset = 511;
+    let config = SegmentConfig::new(geometry, 0, 0).user_floor(floor).lanes(2);
+    let manager = Arc::new(SegmentManager::new(config, entries, vec![0; 64], logs).unwrap());
+    let block = [Summary::new(Nid(9), 0, 3)];
+    let other = spawn(&manager, move |manager| manager.allocate_on(1, Class::User, warm, &block, 5, &mut Vec::new()));
+    let mine = manager.allocate(warm, &block, 5, &mut Vec::new());
+    let results = [mine, other.join().unwrap()];
+    for result in &results {
+        assert!(matches!(result, Ok(()) | Err(SegmentError::NoSpace { .. })), "{results:?}");
+    }
+    let taken = results.iter().filter(|result| result.is_ok()).count() as u64;
+    assert_eq!(manager.valid_blocks(), 511 + taken);
+    results.map(|result| result.is_ok())
+}
+
+#[test]
+fn a_log_and_its_lane_share_the_last_segment() {
+    model::exhaustive("a_log_and_its_lane_share_the_last_segment", || {
+        // The log needs the free segment, and the lane does with either.
+        assert_ne!(log_and_lane(0), [false, false]);
+    });
+}
+
+#[test]
+fn lanes_are_closed_while_others_open_them() {
+    model::exhaustive("lanes_are_closed_while_others_open_them", || {
+        // The free segment is out of reach: both look for it, and close the lanes.
+        assert_eq!(log_and_lane(1), [false, false]);
     });
 }

@@ -10,7 +10,9 @@ use f2fs_format::summary::Summary;
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
 use f2fs_segment::cost::{Card, CostModel, Interior};
 use f2fs_segment::plan::{self, Planner};
-use f2fs_segment::{AgeThreshold, Class, Phase, Run, SegmentConfig, SegmentError, SegmentManager, VictimPolicy};
+use f2fs_segment::{
+    AgeThreshold, Class, Phase, Run, SegmentConfig, SegmentError, SegmentInfo, SegmentManager, VictimPolicy,
+};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +21,14 @@ enum Op {
         log: usize,
         count: usize,
     },
+    OnLane {
+        lane: usize,
+        log: usize,
+        count: usize,
+    },
     Node {
         log: usize,
+        lane: usize,
     },
     Free {
         share: u8,
@@ -67,7 +75,8 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (0usize..6, 1usize..1500).prop_map(|(log, count)| Op::Allocate { log, count }),
         4 => (0usize..6, 1usize..20).prop_map(|(log, count)| Op::Allocate { log, count }),
-        2 => (3usize..6).prop_map(|log| Op::Node { log }),
+        2 => (3usize..6, 0usize..4).prop_map(|(log, lane)| Op::Node { log, lane }),
+        5 => (1usize..4, 0usize..6, 1usize..700).prop_map(|(lane, log, count)| Op::OnLane { lane, log, count }),
         6 => (any::<u8>(), any::<u64>()).prop_map(|(share, salt)| Op::Free { share, salt }),
         3 => (0usize..64).prop_map(|index| Op::FreeSegment { index }),
         4 => capacity.clone().prop_map(|capacity| Op::Checkpoint { capacity }),
@@ -87,6 +96,7 @@ struct World {
     disk: Disk,
     manager: SegmentManager,
     config: fn(SegmentConfig) -> SegmentConfig,
+    lanes: u32,
     valid: Blocks,
     /// Valid in the last durable checkpoint, or taken since it began.
     taken: BTreeSet<BlockAddr>,
@@ -99,7 +109,9 @@ impl World {
     fn new(segments: u32, segs_per_sec: u32, config: fn(SegmentConfig) -> SegmentConfig) -> World {
         let disk = Disk::new(geometry(segments, segs_per_sec));
         let manager = disk.open(config);
+        let lanes = config(SegmentConfig::new(disk.geometry.clone(), 0, 0)).lanes as u32;
         World {
+            lanes,
             disk,
             manager,
             config,
@@ -123,6 +135,7 @@ impl World {
         let mut blocks = 0;
         let mut sections: BTreeMap<u32, u32> = BTreeMap::new();
         let per_section = self.disk.geometry.segs_per_sec;
+        let usable = |info: &SegmentInfo| log != LogType::WarmNode && info.log.is_node() == log.is_node();
         for number in 0..self.disk.geometry.main_segments {
             let info = self.manager.segment(SegmentNo(number)).unwrap();
             let holes = u64::from(512 - info.taken);
@@ -131,7 +144,9 @@ impl World {
                     blocks +=
                         (u32::from(head.next_offset)..512).filter(|&at| !info.taken_map.contains(at)).count() as u64;
                 }
-                Phase::Dirty if !info.victim && log != LogType::WarmNode && info.log.is_node() == log.is_node() => {
+                // Of another lane, which is closed when space is short.
+                Phase::Current if info.valid != 0 && usable(&info) && !self.is_head(info.segment) => blocks += holes,
+                Phase::Dirty if !info.victim && usable(&info) => {
                     blocks += holes;
                 }
                 Phase::Free => *sections.entry(number / per_section).or_default() += 1,
@@ -142,16 +157,27 @@ impl World {
         blocks + whole * u64::from(per_section) * 512
     }
 
+    /// Whether a checkpoint would record a log there.
+    fn is_head(&self, segment: SegmentNo) -> bool {
+        LogType::ALL.into_iter().any(|log| self.manager.log(log).segment == segment)
+    }
+
     fn allocate(&mut self, log: LogType, count: usize) -> Result<(), TestCaseError> {
+        self.allocate_on(0, log, count)
+    }
+
+    fn allocate_on(&mut self, lane: usize, log: LogType, count: usize) -> Result<(), TestCaseError> {
         let summaries = self.summaries(count);
         let before = self.obtainable(log);
         let (mut runs, mut rewrites) = (vec![Run { addr: BlockAddr(1), len: 1 }], Vec::new());
-        let result = if count.is_multiple_of(2) {
+        let class = if log.is_node() { Class::Checkpoint } else { Class::User };
+        let result = if lane != 0 {
+            self.manager.allocate_on(lane, class, log, &summaries, self.now, &mut runs)
+        } else if count.is_multiple_of(2) {
             self.manager.allocate(log, &summaries, self.now, &mut runs)
         } else {
             let model = CostModel::card(Card::A, Interior::Affine);
             let planner = Planner::new(model, [plan::Strategy::Optimal, plan::Strategy::Greedy][count / 2 % 2], 3.0);
-            let class = if log.is_node() { Class::Checkpoint } else { Class::User };
             self.manager.allocate_selective(class, log, &summaries, self.now, &planner, &mut runs, &mut rewrites)
         };
         match result {
@@ -187,12 +213,15 @@ impl World {
         Ok(())
     }
 
-    fn node(&mut self, log: LogType) -> Result<(), TestCaseError> {
+    fn node(&mut self, log: LogType, lane: usize) -> Result<(), TestCaseError> {
         let summary = self.summaries(1)[0];
         let expected = self.manager.next_block(log);
-        if let Ok((addr, next)) = self.manager.allocate_node(log, summary, self.now) {
-            prop_assert_eq!(addr, expected);
-            prop_assert_eq!(next, self.manager.next_block(log));
+        if let Ok((addr, next)) = self.manager.allocate_node_on(lane, log, summary, self.now) {
+            if lane == 0 || log == LogType::WarmNode {
+                prop_assert_eq!(addr, expected);
+                prop_assert_eq!(next, self.manager.next_block(log));
+            }
+            prop_assert!(!self.taken.contains(&next) && next != addr);
             prop_assert!(self.taken.insert(addr));
             self.valid.insert(addr, (log, summary));
         }
@@ -364,7 +393,9 @@ impl World {
         }
         prop_assert_eq!(phases.get("free").copied().unwrap_or(0), self.manager.free_segments());
         prop_assert_eq!(phases.get("prefree").copied().unwrap_or(0), self.manager.prefree_segments());
-        prop_assert_eq!(phases.get("current").copied(), Some(6));
+        // Five logs may have lanes.
+        let most = 6 + 5 * (self.lanes - 1);
+        prop_assert!((6..=most).contains(&phases.get("current").copied().unwrap_or(0)));
         Ok(())
     }
 
@@ -380,7 +411,8 @@ impl World {
         self.now += 1;
         match op {
             Op::Allocate { log, count } => self.allocate(LogType::ALL[log], count)?,
-            Op::Node { log } => self.node(LogType::ALL[log])?,
+            Op::Node { log, lane } => self.node(LogType::ALL[log], lane)?,
+            Op::OnLane { lane, log, count } => self.allocate_on(lane, LogType::ALL[log], count)?,
             Op::Free { share, salt } => self.free_share(share, salt),
             Op::FreeSegment { index } => {
                 let segment = SegmentNo(index as u32 % self.disk.geometry.main_segments);
@@ -437,14 +469,19 @@ proptest! {
     }
 
     #[test]
+    fn lanes(ops in prop::collection::vec(op(), 1..60)) {
+        run(World::new(24, 1, |config| config.user_floor(0).lanes(3)), ops)?;
+    }
+
+    #[test]
     fn several_sit_blocks(ops in prop::collection::vec(op(), 1..40)) {
-        let config = |config: SegmentConfig| { let mut config = config.user_floor(2); config.reserved_segments = 40; config };
+        let config = |config: SegmentConfig| { let mut config = config.user_floor(2).lanes(2); config.reserved_segments = 40; config };
         run(World::new(180, 1, config), ops)?;
     }
 
     #[test]
     fn large_sections(ops in prop::collection::vec(op(), 1..50)) {
-        run(World::new(48, 4, |config| config.user_floor(0)), ops)?;
+        run(World::new(48, 4, |config| config.user_floor(0).lanes(2)), ops)?;
     }
 
     #[test]

@@ -1,0 +1,161 @@
+//! More open segments than the six that a checkpoint records.
+//!
+//! A log has one head that the checkpoint knows, lane 0, and any number of others in memory, so that writers who use
+//! different lanes do not meet in one lock. To a checkpoint, the segment of another lane is a dirty segment like any other:
+//! its entry goes to the SIT and its summary to the SSA. The lane goes on writing into it afterwards; what it writes is free
+//! in both maps, so after a crash the segment is what the checkpoint says, a dirty one with holes. Lanes begin segments only
+//! while there is no need for SSR, and are given up when space is short, so that holes are not kept from others.
+//!
+//! The warm-node log has lane 0 alone: roll-forward follows a single chain of nodes.
+
+use f2fs_format::summary::{Summary, SummaryBlock};
+use f2fs_format::{BlockAddr, LogType, SegmentNo};
+use f2fs_sync::{CachePadded, Mutex};
+
+use crate::allocate::{Run, Sink};
+use crate::head::Head;
+use crate::{Class, SegmentError, SegmentManager};
+
+/// The lanes of all logs beside lane 0, each behind its lock. A lane without a segment is closed.
+#[derive(Debug)]
+pub(crate) struct Lanes([Box<[Lane]>; 6]);
+
+type Lane = CachePadded<Mutex<Option<Head>>>;
+
+impl Lanes {
+    /// So many lanes for each log but warm node, lane 0 among them.
+    pub(crate) fn new(lanes: usize) -> Lanes {
+        Lanes(LogType::ALL.map(|log| {
+            let more = if log == LogType::WarmNode { 0 } else { lanes.saturating_sub(1) };
+            (0..more).map(|_| CachePadded::new(Mutex::new(None))).collect()
+        }))
+    }
+
+    /// The lane behind a number, `None` for lane 0.
+    fn get(&self, log: LogType, lane: usize) -> Option<&Mutex<Option<Head>>> {
+        let more = &self.0[log.index()];
+        let index = (lane % (more.len() + 1)).checked_sub(1)?;
+        Some(&more[index])
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Lane> {
+        self.0.iter().flatten()
+    }
+
+    /// The summary of a segment that a lane stands in.
+    pub(crate) fn summary(&self, segment: SegmentNo) -> Option<Box<SummaryBlock>> {
+        self.all().find_map(|lane| {
+            let lane = lane.lock();
+            lane.as_ref().filter(|head| head.segment == segment).map(|head| head.summary.clone())
+        })
+    }
+
+    /// Copies of the summaries of all lanes.
+    pub(crate) fn summaries(&self) -> Vec<(SegmentNo, Box<SummaryBlock>)> {
+        let copy = |lane: &Lane| lane.lock().as_ref().map(|head| (head.segment, head.summary.clone()));
+        self.all().filter_map(copy).collect()
+    }
+}
+
+impl SegmentManager {
+    /// As [`allocate_as`](Self::allocate_as), from one of the log's lanes. Writers that pass different numbers (of their
+    /// threads, say) do not wait for each other as long as there are lanes ([`SegmentConfig::lanes`]) and free segments; a
+    /// number is taken modulo the number of lanes.
+    ///
+    /// [`SegmentConfig::lanes`]: crate::SegmentConfig::lanes
+    ///
+    /// # Errors
+    /// As there.
+    pub fn allocate_on(
+        &self,
+        lane: usize,
+        class: Class,
+        log: LogType,
+        summaries: &[Summary],
+        now: u64,
+        runs: &mut Vec<Run>,
+    ) -> Result<(), SegmentError> {
+        match self.try_lane(lane, class, log, summaries, now, &mut Sink::new(runs)) {
+            Some(result) => result,
+            None => self.allocate_as(class, log, summaries, now, runs),
+        }
+    }
+
+    /// As [`allocate_node`](Self::allocate_node), from one of the log's lanes. The second address is what the lane hands out
+    /// next; it means something to roll-forward in the warm-node log alone, which has no lanes.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn allocate_node_on(
+        &self,
+        lane: usize,
+        log: LogType,
+        summary: Summary,
+        now: u64,
+    ) -> Result<(BlockAddr, BlockAddr), SegmentError> {
+        if log.is_node()
+            && let Some(lane) = self.lanes.get(log, lane)
+        {
+            let mut slot = lane.lock();
+            if let Some(head) = self.open(&mut slot, Class::Checkpoint, log)? {
+                let addr = self.geometry.block_at(head.segment, head.next);
+                match self.take_from(head, Class::Checkpoint, log, &[summary], now, &mut Sink::new(&mut Vec::new())) {
+                    Err(SegmentError::NoSpace { .. }) => {}
+                    result => return result.map(|()| (addr, self.geometry.block_at(head.segment, head.next))),
+                }
+            }
+        }
+        self.allocate_node(log, summary, now)
+    }
+
+    /// `None`: the lane has no segment and gets none, or not enough of them; lane 0 must serve.
+    fn try_lane(
+        &self,
+        lane: usize,
+        class: Class,
+        log: LogType,
+        summaries: &[Summary],
+        now: u64,
+        sink: &mut Sink<'_>,
+    ) -> Option<Result<(), SegmentError>> {
+        let mut slot = self.lanes.get(log, lane)?.lock();
+        let head = match self.open(&mut slot, class, log) {
+            Ok(head) => head?,
+            Err(error) => return Some(Err(error)),
+        };
+        match self.take_from(head, class, log, summaries, now, sink) {
+            Err(SegmentError::NoSpace { .. }) => None,
+            result => Some(result),
+        }
+    }
+
+    /// The head of a lane; a closed lane is given a free segment if there are enough.
+    fn open<'a>(
+        &self,
+        slot: &'a mut Option<Head>,
+        class: Class,
+        log: LogType,
+    ) -> Result<Option<&'a mut Head>, SegmentError> {
+        if slot.is_none() && !self.need_ssr() {
+            let near = self.head(log).segment;
+            if let Some(segment) = self.free.take_section(log, near, self.floor(class)) {
+                let head = self.claim_free(log, segment)?;
+                self.enter(log, segment);
+                *slot = Some(head);
+            }
+        }
+        Ok(slot.as_mut())
+    }
+
+    /// Closes all lanes; tells whether one was open. What is left in their segments can be had as holes.
+    pub(crate) fn close_lanes(&self) -> bool {
+        let mut closed = false;
+        for lane in self.lanes.all() {
+            if let Some(head) = lane.lock().take() {
+                self.leave(head.segment, head.summary);
+                closed = true;
+            }
+        }
+        closed
+    }
+}
