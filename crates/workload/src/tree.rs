@@ -26,6 +26,7 @@ mod volume;
 
 pub use changes::changes;
 pub use data::fill;
+pub(crate) use data::mix;
 pub use everything::everything;
 pub use host::{HostTree, HostTreeError};
 pub use op::{NodeKind, Op, Scale, TreeTarget, apply_all};

@@ -11,21 +11,25 @@
 /// assert_eq!(whole[13..], tail);
 /// ```
 pub fn fill(seed: u64, position: u64, buffer: &mut [u8]) {
-    let mut at = position;
-    let mut rest = buffer;
-    while !rest.is_empty() {
-        let word = mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(at / 8)).to_le_bytes();
-        let word = &word[(at % 8) as usize..];
-        let step = word.len().min(rest.len());
-        let (head, tail) = rest.split_at_mut(step);
-        head.copy_from_slice(&word[..step]);
-        at += step as u64;
-        rest = tail;
+    let stream = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let word = |index: u64| mix(stream.wrapping_add(index)).to_le_bytes();
+    // Up to the first whole word, whole words, and what is left.
+    let skipped = (position % 8) as usize;
+    let head_len = ((8 - skipped) % 8).min(buffer.len());
+    let (head, rest) = buffer.split_at_mut(head_len);
+    head.copy_from_slice(&word(position / 8)[skipped..][..head_len]);
+    let mut index = position.div_ceil(8);
+    let mut words = rest.chunks_exact_mut(8);
+    for bytes in &mut words {
+        bytes.copy_from_slice(&word(index));
+        index += 1;
     }
+    let tail = words.into_remainder();
+    tail.copy_from_slice(&word(index)[..tail.len()]);
 }
 
 /// The finaliser of splitmix64: neighbouring numbers give unrelated words.
-pub(super) fn mix(number: u64) -> u64 {
+pub(crate) fn mix(number: u64) -> u64 {
     let a = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let b = (a ^ (a >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let c = (b ^ (b >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
