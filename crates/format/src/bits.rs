@@ -42,16 +42,14 @@ pub mod msb {
     /// The first bit at or after `from`, below `len`, with the given value.
     #[must_use]
     pub fn find(map: &[u8], from: usize, len: usize, value: bool) -> Option<usize> {
-        let skip = if value { 0x00 } else { 0xff };
+        let flip = if value { 0x00 } else { 0xff };
         let mut index = from;
         while index < len {
-            if index.is_multiple_of(8) && map[index / 8] == skip {
-                index += 8;
-            } else if test(map, index) == value {
-                return Some(index);
-            } else {
-                index += 1;
+            let bits: u8 = (map[index / 8] ^ flip) << (index % 8);
+            if bits != 0 {
+                return Some(index + bits.leading_zeros() as usize).filter(|found| *found < len);
             }
+            index = index / 8 * 8 + 8;
         }
         None
     }
@@ -78,16 +76,14 @@ pub mod lsb {
     /// The first bit at or after `from`, below `len`, with the given value.
     #[must_use]
     pub fn find(map: &[u8], from: usize, len: usize, value: bool) -> Option<usize> {
-        let skip = if value { 0x00 } else { 0xff };
+        let flip = if value { 0x00 } else { 0xff };
         let mut index = from;
         while index < len {
-            if index.is_multiple_of(8) && map[index / 8] == skip {
-                index += 8;
-            } else if test(map, index) == value {
-                return Some(index);
-            } else {
-                index += 1;
+            let bits: u8 = (map[index / 8] ^ flip) >> (index % 8);
+            if bits != 0 {
+                return Some(index + bits.trailing_zeros() as usize).filter(|found| *found < len);
             }
+            index = index / 8 * 8 + 8;
         }
         None
     }
@@ -109,7 +105,23 @@ mod tests {
         assert_eq!(msb::find(&map, 2, 16, true), Some(14));
         assert_eq!(lsb::find(&map, 7, 16, true), Some(9));
         assert_eq!(lsb::find(&[0xff, 0x01], 0, 9, false), None);
+        assert_eq!(lsb::find(&[0xff, 0x03], 0, 9, false), None);
+        assert_eq!(msb::find(&[0xff, 0xc0], 0, 10, false), None);
+        assert_eq!(msb::find(&[0xff, 0xc0], 3, 16, false), Some(10));
         assert!(msb::clear(&mut map, 14));
         assert!(msb::flip(&mut map, 0));
+    }
+    #[test]
+    fn found_is_the_first_of_its_value() {
+        let map: [u8; 6] = [0x00, 0xa5, 0xff, 0x01, 0x80, 0x7e];
+        for len in 0..=48 {
+            for from in 0..=len {
+                for value in [false, true] {
+                    let first = |test: fn(&[u8], usize) -> bool| (from..len).find(|index| test(&map, *index) == value);
+                    assert_eq!(lsb::find(&map, from, len, value), first(lsb::test), "lsb {from}..{len} {value}");
+                    assert_eq!(msb::find(&map, from, len, value), first(msb::test), "msb {from}..{len} {value}");
+                }
+            }
+        }
     }
 }

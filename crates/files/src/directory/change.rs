@@ -113,13 +113,16 @@ impl Directory {
             }
         }
         loop {
-            let Some((page, _, _)) = self.find_page(core, inode, name, hash)? else { return Ok(None) };
+            let Some((page, slot, _)) = self.find_page(core, inode, name, hash)? else { return Ok(None) };
             let mut data = page.data.write();
             if page.is_dead() {
                 continue;
             }
             let mut view = DentryViewMut::block(&mut data);
-            let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { continue };
+            // The stripe keeps the name where it was found, unless the page was replaced on the way.
+            if view.as_view().entry(slot)?.is_none_or(|entry| entry.name != name) {
+                continue;
+            }
             let ino = view.remove(slot)?;
             if view.as_view().used_slots() > 0 || !self.free_page(op, core, inode, &page)? {
                 self.mark_dirty(core, &page);
@@ -158,13 +161,16 @@ impl Directory {
             }
         }
         loop {
-            let Some((page, _, _)) = self.find_page(core, inode, name, hash)? else { return Ok(false) };
+            let Some((page, slot, _)) = self.find_page(core, inode, name, hash)? else { return Ok(false) };
             let mut data = page.data.write();
             if page.is_dead() {
                 continue;
             }
             let mut view = DentryViewMut::block(&mut data);
-            let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { continue };
+            // The stripe keeps the name where it was found, unless the page was replaced on the way.
+            if view.as_view().entry(slot)?.is_none_or(|entry| entry.name != name) {
+                continue;
+            }
             view.set_target(slot, ino, file_type)?;
             self.mark_dirty(core, &page);
             drop(data);

@@ -116,11 +116,21 @@ impl<'a> DentryView<'a> {
     /// # Errors
     /// [`Corruption::Dentry`] if an entry in front of it is corrupt.
     pub fn find(&self, hash: u32, name: &[u8]) -> Result<Option<Entry<'a>>, Corruption> {
-        for entry in self.entries() {
-            let entry = entry?;
-            if entry.hash == hash && entry.name == name {
-                return Ok(Some(entry));
+        // Every look-up runs this for hundreds of entries: of those with another hash only the length is read.
+        let slots = self.layout.slots;
+        let (raw, _) = self.bytes.get(self.layout.entries_at..).unwrap_or_default().as_chunks::<ENTRY_SIZE>();
+        let mut slot = 0;
+        while let Some(at) = lsb::find(self.bytes, slot, slots, true) {
+            let Some([h0, h1, h2, h3, _, _, _, _, len0, len1, _]) = raw.get(at) else { break };
+            let len = usize::from(u16::from_le_bytes([*len0, *len1]));
+            let suspect = len == 0 || len > NAME_LEN || at + slots_for(len) > slots;
+            if suspect || u32::from_le_bytes([*h0, *h1, *h2, *h3]) == hash {
+                match self.entry(at)? {
+                    Some(entry) if entry.hash == hash && entry.name == name => return Ok(Some(entry)),
+                    _ => {}
+                }
             }
+            slot = at + slots_for(len).max(1);
         }
         Ok(None)
     }
