@@ -55,6 +55,9 @@ struct TreeArgs {
     /// Fails where io_uring is not to be had, instead of using system calls.
     #[arg(long)]
     require_io_uring: bool,
+    /// Ends after a checkpoint, with the changes begun and the volume not closed.
+    #[arg(long, requires = "image")]
+    abandon: bool,
     /// How large the tree is.
     #[arg(long, value_enum, default_value_t = Size::Full)]
     scale: Size,
@@ -103,7 +106,7 @@ fn main() -> anyhow::Result<()> {
 
 fn run(args: &TreeArgs, script: &[Op]) -> anyhow::Result<()> {
     if let Some(image) = &args.image {
-        return run_on_volume(image, args.require_io_uring, script);
+        return run_on_volume(image, args, script);
     }
     let directory = args.directory.as_deref().context("no directory")?;
     apply_all(&mut HostTree::new(directory), script)?;
@@ -111,12 +114,19 @@ fn run(args: &TreeArgs, script: &[Op]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn run_on_volume(image: &Path, require_io_uring: bool, script: &[Op]) -> anyhow::Result<()> {
-    let engine = if require_io_uring { Engine::IoUring } else { Engine::Auto };
+fn run_on_volume(image: &Path, args: &TreeArgs, script: &[Op]) -> anyhow::Result<()> {
+    let engine = if args.require_io_uring { Engine::IoUring } else { Engine::Auto };
     let device = UringDevice::open(image, OpenOptions::new().engine(engine))?;
     let description = device.info().description.clone();
     let fs = FileSystem::open(device, Options::new())?;
     apply_all(&mut VolumeTree::new(&fs), script)?;
+    if args.abandon {
+        fs.checkpoint()?;
+        apply_all(&mut VolumeTree::new(&fs), &changes(args.scale.scale()))?;
+        println!("{} operations done, and more without a checkpoint, on {description}", script.len());
+        // No destructor runs: what a killed process leaves.
+        std::process::exit(0);
+    }
     fs.close()?;
     println!("{} operations done on {description}", script.len());
     Ok(())

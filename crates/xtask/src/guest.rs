@@ -17,6 +17,7 @@ mod made_here;
 mod modules;
 mod nvme;
 mod programs;
+mod unclean;
 
 use std::fs;
 use std::path::PathBuf;
@@ -70,7 +71,7 @@ struct Outcome {
 /// A test: its name, what it shows, and the function that runs it.
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
-const TESTS: [Test; 5] = [
+const TESTS: [Test; 6] = [
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
     (
         "made-by-kernel",
@@ -80,6 +81,7 @@ const TESTS: [Test; 5] = [
     ("made-here", "trees made here are the same in the kernel, and changed there the same here", made_here::run),
     ("nvme", "the library on /dev/nvme0n1 in the guest, through io_uring, and the kernel agree", nvme::run),
     ("copies", "f2fs put -r and get -r keep every kind of file and attribute", copies::run),
+    ("unclean", "volumes that either side left without closing show the same last checkpoint on both", unclean::run),
 ];
 
 /// Runs the guest tests.

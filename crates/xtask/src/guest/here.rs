@@ -46,6 +46,12 @@ impl Here {
         Ok(())
     }
 
+    /// Makes the tree on an image with the library, takes a checkpoint, begins to change it, and ends without closing it.
+    pub(crate) fn abandon(&self, scale: &str, image: &Path) -> Result<()> {
+        process::output(Command::new(&self.agent).args(["make", "--abandon", "--scale", scale, "--image"]).arg(image))?;
+        Ok(())
+    }
+
     /// A manifest that the guest left in the share, its deferred digests filled in from the copies beside it: large files
     /// are not digested in the guest, where that takes half a minute a gibibyte, but copied out as sparse files.
     pub(crate) fn guest_manifest(&self, share: &Path, name: &str) -> Result<String> {

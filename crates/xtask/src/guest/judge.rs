@@ -42,6 +42,15 @@ pub(crate) fn fsck_clean(image: &Path) -> Result<()> {
     Ok(())
 }
 
+/// `fsck.f2fs` finds no damage; one copy of a superblock or pack may be torn, as a crash leaves it.
+pub(crate) fn fsck_accepted(image: &Path) -> Result<()> {
+    let report = f2fs_oracle::fsck(image)?;
+    if !report.is_accepted() {
+        bail!("fsck.f2fs on {}:\n{report}", image.display());
+    }
+    Ok(())
+}
+
 /// Two manifests are the same text; the error shows the first differing lines.
 pub(crate) fn same(what: &str, one: (&str, &str), other: (&str, &str)) -> Result<()> {
     if one.1 == other.1 {
