@@ -1,5 +1,6 @@
 //! The operations of a file system by path. A path begins at the root, with or without a slash; it may hold any bytes but NUL.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use f2fs_format::xattr::SetMode;
@@ -181,17 +182,23 @@ impl FileSystem {
     /// [`FsError::NotFound`], and whatever stops it on the way; what was removed until then is gone.
     pub fn remove_all(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
         let path = path.as_ref();
-        if self.symlink_stat(path)?.kind != FileKind::Directory {
+        let top = self.symlink_stat(path)?;
+        if top.kind != FileKind::Directory {
             return self.unlink(path);
         }
-        // Depth first, without recursion: a directory is removed when nothing is left in it.
-        let mut pending = vec![path.to_path_buf()];
-        while let Some(here) = pending.last().cloned() {
+        // Depth first, without recursion: a directory is removed when nothing is left in it. Those on the way are known by
+        // number, so that one that contains itself is found out.
+        let mut known = HashSet::from([top.ino]);
+        let mut pending = vec![(path.to_path_buf(), top.ino)];
+        while let Some((here, ino)) = pending.last().cloned() {
             let mut below = false;
             for entry in self.read_dir(&here)? {
                 let child = here.join(crate::path::path_from_bytes(&entry.name));
                 if entry.kind == Some(FileKind::Directory) {
-                    pending.push(child);
+                    if !known.insert(entry.ino) {
+                        return Err(FsError::corrupt("names of a directory", 2, 1, 1));
+                    }
+                    pending.push((child, entry.ino));
                     below = true;
                 } else {
                     self.unlink(&child)?;
@@ -199,6 +206,7 @@ impl FileSystem {
             }
             if !below {
                 self.remove_dir(&here)?;
+                known.remove(&ino);
                 pending.pop();
             }
         }

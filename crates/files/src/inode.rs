@@ -172,6 +172,17 @@ fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<FileKind, FsEr
             return Err(FsError::corrupt("size of inline data", inode.i_size.get(), 0, room));
         }
     }
+    let limit = match kind {
+        // The kernel reads one page.
+        FileKind::Symlink => f2fs_format::BLOCK_SIZE as u64,
+        _ => {
+            f2fs_format::path::max_file_blocks(inode.layout(volume.features()).address_count())
+                * f2fs_format::BLOCK_SIZE as u64
+        }
+    };
+    if inode.i_size.get() > limit {
+        return Err(FsError::corrupt("i_size", inode.i_size.get(), 0, limit));
+    }
     if kind == FileKind::Directory && inode.i_current_depth.get() > f2fs_format::hash::MAX_DEPTH {
         return Err(FsError::corrupt(
             "i_current_depth",

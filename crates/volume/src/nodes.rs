@@ -70,6 +70,9 @@ impl Volume {
         if block.ino() != ino {
             return wrong("ino in the footer", ino.0.into(), block.ino().0.into());
         }
+        if block.is_inode() && block.footer.node_offset() != 0 {
+            return wrong("node offset of an inode", 0, block.footer.node_offset().into());
+        }
         if block.is_inode() && inode::has_checksum(block.inode(), self.features()) {
             let found = block.inode().extra().map_or(0, |extra| extra.i_inode_checksum.get());
             let expected = inode::checksum(block, self.checksum_seed);

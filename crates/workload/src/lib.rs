@@ -11,3 +11,9 @@ pub mod copy;
 pub mod manifest;
 pub mod quickstart;
 pub mod tree;
+
+/// A directory that has a second name: in a whole volume it has one, so a walk that meets it twice is in a loop.
+fn second_name() -> f2fs_files::FsError {
+    let what = "names of a directory";
+    f2fs::format::Corruption::Range { what, found: 2, min: 1, max: 1 }.into()
+}

@@ -1,5 +1,6 @@
 //! `f2fs ls`.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,8 @@ pub(crate) fn run(image: &Path, path: &Path, style: &Style) -> Result<(), CliErr
         return Ok(());
     }
     let mut pending = vec![path.to_path_buf()];
+    // In a damaged volume a directory may contain itself.
+    let mut known = HashSet::from([stat.ino]);
     while let Some(directory) = pending.pop() {
         let mut entries = fs.read_dir(&directory).about(&directory)?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -40,6 +43,10 @@ pub(crate) fn run(image: &Path, path: &Path, style: &Style) -> Result<(), CliErr
             let shown: &[u8] = if style.json { bytes(&path) } else { &found.name };
             entry(&mut out, &fs, &path, shown, style)?;
             if style.recursive && found.kind == Some(FileKind::Directory) {
+                if !known.insert(found.ino) {
+                    out.flush()?;
+                    return Err(CliError::at(&path, format_args!("directory {} has a second name", found.ino)));
+                }
                 below.push(path);
             }
         }

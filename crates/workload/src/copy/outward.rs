@@ -1,6 +1,6 @@
 //! From a volume to the host.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -48,12 +48,16 @@ struct Outward<'a, P> {
 impl<P: FnMut(CopyProgress)> Outward<'_, P> {
     fn tree(&mut self, from: &Path, to: &Path) -> Result<(), CopyError> {
         let mut directories = Vec::new();
+        let mut known = HashSet::new();
         let mut pending = vec![(from.to_path_buf(), to.to_path_buf())];
         while let Some((from, to)) = pending.pop() {
             let stat = self.fs.symlink_stat(&from).map_err(volume(&from))?;
             if stat.kind != FileKind::Directory {
                 self.one(&from, &to, &stat)?;
                 continue;
+            }
+            if !known.insert(stat.ino) {
+                return Err(volume(&from)(crate::second_name()));
             }
             match fs::create_dir(&to) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && to.is_dir() => {}

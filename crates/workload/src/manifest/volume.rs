@@ -1,6 +1,6 @@
 //! The manifest of a volume as this library shows it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use f2fs_files::{FileKind, FileSystem, FsError, Stat, path_from_bytes};
 
@@ -40,9 +40,11 @@ pub fn walk_volume(fs: &FileSystem, progress: impl FnMut(u64)) -> Result<Manifes
     let mut walk = Walk { fs, entries: Vec::new(), known: HashMap::new(), buffer: vec![0; 1 << 20], progress };
     // Depth first by a stack of our own: a volume's depth is not ours to trust.
     let mut pending = vec![b"/".to_vec()];
+    let mut directories = HashSet::new();
     while let Some(directory) = pending.pop() {
         if directory == b"/" {
-            walk.visit(&directory)?;
+            let (_, ino) = walk.visit(&directory)?;
+            directories.insert(ino);
         }
         let path = path_from_bytes(&directory);
         let children = fs.read_dir(path).map_err(|source| failed("read the directory", &directory, source))?;
@@ -52,7 +54,11 @@ pub fn walk_volume(fs: &FileSystem, progress: impl FnMut(u64)) -> Result<Manifes
                 below.push(b'/');
             }
             below.extend_from_slice(&child.name);
-            if walk.visit(&below)? == FileKind::Directory {
+            let (kind, ino) = walk.visit(&below)?;
+            if kind == FileKind::Directory {
+                if !directories.insert(ino) {
+                    return Err(failed("walk", &below, crate::second_name()));
+                }
                 pending.push(below);
             }
         }
@@ -70,7 +76,7 @@ struct Walk<'a, F> {
 }
 
 impl<F: FnMut(u64)> Walk<'_, F> {
-    fn visit(&mut self, path: &[u8]) -> Result<FileKind, VolumeWalkError> {
+    fn visit(&mut self, path: &[u8]) -> Result<(FileKind, u32), VolumeWalkError> {
         let host = path_from_bytes(path);
         let stat = self.fs.symlink_stat(host).map_err(|source| failed("stat", path, source))?;
         let content = match stat.kind {
@@ -96,7 +102,7 @@ impl<F: FnMut(u64)> Walk<'_, F> {
             xattrs,
         });
         (self.progress)(self.entries.len() as u64);
-        Ok(stat.kind)
+        Ok((stat.kind, stat.ino.get()))
     }
 
     fn regular(&mut self, path: &[u8], stat: &Stat) -> Result<Content, FsError> {
