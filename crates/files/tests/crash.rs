@@ -1,0 +1,142 @@
+//! Power cuts: at every flush of a random workload, and between, whatever part of the unflushed writes survives, the volume
+//! opens at one of its last two checkpoints, with everything that the model held then.
+//!
+//! `F2FS_STRESS=20` makes the workload longer and takes more images.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+mod model;
+mod worker;
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use common::{Random, assert_consistent, at, formatted, saved, scale};
+use f2fs_device::{BlockDevice, Event, MemoryDevice, RecordingDevice};
+use f2fs_files::{FileSystem, Options};
+use f2fs_format::feature::Features;
+use f2fs_volume::OpenOptions;
+use f2fs_volume::format::FormatOptions;
+use model::{Content, Model, ROOT, assert_equal};
+use worker::{SHARED, Worker};
+
+/// A checkpoint: how many events the log had when it was durable, and what it holds.
+struct Mark {
+    position: usize,
+    version: u64,
+    model: Model,
+}
+
+fn options() -> Options {
+    let small = OpenOptions::new().node_cache(NonZeroUsize::new(256).unwrap());
+    Options::new().volume(small).inode_cache(NonZeroUsize::new(256).unwrap())
+}
+
+/// Opens the image twice: as a reader and as a writer, who frees orphans and goes on.
+fn judge(image: MemoryDevice, allowed: &[&Mark], fsck: bool) -> u64 {
+    assert_consistent(&image);
+    if fsck {
+        f2fs_oracle::assert_accepted(common::TempPathExt::path(&saved(&image)));
+    }
+    let image = Arc::new(image);
+    let fs = FileSystem::open(image.clone(), options()).unwrap();
+    let version = fs.volume().last_checkpoint().version;
+    let Some(mark) = allowed.iter().find(|mark| mark.version == version) else {
+        let versions: Vec<u64> = allowed.iter().map(|mark| mark.version).collect();
+        panic!("version {version:#x}, {versions:x?} would be right");
+    };
+    assert_equal(&fs, &mark.model);
+    if fsck {
+        fs.create_file("/after", 0o644).unwrap().write_at(0, &[1; 10_000]).unwrap();
+        fs.close().unwrap();
+        common::assert_clean(&image);
+    }
+    version
+}
+
+fn run(seed: u64, features: Features) {
+    let formatted = formatted(64, &FormatOptions::default().with_features(features));
+    let device = Arc::new(RecordingDevice::new(formatted.snapshot()));
+    let mut fs = FileSystem::open(device.clone(), options()).unwrap();
+    let mut worker = Worker::new(0, seed);
+    for name in SHARED.iter().chain([&&b"arena"[..]]) {
+        fs.create_dir(at(&[b"/", *name].concat()), 0o755).unwrap();
+    }
+    let mut random = Random::new(seed);
+    let empty = fs.volume().last_checkpoint().version;
+    let mut marks = vec![Mark { position: 0, version: empty, model: Model::new() }];
+    let mark = |fs: &FileSystem, worker: &Worker| Mark {
+        position: device.position(),
+        version: fs.volume().last_checkpoint().version,
+        model: worker.model.clone(),
+    };
+    for step in 0..250 * scale("F2FS_STRESS") {
+        worker.step(&fs);
+        if step % 20 == 19 {
+            // An open file without a name: the checkpoint lists an orphan, which the model does not have.
+            let path = format!("/one/gone-{step}");
+            let file = fs.create_file(&path, 0o600).unwrap();
+            file.write_at(0, &[9; 9000]).unwrap();
+            fs.unlink(&path).unwrap();
+            if random.chance(3) {
+                drop(file);
+                fs.close().unwrap();
+                marks.push(mark(&fs, &worker));
+                fs = FileSystem::open(device.clone(), options()).unwrap();
+            } else {
+                fs.checkpoint().unwrap();
+                marks.push(mark(&fs, &worker));
+            }
+        }
+    }
+    let Content::Dir(names) = &worker.model.nodes[&ROOT].content else { unreachable!("the root is a directory") };
+    assert!(!names.is_empty() && marks.len() > 10);
+
+    let log = device.log();
+    let mut replay = log.replay();
+    let mut seen: HashMap<u64, usize> = HashMap::new();
+    let mut images = 0;
+    loop {
+        let position = replay.position();
+        let next = log.events().get(position);
+        let boundary = next.is_none_or(|event| matches!(event, Event::Flush));
+        if boundary || random.chance(60) {
+            // The last checkpoint that was durable, and the one that was being written.
+            let done = marks.iter().rposition(|mark| mark.position <= position).unwrap();
+            let allowed: Vec<&Mark> = marks[done..].iter().take(2).collect();
+            let chance = random.below(4) + 2;
+            let in_flight = random.below(40);
+            let mut subset = random.clone();
+            let kinds = [
+                replay.image(0, |_, _| false),
+                replay.image(0, |_, _| true),
+                replay.image(in_flight, |_, _| subset.chance(chance)),
+                replay.image(in_flight, |_, block| block % chance as u64 == 0),
+            ];
+            random.next();
+            for (kind, image) in kinds.into_iter().enumerate() {
+                images += 1;
+                let version = judge(image, &allowed, (images + kind) % 40 == 0);
+                *seen.entry(version).or_default() += 1;
+            }
+        }
+        if replay.advance().is_none() {
+            break;
+        }
+    }
+    // Each checkpoint was found, so the cuts were where it matters.
+    assert_eq!(seen.len(), marks.len(), "{images} images: {seen:?}");
+    println!("{images} images of {} checkpoints, {} events", marks.len(), log.events().len());
+    assert_eq!(device.info().blocks, formatted.info().blocks);
+}
+
+#[test]
+fn after_a_power_cut_the_last_checkpoint_is_there() {
+    run(1, Features(0));
+}
+
+#[test]
+fn with_checksums_as_well() {
+    run(2, Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM).union(Features::SB_CHECKSUM));
+}
