@@ -35,7 +35,7 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
         })
         .collect();
     let value = json!({
-        "device": volume.device().info().description.to_string(),
+        "device": volume.device().info().description.clone(),
         "superblock": {
             "label": superblock.label(),
             "uuid": hex(&superblock.uuid),
@@ -87,7 +87,7 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
     let mut row = |name: &str, text: String| {
         table.add_row([name, &text]);
     };
-    row("device", volume.device().info().description.to_string());
+    row("device", volume.device().info().description.clone());
     row("label", superblock.label());
     row("uuid", hex(&superblock.uuid));
     row("features", or_none(&geometry.features.names().join(", ")));
