@@ -43,7 +43,7 @@ pub use f2fs_uring as uring;
 pub use f2fs_volume as volume;
 
 pub use f2fs_files::{
-    Dir, DirEntry, DirectoryLock, File, FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode, SetTimes,
-    Stat, Time,
+    Dir, DirEntry, DirectoryLock, File, FileKind, FileSystem, FsError, NewFile, Options, ReadSlice, RenameMode,
+    SetMode, SetTimes, Stat, Time,
 };
 pub use f2fs_volume::{Volume, VolumeError};

@@ -359,7 +359,7 @@ impl Core {
     }
 }
 
-fn copy_out(buf: &mut [u8], offset: u64, block: u64, len: u64, data: &AlignedBuf) {
+pub(crate) fn copy_out(buf: &mut [u8], offset: u64, block: u64, len: u64, data: &AlignedBuf) {
     let from = (block * BLOCK).max(offset);
     let to = ((block + len) * BLOCK).min(offset + buf.len() as u64);
     let source = (from - block * BLOCK) as usize..(to - block * BLOCK) as usize;

@@ -6,6 +6,7 @@ use f2fs_sync::Arc;
 use crate::FsError;
 use crate::filesystem::Core;
 use crate::inode::Inode;
+use crate::read_many::ReadSlice;
 use crate::stat::{FileKind, Stat};
 
 /// An open inode. The file lives as long as there is a handle, also without a name.
@@ -61,6 +62,34 @@ impl File {
     /// [`FsError::Volume`].
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, FsError> {
         self.handle.core.read_at(&self.handle.inode, offset, buf)
+    }
+
+    /// Reads many pieces with up to `depth` requests on the device at a time: what many threads would do with
+    /// [`read_at`](Self::read_at), from one. Each piece is told how many bytes there were. Checkpoints wait until all of it
+    /// is done, so hand over milliseconds of work, not minutes.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+    /// # f2fs_volume::format::format(&*device, &Default::default())?;
+    /// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
+    /// use f2fs_files::ReadSlice;
+    ///
+    /// let file = fs.create_file("/table", 0o644)?;
+    /// file.write_at(0, &[7; 100_000])?;
+    /// let mut pages = vec![[0; 4096]; 25];
+    /// let mut reads: Vec<_> = pages.iter_mut().zip(0..).map(|(page, n)| ReadSlice::new(n * 4096, page)).collect();
+    /// file.read_many(32, &mut reads)?;
+    /// assert_eq!(reads[24].read, 100_000 - 24 * 4096);
+    /// assert_eq!(pages[3], [7; 4096]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`FsError::Volume`]; what the buffers hold is then not known.
+    pub fn read_many(&self, depth: usize, reads: &mut [ReadSlice<'_>]) -> Result<(), FsError> {
+        self.handle.core.read_many(&self.handle.inode, depth, reads)
     }
 
     /// Writes `buf` at byte `offset`; returns how many bytes were written. Fewer than all only if space ran out on the way.

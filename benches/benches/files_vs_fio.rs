@@ -1,0 +1,289 @@
+//! Reading and writing a file of a volume, beside fio on a plain file of the same size and file system.
+//!
+//! ```text
+//! cargo bench -p f2fs-benches --bench files_vs_fio -- [--dir DIR] [--mib 512] [--seconds 2] [--rounds 5] [--only NAME]
+//! ```
+//!
+//! Each round runs fio (`--ioengine=io_uring --direct=1`) and this library one after the other; the ratio of a round is ours by
+//! fio's. The table has the medians, and the least and the greatest ratio; `target/files_vs_fio.csv` has every round. Before
+//! its rounds each workload gets a volume with a file written in order; image and plain file have no holes.
+//!
+//! | Name | How a file of the volume is used |
+//! |---|---|
+//! | ... d1 | `File::read_at` or `File::write_at`, one after the other |
+//! | ... d32, threads | the same calls from 32 threads; fio: one thread, depth 32 |
+//! | ... d32, one thread | `File::read_many`, 2048 reads a call (64 for 2 MiB) |
+//!
+//! What is in each: fio reads and writes in place at fixed offsets of an ext4 (or other) file. The library finds the address of
+//! each block in the file's nodes, copies between the caller's memory and aligned memory, writes every block to a new
+//! place, and keeps the tables of nodes and segments; checkpoints that a full log makes necessary are in its time, one
+//! checkpoint between two rounds is not. Writers of one file take turns, so that 32 threads write at depth 1.
+
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use f2fs::device::{AlignedBuf, BlockDevice};
+use f2fs::uring::{Direct, Engine, OpenOptions, UringDevice};
+use f2fs::volume::format::{FormatOptions, format};
+use f2fs::{File, FileSystem, Options, ReadSlice};
+use f2fs_benches::report::{Csv, machine};
+
+const SEGMENT: usize = 2 << 20;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ours {
+    /// Blocking calls from as many threads as the depth.
+    Threads,
+    /// One thread.
+    Many,
+}
+
+#[derive(Clone, Copy)]
+struct Workload {
+    name: &'static str,
+    fio: &'static str,
+    write: bool,
+    bytes: usize,
+    depth: usize,
+    ours: Ours,
+}
+
+const WORKLOADS: [Workload; 10] = {
+    const fn new(name: &'static str, fio: &'static str, bytes: usize, depth: usize, ours: Ours) -> Workload {
+        // "write" and "randwrite", as against "read" and "randread".
+        let write = matches!(fio.as_bytes(), [.., b'i', b't', b'e']);
+        Workload { name, fio, write, bytes, depth, ours }
+    }
+    [
+        new("sequential write 2 MiB d1", "write", SEGMENT, 1, Ours::Threads),
+        new("sequential read 2 MiB d1", "read", SEGMENT, 1, Ours::Threads),
+        new("random read 4 KiB d1", "randread", 4096, 1, Ours::Threads),
+        new("random write 4 KiB d1", "randwrite", 4096, 1, Ours::Threads),
+        new("sequential write 2 MiB d32, threads", "write", SEGMENT, 32, Ours::Threads),
+        new("sequential read 2 MiB d32, threads", "read", SEGMENT, 32, Ours::Threads),
+        new("sequential read 2 MiB d32, one thread", "read", SEGMENT, 32, Ours::Many),
+        new("random read 4 KiB d32, threads", "randread", 4096, 32, Ours::Threads),
+        new("random read 4 KiB d32, one thread", "randread", 4096, 32, Ours::Many),
+        new("random write 4 KiB d32, threads", "randwrite", 4096, 32, Ours::Threads),
+    ]
+};
+
+struct Args {
+    dir: PathBuf,
+    bytes: u64,
+    time: Duration,
+    rounds: usize,
+    only: String,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = args()?;
+    let fio = Command::new("fio").arg("--version").output();
+    let fio = fio.map_err(|error| io::Error::new(error.kind(), format!("fio (package fio): {error}")))?;
+    println!("{}; {}", machine(), String::from_utf8_lossy(&fio.stdout).trim());
+    let dir = tempfile::Builder::new().prefix("files_vs_fio-").tempdir_in(&args.dir)?;
+    let (plain, image) = (dir.path().join("plain"), dir.path().join("image"));
+    fill(&plain, args.bytes)?;
+    // Room for what is written before the old blocks are free.
+    fill(&image, args.bytes * 3 + (256 << 20))?;
+
+    println!("{:38} {:>10} {:>10} {:>7} {:>11}", "", "fio", "ours", "ratio", "least..most");
+    let mut csv = Csv::create("files_vs_fio", "workload,depth,round,fio_per_s,ours_per_s,ratio")?;
+    for workload in WORKLOADS.into_iter().filter(|workload| workload.name.contains(&args.only)) {
+        let fs = volume(&image)?;
+        let file = make_file(&fs, args.bytes)?;
+        let mut rounds = Vec::new();
+        for round in 0..args.rounds {
+            let theirs = run_fio(&args, &plain, workload)?;
+            let ours = match workload.ours {
+                Ours::Threads => threads(&file, workload, &args)?,
+                Ours::Many => many(&file, workload, &args)?,
+            };
+            fs.checkpoint()?;
+            let name = workload.name.replace(',', "");
+            csv.line(&format!("{name},{},{round},{theirs:.1},{ours:.1},{:.3}", workload.depth, ours / theirs))?;
+            rounds.push((theirs, ours));
+        }
+        let sorted = |pick: fn(&(f64, f64)) -> f64| {
+            let mut values: Vec<f64> = rounds.iter().map(pick).collect();
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        let middle = rounds.len() / 2;
+        let ratios = sorted(|(theirs, ours)| ours / theirs * 100.0);
+        println!(
+            "{:38} {:>10} {:>10} {:>6.0}% {:>11}",
+            workload.name,
+            rate(workload, sorted(|round| round.0)[middle]),
+            rate(workload, sorted(|round| round.1)[middle]),
+            ratios[middle],
+            format!("{:.0}..{:.0}%", ratios[0], ratios[ratios.len() - 1]),
+        );
+        drop(file);
+        fs.close()?;
+    }
+    println!("{}", csv.path().display());
+    Ok(())
+}
+
+/// Requests a second as people read them.
+fn rate(workload: Workload, per_second: f64) -> String {
+    if workload.bytes == SEGMENT {
+        format!("{:.0} MB/s", per_second * SEGMENT as f64 / 1e6)
+    } else {
+        format!("{per_second:.0}/s")
+    }
+}
+
+/// A file without holes.
+fn fill(path: &Path, bytes: u64) -> io::Result<()> {
+    let mut file = std::fs::File::create_new(path)?;
+    let piece = vec![0x5a; SEGMENT];
+    for _ in 0..bytes.div_ceil(SEGMENT as u64) {
+        file.write_all(&piece)?;
+    }
+    file.sync_all()
+}
+
+fn volume(image: &Path) -> Result<FileSystem, Box<dyn Error>> {
+    let options = OpenOptions::new().engine(Engine::IoUring).direct(Direct::Required);
+    let device: Arc<dyn BlockDevice> = UringDevice::open(image, options)?;
+    // Not discarded: the image must stay without holes.
+    let mut options = FormatOptions::default().forced();
+    options.discard = false;
+    format(&*device, &options)?;
+    Ok(FileSystem::open(device, Options::new())?)
+}
+
+fn make_file(fs: &FileSystem, bytes: u64) -> Result<File, Box<dyn Error>> {
+    let file = fs.create_file("/file", 0o644)?;
+    let piece = vec![0xa5; SEGMENT];
+    for offset in (0..bytes).step_by(SEGMENT) {
+        if file.write_at(offset, &piece)? != SEGMENT {
+            return Err("the volume is too small".into());
+        }
+    }
+    fs.checkpoint()?;
+    Ok(file)
+}
+
+/// Where the requests go: in order, or all over the file. Shared by the threads of a run.
+struct Offsets {
+    next: AtomicU64,
+    bytes: u64,
+    places: u64,
+    random: bool,
+}
+
+impl Offsets {
+    fn new(workload: Workload, args: &Args) -> Offsets {
+        let bytes = workload.bytes as u64;
+        Offsets { next: AtomicU64::new(0), bytes, places: args.bytes / bytes, random: workload.fio.starts_with("rand") }
+    }
+
+    fn next(&self) -> u64 {
+        let mut number = self.next.fetch_add(1, Ordering::Relaxed);
+        if self.random {
+            // The finaliser of splitmix64.
+            number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            number ^= number >> 31;
+        }
+        number % self.places * self.bytes
+    }
+}
+
+/// Requests a second with blocking calls.
+fn threads(file: &File, workload: Workload, args: &Args) -> Result<f64, Box<dyn Error>> {
+    let offsets = Offsets::new(workload, args);
+    let start = Instant::now();
+    let worker = || -> Result<u64, f2fs::FsError> {
+        // Aligned, as fio's are.
+        let mut buf = AlignedBuf::new(workload.bytes / 4096);
+        let mut done = 0;
+        while start.elapsed() < args.time {
+            if workload.write {
+                file.write_at(offsets.next(), buf.as_bytes())?;
+            } else {
+                file.read_at(offsets.next(), buf.as_bytes_mut())?;
+            }
+            done += 1;
+        }
+        Ok(done)
+    };
+    let done = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workload.depth).map(|_| scope.spawn(worker)).collect();
+        let mut sum = 0;
+        for worker in workers {
+            sum += worker.join().map_err(|_| "a worker has panicked")??;
+        }
+        Ok::<u64, Box<dyn Error>>(sum)
+    })?;
+    Ok(done as f64 / start.elapsed().as_secs_f64())
+}
+
+/// Requests a second with many reads in one call.
+fn many(file: &File, workload: Workload, args: &Args) -> Result<f64, Box<dyn Error>> {
+    let offsets = Offsets::new(workload, args);
+    let batch = if workload.bytes == SEGMENT { 64 } else { 2048 };
+    let mut bufs: Vec<_> = (0..batch).map(|_| AlignedBuf::new(workload.bytes / 4096)).collect();
+    let (start, mut done) = (Instant::now(), 0);
+    while start.elapsed() < args.time {
+        let mut reads: Vec<_> = bufs.iter_mut().map(|buf| ReadSlice::new(offsets.next(), buf.as_bytes_mut())).collect();
+        file.read_many(workload.depth, &mut reads)?;
+        done += batch;
+    }
+    Ok(done as f64 / start.elapsed().as_secs_f64())
+}
+
+/// Requests a second of fio.
+fn run_fio(args: &Args, path: &Path, workload: Workload) -> Result<f64, Box<dyn Error>> {
+    let output = Command::new("fio")
+        .args(["--name=baseline", "--ioengine=io_uring", "--direct=1", "--time_based", "--output-format=json"])
+        .args(["--norandommap", "--randrepeat=0"])
+        .arg(format!("--filename={}", path.display()))
+        .arg(format!("--rw={}", workload.fio))
+        .arg(format!("--bs={}", workload.bytes))
+        .arg(format!("--iodepth={}", workload.depth))
+        .arg(format!("--size={}", args.bytes))
+        .arg(format!("--runtime={}ms", args.time.as_millis()))
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("fio: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let side = &report["jobs"][0][if workload.write { "write" } else { "read" }];
+    side["iops"].as_f64().ok_or_else(|| "fio's report lacks the rate".into())
+}
+
+fn args() -> Result<Args, Box<dyn Error>> {
+    let mut args = Args {
+        dir: std::env::temp_dir(),
+        bytes: 512 << 20,
+        time: Duration::from_secs(2),
+        rounds: 5,
+        only: String::new(),
+    };
+    // `cargo bench` adds --bench.
+    let mut rest = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    while let Some(name) = rest.next() {
+        let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
+        match name.as_str() {
+            "--dir" => args.dir = value.into(),
+            "--mib" => args.bytes = value.parse::<u64>()?.next_multiple_of(2) << 20,
+            "--seconds" => args.time = Duration::from_secs_f64(value.parse()?),
+            "--rounds" => args.rounds = value.parse()?,
+            "--only" => args.only = value,
+            _ => return Err(format!("unknown option {name}").into()),
+        }
+    }
+    if args.rounds == 0 || args.bytes < 64 << 20 {
+        return Err("at least one round and 64 MiB".into());
+    }
+    Ok(args)
+}
