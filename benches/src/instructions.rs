@@ -44,3 +44,29 @@ fn instructions(case: &str, operations: u64) -> io::Result<u64> {
         .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
         .ok_or_else(|| io::Error::other(format!("callgrind did not report a count:\n{report}")))
 }
+
+/// Heap allocations per operation of a case of this very binary, counted by valgrind's memcheck.
+///
+/// # Errors
+/// If valgrind is not installed, or its report is not understood.
+pub fn allocations_per_operation(case: &str) -> io::Result<f64> {
+    let (few, many) = (allocations(case, FEW)?, allocations(case, MANY)?);
+    Ok((many as f64 - few as f64) / (MANY - FEW) as f64)
+}
+
+fn allocations(case: &str, operations: u64) -> io::Result<u64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=memcheck", "--undef-value-errors=no"])
+        .arg(std::env::current_exe()?)
+        .args(["--counted", case, &operations.to_string()])
+        .stdout(Stdio::null())
+        .output()
+        .map_err(|error| io::Error::new(error.kind(), format!("valgrind (package valgrind): {error}")))?;
+    let report = String::from_utf8_lossy(&output.stderr);
+    report
+        .lines()
+        .find_map(|line| {
+            line.split_once("total heap usage:")?.1.split_whitespace().next()?.replace(',', "").parse().ok()
+        })
+        .ok_or_else(|| io::Error::other(format!("memcheck did not report a count:\n{report}")))
+}

@@ -3,11 +3,10 @@
 //! A guard may be dropped on another thread than the one that took it.
 
 use f2fs_sync::Arc;
-use f2fs_sync::atomic::AtomicU64;
 
 use crate::queue::Ticket;
 use crate::range::BlockRange;
-use crate::table::ExtentTable;
+use crate::table::{ExtentTable, InWord};
 use crate::word::Mode;
 
 /// Blocks that are shared with other readers, until the guard is dropped.
@@ -29,12 +28,12 @@ pub struct ExclusiveGuard<'a> {
 struct Held<'a> {
     table: &'a ExtentTable,
     range: Option<BlockRange>,
-    word: Option<&'a AtomicU64>,
+    word: Option<InWord<'a>>,
     ticket: Ticket,
 }
 
 impl<'a> Held<'a> {
-    #[inline]
+    #[inline(always)]
     fn release(&mut self, mode: Mode) {
         let Some(range) = self.range.take() else { return };
         match self.word {
@@ -54,12 +53,12 @@ impl<'a> Held<'a> {
 macro_rules! guard {
     ($guard:ident, $mode:expr) => {
         impl<'a> $guard<'a> {
-            #[inline]
-            pub(crate) fn in_word(table: &'a ExtentTable, range: Option<BlockRange>, word: &'a AtomicU64) -> Self {
+            #[inline(always)]
+            pub(crate) fn in_word(table: &'a ExtentTable, range: Option<BlockRange>, word: InWord<'a>) -> Self {
                 $guard { held: Held { table, range, word: Some(word), ticket: Ticket::NONE } }
             }
 
-            #[inline]
+            #[inline(always)]
             pub(crate) fn new(table: &'a ExtentTable, range: Option<BlockRange>, ticket: Ticket) -> Self {
                 $guard { held: Held { table, range, word: None, ticket } }
             }
@@ -78,7 +77,7 @@ macro_rules! guard {
         }
 
         impl Drop for $guard<'_> {
-            #[inline]
+            #[inline(always)]
             fn drop(&mut self) {
                 self.held.release($mode);
             }

@@ -37,7 +37,7 @@ impl BlockRange {
     }
 
     /// The blocks of a Rust range (`3..8`, `3..=7`, `100..`, `..`), or `None` if there are none.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn of(range: impl RangeBounds<u64>) -> Option<BlockRange> {
         let first = match range.start_bound() {

@@ -37,6 +37,10 @@ use crate::range::BlockRange;
 use crate::wait::{Cell, LockError, Ring, Wait, WaitStats};
 use crate::word::{self, Mode, QUEUED};
 
+/// The modes, for [`ExtentTable::take_one`].
+const SHARED: bool = false;
+const EXCLUSIVE: bool = true;
+
 /// The lock table of one file: shared and exclusive locks on ranges of blocks.
 ///
 /// An empty table is two cache lines with no heap behind them, and stays so while the file has at most 64 blocks and nobody
@@ -80,20 +84,20 @@ impl ExtentTable {
     }
 
     /// Waits until the blocks may be shared with other readers.
-    #[inline]
+    #[inline(always)]
     pub fn shared(&self, range: impl RangeBounds<u64>) -> SharedGuard<'_> {
         let range = BlockRange::of(range);
-        match range.and_then(|range| self.take_one(range, Mode::Shared)) {
+        match range.and_then(|range| self.take_one::<SHARED>(range)) {
             Some(word) => SharedGuard::in_word(self, range, word),
             None => SharedGuard::new(self, range, self.acquire_range(range, Mode::Shared)),
         }
     }
 
     /// Waits until the blocks are the caller's alone.
-    #[inline]
+    #[inline(always)]
     pub fn exclusive(&self, range: impl RangeBounds<u64>) -> ExclusiveGuard<'_> {
         let range = BlockRange::of(range);
-        match range.and_then(|range| self.take_one(range, Mode::Exclusive)) {
+        match range.and_then(|range| self.take_one::<EXCLUSIVE>(range)) {
             Some(word) => ExclusiveGuard::in_word(self, range, word),
             None => ExclusiveGuard::new(self, range, self.acquire_range(range, Mode::Exclusive)),
         }
@@ -116,10 +120,10 @@ impl ExtentTable {
 
     /// Shares the blocks if that needs no waiting: nobody has them exclusively, or waits for them. May fail without cause
     /// while another request is just being turned down.
-    #[inline]
+    #[inline(always)]
     pub fn try_shared(&self, range: impl RangeBounds<u64>) -> Option<SharedGuard<'_>> {
         let range = BlockRange::of(range);
-        match range.and_then(|range| self.take_one(range, Mode::Shared)) {
+        match range.and_then(|range| self.take_one::<SHARED>(range)) {
             Some(word) => Some(SharedGuard::in_word(self, range, word)),
             None => self.shared_range(range, &Wait::NOT).ok(),
         }
@@ -127,10 +131,10 @@ impl ExtentTable {
 
     /// Takes the blocks if that needs no waiting: nobody has them, or waits for them. May fail without cause while another
     /// request is just being turned down.
-    #[inline]
+    #[inline(always)]
     pub fn try_exclusive(&self, range: impl RangeBounds<u64>) -> Option<ExclusiveGuard<'_>> {
         let range = BlockRange::of(range);
-        match range.and_then(|range| self.take_one(range, Mode::Exclusive)) {
+        match range.and_then(|range| self.take_one::<EXCLUSIVE>(range)) {
             Some(word) => Some(ExclusiveGuard::in_word(self, range, word)),
             None => self.exclusive_range(range, &Wait::NOT).ok(),
         }
@@ -271,36 +275,51 @@ impl ExtentTable {
 
     // ---- the fast path ----
 
-    /// Takes a range inside one word, if its line is there and nobody is in the way.
-    #[inline]
-    pub(crate) fn take_one(&self, range: BlockRange, mode: Mode) -> Option<&AtomicU64> {
+    /// Takes a range inside one word, if its line is there and nobody is in the way. One for each mode, so that the common case
+    /// is a straight line.
+    #[inline(never)]
+    fn take_one<const EXCLUSIVE: bool>(&self, range: BlockRange) -> Option<InWord<'_>> {
+        let mode = if EXCLUSIVE { Mode::Exclusive } else { Mode::Shared };
         let number = range.first() / BLOCKS_PER_WORD;
         if number != range.last() / BLOCKS_PER_WORD {
             return None;
         }
         let (word, mark) = self.spot(number)?;
-        if !take_word(word, word_bytes(range), mode) {
+        let bytes = word::mask(range.first() % BLOCKS_PER_WORD, range.last() % BLOCKS_PER_WORD);
+        if !take_word(word, bytes, mode) {
             return None;
         }
         if let Some(mark) = mark {
             mark.set();
         }
         if self.hull.misses(range) {
-            return Some(word);
+            return Some(InWord { word, bytes });
         }
-        self.release_one(word, range, mode);
+        self.back_out(range, mode);
         None
     }
 
+    /// Puts back what was taken beside a covering request.
+    #[cold]
+    #[inline(never)]
+    fn back_out(&self, range: BlockRange, mode: Mode) {
+        self.release_words(&[Claim { range, mode }]);
+    }
+
     /// Releases a range inside one word.
-    #[inline]
-    pub(crate) fn release_one(&self, word: &AtomicU64, range: BlockRange, mode: Mode) {
-        let bytes = word_bytes(range);
+    #[inline(always)]
+    pub(crate) fn release_one(&self, InWord { word, bytes }: InWord<'_>, range: BlockRange, mode: Mode) {
         let order = if mutant("release_publishes_nothing") { Relaxed } else { SeqCst };
         let before = word.fetch_sub(mode.weight(bytes), order);
         if before & bytes & QUEUED != 0 || !self.hull.misses(range) {
-            self.released(&[Claim { range, mode }]);
+            self.released_one(range, mode);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn released_one(&self, range: BlockRange, mode: Mode) {
+        self.released(&[Claim { range, mode }]);
     }
 
     /// Takes the words of all the claims (none of them covering), or none.
@@ -466,10 +485,11 @@ impl ExtentTable {
     }
 }
 
-/// The bytes of a range inside one word.
-#[inline]
-fn word_bytes(range: BlockRange) -> u64 {
-    word::mask(range.first() % BLOCKS_PER_WORD, range.last() % BLOCKS_PER_WORD)
+/// Where a range inside one word is: the word, and the bytes of the range.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InWord<'a> {
+    word: &'a AtomicU64,
+    bytes: u64,
 }
 
 /// Takes blocks of one word in one compare-and-swap (again if other blocks of the word change meanwhile).
