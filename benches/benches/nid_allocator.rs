@@ -187,6 +187,7 @@ struct Sum {
     rounds: u32,
     elapsed: Duration,
     scans: Duration,
+    processor: Duration,
     /// Of the least even round.
     share: Option<f64>,
 }
@@ -223,6 +224,7 @@ fn measure(bench: &mut Criterion, csv: &mut Csv, workload: Workload, name: &str)
                             total += round.elapsed;
                             sum.rounds += 1;
                             sum.scans += after - before;
+                            sum.processor += round.processor;
                             sum.share =
                                 Some(sum.share.map_or(round.slowest_share, |least| least.min(round.slowest_share)));
                         }
@@ -236,8 +238,9 @@ fn measure(bench: &mut Criterion, csv: &mut Csv, workload: Workload, name: &str)
                 let seconds = sum.elapsed.as_secs_f64();
                 let rate = operations as f64 / seconds;
                 let scans = sum.scans.as_secs_f64() / (seconds * threads as f64);
+                let processor = sum.processor.as_nanos() as f64 / operations as f64;
                 csv.line(&format!(
-                    "{name},{variant},{threads},{operations},{seconds:.6},{rate:.0},{slowest:.3},{scans:.3}"
+                    "{name},{variant},{threads},{operations},{seconds:.6},{rate:.0},{slowest:.3},{scans:.3},{processor:.1}"
                 ))
                 .unwrap();
             }
@@ -247,7 +250,7 @@ fn measure(bench: &mut Criterion, csv: &mut Csv, workload: Workload, name: &str)
 }
 
 fn main() {
-    let columns = "workload,policy,threads,operations,seconds,ops_per_second,slowest_share,nid_scan_share";
+    let columns = "workload,policy,threads,operations,seconds,ops_per_second,slowest_share,nid_scan_share,processor_ns_per_operation";
     let mut csv = Csv::create("nid_allocator", columns).unwrap();
     let mut bench = Criterion::default().configure_from_args();
     for (workload, name) in WORKLOADS {

@@ -7,12 +7,20 @@ use std::time::{Duration, Instant};
 /// Tells the workers that there is no more work.
 const STOP: u64 = u64::MAX;
 
+/// When a worker began and ended, and the processor time that it took in between.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    start: Instant,
+    end: Instant,
+    processor: Duration,
+}
+
 /// A team of threads that wait for work.
 #[derive(Debug)]
 pub struct Team {
     barrier: Barrier,
     operations: AtomicU64,
-    times: Vec<Mutex<Option<(Instant, Instant)>>>,
+    times: Vec<Mutex<Option<Times>>>,
 }
 
 /// How one round went.
@@ -22,6 +30,14 @@ pub struct Round {
     pub elapsed: Duration,
     /// The fastest worker's time divided by the slowest's: 1 if all were equally fast.
     pub slowest_share: f64,
+    /// Processor time of all workers: what other programs take of the machine is not in it.
+    pub processor: Duration,
+}
+
+/// Processor time of this thread.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 impl Team {
@@ -42,9 +58,9 @@ impl Team {
                         if operations == STOP {
                             return;
                         }
-                        let start = Instant::now();
+                        let (start, before) = (Instant::now(), processor_time());
                         work(worker, operations);
-                        let times = (start, Instant::now());
+                        let times = Times { start, end: Instant::now(), processor: processor_time() - before };
                         *team.times[worker].lock().unwrap_or_else(PoisonError::into_inner) = Some(times);
                         team.barrier.wait();
                     }
@@ -67,17 +83,17 @@ impl Team {
         self.operations.store(operations, Ordering::Relaxed);
         self.barrier.wait();
         self.barrier.wait();
-        let times: Vec<(Instant, Instant)> =
+        let times: Vec<Times> =
             self.times.iter().filter_map(|time| time.lock().unwrap_or_else(PoisonError::into_inner).take()).collect();
-        let first = times.iter().map(|(start, _)| *start).min();
-        let last = times.iter().map(|(_, end)| *end).max();
-        let spent = || times.iter().map(|(start, end)| *end - *start);
+        let first = times.iter().map(|times| times.start).min();
+        let last = times.iter().map(|times| times.end).max();
+        let spent = || times.iter().map(|times| times.end - times.start);
         let share = match (spent().min(), spent().max()) {
             (Some(fastest), Some(slowest)) if !slowest.is_zero() => fastest.as_secs_f64() / slowest.as_secs_f64(),
             _ => 1.0,
         };
         let elapsed = first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first);
-        Round { elapsed, slowest_share: share }
+        Round { elapsed, slowest_share: share, processor: times.iter().map(|times| times.processor).sum() }
     }
 }
 
