@@ -181,6 +181,11 @@ impl Script {
         self.xattr("/xattrs/directory", "user.on-directory", 500);
         self.symlink("/xattrs/symlink", "target");
         self.xattr("/xattrs/symlink", "trusted.on-symlink", 60);
+        // Access control lists that leave the mode as it is; nothing is created below the directory that has a default one.
+        let (path, name) = (b"/xattrs/inline".to_vec(), b"system.posix_acl_access".to_vec());
+        self.ops.push(Op::SetXattr { path, name, value: acl() });
+        let (path, name) = (b"/xattrs/directory".to_vec(), b"system.posix_acl_default".to_vec());
+        self.ops.push(Op::SetXattr { path, name, value: acl() });
         self.xattr("/special/fifo", "trusted.on-fifo", 60);
         self.xattr("/special/block", "security.on-block", 15);
     }
@@ -289,4 +294,19 @@ impl Script {
         self.ops.push(Op::Chown { path: b"/links/dangling".to_vec(), uid: 7, gid: 8 });
         self.ops.push(Op::Chmod { path: b"/special/fifo".to_vec(), mode: 0o666 });
     }
+}
+
+/// `user::rw-, user:1000:rw-, group::r--, mask::r--, other::r--` as the system calls carry it: a version, then tag,
+/// permissions and identifier of each entry.
+fn acl() -> Vec<u8> {
+    const NOBODY: u32 = u32::MAX;
+    let entries: [(u16, u16, u32); 5] =
+        [(0x01, 6, NOBODY), (0x02, 6, 1000), (0x04, 4, NOBODY), (0x10, 4, NOBODY), (0x20, 4, NOBODY)];
+    let mut value = 2_u32.to_le_bytes().to_vec();
+    for (tag, permissions, id) in entries {
+        value.extend(tag.to_le_bytes());
+        value.extend(permissions.to_le_bytes());
+        value.extend(id.to_le_bytes());
+    }
+    value
 }

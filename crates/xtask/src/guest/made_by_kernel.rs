@@ -124,7 +124,7 @@ fn make_script(variant: &Variant) -> String {
     )
 }
 
-/// The kernel shows the tree. `acl` and the like are defaults; read-only, so that nothing changes on the way.
+/// The kernel shows the tree; read-only, so that nothing changes on the way.
 fn show_script(name: &str) -> String {
     format!(
         "mount -t f2fs -o ro $(device {name}) /mnt\n\
