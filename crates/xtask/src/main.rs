@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod fuzz;
 mod guest;
 mod lint;
 mod loom;
@@ -35,6 +36,8 @@ enum Command {
     Guest(guest::Args),
     /// Runs the criterion benches.
     Bench(bench::Args),
+    /// Runs the fuzz targets for a while.
+    Fuzz(fuzz::Args),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +59,7 @@ impl Command {
             Command::Loom(args) => loom::run(&args),
             Command::Guest(args) => guest::run(args),
             Command::Bench(args) => bench::run(&args),
+            Command::Fuzz(args) => fuzz::run(&args),
         }
     }
 }

@@ -1,0 +1,86 @@
+//! `cargo xtask fuzz`: the targets of the workspace in `fuzz/`.
+//!
+//! They are built with the compiler that the project uses, and with the coverage counters that libFuzzer reads; the same
+//! targets work with cargo-fuzz, which needs a nightly compiler. Inputs found before are kept in `fuzz/corpus`, what broke a
+//! target in `fuzz/artifacts`.
+
+use std::path::Path;
+
+use anyhow::bail;
+
+use crate::{Result, process};
+
+/// All targets.
+const TARGETS: [&str; 3] = ["parsers", "open_check", "use_corrupt"];
+/// Coverage counters and compared values for libFuzzer (what cargo-fuzz sets, without the sanitizers, which would need a
+/// nightly compiler and find nothing in code without `unsafe`).
+const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
+/// Seconds after which one input counts as a hang, MiB of memory that a target may take, bytes of an input.
+const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=4096", "-max_len=4097", "-len_control=0"];
+
+/// Options of `cargo xtask fuzz`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only this target: parsers, `open_check` or `use_corrupt`.
+    target: Option<String>,
+    /// How long each target runs.
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+}
+
+/// Builds the targets, makes inputs to begin with, and runs each for a while.
+///
+/// # Errors
+///
+/// If they do not build, or a target finds an input that breaks it: libFuzzer prints where it is kept.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let targets: Vec<&str> = match &args.target {
+        None => TARGETS.to_vec(),
+        Some(name) => match TARGETS.iter().find(|target| *target == name) {
+            Some(target) => vec![target],
+            None => bail!("there is no target {name}; the targets are {}", TARGETS.join(", ")),
+        },
+    };
+    let fuzz = process::root().join("fuzz");
+    let triple = host_triple()?;
+    let manifest = fuzz.join("Cargo.toml");
+    let build = |words: &[&str], flags: &str| -> Result<()> {
+        let mut command = process::cargo(["build", "--release", "--manifest-path"]);
+        command.arg(&manifest).args(words).env("RUSTFLAGS", flags);
+        process::run(&mut command)
+    };
+    // A target triple keeps the flags away from build scripts.
+    build(&["--lib", "--bin", "seeds"], "")?;
+    for target in &targets {
+        build(&["--target", &triple, "--bin", target], FLAGS)?;
+    }
+    process::run(std::process::Command::new(fuzz.join("target/release/seeds")).arg(&fuzz))?;
+    for target in targets {
+        fuzz_one(&fuzz, &triple, target, args.seconds)?;
+    }
+    Ok(())
+}
+
+fn fuzz_one(fuzz: &Path, triple: &str, target: &str, seconds: u64) -> Result<()> {
+    let artifacts = fuzz.join("artifacts").join(target);
+    std::fs::create_dir_all(&artifacts)?;
+    let mut command = std::process::Command::new(fuzz.join("target").join(triple).join("release").join(target));
+    command
+        .arg(fuzz.join("corpus").join(target))
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .arg(format!("-max_total_time={seconds}"))
+        .args(LIMITS);
+    process::run(&mut command)
+}
+
+/// The triple that the compiler builds for by itself.
+fn host_triple() -> Result<String> {
+    let text = process::output(std::process::Command::new("rustc").arg("-vV"))?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    match text.lines().find_map(|line| line.strip_prefix("host: ")) {
+        Some(host) => Ok(host.to_owned()),
+        None => bail!("rustc -vV names no host:\n{text}"),
+    }
+}

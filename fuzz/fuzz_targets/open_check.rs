@@ -1,0 +1,10 @@
+//! Opens a damaged volume for reading, looks at everything, and checks it.
+#![no_main]
+
+use f2fs_fuzz::{Input, harness};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Some(input) = Input::decode(data) {
+        harness::open_and_check(&input.device());
+    }
+});
