@@ -134,7 +134,7 @@ fn fill(device: &Arc<MemoryDevice>, kind: u8) -> Result<(), FsError> {
     let gone = fs.create_file("/gone", 0o600)?;
     gone.write_at(0, &[9; 20_000])?;
     fs.unlink("/gone")?;
-    if kind % 2 == 0 { fs.close() } else { fs.checkpoint().map(|_| ()) }
+    if kind.is_multiple_of(2) { fs.close() } else { fs.checkpoint().map(|_| ()) }
 }
 
 /// Looks at everything that can be reached, within bounds.
