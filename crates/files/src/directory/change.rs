@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use f2fs_format::dentry::{DentryView, DentryViewMut, FileType, slots_for};
 use f2fs_format::hash::{MAX_DEPTH, bucket_range, dentry_hash};
 use f2fs_format::inode::inline;
-use f2fs_format::{BlockAddr, Nid, RawBlock};
+use f2fs_format::{BlockAddr, Corruption, Nid, RawBlock};
 use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
 use f2fs_volume::Op;
@@ -97,41 +97,7 @@ impl Directory {
         inode: &Arc<Inode>,
         name: &[u8],
     ) -> Result<Option<Nid>, FsError> {
-        let hash = dentry_hash(name);
-        let features = core.volume.features();
-        if is_inline(inode.node.read().inode()) {
-            let mut block = inode.node.write(op);
-            if is_inline(block.inode()) {
-                let raw = block.inode_mut();
-                let mut view = DentryViewMut::inline(raw.inline_data_mut(features));
-                let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { return Ok(None) };
-                let ino = view.remove(slot)?;
-                let now = Time::now();
-                stat::set_modified(raw, now);
-                stat::set_changed(raw, now);
-                return Ok(ino);
-            }
-        }
-        loop {
-            let Some((page, slot, _)) = self.find_page(core, inode, name, hash)? else { return Ok(None) };
-            let mut data = page.data.write();
-            if page.is_dead() {
-                continue;
-            }
-            let mut view = DentryViewMut::block(&mut data);
-            // The stripe keeps the name where it was found, unless the page was replaced on the way.
-            if view.as_view().entry(slot)?.is_none_or(|entry| entry.name != name) {
-                continue;
-            }
-            let ino = view.remove(slot)?;
-            if view.as_view().used_slots() > 0 || !self.free_page(op, core, inode, &page)? {
-                self.mark_dirty(core, &page);
-            }
-            drop(data);
-            self.touch(Time::now());
-            core.queue_directory(inode);
-            return Ok(ino);
-        }
+        Ok(self.edit(op, core, inode, name, DentryViewMut::remove)?.flatten())
     }
 
     /// Lets a name, or `..`, name another inode. The caller holds the name's stripe exclusively; for `..` the page is enough.
@@ -145,23 +111,38 @@ impl Directory {
         ino: Nid,
         file_type: FileType,
     ) -> Result<bool, FsError> {
+        let there = self.edit(op, core, inode, name, |view, slot| view.set_target(slot, ino, file_type))?;
+        Ok(there.is_some())
+    }
+
+    /// Finds a name and changes its slot, wherever it stands. A dentry block that holds nothing afterwards is freed. `None`:
+    /// the name is not there.
+    fn edit<T>(
+        &self,
+        op: &Op<'_>,
+        core: &Core,
+        inode: &Arc<Inode>,
+        name: &[u8],
+        change: impl FnOnce(&mut DentryViewMut<'_>, usize) -> Result<T, Corruption>,
+    ) -> Result<Option<T>, FsError> {
         let hash = dentry_hash(name);
         let features = core.volume.features();
         if is_inline(inode.node.read().inode()) {
             let mut block = inode.node.write(op);
+            // Another name may have turned the directory into a hashed one meanwhile.
             if is_inline(block.inode()) {
                 let raw = block.inode_mut();
                 let mut view = DentryViewMut::inline(raw.inline_data_mut(features));
-                let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { return Ok(false) };
-                view.set_target(slot, ino, file_type)?;
+                let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { return Ok(None) };
+                let changed = change(&mut view, slot)?;
                 let now = Time::now();
                 stat::set_modified(raw, now);
                 stat::set_changed(raw, now);
-                return Ok(true);
+                return Ok(Some(changed));
             }
         }
         loop {
-            let Some((page, slot, _)) = self.find_page(core, inode, name, hash)? else { return Ok(false) };
+            let Some((page, slot, _)) = self.find_page(core, inode, name, hash)? else { return Ok(None) };
             let mut data = page.data.write();
             if page.is_dead() {
                 continue;
@@ -171,12 +152,14 @@ impl Directory {
             if view.as_view().entry(slot)?.is_none_or(|entry| entry.name != name) {
                 continue;
             }
-            view.set_target(slot, ino, file_type)?;
-            self.mark_dirty(core, &page);
+            let changed = change(&mut view, slot)?;
+            if view.as_view().used_slots() > 0 || !self.free_page(op, core, inode, &page)? {
+                self.mark_dirty(core, &page);
+            }
             drop(data);
             self.touch(Time::now());
             core.queue_directory(inode);
-            return Ok(true);
+            return Ok(Some(changed));
         }
     }
 
