@@ -97,7 +97,9 @@ impl Directory {
         inode: &Arc<Inode>,
         name: &[u8],
     ) -> Result<Option<Nid>, FsError> {
-        Ok(self.edit(op, core, inode, name, DentryViewMut::remove)?.flatten())
+        #[allow(clippy::redundant_closure_for_method_calls)] // the method alone is not general enough in its lifetime
+        let named = self.edit(op, core, inode, name, |view, slot| view.remove(slot))?;
+        Ok(named.flatten())
     }
 
     /// Lets a name, or `..`, name another inode. The caller holds the name's stripe exclusively; for `..` the page is enough.
