@@ -5,8 +5,10 @@
 //! ```
 //!
 //! Each round runs fio (`--ioengine=io_uring --direct=1`) and this library one after the other; the ratio of a round is ours by
-//! fio's. The table has the medians, and the least and the greatest ratio; `target/files_vs_fio.csv` has every round. Before
-//! its rounds each workload gets a volume with a file written in order; image and plain file have no holes.
+//! fio's. Who is first changes from round to round, because a throttled device may favour the first. The table has the
+//! medians, and the least and the greatest ratio; `target/files_vs_fio.csv` has every round. Before its rounds each workload
+//! gets a volume with a file written in order; image and plain file have no holes. Processor time a request (user and
+//! system, of the process) is what a busy machine disturbs least.
 //!
 //! | Name | How a file of the volume is used |
 //! |---|---|
@@ -73,6 +75,14 @@ const WORKLOADS: [Workload; 10] = {
     ]
 };
 
+/// What one run did.
+#[derive(Clone, Copy)]
+struct Measure {
+    per_second: f64,
+    /// Microseconds of processor time a request.
+    cpu: f64,
+}
+
 struct Args {
     dir: PathBuf,
     bytes: u64,
@@ -92,37 +102,53 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Room for what is written before the old blocks are free.
     fill(&image, args.bytes * 3 + (256 << 20))?;
 
-    println!("{:38} {:>10} {:>10} {:>7} {:>11}", "", "fio", "ours", "ratio", "least..most");
-    let mut csv = Csv::create("files_vs_fio", "workload,depth,round,fio_per_s,ours_per_s,ratio")?;
+    println!(
+        "{:38} {:>10} {:>10} {:>7} {:>11} {:>9} {:>9}",
+        "", "fio", "ours", "ratio", "least..most", "fio us", "ours us"
+    );
+    let columns = "workload,depth,round,fio_per_s,ours_per_s,ratio,fio_cpu_us,ours_cpu_us";
+    let mut csv = Csv::create("files_vs_fio", columns)?;
     for workload in WORKLOADS.into_iter().filter(|workload| workload.name.contains(&args.only)) {
         let fs = volume(&image)?;
         let file = make_file(&fs, args.bytes)?;
         let mut rounds = Vec::new();
         for round in 0..args.rounds {
-            let theirs = run_fio(&args, &plain, workload)?;
+            let mut theirs = None;
+            if round % 2 == 0 {
+                theirs = Some(run_fio(&args, &plain, workload)?);
+            }
             let ours = match workload.ours {
                 Ours::Threads => threads(&file, workload, &args)?,
                 Ours::Many => many(&file, workload, &args)?,
             };
+            let theirs = match theirs {
+                Some(theirs) => theirs,
+                None => run_fio(&args, &plain, workload)?,
+            };
             fs.checkpoint()?;
             let name = workload.name.replace(',', "");
-            csv.line(&format!("{name},{},{round},{theirs:.1},{ours:.1},{:.3}", workload.depth, ours / theirs))?;
+            let (their_rate, our_rate) = (theirs.per_second, ours.per_second);
+            let ratio = our_rate / their_rate;
+            let rates = format!("{their_rate:.1},{our_rate:.1},{ratio:.3},{:.2},{:.2}", theirs.cpu, ours.cpu);
+            csv.line(&format!("{name},{},{round},{rates}", workload.depth))?;
             rounds.push((theirs, ours));
         }
-        let sorted = |pick: fn(&(f64, f64)) -> f64| {
+        let sorted = |pick: fn(&(Measure, Measure)) -> f64| {
             let mut values: Vec<f64> = rounds.iter().map(pick).collect();
             values.sort_by(f64::total_cmp);
             values
         };
         let middle = rounds.len() / 2;
-        let ratios = sorted(|(theirs, ours)| ours / theirs * 100.0);
+        let ratios = sorted(|(theirs, ours)| ours.per_second / theirs.per_second * 100.0);
         println!(
-            "{:38} {:>10} {:>10} {:>6.0}% {:>11}",
+            "{:38} {:>10} {:>10} {:>6.0}% {:>11} {:>9.1} {:>9.1}",
             workload.name,
-            rate(workload, sorted(|round| round.0)[middle]),
-            rate(workload, sorted(|round| round.1)[middle]),
+            rate(workload, sorted(|round| round.0.per_second)[middle]),
+            rate(workload, sorted(|round| round.1.per_second)[middle]),
             ratios[middle],
             format!("{:.0}..{:.0}%", ratios[0], ratios[ratios.len() - 1]),
+            sorted(|round| round.0.cpu)[middle],
+            sorted(|round| round.1.cpu)[middle],
         );
         drop(file);
         fs.close()?;
@@ -198,15 +224,39 @@ impl Offsets {
     }
 }
 
-/// Requests a second with blocking calls.
-fn threads(file: &File, workload: Workload, args: &Args) -> Result<f64, Box<dyn Error>> {
+/// Times our own runs.
+struct Clock {
+    start: Instant,
+    cpu: f64,
+}
+
+impl Clock {
+    fn start() -> Clock {
+        Clock { start: Instant::now(), cpu: cpu_seconds() }
+    }
+
+    fn stop(&self, requests: u64) -> Measure {
+        let requests = requests as f64;
+        let cpu = (cpu_seconds() - self.cpu) * 1e6 / requests;
+        Measure { per_second: requests / self.start.elapsed().as_secs_f64(), cpu }
+    }
+}
+
+/// Processor time of this process in seconds.
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Requests with blocking calls.
+fn threads(file: &File, workload: Workload, args: &Args) -> Result<Measure, Box<dyn Error>> {
     let offsets = Offsets::new(workload, args);
-    let start = Instant::now();
+    let clock = Clock::start();
     let worker = || -> Result<u64, f2fs::FsError> {
         // Aligned, as fio's are.
         let mut buf = AlignedBuf::new(workload.bytes / 4096);
         let mut done = 0;
-        while start.elapsed() < args.time {
+        while clock.start.elapsed() < args.time {
             if workload.write {
                 file.write_at(offsets.next(), buf.as_bytes())?;
             } else {
@@ -224,25 +274,25 @@ fn threads(file: &File, workload: Workload, args: &Args) -> Result<f64, Box<dyn 
         }
         Ok::<u64, Box<dyn Error>>(sum)
     })?;
-    Ok(done as f64 / start.elapsed().as_secs_f64())
+    Ok(clock.stop(done))
 }
 
-/// Requests a second with many reads in one call.
-fn many(file: &File, workload: Workload, args: &Args) -> Result<f64, Box<dyn Error>> {
+/// Requests with many reads in one call.
+fn many(file: &File, workload: Workload, args: &Args) -> Result<Measure, Box<dyn Error>> {
     let offsets = Offsets::new(workload, args);
     let batch = if workload.bytes == SEGMENT { 64 } else { 2048 };
     let mut bufs: Vec<_> = (0..batch).map(|_| AlignedBuf::new(workload.bytes / 4096)).collect();
-    let (start, mut done) = (Instant::now(), 0);
-    while start.elapsed() < args.time {
+    let (clock, mut done) = (Clock::start(), 0);
+    while clock.start.elapsed() < args.time {
         let mut reads: Vec<_> = bufs.iter_mut().map(|buf| ReadSlice::new(offsets.next(), buf.as_bytes_mut())).collect();
         file.read_many(workload.depth, &mut reads)?;
         done += batch;
     }
-    Ok(done as f64 / start.elapsed().as_secs_f64())
+    Ok(clock.stop(done))
 }
 
-/// Requests a second of fio.
-fn run_fio(args: &Args, path: &Path, workload: Workload) -> Result<f64, Box<dyn Error>> {
+/// Requests of fio.
+fn run_fio(args: &Args, path: &Path, workload: Workload) -> Result<Measure, Box<dyn Error>> {
     let output = Command::new("fio")
         .args(["--name=baseline", "--ioengine=io_uring", "--direct=1", "--time_based", "--output-format=json"])
         .args(["--norandommap", "--randrepeat=0"])
@@ -257,8 +307,12 @@ fn run_fio(args: &Args, path: &Path, workload: Workload) -> Result<f64, Box<dyn 
         return Err(format!("fio: {}", String::from_utf8_lossy(&output.stderr)).into());
     }
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let side = &report["jobs"][0][if workload.write { "write" } else { "read" }];
-    side["iops"].as_f64().ok_or_else(|| "fio's report lacks the rate".into())
+    let job = &report["jobs"][0];
+    let side = &job[if workload.write { "write" } else { "read" }];
+    let number = |value: &serde_json::Value| value.as_f64().ok_or("fio's report lacks a number");
+    let busy = (number(&job["usr_cpu"])? + number(&job["sys_cpu"])?) / 100.0;
+    let cpu = busy * number(&job["job_runtime"])? * 1000.0 / number(&side["total_ios"])?;
+    Ok(Measure { per_second: number(&side["iops"])?, cpu })
 }
 
 fn args() -> Result<Args, Box<dyn Error>> {

@@ -71,6 +71,7 @@ mod info;
 mod memory;
 mod queue;
 mod record;
+mod recycle;
 mod request;
 mod ticket;
 
@@ -85,6 +86,7 @@ pub use info::DeviceInfo;
 pub use memory::MemoryDevice;
 pub use queue::{IoQueue, TicketQueue};
 pub use record::{IoCounts, RecordingDevice};
+pub use recycle::Recycler;
 pub use request::{Completion, Op, Request};
 pub use ticket::{Pending, Ticket};
 

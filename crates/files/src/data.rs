@@ -99,9 +99,10 @@ impl Core {
             // Long runs are split, so that the device has several requests at a time to work on.
             let mut done = 0;
             while done < mapping.len {
-                let len = (mapping.len - done).min(CHUNK / 2);
+                let len = (mapping.len - done).min(CHUNK / 4);
                 let addr = mapping.addr.offset(done as u32);
-                batch.push(f2fs_device::Request::read(u64::from(addr.0), AlignedBuf::new(len as usize)));
+                let target = self.volume.recycler().take_stale(len as usize);
+                batch.push(f2fs_device::Request::read(u64::from(addr.0), target));
                 targets.push((block + done, len));
                 done += len;
             }
@@ -113,8 +114,11 @@ impl Core {
             copy_out(buf, offset, *block, *len, &data);
             return Ok(());
         }
-        for ((block, len), completion) in targets.iter().zip(self.volume.device().submit(batch).wait()) {
-            copy_out(buf, offset, *block, *len, &completion.into_buf()?);
+        // What has arrived is copied while the rest is on its way.
+        let mut ticket = self.volume.device().submit(batch);
+        while let Some((index, completion)) = ticket.wait_any() {
+            let (block, len) = targets[index];
+            copy_out(buf, offset, block, len, &completion.into_buf()?);
         }
         Ok(())
     }
@@ -334,15 +338,17 @@ impl Core {
 
     /// The blocks to write: `buf`, and what stood around it in the first and last block.
     fn assemble(&self, inode: &Inode, offset: u64, buf: &[u8], old: &[BlockAddr]) -> Result<AlignedBuf, FsError> {
-        let mut data = AlignedBuf::new(old.len());
+        let mut data = self.volume.recycler().take_stale(old.len());
         let head = (offset % BLOCK) as usize;
         let tail = head + buf.len();
         let ends =
             [(0, head != 0 || tail < BLOCK_SIZE), (old.len() - 1, old.len() > 1 && !tail.is_multiple_of(BLOCK_SIZE))];
         for (index, partial) in ends {
-            if partial && old[index].is_real() {
+            if partial {
                 let mut one = AlignedBuf::new(1);
-                self.volume.read_data(inode.ino, old[index], &mut one)?;
+                if old[index].is_real() {
+                    self.volume.read_data(inode.ino, old[index], &mut one)?;
+                }
                 data.block_mut(index).copy_from_slice(one.block(0));
             }
         }

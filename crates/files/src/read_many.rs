@@ -1,5 +1,7 @@
 //! Many reads of one file from one thread, with a bounded number of them on the device at a time.
 
+use std::ops::Range;
+
 use f2fs_device::{AlignedBuf, Request};
 use f2fs_format::inode::inline;
 use f2fs_format::{BLOCK_SIZE, BlockAddr};
@@ -13,6 +15,9 @@ use crate::inode::Inode;
 const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks in one request at most: 1 MiB.
 const LONGEST: u64 = 256;
+
+/// Reads that are mapped before the next ones are sent.
+const MAPPED_AT_ONCE: usize = 16;
 
 /// One of the reads of [`File::read_many`](crate::File::read_many).
 #[derive(Debug)]
@@ -64,18 +69,27 @@ impl Core {
                 return Ok(());
             }
         }
-        let pieces = self.pieces(inode, reads)?;
-        let device = self.volume.device();
-        let mut queue = device.queue(depth.max(1));
-        let mut next = 0;
+        let depth = depth.max(1);
+        let mut queue = self.volume.device().queue(depth);
+        let mut pieces = Vec::with_capacity(reads.len());
+        let (mut mapped, mut pushed) = (0, 0);
         let mut spare: Option<AlignedBuf> = None;
         loop {
-            while next < pieces.len() && queue.in_flight() < depth.max(1) {
-                let piece = pieces[next];
-                let blocks = piece.blocks as usize;
-                let buf = spare.take().filter(|buf| buf.blocks() == blocks).unwrap_or_else(|| AlignedBuf::new(blocks));
-                queue.push(Request::read(u64::from(piece.addr.0), buf).with_tag(next as u64));
-                next += 1;
+            while queue.in_flight() < depth {
+                // A few at a time, so that the device need not wait until all are mapped.
+                if pushed == pieces.len() && mapped < reads.len() {
+                    let end = (mapped + MAPPED_AT_ONCE).min(reads.len());
+                    self.map_reads(inode, reads, mapped..end, &mut pieces)?;
+                    mapped = end;
+                    continue;
+                }
+                let Some(Piece { addr, blocks, .. }) = pieces.get(pushed).copied() else { break };
+                let buf = spare
+                    .take()
+                    .filter(|buf| buf.blocks() == blocks as usize)
+                    .unwrap_or_else(|| self.volume.recycler().take_stale(blocks as usize));
+                queue.push(Request::read(u64::from(addr.0), buf).with_tag(pushed as u64));
+                pushed += 1;
             }
             let Some(completion) = queue.next_completion() else { return Ok(()) };
             let piece = pieces[completion.request.tag as usize];
@@ -87,10 +101,19 @@ impl Core {
     }
 
     /// What has to come from the device; holes are filled with zeros at once.
-    fn pieces(&self, inode: &Inode, reads: &mut [ReadSlice<'_>]) -> Result<Vec<Piece>, FsError> {
+    fn map_reads(
+        &self,
+        inode: &Inode,
+        reads: &mut [ReadSlice<'_>],
+        range: Range<usize>,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), FsError> {
         let geometry = self.volume.geometry();
-        let mut pieces = Vec::with_capacity(reads.len());
-        for (index, read) in reads.iter_mut().enumerate().filter(|(_, read)| read.read > 0) {
+        for index in range {
+            let read = &mut reads[index];
+            if read.read == 0 {
+                continue;
+            }
             let (start, end) = (read.offset, read.offset + read.read as u64);
             let mut block = start / BLOCK;
             map_range(&self.volume, &inode.node, block, end.div_ceil(BLOCK) - block, |mapping| {
@@ -116,6 +139,6 @@ impl Core {
                 Ok(())
             })?;
         }
-        Ok(pieces)
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Data blocks of a volume: reserving, writing, reading, freeing them.
 
-use f2fs_device::{AlignedBuf, BlockDevice, Op as DeviceOp, Request};
+use f2fs_device::{AlignedBuf, BlockDevice, Op as DeviceOp, Recycler, Request};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BlockAddr, Corruption, LogType, Nid};
 use f2fs_segment::{Class, Run};
@@ -48,7 +48,7 @@ impl Volume {
         let now = self.clock.now();
         let mut runs = Vec::new();
         self.segments.allocate_as(class, log, summaries, now, &mut runs)?;
-        let requests = split_by_runs(&runs, data);
+        let requests = split_by_runs(&self.recycler, &runs, data);
         let mut failed = None;
         for completion in self.device.submit(requests).wait() {
             if let Err(error) = completion.result {
@@ -113,7 +113,7 @@ impl Volume {
 }
 
 /// One request a run. A single run takes the buffer as it is.
-fn split_by_runs(runs: &[Run], data: AlignedBuf) -> Vec<Request> {
+fn split_by_runs(recycler: &Recycler, runs: &[Run], data: AlignedBuf) -> Vec<Request> {
     if let [run] = runs {
         return vec![Request::vectored(DeviceOp::Write, u64::from(run.addr.0), vec![data])];
     }
@@ -122,7 +122,9 @@ fn split_by_runs(runs: &[Run], data: AlignedBuf) -> Vec<Request> {
         .map(|run| {
             let (part, tail) = rest.split_at((run.len as usize * f2fs_format::BLOCK_SIZE).min(rest.len()));
             rest = tail;
-            Request::write(u64::from(run.addr.0), AlignedBuf::from_bytes(part))
+            let mut buf = recycler.take_stale(part.len() / f2fs_format::BLOCK_SIZE);
+            buf.as_bytes_mut().copy_from_slice(part);
+            Request::write(u64::from(run.addr.0), buf)
         })
         .collect()
 }

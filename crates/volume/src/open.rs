@@ -186,6 +186,7 @@ impl Volume {
             futile: AtomicU64::new(u64::MAX),
             state: Mutex::new(CheckpointState::new(&pack)),
             damage: Damage { superblock: loaded.other, pack: pack.other, superblock_copy: loaded.copy },
+            recycler: f2fs_device::Recycler::new(),
             geometry,
             device,
         })

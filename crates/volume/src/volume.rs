@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use f2fs_device::BlockDevice;
+use f2fs_device::{BlockDevice, Recycler};
 use f2fs_format::feature::Features;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Corruption, Geometry, Nid};
@@ -47,6 +47,7 @@ pub struct Volume {
     /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
     pub(crate) futile: AtomicU64,
     pub(crate) damage: Damage,
+    pub(crate) recycler: Recycler,
 }
 
 /// What was found damaged when the volume was opened, and not needed because its copy is good.
@@ -139,6 +140,12 @@ impl Volume {
     #[must_use]
     pub fn last_checkpoint(&self) -> f2fs_format::checkpoint::Checkpoint {
         self.state.lock().checkpoint.clone()
+    }
+
+    /// Memory for long transfers of data.
+    #[must_use]
+    pub fn recycler(&self) -> &Recycler {
+        &self.recycler
     }
 
     /// What was found damaged at opening, and not needed.

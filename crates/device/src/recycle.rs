@@ -1,0 +1,109 @@
+//! Long buffers that are used again, so that each transfer does not have the kernel map and clear new memory.
+//!
+//! Locking rules: one lock a slot, on the memory that waits there; held to take or put back one piece. A buffer may come home
+//! to another slot than the one it was taken from.
+
+use f2fs_sync::{Arc, Mutex, PerCore};
+
+use crate::{AlignedBuf, Block, BufHome};
+
+/// Buffers of fewer blocks are left to the allocator, which is good at them.
+const SHORTEST: usize = 16;
+/// Blocks that wait in a slot at most: 16 MiB.
+const KEPT: usize = 4096;
+
+/// Memory of long buffers, kept for the next one. Cheap to clone; clones share it.
+///
+/// ```
+/// let recycler = f2fs_device::Recycler::new();
+/// let mut buf = recycler.take_stale(500);
+/// buf.as_bytes_mut().fill(7);
+/// drop(buf);
+/// assert_eq!(recycler.take_stale(500).blocks(), 500); // may hold zeros, or the sevens
+/// ```
+#[derive(Clone, Debug)]
+pub struct Recycler {
+    home: Arc<Home>,
+}
+
+#[derive(Debug)]
+struct Home {
+    slots: PerCore<Mutex<Vec<Vec<Block>>>>,
+}
+
+impl BufHome for Home {
+    fn take_back(&self, blocks: Vec<Block>) {
+        let mut waiting = self.slots.slot().lock();
+        let kept: usize = waiting.iter().map(Vec::capacity).sum();
+        if kept + blocks.capacity() <= KEPT {
+            waiting.push(blocks);
+        }
+    }
+}
+
+impl Default for Recycler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Recycler {
+    /// With no memory yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { home: Arc::new(Home { slots: PerCore::new(|_| Mutex::new(Vec::new())) }) }
+    }
+
+    /// A buffer of `blocks` blocks whose content is not defined: zeros, or what an earlier buffer held. The caller overwrites
+    /// all of it. Its memory returns here when it is dropped.
+    #[must_use]
+    pub fn take_stale(&self, blocks: usize) -> AlignedBuf {
+        if blocks < SHORTEST {
+            return AlignedBuf::new(blocks);
+        }
+        let size = blocks.next_power_of_two();
+        let waiting = {
+            let mut waiting = self.home.slots.slot().lock();
+            // The last one came home last, and is still in the processor's cache.
+            let found = waiting.iter().rposition(|memory| memory.capacity() == size);
+            found.map(|at| waiting.swap_remove(at))
+        };
+        let mut memory = waiting.unwrap_or_else(|| AlignedBuf::new(size).into());
+        memory.resize(blocks, Block::ZERO);
+        AlignedBuf::with_home(memory, Arc::clone(&self.home) as Arc<dyn BufHome>)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(recycler: &Recycler) -> usize {
+        recycler.home.slots.iter().map(|slot| slot.lock().iter().map(Vec::capacity).sum::<usize>()).sum()
+    }
+
+    #[test]
+    fn long_buffers_come_home_and_short_ones_do_not() {
+        let recycler = Recycler::new();
+        drop(recycler.take_stale(SHORTEST - 1));
+        assert_eq!(kept(&recycler), 0);
+        for blocks in [16, 17, 400, 512, 300] {
+            let buf = recycler.take_stale(blocks);
+            assert_eq!(buf.blocks(), blocks);
+            assert_eq!(buf.as_bytes().as_ptr().addr() % crate::BLOCK_SIZE, 0);
+        }
+        assert!(kept(&recycler) >= 16 + 32 + 512);
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_belongs_to_one_buffer_at_a_time() {
+        let recycler = Recycler::new();
+        let bufs: Vec<_> = (0..64).map(|_| recycler.take_stale(512)).collect();
+        let mut places: Vec<_> = bufs.iter().map(|buf| buf.as_bytes().as_ptr().addr()).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), 64);
+        drop(bufs);
+        assert!(kept(&recycler) >= 512 && kept(&recycler) <= KEPT * recycler.home.slots.slots());
+    }
+}
