@@ -47,3 +47,8 @@ pub use f2fs_files::{
     SetMode, SetTimes, Stat, Time,
 };
 pub use f2fs_volume::{Volume, VolumeError};
+
+/// The example of the README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
