@@ -148,8 +148,12 @@ mod tests {
     #[test]
     fn announcements_are_read_from_the_head() {
         let text = "//! The gate.\n#![cfg(loom)]\n\n// mutant: a, killed by: x\n//! mutant: `b`, killed by: `m::y`\n";
-        let mutant = |name: &str, model: &str| Mutant { name: name.into(), test: "loom_t".into(), model: model.into() };
-        assert_eq!(announced(text, "loom_t").expect("both are well-formed"), [mutant("a", "x"), mutant("b", "m::y")]);
+        let announcement =
+            |name: &str, model: &str| Mutant { name: name.into(), test: "loom_t".into(), model: model.into() };
+        assert_eq!(
+            announced(text, "loom_t").expect("both are well-formed"),
+            [announcement("a", "x"), announcement("b", "m::y")]
+        );
         assert!(announced("// mutant: a is killed by x\n", "loom_t").is_err());
     }
 
