@@ -21,8 +21,8 @@ use f2fs::{DirectoryLock, FileSystem, Options};
 use f2fs_benches::report::Csv;
 use f2fs_benches::workers::{Team, thread_counts};
 
-/// Files of a thread in a sample: about 50 ms of work.
-const FILES: u64 = 5_000;
+/// Files of a thread in a sample: 30 ms of unlinking at least, so that the skew of the start does not count.
+const FILES: u64 = 15_000;
 
 fn threads() -> Vec<usize> {
     if std::env::var_os("F2FS_BENCH_THREADS").is_some() { thread_counts() } else { vec![1, 2, 4, 8] }
