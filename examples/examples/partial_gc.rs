@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use f2fs_segment::cost::{Card, CostModel, Interior};
 use f2fs_segment::plan::{Gap, Layout, Outcome, Planner, Strategy};
+use f2fs_workload::report::{Bar, BarChart, ChartError};
 
 /// What the paper measured: blocks of a request, mean hole of the cold log, mean hole and run of the warm one.
 const REQUEST: u32 = 1079;
@@ -215,33 +216,18 @@ fn csv(lines: &[Line]) -> String {
 }
 
 /// Bars of write speed against SSR: a row for each line, the paper's as a mark.
-fn svg(lines: &[Line]) -> String {
-    let height = 40 + lines.len() * 14;
-    let (zero, scale) = (420.0, 2.0);
-    let mut out = format!(
-        "<svg xmlns='http://www.w3.org/2000/svg' width='900' height='{height}' font-family='sans-serif' font-size='10'>\n\
-         <text x='8' y='16' font-size='13'>Write speed against SSR, per cent (dashed: the paper)</text>\n"
-    );
-    for (index, line) in lines.iter().enumerate() {
-        let y = 30 + index * 14;
-        let (x, width) = if line.speed < 0.0 { (zero + line.speed * scale, -line.speed) } else { (zero, line.speed) };
-        let paper = PAPER.iter().find(|(card, _)| *card == line.card).map_or(0.0, |(_, result)| result[0]);
-        let mark = zero + paper * scale;
-        let colour = if line.speed < 0.0 { "#c0392b" } else { "#2e86c1" };
-        let _ = writeln!(
-            out,
-            "<text x='8' y='{}'>card {} {} {}</text><rect x='{x:.1}' y='{y}' width='{:.1}' height='10' fill='{colour}'/>\
-             <line x1='{mark:.1}' x2='{mark:.1}' y1='{}' y2='{}' stroke='black' stroke-dasharray='2'/>",
-            y + 9,
-            line.card.name(),
-            line.interior.name(),
-            line.name,
-            width * scale,
-            y - 2,
-            y + 12
-        );
+fn svg(lines: &[Line]) -> Result<String, ChartError> {
+    let mut chart = BarChart::new("Write speed against SSR (marks: the paper)", "per cent");
+    for line in lines {
+        let paper = PAPER.iter().find(|(card, _)| *card == line.card).map(|(_, result)| result[0]);
+        let name = format!("card {} {} {}", line.card.name(), line.interior.name(), line.name);
+        chart.bar(Bar { name, value: line.speed, mark: paper });
     }
-    out + "</svg>\n"
+    chart.svg()
+}
+
+fn write(file: &str, content: &str) -> Result<(), String> {
+    std::fs::write(file, content).map_err(|error| format!("{file}: {error}"))
 }
 
 fn main() -> ExitCode {
@@ -264,15 +250,15 @@ fn main() -> ExitCode {
     }
     let (layouts, lines) = experiment(requests, seed);
     print!("{}", table(&layouts, &lines));
-    for (file, content) in [(csv_file, csv(&lines)), (svg_file, svg(&lines))] {
-        if let Some(file) = file
-            && let Err(error) = std::fs::write(&file, content)
-        {
-            eprintln!("{file}: {error}");
-            return ExitCode::FAILURE;
+    let written = csv_file.map_or(Ok(()), |file| write(&file, &csv(&lines)));
+    let drawn = svg_file.map_or(Ok(()), |file| write(&file, &svg(&lines).map_err(|error| error.to_string())?));
+    match written.and(drawn) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
         }
     }
-    ExitCode::SUCCESS
 }
 
 #[cfg(test)]
@@ -296,6 +282,8 @@ mod tests {
             let reached = lines.iter().filter(|line| line.card == card && line.speed >= speed && line.blocks <= 27.01);
             assert!(reached.count() > 0, "card {}", card.name());
         }
+        let drawn = svg(&lines).unwrap();
+        assert_eq!(drawn.matches("in place, optimal, at most").count(), Card::ALL.len() * Interior::ALL.len());
         let found = |interior: Interior, name: &str| {
             lines.iter().find(|line| line.interior == interior && line.name == name).map(|line| line.speed)
         };

@@ -3,6 +3,7 @@
 //! * [`copy`]: trees in and out of a volume; what `f2fs put` and `f2fs get` do.
 //! * [`manifest`]: a whole tree as text, one line per path; what `f2fs manifest` prints, of an image or of a directory.
 //! * [`quickstart`]: a whole life of a volume, from format to check, with rates; what the example of that name runs.
+//! * [`report`]: the machine that a number was taken on, percentiles, and charts.
 //! * [`tree`]: scripts of file system operations that make and change trees of every kind of file, to be run alike by the
 //!   kernel and by the library.
 #![forbid(unsafe_code)]
@@ -10,6 +11,7 @@
 pub mod copy;
 pub mod manifest;
 pub mod quickstart;
+pub mod report;
 pub mod tree;
 
 /// A directory that has a second name: in a whole volume it has one, so a walk that meets it twice is in a loop.
