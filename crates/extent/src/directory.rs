@@ -285,7 +285,7 @@ pub(crate) const fn line_of(block: u64) -> u64 {
     block / BLOCKS_PER_LINE
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use crate::geometry::MAPPED_BLOCKS;

@@ -108,6 +108,7 @@
 //!
 //! # How it is tested
 //!
+//! Scenarios of eight threads and more run under random schedules (`tests/shuttle_*.rs`, `cargo xtask shuttle`).
 //! Models (`tests/loom_*.rs`, `cargo xtask loom -p f2fs-extent`) run this code under every schedule of two threads, or of
 //! three with three preemptions, and each is seen to find a fault. Random operations are compared with a naive model of
 //! every block and of the queue (`tests/oracle_*.rs`; `F2FS_EXTENT_OPS=100000000` for the long run), Btrfs' own scenarios are in

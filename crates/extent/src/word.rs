@@ -96,7 +96,7 @@ pub(crate) const fn excludes(word: u64, mask: u64, mode: Mode) -> bool {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

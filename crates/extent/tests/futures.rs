@@ -1,5 +1,5 @@
 //! Locks taken by futures, polled by hand.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 use std::future::Future;
 use std::pin::{Pin, pin};

@@ -1,5 +1,5 @@
 //! What the lock table promises, one thread or two at a time.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};

@@ -1,5 +1,5 @@
 //! State bits against a naive model of every block, under random operations.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod common;
 

@@ -3,7 +3,7 @@
 //! One thread plays all holders and, with futures, all waiters. After every step the model says exactly which of the waiters
 //! have their locks: that nobody overtakes a conflicting request that came before, and that nobody is left waiting, is the same
 //! comparison.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Many threads at once: what they do to blocks that they have locked shows whether others had them too.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod common;
 

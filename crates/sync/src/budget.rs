@@ -185,7 +185,7 @@ fn thaw_at(batch: u64, slots: usize) -> u64 {
     4 * batch * slots as u64
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use crate::atomic::AtomicUsize;

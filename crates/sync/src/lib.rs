@@ -1,19 +1,20 @@
 //! The only crate of the family that names a lock or an atomic.
 //!
 //! Everything concurrent in f2fs is written against these types. In production they are `parking_lot`'s locks and the
-//! standard atomics; under `--cfg loom` they are loom's, behind the same signatures, so that the models drive the
-//! production code and never a copy of it.
+//! standard atomics; under `--cfg loom` they are loom's and under `--cfg shuttle` shuttle's, behind the same signatures, so
+//! that the models drive the production code and never a copy of it.
 //!
-//! | Item | production | `cfg(loom)` |
+//! | Item | production | `cfg(loom)`, `cfg(shuttle)` |
 //! |---|---|---|
-//! | [`Mutex`], [`RwLock`], [`Condvar`] | `parking_lot` | loom's, wrapped |
-//! | [`OnceLock`], [`thread_local!`] | `std` | loom's, wrapped |
-//! | [`atomic`], [`thread`], [`hint`] | `std` | loom |
+//! | [`Mutex`], [`RwLock`], [`Condvar`] | `parking_lot` | theirs, wrapped |
+//! | [`OnceLock`], [`thread_local!`] | `std` | theirs, wrapped |
+//! | [`atomic`], [`thread`], [`hint`] | `std` | theirs |
 //! | [`Arc`] | `std` | `std` (loom's `Arc` cannot hold unsized types) |
-//! | `model` | absent | runs a model and counts its schedules |
+//! | `model` | absent | loom: runs a model under every schedule, and counts them |
+//! | `scenario` | absent | shuttle: runs a larger one under many random schedules |
 //! | [`mutant`](mutant()) | the constant `false` | `F2FS_MUTANT` names it |
 //!
-//! `tests/halves.rs` uses every item above in both halves. Only what it uses is common to both: `parking_lot` offers more.
+//! `tests/halves.rs` uses every item above in all halves. Only what it uses is common to both: `parking_lot` offers more.
 //!
 //! Code that needs a store-buffering (Dekker) pair uses `atomic::fence(SeqCst)`: loom treats `SeqCst` accesses as
 //! acquire-release only.
@@ -49,29 +50,35 @@
 //! `cargo xtask loom -p CRATE` builds the models once, runs each, then runs the named model once for every mutant and
 //! expects it to fail. It also fails if a `mutant("...")` in the crate's sources is announced nowhere, or an announced one
 //! does not exist.
+//!
+//! What is too large for every schedule (eight threads and more, the production geometry) is a *scenario*, in
+//! `tests/shuttle_*.rs`, run by `cargo xtask shuttle` in the same way. shuttle is sequentially consistent: it finds faults of
+//! protocols, not of memory orders.
 #![forbid(unsafe_code)]
 
 mod budget;
 mod counter;
 pub mod gate;
 #[cfg(loom)]
-mod loom_half;
-#[cfg(loom)]
 pub mod model;
+#[cfg(any(loom, shuttle))]
+mod model_half;
 mod mutant;
 mod per_core;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod production;
+#[cfg(all(shuttle, not(loom)))]
+pub mod scenario;
 mod striped;
 
 pub use budget::Budget;
 pub use counter::ShardedCounter;
 pub use gate::{ClosedGate, Gate, GateGuard};
-#[cfg(loom)]
-pub use loom_half::*;
+#[cfg(any(loom, shuttle))]
+pub use model_half::*;
 pub use mutant::mutant;
 pub use per_core::PerCore;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use production::*;
 pub use striped::Striped;
 

@@ -2,7 +2,7 @@
 //!
 //! A model that passes proves little until it is seen to fail. Each model therefore has a mutant: the line of production
 //! code that the model is about, left out or spoilt when [`mutant`] says so. In production [`mutant`] is the constant
-//! `false` and the compiler removes the test; in the loom half it compares with the environment variable `F2FS_MUTANT`, so
+//! `false` and the compiler removes the test; in the halves for models it compares with the environment variable `F2FS_MUTANT`, so
 //! one build serves all mutants.
 //!
 //! ```
@@ -16,7 +16,7 @@
 //! ```
 
 /// Whether the named fault is to be committed: never, in production.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 #[inline(always)]
 #[must_use]
 pub const fn mutant(_name: &str) -> bool {
@@ -24,7 +24,7 @@ pub const fn mutant(_name: &str) -> bool {
 }
 
 /// Whether the named fault is to be committed: if `F2FS_MUTANT` names it.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 #[must_use]
 pub fn mutant(name: &str) -> bool {
     static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();

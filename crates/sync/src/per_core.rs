@@ -93,7 +93,7 @@ impl<T: fmt::Debug> fmt::Debug for PerCore<T> {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod imp {
     use std::cell::Cell;
     use std::sync::OnceLock;
@@ -129,16 +129,16 @@ mod imp {
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod imp {
-    pub(super) use crate::loom_half::thread_number as current;
+    pub(super) use crate::model_half::thread_number as current;
 
     pub(super) fn available() -> usize {
         2
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use crate::atomic::{AtomicUsize, Ordering};

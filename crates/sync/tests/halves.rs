@@ -12,9 +12,14 @@ use f2fs_sync::{
 };
 use std::time::{Duration, Instant};
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 fn run(_name: &str, test: fn()) {
     test();
+}
+
+#[cfg(all(shuttle, not(loom)))]
+fn run(name: &str, test: fn()) {
+    f2fs_sync::scenario::random(name, 100, test);
 }
 
 #[cfg(loom)]

@@ -30,6 +30,7 @@
 //! sources is announced nowhere, or one that is announced does not exist.
 
 mod build;
+mod half;
 mod jobs;
 mod registry;
 
@@ -37,6 +38,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
+pub(crate) use self::half::Half;
+pub(crate) use self::jobs::Terms;
 use crate::{Result, process};
 
 /// Options of `cargo xtask loom`.
@@ -62,9 +65,18 @@ pub(crate) struct Args {
 ///
 /// If a model fails, a mutant survives, or the announcements do not fit the sources.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    let terms = Terms { limit: Duration::from_secs(args.limit), preemptions: args.preemptions, factor: None };
+    run_half(Half::Loom, &args.package, args.filter.as_deref(), terms)
+}
+
+/// Runs the models of one half, and their mutants.
+///
+/// # Errors
+///
+/// As [`run`].
+pub(crate) fn run_half(half: Half, packages: &[String], filter: Option<&str>, terms: Terms) -> Result<()> {
     let start = Instant::now();
-    let crates = registry::discover(&process::root(), &args.package)?;
-    let terms = jobs::Terms { limit: Duration::from_secs(args.limit), preemptions: args.preemptions };
+    let crates = registry::discover(&process::root(), packages, half)?;
     let mut tally = jobs::Tally::default();
     for krate in &crates {
         for problem in &krate.problems {
@@ -74,11 +86,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         if krate.tests.is_empty() {
             continue;
         }
-        let models = build::models(krate)?;
-        let jobs = jobs::plan(krate, &models, args.filter.as_deref())?;
+        let models = build::models(krate, half)?;
+        let jobs = jobs::plan(krate, &models, filter)?;
         tally.add(&jobs::run(&jobs, terms)?);
     }
-    println!("loom: {tally}; {:.0} s with building", start.elapsed().as_secs_f64());
+    println!("{}: {tally}; {:.0} s with building", half.name(), start.elapsed().as_secs_f64());
     if tally.models == 0 && tally.mutants == 0 && tally.failed == 0 {
         bail!("no model was run: nothing has that name");
     }

@@ -7,6 +7,7 @@ mod guest;
 mod lint;
 mod loom;
 mod process;
+mod shuttle;
 mod test;
 mod tools;
 
@@ -32,6 +33,8 @@ enum Command {
     Lint(lint::Args),
     /// Runs the loom models of all crates, and the mutants that they must kill.
     Loom(loom::Args),
+    /// Runs larger scenarios under random schedules, and the mutants that they must kill.
+    Shuttle(shuttle::Args),
     /// Runs tests against the Linux kernel in a virtual machine.
     Guest(guest::Args),
     /// Runs the criterion benches.
@@ -57,6 +60,7 @@ impl Command {
             Command::Test(args) => test::run(&args),
             Command::Lint(args) => lint::run(&args),
             Command::Loom(args) => loom::run(&args),
+            Command::Shuttle(args) => shuttle::run(&args),
             Command::Guest(args) => guest::run(args),
             Command::Bench(args) => bench::run(&args),
             Command::Fuzz(args) => fuzz::run(&args),

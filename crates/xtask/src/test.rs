@@ -42,6 +42,8 @@ enum Step {
     Doctests,
     /// The loom models and their mutants.
     Loom,
+    /// The larger scenarios under random schedules, and their mutants.
+    Shuttle,
     /// The examples run: the quickstart, as the README has it.
     Examples,
     /// The Linux kernel is the judge.
@@ -60,6 +62,7 @@ impl Step {
             }
             Step::Doctests => process::run(&mut process::cargo(["test", "--workspace", "--doc"])),
             Step::Loom => chore(&["loom"]),
+            Step::Shuttle => chore(&["shuttle"]),
             Step::Examples => process::run(&mut process::cargo(["run", "--release", "--example", "quickstart"])),
             Step::Guest => chore(&["guest"]),
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
+use super::half::Half;
 use super::registry::Crate;
 use crate::{Result, process};
 
@@ -39,15 +40,20 @@ struct Target {
 /// # Errors
 ///
 /// If they do not compile.
-pub(super) fn models(krate: &Crate) -> Result<Vec<Model>> {
+pub(super) fn models(krate: &Crate, half: Half) -> Result<Vec<Model>> {
     let mut command = process::cargo(["test", "--quiet", "--no-run", "--profile", "checked", "--package"]);
-    command.arg(&krate.package).args(["--target-dir", "target/loom", "--message-format", "json-render-diagnostics"]);
+    command.arg(&krate.package).args([
+        "--target-dir",
+        &format!("target/{}", half.name()),
+        "--message-format",
+        "json-render-diagnostics",
+    ]);
     for test in &krate.tests {
         command.args(["--test", test]);
     }
     // Added to the user's own flags. Cargo would prefer the encoded form, if it were set.
     let flags = env::var("RUSTFLAGS").unwrap_or_default();
-    command.env("RUSTFLAGS", format!("{flags} --cfg loom").trim()).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    command.env("RUSTFLAGS", format!("{flags} --cfg {}", half.name()).trim()).env_remove("CARGO_ENCODED_RUSTFLAGS");
 
     let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     if !output.status.success() {

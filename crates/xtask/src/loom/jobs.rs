@@ -26,11 +26,13 @@ pub(super) struct Job {
 
 /// What holds for all jobs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Terms {
+pub(crate) struct Terms {
     /// How long a model may take.
-    pub(super) limit: Duration,
+    pub(crate) limit: Duration,
     /// The least number of preemptions in bounded models, if they are to have more than they ask for.
-    pub(super) preemptions: Option<u32>,
+    pub(crate) preemptions: Option<u32>,
+    /// How many times as many random schedules as scenarios ask for.
+    pub(crate) factor: Option<u32>,
 }
 
 /// How many models and mutants ran.
@@ -123,6 +125,9 @@ impl Job {
         if let Some(preemptions) = terms.preemptions {
             command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string());
         }
+        if let Some(factor) = terms.factor {
+            command.env("F2FS_SHUTTLE_FACTOR", factor.to_string());
+        }
         let outcome = process::capture(&mut command, terms.limit)?;
         let iterations = iterations(&outcome.stdout);
         let (good, verdict) = verdict(self.mutant.is_some(), &outcome);
@@ -160,7 +165,7 @@ fn verdict(mutant: bool, outcome: &Outcome) -> (bool, String) {
     }
 }
 
-/// The sum of what `f2fs_sync::model` printed.
+/// The sum of what `f2fs_sync::model` or `scenario` printed.
 fn iterations(stdout: &str) -> Option<u64> {
     let lines = stdout.lines().filter_map(|line| line.split_once("model ")?.1.split_once(": "));
     let counts = lines.filter_map(|(_, rest)| rest.split_once(" iterations")?.0.parse::<u64>().ok());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use super::half::Half;
 use crate::Result;
 
 /// A crate with models.
@@ -36,7 +37,7 @@ pub(super) struct Mutant {
 /// # Errors
 ///
 /// If a named crate does not exist, no crate has models, or a file cannot be read.
-pub(super) fn discover(root: &Path, packages: &[String]) -> Result<Vec<Crate>> {
+pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<Vec<Crate>> {
     let mut crates = Vec::new();
     let mut seen = BTreeSet::new();
     for dir in sorted_entries(&root.join("crates"))? {
@@ -46,7 +47,7 @@ pub(super) fn discover(root: &Path, packages: &[String]) -> Result<Vec<Crate>> {
             continue;
         }
         seen.extend([package.clone(), short.into_owned()]);
-        if let Some(krate) = read_crate(&dir, package)? {
+        if let Some(krate) = read_crate(&dir, package, half)? {
             crates.push(krate);
         }
     }
@@ -54,19 +55,19 @@ pub(super) fn discover(root: &Path, packages: &[String]) -> Result<Vec<Crate>> {
         bail!("there is no crate `{unknown}`");
     }
     if crates.is_empty() {
-        bail!("no crate has a tests/loom_*.rs");
+        bail!("no crate has a tests/{}_*.rs", half.name());
     }
     Ok(crates)
 }
 
 /// The crate in `dir`, if it has models or mutants.
-fn read_crate(dir: &Path, package: String) -> Result<Option<Crate>> {
+fn read_crate(dir: &Path, package: String, half: Half) -> Result<Option<Crate>> {
     let mut krate = Crate { package, tests: Vec::new(), mutants: Vec::new(), problems: Vec::new() };
     let tests = dir.join("tests");
     if tests.is_dir() {
         for file in sorted_entries(&tests)? {
             let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            if name.starts_with("loom_") && file.extension().is_some_and(|ending| ending == "rs") {
+            if half.owns(&name) && file.extension().is_some_and(|ending| ending == "rs") {
                 let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
                 krate.mutants.extend(announced(&text, &name)?);
                 krate.tests.push(name);
@@ -80,7 +81,8 @@ fn read_crate(dir: &Path, package: String) -> Result<Option<Crate>> {
         each_source(&sources, &mut |text| in_sources.extend(switched(text)))?;
     }
     let in_tests: BTreeSet<String> = krate.mutants.iter().map(|mutant| mutant.name.clone()).collect();
-    let silent = in_sources.difference(&in_tests);
+    // Every mutant has a loom model; scenarios repeat some of them.
+    let silent = in_sources.difference(&in_tests).filter(|_| half == Half::Loom);
     krate.problems.extend(silent.map(|name| {
         format!("the mutant `{name}` in src/ has no `// mutant: {name}, killed by: MODEL` line in tests/loom_*.rs")
     }));
@@ -173,15 +175,15 @@ mod tests {
         write("Cargo.toml", "[package]\nname = \"f2fs-one\"\n");
         write("src/lib.rs", "fn f() { if mutant(\"m\") {} }\n");
         write("tests/loom_one.rs", "#![cfg(loom)]\n");
-        let problems = |what| discover(root.path(), &[]).expect(what).remove(0).problems;
+        let problems = |what| discover(root.path(), &[], Half::Loom).expect(what).remove(0).problems;
         let silent = problems("the crate is found");
         assert!(silent.len() == 1 && silent[0].contains("has no `// mutant: m"), "{silent:?}");
 
         write("tests/loom_one.rs", "// mutant: m, killed by: x\n#![cfg(loom)]\n");
-        let crates = discover(root.path(), &["one".to_owned()]).expect("all is well");
+        let crates = discover(root.path(), &["one".to_owned()], Half::Loom).expect("all is well");
         assert_eq!((crates[0].package.as_str(), crates[0].mutants.len()), ("f2fs-one", 1));
         assert!(crates[0].problems.is_empty());
-        assert!(discover(root.path(), &["two".to_owned()]).is_err());
+        assert!(discover(root.path(), &["two".to_owned()], Half::Loom).is_err());
 
         write("src/lib.rs", "fn f() {}\n");
         let missing = problems("the crate is found");

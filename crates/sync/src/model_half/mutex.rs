@@ -1,20 +1,22 @@
-//! A mutex that loom schedules.
+//! A mutex that the backend schedules.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 
+use super::backend;
+
 /// A mutual exclusion lock without poisoning.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {
-    model: loom::sync::Mutex<()>,
+    model: backend::sync::Mutex<()>,
     data: std::sync::Mutex<T>,
 }
 
 impl<T> Mutex<T> {
     /// Wraps a value.
     pub fn new(value: T) -> Self {
-        Mutex { model: loom::sync::Mutex::new(()), data: std::sync::Mutex::new(value) }
+        Mutex { model: backend::sync::Mutex::new(()), data: std::sync::Mutex::new(value) }
     }
 
     /// The value, when nobody else can have the lock.
@@ -52,7 +54,7 @@ impl<T: ?Sized> Mutex<T> {
             Ok(data) => data,
             // A thread of an execution that failed died with the lock; its panic is what is reported.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => panic!("loom let two threads into one mutex"),
+            Err(TryLockError::WouldBlock) => panic!("the backend let two threads into one mutex"),
         }
     }
 }
@@ -74,7 +76,7 @@ impl<T> From<T> for Mutex<T> {
 pub struct MutexGuard<'a, T: ?Sized> {
     // Both are there except inside `wait`. The value's lock is declared, and so dropped, before the model's.
     data: Option<std::sync::MutexGuard<'a, T>>,
-    model: Option<loom::sync::MutexGuard<'a, ()>>,
+    model: Option<backend::sync::MutexGuard<'a, ()>>,
     mutex: &'a Mutex<T>,
 }
 
@@ -82,7 +84,7 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// Gives the lock up while `wait` runs with the model's guard, and has it again afterwards.
     pub(super) fn wait_with(
         &mut self,
-        wait: impl FnOnce(loom::sync::MutexGuard<'a, ()>) -> loom::sync::MutexGuard<'a, ()>,
+        wait: impl FnOnce(backend::sync::MutexGuard<'a, ()>) -> backend::sync::MutexGuard<'a, ()>,
     ) {
         self.data = None;
         let model = self.model.take().expect("a guard is complete outside of a wait");

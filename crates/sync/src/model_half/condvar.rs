@@ -1,16 +1,16 @@
-//! A condition variable that loom schedules.
+//! A condition variable that the backend schedules.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::MutexGuard;
+use super::{MutexGuard, backend};
 
 /// A condition variable.
 #[derive(Debug, Default)]
 pub struct Condvar {
-    model: loom::sync::Condvar,
-    // How many wait, which loom does not tell. Not a loom object: only one thread runs at a time.
+    model: backend::sync::Condvar,
+    // How many wait, which the backend does not tell. Not an object of it: only one thread runs at a time.
     waiting: AtomicUsize,
 }
 
@@ -49,7 +49,7 @@ impl Condvar {
 
     /// Wakes one waiter; whether there was one.
     pub fn notify_one(&self) -> bool {
-        // Counted after loom's own scheduling point, at which other threads may start to wait.
+        // Counted after the backend's own scheduling point, at which other threads may start to wait.
         self.model.notify_one();
         self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| waiting.checked_sub(1)).is_ok()
     }

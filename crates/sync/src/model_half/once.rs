@@ -1,6 +1,6 @@
 //! A cell that is written once.
 
-use loom::sync::atomic::{AtomicBool, Ordering};
+use super::backend::sync::atomic::{AtomicBool, Ordering};
 
 use super::Mutex;
 

@@ -1,23 +1,29 @@
-//! The loom half: loom's locks behind `parking_lot`'s signatures.
+//! The halves for models: the locks of loom or of shuttle, whichever is chosen, behind `parking_lot`'s signatures.
 //!
-//! Each lock is two: loom's lock over nothing, which decides who may enter and tells loom about it, and a standard one that
-//! holds the value and is never contended, because loom's has decided. That way values may be unsized, and guards can be
-//! waited on by reference, without unsafe code.
+//! The two crates (the *backend*) show the standard library's interface. Each lock here is two: the backend's lock over
+//! nothing, which decides who may enter and is a point at which it may switch threads, and a standard one that holds the
+//! value and is never contended, because the backend's has decided. That way values may be unsized, and guards can be waited
+//! on by reference, without unsafe code.
+
+#[cfg(loom)]
+use loom as backend;
+#[cfg(not(loom))]
+use shuttle as backend;
 
 mod condvar;
 mod mutex;
 mod once;
 mod rwlock;
 
+pub use backend::thread_local;
 pub use condvar::{Condvar, WaitTimeoutResult};
-pub use loom::thread_local;
 pub use mutex::{Mutex, MutexGuard};
 pub use once::OnceLock;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// loom's atomics.
+/// The backend's atomics.
 pub mod atomic {
-    pub use loom::sync::atomic::{
+    pub use super::backend::sync::atomic::{
         AtomicBool, AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU16, AtomicU32,
         AtomicU64, AtomicUsize, Ordering, fence,
     };
@@ -25,7 +31,7 @@ pub mod atomic {
 
 /// Spin hints.
 pub mod hint {
-    pub use loom::hint::spin_loop;
+    pub use super::backend::hint::spin_loop;
 }
 
 /// Threads.
@@ -34,7 +40,7 @@ pub mod thread {
     use std::num::NonZero;
     use std::time::Duration;
 
-    pub use loom::thread::{Builder, JoinHandle, Thread, ThreadId, current, park, spawn, yield_now};
+    pub use super::backend::thread::{Builder, JoinHandle, Thread, ThreadId, current, park, spawn, yield_now};
 
     /// How many threads run in parallel: always 2 in a model, so that structures sized by it stay small.
     ///
@@ -56,11 +62,18 @@ pub mod thread {
     }
 }
 
+/// The number that the backend gave the running thread: 0 for the model's own, then 1, 2, ... in the order of spawning.
+#[cfg(not(loom))]
+pub(crate) fn thread_number() -> usize {
+    thread::current().id().into()
+}
+
 /// The number that loom gave the running thread: 0 for the model's own, then 1, 2, ... in the order of spawning.
 ///
 /// loom shows it nowhere but in the `Debug` form of its thread identities.
+#[cfg(loom)]
 pub(crate) fn thread_number() -> usize {
-    let shown = format!("{:?}", loom::thread::current().id());
+    let shown = format!("{:?}", thread::current().id());
     let digits: String = shown.chars().filter(char::is_ascii_digit).collect();
     digits.parse().expect("loom shows a thread's identity as ThreadId(number)")
 }

@@ -1,6 +1,6 @@
-//! A reader-writer lock that loom schedules.
+//! A reader-writer lock that the backend schedules.
 //!
-//! It differs from `parking_lot`'s in two ways that a model has to know. loom prefers readers, `parking_lot` lets a waiting
+//! It differs from `parking_lot`'s in two ways that a model has to know. loom and shuttle prefer readers, `parking_lot` lets a waiting
 //! writer hold back new readers; the one program for which that is the difference between running and a deadlock is a
 //! thread that reads twice, so that is reported as an error. And a guard that was downgraded still keeps other readers out:
 //! what they would see is the same, they see it later.
@@ -9,13 +9,14 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 
-use loom::thread::{self, ThreadId};
+use super::backend;
+use super::thread::{self, ThreadId};
 
 /// A reader-writer lock without poisoning.
 #[derive(Default)]
 pub struct RwLock<T: ?Sized> {
-    model: loom::sync::RwLock<()>,
-    // Who reads, for the check against reading twice. Not a loom object: it takes no part in the schedule.
+    model: backend::sync::RwLock<()>,
+    // Who reads, for the check against reading twice. Not an object of the backend: it takes no part in the schedule.
     readers: std::sync::Mutex<Vec<ThreadId>>,
     data: std::sync::RwLock<T>,
 }
@@ -23,7 +24,11 @@ pub struct RwLock<T: ?Sized> {
 impl<T> RwLock<T> {
     /// Wraps a value.
     pub fn new(value: T) -> Self {
-        RwLock { model: loom::sync::RwLock::new(()), readers: Default::default(), data: std::sync::RwLock::new(value) }
+        RwLock {
+            model: backend::sync::RwLock::new(()),
+            readers: Default::default(),
+            data: std::sync::RwLock::new(value),
+        }
     }
 
     /// The value, when nobody else can have the lock.
@@ -68,21 +73,21 @@ impl<T: ?Sized> RwLock<T> {
         self.data.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn shared<'a>(&'a self, model: loom::sync::RwLockReadGuard<'a, ()>) -> RwLockReadGuard<'a, T> {
+    fn shared<'a>(&'a self, model: backend::sync::RwLockReadGuard<'a, ()>) -> RwLockReadGuard<'a, T> {
         let data = match self.data.try_read() {
             Ok(data) => data,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => panic!("loom let a reader in beside a writer"),
+            Err(TryLockError::WouldBlock) => panic!("the backend let a reader in beside a writer"),
         };
         self.readers().push(thread::current().id());
         RwLockReadGuard { access: Some(Access::Shared(data, model)), lock: self }
     }
 
-    fn exclusive<'a>(&'a self, model: loom::sync::RwLockWriteGuard<'a, ()>) -> RwLockWriteGuard<'a, T> {
+    fn exclusive<'a>(&'a self, model: backend::sync::RwLockWriteGuard<'a, ()>) -> RwLockWriteGuard<'a, T> {
         let data = match self.data.try_write() {
             Ok(data) => data,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => panic!("loom let a writer in beside somebody else"),
+            Err(TryLockError::WouldBlock) => panic!("the backend let a writer in beside somebody else"),
         };
         RwLockWriteGuard { data, model, lock: self }
     }
@@ -106,8 +111,8 @@ impl<T> From<T> for RwLock<T> {
 
 /// In each variant the value's guard stands, and so is dropped, before the model's.
 enum Access<'a, T: ?Sized> {
-    Shared(std::sync::RwLockReadGuard<'a, T>, #[expect(dead_code)] loom::sync::RwLockReadGuard<'a, ()>),
-    Downgraded(std::sync::RwLockWriteGuard<'a, T>, #[expect(dead_code)] loom::sync::RwLockWriteGuard<'a, ()>),
+    Shared(std::sync::RwLockReadGuard<'a, T>, #[expect(dead_code)] backend::sync::RwLockReadGuard<'a, ()>),
+    Downgraded(std::sync::RwLockWriteGuard<'a, T>, #[expect(dead_code)] backend::sync::RwLockWriteGuard<'a, ()>),
 }
 
 /// Shared access to the value of an [`RwLock`]; dropping it unlocks.
@@ -151,7 +156,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
 #[must_use = "dropping the guard unlocks at once"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
     data: std::sync::RwLockWriteGuard<'a, T>,
-    model: loom::sync::RwLockWriteGuard<'a, ()>,
+    model: backend::sync::RwLockWriteGuard<'a, ()>,
     lock: &'a RwLock<T>,
 }
 

@@ -1,0 +1,37 @@
+//! `cargo xtask shuttle`: runs the larger scenarios of all crates under random schedules, and the mutants that they must kill.
+//!
+//! A scenario is a test of a `crates/*/tests/shuttle_*.rs`, which starts with `#![cfg(shuttle)]` and runs its body through
+//! `f2fs_sync::scenario`. Files, announcements of mutants and output are as for the loom models (see `loom.rs`), except that
+//! not every mutant needs a scenario: each has its loom model.
+
+use std::time::Duration;
+
+use crate::Result;
+use crate::loom::{Half, Terms, run_half};
+
+/// Options of `cargo xtask shuttle`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only this package's scenarios (may be given more than once).
+    #[arg(short, long, value_name = "CRATE")]
+    package: Vec<String>,
+    /// Only scenarios and mutants whose name contains this.
+    #[arg(value_name = "NAME")]
+    filter: Option<String>,
+    /// Seconds that one scenario may take.
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    limit: u64,
+    /// Try so many times as many schedules.
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    factor: u32,
+}
+
+/// Runs the scenarios and mutants.
+///
+/// # Errors
+///
+/// If a scenario fails, a mutant survives, or an announced mutant does not exist.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let terms = Terms { limit: Duration::from_secs(args.limit), preemptions: None, factor: Some(args.factor) };
+    run_half(Half::Shuttle, &args.package, args.filter.as_deref(), terms)
+}
