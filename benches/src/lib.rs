@@ -1,6 +1,9 @@
 //! Helpers that the benches share.
 
+#[cfg(f2fs_counting)]
+pub mod cache_lines;
 pub mod instructions;
 pub mod range_locks;
 pub mod report;
+pub mod segments;
 pub mod workers;

@@ -2,19 +2,22 @@
 //!
 //! Everything concurrent in f2fs is written against these types. In production they are `parking_lot`'s locks and the
 //! standard atomics; under `--cfg loom` they are loom's and under `--cfg shuttle` shuttle's, behind the same signatures, so
-//! that the models drive the production code and never a copy of it.
+//! that the models drive the production code and never a copy of it. Under `--cfg f2fs_counting` they put every write on
+//! record, so that the cache lines that an operation writes are counted and not guessed.
 //!
-//! | Item | production | `cfg(loom)`, `cfg(shuttle)` |
-//! |---|---|---|
-//! | [`Mutex`], [`RwLock`], [`Condvar`] | `parking_lot` | theirs, wrapped |
-//! | [`OnceLock`], [`thread_local!`] | `std` | theirs, wrapped |
-//! | [`atomic`], [`thread`], [`hint`] | `std` | theirs |
-//! | [`Arc`] | `std` | `std` (loom's `Arc` cannot hold unsized types) |
-//! | `model` | absent | loom: runs a model under every schedule, and counts them |
-//! | `scenario` | absent | shuttle: runs a larger one under many random schedules |
-//! | [`mutant`](mutant()) | the constant `false` | `F2FS_MUTANT` names it |
+//! | Item | production | `cfg(loom)`, `cfg(shuttle)` | `cfg(f2fs_counting)` |
+//! |---|---|---|---|
+//! | [`Mutex`], [`RwLock`], [`Condvar`] | `parking_lot` | theirs, wrapped | `parking_lot`'s, wrapped |
+//! | [`OnceLock`] | `std` | theirs, wrapped | `std`'s, wrapped |
+//! | [`atomic`] | `std` | theirs | `std`'s, wrapped |
+//! | [`thread`], [`hint`], [`thread_local!`] | `std` | theirs | `std`, on a machine of 16 processors |
+//! | [`Arc`] | `std` | `std` (loom's `Arc` cannot hold unsized types) | `std`; what [`share`] clones is on record |
+//! | `model` | absent | loom: runs a model under every schedule, and counts them | absent |
+//! | `scenario` | absent | shuttle: runs a larger one under many random schedules | absent |
+//! | `counting` | absent | absent | counts lines, of one thread and of two |
+//! | [`mutant`](mutant()) | the constant `false` | `F2FS_MUTANT` names it | the constant `false` |
 //!
-//! `tests/halves.rs` uses every item above in all halves. Only what it uses is common to both: `parking_lot` offers more.
+//! `tests/halves.rs` uses every item above in all halves. Only what it uses is common to them: `parking_lot` offers more.
 //!
 //! Code that needs a store-buffering (Dekker) pair uses `atomic::fence(SeqCst)`: loom treats `SeqCst` accesses as
 //! acquire-release only.
@@ -32,10 +35,13 @@
 //! None of them takes a lock of another crate or calls back while it has one of its own, so they are last in every order
 //! of locks. A gate is entered before any lock is taken, because entering waits for a closer, which waits for everybody.
 //!
-//! # Further halves
+//! # The counting half
 //!
-//! A half is a module that shows these names, chosen by a `cfg` at the head of this file: one that counts the cache lines
-//! written by an operation would wrap the production half in the same way as the loom half wraps loom's types.
+//! It is chosen by a `cfg` and not by a cargo feature, like the loom half. Features are united over everything that is built
+//! together: one test that asked for counting would have all others, and whoever depends on these crates, run counting locks.
+//! A `cfg` in `RUSTFLAGS` is the choice of whoever runs the build, reaches all crates alike, and has a target directory of its
+//! own. `cargo xtask counting` builds with it, runs the tests that pin what is written, and prints the table
+//! (`benches/benches/cache_lines.rs`).
 //!
 //! # Models and mutants
 //!
@@ -58,6 +64,10 @@
 
 mod budget;
 mod counter;
+#[cfg(f2fs_counting)]
+pub mod counting;
+#[cfg(f2fs_counting)]
+mod counting_half;
 pub mod gate;
 #[cfg(loom)]
 pub mod model;
@@ -65,21 +75,25 @@ pub mod model;
 mod model_half;
 mod mutant;
 mod per_core;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(loom, shuttle, f2fs_counting)))]
 mod production;
 #[cfg(all(shuttle, not(loom)))]
 pub mod scenario;
+mod share;
 mod striped;
 
 pub use budget::Budget;
 pub use counter::ShardedCounter;
+#[cfg(f2fs_counting)]
+pub use counting_half::*;
 pub use gate::{ClosedGate, Gate, GateGuard};
 #[cfg(any(loom, shuttle))]
 pub use model_half::*;
 pub use mutant::mutant;
 pub use per_core::PerCore;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(loom, shuttle, f2fs_counting)))]
 pub use production::*;
+pub use share::share;
 pub use striped::Striped;
 
 pub use crossbeam_utils::CachePadded;

@@ -93,7 +93,7 @@ impl<T: fmt::Debug> fmt::Debug for PerCore<T> {
     }
 }
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(loom, shuttle, f2fs_counting)))]
 mod imp {
     use std::cell::Cell;
     use std::sync::OnceLock;
@@ -126,6 +126,15 @@ mod imp {
     pub(super) fn available() -> usize {
         static AVAILABLE: OnceLock<usize> = OnceLock::new();
         *AVAILABLE.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+#[cfg(f2fs_counting)]
+mod imp {
+    pub(super) use crate::counting_half::processor as current;
+
+    pub(super) fn available() -> usize {
+        crate::counting_half::PROCESSORS
     }
 }
 

@@ -1,4 +1,4 @@
-//! Every item that the two halves share, used once: what compiles and passes here in production does so in a model.
+//! Every item that the halves share, used once: what compiles and passes here in production does so in a model.
 //!
 //! `tests/loom_halves.rs` includes this file, so that the loom half runs it too.
 
@@ -8,7 +8,7 @@ use f2fs_sync::atomic::{
 };
 use f2fs_sync::{
     Arc, CachePadded, Condvar, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    WaitTimeoutResult, hint, mutant, thread, thread_local,
+    WaitTimeoutResult, hint, mutant, share, thread, thread_local,
 };
 use std::time::{Duration, Instant};
 
@@ -146,7 +146,7 @@ fn values_written_once() {
     run("values_written_once", || {
         let cell = Arc::new(OnceLock::new());
         assert_eq!(cell.get(), None);
-        let other = Arc::clone(&cell);
+        let other = share(&cell);
         let thread = thread::spawn(move || *other.get_or_init(|| 1));
         let here = *cell.get_or_init(|| 2);
         assert_eq!(thread.join().expect("the thread does not panic"), here);

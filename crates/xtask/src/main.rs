@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod counting;
 mod fuzz;
 mod guest;
 mod lint;
@@ -35,6 +36,8 @@ enum Command {
     Loom(loom::Args),
     /// Runs larger scenarios under random schedules, and the mutants that they must kill.
     Shuttle(shuttle::Args),
+    /// Counts the cache lines that operations write.
+    Counting(counting::Args),
     /// Runs tests against the Linux kernel in a virtual machine.
     Guest(guest::Args),
     /// Runs the criterion benches.
@@ -61,6 +64,7 @@ impl Command {
             Command::Lint(args) => lint::run(&args),
             Command::Loom(args) => loom::run(&args),
             Command::Shuttle(args) => shuttle::run(&args),
+            Command::Counting(args) => counting::run(&args),
             Command::Guest(args) => guest::run(args),
             Command::Bench(args) => bench::run(&args),
             Command::Fuzz(args) => fuzz::run(&args),

@@ -44,6 +44,8 @@ enum Step {
     Loom,
     /// The larger scenarios under random schedules, and their mutants.
     Shuttle,
+    /// The cache lines that operations write.
+    Counting,
     /// The examples run: the quickstart, as the README has it.
     Examples,
     /// The Linux kernel is the judge.
@@ -63,6 +65,7 @@ impl Step {
             Step::Doctests => process::run(&mut process::cargo(["test", "--workspace", "--doc"])),
             Step::Loom => chore(&["loom"]),
             Step::Shuttle => chore(&["shuttle"]),
+            Step::Counting => chore(&["counting"]),
             Step::Examples => process::run(&mut process::cargo(["run", "--release", "--example", "quickstart"])),
             Step::Guest => chore(&["guest"]),
         }

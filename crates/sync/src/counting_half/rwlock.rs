@@ -1,0 +1,129 @@
+//! A reader-writer lock whose word is on record: readers write it, too.
+
+use std::any::type_name;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use super::Word;
+
+/// A reader-writer lock without poisoning.
+#[derive(Default)]
+pub struct RwLock<T: ?Sized> {
+    // The lock word comes first: a value that may be unsized stays last.
+    lock: parking_lot::RwLock<T>,
+}
+
+impl<T> RwLock<T> {
+    /// Wraps a value.
+    pub const fn new(value: T) -> Self {
+        RwLock { lock: parking_lot::RwLock::new(value) }
+    }
+
+    /// The value, when nobody else can have the lock.
+    pub fn into_inner(self) -> T {
+        self.lock.into_inner()
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Waits for shared access.
+    #[track_caller]
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        let word = Word::written(self, type_name::<RwLock<T>>());
+        RwLockReadGuard { guard: self.lock.read(), _word: word }
+    }
+
+    /// Waits for exclusive access.
+    #[track_caller]
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        let word = Word::written(self, type_name::<RwLock<T>>());
+        RwLockWriteGuard { guard: self.lock.write(), word }
+    }
+
+    /// Takes shared access if no writer is in.
+    #[track_caller]
+    pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+        let guard = self.lock.try_read()?;
+        Some(RwLockReadGuard { guard, _word: Word::written(self, type_name::<RwLock<T>>()) })
+    }
+
+    /// Takes exclusive access if nobody is in.
+    #[track_caller]
+    pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+        let guard = self.lock.try_write()?;
+        Some(RwLockWriteGuard { guard, word: Word::written(self, type_name::<RwLock<T>>()) })
+    }
+
+    /// The value, without locking.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.lock.get_mut()
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lock.fmt(f)
+    }
+}
+
+impl<T> From<T> for RwLock<T> {
+    fn from(value: T) -> Self {
+        RwLock::new(value)
+    }
+}
+
+/// Shared access to the value of an [`RwLock`]; dropping it unlocks.
+#[must_use = "dropping the guard unlocks at once"]
+pub struct RwLockReadGuard<'a, T: ?Sized> {
+    guard: parking_lot::RwLockReadGuard<'a, T>,
+    _word: Word,
+}
+
+impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// Exclusive access to the value of an [`RwLock`]; dropping it unlocks.
+#[must_use = "dropping the guard unlocks at once"]
+pub struct RwLockWriteGuard<'a, T: ?Sized> {
+    guard: parking_lot::RwLockWriteGuard<'a, T>,
+    word: Word,
+}
+
+impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
+    /// Goes on as a reader, with no writer in between.
+    pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
+        let RwLockWriteGuard { guard, word } = guard;
+        RwLockReadGuard { guard: parking_lot::RwLockWriteGuard::downgrade(guard), _word: word }
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockWriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}

@@ -1,0 +1,106 @@
+//! What the counting half puts on record.
+#![cfg(f2fs_counting)]
+
+use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use f2fs_sync::counting::{Footprint, Site, lines_written};
+use f2fs_sync::{Arc, CachePadded, Condvar, Gate, Mutex, OnceLock, PerCore, RwLock, RwLockWriteGuard, share};
+
+/// Lines that `operation` writes.
+fn lines<R>(operation: impl FnOnce() -> R) -> usize {
+    lines_written(operation).1.len()
+}
+
+#[test]
+fn writes_are_on_record_and_reads_are_not() {
+    let value = AtomicU64::new(1);
+    assert_eq!(lines(|| value.load(Ordering::Relaxed)), 0);
+    assert_eq!(lines(|| value.store(2, Ordering::Relaxed)), 1);
+    assert_eq!(lines(|| value.fetch_add(2, Ordering::Relaxed)), 1);
+    assert_eq!(lines(|| value.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed)), 1, "a failed one, too");
+    assert_eq!(lines(|| value.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |_| None)), 0);
+
+    let (mutex, lock) = (Mutex::new(1), RwLock::new(1));
+    assert_eq!(lines(|| *mutex.lock()), 1);
+    let held = mutex.lock();
+    assert_eq!(lines(|| mutex.try_lock().is_none()), 0);
+    assert_eq!(lines(|| drop(held)), 1, "unlocking writes");
+    assert_eq!((lines(|| *lock.read()), lines(|| *lock.write())), (1, 1));
+    assert_eq!(lines(|| *RwLockWriteGuard::downgrade(lock.write())), 1);
+
+    let condvar = Condvar::new();
+    assert_eq!(lines(|| condvar.notify_all()), 0, "there is nobody to wake");
+    let cell = OnceLock::new();
+    assert_eq!((lines(|| *cell.get_or_init(|| 1)), lines(|| *cell.get_or_init(|| 2))), (1, 0));
+}
+
+#[test]
+fn lines_are_distinct_and_named() {
+    let near = CachePadded::new((AtomicU32::new(0), AtomicU32::new(0)));
+    let far = CachePadded::new(AtomicU32::new(0));
+    let ((), lines) = lines_written(|| {
+        near.0.store(1, Ordering::Relaxed);
+        near.1.store(1, Ordering::Relaxed);
+        near.0.store(2, Ordering::Relaxed);
+        far.store(1, Ordering::Relaxed);
+    });
+    let mut writers: Vec<usize> = lines.iter().map(std::collections::BTreeSet::len).collect();
+    writers.sort_unstable();
+    assert_eq!(writers, [1, 3]);
+    let site = lines[0].first().expect("somebody wrote it").to_string();
+    assert!(site.starts_with("crates/sync/tests/counting.rs:") && site.ends_with(" AtomicU32"), "{site}");
+
+    let lock = RwLock::new(std::collections::BTreeMap::<Site, Option<u8>>::new());
+    let ((), lines) = lines_written(|| lock.write().clear());
+    let site = lines[0].first().expect("it is locked").to_string();
+    assert!(site.ends_with(" RwLock<BTreeMap<Site, Option<u8>>>"), "{site}");
+}
+
+#[test]
+fn reference_counts_are_where_they_are_said_to_be() {
+    // A value larger than a line, so that the counts are not in the line of its end.
+    let value = Arc::new((AtomicU64::new(0), [0_u8; 200]));
+    let ((), lines) = lines_written(|| drop(share(&value)));
+    assert_eq!(lines.len(), 1);
+    let aligned = Arc::new(CachePadded::new(AtomicU64::new(0)));
+    assert_eq!(self::lines(|| (share(&aligned), aligned.store(1, Ordering::Relaxed))), 2);
+    let counts = Arc::strong_count(&aligned);
+    assert_eq!(counts, 1, "what was shared is dropped");
+}
+
+#[test]
+fn what_two_threads_share_is_found_and_what_they_do_not_is_not() {
+    let own = [const { CachePadded::new(AtomicU64::new(0)) }; 2];
+    let (all, seldom) = (CachePadded::new(AtomicU64::new(0)), CachePadded::new(AtomicU64::new(0)));
+    let footprint = Footprint::measure(100, |thread, n| {
+        own[thread].fetch_add(1, Ordering::Relaxed);
+        all.fetch_add(1, Ordering::Relaxed);
+        if n % 10 == 0 {
+            seldom.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    assert_eq!((footprint.lines, footprint.shared, footprint.common.len()), (2.1, 1.1, 2));
+    assert_eq!(footprint.common[1].share, [0.1, 0.1]);
+    assert_eq!(footprint.global().count(), 1);
+}
+
+#[test]
+fn threads_are_on_processors_of_their_own() {
+    let slots = PerCore::new(|_| AtomicU64::new(0));
+    let footprint = Footprint::measure(10, |_, _| {
+        slots.slot().fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!((footprint.lines, footprint.common.len()), (1.0, 0));
+}
+
+#[test]
+#[should_panic(expected = "the operation failed")]
+fn a_failed_operation_is_not_waited_for() {
+    Footprint::measure(10, |thread, n| assert!(thread == 0 || n < 5, "the operation failed"));
+}
+
+#[test]
+fn an_open_gate_writes_one_line_of_the_processor() {
+    let gate = Gate::new();
+    let footprint = Footprint::measure(10, |_, _| drop(gate.enter()));
+    assert_eq!((footprint.lines, footprint.common.len()), (1.0, 0));
+}
