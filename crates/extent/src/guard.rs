@@ -4,9 +4,10 @@
 
 use f2fs_sync::Arc;
 
+use crate::fast::InWord;
 use crate::queue::Ticket;
 use crate::range::BlockRange;
-use crate::table::{ExtentTable, InWord};
+use crate::table::ExtentTable;
 use crate::word::Mode;
 
 /// Blocks that are shared with other readers, until the guard is dropped.

@@ -115,9 +115,11 @@
 //! `tests/btrfs_scenarios.rs`, and threads contend in `tests/stress.rs`.
 #![forbid(unsafe_code)]
 
+mod acquire;
 mod bits;
 mod claim;
 mod directory;
+mod fast;
 mod future;
 mod geometry;
 mod guard;
@@ -131,6 +133,7 @@ mod scan;
 mod table;
 mod wait;
 mod word;
+mod words;
 
 pub use bits::{Bits, ExtentBits, Run};
 pub use future::{ExclusiveFuture, SharedFuture};

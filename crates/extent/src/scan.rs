@@ -6,11 +6,12 @@
 use f2fs_sync::atomic::Ordering::{Relaxed, SeqCst};
 use f2fs_sync::mutant;
 
-use crate::directory::{Line, Visit, bytes_in, line_of};
+use crate::directory::{Line, Visit, line_of};
 use crate::geometry::{BLOCKS_PER_LINE, BLOCKS_PER_WORD, MAPPED_BLOCKS, WORDS_PER_LINE};
 use crate::range::BlockRange;
 use crate::table::ExtentTable;
 use crate::word::{self, Mode, QUEUED};
+use crate::words::bytes_in;
 
 impl ExtentTable {
     /// A block before which nobody in the range excludes a covering lock in this mode, if somebody in the range does: the first

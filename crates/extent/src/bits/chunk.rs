@@ -22,10 +22,10 @@ use f2fs_sync::{Mutex, MutexGuard, mutant};
 
 use super::flags::Bits;
 use super::runs::Run;
-use crate::directory::{Words, bytes_in};
 use crate::geometry::{BLOCKS_PER_WORD, CHUNK_BLOCKS};
 use crate::order::first_guess;
 use crate::range::BlockRange;
+use crate::words::{Words, bytes_in};
 
 /// The bits of [`CHUNK_BLOCKS`] blocks.
 #[derive(Debug)]

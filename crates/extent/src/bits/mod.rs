@@ -41,9 +41,9 @@ use self::directory::{CHUNKED_BLOCKS, Chunks};
 pub use self::flags::Bits;
 pub use self::runs::Run;
 use self::runs::Runs;
-use crate::directory::bytes_in;
 use crate::geometry::{BLOCKS_PER_WORD, CHUNK_BLOCKS};
 use crate::range::BlockRange;
+use crate::words::bytes_in;
 
 /// The state bits of a file's blocks.
 ///
@@ -227,6 +227,14 @@ impl ExtentBits {
     }
 
     fn change_long(&self, range: BlockRange, change: Change) -> u128 {
+        let mut changed = 0;
+        if mutant("bits_long_change_in_two_steps") {
+            for (blocks, place) in self.places(range) {
+                if let Place::Chunk(chunk, number) = place {
+                    changed += chunk.lock().change(in_chunk(number, blocks), change);
+                }
+            }
+        }
         let mut runs = self.runs.lock();
         let mut locked: Vec<(BlockRange, Locked<'_>)> = Vec::new();
         for (blocks, place) in self.places(range) {
@@ -236,7 +244,6 @@ impl ExtentBits {
                 locked.push((in_chunk(number, blocks), lock));
             }
         }
-        let mut changed = 0;
         for (blocks, place) in self.places(range) {
             if let Place::Map = place {
                 changed += runs.change(blocks, change.set, change.clear);

@@ -1,0 +1,177 @@
+//! The fast path: locks that nobody stands in the way of, taken and released in the words of their blocks.
+//!
+//! The rules are those of [`table`](crate::table): words first, then the mark of the line, then the hull; what cannot be had
+//! whole is put back before anything else.
+
+use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use f2fs_sync::mutant;
+
+use crate::claim::Claim;
+use crate::directory::{Directory, Line, Mark, line_of};
+use crate::geometry::{BLOCKS_PER_WORD, WORDS_PER_LINE};
+use crate::order::first_guess;
+use crate::range::BlockRange;
+use crate::table::ExtentTable;
+use crate::word::{self, Mode, QUEUED};
+use crate::words::Words;
+
+/// The modes, for [`ExtentTable::take_one`].
+pub(crate) const SHARED: bool = false;
+pub(crate) const EXCLUSIVE: bool = true;
+
+/// Where a range inside one word is: the word, and the bytes of the range.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InWord<'a> {
+    word: &'a AtomicU64,
+    bytes: u64,
+}
+
+/// Takes blocks of one word in one compare-and-swap (again if other blocks of the word change meanwhile).
+#[inline]
+fn take_word(word: &AtomicU64, bytes: u64, mode: Mode) -> bool {
+    let mut seen = first_guess(word);
+    loop {
+        let Some(taken) = mode.take(seen, bytes) else { return false };
+        match word.compare_exchange_weak(seen, taken, SeqCst, Relaxed) {
+            Ok(_) => return true,
+            Err(now) => seen = now,
+        }
+    }
+}
+
+impl ExtentTable {
+    /// The word, if its line is there.
+    #[inline]
+    pub(crate) fn word(&self, number: u64) -> Option<&AtomicU64> {
+        self.spot(number).map(|(word, _)| word)
+    }
+
+    /// The word, if its line is there, and the mark of its line; the first line has none.
+    #[inline]
+    pub(crate) fn spot(&self, number: u64) -> Option<(&AtomicU64, Option<Mark<'_>>)> {
+        let line = number / WORDS_PER_LINE as u64;
+        let at = (number % WORDS_PER_LINE as u64) as usize;
+        if line == 0 {
+            return Some((&self.first.0[at], None));
+        }
+        let (line, mark) = self.directory.get()?.line(line)?;
+        Some((&line.0[at], Some(mark)))
+    }
+
+    /// Makes the words of a range of mapped blocks.
+    pub(crate) fn install(&self, range: BlockRange) {
+        for line in line_of(range.first()).max(1)..=line_of(range.last()) {
+            let directory = match self.directory.get() {
+                Some(directory) => directory,
+                None => {
+                    let new = Box::new(Directory::new());
+                    self.directory.get_or_init(|| new)
+                }
+            };
+            if directory.line(line).is_none() {
+                directory.install(line);
+            }
+        }
+    }
+
+    /// Takes a range inside one word, if its line is there and nobody is in the way. One for each mode, so that the common case
+    /// is a straight line.
+    #[inline(never)]
+    pub(crate) fn take_one<const EXCLUSIVE: bool>(&self, range: BlockRange) -> Option<InWord<'_>> {
+        let mode = if EXCLUSIVE { Mode::Exclusive } else { Mode::Shared };
+        let number = range.first() / BLOCKS_PER_WORD;
+        if number != range.last() / BLOCKS_PER_WORD {
+            return None;
+        }
+        let (word, mark) = self.spot(number)?;
+        let bytes = word::mask(range.first() % BLOCKS_PER_WORD, range.last() % BLOCKS_PER_WORD);
+        if !take_word(word, bytes, mode) {
+            return None;
+        }
+        if let Some(mark) = mark {
+            mark.set();
+        }
+        if self.hull.misses(range) {
+            return Some(InWord { word, bytes });
+        }
+        self.back_out(range, mode);
+        None
+    }
+
+    /// Puts back what was taken beside a covering request.
+    #[cold]
+    #[inline(never)]
+    fn back_out(&self, range: BlockRange, mode: Mode) {
+        self.release_words(&[Claim { range, mode }]);
+    }
+
+    /// Releases a range inside one word.
+    #[inline(always)]
+    pub(crate) fn release_one(&self, InWord { word, bytes }: InWord<'_>, range: BlockRange, mode: Mode) {
+        let order = if mutant("release_publishes_nothing") { Relaxed } else { SeqCst };
+        let before = word.fetch_sub(mode.weight(bytes), order);
+        if before & bytes & QUEUED != 0 || !self.hull.misses(range) {
+            self.released_one(range, mode);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn released_one(&self, range: BlockRange, mode: Mode) {
+        self.released(&[Claim { range, mode }]);
+    }
+
+    /// Takes the words of all the claims (none of them covering), or none.
+    pub(crate) fn take(&self, claims: &[Claim]) -> bool {
+        for (index, claim) in claims.iter().enumerate() {
+            for (number, bytes) in Words::of(claim.range) {
+                let spot = self.spot(number).or_else(|| {
+                    if mutant("install_keeps_a_line_of_its_own") {
+                        return Some((&Box::leak(Box::new(Line::new())).0[0], None));
+                    }
+                    self.install(claim.range);
+                    self.spot(number)
+                });
+                if let Some((word, mark)) = spot
+                    && take_word(word, bytes, claim.mode)
+                {
+                    mark.inspect(|mark| mark.set());
+                    continue;
+                }
+                if mutant("take_keeps_what_it_has") {
+                    return false;
+                }
+                // The words of this claim before `number`, and the claims before it, go back.
+                let taken = (number * BLOCKS_PER_WORD).checked_sub(1);
+                if let Some(part) = taken.and_then(|last| BlockRange::new(claim.range.first(), last)) {
+                    self.release_words(&[Claim { range: part, ..*claim }]);
+                }
+                self.release_words(&claims[..index]);
+                return false;
+            }
+        }
+        if claims.iter().all(|claim| self.hull.misses(claim.range)) {
+            return true;
+        }
+        self.release_words(claims);
+        false
+    }
+
+    /// Releases claims that are in words, and looks after those who wait for them.
+    pub(crate) fn release_words(&self, claims: &[Claim]) {
+        let mut noticed = false;
+        for claim in claims {
+            for (number, bytes) in Words::of(claim.range) {
+                if let Some(word) = self.word(number) {
+                    let order = if mutant("release_of_words_publishes_nothing") { Relaxed } else { SeqCst };
+                    let before = word.fetch_sub(claim.mode.weight(bytes), order);
+                    noticed |= before & bytes & QUEUED != 0;
+                }
+            }
+            noticed |= !self.hull.misses(claim.range);
+        }
+        if noticed {
+            self.released(claims);
+        }
+    }
+}
