@@ -1,6 +1,7 @@
 //! Many threads at once: what they do to blocks that they have locked shows whether others had them too.
 #![cfg(not(any(loom, shuttle)))]
 
+#[allow(dead_code)] // the models are the oracle tests'
 mod common;
 
 use std::future::Future;
@@ -11,7 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{CELLS, Random, blocks};
+use common::{CELLS, Random, Source, blocks};
 use f2fs_extent::{Bits, CancelToken, ExtentTable, LockRequest, Mode, Wait, lock_many};
 
 const WRITER: i64 = i64::MIN / 2;

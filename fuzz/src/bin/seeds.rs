@@ -1,5 +1,5 @@
 //! Writes inputs to begin with into `corpus/TARGET` of the directory given: blocks of real volumes for the parsers, patches of
-//! single fields for the others.
+//! single fields for the other volumes, and steps of every kind for the extent table.
 #![forbid(unsafe_code)]
 
 use std::io::Write;
@@ -11,7 +11,7 @@ use f2fs_fuzz::Input;
 fn main() -> std::io::Result<()> {
     let root = std::env::args_os().nth(1).unwrap_or_else(|| ".".into());
     let corpus = Path::new(&root).join("corpus");
-    for target in ["open_check", "use_corrupt", "parsers"] {
+    for target in ["open_check", "use_corrupt", "parsers", "extent"] {
         std::fs::create_dir_all(corpus.join(target))?;
     }
     let input = Input { base: 1, patches: Vec::new(), choices: Vec::new() };
@@ -42,6 +42,13 @@ fn main() -> std::io::Result<()> {
         for target in ["open_check", "use_corrupt"] {
             std::fs::write(corpus.join(target).join(format!("seed-{number}")), &bytes)?;
         }
+    }
+    for number in 0..64u32 {
+        // The selector, and then choices that reach every kind of step, from few and from many.
+        let choices =
+            (0..600 + number * 20).map(|i| (i.wrapping_mul(2 * number + 1).wrapping_mul(0x9e37_79b9) >> 24) as u8);
+        let bytes: Vec<u8> = std::iter::once(number as u8).chain(choices).collect();
+        std::fs::write(corpus.join("extent").join(format!("seed-{number}")), &bytes)?;
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
-//! What the oracle tests share: a file cut into cells, so that a naive model of every block of a file of 2^64 blocks is short.
+//! What the oracle tests and the fuzz target share: a file cut into cells, so that a naive model of every block of a file of 2^64 blocks is short.
 //!
 //! Operations begin and end at the borders of cells, so all blocks of a cell are alike. The cells lie densely where the
 //! structures have borders: words, lines, chunks, classes, the end of what has words.
+
+pub(crate) mod bits;
+pub(crate) mod locks;
 
 use f2fs_extent::BlockRange;
 
@@ -69,6 +72,28 @@ pub(crate) fn blocks(from: usize, to: usize) -> BlockRange {
     BlockRange::new(BORDERS[from], last).expect("cells ascend")
 }
 
+/// Where choices come from: random numbers, or a fuzzer's bytes.
+pub(crate) trait Source {
+    /// A number below the bound, which is above zero.
+    fn below(&mut self, bound: usize) -> usize;
+
+    /// A range of cells: mostly short, sometimes up to the end.
+    fn cells(&mut self) -> (usize, usize) {
+        let from = self.below(CELLS);
+        let to = match self.below(8) {
+            0 => CELLS - 1,
+            1 => from + self.below(CELLS - from),
+            _ => (from + self.below(4)).min(CELLS - 1),
+        };
+        (from, to)
+    }
+}
+
+/// How many operations a test does: `F2FS_EXTENT_OPS` (the full run takes 100,000,000), or a million.
+pub(crate) fn operations() -> usize {
+    std::env::var("F2FS_EXTENT_OPS").ok().and_then(|ops| ops.parse().ok()).unwrap_or(1_000_000)
+}
+
 /// A random number generator (xorshift64*), the same on every run unless `F2FS_EXTENT_SEED` is set.
 pub(crate) struct Random(u64);
 
@@ -77,22 +102,13 @@ impl Random {
         let seed = std::env::var("F2FS_EXTENT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(seed);
         Random(seed | 1)
     }
+}
 
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
+impl Source for Random {
+    fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         ((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize) % bound
-    }
-
-    /// A range of cells: mostly short, sometimes up to the end.
-    pub(crate) fn cells(&mut self) -> (usize, usize) {
-        let from = self.below(CELLS);
-        let to = match self.below(8) {
-            0 => CELLS - 1,
-            1 => from + self.below(CELLS - from),
-            _ => (from + self.below(4)).min(CELLS - 1),
-        };
-        (from, to)
     }
 }
