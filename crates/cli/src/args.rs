@@ -1,5 +1,7 @@
 //! The command line.
 
+pub(crate) mod bench;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -154,6 +156,9 @@ pub(crate) enum Command {
         /// The new path in the volume.
         path: PathBuf,
     },
+    /// Measure.
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
 }
 
 #[derive(Debug, Args)]

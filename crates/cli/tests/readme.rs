@@ -55,8 +55,9 @@ fn the_readme_tells_the_truth() {
     let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
     let sessions = sessions(&readme);
     let commands: Vec<&str> = sessions.iter().flatten().map(|(command, _)| command.as_str()).collect();
-    for name in ["format", "inspect", "check", "ls", "cat", "stat", "manifest", "put", "get", "mkdir", "rm", "mv", "ln"]
-    {
+    for name in [
+        "bench", "format", "inspect", "check", "ls", "cat", "stat", "manifest", "put", "get", "mkdir", "rm", "mv", "ln",
+    ] {
         assert!(commands.iter().any(|command| command.contains(&format!("f2fs {name} "))), "no example of f2fs {name}");
     }
     for session in sessions {

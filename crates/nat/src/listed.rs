@@ -197,11 +197,12 @@ impl Listed {
         if !self.is_short() {
             return Ok(());
         }
-        let _scan = stats.scan();
         if !self.optimistic || why == (Why::Allocation { again: true }) || mutant("nat_waits_for_bitmap_scan") {
+            let _scan = stats.scan();
             let _bitmap = self.bitmap.lock();
             self.scan_bitmaps(table);
         } else if let Some(_bitmap) = self.bitmap.try_lock() {
+            let _scan = stats.scan();
             self.scan_bitmaps(table);
         }
         if !self.is_short() {
@@ -211,6 +212,7 @@ impl Listed {
         if self.lazy && (why == Why::Balance || matches!(why, Why::Allocation { .. }) && listed > 0) {
             return Ok(());
         }
+        let _time = stats.time();
         let _blocks = self.blocks.lock();
         if self.optimistic && !self.is_short() {
             return Ok(());

@@ -42,9 +42,14 @@ impl ScanStats {
         guard
     }
 
-    /// A scan begins; it ends when the guard is dropped.
+    /// A scan begins, or the wait for it; it ends when the guard is dropped.
     pub(crate) fn scan(&self) -> Scan<'_> {
         self.scans.fetch_add(1, Ordering::Relaxed);
+        self.time()
+    }
+
+    /// Another stage of a scan begins, or the wait for it.
+    pub(crate) fn time(&self) -> Scan<'_> {
         Scan { stats: self, start: Instant::now() }
     }
 

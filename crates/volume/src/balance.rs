@@ -41,19 +41,6 @@ impl Volume {
         if self.cleaning_may_help() { Need::Cleaning } else { Need::Nothing }
     }
 
-    /// Lets the NID policies that keep a list refill it, as the kernel does on its balance path. Call it where
-    /// [`need`](Volume::need) is asked; the default policy has nothing to do.
-    #[inline]
-    pub fn balance_nids(&self) {
-        self.nat.balance();
-    }
-
-    /// What the node address table has done so far, with the time that went into scans for free NIDs.
-    #[must_use]
-    pub fn nat_stats(&self) -> f2fs_nat::NatStats {
-        self.nat.stats()
-    }
-
     /// Free segments that a cleaning should aim at.
     #[must_use]
     pub fn cleaning_goal(&self) -> u32 {

@@ -1,6 +1,7 @@
 //! Workload drivers shared by the f2fs benches, examples and command
 //!
 //! * [`copy`]: trees in and out of a volume; what `f2fs put` and `f2fs get` do.
+//! * [`fxmark`]: the metadata and block workloads of FxMark; what `f2fs bench fxmark` runs.
 //! * [`manifest`]: a whole tree as text, one line per path; what `f2fs manifest` prints, of an image or of a directory.
 //! * [`quickstart`]: a whole life of a volume, from format to check, with rates; what the example of that name runs.
 //! * [`report`]: the machine that a number was taken on, percentiles, and charts.
@@ -9,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod copy;
+pub mod fxmark;
 pub mod manifest;
 pub mod quickstart;
 pub mod report;

@@ -1,0 +1,119 @@
+//! The command line of `f2fs bench`. What the benches have in common stands here once.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use f2fs::DirectoryLock;
+use f2fs::nat::Policy;
+use f2fs_workload::fxmark::Workload;
+
+use crate::size::Size;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Create, unlink, rename, read and write from many threads, with each way of finding free node IDs.
+    Fxmark(FxmarkArgs),
+}
+
+/// Where to measure.
+#[derive(Debug, Args)]
+pub(crate) struct TargetArgs {
+    /// File or block device; what is on it is lost.
+    #[arg(long, conflicts_with = "memory")]
+    pub(crate) image: Option<PathBuf>,
+    /// Size of the image, which is made if it is missing: bytes, or with K, M, G, T (powers of 1024).
+    #[arg(long, requires = "image")]
+    pub(crate) size: Option<Size>,
+    /// Overwrite what is on the image.
+    #[arg(long, short = 'f', requires = "image")]
+    pub(crate) force: bool,
+    /// Size of a device in memory, of which only what is written takes memory.
+    #[arg(long, default_value = "64G")]
+    pub(crate) memory: Size,
+}
+
+/// With how many threads.
+#[derive(Debug, Args)]
+pub(crate) struct ThreadArgs {
+    /// Numbers of threads, separated by commas.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "1,2,4,8,16,32,64,120,128",
+        value_parser = clap::value_parser!(u16).range(1..=4096)
+    )]
+    pub(crate) threads: Vec<u16>,
+}
+
+/// Where the results go beside the table.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// A line for each measurement, below a description of the machine.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// A picture.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// For programs, instead of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FxmarkArgs {
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    #[command(flatten)]
+    pub(crate) threads: ThreadArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    /// Workloads, separated by commas.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "mwul,mwum",
+        long_help = "Workloads, separated by commas. Unlink: mwul (private directories), mwum (a shared one). Create: mwcl, \
+        mwcm (with 4 KiB). Rename: mwrl, mwrm (into a shared one). Read 4 KiB: drbl (private files), drbm (a shared one), drbh (one \
+        block). Overwrite 4 KiB: dwol, dwom."
+    )]
+    pub(crate) workload: Vec<Workload>,
+    /// Ways of finding free node IDs, separated by commas.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "kernel-scan,clue,sharded",
+        long_help = "Ways of finding free node IDs, separated by commas: kernel-scan (Linux), clue (all its techniques), \
+        clue:TECHNIQUE or clue:TECHNIQUE+TECHNIQUE (optimistic, heuristic, lazy), sharded."
+    )]
+    pub(crate) policy: Vec<Policy>,
+    /// Operations of all threads together in one measurement, and files where each is of a file of its own.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) files: u64,
+    /// What is locked when a name changes.
+    #[arg(long, value_enum, default_value = "bucket")]
+    pub(crate) directory_lock: LockArg,
+    /// Node IDs that are left free before the start [default: 0 for mwul and mwum, as FxMark fills the volume; else all].
+    #[arg(long, value_name = "N")]
+    pub(crate) free_nids: Option<u64>,
+    /// Check the volume after each measurement.
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+/// What is locked when a name changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LockArg {
+    /// The whole directory, as the kernel does.
+    Whole,
+    /// One of 64 stripes of its names.
+    Bucket,
+}
+
+impl From<LockArg> for DirectoryLock {
+    fn from(lock: LockArg) -> DirectoryLock {
+        match lock {
+            LockArg::Whole => DirectoryLock::Whole,
+            LockArg::Bucket => DirectoryLock::Bucket,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `f2fs bench`: the device to measure on, and what the results are written to.
+
+mod fxmark;
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use f2fs::device::{BlockDevice, MemoryDevice};
+use f2fs::uring::{OpenOptions, UringDevice};
+use f2fs_workload::report::{LineChart, Machine};
+use serde_json::{Value, json};
+
+use crate::args::bench::{BenchCommand, OutputArgs, TargetArgs};
+use crate::error::{CliError, Context};
+use crate::image;
+use crate::size::human;
+
+pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
+    match command {
+        BenchCommand::Fxmark(args) => fxmark::run(args),
+    }
+}
+
+/// What is measured on. Nothing on it is worth keeping: that was found out, or is what the user says.
+#[derive(Debug)]
+enum Target {
+    Memory(u64),
+    Image(PathBuf),
+}
+
+impl Target {
+    /// # Errors
+    /// If the image holds something and `--force` is not given, or is missing and its size is not given.
+    fn new(args: &TargetArgs) -> Result<Target, CliError> {
+        let Some(path) = &args.image else { return Ok(Target::Memory(args.memory.0)) };
+        if path.try_exists().about(path)? {
+            let file = path.metadata().about(path)?;
+            // A file without blocks was never written to. Of a block device nobody knows that.
+            let untouched = file.is_file() && file.blocks() == 0;
+            if !untouched && !args.force {
+                return Err(CliError::at(path, "is not empty; --force overwrites it"));
+            }
+            if !file.is_file() && !file.file_type().is_block_device() {
+                return Err(CliError::at(path, "is no file and no block device"));
+            }
+            if let Some(size) = args.size
+                && file.is_file()
+            {
+                File::options().write(true).open(path).and_then(|file| file.set_len(size.0)).about(path)?;
+            }
+        } else {
+            let size = args.size.ok_or_else(|| CliError::at(path, "does not exist; --size creates it"))?;
+            drop(UringDevice::create(path, size.0, OpenOptions::new()).map_err(CliError::new)?);
+        }
+        Ok(Target::Image(path.clone()))
+    }
+
+    /// The device, in memory a new one each time.
+    fn open(&self) -> Result<Arc<dyn BlockDevice>, CliError> {
+        match self {
+            Target::Memory(bytes) => Ok(Arc::new(MemoryDevice::new(bytes / 4096))),
+            Target::Image(path) => image::device(path, image::Access::Write),
+        }
+    }
+
+    /// In words.
+    fn describe(&self) -> Result<String, CliError> {
+        match self {
+            Target::Memory(bytes) => Ok(format!("memory, {}", human(*bytes))),
+            Target::Image(path) => {
+                let bytes = self.open()?.info().bytes();
+                Ok(format!("{}, {}", path.display(), human(bytes)))
+            }
+        }
+    }
+}
+
+/// The files that results are written to, and the machine that they are of.
+#[derive(Debug)]
+struct Output<'a> {
+    args: &'a OutputArgs,
+    machine: Machine,
+    csv: Option<(&'a Path, File)>,
+}
+
+impl<'a> Output<'a> {
+    /// Begins the CSV file: the machine, `about` in further comment lines, and the columns.
+    fn new(args: &'a OutputArgs, about: &[(&str, &str)], columns: &str) -> Result<Output<'a>, CliError> {
+        let machine = Machine::here();
+        let mut csv = None;
+        if let Some(path) = &args.csv {
+            let mut head = machine.comments();
+            for (what, value) in about {
+                head.push_str(&format!("# {what}: {value}\n"));
+            }
+            let mut file = File::create(path).about(path)?;
+            writeln!(file, "{head}{columns}").about(path)?;
+            csv = Some((path.as_path(), file));
+        }
+        // Whether the picture can be written is better known now than after an hour.
+        if let Some(path) = &args.svg {
+            File::create(path).about(path)?;
+        }
+        Ok(Output { args, machine, csv })
+    }
+
+    /// Adds a line to the CSV file.
+    fn line(&mut self, line: &str) -> Result<(), CliError> {
+        match &mut self.csv {
+            Some((path, file)) => writeln!(file, "{line}").about(path),
+            None => Ok(()),
+        }
+    }
+
+    /// Draws the picture.
+    fn charts(&self, charts: &[LineChart]) -> Result<(), CliError> {
+        let Some(path) = &self.args.svg else { return Ok(()) };
+        let svg = LineChart::svg_of(charts).map_err(CliError::new)?;
+        std::fs::write(path, svg).about(path)
+    }
+
+    /// The machine, for programs.
+    fn machine_json(&self) -> Value {
+        let Machine { cpu, processors, kernel, governor, commit } = &self.machine;
+        json!({ "cpu": cpu, "processors": processors, "kernel": kernel, "governor": governor, "commit": commit })
+    }
+}

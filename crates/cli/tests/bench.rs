@@ -1,0 +1,180 @@
+//! `f2fs bench` as scripts use it: its tables and files, what it refuses, and what it leaves on an image.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const COLUMNS: &str =
+    "workload,policy,threads,operations,seconds,ops_per_second,slowest_share,p50_us,p99_us,nid_scan_share";
+
+/// A directory for one test, where the build lies: direct transfers work there.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+fn fxmark<const N: usize>(args: [&str; N]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+    command.args(["bench", "fxmark", "--files", "200"]).args(args).stdin(Stdio::null());
+    command
+}
+
+fn run(command: &mut Command) -> (Output, String) {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    (output, stderr)
+}
+
+#[track_caller]
+fn ok(command: &mut Command) -> String {
+    let (output, stderr) = run(command);
+    assert!(output.status.success() && stderr.is_empty(), "{command:?}: {}: {stderr}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn fail(command: &mut Command, code: i32, word: &str) {
+    let (output, stderr) = run(command);
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {stderr}");
+    assert!(stderr.contains(word), "{word:?} is not in {stderr:?}");
+}
+
+/// The lines of a CSV file below the comments and the columns, as fields.
+fn measurements(csv: &Path) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(csv).unwrap();
+    for comment in ["# cpu: ", "# processors: ", "# kernel: ", "# governor: ", "# commit: ", "# directory lock: "] {
+        assert!(text.lines().any(|line| line.starts_with(comment)), "{comment} is not in {text}");
+    }
+    let mut lines = text.lines().skip_while(|line| line.starts_with('#'));
+    assert_eq!(lines.next(), Some(COLUMNS));
+    lines.map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn fxmark_writes_a_table_a_csv_and_a_picture() {
+    let place = Place::new();
+    let (csv, svg) = (place.path("out.csv"), place.path("out.svg"));
+    let policies = ["kernel-scan", "clue", "clue:optimistic+lazy", "clue:heuristic", "sharded"];
+    let table = ok(fxmark(["--memory", "256M", "--workload", "mwul,mwum,mwrm", "--threads", "1,3", "--verify"])
+        .args(["--policy", &policies.join(","), "--directory-lock", "whole", "--csv"])
+        .arg(&csv)
+        .arg("--svg")
+        .arg(&svg));
+    for word in ["processors", "memory, 256.0 MiB", "directory lock whole", "200 operations", "ops/s", "NID scans"] {
+        assert!(table.contains(word), "{word} is not in {table}");
+    }
+    let lines = measurements(&csv);
+    assert_eq!(lines.len(), 3 * 2 * policies.len());
+    for line in &lines {
+        assert_eq!(line.len(), COLUMNS.split(',').count(), "{line:?}");
+        assert!(policies.contains(&&*line[1]) && line[3] == "200", "{line:?}");
+        let number = |column: usize| line[column].parse::<f64>().unwrap();
+        assert!((number(3) / number(4) / number(5) - 1.0).abs() < 0.01, "{line:?}");
+        assert!((0.0..=1.0).contains(&number(6)) && (0.0..=1.0).contains(&number(9)), "{line:?}");
+        assert!(number(7) > 0.0 && number(7) <= number(8), "{line:?}");
+        if line[1] == "sharded" {
+            assert!(number(9) < 0.5, "no list, no scan: {line:?}");
+        }
+    }
+    let picture = fs::read_to_string(svg).unwrap();
+    for word in ["MWUL on memory", "MWRM on memory", "clue:optimistic+lazy", "sharded", "threads", "renames/s"] {
+        assert!(picture.contains(word), "{word}");
+    }
+    assert_eq!(picture.matches("<circle").count(), lines.len());
+}
+
+#[test]
+fn fxmark_tells_programs_all_it_knows() {
+    let text = ok(&mut fxmark(["--memory", "256M", "--workload", "mwul", "--threads", "2", "--json"]));
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert!(value["machine"]["processors"].as_u64().unwrap() > 0);
+    assert_eq!(value["directory_lock"], "bucket");
+    let all = value["measurements"].as_array().unwrap();
+    assert_eq!(all.len(), 3);
+    for measured in all {
+        // As FxMark leaves it: all node IDs are used up.
+        assert_eq!((measured["operations"].as_u64(), measured["free_nids"].as_u64()), (Some(200), Some(0)));
+        assert!(measured["used_nids"].as_u64().unwrap() > 200);
+        assert!(measured["cached_nat_entries"].as_u64().unwrap() > 100_000);
+    }
+    let scans = |policy: &str| all.iter().find(|line| line["policy"] == policy).unwrap()["nid_scans"].as_u64().unwrap();
+    assert_eq!((scans("kernel-scan"), scans("sharded")), (200, 0), "the kernel scans in every unlink");
+
+    // With NIDs left, the list stays long enough.
+    let text = ok(&mut fxmark([
+        "--memory",
+        "256M",
+        "--workload",
+        "mwul",
+        "--threads",
+        "1",
+        "--policy",
+        "kernel-scan",
+        "--free-nids",
+        "5000",
+        "--json",
+    ]));
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert!(value["measurements"][0]["nid_scans"].as_u64().unwrap() <= 1);
+}
+
+#[test]
+fn fxmark_keeps_what_is_on_an_image() {
+    let place = Place::new();
+    let image = place.path("image");
+    let on = |args: [&str; 4]| {
+        let mut command = fxmark(["--workload", "mwcm,mwul,dwol", "--policy", "sharded", "--threads", "2"]);
+        command.arg("--image").arg(&image).args(args.iter().filter(|arg| !arg.is_empty()));
+        command
+    };
+    fail(&mut on([""; 4]), 1, "--size creates it");
+    assert!(!image.exists());
+    ok(&mut on(["--size", "256M", "", ""]));
+    f2fs_oracle::assert_clean(&image);
+
+    let before = fs::read(&image).unwrap();
+    fail(&mut on([""; 4]), 1, "is not empty; --force overwrites it");
+    fail(&mut on(["--size", "512M", "", ""]), 1, "--force");
+    assert!(fs::read(&image).unwrap() == before);
+    ok(&mut on(["--force", "--size", "300M", "--verify"]));
+    assert_eq!(fs::metadata(&image).unwrap().len(), 300 << 20);
+    f2fs_oracle::assert_clean(&image);
+
+    // Not only file systems are worth keeping.
+    fs::write(&image, b"a letter").unwrap();
+    fail(&mut on([""; 4]), 1, "--force");
+    assert_eq!(fs::read(&image).unwrap(), b"a letter");
+    // Nor is a directory.
+    fail(fxmark(["--force"]).arg("--image").arg(place.0.path()), 1, "no file and no block device");
+}
+
+#[test]
+fn fxmark_says_what_is_wrong() {
+    let place = Place::new();
+    fail(&mut fxmark(["--workload", "mwux"]), 2, "mwum");
+    fail(&mut fxmark(["--policy", "clue:hopeful"]), 2, "optimistic");
+    fail(&mut fxmark(["--threads", "1,0"]), 2, "0");
+    fail(&mut fxmark(["--threads", "many"]), 2, "many");
+    fail(&mut fxmark(["--directory-lock", "none"]), 2, "bucket");
+    fail(&mut fxmark(["--memory", "64M", "--image", "x"]), 2, "--image");
+    fail(&mut fxmark(["--force"]), 2, "--image");
+    fail(&mut fxmark(["--free-nids", "some"]), 2, "--free-nids");
+    // A volume too small says so, with what was measured.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+    command.args(["bench", "fxmark", "--memory", "64M", "--files", "100000", "--threads", "2", "--policy", "clue"]);
+    fail(&mut command, 1, "mwul, clue, 2 threads: create /fxmark/");
+    let nowhere = place.path("none/out.csv");
+    fail(fxmark(["--memory", "64M", "--csv"]).arg(&nowhere), 1, "none/out.csv");
+    fail(fxmark(["--memory", "64M", "--svg"]).arg(&nowhere), 1, "none/out.csv");
+}

@@ -1,0 +1,101 @@
+//! What can go wrong.
+
+use f2fs::FsError;
+use f2fs::volume::VolumeError;
+use f2fs::volume::check::{CheckError, CheckReport};
+use f2fs::volume::format::FormatVolumeError;
+
+/// Why a measurement failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FxmarkError {
+    /// The volume could not be laid out.
+    #[error("format: {0}")]
+    Format(#[from] FormatVolumeError),
+    /// An operation on the volume as a whole.
+    #[error("{what}: {source}")]
+    Volume {
+        /// Which.
+        what: &'static str,
+        /// What the file system said.
+        source: Box<FsError>,
+    },
+    /// An operation of a worker.
+    #[error("{what} {path}: {source}")]
+    Operation {
+        /// Which.
+        what: &'static str,
+        /// The path.
+        path: String,
+        /// What the file system said.
+        source: Box<FsError>,
+    },
+    /// A read or write moved fewer bytes than it should.
+    #[error("{what} {path}: {bytes} of {wanted} bytes")]
+    Short {
+        /// Which.
+        what: &'static str,
+        /// The file.
+        path: String,
+        /// Bytes moved.
+        bytes: usize,
+        /// Bytes wanted.
+        wanted: usize,
+    },
+    /// The volume does not have as many inodes afterwards as the operations should leave.
+    #[error("{workload}: {found} inodes after {operations} operations, {expected} expected")]
+    Inodes {
+        /// The workload.
+        workload: super::Workload,
+        /// Operations done.
+        operations: u64,
+        /// Inodes that should be there.
+        expected: i64,
+        /// Inodes that are there.
+        found: i64,
+    },
+    /// A thread could not be started.
+    #[error("start thread {thread}: {source}")]
+    Thread {
+        /// Its number, from 0.
+        thread: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The volume could not be checked.
+    #[error("check: {0}")]
+    Check(#[from] CheckError),
+    /// The volume is not sound after the workload.
+    #[error("check: {}", first(.report))]
+    Unsound {
+        /// What was found.
+        report: Box<CheckReport>,
+    },
+    /// The settings make no sense.
+    #[error("{0}")]
+    Setting(&'static str),
+}
+
+fn first(report: &CheckReport) -> String {
+    match report.findings.first() {
+        Some(finding) => format!("{finding}, and {} more", report.findings.len() - 1),
+        None => "not complete".to_owned(),
+    }
+}
+
+impl FxmarkError {
+    /// For operations on the whole volume.
+    pub(super) fn volume(what: &'static str) -> impl FnOnce(FsError) -> FxmarkError {
+        move |source| FxmarkError::Volume { what, source: Box::new(source) }
+    }
+
+    /// For operations of the volume below the file system.
+    pub(super) fn below(what: &'static str) -> impl FnOnce(VolumeError) -> FxmarkError {
+        move |source| FxmarkError::Volume { what, source: Box::new(source.into()) }
+    }
+
+    /// For operations on a path.
+    pub(super) fn at<'a>(what: &'static str, path: &'a str) -> impl FnOnce(FsError) -> FxmarkError + 'a {
+        move |source| FxmarkError::Operation { what, path: path.to_owned(), source: Box::new(source) }
+    }
+}

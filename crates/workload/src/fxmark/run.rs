@@ -1,0 +1,151 @@
+//! One measurement, from format to check.
+
+use std::num::NonZeroUsize;
+
+use f2fs::device::BlockDevice;
+use f2fs::sync::Arc;
+use f2fs::volume::OpenOptions;
+use f2fs::volume::check::{CheckOptions, check};
+use f2fs::volume::format::{FormatOptions, format};
+use f2fs::{FileSystem, Options};
+
+use super::error::FxmarkError;
+use super::line::StartLine;
+use super::measured::{Fill, Measured};
+use super::names::ROOT;
+use super::prepare::prepare;
+use super::setting::Setting;
+use super::work::{Work, work};
+
+/// Somebody who watches: a progress bar, say. `()` does not.
+pub trait Observer: Sync {
+    /// A measurement begins, with the making of so many files.
+    fn begin(&self, _setting: &Setting, _files: u64) {}
+    /// So many more files are made. Called from any worker, never in the time that is measured.
+    fn advance(&self, _files: u64) {}
+    /// The workers are released.
+    fn start(&self) {}
+    /// The measurement has ended.
+    fn end(&self, _measured: &Measured) {}
+}
+
+impl Observer for () {}
+
+/// The most threads.
+const MOST_THREADS: usize = 4096;
+
+/// Formats the device (**what is on it is lost**), prepares a workload, runs it, checks that every operation left its trace,
+/// and closes the volume.
+///
+/// # Errors
+/// [`FxmarkError`], for example if the volume is too small for the files.
+pub fn run(device: Arc<dyn BlockDevice>, setting: &Setting, observer: &dyn Observer) -> Result<Measured, FxmarkError> {
+    if setting.threads == 0 || setting.threads > MOST_THREADS {
+        return Err(FxmarkError::Setting("a measurement needs 1 to 4096 threads"));
+    }
+    if setting.files == 0 {
+        return Err(FxmarkError::Setting("a measurement needs at least one file"));
+    }
+    let mut plain = FormatOptions::default();
+    plain.force = true;
+    format(&*device, &plain)?;
+    let fs = FileSystem::open(device.clone(), options(setting)).map_err(FxmarkError::volume("open"))?;
+    fs.create_dir(ROOT, 0o755).map_err(FxmarkError::volume("mkdir"))?;
+    observer.begin(setting, setting.prepared_files());
+
+    let measured = race(&fs, setting, observer)?;
+    observer.end(&measured);
+    fs.close().map_err(FxmarkError::volume("close"))?;
+    if setting.verify {
+        let report = check(&*device, &CheckOptions::default())?;
+        if !report.is_clean() {
+            return Err(FxmarkError::Unsound { report: Box::new(report) });
+        }
+    }
+    Ok(measured)
+}
+
+/// Nodes and inodes of the files stay in memory, with some of the directories' as well.
+fn options(setting: &Setting) -> Options {
+    let nodes = setting.files.saturating_mul(9) / 8 + 65_536;
+    let cached = NonZeroUsize::MIN.saturating_add(usize::try_from(nodes).unwrap_or(usize::MAX));
+    let volume = OpenOptions::new().nid_policy(setting.policy).node_cache(cached);
+    Options::new().volume(volume).directory_lock(setting.directory_lock).inode_cache(cached)
+}
+
+/// Prepares, starts and awaits the workers.
+fn race(fs: &FileSystem, setting: &Setting, observer: &dyn Observer) -> Result<Measured, FxmarkError> {
+    let line = StartLine::new();
+    std::thread::scope(|scope| {
+        let mut workers = Vec::with_capacity(setting.threads);
+        let mut refused = None;
+        for worker in 0..setting.threads {
+            let arrival = line.worker();
+            let begun = std::thread::Builder::new().name(format!("fxmark-{worker}")).spawn_scoped(scope, move || {
+                prepare(fs, setting, worker, observer)?;
+                arrival.arrive().then(|| work(fs, setting, worker)).transpose()
+            });
+            match begun {
+                Ok(handle) => workers.push(handle),
+                Err(source) => {
+                    // Its arrival was dropped with the closure, so nobody waits for it.
+                    refused = Some(FxmarkError::Thread { thread: worker, source });
+                    break;
+                }
+            }
+        }
+        let all = line.all_ready(workers.len() + usize::from(refused.is_some()));
+        let ready = if all { ready(fs, setting).map(Some) } else { Ok(None) };
+        let inodes = fs.statfs().valid_inodes as i64;
+        let before = fs.volume().nat_stats();
+        if all && ready.is_ok() {
+            observer.start();
+        }
+        line.release(all && ready.is_ok());
+        let ended: Vec<_> = workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        let after = fs.volume().nat_stats();
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        let ready = ready?;
+        let work: Vec<Option<Work>> = ended.into_iter().collect::<Result<_, _>>()?;
+        let Some(fill) = ready else {
+            return Err(FxmarkError::Setting("a worker failed without an error"));
+        };
+        let scans = (after.scans - before.scans, after.scan_time.saturating_sub(before.scan_time));
+        let measured = Measured::new(setting, fill, work.into_iter().flatten(), scans);
+        left_their_trace(fs, &measured, inodes)?;
+        Ok(measured)
+    })
+}
+
+/// All files are there: brings the volume into the state in which the workload begins.
+fn ready(fs: &FileSystem, setting: &Setting) -> Result<Fill, FxmarkError> {
+    fs.checkpoint().map_err(FxmarkError::volume("checkpoint"))?;
+    let volume = fs.volume();
+    if let Some(left) = setting.nids_left() {
+        volume.hold_nids(left).map_err(FxmarkError::below("hold NIDs"))?;
+    }
+    let stat = fs.statfs();
+    Ok(Fill {
+        nids: stat.max_nodes,
+        used_nids: stat.valid_nodes,
+        free_nids: volume.allocatable_nids().map_err(FxmarkError::below("count NIDs"))?,
+        cached_nat_entries: volume.nat_stats().cached_blocks as u64 * f2fs::nat::Nat::ENTRIES_PER_BLOCK as u64,
+        blocks: stat.valid_blocks as f64 / (stat.user_blocks.max(1)) as f64,
+    })
+}
+
+/// What was made or unlinked is seen in the count of inodes.
+fn left_their_trace(fs: &FileSystem, measured: &Measured, before: i64) -> Result<(), FxmarkError> {
+    let (workload, operations) = (measured.setting.workload, measured.operations);
+    let expected = before + workload.inodes() * operations as i64;
+    let found = fs.statfs().valid_inodes as i64;
+    if found == expected && operations == measured.setting.files {
+        return Ok(());
+    }
+    Err(FxmarkError::Inodes { workload, operations, expected, found })
+}
