@@ -25,6 +25,8 @@
 //!   [held](f2fs::Volume::hold_nids), so that the allocator is in the same state: none free until a checkpoint. Other numbers
 //!   of free NIDs can be [set](Setting::free_nids).
 //! * A checkpoint before the start stands for FxMark's `sync()`.
+//! * No checkpoint comes in between unless the volume runs short of free segments; [`Measured::checkpoints`] tells. (Linux
+//!   writes one after a minute, or when a tenth of the NIDs or a twentieth of the segments wait for it.)
 //! * Threads are not bound to processors.
 //!
 //! ```

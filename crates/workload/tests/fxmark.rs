@@ -76,7 +76,7 @@ fn the_baseline_scans_when_the_kernel_does() {
     let unlink =
         |policy, free_nids| measure(&Setting { policy, free_nids, files: 300, ..Setting::new(Workload::Mwul) });
     let full = unlink(Policy::KernelScan, None);
-    assert_eq!((full.fill.free_nids, full.nid_scans), (0, 300));
+    assert_eq!((full.fill.free_nids, full.nid_scans, full.checkpoints), (0, 300, 0));
     assert!(full.fill.cached_nat_entries >= 100_000 && full.nid_scan_share > 0.0);
     assert_eq!(unlink(Policy::KernelScan, Some(454)).nid_scans, 300);
     // A list that is long enough is not scanned for; and there is none to look at before 100,000 entries are in memory.

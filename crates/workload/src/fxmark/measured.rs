@@ -39,6 +39,8 @@ pub struct Measured {
     pub nid_scan_share: f64,
     /// Scans for free NIDs (under `sharded`: refills of a lane).
     pub nid_scans: u64,
+    /// Checkpoints meanwhile, after which freed NIDs were free again: those that the volume needed for space.
+    pub checkpoints: u64,
     /// The volume before.
     pub fill: Fill,
 }
@@ -70,6 +72,7 @@ impl Measured {
             latencies,
             nid_scan_share: (scans.1.as_secs_f64() / threads.as_secs_f64().max(1e-9)).min(1.0),
             nid_scans: scans.0,
+            checkpoints: 0,
             fill,
         }
     }

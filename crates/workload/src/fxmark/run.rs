@@ -39,6 +39,7 @@ const MOST_THREADS: usize = 4096;
 ///
 /// # Errors
 /// [`FxmarkError`], for example if the volume is too small for the files.
+#[allow(clippy::needless_pass_by_value)] // the file system keeps it
 pub fn run(device: Arc<dyn BlockDevice>, setting: &Setting, observer: &dyn Observer) -> Result<Measured, FxmarkError> {
     if setting.threads == 0 || setting.threads > MOST_THREADS {
         return Err(FxmarkError::Setting("a measurement needs 1 to 4096 threads"));
@@ -65,11 +66,12 @@ pub fn run(device: Arc<dyn BlockDevice>, setting: &Setting, observer: &dyn Obser
     Ok(measured)
 }
 
-/// Nodes and inodes of the files stay in memory, with some of the directories' as well.
+/// Nodes and inodes of the files stay in memory, with some of the directories' as well; and no checkpoint comes because of the
+/// number of dirty nodes, which is this library's own limit: one in the middle would fill the lists of free NIDs.
 fn options(setting: &Setting) -> Options {
     let nodes = setting.files.saturating_mul(9) / 8 + 65_536;
     let cached = NonZeroUsize::MIN.saturating_add(usize::try_from(nodes).unwrap_or(usize::MAX));
-    let volume = OpenOptions::new().nid_policy(setting.policy).node_cache(cached);
+    let volume = OpenOptions::new().nid_policy(setting.policy).node_cache(cached).dirty_nodes(u64::MAX);
     Options::new().volume(volume).directory_lock(setting.directory_lock).inode_cache(cached)
 }
 
@@ -98,6 +100,7 @@ fn race(fs: &FileSystem, setting: &Setting, observer: &dyn Observer) -> Result<M
         let ready = if all { ready(fs, setting).map(Some) } else { Ok(None) };
         let inodes = fs.statfs().valid_inodes as i64;
         let before = fs.volume().nat_stats();
+        let version = fs.volume().last_checkpoint().version;
         if all && ready.is_ok() {
             observer.start();
         }
@@ -107,6 +110,7 @@ fn race(fs: &FileSystem, setting: &Setting, observer: &dyn Observer) -> Result<M
             .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect();
         let after = fs.volume().nat_stats();
+        let checkpoints = fs.volume().last_checkpoint().version - version;
         if let Some(refused) = refused {
             return Err(refused);
         }
@@ -116,7 +120,8 @@ fn race(fs: &FileSystem, setting: &Setting, observer: &dyn Observer) -> Result<M
             return Err(FxmarkError::Setting("a worker failed without an error"));
         };
         let scans = (after.scans - before.scans, after.scan_time.saturating_sub(before.scan_time));
-        let measured = Measured::new(setting, fill, work.into_iter().flatten(), scans);
+        let mut measured = Measured::new(setting, fill, work.into_iter().flatten(), scans);
+        measured.checkpoints = checkpoints;
         left_their_trace(fs, &measured, inodes)?;
         Ok(measured)
     })

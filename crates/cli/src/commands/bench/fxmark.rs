@@ -152,6 +152,7 @@ fn describe(measured: &Measured) -> Value {
         "longest_us": measured.latencies.longest().as_secs_f64() * 1e6,
         "nid_scan_share": measured.nid_scan_share,
         "nid_scans": measured.nid_scans,
+        "checkpoints": measured.checkpoints,
         "nids": measured.fill.nids,
         "used_nids": measured.fill.used_nids,
         "free_nids": measured.fill.free_nids,
