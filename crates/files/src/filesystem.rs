@@ -11,8 +11,10 @@ use f2fs_volume::{CheckpointReport, CleanReport, Need, Op, OpenOptions, Reason, 
 
 use crate::FsError;
 use crate::directory::DirectoryLock;
+use crate::hazard::Hazards;
 use crate::inode::Inode;
 use crate::inode_table::InodeTable;
+use crate::recovery::RecoveryReport;
 
 /// How a file system is opened.
 #[derive(Clone, Debug)]
@@ -77,10 +79,11 @@ impl Options {
 ///
 /// What was changed is durable after [`checkpoint`](Self::checkpoint), [`File::sync`](crate::File::sync) or
 /// [`close`](Self::close). Dropping the last clone without closing is what a crash would be: the next open finds the last
-/// checkpoint.
+/// checkpoint, and the files that were synced since.
 #[derive(Clone, Debug)]
 pub struct FileSystem {
     pub(crate) core: Arc<Core>,
+    recovered: RecoveryReport,
 }
 
 /// What all handles share.
@@ -90,6 +93,8 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     /// Directories with changed blocks.
     queue: PerCore<Mutex<Vec<Arc<Inode>>>>,
+    /// Names that a sync of a new file must not rely on.
+    pub(crate) hazards: Hazards,
     /// Held by every rename between two directories: the tree's shape does not change meanwhile.
     pub(crate) rename: Mutex<()>,
 }
@@ -160,7 +165,7 @@ impl Core {
         }
     }
 
-    fn write_directories(&self, op: &Op<'_>) -> Result<(), FsError> {
+    pub(crate) fn write_directories(&self, op: &Op<'_>) -> Result<(), FsError> {
         let mut all: Vec<Arc<Inode>> = self.queue.iter().flat_map(|list| core::mem::take(&mut *list.lock())).collect();
         all.sort_unstable_by_key(|inode| inode.ino);
         let mut result = Ok(());
@@ -180,11 +185,13 @@ impl Core {
 }
 
 impl FileSystem {
-    /// Opens the file system on a device, at its last checkpoint. Orphans that an earlier process left are freed, unless the
-    /// file system is opened for reading.
+    /// Opens the file system on a device, at its last checkpoint, with what was synced since. Orphans that an earlier process
+    /// left are freed, unless the file system is opened for reading: then nothing is written, and what was synced since the
+    /// checkpoint is brought back in memory.
     ///
     /// # Errors
-    /// Those of [`Volume::open`], and corruption found in the root directory or in an orphan.
+    /// Those of [`Volume::open`], and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
+    /// the last, [`OpenOptions::recovery`] gives the state of the checkpoint.
     pub fn open(device: Arc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
         let volume = Volume::open(device, &options.volume)?;
         let core = Arc::new(Core {
@@ -192,16 +199,28 @@ impl FileSystem {
             inodes: InodeTable::new(options.inode_cache.get()),
             options,
             queue: PerCore::new(|_| Mutex::new(Vec::new())),
+            hazards: Hazards::new(),
             rename: Mutex::new(()),
         });
         let root = core.inode(core.volume.geometry().root_ino)?;
         root.directory()?;
+        let recovered = if core.options.volume.recovery { core.roll_forward()? } else { RecoveryReport::default() };
         if !core.volume.is_read_only() {
+            if recovered.files != 0 {
+                // Before anything else is changed: from here on the recovered files do not hang on the chain.
+                core.checkpoint(Reason::Sync)?;
+            }
             for ino in core.volume.orphans() {
                 core.free_orphan(ino)?;
             }
         }
-        Ok(FileSystem { core })
+        Ok(FileSystem { core, recovered })
+    }
+
+    /// What was synced after the last checkpoint and brought back when the file system was opened.
+    #[must_use]
+    pub fn recovered(&self) -> RecoveryReport {
+        self.recovered
     }
 
     /// The volume below.

@@ -130,7 +130,7 @@ impl Inode {
 }
 
 /// What everything else relies on in an inode (`sanity_check_inode` in `fs/f2fs/inode.c`).
-fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<FileKind, FsError> {
+pub(crate) fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<FileKind, FsError> {
     use f2fs_format::feature::Features;
     let kind = FileKind::from_mode(inode.i_mode.get())
         .ok_or_else(|| FsError::corrupt("file type of an inode", inode.file_type().into(), 0, 0))?;

@@ -10,6 +10,7 @@ use crate::create::NewFile;
 use crate::filesystem::Core;
 use crate::free::Fate;
 use crate::inode::Inode;
+use crate::rename::Place;
 use crate::stat::{self, FileKind, Time};
 
 /// Longest target of a symbolic link in bytes.
@@ -125,6 +126,8 @@ impl Core {
             let raw = block.inode_mut();
             raw.i_links = (links + 1).into();
             stat::set_changed(raw, Time::now());
+            drop(block);
+            self.volume.set_unloggable(op, &inode.node);
             Ok(())
         })
     }
@@ -142,6 +145,7 @@ impl Core {
         }
         let fate = self.change(|op| {
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
+            self.note_removal(parent);
             self.drop_link(op, &inode)
         })?;
         drop(stripe);
@@ -165,7 +169,13 @@ impl Core {
             stat::set_changed(raw, Time::now());
             left
         };
-        if left == 0 { self.last_link_gone(op, inode) } else { Ok(Fate::Settled) }
+        if left == 0 {
+            self.last_link_gone(op, inode)
+        } else {
+            // The name that went may be the one that roll-forward would put back.
+            self.volume.set_unloggable(op, &inode.node);
+            Ok(Fate::Settled)
+        }
     }
 
     /// Removes an empty directory.
@@ -182,6 +192,7 @@ impl Core {
         let fate = self.change(|op| {
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
             self.add_links(op, parent, -1);
+            self.note_moved(Place { parent, name });
             self.bury(op, &inode)
         })?;
         drop(all);

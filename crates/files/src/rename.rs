@@ -264,8 +264,12 @@ impl Core {
             let raw = block.inode_mut();
             raw.i_pino = to.parent.ino.into();
             set_name(raw, to.name);
+            raw.i_advise &= !f2fs_format::inode::advise::LOST_PINO;
             stat::set_changed(raw, Time::now());
         }
+        self.volume.set_unloggable(op, &inode.node);
+        self.note_moved(from);
+        self.note_removal(to.parent);
         if let Some(directory) = &inode.directory
             && from.parent.ino != to.parent.ino
         {

@@ -173,7 +173,7 @@ impl SegmentManager {
 
     /// Claims a segment for a log, by the kernel's rule (`need_new_seg`): go on within the section; else, when free
     /// sections are few, a segment with holes; else a free segment; and rather a segment with holes than none.
-    fn claim(
+    pub(crate) fn claim(
         &self,
         class: Class,
         log: LogType,
@@ -259,7 +259,7 @@ impl SegmentManager {
     }
 
     /// Moves a log to a segment that was claimed for it.
-    fn change(&self, log: LogType, head: &mut Head, next: Head) {
+    pub(crate) fn change(&self, log: LogType, head: &mut Head, next: Head) {
         let old = core::mem::replace(head, next);
         self.leave(old.segment, old.summary);
         self.enter(log, head.segment);

@@ -80,6 +80,17 @@ impl FreeSpace {
         self.publish(&map);
     }
 
+    /// Takes this segment, if it is free: no log is to have it.
+    pub(crate) fn remove(&self, segment: SegmentNo) {
+        let mut map = self.map.lock();
+        if map.segments.remove(segment.0) {
+            let section = segment.0 / self.segs_per_sec;
+            map.in_section[section as usize] -= 1;
+            map.sections.remove(section);
+            self.publish(&map);
+        }
+    }
+
     /// Notes where a log stands at the start.
     pub(crate) fn stands(&self, log: LogType, segment: SegmentNo) {
         self.map.lock().zones[log.index()] = self.zone(segment.0 / self.segs_per_sec);

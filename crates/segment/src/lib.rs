@@ -100,6 +100,7 @@ mod manager;
 mod map;
 pub mod plan;
 mod pressure;
+mod recover;
 mod retired;
 mod sections;
 mod segment;

@@ -10,6 +10,9 @@
 //!       +---------------- Prefree <---------------+                          0 valid
 //! ```
 //!
+//! Roll-forward adds two edges (see `recover`): Free to Prefree, for a segment that holds blocks of the chain, and from there to
+//! Dirty or Full.
+//!
 //! *Dirty* is what the cleaner and SSR choose from. *Prefree* segments hold nothing that is valid now, but the last
 //! durable checkpoint may still point into them: they are not used, discarded or reset before the next one is durable.
 

@@ -31,6 +31,7 @@
 //! | [`ShardedCounter`] | statistics and totals, summed by few | the slot's delta |
 //! | [`Budget`] | free blocks and node IDs: bounded, exact at the end | the slot's cache; near the end, one lock |
 //! | [`Striped`] | a lock for each of many keys | the stripe's |
+//! | [`GroupCommit`] | many want one slow thing: one does it for all | the queue's lock |
 //!
 //! None of them takes a lock of another crate or calls back while it has one of its own, so they are last in every order
 //! of locks. A gate is entered before any lock is taken, because entering waits for a closer, which waits for everybody.
@@ -69,6 +70,7 @@ pub mod counting;
 #[cfg(f2fs_counting)]
 mod counting_half;
 pub mod gate;
+mod group_commit;
 #[cfg(loom)]
 pub mod model;
 #[cfg(any(loom, shuttle))]
@@ -87,6 +89,7 @@ pub use counter::ShardedCounter;
 #[cfg(f2fs_counting)]
 pub use counting_half::*;
 pub use gate::{ClosedGate, Gate, GateGuard};
+pub use group_commit::GroupCommit;
 #[cfg(any(loom, shuttle))]
 pub use model_half::*;
 pub use mutant::mutant;

@@ -28,6 +28,9 @@ impl Volume {
     /// What should be done before the next operation. Cheap; ask it before each one, with nothing locked.
     #[must_use]
     pub fn need(&self, hint: Nid) -> Need {
+        if self.is_recovering() {
+            return Need::Nothing;
+        }
         if self.store.is_crowded(hint, self.dirty_limit) && self.store.dirty() > self.dirty_limit {
             return Need::Checkpoint;
         }
@@ -51,7 +54,8 @@ impl Volume {
     /// Whether a checkpoint or a cleaning would make room for an operation that found none.
     #[must_use]
     pub fn reclaim_may_help(&self) -> bool {
-        self.segments.prefree_segments() > 0 || self.store.dirty() > 0 || self.cleaning_may_help()
+        !self.is_recovering()
+            && (self.segments.prefree_segments() > 0 || self.store.dirty() > 0 || self.cleaning_may_help())
     }
 
     fn cleaning_may_help(&self) -> bool {

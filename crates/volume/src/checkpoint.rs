@@ -18,13 +18,12 @@
 
 use f2fs_device::{AlignedBuf, Request};
 use f2fs_format::checkpoint::{Checkpoint, LogPosition, VersionBitmaps, flags};
-use f2fs_format::node::mark;
+use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::path::NodeKind;
 use f2fs_format::summary::{Journal, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES, Summary, SummaryBlock};
 use f2fs_format::{Corruption, LogType, inode};
 use f2fs_nat::NatFlush;
 use f2fs_segment::{Run, SegmentFlush};
-use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
 
 use crate::blocks::WriteBatch;
@@ -89,12 +88,32 @@ impl Volume {
         self.alone(above, |_, state| self.write_checkpoint(reason, state))
     }
 
+    /// As [`checkpoint_with`](Self::checkpoint_with), unless another checkpoint has become durable since the footer version
+    /// was `version` ([`footer_version`](Self::footer_version)): `None` then.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn checkpoint_past<E: From<VolumeError>>(
+        &self,
+        version: u64,
+        above: impl FnOnce(&Op<'_>) -> Result<(), E>,
+    ) -> Result<Option<CheckpointReport>, E> {
+        let passed = || self.footer_version() != version;
+        self.alone(
+            |op| if passed() { Ok(()) } else { above(op) },
+            |_, state| if passed() { Ok(None) } else { self.write_checkpoint(Reason::Sync, state).map(Some) },
+        )
+    }
+
     /// Runs `above` and then `work` with the gate closed.
     pub(crate) fn alone<T, E: From<VolumeError>>(
         &self,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
         work: impl FnOnce(&Op<'_>, &mut CheckpointState) -> Result<T, VolumeError>,
     ) -> Result<T, E> {
+        if self.is_recovering() {
+            return Err(VolumeError::ReadOnly.into());
+        }
         self.check_writable()?;
         let _closed = self.gate.close();
         self.check_writable()?;
@@ -170,6 +189,7 @@ impl Volume {
         state.checkpoint = pack.checkpoint;
         state.pack = index;
         state.kbytes_written = kbytes_written;
+        self.roll_forward.begin(state.checkpoint.valid_blocks);
         self.footer_version.store(pack.block.footer_version(), Ordering::Release);
         self.nat.end_checkpoint();
         let freed = self.segments.end_checkpoint();
@@ -195,7 +215,8 @@ impl Volume {
         let mut count = 0;
         for indirect in [false, true] {
             for page in pages.iter().filter(|page| is_indirect(page) == indirect) {
-                self.write_node(page, version, &mut batch)?;
+                let mut block = page.block.write();
+                self.write_node(page, &mut block, version, 0, &mut batch)?;
                 count += 1;
             }
         }
@@ -203,18 +224,25 @@ impl Volume {
         Ok(count)
     }
 
-    fn write_node(&self, page: &Arc<NodePage>, version: u64, batch: &mut WriteBatch<'_>) -> Result<(), VolumeError> {
+    /// Gives a node a block of its log, with these marks, and hands it to the batch. `block` is that of `page`, locked.
+    pub(crate) fn write_node(
+        &self,
+        page: &NodePage,
+        block: &mut NodeBlock,
+        version: u64,
+        marks: u32,
+        batch: &mut WriteBatch<'_>,
+    ) -> Result<(), VolumeError> {
         let now = self.clock.now();
-        let mut block = page.block.write();
-        let log = node_log(&block);
+        let log = node_log(block);
         let entry = self.nat.get(page.nid)?;
         let (addr, next) = self.segments.allocate_node(log, Summary::new(page.nid, entry.version, 0), now)?;
         block.footer.cp_ver = version.into();
         block.footer.next_blkaddr = next.into();
-        block.footer.set_mark(mark::FSYNC, false);
-        block.footer.set_mark(mark::DENTRY, false);
+        block.footer.set_mark(mark::FSYNC, marks & mark::FSYNC != 0);
+        block.footer.set_mark(mark::DENTRY, marks & mark::DENTRY != 0);
         if block.is_inode() && inode::has_checksum(block.inode(), self.features()) {
-            let sum = inode::checksum(&block, self.checksum_seed);
+            let sum = inode::checksum(block, self.checksum_seed);
             block.inode_mut().extra_mut().i_inode_checksum = sum.into();
         }
         batch.push(addr, block.as_block())?;
@@ -271,12 +299,12 @@ fn is_indirect(page: &NodePage) -> bool {
     is_indirect_offset(page.block.read().footer.node_offset())
 }
 
-fn is_indirect_offset(offset: u32) -> bool {
+pub(crate) fn is_indirect_offset(offset: u32) -> bool {
     matches!(NodeKind::of(offset), Some(NodeKind::Indirect | NodeKind::DoubleIndirect))
 }
 
 /// The log that a node belongs to (`__get_segment_type_6` in `fs/f2fs/segment.c`).
-fn node_log(block: &f2fs_format::node::NodeBlock) -> LogType {
+pub(crate) fn node_log(block: &NodeBlock) -> LogType {
     if is_indirect_offset(block.footer.node_offset()) {
         LogType::ColdNode
     } else if block.footer.has_mark(mark::COLD) {

@@ -71,6 +71,14 @@ pub enum VolumeError {
         /// Orphans that a pack holds.
         limit: u64,
     },
+    /// The chain of nodes behind the checkpoint, which roll-forward follows, comes back to itself.
+    #[error("the chain of synced nodes loops at block {addr} after {nodes} nodes")]
+    LoopedChain {
+        /// A block of the loop.
+        addr: f2fs_format::BlockAddr,
+        /// Nodes that were followed until then.
+        nodes: u64,
+    },
     /// Checkpointing is disabled on the volume (`CP_DISABLED_FLAG`): it can be opened for reading only.
     #[error("checkpointing is disabled on this volume: open it for reading")]
     CheckpointDisabled,

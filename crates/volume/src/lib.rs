@@ -39,9 +39,11 @@ mod nodes;
 mod open;
 mod orphans;
 mod pack;
+mod recovery;
 mod space;
 mod stat;
 mod superblock;
+mod sync;
 mod volume;
 
 pub use balance::Need;
@@ -50,8 +52,10 @@ pub use cleaner::CleanReport;
 pub use error::VolumeError;
 pub use node::{Node, NodeRead, NodeWrite};
 pub use nodes::NewNode;
-pub use open::OpenOptions;
+pub use open::{FsyncMode, OpenOptions};
+pub use recovery::ChainNode;
 pub use stat::VolumeStat;
+pub use sync::{MustCheckpoint, Synced};
 pub use volume::{Damage, Op, ReadOp, Volume};
 
 pub use f2fs_segment::Run;

@@ -7,7 +7,7 @@
 //! checkpoint, which holds the gate closed, sees no page in the middle of an operation.
 //!
 //! ```text
-//!            Node::write                 NodeStore::write_back
+//!            Node::write                 checkpoint, or a sync of the file
 //!   clean ----------------> dirty ------------------------------> clean
 //!     |                       |
 //!     | NodeStore::remove     | NodeStore::remove
@@ -19,7 +19,7 @@ use core::ops::{Deref, DerefMut};
 
 use f2fs_format::Nid;
 use f2fs_format::node::NodeBlock;
-use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use f2fs_sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::Op;
@@ -32,6 +32,13 @@ pub(crate) struct NodePage {
     pub(crate) block: RwLock<Box<NodeBlock>>,
     /// Set under the write lock; cleared by write-back.
     pub(crate) dirty: AtomicBool,
+    /// In its shard's list of pages for the next checkpoint: those that became dirty since the last one, also if a sync has
+    /// written them meanwhile.
+    pub(crate) listed: AtomicBool,
+    /// The footer version under which the node was made; 0: it was read from the device, so a checkpoint has it.
+    pub(crate) born: AtomicU64,
+    /// The footer version under which something happened to this inode that roll-forward cannot repeat.
+    pub(crate) unloggable: AtomicU64,
     /// Set once the node is freed.
     pub(crate) removed: AtomicBool,
     /// Second chance for the eviction.
@@ -45,6 +52,9 @@ impl NodePage {
             ino: block.ino(),
             block: RwLock::new(block),
             dirty: AtomicBool::new(false),
+            listed: AtomicBool::new(false),
+            born: AtomicU64::new(0),
+            unloggable: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             used: AtomicBool::new(true),
         }

@@ -65,7 +65,12 @@ pub(crate) struct NodeStore {
     /// Pages that a shard keeps at most, dirty ones aside.
     shard_capacity: usize,
     dirty_total: ShardedCounter,
+    /// The dirty nodes of each inode but its own, by shards of the inode numbers: what a sync of the file looks for. A node may
+    /// stand here twice, or be clean again.
+    files: Box<[CachePadded<FileNodes>]>,
 }
+
+type FileNodes = Mutex<HashMap<Nid, Vec<Arc<NodePage>>, BuildHasherDefault<NidHasher>>>;
 
 impl core::fmt::Debug for NodeStore {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -80,6 +85,7 @@ impl NodeStore {
             shards: (0..SHARDS).map(|_| CachePadded::new(Shard::default())).collect(),
             shard_capacity: (capacity / SHARDS).max(4),
             dirty_total: ShardedCounter::new(0),
+            files: (0..SHARDS).map(|_| CachePadded::new(Mutex::default())).collect(),
         }
     }
 
@@ -112,6 +118,13 @@ impl NodeStore {
         if page.dirty.load(Ordering::Relaxed) || page.dirty.swap(true, Ordering::AcqRel) {
             return false;
         }
+        if page.nid != page.ino {
+            self.files[page.ino.index() % SHARDS].lock().entry(page.ino).or_default().push(page.clone());
+        }
+        if page.listed.swap(true, Ordering::AcqRel) {
+            // A sync has written it since the last checkpoint.
+            return false;
+        }
         let shard = self.shard(page.nid);
         shard.dirty.lock().push(page.clone());
         self.dirty_total.add(1);
@@ -124,7 +137,23 @@ impl NodeStore {
         self.shard(page.nid).pages.write().map.remove(&page.nid);
     }
 
-    /// About how many pages are dirty.
+    /// Takes the dirty nodes of an inode, its own aside.
+    pub(crate) fn take_file(&self, ino: Nid) -> Vec<Arc<NodePage>> {
+        let mut pages = self.files[ino.index() % SHARDS].lock().remove(&ino).unwrap_or_default();
+        pages.retain(|page| page.dirty.load(Ordering::Acquire) && !page.removed.load(Ordering::Acquire));
+        pages.sort_unstable_by_key(|page| page.nid);
+        pages.dedup_by_key(|page| page.nid);
+        pages
+    }
+
+    /// Puts back what [`take_file`](Self::take_file) gave and was not written.
+    pub(crate) fn put_file(&self, ino: Nid, pages: Vec<Arc<NodePage>>) {
+        if !pages.is_empty() {
+            self.files[ino.index() % SHARDS].lock().entry(ino).or_default().extend(pages);
+        }
+    }
+
+    /// About how many pages became dirty since the last checkpoint.
     pub(crate) fn dirty(&self) -> u64 {
         self.dirty_total.sum().max(0) as u64
     }
@@ -142,7 +171,13 @@ impl NodeStore {
             shard.dirty_count.store(0, Ordering::Relaxed);
         }
         self.dirty_total.sub(all.len() as i64);
-        all.retain(|page| !page.removed.load(Ordering::Acquire));
+        for nodes in &self.files {
+            *nodes.lock() = HashMap::default();
+        }
+        all.retain(|page| {
+            page.listed.store(false, Ordering::Release);
+            page.dirty.load(Ordering::Acquire) && !page.removed.load(Ordering::Acquire)
+        });
         all
     }
 

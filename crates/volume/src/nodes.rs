@@ -3,6 +3,7 @@
 use f2fs_device::{AlignedBuf, BlockDevice, Request};
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Corruption, Nid, inode};
+use f2fs_sync::atomic::Ordering;
 
 use crate::node::{Node, NodePage};
 use crate::{Op, Volume, VolumeError};
@@ -114,7 +115,9 @@ impl Volume {
         block.footer.ino = ino.into();
         block.footer.set_node_offset(new.offset);
         block.footer.set_mark(f2fs_format::node::mark::COLD, !new.directory);
-        let node = Node { page: self.store.insert(NodePage::new(block)) };
+        let page = NodePage::new(block);
+        page.born.store(self.footer_version(), Ordering::Relaxed);
+        let node = Node { page: self.store.insert(page) };
         drop(node.write(op));
         Ok(node)
     }
@@ -131,6 +134,12 @@ impl Volume {
         }
         self.space.give_node();
         if old.addr.is_real() {
+            if node.nid() != node.ino()
+                && let Some(inode) = self.store.get(node.ino())
+            {
+                // Roll-forward adds nodes to a file; it knows of none that went.
+                inode.unloggable.store(self.footer_version(), Ordering::Release);
+            }
             self.segments.invalidate(old.addr, self.clock.now())?;
         }
         Ok(())

@@ -13,7 +13,7 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, 
 use f2fs_nat::{Nat, NatConfig, NatSource};
 use f2fs_segment::{LogState, SegmentConfig, SegmentManager, SummarySource};
 use f2fs_sync::atomic::AtomicU64;
-use f2fs_sync::{Arc, Gate, Mutex, OnceLock};
+use f2fs_sync::{Arc, Gate, GroupCommit, Mutex, OnceLock};
 
 use crate::blocks::{read_block, read_each};
 use crate::checkpoint::CheckpointState;
@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::node_store::NodeStore;
 use crate::orphans::Orphans;
 use crate::pack::Pack;
+use crate::recovery::RollForward;
 use crate::space::Space;
 use crate::superblock::LoadedSuperblock;
 use crate::{Damage, Volume, VolumeError};
@@ -37,6 +38,22 @@ pub struct OpenOptions {
     pub dirty_nodes: u64,
     /// How free NIDs are found.
     pub nid_policy: f2fs_nat::Policy,
+    /// Whether what was synced since the last checkpoint is recovered. What lies on the volume does that: without it the volume
+    /// is at its last checkpoint.
+    pub recovery: bool,
+    /// What a sync of a file promises.
+    pub fsync: FsyncMode,
+}
+
+/// What a sync of a file promises about what others see after a crash (the kernel's `fsync_mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum FsyncMode {
+    /// When the sync returns, the file is durable. A crash during the sync may leave some of its blocks new and some old.
+    #[default]
+    Posix,
+    /// The same, and: a crash during the sync leaves no block that was not fully written; a new file in a directory from which
+    /// names were removed or moved since the last checkpoint brings all of the directory along, by a checkpoint.
+    Strict,
 }
 
 impl Default for OpenOptions {
@@ -46,6 +63,8 @@ impl Default for OpenOptions {
             node_cache: NonZeroUsize::MIN.saturating_add(65_535),
             dirty_nodes: 131_072,
             nid_policy: f2fs_nat::Policy::default(),
+            recovery: true,
+            fsync: FsyncMode::default(),
         }
     }
 }
@@ -75,6 +94,20 @@ impl OpenOptions {
     #[must_use]
     pub fn dirty_nodes(mut self, nodes: u64) -> Self {
         self.dirty_nodes = nodes;
+        self
+    }
+
+    /// Whether what was synced since the last checkpoint is recovered.
+    #[must_use]
+    pub fn recovery(mut self, yes: bool) -> Self {
+        self.recovery = yes;
+        self
+    }
+
+    /// What a sync of a file promises.
+    #[must_use]
+    pub fn fsync(mut self, mode: FsyncMode) -> Self {
+        self.fsync = mode;
         self
     }
 
@@ -178,6 +211,8 @@ impl Volume {
             space,
             orphans: Orphans::new(orphan_limit, &pack.orphans),
             footer_version: AtomicU64::new(pack.block.footer_version()),
+            roll_forward: RollForward::new(checkpoint.valid_blocks, options.fsync),
+            syncs: GroupCommit::new(),
             stopped: OnceLock::new(),
             clock: Clock::new(checkpoint.elapsed_time),
             dirty_limit: options.dirty_nodes,

@@ -9,13 +9,15 @@ use f2fs_format::{Corruption, Geometry, Nid};
 use f2fs_nat::Nat;
 use f2fs_segment::SegmentManager;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, Gate, GateGuard, Mutex, OnceLock};
+use f2fs_sync::{Arc, Gate, GateGuard, GroupCommit, Mutex, OnceLock};
 
 use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
 use crate::node_store::NodeStore;
 use crate::orphans::Orphans;
+use crate::recovery::RollForward;
 use crate::space::Space;
+use crate::sync::{SyncRequest, Synced};
 use crate::{VolumeError, VolumeStat};
 
 /// An open F2FS volume: nodes, blocks, checkpoints. Share it between threads in an [`Arc`].
@@ -36,6 +38,9 @@ pub struct Volume {
     pub(crate) state: Mutex<CheckpointState>,
     /// The version that node footers carry: that of the last durable checkpoint.
     pub(crate) footer_version: AtomicU64,
+    /// What was written to the warm-node log since, and who waits for it.
+    pub(crate) roll_forward: RollForward,
+    pub(crate) syncs: GroupCommit<SyncRequest, Result<Synced, VolumeError>>,
     pub(crate) stopped: OnceLock<String>,
     pub(crate) checksum_seed: u32,
     pub(crate) clock: Clock,
@@ -142,6 +147,12 @@ impl Volume {
         self.state.lock().checkpoint.clone()
     }
 
+    /// The version that node blocks carry now: that of the last durable checkpoint, with its checksum above.
+    #[must_use]
+    pub fn footer_version(&self) -> u64 {
+        self.footer_version.load(Ordering::Acquire)
+    }
+
     /// Memory for long transfers of data.
     #[must_use]
     pub fn recycler(&self) -> &Recycler {
@@ -177,7 +188,7 @@ impl Volume {
     }
 
     pub(crate) fn check_writable(&self) -> Result<(), VolumeError> {
-        if self.read_only {
+        if self.read_only && !self.is_recovering() {
             return Err(VolumeError::ReadOnly);
         }
         match self.stopped.get() {

@@ -1,0 +1,147 @@
+//! Roll-forward: files that were synced after the last checkpoint are brought back (`fs/f2fs/recovery.c`).
+//!
+//! ```text
+//!   chain ─> 1. which inodes were synced, and up to which node ─> blocks kept from being overwritten ─> new inodes adopted
+//!         └> 2. in the order of the chain: attributes, name, inline data, xattrs, addresses          ─> checkpoint
+//! ```
+//!
+//! A node without an fsync mark counts if a later one of its inode has one, as the kernel has it. What is recovered is in memory
+//! until the checkpoint; a file system that is open for reading keeps it there and writes nothing.
+//!
+//! A chain that contradicts itself or the checkpoint is an error, and the file system does not open: what was promised cannot be
+//! kept. [`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery) opens it at its last checkpoint.
+//!
+//! One thread does this, before the file system is handed out.
+
+mod data;
+mod inode;
+mod name;
+
+use std::collections::{BTreeMap, HashSet};
+
+use f2fs_format::inode::inline;
+use f2fs_format::node::NodeBlock;
+use f2fs_format::path::NodeKind;
+use f2fs_format::{BlockAddr, Nid};
+use f2fs_volume::ChainNode;
+
+use crate::FsError;
+use crate::filesystem::Core;
+
+/// What roll-forward brought back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// Node blocks of the chain, up to the last one that a sync marked.
+    pub nodes: u64,
+    /// Files.
+    pub files: u64,
+    /// Of them, files that the checkpoint did not have.
+    pub new_files: u64,
+    /// Data blocks taken into use.
+    pub blocks: u64,
+}
+
+/// A file to recover.
+#[derive(Clone, Copy, Debug)]
+struct Synced {
+    /// The checkpoint does not have it.
+    new: bool,
+    /// Its first node with a mark, as an index of the chain.
+    first: usize,
+    /// The last one: what comes behind it was not synced.
+    last: usize,
+    /// The last inode that carries a name.
+    name: Option<usize>,
+}
+
+/// Which files to recover.
+type Plan = BTreeMap<Nid, Synced>;
+
+impl Core {
+    /// Recovers what the chain behind the checkpoint holds. Nothing is written.
+    pub(crate) fn roll_forward(&self) -> Result<RecoveryReport, FsError> {
+        let chain = self.volume.synced_nodes()?;
+        let plan = self.plan(&chain)?;
+        if plan.is_empty() {
+            return Ok(RecoveryReport::default());
+        }
+        let mut blocks: Vec<BlockAddr> = chain.iter().map(|node| node.addr).collect();
+        self.volume.hold_synced(&blocks)?;
+        for (_, node) in wanted(&chain, &plan) {
+            blocks.clear();
+            self.named_blocks(&*self.volume.synced_node(node.addr)?, &mut blocks);
+            self.volume.hold_synced(&blocks)?;
+        }
+        self.volume.begin_recovery()?;
+        let recovered = self.recover(&chain, &plan);
+        self.volume.end_recovery();
+        recovered
+    }
+
+    fn plan(&self, chain: &[ChainNode]) -> Result<Plan, FsError> {
+        let orphans: HashSet<Nid> = self.volume.orphans().into_iter().collect();
+        let mut plan = Plan::new();
+        for (index, node) in chain.iter().enumerate().filter(|(_, node)| node.fsync) {
+            let named = node.offset == 0 && node.dentry;
+            let known = plan.contains_key(&node.ino);
+            if !known {
+                let there = self.volume.has_node(node.ino)?;
+                if named && there {
+                    // A sync marks an inode as new only if no checkpoint has it.
+                    return Err(FsError::corrupt("inode that a sync marks as new", node.ino.0.into(), 0, 0));
+                }
+                if !named && (!there || orphans.contains(&node.ino)) {
+                    // The inode itself may come later; without it there is no file.
+                    continue;
+                }
+            }
+            let file = plan.entry(node.ino).or_insert(Synced { new: named, first: index, last: index, name: None });
+            file.last = index;
+            if named {
+                file.name = Some(index);
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The data blocks that a node names.
+    fn named_blocks(&self, block: &NodeBlock, blocks: &mut Vec<BlockAddr>) {
+        let inline = block.is_inode() && block.inode().i_inline & inline::DATA != 0;
+        let direct = NodeKind::of(block.footer.node_offset()).is_some_and(NodeKind::holds_addresses);
+        if inline || !(direct || block.is_inode()) {
+            return;
+        }
+        let features = self.volume.features();
+        let count = block.address_count(features);
+        blocks.extend((0..count).filter_map(|slot| block.address(slot, features)).filter(|addr| addr.is_real()));
+    }
+
+    fn recover(&self, chain: &[ChainNode], plan: &Plan) -> Result<RecoveryReport, FsError> {
+        let mut report =
+            RecoveryReport { nodes: chain.len() as u64, files: plan.len() as u64, ..RecoveryReport::default() };
+        // All new inodes first: nothing else may be given their numbers.
+        for (ino, file) in plan.iter().filter(|(_, file)| file.new) {
+            let block = self.volume.synced_node(chain[file.first].addr)?;
+            self.change(|op| self.adopt_inode(op, *ino, &block))?;
+            report.new_files += 1;
+        }
+        for (index, node) in wanted(chain, plan) {
+            let inode = self.inode(node.ino)?;
+            let block = self.volume.synced_node(node.addr)?;
+            if block.is_inode() {
+                self.change(|op| self.recover_inode(op, &inode, &block))?;
+                if plan[&node.ino].name == Some(index) {
+                    self.recover_name(&inode, block.inode(), plan[&node.ino].new)?;
+                }
+            }
+            report.blocks += self.change(|op| self.recover_node(op, &inode, &block))?;
+        }
+        Ok(report)
+    }
+}
+
+/// The nodes that are to be recovered, with their indices in the chain.
+fn wanted<'a>(chain: &'a [ChainNode], plan: &'a Plan) -> impl Iterator<Item = (usize, &'a ChainNode)> {
+    chain.iter().enumerate().filter(|(index, node)| plan.get(&node.ino).is_some_and(|file| *index <= file.last))
+}

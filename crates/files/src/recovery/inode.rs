@@ -1,0 +1,97 @@
+//! Inodes: new ones, and attributes.
+
+use f2fs_format::Nid;
+use f2fs_format::feature::Features;
+use f2fs_format::inode::{self as raw, inline};
+use f2fs_format::node::NodeBlock;
+use f2fs_volume::Op;
+
+use crate::FsError;
+use crate::filesystem::Core;
+use crate::inode::{Inode, check};
+use crate::stat::FileKind;
+use crate::truncate::drop_extent;
+
+impl Core {
+    /// Makes a new inode of one in the chain, with nothing in it yet (`f2fs_recover_inode_page`).
+    pub(super) fn adopt_inode(&self, op: &Op<'_>, ino: Nid, block: &NodeBlock) -> Result<(), FsError> {
+        self.check_synced(ino, block.inode())?;
+        let mut fresh = Box::new(*block);
+        let to = fresh.inode_mut();
+        let from = block.inode();
+        to.i_size = 0.into();
+        to.i_blocks = 1.into();
+        to.i_links = 1.into();
+        to.i_xattr_nid = 0.into();
+        to.i_inline = from.i_inline & (inline::XATTR | inline::EXTRA_ATTR);
+        to.i_nid = [0.into(); 5];
+        drop_extent(to);
+        let features = self.volume.features();
+        let layout = to.layout(features);
+        to.i_addr[layout.extra_words..].fill(0.into());
+        self.volume.adopt_inode(op, ino, fresh)?;
+        Ok(())
+    }
+
+    /// What everything else relies on, and that it is a regular file: syncs of others are checkpoints.
+    fn check_synced(&self, ino: Nid, inode: &raw::Inode) -> Result<(), FsError> {
+        match check(&self.volume, ino, inode)? {
+            FileKind::Regular => Ok(()),
+            kind => Err(FsError::WrongKind { operation: "recover a synced node", kind: kind.name() }),
+        }
+    }
+
+    /// Takes over the attributes of an inode (`recover_inode`).
+    pub(super) fn recover_inode(&self, op: &Op<'_>, inode: &Inode, block: &NodeBlock) -> Result<(), FsError> {
+        let from = block.inode();
+        self.check_synced(inode.ino, from)?;
+        if inode.kind != FileKind::Regular {
+            return Err(FsError::WrongKind { operation: "recover a synced node", kind: inode.kind.name() });
+        }
+        let features = self.volume.features();
+        let mut node = inode.node.write(op);
+        let to = node.inode_mut();
+        let (new, old) = (from.layout(features), to.layout(features));
+        if new.extra_words != old.extra_words {
+            let (found, expected) = (new.extra_words as u64 * 4, old.extra_words as u64 * 4);
+            return Err(FsError::corrupt("extra attributes of a synced inode", found, expected, expected));
+        }
+        to.i_mode = from.i_mode;
+        to.i_uid = from.i_uid;
+        to.i_gid = from.i_gid;
+        if features.contains(Features::PROJECT_QUOTA) && from.i_inline & inline::EXTRA_ATTR != 0 {
+            let project = from.extra().map_or(0, |extra| extra.i_projid.get());
+            to.extra_mut().i_projid = project.into();
+        }
+        to.i_size = from.i_size;
+        to.i_atime = from.i_atime;
+        to.i_ctime = from.i_ctime;
+        to.i_mtime = from.i_mtime;
+        to.i_atime_nsec = from.i_atime_nsec;
+        to.i_ctime_nsec = from.i_ctime_nsec;
+        to.i_mtime_nsec = from.i_mtime_nsec;
+        to.i_advise = from.i_advise;
+        to.i_flags = from.i_flags;
+        // Failures of pinned files' moving: the field is shared with directories' depth.
+        to.i_current_depth = from.i_current_depth;
+        let flags = inline::PIN_FILE | inline::DATA_EXIST;
+        to.i_inline = to.i_inline & !flags | from.i_inline & flags;
+        drop_extent(to);
+        Ok(())
+    }
+
+    /// Takes over the attributes in the inode itself (`f2fs_recover_inline_xattr`).
+    pub(super) fn recover_inline_xattrs(&self, op: &Op<'_>, inode: &Inode, from: &raw::Inode) -> Result<(), FsError> {
+        let features = self.volume.features();
+        let mut node = inode.node.write(op);
+        let to = node.inode_mut();
+        to.i_inline = to.i_inline & !inline::XATTR | from.i_inline & inline::XATTR;
+        let (from, to) = (from.inline_xattr(features), to.inline_xattr_mut(features));
+        if from.len() != to.len() {
+            let (found, expected) = (from.len() as u64, to.len() as u64);
+            return Err(FsError::corrupt("inline attributes of a synced inode", found, expected, expected));
+        }
+        to.copy_from_slice(from);
+        Ok(())
+    }
+}

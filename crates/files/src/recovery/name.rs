@@ -1,0 +1,74 @@
+//! The name of a new file (`recover_dentry`).
+
+use std::collections::HashSet;
+
+use f2fs_format::Nid;
+use f2fs_format::dentry::check_name;
+use f2fs_format::hash::dentry_hash;
+use f2fs_format::inode::Inode as RawInode;
+use f2fs_sync::Arc;
+
+use crate::FsError;
+use crate::filesystem::Core;
+use crate::inode::Inode;
+use crate::namespace::file_type;
+use crate::stat::FileKind;
+
+impl Core {
+    /// Puts the name that an inode of the chain carries into its directory; what stands there under the name goes.
+    pub(super) fn recover_name(&self, inode: &Arc<Inode>, raw: &RawInode, new: bool) -> Result<(), FsError> {
+        if !new {
+            return Err(FsError::corrupt("inode that a sync marks as new", inode.ino.0.into(), 0, 0));
+        }
+        let len = raw.i_namelen.get();
+        let name = raw
+            .i_name
+            .get(..len as usize)
+            .ok_or_else(|| FsError::corrupt("i_namelen of a synced inode", len.into(), 1, raw.i_name.len() as u64))?;
+        check_name(name).map_err(FsError::Name)?;
+        let parent = self.inode(raw.i_pino.into())?;
+        let directory = parent.directory()?;
+        match self.exists(&parent, name, dentry_hash(name))? {
+            Some(ino) if ino == inode.ino => return Ok(()),
+            Some(_) => self.remove_tree(&parent, name)?,
+            None => {}
+        }
+        self.change(|op| {
+            directory.add(op, self, &parent, name, inode.ino, file_type(inode.kind))?;
+            let mut block = inode.node.write(op);
+            block.inode_mut().i_pino = parent.ino.into();
+            crate::create::set_name(block.inode_mut(), name);
+            Ok(())
+        })
+    }
+
+    /// Removes a name, and if it is a directory's all that is below it.
+    fn remove_tree(&self, parent: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
+        let mut known: HashSet<Nid> = HashSet::new();
+        let mut pending: Vec<(Arc<Inode>, Vec<u8>)> = vec![(parent.clone(), name.to_vec())];
+        while let Some((parent, name)) = pending.last().cloned() {
+            let child = self.named(&parent, &name, dentry_hash(&name))?;
+            if child.kind != FileKind::Directory {
+                self.unlink(&parent, &name)?;
+                pending.pop();
+                continue;
+            }
+            known.insert(child.ino);
+            let entries = child.directory()?.list(self, &child, 0, 1024)?;
+            let mut below = entries.into_iter().filter(|entry| entry.name != b"." && entry.name != b"..").peekable();
+            if below.peek().is_none() {
+                self.rmdir(&parent, &name)?;
+                known.remove(&child.ino);
+                pending.pop();
+                continue;
+            }
+            for entry in below {
+                if known.contains(&entry.ino) {
+                    return Err(FsError::corrupt("names of a directory", 2, 1, 1));
+                }
+                pending.push((child.clone(), entry.name));
+            }
+        }
+        Ok(())
+    }
+}

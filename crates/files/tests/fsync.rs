@@ -1,0 +1,325 @@
+//! Files that were synced outlive a crash, and what was not stays as the checkpoint has it.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{assert_clean, assert_consistent, formatted, saved};
+use f2fs_device::MemoryDevice;
+use f2fs_files::{FileSystem, FsError, Options, RecoveryReport, RenameMode, SetMode, SetTimes, Time};
+use f2fs_format::feature::Features;
+use f2fs_volume::format::FormatOptions;
+use f2fs_volume::{FsyncMode, OpenOptions};
+
+fn all_features() -> Features {
+    Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM).union(Features::SB_CHECKSUM)
+}
+
+fn content(seed: u8, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at / 4096 * 7 + at % 251) as u8 ^ seed).collect()
+}
+
+fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
+    let file = fs.open_file(path).unwrap();
+    let mut bytes = vec![0; file.size() as usize];
+    assert_eq!(file.read_at(0, &mut bytes).unwrap(), bytes.len());
+    bytes
+}
+
+/// What a crash leaves: all that was written, nothing closed. Judged as it is, by this library and by fsck.f2fs.
+fn crashed(fs: FileSystem, device: &MemoryDevice) -> Arc<MemoryDevice> {
+    drop(fs);
+    let image = Arc::new(device.snapshot());
+    assert_consistent(&image);
+    f2fs_oracle::assert_accepted(common::TempPathExt::path(&saved(&image)));
+    image
+}
+
+/// Opens what a crash left for reading, then for writing; `judge` sees both. The closed volume must be without fault.
+fn recovered(image: &Arc<MemoryDevice>, judge: impl Fn(&FileSystem)) -> RecoveryReport {
+    let before = image.to_bytes();
+    let fs = FileSystem::open(image.clone(), Options::new().read_only(true)).unwrap();
+    judge(&fs);
+    let read_only = fs.recovered();
+    drop(fs);
+    assert!(image.to_bytes() == before, "opened for reading, and written");
+    let fs = FileSystem::open(image.clone(), Options::new()).unwrap();
+    assert_eq!(fs.recovered(), read_only);
+    judge(&fs);
+    fs.close().unwrap();
+    assert_clean(image);
+    let fs = FileSystem::open(image.clone(), Options::new()).unwrap();
+    assert_eq!(fs.recovered(), RecoveryReport::default());
+    judge(&fs);
+    read_only
+}
+
+fn start(features: Features, mode: FsyncMode) -> (Arc<MemoryDevice>, FileSystem) {
+    let device = formatted(128, &FormatOptions::default().with_features(features));
+    let options = Options::new().volume(OpenOptions::new().fsync(mode));
+    let fs = FileSystem::open(device.clone(), options).unwrap();
+    (device, fs)
+}
+
+#[test]
+fn every_kind_of_change_to_a_file() {
+    for (features, mode) in [(Features(0), FsyncMode::Posix), (all_features(), FsyncMode::Strict)] {
+        let (device, fs) = start(features, mode);
+        fs.create_dir("/dir", 0o755).unwrap();
+        for (name, len) in
+            [("old", 50_000), ("inline", 100), ("grown", 100), ("large", 9 << 20), ("kept", 5000), ("cut", 20_000)]
+        {
+            fs.create_file(format!("/dir/{name}"), 0o644).unwrap().write_at(0, &content(1, len)).unwrap();
+        }
+        fs.checkpoint().unwrap();
+        let version = fs.volume().footer_version();
+
+        let open = |path: &str| fs.open_file(path).unwrap();
+        let old = open("/dir/old");
+        old.write_at(8192, &content(2, 10_000)).unwrap();
+        old.write_at(100_000, &content(3, 5000)).unwrap();
+        fs.set_permissions("/dir/old", 0o600).unwrap();
+        fs.set_owner("/dir/old", Some(7), Some(8)).unwrap();
+        fs.set_xattr("/dir/old", "user.small", b"inline", SetMode::Any).unwrap();
+        fs.set_xattr("/dir/old", "user.large", &content(9, 3000), SetMode::Any).unwrap();
+        let time = Time { seconds: 1_000_000, nanoseconds: 17 };
+        fs.set_times("/dir/old", SetTimes { accessed: Some(time), modified: Some(time) }).unwrap();
+        old.sync().unwrap();
+        open("/dir/inline").write_at(50, &content(4, 60)).unwrap();
+        open("/dir/inline").sync_data().unwrap();
+        open("/dir/grown").write_at(0, &content(5, 30_000)).unwrap();
+        open("/dir/grown").sync().unwrap();
+        open("/dir/large").write_at(6 << 20, &content(6, 1 << 20)).unwrap();
+        open("/dir/large").sync().unwrap();
+        open("/dir/kept").allocate(0, 400_000, true).unwrap();
+        open("/dir/kept").sync().unwrap();
+        open("/dir/cut").truncate(6000).unwrap();
+        open("/dir/cut").sync().unwrap();
+        let new = fs.create_file("/dir/new", 0o640).unwrap();
+        new.write_at(0, &content(7, 5 << 20)).unwrap();
+        new.sync().unwrap();
+        new.write_at(4096, &content(8, 4096)).unwrap();
+        new.sync().unwrap();
+        fs.create_file("/empty", 0o604).unwrap().sync().unwrap();
+        let hole = fs.create_file("/hole", 0o644).unwrap();
+        hole.write_at(5_000_000_000, b"far").unwrap();
+        hole.sync().unwrap();
+        // Not synced.
+        fs.create_file("/dir/lost", 0o644).unwrap().write_at(0, &content(9, 9000)).unwrap();
+        open("/dir/inline").write_at(0, &content(9, 20)).unwrap();
+        fs.unlink("/dir/cut").unwrap();
+        assert_eq!(fs.volume().footer_version(), version, "a sync was a checkpoint");
+
+        let image = crashed(fs, &device);
+        let report = recovered(&image, |fs| {
+            let mut expected = content(1, 50_000);
+            expected[8192..18192].copy_from_slice(&content(2, 10_000));
+            expected.resize(100_000, 0);
+            expected.extend(content(3, 5000));
+            assert!(read(fs, "/dir/old") == expected);
+            let stat = fs.stat("/dir/old").unwrap();
+            assert_eq!((stat.permissions, stat.uid, stat.gid, stat.modified), (0o600, 7, 8, time));
+            assert_eq!(fs.xattr("/dir/old", "user.small").unwrap(), b"inline");
+            assert!(fs.xattr("/dir/old", "user.large").unwrap() == content(9, 3000));
+            let mut expected = content(1, 50);
+            expected.extend(content(4, 60));
+            assert!(read(fs, "/dir/inline") == expected && fs.stat("/dir/inline").unwrap().inline);
+            assert!(read(fs, "/dir/grown") == content(5, 30_000));
+            let mut expected = content(1, 9 << 20);
+            expected[6 << 20..7 << 20].copy_from_slice(&content(6, 1 << 20));
+            assert!(read(fs, "/dir/large") == expected);
+            assert!(read(fs, "/dir/kept") == content(1, 5000));
+            assert!(fs.stat("/dir/kept").unwrap().blocks >= 98);
+            assert!(read(fs, "/dir/cut") == content(1, 6000));
+            let mut expected = content(7, 5 << 20);
+            expected[4096..8192].copy_from_slice(&content(8, 4096));
+            assert!(read(fs, "/dir/new") == expected);
+            assert_eq!(fs.stat("/dir/new").unwrap().permissions, 0o640);
+            assert_eq!((fs.stat("/empty").unwrap().size, fs.stat("/empty").unwrap().permissions), (0, 0o604));
+            let mut far = [1; 6];
+            assert_eq!(fs.open_file("/hole").unwrap().read_at(4_999_999_997, &mut far).unwrap(), 6);
+            assert_eq!(&far, b"\0\0\0far");
+            assert!(!fs.exists("/dir/lost").unwrap());
+        });
+        assert_eq!((report.files, report.new_files), (9, 3));
+    }
+}
+
+/// A sync that only a checkpoint can do is one.
+#[test]
+fn what_roll_forward_cannot_repeat_is_a_checkpoint() {
+    for mode in [FsyncMode::Posix, FsyncMode::Strict] {
+        let (device, fs) = start(all_features(), mode);
+        let make = |path: &str, len: usize| {
+            let file = fs.create_file(path, 0o644).unwrap();
+            file.write_at(0, &content(1, len)).unwrap();
+            file
+        };
+        fs.create_dir("/dir", 0o755).unwrap();
+        for path in ["/renamed", "/linked", "/two", "/dir/moved", "/cut", "/attributes", "/plain", "/target"] {
+            make(path, 5 << 20);
+        }
+        fs.link("/two", "/dir/second").unwrap();
+        fs.set_xattr("/attributes", "user.large", &content(9, 3000), SetMode::Any).unwrap();
+        fs.checkpoint().unwrap();
+
+        let synced = |path: &str| -> bool {
+            let before = fs.volume().footer_version();
+            fs.open_file(path).unwrap().sync().unwrap();
+            let checkpoint = fs.volume().footer_version() != before;
+            // Once more: now there is nothing that needs one.
+            let before = fs.volume().footer_version();
+            fs.open_file(path).unwrap().write_at(0, b"again").unwrap();
+            fs.open_file(path).unwrap().sync().unwrap();
+            let links = fs.stat(path).unwrap().links;
+            assert_eq!(fs.volume().footer_version() != before, links != 1, "{path}");
+            checkpoint
+        };
+        assert!(!synced("/plain"));
+        fs.rename("/renamed", "/other", RenameMode::NoReplace).unwrap();
+        assert!(synced("/other"));
+        fs.link("/linked", "/dir/link").unwrap();
+        assert!(synced("/linked"));
+        fs.unlink("/two").unwrap();
+        assert!(synced("/dir/second"));
+        fs.create_dir("/fresh", 0o755).unwrap();
+        make("/fresh/file", 10);
+        assert!(synced("/fresh/file"));
+        // What is new under a name whose file moved away: that file must not go.
+        fs.rename("/dir/moved", "/moved", RenameMode::NoReplace).unwrap();
+        make("/dir/moved", 10);
+        assert!(synced("/dir/moved"));
+        fs.create_dir("/gone", 0o755).unwrap();
+        make("/gone/child", 10);
+        fs.checkpoint().unwrap();
+        fs.remove_all("/gone").unwrap();
+        make("/gone", 10);
+        assert!(synced("/gone"));
+        // Nodes that went.
+        fs.open_file("/cut").unwrap().truncate(10).unwrap();
+        assert!(synced("/cut"));
+        fs.remove_xattr("/attributes", "user.large").unwrap();
+        assert!(synced("/attributes"));
+        let before = fs.volume().footer_version();
+        fs.open_dir("/dir").unwrap().sync().unwrap();
+        assert_ne!(fs.volume().footer_version(), before);
+        // Only strict syncs bring along what else happened in the directory.
+        make("/temporary", 10);
+        fs.rename("/temporary", "/target", RenameMode::Replace).unwrap();
+        make("/new", 10);
+        assert_eq!(synced("/new"), mode == FsyncMode::Strict);
+        fs.unlink("/plain").unwrap();
+        make("/newer", 10);
+        assert_eq!(synced("/newer"), mode == FsyncMode::Strict);
+
+        let image = crashed(fs, &device);
+        recovered(&image, |fs| {
+            assert!(read(fs, "/moved") == content(1, 5 << 20));
+            assert_eq!(fs.stat("/cut").unwrap().size, 10);
+            assert!(fs.xattrs("/attributes").unwrap().is_empty());
+            for path in ["/other", "/linked", "/dir/link", "/dir/second", "/fresh/file", "/dir/moved", "/gone", "/new"]
+            {
+                assert_eq!(&read(fs, path)[..5], b"again", "{path}");
+            }
+            assert!(!fs.exists("/two").unwrap() && !fs.exists("/renamed").unwrap());
+        });
+    }
+}
+
+/// A new file takes the name of one that was unlinked, or of one that was synced before under the same name.
+#[test]
+fn names_that_are_taken_again() {
+    let (device, fs) = start(Features(0), FsyncMode::Posix);
+    fs.create_dir("/many", 0o755).unwrap();
+    for number in 0..400 {
+        fs.create_file(format!("/many/file-{number}"), 0o644).unwrap().write_at(0, &content(1, 9000)).unwrap();
+    }
+    fs.link("/many/file-5", "/five").unwrap();
+    fs.checkpoint().unwrap();
+    let version = fs.volume().footer_version();
+    for number in (0..400).step_by(5) {
+        let path = format!("/many/file-{number}");
+        for round in 0..3 {
+            fs.unlink(&path).unwrap();
+            let file = fs.create_file(&path, 0o644).unwrap();
+            file.write_at(0, &content(round, 5000)).unwrap();
+            file.sync().unwrap();
+        }
+    }
+    assert_eq!(fs.volume().footer_version(), version);
+    let image = crashed(fs, &device);
+    let report = recovered(&image, |fs| {
+        assert_eq!(fs.read_dir("/many").unwrap().len(), 400);
+        for number in 0..400 {
+            let expected = if number % 5 == 0 { content(2, 5000) } else { content(1, 9000) };
+            assert!(read(fs, &format!("/many/file-{number}")) == expected, "{number}");
+        }
+        assert!(read(fs, "/five") == content(1, 9000));
+        assert_eq!(fs.stat("/five").unwrap().links, 1);
+    });
+    assert_eq!((report.files, report.new_files), (240, 240));
+}
+
+/// Opened without recovery: the last checkpoint, and for writing that is what stays.
+#[test]
+fn without_recovery_the_checkpoint_is_shown() {
+    let (device, fs) = start(Features(0), FsyncMode::Posix);
+    fs.create_file("/synced", 0o644).unwrap().sync().unwrap();
+    let image = crashed(fs, &device);
+    let options = |read_only: bool| Options::new().volume(OpenOptions::new().recovery(false).read_only(read_only));
+    let fs = FileSystem::open(image.clone(), options(true)).unwrap();
+    assert!(!fs.exists("/synced").unwrap());
+    assert!(matches!(fs.create_file("/more", 0o644), Err(FsError::Volume(f2fs_volume::VolumeError::ReadOnly))));
+    drop(fs);
+    let fs = FileSystem::open(image.clone(), Options::new().read_only(true)).unwrap();
+    assert!(fs.exists("/synced").unwrap());
+    assert!(matches!(fs.create_file("/more", 0o644), Err(FsError::Volume(f2fs_volume::VolumeError::ReadOnly))));
+    drop(fs);
+    let fs = FileSystem::open(image.clone(), options(false)).unwrap();
+    fs.create_file("/more", 0o644).unwrap();
+    fs.close().unwrap();
+    assert_clean(&image);
+    let fs = FileSystem::open(image, Options::new()).unwrap();
+    assert!(!fs.exists("/synced").unwrap() && fs.exists("/more").unwrap());
+}
+
+/// The log goes on in other segments, and many threads write it.
+#[test]
+fn a_chain_through_several_segments_and_threads() {
+    const THREADS: usize = 8;
+    const FILES: usize = 40;
+    const SYNCS: usize = 6;
+    let (device, fs) = start(all_features(), FsyncMode::Posix);
+    for thread in 0..THREADS {
+        fs.create_dir(format!("/{thread}"), 0o755).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    let version = fs.volume().footer_version();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let fs = &fs;
+            scope.spawn(move || {
+                for number in 0..FILES {
+                    let file = fs.create_file(format!("/{thread}/{number}"), 0o644).unwrap();
+                    for sync in 0..SYNCS {
+                        file.write_at(sync as u64 * 4096, &content(sync as u8, 4096)).unwrap();
+                        file.sync().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(fs.volume().footer_version(), version);
+    let image = crashed(fs, &device);
+    let report = recovered(&image, |fs| {
+        for thread in 0..THREADS {
+            for number in 0..FILES {
+                let bytes = read(fs, &format!("/{thread}/{number}"));
+                assert!((0..SYNCS).all(|sync| bytes[sync * 4096..][..4096] == content(sync as u8, 4096)));
+            }
+        }
+    });
+    assert_eq!(report.files, (THREADS * FILES) as u64);
+    assert!(report.nodes >= (THREADS * FILES * SYNCS) as u64 && report.nodes > 3 * 512);
+}

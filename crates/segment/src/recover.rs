@@ -1,0 +1,121 @@
+//! Roll-forward: blocks that were written after the checkpoint that was opened.
+//!
+//! A chain of node blocks behind the checkpoint, and the data that they name, stand where the tables say that nothing is. Before
+//! anything is written they are *held*, so that no log writes over them and a crash during the recovery finds them again; the
+//! logs leave the segments where they are held. Those that a recovered file refers to are then *adopted*: valid, with a
+//! summary. The next checkpoint lets go of what is held and was not adopted.
+//!
+//! ```text
+//!   Free -- hold --> Prefree -- adopt --> Dirty, Full        (of a segment)
+//!   Current -- leave_held --> Prefree, Dirty, Full
+//! ```
+//!
+//! One thread does this, before any other uses the manager.
+
+use f2fs_format::summary::{Summary, SummaryBlock, TYPE_DATA};
+use f2fs_format::{BlockAddr, LogType};
+use f2fs_sync::atomic::Ordering;
+
+use crate::map::BlockMap;
+use crate::segment::Phase;
+use crate::{Class, SegmentError, SegmentManager};
+
+impl SegmentManager {
+    /// Keeps a block from being written before the next checkpoint is durable. One that is in use is so already.
+    ///
+    /// # Errors
+    /// [`SegmentError::OutsideMain`].
+    pub fn hold(&self, addr: BlockAddr) -> Result<(), SegmentError> {
+        let (segment, offset) = self.locate(addr)?;
+        if self.lock(segment).phase == Phase::Free {
+            self.free.remove(segment);
+            let mut state = self.lock(segment);
+            self.settle(segment, &mut state);
+        }
+        let mut state = self.lock(segment);
+        if !state.taken_map.contains(offset) {
+            state.taken_map.insert(offset, 1);
+            state.taken += 1;
+            self.mark_dirty(segment, &mut state);
+            self.changed.note(segment, &mut state);
+        }
+        Ok(())
+    }
+
+    /// Moves each log out of a segment in which blocks are held. Call it after the last [`hold`](Self::hold).
+    ///
+    /// # Errors
+    /// [`SegmentError::NoSpace`], [`SegmentError::Source`].
+    pub fn leave_held(&self) -> Result<(), SegmentError> {
+        for log in LogType::ALL {
+            let mut head = self.head(log);
+            let held = {
+                let state = self.lock(head.segment);
+                state.taken_map.without(&state.valid_map) != BlockMap::EMPTY
+            };
+            if held {
+                let (next, _) = self.claim(Class::Checkpoint, log, head.segment, head.alloc)?;
+                self.change(log, &mut head, next);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a data block valid that no log has handed out: a recovered file refers to it.
+    ///
+    /// # Errors
+    /// [`SegmentError::InUse`] if it is valid; [`SegmentError::Phase`] if a log writes into its segment (it was not held);
+    /// [`SegmentError::LogType`] if nodes stand in the segment; [`SegmentError::Source`]; [`SegmentError::OutsideMain`].
+    pub fn adopt(&self, addr: BlockAddr, summary: Summary, now: u64) -> Result<(), SegmentError> {
+        let (segment, offset) = self.locate(addr)?;
+        self.hold(addr)?;
+        let (phase, valid, log) = {
+            let state = self.lock(segment);
+            if state.valid_map.contains(offset) {
+                return Err(SegmentError::InUse { addr, segment, offset });
+            }
+            (state.phase, state.valid, state.log)
+        };
+        if phase == Phase::Current {
+            return Err(SegmentError::Phase {
+                segment,
+                expected: "left by its log",
+                found: phase.name(),
+                valid: valid.into(),
+            });
+        }
+        if valid != 0 && log.is_node() {
+            return Err(SegmentError::LogType { log: LogType::WarmData, segment, found: log });
+        }
+        let mut block = match (self.retired.take(segment), &self.source) {
+            (Some(block), _) => block,
+            (None, Some(source)) if valid != 0 => {
+                source.0.read_summary(segment).map_err(|source| SegmentError::Source { segment, source })?
+            }
+            (None, None) if valid != 0 => {
+                return Err(SegmentError::Config { what: "sources of summaries", expected: 1, found: 0 });
+            }
+            (None, _) => SummaryBlock::new_box(),
+        };
+        block.entry_type = TYPE_DATA;
+        block.entries[offset as usize] = summary;
+        self.retired.put(segment, block);
+
+        let mut state = self.lock(segment);
+        if state.phase == Phase::Prefree {
+            self.prefree.fetch_sub(1, Ordering::Relaxed);
+        }
+        if valid == 0 {
+            state.log = LogType::WarmData;
+        }
+        state.touch(now, valid, 1);
+        state.valid_map.insert(offset, 1);
+        state.valid += 1;
+        state.last_take = self.begun.load(Ordering::Relaxed);
+        state.phase = state.phase_without_log();
+        self.mark_dirty(segment, &mut state);
+        self.changed.note(segment, &mut state);
+        self.count_valid(segment, 1);
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! What roll-forward does to the tables.
+
+use f2fs_format::node::{NodeBlock, mark};
+use f2fs_format::summary::{Summary, SummaryBlock};
+use f2fs_format::{BlockAddr, Corruption, LogType, Nid};
+use f2fs_segment::SegmentError;
+use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::RollForward;
+use crate::blocks::read_block;
+use crate::node::{Node, NodePage};
+use crate::{FsyncMode, Op, Volume, VolumeError};
+
+impl RollForward {
+    pub(crate) fn new(checkpointed_blocks: u64, mode: FsyncMode) -> RollForward {
+        RollForward {
+            recovering: AtomicBool::new(false),
+            checkpointed_blocks: AtomicU64::new(checkpointed_blocks),
+            logged: AtomicU64::new(0),
+            mode,
+        }
+    }
+
+    /// A checkpoint is durable: the chain begins anew.
+    pub(crate) fn begin(&self, valid_blocks: u64) {
+        self.checkpointed_blocks.store(valid_blocks, Ordering::Relaxed);
+        self.logged.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Volume {
+    /// Keeps blocks of the chain, or blocks that its nodes name, from being written before a checkpoint is durable. Those outside
+    /// the main area are passed over. Call it when the volume is opened, before anything else uses it.
+    ///
+    /// # Errors
+    /// [`VolumeError::Segment`].
+    pub fn hold_synced(&self, blocks: &[BlockAddr]) -> Result<(), VolumeError> {
+        for addr in blocks.iter().filter(|addr| self.geometry.in_main(**addr)) {
+            self.segments.hold(*addr)?;
+        }
+        Ok(())
+    }
+
+    /// Begins a recovery: operations may change what is in memory, also if the volume is open for reading; no checkpoint is
+    /// written. Call it after the last [`hold_synced`](Self::hold_synced).
+    ///
+    /// # Errors
+    /// [`VolumeError::Segment`] if no segment is free for a log to go on.
+    pub fn begin_recovery(&self) -> Result<(), VolumeError> {
+        self.segments.leave_held()?;
+        self.roll_forward.recovering.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Ends a recovery. A volume that is open for writing needs a checkpoint now.
+    pub fn end_recovery(&self) {
+        self.roll_forward.recovering.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.roll_forward.recovering.load(Ordering::Acquire)
+    }
+
+    /// Whether a NID names a node.
+    ///
+    /// # Errors
+    /// [`VolumeError::Nat`].
+    pub fn has_node(&self, nid: Nid) -> Result<bool, VolumeError> {
+        Ok(!self.nat.get(nid)?.addr.is_null())
+    }
+
+    /// Takes an inode of the chain into use whose number is free; it is as `block` says, footer aside.
+    ///
+    /// # Errors
+    /// [`VolumeError::Corrupt`] if the number is taken, [`VolumeError::Nat`] if it cannot be one, [`VolumeError::NoSpace`].
+    pub fn adopt_inode(&self, op: &Op<'_>, ino: Nid, mut block: Box<NodeBlock>) -> Result<Node, VolumeError> {
+        let taken = || Corruption::Mismatch { what: "nodes with the number of a new inode", expected: 0, found: 1 };
+        if !self.nat.reserve(ino)? {
+            return Err(taken().into());
+        }
+        if let Err(error) = self.space.take_node() {
+            self.nat.cancel(ino);
+            return Err(error);
+        }
+        self.nat.bind(ino, ino, BlockAddr::NEW)?;
+        self.space.add_inode();
+        block.footer = NodeBlock::ZERO.footer;
+        block.footer.nid = ino.into();
+        block.footer.ino = ino.into();
+        block.footer.set_mark(mark::COLD, true);
+        let node = Node { page: self.store.insert(NodePage::new(block)) };
+        drop(node.write(op));
+        Ok(node)
+    }
+
+    /// Takes a data block into use that a node of the chain names. Its reservation is the caller's business.
+    ///
+    /// # Errors
+    /// [`VolumeError::Corrupt`] if it is in use, or cannot be; [`VolumeError::Segment`].
+    pub fn adopt_block(&self, _op: &Op<'_>, addr: BlockAddr, summary: Summary) -> Result<(), VolumeError> {
+        match self.segments.adopt(addr, summary, self.clock.now()) {
+            Err(SegmentError::InUse { .. } | SegmentError::LogType { .. } | SegmentError::Phase { .. }) => {
+                let (what, nid) = ("a synced block that is in use", summary.nid.into());
+                Err(Corruption::Node { nid, addr, what, expected: 0, found: 1 }.into())
+            }
+            result => Ok(result?),
+        }
+    }
+
+    /// The owner of a data block that is in use; `None` if it is not, or holds a node.
+    ///
+    /// # Errors
+    /// [`VolumeError::Device`].
+    pub fn owner_of(&self, addr: BlockAddr) -> Result<Option<Summary>, VolumeError> {
+        let Some((segment, offset)) = self.geometry.locate(addr) else { return Ok(None) };
+        let info = self.segments.segment(segment)?;
+        if !info.valid_map.contains(offset) || LogType::is_node(info.log) {
+            return Ok(None);
+        }
+        let summary = match self.segments.summary(segment) {
+            Some(summary) => summary,
+            None => {
+                let buf = read_block(&*self.device, self.geometry.summary_block(segment))?;
+                Box::new(*SummaryBlock::read(buf.block(0)))
+            }
+        };
+        Ok(Some(summary.entries[offset as usize]))
+    }
+}

@@ -1,0 +1,190 @@
+//! Syncing a file: its nodes go to the warm-node log, and one flush makes them durable for all who wait.
+//!
+//! ```text
+//!   data of the file (on the device already) -> dirty nodes of the file -> its inode, with the fsync mark -> device flush
+//! ```
+//!
+//! The inode comes last and carries the mark, so a crash in between leaves a chain from which roll-forward takes all of the
+//! sync or nothing of it. A new inode carries the dentry mark as well: roll-forward puts its name back.
+//!
+//! Roll-forward can repeat what happens to one file; whatever else changed needs a checkpoint ([`MustCheckpoint`]).
+//!
+//! # Locking
+//!
+//! Syncs form groups ([`GroupCommit`](f2fs_sync::GroupCommit)). One group is written at a time, in the order of the log, so
+//! behind a group's nodes all earlier ones of the chain are on the device before its flush begins: a chain has no gap in front
+//! of a node that was promised. A sync holds the gate while it waits, so no checkpoint runs in between; a group's leader locks
+//! one page at a time, those of others among them, and whoever waits for it holds none.
+
+use f2fs_device::BlockDevice;
+use f2fs_format::node::{NodeBlock, mark};
+use f2fs_format::{LogType, inode};
+use f2fs_sync::Arc;
+use f2fs_sync::atomic::Ordering;
+
+use crate::blocks::WriteBatch;
+use crate::checkpoint::{is_indirect_offset, node_log};
+use crate::node::{Node, NodePage};
+use crate::{FsyncMode, Op, Volume, VolumeError};
+
+/// Why a checkpoint must be written instead (`need_do_checkpoint` in `fs/f2fs/file.c`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MustCheckpoint {
+    /// It is no regular file.
+    NotRegular,
+    /// It has no name, or several: roll-forward knows of one.
+    Links,
+    /// Since the last checkpoint it was renamed or lost a name, or nodes were cut off it.
+    Changed,
+    /// Its directory is newer than the last checkpoint.
+    NewParent,
+    /// Roll-forward might run out of blocks, or has very much to do.
+    Room,
+}
+
+/// What a sync came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synced {
+    /// The file is durable.
+    Logged,
+    /// Nothing was promised: a checkpoint makes the file durable.
+    Must(MustCheckpoint),
+}
+
+/// A sync that waits for its group.
+#[derive(Debug)]
+pub(crate) struct SyncRequest {
+    inode: Arc<NodePage>,
+}
+
+impl core::fmt::Debug for NodePage {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("NodePage").field("nid", &self.nid).field("ino", &self.ino).finish_non_exhaustive()
+    }
+}
+
+impl Volume {
+    /// Makes a file durable through the warm-node log: its nodes as they are, and the data that they name. Waits for the device.
+    ///
+    /// # Errors
+    /// [`VolumeError::Device`]: the volume is stopped. [`VolumeError::Segment`] when no segment is free: a checkpoint may help.
+    pub fn sync_file(&self, _op: &Op<'_>, inode: &Node) -> Result<Synced, VolumeError> {
+        if let Some(reason) = self.must_checkpoint(&inode.page, &inode.read()) {
+            return Ok(Synced::Must(reason));
+        }
+        let request = SyncRequest { inode: inode.page.clone() };
+        let answer = self.syncs.join(request, |group| self.sync_group(&group));
+        answer.unwrap_or_else(|| Err(VolumeError::Stopped { reason: "a sync of another file panicked".into() }))
+    }
+
+    /// Notes that something happened to an inode that roll-forward cannot repeat: until the next checkpoint, syncs of it are
+    /// checkpoints.
+    pub fn set_unloggable(&self, _op: &Op<'_>, inode: &Node) {
+        inode.page.unloggable.store(self.footer_version(), Ordering::Release);
+    }
+
+    /// Whether a node was made since the last checkpoint. False for one that is not in memory: new ones are.
+    #[must_use]
+    pub fn is_new(&self, nid: f2fs_format::Nid) -> bool {
+        self.store.get(nid).is_some_and(|page| page.born.load(Ordering::Acquire) == self.footer_version())
+    }
+
+    /// What a sync promises.
+    #[must_use]
+    pub fn fsync_mode(&self) -> FsyncMode {
+        self.roll_forward.mode
+    }
+
+    fn must_checkpoint(&self, page: &NodePage, block: &NodeBlock) -> Option<MustCheckpoint> {
+        let raw = block.inode();
+        if raw.file_type() != inode::mode::REGULAR || node_log(block) != LogType::WarmNode {
+            return Some(MustCheckpoint::NotRegular);
+        }
+        if raw.i_links.get() != 1 {
+            return Some(MustCheckpoint::Links);
+        }
+        let version = self.footer_version();
+        if page.unloggable.load(Ordering::Acquire) == version {
+            return Some(MustCheckpoint::Changed);
+        }
+        if page.born.load(Ordering::Acquire) == version && self.is_new(raw.i_pino.into()) {
+            return Some(MustCheckpoint::NewParent);
+        }
+        let logged = self.roll_forward.logged.load(Ordering::Relaxed);
+        let before = self.roll_forward.checkpointed_blocks.load(Ordering::Relaxed);
+        let since = logged + self.blocks_written.load(Ordering::Relaxed);
+        if logged > self.dirty_limit || before + since > self.space.block_limit() {
+            return Some(MustCheckpoint::Room);
+        }
+        None
+    }
+
+    /// Writes the files of a group and flushes the device.
+    fn sync_group(&self, group: &[SyncRequest]) -> Vec<Result<Synced, VolumeError>> {
+        let failed = |error: VolumeError| {
+            self.stop(&error);
+            let reason = error.to_string();
+            let others = (1..group.len()).map(|_| Err(VolumeError::Stopped { reason: reason.clone() }));
+            // The first request is the leader's own, or as good as it.
+            others.chain([Err(error)]).rev().collect()
+        };
+        if let Err(error) = self.check_writable() {
+            return failed(error);
+        }
+        if self.roll_forward.mode == FsyncMode::Strict
+            && let Err(error) = self.device.flush()
+        {
+            return failed(error.into());
+        }
+        let mut batch = WriteBatch::new(&*self.device);
+        let mut answers = Vec::with_capacity(group.len());
+        for request in group {
+            match self.log_file(&request.inode, &mut batch) {
+                Err(error @ VolumeError::Device(_)) => return failed(error),
+                answer => answers.push(answer),
+            }
+        }
+        if let Err(error) = batch.finish().map(|_| ()).and_then(|()| self.device.flush()) {
+            return failed(error.into());
+        }
+        answers
+    }
+
+    /// Writes the dirty nodes of a file, its inode last.
+    fn log_file(&self, inode: &Arc<NodePage>, batch: &mut WriteBatch<'_>) -> Result<Synced, VolumeError> {
+        let version = self.footer_version();
+        // Asked again here, where everything that was changed before the sync began is on the list, and nodes of others who
+        // sync the same file are not halfway.
+        if let Some(reason) = self.must_checkpoint(inode, &inode.block.read()) {
+            return Ok(Synced::Must(reason));
+        }
+        let nodes = self.store.take_file(inode.ino);
+        let mut written = 0;
+        for (index, page) in nodes.iter().enumerate() {
+            let mut block = page.block.write();
+            // Roll-forward makes indirect nodes itself, as the direct ones need them.
+            if is_indirect_offset(block.footer.node_offset()) || page.removed.load(Ordering::Acquire) {
+                continue;
+            }
+            if let Err(error) = self.write_node(page, &mut block, version, 0, batch) {
+                drop(block);
+                self.store.put_file(inode.ino, nodes[index..].to_vec());
+                return Err(error);
+            }
+            written += 1;
+        }
+        let mut block = inode.block.write();
+        if let Some(reason) = self.must_checkpoint(inode, &block) {
+            return Ok(Synced::Must(reason));
+        }
+        if written != 0 || inode.dirty.load(Ordering::Acquire) {
+            let new = inode.born.load(Ordering::Acquire) == version;
+            let marks = mark::FSYNC | if new { mark::DENTRY } else { 0 };
+            self.write_node(inode, &mut block, version, marks, batch)?;
+            written += 1;
+        }
+        self.roll_forward.logged.fetch_add(written, Ordering::Relaxed);
+        Ok(Synced::Logged)
+    }
+}
