@@ -49,6 +49,8 @@ pub(crate) enum Command {
         /// Directories below as well.
         #[arg(short = 'R')]
         recursive: bool,
+        #[command(flatten)]
+        view: View,
         /// For programs.
         #[arg(long)]
         json: bool,
@@ -60,6 +62,8 @@ pub(crate) enum Command {
     },
     /// Print a file.
     Cat {
+        #[command(flatten)]
+        view: View,
         /// File or block device.
         image: PathBuf,
         /// Path in the volume.
@@ -67,6 +71,8 @@ pub(crate) enum Command {
     },
     /// Print what is known of a file.
     Stat {
+        #[command(flatten)]
+        view: View,
         /// For programs.
         #[arg(long)]
         json: bool,
@@ -77,6 +83,8 @@ pub(crate) enum Command {
     },
     /// Print the whole tree, one line a path.
     Manifest {
+        #[command(flatten)]
+        view: View,
         /// Walk a directory of this machine instead of an image.
         #[arg(long)]
         host: bool,
@@ -97,6 +105,8 @@ pub(crate) enum Command {
     },
     /// Copy files out of the volume.
     Get {
+        #[command(flatten)]
+        view: View,
         /// Directories with all that they hold.
         #[arg(short, long)]
         recursive: bool,
@@ -159,6 +169,14 @@ pub(crate) enum Command {
     /// Measure.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+}
+
+/// What of a volume that was not closed is shown.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct View {
+    /// Show the last checkpoint, without what was synced after it.
+    #[arg(long)]
+    pub(crate) no_recovery: bool,
 }
 
 #[derive(Debug, Args)]

@@ -20,14 +20,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Format(args) => format::run(args)?,
         Command::Inspect { image, json } => inspect::run(image, *json)?,
         Command::Check { image, json } => return Ok(check::run(image, *json)),
-        Command::Ls { long, recursive, json, image, path } => {
-            list::run(image, path, &list::Style { long: *long, recursive: *recursive, json: *json })?;
+        Command::Ls { view, long, recursive, json, image, path } => {
+            list::run(image, (*view).into(), path, &list::Style { long: *long, recursive: *recursive, json: *json })?;
         }
-        Command::Cat { image, path } => show::cat(image, path)?,
-        Command::Stat { json, image, path } => show::stat(image, path, *json)?,
-        Command::Manifest { host, image } => manifest::run(image, *host)?,
+        Command::Cat { view, image, path } => show::cat(image, (*view).into(), path)?,
+        Command::Stat { view, json, image, path } => show::stat(image, (*view).into(), path, *json)?,
+        Command::Manifest { view, host, image } => manifest::run(image, (*view).into(), *host)?,
         Command::Put { recursive, image, host, path } => copy::put(image, host, path, *recursive)?,
-        Command::Get { recursive, image, path, host } => copy::get(image, path, host, *recursive)?,
+        Command::Get { view, recursive, image, path, host } => {
+            copy::get(image, (*view).into(), path, host, *recursive)?
+        }
         Command::Mkdir { parents, image, paths } => names::mkdir(image, paths, *parents)?,
         Command::Rm { recursive, image, paths } => names::rm(image, paths, *recursive)?,
         Command::Mv { no_clobber, exchange, image, from, to } => names::mv(image, from, to, *no_clobber, *exchange)?,

@@ -443,3 +443,35 @@ fn volumes_of_the_real_tools() {
     ok(f2fs(["rm", "-r"]).arg(&image).arg("/dir"));
     f2fs_oracle::assert_clean(&image);
 }
+
+#[test]
+fn what_was_synced_is_shown_and_recovered() {
+    let place = Place::new();
+    let image = place.image();
+    {
+        let device = f2fs::uring::UringDevice::open(&image, f2fs::uring::OpenOptions::new()).unwrap();
+        let fs = f2fs::FileSystem::open(device, f2fs::Options::new()).unwrap();
+        let file = fs.create_file("/ledger", 0o644).unwrap();
+        file.append(b"paid\n").unwrap();
+        file.sync().unwrap();
+        // Not closed.
+    }
+    let before = fs::read(&image).unwrap();
+    let shown = run(f2fs(["cat"]).arg(&image).arg("/ledger"));
+    assert!(shown.status.success());
+    assert_eq!(shown.stdout, b"paid\n");
+    let said = String::from_utf8(shown.stderr).unwrap();
+    assert!(said.contains("1 files synced after the last checkpoint") && said.contains("1 of them new"), "{said}");
+    for command in ["manifest", "ls"] {
+        let shown = run(f2fs([command]).arg(&image));
+        assert!(String::from_utf8(shown.stdout).unwrap().contains("ledger"));
+        assert!(!ok(f2fs([command, "--no-recovery"]).arg(&image)).contains("ledger"));
+    }
+    fail(f2fs(["stat", "--no-recovery"]).arg(&image).arg("/ledger"), 1);
+    fail(f2fs(["cat", "--no-recovery"]).arg(&image).arg("/ledger"), 1);
+    fail(f2fs(["get", "--no-recovery"]).arg(&image).arg("/ledger").arg(place.path("out")), 1);
+    assert!(fs::read(&image).unwrap() == before, "a reader wrote");
+    assert!(run(f2fs(["mkdir"]).arg(&image).arg("/more")).status.success());
+    assert_eq!(ok(f2fs(["cat"]).arg(&image).arg("/ledger")), "paid\n");
+    ok(f2fs(["check"]).arg(&image));
+}

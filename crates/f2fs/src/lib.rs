@@ -43,10 +43,10 @@ pub use f2fs_uring as uring;
 pub use f2fs_volume as volume;
 
 pub use f2fs_files::{
-    Dir, DirEntry, DirectoryLock, File, FileKind, FileSystem, FsError, NewFile, Options, ReadSlice, RenameMode,
-    SetMode, SetTimes, Stat, Time,
+    Dir, DirEntry, DirectoryLock, File, FileKind, FileSystem, FsError, NewFile, Options, ReadSlice, RecoveryReport,
+    RenameMode, SetMode, SetTimes, Stat, Time,
 };
-pub use f2fs_volume::{Volume, VolumeError};
+pub use f2fs_volume::{FsyncMode, Volume, VolumeError};
 
 /// The example of the README, so that it is compiled and run.
 #[cfg(doctest)]

@@ -89,6 +89,10 @@ pub enum FsError {
     /// An argument makes no sense (`EINVAL`).
     #[error("invalid argument: {0}")]
     Invalid(&'static str),
+    /// The chain of nodes that were synced after the last checkpoint contradicts itself or the checkpoint. It can be opened
+    /// without ([`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery)), at the checkpoint.
+    #[error("what was synced after the last checkpoint cannot be recovered: {0}")]
+    Recovery(#[source] Box<FsError>),
     /// The volume below failed.
     #[error(transparent)]
     Volume(VolumeError),

@@ -61,6 +61,13 @@ type Plan = BTreeMap<Nid, Synced>;
 impl Core {
     /// Recovers what the chain behind the checkpoint holds. Nothing is written.
     pub(crate) fn roll_forward(&self) -> Result<RecoveryReport, FsError> {
+        self.try_roll_forward().map_err(|error| match error {
+            FsError::Volume(f2fs_volume::VolumeError::Device(_)) => error,
+            other => FsError::Recovery(Box::new(other)),
+        })
+    }
+
+    fn try_roll_forward(&self) -> Result<RecoveryReport, FsError> {
         let chain = self.volume.synced_nodes()?;
         let plan = self.plan(&chain)?;
         if plan.is_empty() {

@@ -226,7 +226,10 @@ impl Core {
 
     /// Runs what must not stop half-way. If it does, what is in memory must not become a checkpoint.
     fn whole<T>(&self, change: impl FnOnce() -> Result<T, FsError>) -> Result<T, FsError> {
-        change().inspect_err(|error| self.volume.stop(error))
+        change().inspect_err(|error| match error {
+            FsError::Volume(error) => self.volume.stop(error),
+            other => self.volume.stop(other),
+        })
     }
 
     fn exchange(

@@ -38,6 +38,7 @@ pub mod path;
 pub mod sit;
 pub mod summary;
 pub mod superblock;
+pub mod trouble;
 mod types;
 pub mod xattr;
 

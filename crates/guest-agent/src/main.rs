@@ -13,7 +13,7 @@ use f2fs_device::BlockDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_uring::{Engine, OpenOptions, UringDevice};
 use f2fs_workload::manifest::{walk_host, walk_host_with};
-use f2fs_workload::tree::{HostTree, Op, Scale, VolumeTree, apply_all, changes, everything};
+use f2fs_workload::tree::{HostTree, Op, Scale, VolumeTree, apply_all, changes, everything, syncs};
 use rustix::fs::Mode;
 
 use sparse::Deferred;
@@ -31,6 +31,9 @@ enum Command {
     Make(TreeArgs),
     /// Changes that tree in many places.
     Change(TreeArgs),
+    /// Changes files of the tree that `make` made and syncs them. An image is not closed afterwards, as if the machine had
+    /// lost its power.
+    Sync(TreeArgs),
     /// Prints the manifest of a directory.
     Manifest {
         /// The directory that becomes `/`.
@@ -86,8 +89,9 @@ fn main() -> anyhow::Result<()> {
     // The scripts name exact modes.
     rustix::process::umask(Mode::empty());
     match Args::parse().command {
-        Command::Make(args) => run(&args, &everything(args.scale.scale())),
-        Command::Change(args) => run(&args, &changes(args.scale.scale())),
+        Command::Make(args) => run(&args, &everything(args.scale.scale()), End::Close),
+        Command::Change(args) => run(&args, &changes(args.scale.scale()), End::Close),
+        Command::Sync(args) => run(&args, &syncs(args.scale.scale()), End::Exit),
         Command::Manifest { directory, defer } => {
             let manifest = match defer {
                 Some(copies) => {
@@ -104,9 +108,17 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-fn run(args: &TreeArgs, script: &[Op]) -> anyhow::Result<()> {
+/// What becomes of an image after its script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Close,
+    /// Nothing is written any more.
+    Exit,
+}
+
+fn run(args: &TreeArgs, script: &[Op], end: End) -> anyhow::Result<()> {
     if let Some(image) = &args.image {
-        return run_on_volume(image, args, script);
+        return run_on_volume(image, args, script, end);
     }
     let directory = args.directory.as_deref().context("no directory")?;
     apply_all(&mut HostTree::new(directory), script)?;
@@ -114,7 +126,7 @@ fn run(args: &TreeArgs, script: &[Op]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn run_on_volume(image: &Path, args: &TreeArgs, script: &[Op]) -> anyhow::Result<()> {
+fn run_on_volume(image: &Path, args: &TreeArgs, script: &[Op], end: End) -> anyhow::Result<()> {
     let engine = if args.require_io_uring { Engine::IoUring } else { Engine::Auto };
     let device = UringDevice::open(image, OpenOptions::new().engine(engine))?;
     let description = device.info().description.clone();
@@ -125,6 +137,10 @@ fn run_on_volume(image: &Path, args: &TreeArgs, script: &[Op]) -> anyhow::Result
         apply_all(&mut VolumeTree::new(&fs), &changes(args.scale.scale()))?;
         println!("{} operations done, and more without a checkpoint, on {description}", script.len());
         // No destructor runs: what a killed process leaves.
+        std::process::exit(0);
+    }
+    if end == End::Exit {
+        println!("{} operations done and not closed, on {description}", script.len());
         std::process::exit(0);
     }
     fs.close()?;

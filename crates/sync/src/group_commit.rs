@@ -19,9 +19,7 @@
 //! request begins after the request was made. There is no edge from a running group back to its queue: who comes late is in
 //! the next group.
 
-use std::sync::Arc;
-
-use crate::{Condvar, Mutex, mutant};
+use crate::{Arc, Condvar, Mutex, mutant};
 
 /// Forms groups of requests and lets one requester work on each group.
 ///
@@ -146,11 +144,12 @@ impl<T, R> Drop for Group<'_, T, R> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    use std::thread;
+
     use super::*;
     use crate::atomic::{AtomicU64, Ordering};
-    use crate::thread;
 
     #[test]
     fn each_gets_its_own_answer_and_groups_form() {

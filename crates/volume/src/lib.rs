@@ -42,6 +42,7 @@ mod pack;
 mod recovery;
 mod space;
 mod stat;
+mod stop;
 mod superblock;
 mod sync;
 mod volume;

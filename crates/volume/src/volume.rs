@@ -197,12 +197,6 @@ impl Volume {
         }
     }
 
-    /// Refuses all further changes, because the state in memory can no longer be trusted to become a checkpoint: an error
-    /// left a change half done. What the last checkpoint holds is safe.
-    pub fn stop(&self, error: &dyn core::error::Error) {
-        let _ = self.stopped.set(error.to_string());
-    }
-
     /// The reason why the volume refuses changes, if an error stopped it.
     #[must_use]
     pub fn stopped(&self) -> Option<&str> {

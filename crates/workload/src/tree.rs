@@ -22,6 +22,7 @@ mod data;
 mod everything;
 mod host;
 mod op;
+mod syncs;
 mod volume;
 
 pub use changes::changes;
@@ -30,4 +31,5 @@ pub(crate) use data::mix;
 pub use everything::everything;
 pub use host::{HostTree, HostTreeError};
 pub use op::{NodeKind, Op, Scale, TreeTarget, apply_all};
+pub use syncs::syncs;
 pub use volume::{VolumeTree, VolumeTreeError};

@@ -28,8 +28,8 @@ pub(crate) fn put(image: &Path, host: &Path, path: &Path, recursive: bool) -> Re
     })
 }
 
-pub(crate) fn get(image: &Path, path: &Path, host: &Path, recursive: bool) -> Result<(), CliError> {
-    let fs = open(image, Access::Read)?;
+pub(crate) fn get(image: &Path, access: Access, path: &Path, host: &Path, recursive: bool) -> Result<(), CliError> {
+    let fs = open(image, access)?;
     let stat = fs.symlink_stat(path).about(path)?;
     let target = match path.file_name() {
         Some(name) if host.is_dir() && stat.kind != FileKind::Directory => host.join(name),

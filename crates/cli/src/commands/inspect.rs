@@ -14,7 +14,7 @@ use crate::image::{Access, open};
 use crate::size::human;
 
 pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
-    let fs = open(image, Access::Read)?;
+    let fs = open(image, Access::ReadCheckpoint)?;
     let volume = fs.volume();
     let geometry = volume.geometry();
     let superblock = volume.superblock();
@@ -22,6 +22,7 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
     let stat = volume.stat();
     let set: Vec<&str> =
         flags::NAMES.iter().filter(|(bit, _)| checkpoint.flags & bit != 0).map(|(_, name)| *name).collect();
+    let stops = superblock.stops();
     let logs: Vec<Value> = LogType::ALL
         .iter()
         .map(|log| {
@@ -55,6 +56,8 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
             },
             "main_segments": geometry.main_segments,
             "checkpoint_payload": geometry.cp_payload,
+            "stops": stops.iter().map(|(name, count)| json!({ "reason": name, "count": count })).collect::<Vec<_>>(),
+            "errors": superblock.errors(),
         },
         "checkpoint": {
             "version": checkpoint.version,
@@ -110,6 +113,9 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
         ),
     );
     row("orphans", volume.orphans().len().to_string());
+    let stops: Vec<String> = stops.iter().map(|(name, count)| format!("{name} ({count} times)")).collect();
+    row("stopped", or_none(&stops.join(", ")));
+    row("errors", or_none(&superblock.errors().join(", ")));
     for log in LogType::ALL {
         let position = checkpoint.log(log);
         let kind = if position.alloc_type == 0 { "LFS" } else { "SSR" };

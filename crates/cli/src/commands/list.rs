@@ -18,8 +18,8 @@ pub(crate) struct Style {
     pub(crate) json: bool,
 }
 
-pub(crate) fn run(image: &Path, path: &Path, style: &Style) -> Result<(), CliError> {
-    let fs = open(image, Access::Read)?;
+pub(crate) fn run(image: &Path, access: Access, path: &Path, style: &Style) -> Result<(), CliError> {
+    let fs = open(image, access)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let stat = fs.symlink_stat(path).about(path)?;
     if stat.kind != FileKind::Directory {

@@ -9,11 +9,11 @@ use crate::error::{CliError, Context};
 use crate::image::{Access, open};
 use crate::progress;
 
-pub(crate) fn run(image: &Path, host: bool) -> Result<(), CliError> {
+pub(crate) fn run(image: &Path, access: Access, host: bool) -> Result<(), CliError> {
     let manifest = if host {
         walk_host(image).map_err(CliError::new)?
     } else {
-        let fs = open(image, Access::Read)?;
+        let fs = open(image, access)?;
         let bar = progress::bar("reading", Some(fs.statfs().valid_inodes));
         let manifest = walk_volume(&fs, |done| bar.set_position(done)).about(image)?;
         bar.finish_and_clear();

@@ -11,8 +11,8 @@ use crate::image::{Access, open};
 /// Bytes read at a time.
 const CHUNK: usize = 4 << 20;
 
-pub(crate) fn cat(image: &Path, path: &Path) -> Result<(), CliError> {
-    let fs = open(image, Access::Read)?;
+pub(crate) fn cat(image: &Path, access: Access, path: &Path) -> Result<(), CliError> {
+    let fs = open(image, access)?;
     let file = fs.open_file(path).about(path)?;
     let mut out = std::io::stdout().lock();
     let mut buffer = vec![0; CHUNK];
@@ -28,8 +28,8 @@ pub(crate) fn cat(image: &Path, path: &Path) -> Result<(), CliError> {
     }
 }
 
-pub(crate) fn stat(image: &Path, path: &Path, as_json: bool) -> Result<(), CliError> {
-    let fs = open(image, Access::Read)?;
+pub(crate) fn stat(image: &Path, access: Access, path: &Path, as_json: bool) -> Result<(), CliError> {
+    let fs = open(image, access)?;
     let stat = fs.symlink_stat(path).about(path)?;
     let mut out = std::io::stdout().lock();
     if as_json {

@@ -65,6 +65,7 @@ impl HostTree {
             Op::Truncate { path, size } => {
                 std::fs::OpenOptions::new().write(true).open(self.at(path))?.set_len(*size)?;
             }
+            Op::Fsync { path } => std::fs::File::open(self.at(path))?.sync_all()?,
             Op::Symlink { path, target } => fs::symlink(OsStr::from_bytes(target), self.at(path))?,
             Op::Mknod { path, kind, mode } => {
                 let (kind, device) = match *kind {

@@ -45,6 +45,8 @@ pub enum Op {
     RemoveXattr { path: Vec<u8>, name: Vec<u8> },
     /// Sets the permission, set-id and sticky bits.
     Chmod { path: Vec<u8>, mode: u16 },
+    /// Makes a regular file durable.
+    Fsync { path: Vec<u8> },
     /// Sets the owner and group of a path itself. Scripts use it before [`Op::Chmod`]: it clears set-id bits.
     Chown { path: Vec<u8>, uid: u32, gid: u32 },
 }

@@ -48,6 +48,7 @@ impl<'a> VolumeTree<'a> {
             Op::Create { path, mode } => fs.create_file(at(path), *mode).map(drop),
             Op::Write { path, offset, length, seed } => self.write(path, *offset, *length, *seed),
             Op::Truncate { path, size } => fs.open_file(at(path))?.truncate(*size),
+            Op::Fsync { path } => fs.open_file(at(path))?.sync(),
             Op::Symlink { path, target } => {
                 fs.symlink(target, at(path), &NewFile::new(FileKind::Symlink, 0o777)).map(drop)
             }

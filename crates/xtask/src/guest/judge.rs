@@ -11,6 +11,8 @@ use crate::Result;
 /// F2FS's messages that report no trouble.
 const QUIET: [&str; 3] =
     ["Mounted with checkpoint version", "Found nat_bits in checkpoint", "Start checkpoint disabled"];
+/// Messages of roll-forward recovery, which report trouble only by their error number.
+const RECOVERED: [&str; 3] = ["recover_inode: ino", "recover_dentry: ino", "recover_data: ino"];
 /// Marks of trouble anywhere in the kernel.
 const TROUBLE: [&str; 8] =
     ["BUG:", "WARNING:", "Oops", "Call Trace", "general protection", "I/O error", "soft lockup", "hung_task"];
@@ -27,7 +29,9 @@ pub(crate) fn succeeded(output: &GuestOutput) -> Result<()> {
 
 fn complaints(dmesg: &str) -> Vec<&str> {
     let bad = |line: &&str| {
-        let f2fs = line.contains("F2FS-fs") && !QUIET.iter().any(|quiet| line.contains(quiet));
+        let recovered =
+            RECOVERED.iter().any(|step| line.contains(step)) && (line.ends_with("err = 0") || !line.contains("err ="));
+        let f2fs = line.contains("F2FS-fs") && !recovered && !QUIET.iter().any(|quiet| line.contains(quiet));
         f2fs || TROUBLE.iter().any(|mark| line.contains(mark))
     };
     dmesg.lines().filter(bad).collect()

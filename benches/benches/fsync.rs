@@ -1,0 +1,202 @@
+//! Syncs of files from 1 to 128 threads, beside what the device's own flushes allow, and beside a checkpoint for each.
+//!
+//! ```text
+//! cargo bench -p f2fs-benches --bench fsync -- [--dir DIR] [--rounds 3] [--seconds 0.3] [--most 128]
+//! ```
+//!
+//! | Variant | What a thread does, over and over |
+//! |---|---|
+//! | device | writes 4 KiB at a place of its own of a plain file, flushes (all threads of the file share flushes, as of the volume's device) |
+//! | sync | overwrites 4 KiB of a file of its own (one that the checkpoint has), `File::sync` |
+//! | checkpoint | the same, `FileSystem::checkpoint` |
+//!
+//! The three run one after the other in each round, who is first changes; ratio: sync by device, of one round. A thread does a
+//! fixed number of operations, as many as the device alone would do in `--seconds` with one thread. A sync writes a block of
+//! data, a block of its node, and waits for one flush. The table has medians over the rounds, and the least and the greatest
+//! ratio; `target/fsync.csv` has every round. More threads than processors say how it behaves when oversubscribed, not how it
+//! scales.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use f2fs::device::{AlignedBuf, BlockDevice};
+use f2fs::uring::{OpenOptions, UringDevice};
+use f2fs::volume::format::{FormatOptions, format};
+use f2fs::{File, FileSystem, Options};
+use f2fs_benches::report::{Csv, machine};
+
+const BLOCK: usize = 4096;
+/// Blocks of each thread's file.
+const BLOCKS: u64 = 256;
+const IMAGE: u64 = 1 << 30;
+const THREADS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+
+/// What one run came to.
+#[derive(Clone, Copy)]
+struct Measure {
+    per_second: f64,
+    median: Duration,
+    worst_percent: Duration,
+}
+
+struct Args {
+    dir: PathBuf,
+    rounds: usize,
+    seconds: f64,
+    most: usize,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = args()?;
+    println!("{}", machine());
+    let dir = tempfile::Builder::new().prefix("fsync-").tempdir_in(&args.dir)?;
+    let (plain, image) = (filled(&dir.path().join("plain"))?, filled(&dir.path().join("image"))?);
+    format(&*image, &FormatOptions::default())?;
+    let fs = FileSystem::open(image.clone(), Options::new())?;
+    let files = (0..args.most)
+        .map(|number| {
+            let file = fs.create_file(format!("/{number}"), 0o644)?;
+            file.write_at(0, &vec![1; BLOCKS as usize * BLOCK])?;
+            Ok(file)
+        })
+        .collect::<Result<Vec<File>, f2fs::FsError>>()?;
+    fs.checkpoint()?;
+
+    let mut csv = Csv::create("fsync", "threads,round,variant,per_s,median_us,p99_us")?;
+    println!(
+        "{:>7} {:>10} {:>10} {:>10} {:>7} {:>11} {:>22} {:>22}",
+        "threads", "device/s", "sync/s", "cp/s", "ratio", "least..most", "device us (99 %)", "sync us (99 %)"
+    );
+    for threads in THREADS.into_iter().filter(|threads| *threads <= args.most) {
+        let device = |thread: usize, turn: u64| {
+            let at = thread as u64 * BLOCKS + turn * 7 % BLOCKS;
+            plain.write(at, AlignedBuf::from_bytes(&[2; BLOCK])).and_then(|()| plain.flush()).map_err(|e| e.to_string())
+        };
+        let write = |thread: usize, turn: u64| files[thread].write_at(turn * 7 % BLOCKS * BLOCK as u64, &[3; BLOCK]);
+        let sync = |thread: usize, turn: u64| {
+            write(thread, turn).and_then(|_| files[thread].sync()).map_err(|error| error.to_string())
+        };
+        let checkpoint = |thread: usize, turn: u64| {
+            write(thread, turn).and_then(|_| fs.checkpoint()).map(|_| ()).map_err(|error| error.to_string())
+        };
+        let probe = measure(1, 30, &device)?;
+        let turns = ((probe.per_second * args.seconds) as u64).clamp(10, 20_000);
+        let few = (turns / 8).max(3);
+        let mut rounds = [Vec::new(), Vec::new(), Vec::new()];
+        for round in 0..args.rounds {
+            for variant in 0..3 {
+                let variant = (variant + round) % 3;
+                fs.checkpoint()?;
+                let measured = match variant {
+                    0 => measure(threads, turns, &device)?,
+                    1 => measure(threads, turns, &sync)?,
+                    _ => measure(threads, few.min(2000 / threads as u64).max(2), &checkpoint)?,
+                };
+                let name = ["device", "sync", "checkpoint"][variant];
+                let Measure { per_second, median, worst_percent } = measured;
+                let (median, worst) = (median.as_micros(), worst_percent.as_micros());
+                csv.line(&format!("{threads},{round},{name},{per_second:.1},{median},{worst}"))?;
+                rounds[variant].push(measured);
+            }
+        }
+        let mut ratios: Vec<f64> =
+            rounds[1].iter().zip(&rounds[0]).map(|(sync, device)| sync.per_second / device.per_second).collect();
+        ratios.sort_by(f64::total_cmp);
+        let [device, sync, checkpoint] = rounds.map(median);
+        println!(
+            "{threads:>7} {:>10.0} {:>10.0} {:>10.0} {:>7.2} {:>5.2}..{:<4.2} {:>10} {:>10} {:>11} {:>10}",
+            device.per_second,
+            sync.per_second,
+            checkpoint.per_second,
+            ratios[ratios.len() / 2],
+            ratios[0],
+            ratios[ratios.len() - 1],
+            device.median.as_micros(),
+            device.worst_percent.as_micros(),
+            sync.median.as_micros(),
+            sync.worst_percent.as_micros(),
+        );
+    }
+    println!("every round: {}", csv.path().display());
+    drop(files);
+    fs.close()?;
+    Ok(())
+}
+
+/// The measure with the middle rate.
+fn median(mut all: Vec<Measure>) -> Measure {
+    all.sort_by(|one, other| one.per_second.total_cmp(&other.per_second));
+    all[all.len() / 2]
+}
+
+/// Runs `turns` operations on each of so many threads.
+fn measure(
+    threads: usize,
+    turns: u64,
+    operation: &(impl Fn(usize, u64) -> Result<(), String> + Sync),
+) -> Result<Measure, Box<dyn Error>> {
+    let barrier = Barrier::new(threads);
+    let results: Vec<Result<(Instant, Instant, Vec<Duration>), String>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|thread| {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    let mut took = Vec::with_capacity(turns as usize);
+                    barrier.wait();
+                    let start = Instant::now();
+                    for turn in 0..turns {
+                        let from = Instant::now();
+                        operation(thread, turn)?;
+                        took.push(from.elapsed());
+                    }
+                    Ok((start, Instant::now(), took))
+                })
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
+    });
+    let results = results.into_iter().collect::<Result<Vec<_>, String>>()?;
+    let start = results.iter().map(|result| result.0).min().ok_or("no thread")?;
+    let end = results.iter().map(|result| result.1).max().ok_or("no thread")?;
+    let mut took: Vec<Duration> = results.into_iter().flat_map(|result| result.2).collect();
+    took.sort_unstable();
+    Ok(Measure {
+        per_second: took.len() as f64 / (end - start).as_secs_f64(),
+        median: took[took.len() / 2],
+        worst_percent: took[took.len() * 99 / 100],
+    })
+}
+
+/// A file without holes, as a device.
+fn filled(path: &Path) -> Result<Arc<UringDevice>, Box<dyn Error>> {
+    use std::io::Write;
+    let mut file = std::fs::File::create_new(path)?;
+    let piece = vec![0x5a; 2 << 20];
+    for _ in 0..IMAGE >> 21 {
+        file.write_all(&piece)?;
+    }
+    file.sync_all()?;
+    Ok(UringDevice::open(path, OpenOptions::new())?)
+}
+
+fn args() -> Result<Args, Box<dyn Error>> {
+    let mut args = Args { dir: std::env::temp_dir(), rounds: 3, seconds: 0.3, most: 128 };
+    // `cargo bench` adds --bench.
+    let mut rest = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    while let Some(name) = rest.next() {
+        let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
+        match name.as_str() {
+            "--dir" => args.dir = value.into(),
+            "--rounds" => args.rounds = value.parse()?,
+            "--seconds" => args.seconds = value.parse()?,
+            "--most" => args.most = value.parse()?,
+            _ => return Err(format!("unknown option {name}").into()),
+        }
+    }
+    if args.rounds == 0 || !(1..=128).contains(&args.most) {
+        return Err("at least one round, and 1 to 128 threads".into());
+    }
+    Ok(args)
+}

@@ -1,0 +1,74 @@
+//! A volume that stops: it refuses changes from then on, and the superblock remembers why, as the kernel's does
+//! (`f2fs_handle_critical_error` in `fs/f2fs/super.c`).
+//!
+//! The record is a favour to whoever repairs the volume. The first error that stops it is recorded, both copies of the
+//! superblock one after the other, each durable by itself; a device that no longer takes writes keeps the old ones. Nothing else
+//! is written by a volume that has stopped.
+
+use core::error::Error;
+
+use f2fs_device::{BlockDevice, DeviceError, Operation};
+use f2fs_format::feature::Features;
+use f2fs_format::trouble::{ErrorKind, StopReason};
+use f2fs_format::{BlockAddr, Corruption};
+use f2fs_segment::SegmentError;
+
+use crate::blocks::read_block;
+use crate::{Volume, VolumeError};
+
+impl Volume {
+    /// Refuses all further changes, because the state in memory can no longer be trusted to become a checkpoint: an error
+    /// left a change half done. What the last checkpoint holds is safe. The reason is recorded in the superblock if the device
+    /// still takes it.
+    pub fn stop(&self, error: &(dyn Error + 'static)) {
+        if self.stopped.set(error.to_string()).is_ok() && !self.read_only {
+            // That the record fails changes nothing: the volume has stopped anyway.
+            let _ = self.record_stop(error.downcast_ref::<VolumeError>());
+        }
+    }
+
+    fn record_stop(&self, error: Option<&VolumeError>) -> Result<(), DeviceError> {
+        let (reason, found) = classify(error);
+        let mut superblock = self.superblock;
+        superblock.count_stop(reason);
+        if let Some(found) = found {
+            superblock.note_error(found);
+        }
+        if self.features().contains(Features::SB_CHECKSUM) {
+            superblock.crc = superblock.compute_crc().into();
+        }
+        // The one that is not in use first, as the kernel does.
+        for copy in [1 - self.damage.superblock_copy, self.damage.superblock_copy] {
+            let mut block = read_block(&*self.device, BlockAddr(copy))?;
+            superblock.write(block.block_mut(0));
+            self.device.write_fua(copy.into(), block)?;
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's words for an error.
+fn classify(error: Option<&VolumeError>) -> (StopReason, Option<ErrorKind>) {
+    match error {
+        Some(VolumeError::Device(error)) if error.operation == Operation::Flush => (StopReason::FlushFail, None),
+        Some(VolumeError::Segment(SegmentError::NoSpace { .. }) | VolumeError::NoSpace { .. }) => {
+            (StopReason::NoSegment, None)
+        }
+        Some(VolumeError::Segment(SegmentError::Source { .. })) => {
+            (StopReason::CorruptedSummary, Some(ErrorKind::InconsistentSummary))
+        }
+        Some(VolumeError::Segment(_)) => (StopReason::CorruptedFreeBitmap, Some(ErrorKind::InconsistentSit)),
+        Some(VolumeError::Nat(_)) => (StopReason::CorruptedNid, Some(ErrorKind::InconsistentNat)),
+        Some(VolumeError::Corrupt(corruption)) => (StopReason::MetaPage, Some(kind_of(corruption))),
+        _ => (StopReason::WriteFail, None),
+    }
+}
+
+fn kind_of(corruption: &Corruption) -> ErrorKind {
+    match corruption {
+        Corruption::Address { .. } => ErrorKind::InvalidBlkaddr,
+        Corruption::Node { .. } => ErrorKind::InconsistentFooter,
+        Corruption::Dentry { .. } => ErrorKind::CorruptedDirent,
+        _ => ErrorKind::CorruptedInode,
+    }
+}
