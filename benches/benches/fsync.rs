@@ -131,6 +131,9 @@ fn median(mut all: Vec<Measure>) -> Measure {
     all[all.len() / 2]
 }
 
+/// When a thread began and ended, and how long each operation took.
+type Run = (Instant, Instant, Vec<Duration>);
+
 /// Runs `turns` operations on each of so many threads.
 fn measure(
     threads: usize,
@@ -138,7 +141,7 @@ fn measure(
     operation: &(impl Fn(usize, u64) -> Result<(), String> + Sync),
 ) -> Result<Measure, Box<dyn Error>> {
     let barrier = Barrier::new(threads);
-    let results: Vec<Result<(Instant, Instant, Vec<Duration>), String>> = std::thread::scope(|scope| {
+    let results: Vec<Result<Run, String>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|thread| {
                 let barrier = &barrier;

