@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Manifest { view, host, image } => manifest::run(image, (*view).into(), *host)?,
         Command::Put { recursive, image, host, path } => copy::put(image, host, path, *recursive)?,
         Command::Get { view, recursive, image, path, host } => {
-            copy::get(image, (*view).into(), path, host, *recursive)?
+            copy::get(image, (*view).into(), path, host, *recursive)?;
         }
         Command::Mkdir { parents, image, paths } => names::mkdir(image, paths, *parents)?,
         Command::Rm { recursive, image, paths } => names::rm(image, paths, *recursive)?,
