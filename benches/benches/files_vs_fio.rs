@@ -14,12 +14,13 @@
 //! |---|---|
 //! | ... d1 | `File::read_at` or `File::write_at`, one after the other |
 //! | ... d32, threads | the same calls from 32 threads; fio: one thread, depth 32 |
-//! | ... d32, one thread | `File::read_many`, 2048 reads a call (64 for 2 MiB) |
+//! | ... d32, one thread | `File::read_many` or `File::write_many`, 2048 pieces a call (64 for 2 MiB) |
 //!
 //! What is in each: fio reads and writes in place at fixed offsets of an ext4 (or other) file. The library finds the address of
 //! each block in the file's nodes, copies between the caller's memory and aligned memory, writes every block to a new
 //! place, and keeps the tables of nodes and segments; checkpoints that a full log makes necessary are in its time, one
-//! checkpoint between two rounds is not. Writers of one file take turns, so that 32 threads write at depth 1.
+//! checkpoint between two rounds is not. What `File::write_many` is given for all over the file goes to one place of the log,
+//! in requests of several blocks: it writes more a second than the device takes requests.
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -32,7 +33,7 @@ use std::time::{Duration, Instant};
 use f2fs::device::{AlignedBuf, BlockDevice};
 use f2fs::uring::{Direct, Engine, OpenOptions, UringDevice};
 use f2fs::volume::format::{FormatOptions, format};
-use f2fs::{File, FileSystem, Options, ReadSlice};
+use f2fs::{File, FileSystem, Options, ReadSlice, WriteSlice};
 use f2fs_benches::report::{Csv, machine};
 
 const SEGMENT: usize = 2 << 20;
@@ -55,7 +56,7 @@ struct Workload {
     ours: Ours,
 }
 
-const WORKLOADS: [Workload; 10] = {
+const WORKLOADS: [Workload; 11] = {
     const fn new(name: &'static str, fio: &'static str, bytes: usize, depth: usize, ours: Ours) -> Workload {
         // "write" and "randwrite", as against "read" and "randread".
         let write = matches!(fio.as_bytes(), [.., b'i', b't', b'e']);
@@ -72,6 +73,7 @@ const WORKLOADS: [Workload; 10] = {
         new("random read 4 KiB d32, threads", "randread", 4096, 32, Ours::Threads),
         new("random read 4 KiB d32, one thread", "randread", 4096, 32, Ours::Many),
         new("random write 4 KiB d32, threads", "randwrite", 4096, 32, Ours::Threads),
+        new("random write 4 KiB d32, one thread", "randwrite", 4096, 32, Ours::Many),
     ]
 };
 
@@ -277,15 +279,21 @@ fn threads(file: &File, workload: Workload, args: &Args) -> Result<Measure, Box<
     Ok(clock.stop(done))
 }
 
-/// Requests with many reads in one call.
+/// Requests with many reads or writes in one call.
 fn many(file: &File, workload: Workload, args: &Args) -> Result<Measure, Box<dyn Error>> {
     let offsets = Offsets::new(workload, args);
     let batch = if workload.bytes == SEGMENT { 64 } else { 2048 };
     let mut bufs: Vec<_> = (0..batch).map(|_| AlignedBuf::new(workload.bytes / 4096)).collect();
     let (clock, mut done) = (Clock::start(), 0);
     while clock.start.elapsed() < args.time {
-        let mut reads: Vec<_> = bufs.iter_mut().map(|buf| ReadSlice::new(offsets.next(), buf.as_bytes_mut())).collect();
-        file.read_many(workload.depth, &mut reads)?;
+        if workload.write {
+            let mut writes: Vec<_> = bufs.iter().map(|buf| WriteSlice::new(offsets.next(), buf.as_bytes())).collect();
+            file.write_many(workload.depth, &mut writes)?;
+        } else {
+            let mut reads: Vec<_> =
+                bufs.iter_mut().map(|buf| ReadSlice::new(offsets.next(), buf.as_bytes_mut())).collect();
+            file.read_many(workload.depth, &mut reads)?;
+        }
         done += batch;
     }
     Ok(clock.stop(done))

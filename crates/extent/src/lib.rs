@@ -32,6 +32,7 @@
 //! | guards | may be dropped on any thread; [owned ones](OwnedGuard) keep their table alive |
 //! | order | conflicting requests are granted in the order in which they began to wait; nobody overtakes |
 //! | state bits | [`ExtentBits`]: set, clear, convert, test, count, search, as Btrfs' extent io tree |
+//! | addresses | [`AddressCache`]: which device block holds which block of the file, looked up without a lock |
 //! | memory | 128 bytes for a table, and no heap while the file has at most 64 blocks; a byte for each block beyond that was ever locked, in pieces of up to 4 KiB |
 //!
 //! # Locking model
@@ -117,6 +118,7 @@
 
 mod acquire;
 mod bits;
+mod cache;
 mod claim;
 mod directory;
 mod fast;
@@ -136,6 +138,7 @@ mod word;
 mod words;
 
 pub use bits::{Bits, ExtentBits, Run};
+pub use cache::{AddressCache, CacheBudget, CachedRun};
 pub use future::{ExclusiveFuture, SharedFuture};
 pub use guard::{ExclusiveGuard, OwnedGuard, SharedGuard};
 pub use many::{LockRequest, ManyGuard, lock_many, lock_many_with};

@@ -3,8 +3,9 @@
 //! # Locking
 //!
 //! Pages are locked one at a time on the way down for reading; to hang in a missing node the parent's page is held
-//! exclusively, so that two threads cannot both do it. The caller keeps truncation away (the inode's data lock, or, for
-//! directories, the gate alone, since directory nodes are freed only with the directory).
+//! exclusively, so that two threads cannot both do it. The caller keeps truncation of the blocks that it looks for away (by
+//! a lock of their range, or, for directories, by the gate alone, since directory nodes are freed only with the directory). Nodes
+//! that hold no such block may go meanwhile: nobody who looks for a block comes by them.
 
 use f2fs_format::node::NodeBlock;
 use f2fs_format::path::NodePath;
@@ -12,6 +13,9 @@ use f2fs_format::{BlockAddr, Corruption, Nid};
 use f2fs_volume::{NewNode, Node, Op, Volume};
 
 use crate::FsError;
+use crate::content::Content;
+use crate::filesystem::Core;
+use crate::inode::Inode;
 
 /// An address slot.
 #[derive(Clone, Debug)]
@@ -43,8 +47,12 @@ pub(crate) struct Mapping {
     pub(crate) len: u64,
 }
 
-pub(crate) fn path_to(inode: &Node, volume: &Volume, block: u64) -> Result<NodePath, FsError> {
-    let addresses = inode.read().inode().layout(volume.features()).address_count();
+fn addresses_of(volume: &Volume, inode: &Node) -> usize {
+    inode.read().inode().layout(volume.features()).address_count()
+}
+
+/// The way to a block in a file whose inode has so many address slots.
+pub(crate) fn path_to(addresses: usize, block: u64) -> Result<NodePath, FsError> {
     NodePath::to_block(block, addresses).ok_or_else(|| FsError::FileTooLarge {
         size: block.saturating_add(1).saturating_mul(4096),
         limit: f2fs_format::path::max_file_blocks(addresses).saturating_mul(4096),
@@ -86,7 +94,11 @@ pub(crate) fn load_child(volume: &Volume, ino: Nid, nid: Nid, offset: u32) -> Re
 
 /// The slot of a block; `None` if a node on the way does not exist.
 pub(crate) fn find_slot(volume: &Volume, inode: &Node, block: u64) -> Result<Option<Slot>, FsError> {
-    let path = path_to(inode, volume, block)?;
+    find_slot_on(volume, inode, &path_to(addresses_of(volume, inode), block)?)
+}
+
+/// The slot at the end of a way; `None` if a node on the way does not exist.
+fn find_slot_on(volume: &Volume, inode: &Node, path: &NodePath) -> Result<Option<Slot>, FsError> {
     let mut node = inode.clone();
     for (level, offset) in path.node_offsets().iter().enumerate().skip(1) {
         let slot = if level == 1 { path.inode_child().unwrap_or(0) } else { usize::from(path.slots()[level - 1]) };
@@ -104,8 +116,12 @@ pub(crate) fn find_slot(volume: &Volume, inode: &Node, block: u64) -> Result<Opt
 /// On `NoSpace` nodes that were made already stay; they are empty, and are freed with the file.
 pub(crate) fn ensure_slot(op: &Op<'_>, inode: &Node, block: u64) -> Result<Slot, FsError> {
     let volume = op.volume();
-    let path = path_to(inode, volume, block)?;
-    let directory = inode.read().inode().file_type() == f2fs_format::inode::mode::DIRECTORY;
+    let (path, directory) = {
+        let block_of_inode = inode.read();
+        let raw = block_of_inode.inode();
+        let directory = raw.file_type() == f2fs_format::inode::mode::DIRECTORY;
+        (path_to(raw.layout(volume.features()).address_count(), block)?, directory)
+    };
     let mut node = inode.clone();
     for (level, offset) in path.node_offsets().iter().enumerate().skip(1) {
         let slot = if level == 1 { path.inode_child().unwrap_or(0) } else { usize::from(path.slots()[level - 1]) };
@@ -150,11 +166,7 @@ pub(crate) fn map_range(
     let mut pending: Option<Mapping> = None;
     let mut push = |addr: BlockAddr, len: u64, visit: &mut dyn FnMut(Mapping) -> Result<(), FsError>| {
         if let Some(last) = &mut pending {
-            let follows = if last.addr.is_real() {
-                addr.is_real() && u64::from(addr.0) == u64::from(last.addr.0) + last.len
-            } else {
-                addr == last.addr
-            };
+            let follows = if last.addr.is_real() { last.is_followed_by(addr) } else { addr == last.addr };
             if follows {
                 last.len += len;
                 return Ok(None);
@@ -166,7 +178,7 @@ pub(crate) fn map_range(
     let mut block = start;
     let end = start.saturating_add(count);
     while block < end {
-        let path = path_to(inode, volume, block)?;
+        let path = path_to(addresses_of(volume, inode), block)?;
         let slots = if path.level() == 0 {
             inode.read().inode().layout(features).address_count()
         } else {
@@ -189,4 +201,47 @@ pub(crate) fn map_range(
         block += here;
     }
     pending.map_or(Ok(()), visit)
+}
+
+impl Mapping {
+    /// Whether a run that begins at `addr` continues this one.
+    pub(crate) fn is_followed_by(&self, addr: BlockAddr) -> bool {
+        if self.addr.is_real() {
+            addr.is_real() && u64::from(addr.0) == u64::from(self.addr.0) + self.len
+        } else {
+            !addr.is_real()
+        }
+    }
+}
+
+impl Core {
+    /// Asks the nodes for the run that begins with block `first`, to block `last` at most and within one node; what else the node
+    /// says of the file goes into the cache.
+    #[cold]
+    pub(crate) fn look_up(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<Mapping, FsError> {
+        let features = self.volume.features();
+        let most = (last - first).saturating_add(1);
+        let path = path_to(content.addresses, first)?;
+        let Some(slot) = find_slot_on(&self.volume, &inode.node, &path)? else {
+            // Nothing of that node is there. It is not remembered: no page is locked that would keep a writer from making it.
+            let slots = if path.level() == 0 { content.addresses } else { f2fs_format::node::ADDRS_PER_BLOCK };
+            return Ok(Mapping { addr: BlockAddr::NULL, len: most.min((slots - path.address_slot()) as u64) });
+        };
+        let node = slot.node.read();
+        let address = |index| {
+            let addr = node.address(index, features).unwrap_or(BlockAddr::NULL);
+            if addr.is_real() { addr } else { BlockAddr::NULL }
+        };
+        let slots = node.address_count(features);
+        let start = first - slot.index as u64;
+        let used = content.size().div_ceil(4096).saturating_sub(start).min(slots as u64) as usize;
+        // With the node's page locked: see the rules of the cache.
+        content.cache.fill(start, (0..used).map(|index| address(index).0));
+        let mut run = Mapping { addr: address(slot.index), len: 1 };
+        let most = most.min((slots - slot.index) as u64);
+        while run.len < most && run.is_followed_by(address(slot.index + run.len as usize)) {
+            run.len += 1;
+        }
+        Ok(run)
+    }
 }

@@ -6,8 +6,10 @@ use f2fs_sync::Arc;
 use crate::FsError;
 use crate::filesystem::Core;
 use crate::inode::Inode;
+use crate::ranges::LockWaits;
 use crate::read_many::ReadSlice;
 use crate::stat::{FileKind, Stat};
+use crate::write_many::WriteSlice;
 
 /// An open inode. The file lives as long as there is a handle, also without a name.
 #[derive(Debug)]
@@ -65,8 +67,9 @@ impl File {
     }
 
     /// Reads many pieces with up to `depth` requests on the device at a time: what many threads would do with
-    /// [`read_at`](Self::read_at), from one. Each piece is told how many bytes there were. Checkpoints wait until all of it
-    /// is done, so hand over milliseconds of work, not minutes.
+    /// [`read_at`](Self::read_at), from one. Each piece is told how many bytes there were. Each is read as a whole before or after
+    /// a write that overlaps it; the call as a whole is not. Checkpoints wait until all of it is done, so hand over milliseconds
+    /// of work, not minutes.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -99,6 +102,39 @@ impl File {
     /// [`FsError::FileTooLarge`], [`FsError::Volume`] (with [`is_no_space`](FsError::is_no_space) when nothing fits).
     pub fn write_at(&self, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
         self.handle.core.write_at(&self.handle.inode, offset, buf)
+    }
+
+    /// Writes many pieces, in their order, with up to `depth` of them on the device at a time: what many threads would do with
+    /// [`write_at`](Self::write_at), from one. Each piece is told how many of its bytes were written. Each is atomic by itself,
+    /// the call as a whole is not.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+    /// # f2fs_volume::format::format(&*device, &Default::default())?;
+    /// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
+    /// use f2fs_files::WriteSlice;
+    ///
+    /// let file = fs.create_file("/table", 0o644)?;
+    /// let page = [7; 4096];
+    /// let mut writes: Vec<_> = (0..100).map(|n| WriteSlice::new(n * 37 % 100 * 4096, &page)).collect();
+    /// file.write_many(32, &mut writes)?;
+    /// assert_eq!(file.size(), 100 * 4096);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at); without space [`is_no_space`](FsError::is_no_space), also if a part fitted. What was written
+    /// until then stays, and [`WriteSlice::written`] says how much of which piece.
+    pub fn write_many(&self, depth: usize, writes: &mut [WriteSlice<'_>]) -> Result<(), FsError> {
+        self.handle.core.write_many(&self.handle.inode, depth, writes)
+    }
+
+    /// How much waiting for ranges of the file there has been since it was opened by anybody.
+    #[must_use]
+    pub fn lock_waits(&self) -> LockWaits {
+        self.handle.inode.content(&self.handle.core).ranges.waits()
     }
 
     /// Writes all of `buf` at the end, or nothing; returns the offset where it begins. Appends from several threads do not

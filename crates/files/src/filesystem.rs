@@ -4,6 +4,7 @@ use core::fmt;
 use core::num::NonZeroUsize;
 
 use f2fs_device::BlockDevice;
+use f2fs_extent::CacheBudget;
 use f2fs_format::Nid;
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Mutex, PerCore};
@@ -14,7 +15,9 @@ use crate::directory::DirectoryLock;
 use crate::hazard::Hazards;
 use crate::inode::Inode;
 use crate::inode_table::InodeTable;
+use crate::ranges::RangeLock;
 use crate::recovery::RecoveryReport;
+use crate::requests::Requests;
 
 /// How a file system is opened.
 #[derive(Clone, Debug)]
@@ -26,6 +29,11 @@ pub struct Options {
     pub directory_lock: DirectoryLock,
     /// Inodes kept in memory that nobody uses, about.
     pub inode_cache: NonZeroUsize,
+    /// What locks the ranges of a file's blocks.
+    pub range_lock: RangeLock,
+    /// Bytes that may remember where blocks of files lie: 4 for each block that was read. What is beyond that is looked up
+    /// in the nodes every time. An inode gives its part back when it leaves memory.
+    pub address_cache: u64,
 }
 
 impl Default for Options {
@@ -34,6 +42,8 @@ impl Default for Options {
             volume: OpenOptions::default(),
             directory_lock: DirectoryLock::default(),
             inode_cache: NonZeroUsize::MIN.saturating_add(65_535),
+            range_lock: RangeLock::default(),
+            address_cache: 64 << 20,
         }
     }
 }
@@ -72,6 +82,20 @@ impl Options {
         self.inode_cache = inodes;
         self
     }
+
+    /// What locks the ranges of a file's blocks.
+    #[must_use]
+    pub fn range_lock(mut self, lock: RangeLock) -> Self {
+        self.range_lock = lock;
+        self
+    }
+
+    /// Bytes that may remember where blocks of files lie, 4 for each; 64 MiB, for 64 GiB of files, by default.
+    #[must_use]
+    pub fn address_cache(mut self, bytes: u64) -> Self {
+        self.address_cache = bytes;
+        self
+    }
 }
 
 /// An open file system. Cheap to clone; all clones are the same file system. `Send + Sync`: use it from any number of
@@ -91,6 +115,9 @@ pub(crate) struct Core {
     pub(crate) volume: Volume,
     pub(crate) inodes: InodeTable,
     pub(crate) options: Options,
+    /// For what is remembered of block addresses.
+    pub(crate) addresses: Arc<CacheBudget>,
+    pub(crate) requests: Requests,
     /// Directories with changed blocks.
     queue: PerCore<Mutex<Vec<Arc<Inode>>>>,
     /// Names that a sync of a new file must not rely on.
@@ -197,6 +224,8 @@ impl FileSystem {
         let core = Arc::new(Core {
             volume,
             inodes: InodeTable::new(options.inode_cache.get()),
+            addresses: Arc::new(CacheBudget::new(options.address_cache)),
+            requests: Requests::new(),
             options,
             queue: PerCore::new(|_| Mutex::new(Vec::new())),
             hazards: Hazards::new(),

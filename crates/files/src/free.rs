@@ -84,6 +84,8 @@ impl Core {
         if has_blocks(inode) {
             truncate_step(op, &inode.node, 0)?;
         }
+        // Who followed a symbolic link may read it still: it finds holes, and not what its blocks are used for next.
+        inode.forget_addresses();
         let xattr: Nid = inode.node.read().inode().i_xattr_nid.into();
         if !xattr.is_null() {
             let node = self.volume.node(xattr)?;

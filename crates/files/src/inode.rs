@@ -5,10 +5,12 @@
 //! Outer locks are taken before an operation begins on the volume (before its gate), inner ones within it:
 //!
 //! ```text
-//! rename lock > directory stripes (ancestor first) > data lock > gate > life > pages of nodes and directories
+//! rename lock > directory stripes (ancestor first) > ranges of the content, xattrs > gate > life > pages of nodes and directories
 //! ```
 //!
-//! - `data`: shared to read data or xattrs, exclusive to change data, size, xattrs. Attributes need only the node's page.
+//! - `content`: locks of ranges of the data, see `content.rs`. Made when the data is first used, from the node's page; it is asked
+//!   for with no page locked.
+//! - `xattrs`: shared to read xattrs, exclusive to change them. Attributes need only the node's page.
 //! - `life`: how many handles there are, and whether the inode was freed.
 //!
 //! ```text
@@ -22,10 +24,12 @@
 
 use f2fs_format::inode::{self as raw, EXTRA_SIZE, advise, inline};
 use f2fs_format::{Corruption, Nid};
-use f2fs_sync::{Mutex, RwLock};
+use f2fs_sync::{Mutex, OnceLock, RwLock};
 use f2fs_volume::{Node, Volume};
 
+use crate::content::Content;
 use crate::directory::Directory;
+use crate::filesystem::Core;
 use crate::stat::{self, DeviceNumber, FileKind, Stat, Time};
 use crate::{FsError, Options};
 
@@ -42,7 +46,8 @@ pub(crate) struct Inode {
     pub(crate) ino: Nid,
     pub(crate) kind: FileKind,
     pub(crate) node: Node,
-    pub(crate) data: RwLock<()>,
+    pub(crate) xattrs: RwLock<()>,
+    content: OnceLock<Box<Content>>,
     pub(crate) life: Mutex<Life>,
     pub(crate) directory: Option<Box<Directory>>,
 }
@@ -77,12 +82,36 @@ impl Inode {
             let block = node.read();
             Box::new(Directory::new(block.inode(), options.directory_lock))
         });
-        Inode { ino: node.nid(), kind, node, data: RwLock::new(()), life: Mutex::new(Life::default()), directory }
+        Inode {
+            ino: node.nid(),
+            kind,
+            node,
+            xattrs: RwLock::new(()),
+            content: OnceLock::new(),
+            life: Mutex::new(Life::default()),
+            directory,
+        }
     }
 
     /// The directory that this is.
     pub(crate) fn directory(&self) -> Result<&Directory, FsError> {
         self.directory.as_deref().ok_or(FsError::NotDirectory)
+    }
+
+    /// What its data is reached through. Whoever changes the size asks for this first, so that the copy in it is right.
+    #[inline]
+    pub(crate) fn content(&self, core: &Core) -> &Content {
+        match self.content.get() {
+            Some(content) => content,
+            None => self.content.get_or_init(|| Box::new(Content::new(core, self.node.read().inode()))),
+        }
+    }
+
+    /// Forgets where its blocks lie: their slots were cleared.
+    pub(crate) fn forget_addresses(&self) {
+        if let Some(content) = self.content.get() {
+            content.cache.forget(0);
+        }
     }
 
     /// What `stat` says.
@@ -125,6 +154,9 @@ impl Inode {
     }
 
     pub(crate) fn size(&self) -> u64 {
+        if let Some(content) = self.content.get() {
+            return content.size();
+        }
         self.node.read().inode().i_size.get()
     }
 }

@@ -27,12 +27,18 @@
 //! # Locking model
 //!
 //! ```text
-//! rename lock (two directories only) > stripes of names, ancestor first > data lock of a file
+//! rename lock (two directories only) > stripes of names, ancestor first > ranges of a file, its xattrs
 //!   > the volume's gate > life of an inode > page of a directory > page of a node
 //! ```
 //!
 //! - Names in different stripes of one directory, and names in different directories, do not share an exclusive lock.
-//! - Different files share none. One file's data has a reader-writer lock.
+//! - Different files share none. Of one file, reads lock the blocks that they read, shared; writes those that they write,
+//!   exclusively; a change of the end all blocks from there on ([`Options::range_lock`]). So readers share, a writer waits
+//!   for those in its range only, and each call sees the whole of another one or nothing of it.
+//! - Whoever holds a range asks for another one only if it need not wait ([`File::read_many`], [`File::write_many`]): so no two
+//!   wait for each other.
+//! - A read of blocks whose addresses are known touches no node: `f2fs_extent::AddressCache` has the argument why what it
+//!   remembers is never stale. The size is read without a lock, see `content.rs`.
 //! - Whatever lies left of the gate is taken before an operation begins, so that nobody waits for it with the gate held; a
 //!   checkpoint, which closes the gate, takes only what lies right of it.
 //! - File-system-wide: the rename lock, for renames between two directories, as in the kernel's VFS.
@@ -46,25 +52,31 @@
 mod acl;
 mod api;
 mod block_map;
+mod content;
 mod create;
-mod data;
 mod directory;
 mod error;
 mod file;
 mod filesystem;
+mod flight;
 mod free;
 mod hazard;
 mod inode;
 mod inode_table;
 mod namespace;
 mod path;
+mod ranges;
+mod read;
 mod read_many;
 mod recovery;
 mod rename;
+mod requests;
 mod resize;
 mod stat;
 mod sync;
 mod truncate;
+mod write;
+mod write_many;
 mod xattr;
 
 pub use api::SetTimes;
@@ -74,10 +86,12 @@ pub use error::FsError;
 pub use file::{Dir, DirEntry, File};
 pub use filesystem::{FileSystem, Options};
 pub use path::path_from_bytes;
+pub use ranges::{LockWaits, RangeLock};
 pub use read_many::ReadSlice;
 pub use recovery::RecoveryReport;
 pub use rename::RenameMode;
 pub use stat::{DeviceNumber, FileKind, Stat, Time};
+pub use write_many::WriteSlice;
 pub use xattr::Xattr;
 
 pub use f2fs_format::xattr::SetMode;

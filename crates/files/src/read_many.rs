@@ -1,23 +1,23 @@
 //! Many reads of one file from one thread, with a bounded number of them on the device at a time.
+//!
+//! # Locking
+//!
+//! Each read locks its own range until its bytes are there. While it holds one, and the gate, the call asks for others only
+//! without waiting; when that fails it finishes what is on its way, lets go of everything, and waits with nothing held.
 
-use std::ops::Range;
-
-use f2fs_device::{AlignedBuf, Request};
-use f2fs_format::inode::inline;
-use f2fs_format::{BLOCK_SIZE, BlockAddr};
+use f2fs_device::{BlockDevice, IoQueue, Request};
+use f2fs_format::BLOCK_SIZE;
 
 use crate::FsError;
-use crate::block_map::map_range;
-use crate::data::copy_out;
+use crate::content::{Content, Readable, Unreadable};
 use crate::filesystem::Core;
 use crate::inode::Inode;
+use crate::ranges::RangeGuard;
+use crate::read::{blocks_of, copy_out};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks in one request at most: 1 MiB.
 const LONGEST: u64 = 256;
-
-/// Reads that are mapped before the next ones are sent.
-const MAPPED_AT_ONCE: usize = 16;
 
 /// One of the reads of [`File::read_many`](crate::File::read_many).
 #[derive(Debug)]
@@ -40,105 +40,146 @@ impl<'a> ReadSlice<'a> {
 
 /// A contiguous run on the device that one read wants.
 #[derive(Clone, Copy)]
-struct Piece {
+struct Wanted {
     read: usize,
     /// First block in the file.
     block: u64,
-    addr: BlockAddr,
+    addr: u64,
     blocks: u64,
 }
 
+/// A read that has begun.
+struct Begun<'a> {
+    /// Let go when nothing is left.
+    range: Option<RangeGuard<'a>>,
+    /// Requests that are not back.
+    left: usize,
+}
+
+/// One call's reads.
+struct Reader<'c, 'r, 'b> {
+    core: &'c Core,
+    inode: &'c Inode,
+    content: &'c Content,
+    reads: &'r mut [ReadSlice<'b>],
+    begun: Vec<Begun<'c>>,
+    queue: Box<dyn IoQueue + 'c>,
+    depth: usize,
+    /// Requests of reads that have begun, in the order in which they are sent; `sent` are.
+    wanted: Vec<Wanted>,
+    sent: usize,
+    /// A request that is back, for the next one.
+    spare: Option<Request>,
+}
+
 impl Core {
-    /// The gate is held until the last read is done, so that no checkpoint runs meanwhile.
+    /// Checkpoints wait as long as the call holds the gate: until all is read, or a range has to be waited for.
     pub(crate) fn read_many(&self, inode: &Inode, depth: usize, reads: &mut [ReadSlice<'_>]) -> Result<(), FsError> {
-        let _data = inode.data.read();
-        let _gate = self.volume.begin_read();
-        {
-            let node = inode.node.read();
-            let raw = node.inode();
-            let size = raw.i_size.get();
-            for read in &mut *reads {
-                read.read = (read.buf.len() as u64).min(size.saturating_sub(read.offset)) as usize;
-            }
-            if raw.i_inline & inline::DATA != 0 {
-                let area = raw.inline_data(self.volume.features());
-                for read in reads.iter_mut().filter(|read| read.read > 0) {
-                    let start = read.offset as usize;
-                    read.buf[..read.read].copy_from_slice(&area[start..start + read.read]);
-                }
+        let depth = depth.max(1);
+        let mut reader = Reader {
+            core: self,
+            inode,
+            content: inode.content(self),
+            begun: Vec::with_capacity(reads.len()),
+            reads,
+            queue: self.volume.device().queue(depth),
+            depth,
+            wanted: Vec::with_capacity(2 * depth),
+            sent: 0,
+            spare: None,
+        };
+        while let Some(read) = reader.reads.get(reader.begun.len()) {
+            let first = reader.content.lock_to_read(read.offset, read.buf.len());
+            let _gate = self.volume.begin_read();
+            reader.content.cache.refresh(self.volume.moves(inode.ino));
+            reader.begin(first)?;
+            reader.run()?;
+        }
+        Ok(())
+    }
+}
+
+impl<'c> Reader<'c, '_, '_> {
+    /// Begins the next read: finds out what has to come from the device, and fills holes with zeros.
+    fn begin(&mut self, readable: Option<Readable<'c>>) -> Result<(), FsError> {
+        let index = self.begun.len();
+        let read = &mut self.reads[index];
+        let Some(readable) = readable else {
+            read.read = 0;
+            self.begun.push(Begun { range: None, left: 0 });
+            return Ok(());
+        };
+        read.read = readable.len;
+        let (offset, end) = (read.offset, read.offset + readable.len as u64);
+        let buf = &mut read.buf[..readable.len];
+        if self.content.is_inline() {
+            self.begun.push(Begun { range: None, left: 0 });
+            return self.core.read_inline(self.inode, offset, buf);
+        }
+        let (first, last) = blocks_of(offset, readable.len);
+        let before = self.wanted.len();
+        let wanted = &mut self.wanted;
+        self.core.each_run(self.inode, self.content, first, last, |block, run| {
+            if !run.addr.is_real() {
+                let from = (block * BLOCK).max(offset) - offset;
+                let to = ((block + run.len) * BLOCK).min(end) - offset;
+                buf[from as usize..to as usize].fill(0);
                 return Ok(());
             }
-        }
-        let depth = depth.max(1);
-        let mut queue = self.volume.device().queue(depth);
-        let mut pieces = Vec::with_capacity(reads.len());
-        let (mut mapped, mut pushed) = (0, 0);
-        let mut spare: Option<AlignedBuf> = None;
+            for done in (0..run.len).step_by(LONGEST as usize) {
+                let addr = u64::from(run.addr.offset(done as u32).0);
+                wanted.push(Wanted { read: index, block: block + done, addr, blocks: (run.len - done).min(LONGEST) });
+            }
+            Ok(())
+        })?;
+        let left = self.wanted.len() - before;
+        self.begun.push(Begun { range: (left > 0).then_some(readable._range), left });
+        Ok(())
+    }
+
+    /// Reads until all is read, or a range has to be waited for; then everything that has begun is read, and nothing is held.
+    fn run(&mut self) -> Result<(), FsError> {
+        let mut busy = false;
         loop {
-            while queue.in_flight() < depth {
-                // A few at a time, so that the device need not wait until all are mapped.
-                if pushed == pieces.len() && mapped < reads.len() {
-                    let end = (mapped + MAPPED_AT_ONCE).min(reads.len());
-                    self.map_reads(inode, reads, mapped..end, &mut pieces)?;
-                    mapped = end;
+            while self.queue.in_flight() < self.depth {
+                if let Some(&Wanted { addr, blocks, .. }) = self.wanted.get(self.sent) {
+                    self.send(addr, blocks);
                     continue;
                 }
-                let Some(Piece { addr, blocks, .. }) = pieces.get(pushed).copied() else { break };
-                let buf = spare
-                    .take()
-                    .filter(|buf| buf.blocks() == blocks as usize)
-                    .unwrap_or_else(|| self.volume.recycler().take_stale(blocks as usize));
-                queue.push(Request::read(u64::from(addr.0), buf).with_tag(pushed as u64));
-                pushed += 1;
+                let Some(read) = self.reads.get(self.begun.len()).filter(|_| !busy) else { break };
+                match self.content.try_lock_to_read(read.offset, read.buf.len()) {
+                    Ok(readable) => self.begin(Some(readable))?,
+                    Err(Unreadable::End) => self.begin(None)?,
+                    Err(Unreadable::Busy) => busy = true,
+                }
             }
-            let Some(completion) = queue.next_completion() else { return Ok(()) };
-            let piece = pieces[completion.request.tag as usize];
-            let buf = completion.into_buf()?;
-            let read = &mut reads[piece.read];
-            copy_out(&mut read.buf[..read.read], read.offset, piece.block, piece.blocks, &buf);
-            spare = Some(buf);
+            let Some(completion) = self.queue.next_completion() else {
+                self.wanted.clear();
+                self.sent = 0;
+                return Ok(());
+            };
+            let piece = self.wanted[completion.request.tag as usize];
+            completion.result?;
+            let read = &mut self.reads[piece.read];
+            if let [data] = &*completion.request.bufs {
+                copy_out(&mut read.buf[..read.read], read.offset, piece.block, piece.blocks, data);
+            }
+            self.spare = Some(completion.request);
+            let begun = &mut self.begun[piece.read];
+            begun.left -= 1;
+            if begun.left == 0 {
+                begun.range = None;
+            }
         }
     }
 
-    /// What has to come from the device; holes are filled with zeros at once.
-    fn map_reads(
-        &self,
-        inode: &Inode,
-        reads: &mut [ReadSlice<'_>],
-        range: Range<usize>,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), FsError> {
-        let geometry = self.volume.geometry();
-        for index in range {
-            let read = &mut reads[index];
-            if read.read == 0 {
-                continue;
-            }
-            let (start, end) = (read.offset, read.offset + read.read as u64);
-            let mut block = start / BLOCK;
-            map_range(&self.volume, &inode.node, block, end.div_ceil(BLOCK) - block, |mapping| {
-                if mapping.addr.is_real() {
-                    let last = mapping.addr.offset(mapping.len as u32 - 1);
-                    if !geometry.in_main(mapping.addr) || !geometry.in_main(last) {
-                        let (what, nid, addr) = ("data address", inode.ino, mapping.addr);
-                        return Err(f2fs_format::Corruption::Address { what, nid, addr }.into());
-                    }
-                    let mut done = 0;
-                    while done < mapping.len {
-                        let blocks = (mapping.len - done).min(LONGEST);
-                        let addr = mapping.addr.offset(done as u32);
-                        pieces.push(Piece { read: index, block: block + done, addr, blocks });
-                        done += blocks;
-                    }
-                } else {
-                    let from = (block * BLOCK).max(start) - start;
-                    let to = ((block + mapping.len) * BLOCK).min(end) - start;
-                    read.buf[from as usize..to as usize].fill(0);
-                }
-                block += mapping.len;
-                Ok(())
-            })?;
-        }
-        Ok(())
+    fn send(&mut self, addr: u64, blocks: u64) {
+        let spare = self.spare.take().filter(|request| request.blocks() == blocks);
+        let request = match spare {
+            Some(request) => Request { start: addr, ..request },
+            None => Request::read(addr, self.core.volume.recycler().take_stale(blocks as usize)),
+        };
+        self.queue.push(request.with_tag(self.sent as u64));
+        self.sent += 1;
     }
 }

@@ -8,6 +8,7 @@ use f2fs_volume::Op;
 
 use crate::FsError;
 use crate::block_map::{add_blocks, ensure_slot, find_slot, path_to};
+use crate::content::Content;
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::stat::{self, Time};
@@ -19,17 +20,18 @@ impl Core {
     /// Sets the size of a file: cut, or grown by a hole.
     pub(crate) fn truncate(&self, inode: &Arc<Inode>, size: u64) -> Result<(), FsError> {
         self.balance(inode.ino)?;
-        let _data = inode.data.write();
-        self.truncate_locked(inode, size)
+        let content = inode.content(self);
+        let _range = content.lock_from(size);
+        self.truncate_locked(inode, content, size)
     }
 
-    /// The same, for a caller who holds the data lock.
-    pub(crate) fn truncate_locked(&self, inode: &Inode, size: u64) -> Result<(), FsError> {
-        let limit = self.size_limit(inode);
+    /// The same, for a caller who has everything from the new end on exclusively; the whole file if it is inline.
+    pub(crate) fn truncate_locked(&self, inode: &Inode, content: &Content, size: u64) -> Result<(), FsError> {
+        let limit = content.limit();
         if size > limit {
             return Err(FsError::FileTooLarge { size, limit });
         }
-        if self.is_inline(inode) {
+        if content.is_inline() {
             let room = inode.node.read().inode().layout(self.volume.features()).inline_data_size() as u64;
             if size <= room {
                 return self.change(|op| {
@@ -39,24 +41,24 @@ impl Core {
                     if size < old {
                         raw.inline_data_mut(self.volume.features())[size as usize..].fill(0);
                     }
-                    raw.i_size = size.into();
+                    content.set_size(raw, size);
                     let now = Time::now();
                     stat::set_modified(raw, now);
                     stat::set_changed(raw, now);
                     Ok(())
                 });
             }
-            self.change(|op| self.convert_inline(op, inode))?;
+            self.change(|op| self.convert_inline(op, inode, content))?;
         }
-        let old = inode.size();
+        let old = content.size();
         // The rest of the last block must not come back when the file grows again.
         if size < old && !size.is_multiple_of(BLOCK) {
-            self.change(|op| self.zero_tail(op, inode, size))?;
+            self.change(|op| self.zero_tail(op, inode, content, size))?;
         }
         self.change(|op| {
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();
-            raw.i_size = size.into();
+            content.set_size(raw, size);
             raw.i_advise &= !f2fs_format::inode::advise::KEEP_SIZE;
             drop_extent(raw);
             let now = Time::now();
@@ -67,13 +69,22 @@ impl Core {
         // Also at an equal size: blocks that were preallocated behind the end go. A file that grows keeps them.
         if size <= old {
             let keep = size.div_ceil(BLOCK);
-            while self.change(|op| truncate_step(op, &inode.node, keep))? == Progress::More {}
+            let freed = self.free_from(inode, keep);
+            // Nobody looks there before the range is released. A look-up in the same node may have remembered a block until its
+            // slot was cleared, not after that.
+            content.cache.forget(keep);
+            return freed;
         }
         Ok(())
     }
 
+    fn free_from(&self, inode: &Inode, keep: u64) -> Result<(), FsError> {
+        while self.change(|op| truncate_step(op, &inode.node, keep))? == Progress::More {}
+        Ok(())
+    }
+
     /// Rewrites the block that holds the new end with zeros behind it.
-    fn zero_tail(&self, op: &Op<'_>, inode: &Inode, size: u64) -> Result<(), FsError> {
+    fn zero_tail(&self, op: &Op<'_>, inode: &Inode, content: &Content, size: u64) -> Result<(), FsError> {
         let Some(slot) = find_slot(&self.volume, &inode.node, size / BLOCK)? else { return Ok(()) };
         let old = slot.get(&self.volume);
         if !old.is_real() {
@@ -86,7 +97,12 @@ impl Core {
         let summary = Summary::new(slot.node.nid(), version, slot.index as u16);
         let runs = self.volume.write_data(op, self.log_for(inode), &[summary], data)?;
         if let Some(run) = runs.first() {
-            slot.set(op, run.addr);
+            let mut node = slot.node.write(op);
+            // The cleaner may have moved the block since it was read.
+            let old = node.address(slot.index, self.volume.features()).unwrap_or(BlockAddr::NULL);
+            node.set_address(slot.index, run.addr, self.volume.features());
+            content.cache.store(size / BLOCK, run.addr.0);
+            drop(node);
             self.volume.invalidate(op, old)?;
         }
         Ok(())
@@ -99,19 +115,20 @@ impl Core {
             return Err(FsError::Invalid("an empty range"));
         }
         self.balance(inode.ino)?;
-        let _data = inode.data.write();
+        let content = inode.content(self);
+        let _range = content.lock_to_write(offset, len);
         let end = offset.saturating_add(len);
-        let limit = self.size_limit(inode);
+        let limit = content.limit();
         if end > limit {
             return Err(FsError::FileTooLarge { size: end, limit });
         }
-        if self.is_inline(inode) {
-            self.change(|op| self.convert_inline(op, inode))?;
+        if content.is_inline() {
+            self.change(|op| self.convert_inline(op, inode, content))?;
         }
         let mut block = offset / BLOCK;
         let last = (end - 1) / BLOCK;
         while block <= last {
-            block += self.change(|op| self.allocate_step(op, inode, block, last))?;
+            block += self.change(|op| self.allocate_step(op, inode, content, block, last))?;
         }
         self.change(|op| {
             let mut node = inode.node.write(op);
@@ -121,7 +138,7 @@ impl Core {
                     raw.i_advise |= f2fs_format::inode::advise::KEEP_SIZE;
                 }
             } else if end > raw.i_size.get() {
-                raw.i_size = end.into();
+                content.set_size(raw, end);
             }
             stat::set_changed(raw, Time::now());
             Ok(())
@@ -129,9 +146,16 @@ impl Core {
     }
 
     /// Reserves what is missing below one direct node; returns how many blocks of the range that covers.
-    fn allocate_step(&self, op: &Op<'_>, inode: &Inode, block: u64, last: u64) -> Result<u64, FsError> {
+    fn allocate_step(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        content: &Content,
+        block: u64,
+        last: u64,
+    ) -> Result<u64, FsError> {
         let features = self.volume.features();
-        path_to(&inode.node, &self.volume, block)?;
+        path_to(content.addresses, block)?;
         let slot = ensure_slot(op, &inode.node, block)?;
         let here = {
             let node = slot.node.read();

@@ -26,7 +26,7 @@ impl Core {
         Ok(Some(load_child(&self.volume, inode.ino, nid, XATTR_NODE_OFFSET)?))
     }
 
-    /// All attributes of an inode. The caller holds its data lock.
+    /// All attributes of an inode. The caller holds the lock of its xattrs.
     fn xattrs(&self, inode: &Inode) -> Result<XattrBuffer, FsError> {
         let node = self.xattr_node(inode)?;
         let body = node.map(|node| Box::new(node.read().body));
@@ -37,7 +37,7 @@ impl Core {
     /// The value of an attribute, by its full name.
     pub(crate) fn xattr_get(&self, inode: &Inode, name: &[u8]) -> Result<Vec<u8>, FsError> {
         let (kind, stored) = split(name)?;
-        let _data = inode.data.read();
+        let _xattrs = inode.xattrs.read();
         let _gate = self.volume.begin_read();
         let all = self.xattrs(inode)?;
         let value = all.get(kind, stored).ok_or(FsError::NoAttribute)?;
@@ -49,7 +49,7 @@ impl Core {
 
     /// Full names of all attributes that users may see, with their values, sorted by name.
     pub(crate) fn xattr_list(&self, inode: &Inode) -> Result<Vec<Xattr>, FsError> {
-        let _data = inode.data.read();
+        let _xattrs = inode.xattrs.read();
         let _gate = self.volume.begin_read();
         let all = self.xattrs(inode)?;
         let mut list = Vec::new();
@@ -90,7 +90,7 @@ impl Core {
             _ => value,
         };
         self.balance(inode.ino)?;
-        let _data = inode.data.write();
+        let _xattrs = inode.xattrs.write();
         self.change(|op| {
             let mut all = self.xattrs(inode)?;
             all.set(kind, stored, value, mode).map_err(refused)?;
@@ -102,7 +102,7 @@ impl Core {
     pub(crate) fn xattr_remove(&self, inode: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
         let (kind, stored) = split(name)?;
         self.balance(inode.ino)?;
-        let _data = inode.data.write();
+        let _xattrs = inode.xattrs.write();
         self.change(|op| {
             let mut all = self.xattrs(inode)?;
             if !all.remove(kind, stored) {

@@ -211,6 +211,7 @@ impl Volume {
         for block in &blocks {
             let to = fresh.next().unwrap_or(BlockAddr::NULL);
             block.node.write(op).set_address(block.slot, to, features);
+            self.count_move(op, block.node.ino());
             self.invalidate(op, block.from)?;
             self.forget_extent(op, block.node.ino())?;
         }

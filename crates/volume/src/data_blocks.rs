@@ -38,6 +38,34 @@ impl Volume {
         self.write_as(class, log, summaries, data)
     }
 
+    /// Takes blocks of a log for data, one for each summary and in their order, and appends where they are to `runs`; space for
+    /// them must be reserved. The caller writes them, and puts their addresses into their slots, within `op`; or returns
+    /// them with [`return_data`](Self::return_data).
+    ///
+    /// # Errors
+    /// [`VolumeError::Segment`] when no segment is free; nothing is taken then.
+    pub fn allocate_data(
+        &self,
+        op: &Op<'_>,
+        log: LogType,
+        summaries: &[Summary],
+        runs: &mut Vec<Run>,
+    ) -> Result<(), VolumeError> {
+        let class = if op.gate.is_some() { Class::User } else { Class::Checkpoint };
+        self.segments.allocate_as(class, log, summaries, self.clock.now(), runs)?;
+        self.blocks_written.fetch_add(summaries.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns blocks of [`allocate_data`](Self::allocate_data) that no slot speaks of. Their reservation stays.
+    ///
+    /// # Errors
+    /// [`VolumeError::Segment`] if the SIT says that they were not in use.
+    pub fn return_data(&self, _op: &Op<'_>, runs: &[Run]) -> Result<(), VolumeError> {
+        let now = self.clock.now();
+        runs.iter().try_for_each(|run| Ok(self.segments.invalidate_run(*run, now)?))
+    }
+
     pub(crate) fn write_as(
         &self,
         class: Class,
@@ -76,6 +104,14 @@ impl Volume {
             self.segments.invalidate(addr, self.clock.now())?;
         }
         Ok(())
+    }
+
+    /// Takes consecutive blocks out of use, each as [`invalidate`](Self::invalidate) does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn invalidate_run(&self, _op: &Op<'_>, run: Run) -> Result<(), VolumeError> {
+        Ok(self.segments.invalidate_run(run, self.clock.now())?)
     }
 
     /// Frees what an address slot held: block and reservation. A hole is nothing, `NEW_ADDR` only a reservation.

@@ -32,6 +32,7 @@ mod clock;
 mod data_blocks;
 mod error;
 pub mod format;
+mod moves;
 mod nids;
 mod node;
 mod node_store;

@@ -210,6 +210,7 @@ impl Volume {
             store: NodeStore::new(options.node_cache.get()),
             space,
             orphans: Orphans::new(orphan_limit, &pack.orphans),
+            moves: crate::moves::Moves::new(),
             footer_version: AtomicU64::new(pack.block.footer_version()),
             roll_forward: RollForward::new(checkpoint.valid_blocks, options.fsync),
             syncs: GroupCommit::new(),

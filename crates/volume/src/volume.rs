@@ -13,6 +13,7 @@ use f2fs_sync::{Arc, Gate, GateGuard, GroupCommit, Mutex, OnceLock};
 
 use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
+use crate::moves::Moves;
 use crate::node_store::NodeStore;
 use crate::orphans::Orphans;
 use crate::recovery::RollForward;
@@ -34,6 +35,7 @@ pub struct Volume {
     pub(crate) store: NodeStore,
     pub(crate) space: Space,
     pub(crate) orphans: Orphans,
+    pub(crate) moves: Moves,
     /// Taken by the checkpoint only, after the gate was closed.
     pub(crate) state: Mutex<CheckpointState>,
     /// The version that node footers carry: that of the last durable checkpoint.

@@ -10,7 +10,7 @@ use f2fs_volume::{NewNode, Op};
 use crate::FsError;
 use crate::block_map::{Slot, add_blocks, ensure_slot, load_child};
 use crate::filesystem::Core;
-use crate::inode::Inode;
+use crate::inode::{Inode, is_inline};
 use crate::truncate::{Progress, drop_extent, truncate_step};
 
 impl Core {
@@ -29,7 +29,7 @@ impl Core {
                 return Ok(0);
             }
             Some(NodeKind::Direct) => {
-                if self.is_inline(inode) {
+                if is_inline(&inode.node) {
                     self.clear_inline(op, inode);
                 }
             }
@@ -48,7 +48,7 @@ impl Core {
     /// Inline data, before and now; tells whether the file is inline now (`f2fs_recover_inline_data`).
     fn recover_inline(&self, op: &Op<'_>, inode: &Inode, block: &NodeBlock) -> Result<bool, FsError> {
         let features = self.volume.features();
-        let was = self.is_inline(inode);
+        let was = is_inline(&inode.node);
         let from = block.inode();
         if from.i_inline & inline::DATA == 0 {
             if was {

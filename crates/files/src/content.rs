@@ -1,0 +1,176 @@
+//! What the data of a file is reached through: the locks of its ranges, its size, and the addresses of its blocks. Made when the
+//! data is first used; an inode whose data nobody touches has none.
+//!
+//! # Locking
+//!
+//! | Who | locks (before the gate) |
+//! |---|---|
+//! | read | the blocks it reads, shared |
+//! | write | the blocks it writes, exclusively; the whole file as long as the data stands in the inode |
+//! | append, truncate | exclusively from the block of the old or new end on, to infinity |
+//! | allocate | its blocks exclusively; the whole file as long as the data stands in the inode |
+//!
+//! *Size.* `size` is a copy of `i_size`, changed together with it under the inode's page lock, so that readers need not touch the
+//! page. A write that ends behind the size raises it (to the maximum: writers of different ranges may do so in any order);
+//! truncation sets it. A reader compares the size after it has its range: what it reads below the size is written then,
+//! because whoever raised the size over a block of the range had that block exclusively until it was written. A reader that
+//! asks for more than there is locks only as far as the size reaches, and begins again if the file has grown over that.
+//!
+//! *Inline data* becomes a block once and never goes back, under a lock of the whole file.
+
+use f2fs_extent::AddressCache;
+use f2fs_format::BLOCK_SIZE;
+use f2fs_format::inode::{Inode as RawInode, inline};
+use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::filesystem::Core;
+use crate::ranges::{RangeGuard, Ranges};
+
+const BLOCK: u64 = BLOCK_SIZE as u64;
+
+/// How often a reader follows a growing file before it locks all that it asked for.
+const FOLLOW: u32 = 3;
+
+/// What the data of a file is reached through.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) ranges: Ranges,
+    pub(crate) cache: AddressCache,
+    size: AtomicU64,
+    inline: AtomicBool,
+    /// Address slots in the inode.
+    pub(crate) addresses: usize,
+}
+
+/// A part of the file that may be read.
+#[derive(Debug)]
+pub(crate) struct Readable<'a> {
+    pub(crate) _range: RangeGuard<'a>,
+    /// How many bytes there are, from the offset that was asked for; at least one.
+    pub(crate) len: usize,
+}
+
+/// Why nothing may be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// The file ends before, or nothing was asked for.
+    End,
+    /// Somebody writes there.
+    Busy,
+}
+
+impl Content {
+    /// For an inode as it is now.
+    pub(crate) fn new(core: &Core, inode: &RawInode) -> Content {
+        Content {
+            ranges: Ranges::new(core.options.range_lock),
+            cache: AddressCache::new(core.addresses.clone()),
+            size: AtomicU64::new(inode.i_size.get()),
+            inline: AtomicBool::new(inode.i_inline & inline::DATA != 0),
+            addresses: inode.layout(core.volume.features()).address_count(),
+        }
+    }
+
+    /// The size in bytes.
+    #[inline]
+    pub(crate) fn size(&self) -> u64 {
+        self.size.load(Ordering::Acquire)
+    }
+
+    /// Sets `i_size`. The caller has the inode's page locked.
+    pub(crate) fn set_size(&self, inode: &mut RawInode, size: u64) {
+        inode.i_size = size.into();
+        self.size.store(size, Ordering::Release);
+    }
+
+    /// The largest size in bytes.
+    pub(crate) fn limit(&self) -> u64 {
+        f2fs_format::path::max_file_blocks(self.addresses) * BLOCK
+    }
+
+    /// Whether the data stands in the inode. Once it does not, it never does again.
+    #[inline]
+    pub(crate) fn is_inline(&self) -> bool {
+        self.inline.load(Ordering::Acquire)
+    }
+
+    /// The data moved into a block. The caller has the whole file locked.
+    pub(crate) fn no_longer_inline(&self) {
+        self.inline.store(false, Ordering::Release);
+    }
+
+    /// Locks what there is of `len` bytes from `offset` on.
+    #[inline]
+    pub(crate) fn lock_to_read(&self, offset: u64, len: usize) -> Option<Readable<'_>> {
+        self.try_to_read(offset, len, |first, last| Some(self.ranges.shared(first, last))).ok()
+    }
+
+    /// The same, without waiting.
+    pub(crate) fn try_lock_to_read(&self, offset: u64, len: usize) -> Result<Readable<'_>, Unreadable> {
+        self.try_to_read(offset, len, |first, last| self.ranges.try_shared(first, last))
+    }
+
+    #[inline]
+    fn try_to_read<'a>(
+        &'a self,
+        offset: u64,
+        len: usize,
+        lock: impl Fn(u64, u64) -> Option<RangeGuard<'a>>,
+    ) -> Result<Readable<'a>, Unreadable> {
+        let wanted = offset.saturating_add(len as u64);
+        for tries in 0.. {
+            let size = self.size();
+            if offset >= size || len == 0 {
+                return Err(Unreadable::End);
+            }
+            let end = if tries < FOLLOW { wanted.min(size) } else { wanted };
+            let last = (end - 1) / BLOCK;
+            let _range = lock(offset / BLOCK, last).ok_or(Unreadable::Busy)?;
+            let end = wanted.min(self.size());
+            if end <= offset {
+                return Err(Unreadable::End);
+            }
+            if (end - 1) / BLOCK <= last {
+                return Ok(Readable { _range, len: (end - offset) as usize });
+            }
+        }
+        Err(Unreadable::End)
+    }
+
+    /// Locks the blocks of `len` bytes (at least one) from `offset` on, to change them.
+    pub(crate) fn lock_to_write(&self, offset: u64, len: u64) -> RangeGuard<'_> {
+        if self.is_inline() {
+            return self.ranges.exclusive(0, u64::MAX);
+        }
+        self.ranges.exclusive(offset / BLOCK, offset.saturating_add(len - 1) / BLOCK)
+    }
+
+    /// Locks the block of byte `offset` and all behind it.
+    pub(crate) fn lock_from(&self, offset: u64) -> RangeGuard<'_> {
+        let first = if self.is_inline() { 0 } else { offset / BLOCK };
+        self.ranges.exclusive(first, u64::MAX)
+    }
+
+    /// Locks from the end of the file on, so that it stays where it is; returns it.
+    pub(crate) fn lock_end(&self) -> (RangeGuard<'_>, u64) {
+        loop {
+            let seen = self.size();
+            let guard = self.lock_from(seen);
+            let size = self.size();
+            // It may have grown meanwhile, into what is locked now; but a truncation may have cut below.
+            if size >= seen {
+                return (guard, size);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inode_whose_data_nobody_uses_has_a_pointer_and_any_other_few_cache_lines() {
+        assert_eq!(size_of::<Content>(), 320);
+    }
+}

@@ -1,0 +1,317 @@
+//! Pieces of a file on their way to the device: what a write has begun, and how it ends.
+//!
+//! ```text
+//!   start_write ──► in flight ──┬── finish_write ──► the file has the new blocks
+//!   (nothing is left            │        └─ an error of the device ──► the file is as before, the blocks are free again
+//!    behind if it fails)        └── abandon_write ──► the file is as before, the blocks are free again
+//! ```
+//!
+//! A flight that is dropped otherwise leaks its blocks until the volume is opened again; nobody does.
+
+use f2fs_device::{AlignedBuf, BlockDevice, DeviceError, Request, Ticket};
+use f2fs_format::summary::Summary;
+use f2fs_format::{BLOCK_SIZE, BlockAddr};
+use f2fs_volume::{Op, Run};
+
+use crate::FsError;
+use crate::block_map::{Slot, ensure_slot};
+use crate::content::Content;
+use crate::filesystem::Core;
+use crate::inode::Inode;
+use crate::read::{PIECE, blocks_of};
+use crate::stat::{self, Time};
+use crate::truncate::drop_extent;
+
+const BLOCK: u64 = BLOCK_SIZE as u64;
+
+/// Bytes to write; at least one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece<'a> {
+    pub(crate) offset: u64,
+    pub(crate) buf: &'a [u8],
+}
+
+/// Slots of one node that follow each other.
+#[derive(Debug)]
+struct Place {
+    slot: Slot,
+    /// The file block of the first slot.
+    block: u64,
+    len: usize,
+}
+
+/// Pieces on their way. The range of each is the caller's alone until the end.
+#[derive(Debug)]
+#[must_use = "a flight has to be finished or abandoned"]
+pub(crate) struct Flight {
+    places: Vec<Place>,
+    runs: Vec<Run>,
+    /// Slots that were holes.
+    new_blocks: u64,
+    /// Bytes in all pieces.
+    bytes: usize,
+    /// Where the last of them ends in the file.
+    end: u64,
+    tickets: Vec<Ticket>,
+    /// The only request, if nothing is to be done while it is on its way: it is sent when it is waited for.
+    late: Option<Request>,
+}
+
+impl Flight {
+    /// Bytes that it writes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Waits for the device.
+    fn land(&mut self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
+        let mut result = self.late.take().map_or(Ok(()), |request| device.execute(request).result);
+        for mut ticket in self.tickets.drain(..) {
+            while let Some((_, completion)) = ticket.wait_any() {
+                result = result.and(completion.result);
+            }
+        }
+        result
+    }
+}
+
+/// What the caller does while a flight is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Something else: the requests go off at once.
+    Other,
+    /// Nothing, it finishes the flight.
+    Finish,
+}
+
+/// Whether there is only one request for these runs.
+fn is_one_request(runs: &[Run]) -> bool {
+    matches!(runs, [run] if u64::from(run.len) <= PIECE)
+}
+
+/// A block of which a piece has only a part, with what stood around it.
+struct Edge {
+    block: u64,
+    data: AlignedBuf,
+}
+
+impl Core {
+    /// Begins to write pieces that have no block in common. The caller has their blocks exclusively. An error leaves nothing behind
+    /// but empty nodes.
+    pub(crate) fn start_write(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        content: &Content,
+        pieces: &[Piece<'_>],
+        next: Next,
+    ) -> Result<Flight, FsError> {
+        let features = self.volume.features();
+        let mut flight = Flight {
+            places: Vec::with_capacity(pieces.len() + 1),
+            runs: Vec::new(),
+            new_blocks: 0,
+            bytes: 0,
+            end: 0,
+            tickets: Vec::new(),
+            late: None,
+        };
+        let mut summaries = Vec::new();
+        let mut edges = Vec::new();
+        for piece in pieces {
+            let (first, last) = blocks_of(piece.offset, piece.buf.len());
+            let mut block = first;
+            while block <= last {
+                let slot = ensure_slot(op, &inode.node, block)?;
+                let version = self.volume.node_version(slot.node.nid())?;
+                let node = slot.node.read();
+                let len = ((node.address_count(features) - slot.index) as u64).min(last - block + 1) as usize;
+                for index in slot.index..slot.index + len {
+                    let old = node.address(index, features).unwrap_or(BlockAddr::NULL);
+                    flight.new_blocks += u64::from(old.is_null());
+                    summaries.push(Summary::new(slot.node.nid(), version, index as u16));
+                }
+                // The first and the last block of the piece are those that it may have in part.
+                let mut partial = [None; 2];
+                for (edge, at) in partial.iter_mut().zip([first, last]) {
+                    if (block..block + len as u64).contains(&at) && piece.is_partial(at) {
+                        let old = node.address(slot.index + (at - block) as usize, features);
+                        *edge = Some((at, old.unwrap_or(BlockAddr::NULL)));
+                    }
+                }
+                drop(node);
+                if partial[1].is_some() && partial[0].map(|(at, _)| at) == partial[1].map(|(at, _)| at) {
+                    partial[1] = None;
+                }
+                for (at, old) in partial.into_iter().flatten() {
+                    edges.push(Edge { block: at, data: self.edge(inode, content, *piece, at, old)? });
+                }
+                flight.places.push(Place { slot, block, len });
+                block += len as u64;
+            }
+            flight.bytes += piece.buf.len();
+            flight.end = flight.end.max(piece.offset + piece.buf.len() as u64);
+        }
+        self.volume.reserve(op, flight.new_blocks)?;
+        if let Err(error) = self.volume.allocate_data(op, self.log_for(inode), &summaries, &mut flight.runs) {
+            self.volume.unreserve(op, flight.new_blocks);
+            return Err(error.into());
+        }
+        let mut source = Source { pieces, edges: &edges, next: pieces.first().map_or(0, |piece| piece.offset / BLOCK) };
+        for run in &flight.runs {
+            for done in (0..u64::from(run.len)).step_by(PIECE as usize) {
+                let len = (u64::from(run.len) - done).min(PIECE) as usize;
+                let mut data = self.volume.recycler().take_stale(len);
+                source.fill(&mut data);
+                let request = Request::write(u64::from(run.addr.offset(done as u32).0), data);
+                if next == Next::Finish && is_one_request(&flight.runs) {
+                    flight.late = Some(request);
+                    continue;
+                }
+                // What is full goes off; the next part is copied meanwhile.
+                flight.tickets.push(self.volume.device().submit(vec![request]));
+            }
+        }
+        Ok(flight)
+    }
+
+    /// The block `at` as it is to be: what stands there (at `old`), with the piece's part of it.
+    fn edge(
+        &self,
+        inode: &Inode,
+        content: &Content,
+        piece: Piece<'_>,
+        at: u64,
+        old: BlockAddr,
+    ) -> Result<AlignedBuf, FsError> {
+        let mut data = AlignedBuf::new(1);
+        if old.is_real() {
+            self.volume.read_data(inode.ino, old, &mut data)?;
+        }
+        let start = at * BLOCK;
+        let bytes = data.as_bytes_mut();
+        // What stands behind the end of the file may be stale: it must read as zeros if the file grows over it.
+        let old_end = content.size().saturating_sub(start).min(BLOCK) as usize;
+        bytes[old_end..].fill(0);
+        let from = piece.offset.max(start);
+        let to = (piece.offset + piece.buf.len() as u64).min(start + BLOCK);
+        bytes[(from - start) as usize..(to - start) as usize]
+            .copy_from_slice(&piece.buf[(from - piece.offset) as usize..(to - piece.offset) as usize]);
+        Ok(data)
+    }
+
+    /// Waits for the device, and makes the new blocks those of the file.
+    pub(crate) fn finish_write(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        content: &Content,
+        mut flight: Flight,
+    ) -> Result<(), FsError> {
+        if let Err(error) = flight.land(self.volume.device()) {
+            self.take_back(op, &flight)?;
+            return Err(error.into());
+        }
+        let features = self.volume.features();
+        let mut fresh = flight.runs.iter().flat_map(|run| (0..run.len).map(|i| run.addr.offset(i)));
+        let mut old = Vec::new();
+        for place in &flight.places {
+            let mut node = place.slot.node.write(op);
+            for at in 0..place.len {
+                let index = place.slot.index + at;
+                let addr = fresh.next().unwrap_or(BlockAddr::NULL);
+                let before = node.address(index, features).unwrap_or(BlockAddr::NULL);
+                node.set_address(index, addr, features);
+                // With the page locked: see the rules of the cache.
+                content.cache.store(place.block + at as u64, addr.0);
+                if before.is_real() {
+                    push_run(&mut old, before);
+                }
+            }
+        }
+        for run in old {
+            self.volume.invalidate_run(op, run)?;
+        }
+        let mut node = inode.node.write(op);
+        let raw = node.inode_mut();
+        raw.i_blocks = (raw.i_blocks.get() + flight.new_blocks).into();
+        if flight.end > raw.i_size.get() {
+            content.set_size(raw, flight.end);
+        }
+        drop_extent(raw);
+        let now = Time::now();
+        stat::set_modified(raw, now);
+        stat::set_changed(raw, now);
+        Ok(())
+    }
+
+    /// Waits for the device, and frees the blocks again.
+    pub(crate) fn abandon_write(&self, op: &Op<'_>, mut flight: Flight) -> Result<(), FsError> {
+        // Whatever the device says of blocks that nobody will read.
+        let _ = flight.land(self.volume.device());
+        self.take_back(op, &flight)
+    }
+
+    fn take_back(&self, op: &Op<'_>, flight: &Flight) -> Result<(), FsError> {
+        self.volume.unreserve(op, flight.new_blocks);
+        Ok(self.volume.return_data(op, &flight.runs)?)
+    }
+}
+
+impl Piece<'_> {
+    /// Whether the piece has only a part of a block of its own.
+    fn is_partial(&self, block: u64) -> bool {
+        let end = self.offset + self.buf.len() as u64;
+        self.offset > block * BLOCK || end < (block + 1) * BLOCK
+    }
+}
+
+/// The blocks of pieces, one after the other.
+struct Source<'a> {
+    pieces: &'a [Piece<'a>],
+    edges: &'a [Edge],
+    /// The next block, of the first piece.
+    next: u64,
+}
+
+impl Source<'_> {
+    /// Fills the buffer with the next blocks.
+    fn fill(&mut self, data: &mut AlignedBuf) {
+        let mut filled = 0;
+        while filled < data.blocks() {
+            let Some(piece) = self.pieces.first() else { return };
+            let (_, last) = blocks_of(piece.offset, piece.buf.len());
+            let len = if let [edge, rest @ ..] = self.edges
+                && edge.block == self.next
+                && piece.is_partial(self.next)
+            {
+                data.block_mut(filled).copy_from_slice(edge.data.block(0));
+                self.edges = rest;
+                1
+            } else {
+                // Whole blocks, up to an edge at the end.
+                let whole = last + u64::from(!piece.is_partial(last)) - self.next;
+                let len = whole.min((data.blocks() - filled) as u64);
+                let from = (self.next * BLOCK - piece.offset) as usize;
+                let bytes = (len * BLOCK) as usize;
+                let at = filled * BLOCK_SIZE;
+                data.as_bytes_mut()[at..at + bytes].copy_from_slice(&piece.buf[from..from + bytes]);
+                len as usize
+            };
+            filled += len;
+            self.next += len as u64;
+            if self.next > last {
+                self.pieces = &self.pieces[1..];
+                self.next = self.pieces.first().map_or(0, |piece| piece.offset / BLOCK);
+            }
+        }
+    }
+}
+
+/// Adds a block to runs of consecutive ones.
+fn push_run(runs: &mut Vec<Run>, addr: BlockAddr) {
+    match runs.last_mut() {
+        Some(run) if run.addr.offset(run.len) == addr => run.len += 1,
+        _ => runs.push(Run { addr, len: 1 }),
+    }
+}

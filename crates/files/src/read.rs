@@ -1,0 +1,167 @@
+//! Reading file data.
+//!
+//! There is no page cache: blocks come from the device, in requests as long as the blocks follow each other there. A read of
+//! blocks whose addresses are known (`f2fs_extent::AddressCache`) locks its range, passes the gate, and reads: it touches no
+//! node, allocates nothing if it is short, and writes no cache line that a reader of another part of the file writes.
+
+use f2fs_device::{AlignedBuf, BlockDevice, Request};
+use f2fs_format::{BLOCK_SIZE, BlockAddr, Corruption};
+
+use crate::FsError;
+use crate::block_map::Mapping;
+use crate::content::Content;
+use crate::filesystem::Core;
+use crate::inode::Inode;
+use crate::requests;
+
+const BLOCK: u64 = BLOCK_SIZE as u64;
+/// Blocks in one request of a long read: 512 KiB, so that the device has several at a time and the first are copied while the
+/// rest is on its way.
+pub(crate) const PIECE: u64 = 128;
+
+/// The first and the last block of `len` bytes (at least one) from `offset` on.
+pub(crate) fn blocks_of(offset: u64, len: usize) -> (u64, u64) {
+    (offset / BLOCK, (offset + len as u64 - 1) / BLOCK)
+}
+
+impl Core {
+    /// Reads up to `buf.len()` bytes at `offset`; returns how many there were before the end of the file.
+    pub(crate) fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, FsError> {
+        let content = inode.content(self);
+        let Some(readable) = content.lock_to_read(offset, buf.len()) else { return Ok(0) };
+        let _gate = self.volume.begin_read();
+        let buf = &mut buf[..readable.len];
+        if content.is_inline() {
+            self.read_inline(inode, offset, buf)?;
+            return Ok(buf.len());
+        }
+        content.cache.refresh(self.volume.moves(inode.ino));
+        let (first, last) = blocks_of(offset, buf.len());
+        if last - first < requests::LONGEST {
+            let mut run = self.find_run(inode, content, first, last)?;
+            while run.len <= last - first {
+                let next = self.find_run(inode, content, first + run.len, last)?;
+                if !run.is_followed_by(next.addr) {
+                    break;
+                }
+                run.len += next.len;
+            }
+            if run.len > last - first {
+                self.read_short(offset, buf, first, run)?;
+                return Ok(buf.len());
+            }
+        }
+        self.read_long(inode, content, offset, buf)?;
+        Ok(buf.len())
+    }
+
+    pub(crate) fn read_inline(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<(), FsError> {
+        let block = inode.node.read();
+        let area = block.inode().inline_data(self.volume.features());
+        let end = offset + buf.len() as u64;
+        let bytes = area
+            .get(offset as usize..end as usize)
+            .ok_or_else(|| FsError::corrupt("end of inline data", end, 0, area.len() as u64))?;
+        buf.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Reads what one run of a few blocks holds.
+    fn read_short(&self, offset: u64, buf: &mut [u8], block: u64, run: Mapping) -> Result<(), FsError> {
+        if !run.addr.is_real() {
+            buf.fill(0);
+            return Ok(());
+        }
+        let request = self.requests.read(u64::from(run.addr.0), run.len);
+        let completion = self.volume.device().execute(request);
+        completion.result?;
+        if let [data] = &*completion.request.bufs {
+            copy_out(buf, offset, block, run.len, data);
+        }
+        self.requests.put_back(completion.request);
+        Ok(())
+    }
+
+    fn read_long(&self, inode: &Inode, content: &Content, offset: u64, buf: &mut [u8]) -> Result<(), FsError> {
+        let (first, last) = blocks_of(offset, buf.len());
+        let end = offset + buf.len() as u64;
+        let mut batch = Vec::new();
+        let mut targets = Vec::new();
+        self.each_run(inode, content, first, last, |block, run| {
+            if !run.addr.is_real() {
+                let from = (block * BLOCK).max(offset) - offset;
+                let to = ((block + run.len) * BLOCK).min(end) - offset;
+                buf[from as usize..to as usize].fill(0);
+                return Ok(());
+            }
+            for done in (0..run.len).step_by(PIECE as usize) {
+                let len = (run.len - done).min(PIECE);
+                let target = self.volume.recycler().take_stale(len as usize);
+                batch.push(Request::read(u64::from(run.addr.offset(done as u32).0), target));
+                targets.push((block + done, len));
+            }
+            Ok(())
+        })?;
+        // What has arrived is copied while the rest is on its way.
+        let mut ticket = self.volume.device().submit(batch);
+        while let Some((index, completion)) = ticket.wait_any() {
+            let (block, len) = targets[index];
+            copy_out(buf, offset, block, len, &completion.into_buf()?);
+        }
+        Ok(())
+    }
+
+    /// Hands out the runs of blocks `first ..= last` with their first blocks, in order; neighbours come as one.
+    ///
+    /// The caller holds the range and the gate, and has refreshed the cache after entering it; here and in
+    /// [`find_run`](Self::find_run).
+    pub(crate) fn each_run(
+        &self,
+        inode: &Inode,
+        content: &Content,
+        first: u64,
+        last: u64,
+        mut visit: impl FnMut(u64, Mapping) -> Result<(), FsError>,
+    ) -> Result<(), FsError> {
+        let mut pending: Option<(u64, Mapping)> = None;
+        let mut block = first;
+        while block <= last {
+            let run = self.find_run(inode, content, block, last)?;
+            match &mut pending {
+                Some((_, before)) if before.is_followed_by(run.addr) => before.len += run.len,
+                _ => {
+                    if let Some((at, full)) = pending.replace((block, run)) {
+                        visit(at, full)?;
+                    }
+                }
+            }
+            block += run.len;
+        }
+        pending.map_or(Ok(()), |(at, run)| visit(at, run))
+    }
+
+    /// The run that begins with block `first`, to block `last` at most, or a part of it. All its addresses are of the main area,
+    /// or it is a hole.
+    #[inline]
+    pub(crate) fn find_run(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<Mapping, FsError> {
+        let run = match content.cache.run(first, last) {
+            Some(run) => Mapping { addr: BlockAddr(run.addr), len: run.len },
+            None => self.look_up(inode, content, first, last)?,
+        };
+        if run.addr.is_real() {
+            let end = run.addr.offset((run.len - 1) as u32);
+            let geometry = self.volume.geometry();
+            if !geometry.in_main(run.addr) || !geometry.in_main(end) {
+                return Err(Corruption::Address { what: "data address", nid: inode.ino, addr: run.addr }.into());
+            }
+        }
+        Ok(run)
+    }
+}
+
+pub(crate) fn copy_out(buf: &mut [u8], offset: u64, block: u64, len: u64, data: &AlignedBuf) {
+    let from = (block * BLOCK).max(offset);
+    let to = ((block + len) * BLOCK).min(offset + buf.len() as u64);
+    let source = (from - block * BLOCK) as usize..(to - block * BLOCK) as usize;
+    buf[(from - offset) as usize..(to - offset) as usize].copy_from_slice(&data.as_bytes()[source]);
+}

@@ -1,0 +1,262 @@
+//! Writing file data.
+//!
+//! Data goes to the device at once, in requests that are as long as the log gives contiguous blocks. A write never overwrites a
+//! block in place: the new block is written first, then the address slot changes, then the old block is invalidated, all
+//! within one operation, so that a checkpoint has either the old or the new. What is inline stands in the inode and becomes
+//! durable with it.
+//!
+//! ```text
+//!   chunk n     slots, reserve, allocate ─ copy, submit, copy, submit ... ─────────────── wait ─ slots, old blocks, size
+//!   chunk n+1                                                        slots ... copy, submit ...          wait ─ ...
+//! ```
+//!
+//! Who reads the old block while another thread has overwritten it reads what was there: it is not handed out before the next
+//! checkpoint, which waits for the reader (whoever reads by an address is inside the gate).
+
+use f2fs_device::AlignedBuf;
+use f2fs_format::inode::inline;
+use f2fs_format::summary::Summary;
+use f2fs_format::{BLOCK_SIZE, BlockAddr, LogType};
+use f2fs_sync::Arc;
+use f2fs_volume::Op;
+
+use crate::FsError;
+use crate::content::Content;
+use crate::filesystem::Core;
+use crate::flight::{Flight, Next, Piece};
+use crate::inode::Inode;
+use crate::stat::{self, Time};
+
+const BLOCK: u64 = BLOCK_SIZE as u64;
+/// Blocks written at a time at most: 2 MiB, a segment.
+pub(crate) const CHUNK: u64 = 512;
+/// Chunks written in one operation at most: bounds how long a checkpoint waits.
+const CHUNKS: usize = 8;
+
+impl Core {
+    /// Writes `buf` at `offset`, growing the file as needed; returns how many bytes were written. On an error what was written
+    /// until then stays, and the size says how much.
+    pub(crate) fn write_at(&self, inode: &Arc<Inode>, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
+        self.balance(inode.ino)?;
+        if buf.is_empty() {
+            return Ok(0);
+        }
+        let content = inode.content(self);
+        let _range = content.lock_to_write(offset, buf.len() as u64);
+        self.write_locked(inode, content, offset, buf)
+    }
+
+    /// Writes all of `buf` at the end of the file, or nothing; returns where.
+    pub(crate) fn append(&self, inode: &Arc<Inode>, buf: &[u8]) -> Result<u64, FsError> {
+        self.balance(inode.ino)?;
+        let content = inode.content(self);
+        let (_range, offset) = content.lock_end();
+        let written = self.write_locked(inode, content, offset, buf)?;
+        if written < buf.len() {
+            self.truncate_locked(inode, content, offset)?;
+            let blocks = |bytes: usize| (bytes as u64).div_ceil(BLOCK);
+            let (wanted, available) = (blocks(buf.len()), blocks(written).min(blocks(buf.len()) - 1));
+            return Err(f2fs_volume::VolumeError::NoSpace { wanted, available }.into());
+        }
+        Ok(offset)
+    }
+
+    /// The caller has the blocks exclusively, or, if the file is inline, all of it.
+    pub(crate) fn write_locked(
+        &self,
+        inode: &Inode,
+        content: &Content,
+        offset: u64,
+        buf: &[u8],
+    ) -> Result<usize, FsError> {
+        if buf.is_empty() {
+            return Ok(0);
+        }
+        let end = offset.saturating_add(buf.len() as u64);
+        if content.is_inline() {
+            let room = inode.node.read().inode().layout(self.volume.features()).inline_data_size() as u64;
+            if end <= room {
+                return self.change(|op| self.write_inline(op, inode, content, offset as usize, buf));
+            }
+            self.change(|op| self.convert_inline(op, inode, content))?;
+        }
+        let limit = content.limit();
+        if end > limit {
+            return Err(FsError::FileTooLarge { size: end, limit });
+        }
+        let mut done = 0;
+        while done < buf.len() {
+            match self.change(|op| self.write_some(op, inode, content, offset, buf, &mut done)) {
+                Ok(()) => {}
+                Err(error) if error.is_no_space() && done > 0 => return Ok(done),
+                // What is left of the volume may take a part of the chunk.
+                Err(error) if error.is_no_space() && buf.len() > BLOCK_SIZE => {
+                    let part = &buf[..chunk_len(offset, buf.len())];
+                    return self.write_block_by_block(inode, content, offset, part, error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes chunks of `buf` from byte `done` of it on, and counts them there. One is assembled while the one before is on its
+    /// way. An error leaves behind what is counted, and nothing else.
+    fn write_some(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        content: &Content,
+        offset: u64,
+        buf: &[u8],
+        done: &mut usize,
+    ) -> Result<(), FsError> {
+        let mut flying: Option<Flight> = None;
+        let mut next = *done;
+        for _ in 0..CHUNKS {
+            if next == buf.len() {
+                break;
+            }
+            let at = offset + next as u64;
+            let part = &buf[next..next + chunk_len(at, buf.len() - next)];
+            next += part.len();
+            let last = flying.is_none() && next == buf.len();
+            let then = if last { Next::Finish } else { Next::Other };
+            let started = self.start_write(op, inode, content, &[Piece { offset: at, buf: part }], then);
+            if let Some(before) = flying.take() {
+                let bytes = before.bytes();
+                if let Err(error) = self.finish_write(op, inode, content, before) {
+                    if let Ok(after) = started {
+                        self.abandon_write(op, after)?;
+                    }
+                    return Err(error);
+                }
+                *done += bytes;
+            }
+            flying = Some(started?);
+        }
+        if let Some(last) = flying {
+            let bytes = last.bytes();
+            self.finish_write(op, inode, content, last)?;
+            *done += bytes;
+        }
+        Ok(())
+    }
+
+    fn write_block_by_block(
+        &self,
+        inode: &Inode,
+        content: &Content,
+        offset: u64,
+        buf: &[u8],
+        error: FsError,
+    ) -> Result<usize, FsError> {
+        let mut done = 0;
+        while done < buf.len() {
+            let at = offset + done as u64;
+            let len = ((BLOCK - at % BLOCK) as usize).min(buf.len() - done);
+            let piece = Piece { offset: at, buf: &buf[done..done + len] };
+            match self.change(|op| self.write_piece(op, inode, content, piece)) {
+                Ok(()) => done += len,
+                Err(error) if error.is_no_space() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if done == 0 { Err(error) } else { Ok(done) }
+    }
+
+    /// Writes one piece of at most a chunk: all of it or, on an error, nothing.
+    fn write_piece(&self, op: &Op<'_>, inode: &Inode, content: &Content, piece: Piece<'_>) -> Result<(), FsError> {
+        let flight = self.start_write(op, inode, content, &[piece], Next::Finish)?;
+        self.finish_write(op, inode, content, flight)
+    }
+
+    fn write_inline(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        content: &Content,
+        offset: usize,
+        buf: &[u8],
+    ) -> Result<usize, FsError> {
+        let features = self.volume.features();
+        let mut block = inode.node.write(op);
+        let raw = block.inode_mut();
+        raw.inline_data_mut(features)[offset..offset + buf.len()].copy_from_slice(buf);
+        raw.i_inline |= inline::DATA_EXIST;
+        let size = raw.i_size.get().max((offset + buf.len()) as u64);
+        content.set_size(raw, size);
+        let now = Time::now();
+        stat::set_modified(raw, now);
+        stat::set_changed(raw, now);
+        Ok(buf.len())
+    }
+
+    /// Moves inline data to a block of its own (`f2fs_convert_inline_inode`). The caller has the whole file exclusively.
+    pub(crate) fn convert_inline(&self, op: &Op<'_>, inode: &Inode, content: &Content) -> Result<(), FsError> {
+        let features = self.volume.features();
+        let (data, exists) = {
+            let block = inode.node.read();
+            let raw = block.inode();
+            if raw.i_inline & inline::DATA == 0 {
+                return Ok(());
+            }
+            (AlignedBuf::from_bytes(raw.inline_data(features)), raw.i_size.get() > 0)
+        };
+        let addr = if exists {
+            self.volume.reserve(op, 1)?;
+            let summary = Summary::new(inode.ino, self.volume.node_version(inode.ino)?, 0);
+            match self.volume.write_data(op, self.log_for(inode), &[summary], data) {
+                Ok(runs) => runs.first().map_or(BlockAddr::NULL, |run| run.addr),
+                Err(error) => {
+                    self.volume.unreserve(op, 1);
+                    return Err(error.into());
+                }
+            }
+        } else {
+            BlockAddr::NULL
+        };
+        let mut block = inode.node.write(op);
+        let raw = block.inode_mut();
+        raw.inline_data_mut(features).fill(0);
+        raw.i_inline &= !(inline::DATA | inline::DATA_EXIST);
+        if exists {
+            raw.i_blocks = (raw.i_blocks.get() + 1).into();
+            block.set_address(0, addr, features);
+        }
+        content.cache.store(0, addr.0);
+        content.no_longer_inline();
+        Ok(())
+    }
+
+    /// The data log of a file: cold by its advice bit, else warm.
+    pub(crate) fn log_for(&self, inode: &Inode) -> LogType {
+        use f2fs_format::inode::advise;
+        let advice = inode.node.read().inode().i_advise;
+        if advice & advise::COLD != 0 {
+            LogType::ColdData
+        } else if advice & advise::HOT != 0 {
+            LogType::HotData
+        } else {
+            LogType::WarmData
+        }
+    }
+
+    /// Writes the target of a symbolic link that was just made.
+    pub(crate) fn write_target(&self, op: &Op<'_>, inode: &Inode, target: &[u8]) -> Result<(), FsError> {
+        let content = inode.content(self);
+        let room = inode.node.read().inode().layout(self.volume.features()).inline_data_size();
+        if target.len() <= room {
+            self.write_inline(op, inode, content, 0, target)?;
+            return Ok(());
+        }
+        self.convert_inline(op, inode, content)?;
+        self.write_piece(op, inode, content, Piece { offset: 0, buf: target })
+    }
+}
+
+/// Bytes from `offset` to the end of its chunk, at most `len`: chunks of a long write are aligned to segments of the file.
+fn chunk_len(offset: u64, len: usize) -> usize {
+    let end = (offset / BLOCK / CHUNK + 1) * CHUNK * BLOCK;
+    ((end - offset) as usize).min(len)
+}

@@ -1,0 +1,188 @@
+//! Many writes of one file from one thread: they go to the device in groups, and one group is assembled while the one before is
+//! on its way. What was scattered over the file lies together in the log, so a group is mostly one request.
+//!
+//! # Locking
+//!
+//! Each write locks its own range until it is done. While the call holds one, and the gate, it asks for others only without
+//! waiting; when that fails it finishes what it has begun, lets go of everything, and waits with nothing held.
+
+use f2fs_format::BLOCK_SIZE;
+use f2fs_sync::Arc;
+use f2fs_volume::Op;
+
+use crate::FsError;
+use crate::content::Content;
+use crate::filesystem::Core;
+use crate::flight::{Flight, Next, Piece};
+use crate::inode::Inode;
+use crate::ranges::RangeGuard;
+use crate::read::blocks_of;
+use crate::write::CHUNK;
+
+/// Blocks written in one operation at most (16 MiB): bounds how long a checkpoint waits.
+const MOST: u64 = 4096;
+
+/// One of the writes of [`File::write_many`](crate::File::write_many).
+#[derive(Debug)]
+pub struct WriteSlice<'a> {
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// The bytes.
+    pub buf: &'a [u8],
+    /// How many of them were written; set by the call, also when it fails.
+    pub written: usize,
+}
+
+impl<'a> WriteSlice<'a> {
+    /// A write of `buf` at byte `offset`.
+    #[must_use]
+    pub fn new(offset: u64, buf: &'a [u8]) -> Self {
+        WriteSlice { offset, buf, written: 0 }
+    }
+
+    /// How many blocks it touches.
+    fn blocks(&self) -> u64 {
+        let (first, last) = blocks_of(self.offset, self.buf.len());
+        last - first + 1
+    }
+}
+
+/// A group of writes on its way, with their ranges.
+struct Group<'c> {
+    flight: Flight,
+    ranges: Vec<RangeGuard<'c>>,
+}
+
+impl Core {
+    /// Writes the pieces in their order; a later one of the same bytes wins.
+    pub(crate) fn write_many(
+        &self,
+        inode: &Arc<Inode>,
+        depth: usize,
+        writes: &mut [WriteSlice<'_>],
+    ) -> Result<(), FsError> {
+        let content = inode.content(self);
+        for write in &mut *writes {
+            write.written = 0;
+            let end = write.offset.saturating_add(write.buf.len() as u64);
+            if end > content.limit() {
+                return Err(FsError::FileTooLarge { size: end, limit: content.limit() });
+            }
+        }
+        let mut next = 0;
+        while let Some(write) = writes.get(next) {
+            // What is inline, long or empty goes by itself.
+            if write.buf.is_empty() || content.is_inline() || write.blocks() > CHUNK {
+                self.write_alone(inode, &mut writes[next])?;
+                next += 1;
+                continue;
+            }
+            self.balance(inode.ino)?;
+            let (first, last) = blocks_of(write.offset, write.buf.len());
+            let mut waited = Some(content.ranges.exclusive(first, last));
+            let result = self.change(|op| self.write_groups(op, inode, content, depth, writes, &mut next, &mut waited));
+            match result {
+                Ok(()) => {}
+                // What is left of the volume may take the next one, or a part of it.
+                Err(error) if error.is_no_space() && next < writes.len() => {
+                    drop(waited);
+                    self.write_alone(inode, &mut writes[next])?;
+                    next += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_alone(&self, inode: &Arc<Inode>, write: &mut WriteSlice<'_>) -> Result<(), FsError> {
+        write.written = self.write_at(inode, write.offset, write.buf)?;
+        if write.written < write.buf.len() {
+            let blocks = |bytes: usize| bytes.div_ceil(BLOCK_SIZE) as u64;
+            let (wanted, available) = (blocks(write.buf.len()), blocks(write.written));
+            return Err(f2fs_volume::VolumeError::NoSpace { wanted, available }.into());
+        }
+        Ok(())
+    }
+
+    /// Writes groups from write `next` on, until a range has to be waited for or the operation gets long. `waited` is the range of
+    /// write `next`, if the caller has it. An error leaves behind what `next` has gone by, and nothing else.
+    #[allow(clippy::too_many_arguments)]
+    fn write_groups<'c>(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        content: &'c Content,
+        depth: usize,
+        writes: &mut [WriteSlice<'_>],
+        next: &mut usize,
+        waited: &mut Option<RangeGuard<'c>>,
+    ) -> Result<(), FsError> {
+        // Two groups at a time.
+        let most = (depth / 2).max(1);
+        let mut flying: Option<Group<'c>> = None;
+        let mut begun = *next;
+        let mut blocks = 0;
+        loop {
+            let mut group = Vec::with_capacity(most);
+            let mut ranges = Vec::with_capacity(most);
+            let mut size = 0;
+            while let Some(write) = writes.get(begun + group.len()).filter(|_| group.len() < most && blocks < MOST) {
+                if write.buf.is_empty() || size + write.blocks() > CHUNK {
+                    break;
+                }
+                let (first, last) = blocks_of(write.offset, write.buf.len());
+                match waited.take().or_else(|| content.ranges.try_exclusive(first, last)) {
+                    Some(range) => ranges.push(range),
+                    None => break,
+                }
+                size += write.blocks();
+                group.push(Piece { offset: write.offset, buf: write.buf });
+            }
+            blocks += size;
+            begun += group.len();
+            if depth < 2
+                && let Some(before) = flying.take()
+            {
+                self.finish_group(op, inode, content, before, writes, next)?;
+            }
+            let then = if depth < 2 { Next::Finish } else { Next::Other };
+            let started = (!group.is_empty()).then(|| self.start_write(op, inode, content, &group, then));
+            if let Some(before) = flying.take()
+                && let Err(error) = self.finish_group(op, inode, content, before, writes, next)
+            {
+                if let Some(Ok(after)) = started {
+                    self.abandon_write(op, after)?;
+                }
+                return Err(error);
+            }
+            match started {
+                None => return Ok(()),
+                Some(Ok(flight)) => flying = Some(Group { flight, ranges }),
+                Some(Err(error)) => {
+                    // The range of the next write is kept for another try.
+                    *waited = ranges.into_iter().next();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn finish_group(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        content: &Content,
+        group: Group<'_>,
+        writes: &mut [WriteSlice<'_>],
+        next: &mut usize,
+    ) -> Result<(), FsError> {
+        let Group { flight, ranges } = group;
+        self.finish_write(op, inode, content, flight)?;
+        for write in &mut writes[*next..*next + ranges.len()] {
+            write.written = write.buf.len();
+        }
+        *next += ranges.len();
+        Ok(())
+    }
+}
