@@ -55,3 +55,23 @@ fn lanes_meet_once_for_a_segment() {
 fn reads_of_private_files_write_no_global_line() {
     assert_none_global("read 4 KiB, private files");
 }
+
+#[test]
+fn names_in_private_directories_write_no_global_line() {
+    for operation in ["lookup", "create", "unlink", "rename"] {
+        assert_none_global(&format!("{operation}, private directories"));
+    }
+}
+
+#[test]
+fn names_in_one_directory_meet_seldom() {
+    for operation in ["lookup", "create", "unlink"] {
+        let footprint = assert_none_global(&format!("{operation}, shared directory"));
+        assert!(footprint.shared <= footprint.lines / 2.0, "{operation}: {} in common", footprint.shared);
+    }
+    // A name that is renamed leaves room in a block, which the next one takes: both threads return to a few blocks.
+    let footprint = measure("rename, shared directory");
+    for common in footprint.global() {
+        assert!(common.sites.iter().all(|site| site.file.contains("files/src/directory/")), "{common:#?}");
+    }
+}

@@ -31,7 +31,7 @@ impl FileSystem {
     }
 
     fn handle(&self, path: &Path, last: Last) -> Result<Handle, FsError> {
-        Handle::open(&self.core, self.at(path, last)?)
+        Handle::open(self.core_ref(), self.at(path, last)?)
     }
 
     // ---- looking ----
@@ -116,7 +116,7 @@ impl FileSystem {
 
     fn create_at(&self, path: &Path, new: &NewFile) -> Result<Handle, FsError> {
         let (parent, name) = self.core.resolve_parent(bytes(path))?;
-        Ok(Handle::first(&self.core, self.core.create(&parent, name, new)?))
+        Ok(Handle::first(self.core_ref(), self.core.create(&parent, name, new)?))
     }
 
     /// Makes a file of any kind but a symbolic link.
@@ -145,7 +145,7 @@ impl FileSystem {
     pub fn symlink(&self, target: &[u8], path: impl AsRef<Path>, new: &NewFile) -> Result<Stat, FsError> {
         let (parent, name) = self.core.resolve_parent(bytes(path.as_ref()))?;
         let new = NewFile { kind: FileKind::Symlink, permissions: 0o777, ..*new };
-        Handle::first(&self.core, self.core.symlink(&parent, name, target, &new)?).inode.stat()
+        Handle::first(self.core_ref(), self.core.symlink(&parent, name, target, &new)?).inode.stat()
     }
 
     /// Gives a file that is no directory another name.

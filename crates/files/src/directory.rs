@@ -11,29 +11,37 @@
 //!   meet. Whoever removes a directory holds all of its stripes.
 //! - **Pages** (inner): one reader-writer lock over each dentry block, for the moment of looking or changing. One page is
 //!   locked at a time, and node pages come after it. The inode's own page takes this part for an inline directory.
+//! - **Names of a stripe** (inner, [`names`]): what the stripe knows of the places of its names. One reader-writer lock, in
+//!   the stripe's own line, for the moment of asking or noting; under it the budget's alone is taken.
 //! - **The map of pages** is split into [`PAGE_SHARDS`] shards, one reader-writer lock each, held only to look up or insert.
 //!
+//! Names in different stripes of a directory write no common line, but where their entries stand in one dentry block, and
+//! where a block begins or ends. What else changes (times, dirty marks) is noted in the stripe, or only if it is not noted
+//! yet.
+//!
 //! ```text
-//!   inline --convert--> hashed            (never back)
+//!   inline --convert--> hashed            (never back; `hashed` says so without the inode's page)
 //!   page:  clean --change--> dirty --write_back--> clean
 //!            \------------- last entry goes ------------> dead   (its block is a hole; look again)
 //! ```
 
 mod change;
 mod lookup;
+mod names;
 mod page;
 mod write_back;
-
-use std::collections::HashMap;
 
 use f2fs_format::Nid;
 use f2fs_format::dentry::FileType;
 use f2fs_format::inode::{self as raw, inline};
 use f2fs_sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
-use f2fs_sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
+use f2fs_sync::{Arc, Budget, Mutex, RwLock, RwLockWriteGuard, Stamp};
 
 use crate::stat::Time;
+use names::{Names, QuickMap};
 use page::Page;
+
+pub(crate) use names::NAMES;
 
 /// Shards of a directory's map of pages.
 const PAGE_SHARDS: usize = 16;
@@ -50,13 +58,32 @@ pub enum DirectoryLock {
     Whole,
 }
 
-/// One shard of the pages of a directory, by the number of the block.
-type PageMap = RwLock<HashMap<u64, Arc<Page>>>;
+/// One shard of the pages of a directory, by the number of the block; on a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct PageMap(RwLock<QuickMap<u64, Arc<Page>>>);
+
+/// A stripe of the names of a directory, on a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Stripe {
+    /// Held exclusively to change a name, shared to look one up.
+    lock: RwLock<()>,
+    names: RwLock<Names>,
+    /// Nanoseconds since 1970 of the stripe's last change that the inode does not know of yet; 0: none.
+    touched: AtomicI64,
+}
 
 /// The run-time state of a directory.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    stripes: Box<[RwLock<()>]>,
+    stripes: Box<[Stripe]>,
+    /// What the names that are known count against; `None`: the directory was found on the device, and none is known.
+    budget: Option<Arc<Budget>>,
+    /// Invalidated before a name of a subdirectory goes, with its stripe held exclusively: see [`crate::near`].
+    pub(crate) moved: Stamp,
+    /// There are no entries in the inode, and never will be again.
+    hashed: AtomicBool,
     /// The directory was removed; nothing can be created in it. Changed with all stripes held.
     dead: AtomicBool,
     /// Levels of the hash table in use (`i_current_depth`), written back with the pages.
@@ -66,11 +93,9 @@ pub(crate) struct Directory {
     dirty: Mutex<Vec<Arc<Page>>>,
     /// Whether the directory is on the file system's list of those to write back.
     pub(crate) queued: AtomicBool,
-    /// Nanoseconds since 1970 of the last change that the inode does not know of yet; 0: none.
-    touched: AtomicI64,
 }
 
-/// A name's place.
+/// What a name names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) ino: Nid,
@@ -84,15 +109,23 @@ impl Directory {
             DirectoryLock::Whole => 1,
         };
         Directory {
-            stripes: (0..stripes).map(|_| RwLock::new(())).collect(),
+            stripes: (0..stripes).map(|_| Stripe::default()).collect(),
+            budget: None,
+            moved: Stamp::new(),
+            hashed: AtomicBool::new(!is_inline(inode)),
             dead: AtomicBool::new(false),
             depth: AtomicU32::new(inode.i_current_depth.get().max(1)),
             dir_level: inode.i_dir_level.min(31),
-            pages: (0..PAGE_SHARDS).map(|_| RwLock::new(HashMap::new())).collect(),
+            pages: (0..PAGE_SHARDS).map(|_| PageMap::default()).collect(),
             dirty: Mutex::new(Vec::new()),
             queued: AtomicBool::new(false),
-            touched: AtomicI64::new(0),
         }
+    }
+
+    /// Knows all of its names from here on. For a directory that was just made and has no name yet but `.` and `..`.
+    pub(crate) fn begin(&mut self, budget: &Arc<Budget>) {
+        self.stripes.iter_mut().for_each(|stripe| stripe.names.get_mut().begin());
+        self.budget = Some(budget.clone());
     }
 
     /// The number of the stripe that a name with this hash belongs to.
@@ -101,12 +134,22 @@ impl Directory {
     }
 
     pub(crate) fn stripe(&self, index: usize) -> &RwLock<()> {
-        &self.stripes[index]
+        &self.stripes[index].lock
+    }
+
+    /// What is known of names with this hash.
+    fn names(&self, hash: u32) -> &RwLock<Names> {
+        &self.stripes[self.stripe_of(hash)].names
+    }
+
+    /// Notes a name that was added, at its place unless the directory is inline.
+    fn note(&self, hash: u32, place: Option<(u64, usize)>) {
+        self.names(hash).write().note(hash, place, self.budget.as_deref());
     }
 
     /// All stripes, exclusively: nothing in the directory moves.
     pub(crate) fn lock_all(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
-        self.stripes.iter().map(RwLock::write).collect()
+        self.stripes.iter().map(|stripe| stripe.lock.write()).collect()
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -124,27 +167,34 @@ impl Directory {
 
     /// The last change that the inode does not know of yet.
     pub(crate) fn touched(&self) -> Option<Time> {
-        match self.touched.load(Ordering::Relaxed) {
-            0 => None,
-            nanos => Some(Time {
-                seconds: nanos.div_euclid(1_000_000_000),
-                nanoseconds: nanos.rem_euclid(1_000_000_000) as u32,
-            }),
-        }
+        let touched = self.stripes.iter().map(|stripe| stripe.touched.load(Ordering::Relaxed)).max();
+        touched.filter(|nanos| *nanos != 0).map(|nanos| Time {
+            seconds: nanos.div_euclid(1_000_000_000),
+            nanoseconds: nanos.rem_euclid(1_000_000_000) as u32,
+        })
     }
 
-    fn touch(&self, now: Time) {
+    /// Notes a change of a name with this hash.
+    fn touch(&self, hash: u32, now: Time) {
         let nanos = now.seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(now.nanoseconds));
-        self.touched.fetch_max(nanos, Ordering::Relaxed);
+        self.stripes[self.stripe_of(hash)].touched.fetch_max(nanos, Ordering::Relaxed);
     }
 
     /// Forgets a change that was not written back, because the times are being set otherwise.
     pub(crate) fn forget_touch(&self) {
-        self.touched.store(0, Ordering::Relaxed);
+        self.stripes.iter().for_each(|stripe| stripe.touched.store(0, Ordering::Relaxed));
     }
 
-    fn shard(&self, block: u64) -> &PageMap {
-        &self.pages[block as usize % PAGE_SHARDS]
+    fn shard(&self, block: u64) -> &RwLock<QuickMap<u64, Arc<Page>>> {
+        &self.pages[block as usize % PAGE_SHARDS].0
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            self.stripes.iter_mut().for_each(|stripe| stripe.names.get_mut().forget(Some(budget)));
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use f2fs_format::Nid;
 use f2fs_sync::Arc;
 
 use crate::FsError;
-use crate::filesystem::Core;
+use crate::filesystem::CoreRef;
 use crate::inode::Inode;
 use crate::ranges::LockWaits;
 use crate::read_many::ReadSlice;
@@ -14,19 +14,19 @@ use crate::write_many::WriteSlice;
 /// An open inode. The file lives as long as there is a handle, also without a name.
 #[derive(Debug)]
 pub(crate) struct Handle {
-    pub(crate) core: Arc<Core>,
+    pub(crate) core: CoreRef,
     pub(crate) inode: Arc<Inode>,
 }
 
 impl Handle {
-    pub(crate) fn open(core: &Arc<Core>, inode: Arc<Inode>) -> Result<Handle, FsError> {
+    pub(crate) fn open(core: CoreRef, inode: Arc<Inode>) -> Result<Handle, FsError> {
         core.open_handle(&inode)?;
-        Ok(Handle { core: core.clone(), inode })
+        Ok(Handle { core, inode })
     }
 
     /// The first handle of an inode that was just made, which counts it already.
-    pub(crate) fn first(core: &Arc<Core>, inode: Arc<Inode>) -> Handle {
-        Handle { core: core.clone(), inode }
+    pub(crate) fn first(core: CoreRef, inode: Arc<Inode>) -> Handle {
+        Handle { core, inode }
     }
 }
 

@@ -7,14 +7,15 @@ use f2fs_device::BlockDevice;
 use f2fs_extent::CacheBudget;
 use f2fs_format::Nid;
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, Mutex, PerCore};
+use f2fs_sync::{Arc, Budget, Mutex, PerCore, share};
 use f2fs_volume::{CheckpointReport, CleanReport, Need, Op, OpenOptions, Reason, Volume, VolumeStat};
 
 use crate::FsError;
-use crate::directory::DirectoryLock;
+use crate::directory::{DirectoryLock, NAMES};
 use crate::hazard::Hazards;
 use crate::inode::Inode;
 use crate::inode_table::InodeTable;
+use crate::near::NearDirectories;
 use crate::ranges::RangeLock;
 use crate::recovery::RecoveryReport;
 use crate::requests::Requests;
@@ -108,16 +109,25 @@ impl Options {
 pub struct FileSystem {
     pub(crate) core: Arc<Core>,
     recovered: RecoveryReport,
+    /// References to the core, whose counts each belong to one processor.
+    cores: Arc<PerCore<CoreRef>>,
 }
+
+/// A reference to the core that handles hold. It is counted in a line that threads on other processors do not write, as a
+/// rule: opening and closing files would all write the one of the core's own count.
+pub(crate) type CoreRef = Arc<Arc<Core>>;
 
 /// What all handles share.
 pub(crate) struct Core {
     pub(crate) volume: Volume,
     pub(crate) inodes: InodeTable,
+    pub(crate) near: NearDirectories,
     pub(crate) options: Options,
     /// For what is remembered of block addresses.
     pub(crate) addresses: Arc<CacheBudget>,
     pub(crate) requests: Requests,
+    /// What the names that directories know count against.
+    pub(crate) names: Arc<Budget>,
     /// Directories with changed blocks.
     queue: PerCore<Mutex<Vec<Arc<Inode>>>>,
     /// Names that a sync of a new file must not rely on.
@@ -186,6 +196,7 @@ impl Core {
     /// Puts a directory on the list of those to write back.
     pub(crate) fn queue_directory(&self, inode: &Arc<Inode>) {
         if let Some(directory) = &inode.directory
+            && !directory.queued.load(Ordering::Relaxed)
             && !directory.queued.swap(true, Ordering::AcqRel)
         {
             self.queue.slot().lock().push(inode.clone());
@@ -226,7 +237,9 @@ impl FileSystem {
             inodes: InodeTable::new(options.inode_cache.get()),
             addresses: Arc::new(CacheBudget::new(options.address_cache)),
             requests: Requests::new(),
+            near: NearDirectories::new(),
             options,
+            names: Arc::new(Budget::new(NAMES)),
             queue: PerCore::new(|_| Mutex::new(Vec::new())),
             hazards: Hazards::new(),
             rename: Mutex::new(()),
@@ -243,7 +256,13 @@ impl FileSystem {
                 core.free_orphan(ino)?;
             }
         }
-        Ok(FileSystem { core, recovered })
+        let cores = Arc::new(PerCore::new(|_| Arc::new(core.clone())));
+        Ok(FileSystem { core, recovered, cores })
+    }
+
+    /// A reference to the core for a handle.
+    pub(crate) fn core_ref(&self) -> CoreRef {
+        share(self.cores.slot())
     }
 
     /// What was synced after the last checkpoint and brought back when the file system was opened.

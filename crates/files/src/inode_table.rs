@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, CachePadded, RwLock};
+use f2fs_sync::{Arc, CachePadded, RwLock, share};
 
 use crate::FsError;
 use crate::inode::Inode;
@@ -48,11 +48,11 @@ impl InodeTable {
     /// The inode, loaded if need be.
     pub(crate) fn get(&self, ino: Nid, load: impl FnOnce() -> Result<Inode, FsError>) -> Result<Arc<Inode>, FsError> {
         if let Some(inode) = self.shard(ino).read().map.get(&ino) {
-            return Ok(inode.clone());
+            return Ok(share(inode));
         }
         let mut inodes = self.shard(ino).write();
         if let Some(inode) = inodes.map.get(&ino) {
-            return Ok(inode.clone());
+            return Ok(share(inode));
         }
         let inode = Arc::new(load()?);
         self.make_room(&mut inodes);

@@ -43,6 +43,16 @@
 //!   checkpoint, which closes the gate, takes only what lies right of it.
 //! - File-system-wide: the rename lock, for renames between two directories, as in the kernel's VFS.
 //!
+//! Lines that all threads write, whatever they work on (`cargo xtask counting` measures them, and tests that there are no
+//! more):
+//!
+//! | Operation | lines | why |
+//! |---|---|---|
+//! | look-up, create, unlink, rename in different directories | none | a processor remembers the directories on its paths (module `near`) |
+//! | overwrite of different files | the head of the log and its segment | the volume writes to lane 0 of a log, one for each kind of data |
+//!
+//! In one directory, threads meet in the dentry block in which both change an entry, and, while it is inline, in its inode.
+//!
 //! # Write path
 //!
 //! File data goes to the device at once and out of place; nodes and dentry blocks are written by the checkpoint. Until then
@@ -64,6 +74,7 @@ mod hazard;
 mod inode;
 mod inode_table;
 mod namespace;
+mod near;
 mod path;
 mod ranges;
 mod read;

@@ -64,7 +64,10 @@ impl Core {
             }
             let node = self.new_inode(op, new, parent.ino, name)?;
             let ino = node.nid();
-            let inode = Inode::new(node, new.kind, &self.options);
+            let mut inode = Inode::new(node, new.kind, &self.options);
+            if let Some(directory) = &mut inode.directory {
+                directory.begin(&self.names);
+            }
             let undo = |inode: &Inode, error: FsError| -> FsError {
                 // Nobody has seen the inode yet. What fails here is a contradiction in the tables, worse than the error.
                 match self.discard_new(op, inode) {
@@ -194,6 +197,7 @@ impl Core {
         let removed = inode.directory()?;
         let all = removed.lock_all();
         self.require_empty(&inode)?;
+        directory.moved.invalidate();
         let fate = self.change(|op| {
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
             self.add_links(op, parent, -1);

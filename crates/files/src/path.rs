@@ -11,6 +11,7 @@ use f2fs_sync::Arc;
 use crate::FsError;
 use crate::filesystem::Core;
 use crate::inode::Inode;
+use crate::near::Near;
 use crate::stat::FileKind;
 
 /// Symbolic links followed in one look-up at most, as in Linux.
@@ -42,9 +43,14 @@ impl Core {
 
     /// The inode that a name in a directory means. `.` and `..` work, too.
     pub(crate) fn child(&self, parent: &Inode, name: &[u8]) -> Result<Arc<Inode>, FsError> {
+        self.child_seen(parent, name).map(|(child, _)| child)
+    }
+
+    /// The same, with the directory's stamp when it was looked up.
+    fn child_seen(&self, parent: &Inode, name: &[u8]) -> Result<(Arc<Inode>, u64), FsError> {
         let directory = parent.directory()?;
         if name == b"." {
-            return self.inode(parent.ino);
+            return Ok((self.inode(parent.ino)?, directory.moved.seen()));
         }
         if name != b".." {
             check_name(name).map_err(FsError::Name)?;
@@ -56,18 +62,50 @@ impl Core {
             return Err(FsError::NotFound);
         }
         let _gate = self.volume.begin_read();
+        let seen = directory.moved.seen();
         let found = directory.find(self, parent, name, hash)?.ok_or(FsError::NotFound)?;
-        self.inode(found.ino)
+        Ok((self.inode(found.ino)?, seen))
+    }
+
+    /// The directory that a path of directories means; `None` if there is a symbolic link on the way. What is no directory
+    /// is returned if it is the last.
+    fn near(&self, path: &[u8]) -> Result<Option<Arc<Near>>, FsError> {
+        let mut here = match self.near.root() {
+            Some(root) => root,
+            None => self.near.note_root(self.root()?),
+        };
+        for part in path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+            if let Some(next) = self.near.get(&here, part) {
+                here = next;
+                continue;
+            }
+            let (child, seen) = self.child_seen(&here, part)?;
+            here = match child.kind {
+                FileKind::Symlink => return Ok(None),
+                FileKind::Directory if part != b"." && part != b".." => self.near.note(&here, part, seen, child),
+                _ => Near::new(child),
+            };
+        }
+        Ok(Some(here))
     }
 
     /// The inode that a path means. It begins at the root, with or without a slash.
     pub(crate) fn resolve(&self, path: &[u8], last: Last) -> Result<Arc<Inode>, FsError> {
+        if let Some(slash) = path.iter().rposition(|byte| *byte == b'/')
+            && slash + 1 < path.len()
+            && let Some(parent) = self.near(&path[..slash])?
+        {
+            let child = self.child(&parent, &path[slash + 1..])?;
+            if child.kind != FileKind::Symlink || last == Last::Keep {
+                return Ok(child);
+            }
+        }
         let mut links = 0;
         self.walk(self.root()?, path, last, &mut links)
     }
 
     /// The directory and the name that a path means; the name need not exist. Refuses paths without a name.
-    pub(crate) fn resolve_parent<'p>(&self, path: &'p [u8]) -> Result<(Arc<Inode>, &'p [u8]), FsError> {
+    pub(crate) fn resolve_parent<'p>(&self, path: &'p [u8]) -> Result<(Arc<Near>, &'p [u8]), FsError> {
         let trimmed = match path.iter().rposition(|byte| *byte != b'/') {
             Some(end) => &path[..=end],
             None => return Err(FsError::Invalid("a path without a name")),
@@ -77,7 +115,10 @@ impl Core {
             None => (&b""[..], trimmed),
         };
         check_name(name).map_err(FsError::Name)?;
-        let parent = self.resolve(parent, Last::Follow)?;
+        let parent = match self.near(parent)? {
+            Some(parent) => parent,
+            None => Near::new(self.resolve(parent, Last::Follow)?),
+        };
         parent.directory()?;
         Ok((parent, name))
     }

@@ -68,6 +68,12 @@ impl Core {
             // It holds the way to the source. To lock it now would be out of order, and with the source's stripe a deadlock.
             return Err(FsError::NotEmpty);
         }
+        let of_directory = |inode: &Arc<Inode>| inode.kind == FileKind::Directory;
+        if of_directory(&source) || target.as_ref().is_some_and(of_directory) {
+            for parent in [from.parent, to.parent] {
+                parent.directory()?.moved.invalidate();
+            }
+        }
         let (inode, fate) = match (mode, target) {
             (RenameMode::NoReplace, Some(_)) => return Err(FsError::Exists),
             (RenameMode::Exchange, None) => return Err(FsError::NotFound),

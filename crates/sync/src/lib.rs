@@ -32,6 +32,7 @@
 //! | [`Budget`] | free blocks and node IDs: bounded, exact at the end | the slot's cache; near the end, one lock |
 //! | [`Striped`] | a lock for each of many keys | the stripe's |
 //! | [`GroupCommit`] | many want one slow thing: one does it for all | the queue's lock |
+//! | [`Stamp`] | whether what was looked up still holds | none |
 //!
 //! None of them takes a lock of another crate or calls back while it has one of its own, so they are last in every order
 //! of locks. A gate is entered before any lock is taken, because entering waits for a closer, which waits for everybody.
@@ -82,6 +83,7 @@ mod production;
 #[cfg(all(shuttle, not(loom)))]
 pub mod scenario;
 mod share;
+mod stamp;
 mod striped;
 
 pub use budget::Budget;
@@ -97,6 +99,7 @@ pub use per_core::PerCore;
 #[cfg(not(any(loom, shuttle, f2fs_counting)))]
 pub use production::*;
 pub use share::share;
+pub use stamp::Stamp;
 pub use striped::Striped;
 
 pub use crossbeam_utils::CachePadded;

@@ -151,7 +151,10 @@ impl Volume {
         report.table_blocks = self.write_tables(&segments, &nat)?;
         self.device.flush()?;
 
-        let kbytes = 4 * (self.blocks_written.swap(0, Ordering::Relaxed) + report.nodes + report.table_blocks);
+        // The gate is closed: nobody else writes.
+        let data_blocks = self.blocks_written.sum();
+        self.blocks_written.sub(data_blocks);
+        let kbytes = 4 * (data_blocks.max(0) as u64 + report.nodes + report.table_blocks);
         let kbytes_written = state.kbytes_written + kbytes;
         let index = 1 - state.pack;
         let orphans = self.orphans.list();

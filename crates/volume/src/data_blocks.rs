@@ -4,7 +4,6 @@ use f2fs_device::{AlignedBuf, BlockDevice, Op as DeviceOp, Recycler, Request};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BlockAddr, Corruption, LogType, Nid};
 use f2fs_segment::{Class, Run};
-use f2fs_sync::atomic::Ordering;
 
 use crate::{Op, Volume, VolumeError};
 
@@ -53,7 +52,7 @@ impl Volume {
     ) -> Result<(), VolumeError> {
         let class = if op.gate.is_some() { Class::User } else { Class::Checkpoint };
         self.segments.allocate_as(class, log, summaries, self.clock.now(), runs)?;
-        self.blocks_written.fetch_add(summaries.len() as u64, Ordering::Relaxed);
+        self.blocks_written.add(summaries.len() as i64);
         Ok(())
     }
 
@@ -83,7 +82,7 @@ impl Volume {
                 failed.get_or_insert(error);
             }
         }
-        self.blocks_written.fetch_add(summaries.len() as u64, Ordering::Relaxed);
+        self.blocks_written.add(summaries.len() as i64);
         if let Some(error) = failed {
             for run in &runs {
                 for index in 0..run.len {

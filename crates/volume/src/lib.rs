@@ -14,8 +14,11 @@
 //!   alone. So a checkpoint sees no operation half done, and a block that a reader looks at is not reused under it.
 //! - **Node pages.** One reader-writer lock each ([`Node`]). The maps that find them are split into 256 shards.
 //! - **NAT, SIT.** State is owned by its on-disk block (see `f2fs-nat`, `f2fs-segment`).
-//! - **File-system-wide lines that operations write:** the counts of valid blocks, nodes and inodes, because "full" must be
-//!   exact.
+//! - **File-system-wide lines that operations write** (measured: `cargo xtask counting --table`): the head of the log of file
+//!   data, by each write of data, because all writers use lane 0 of it; the number of dirty dentry blocks and the pressure on
+//!   segments, when a dentry block becomes dirty or a shard of the node store has eight more dirty nodes, because what is
+//!   dirty must fit into free segments. The counts of valid blocks, nodes and inodes are per processor, until so few are left
+//!   that "full" has to be exact.
 //!
 //! # What is never done
 //!

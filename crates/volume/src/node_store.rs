@@ -13,7 +13,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter};
+use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, share};
 
 use crate::node::NodePage;
 
@@ -94,7 +94,7 @@ impl NodeStore {
     }
 
     pub(crate) fn get(&self, nid: Nid) -> Option<Arc<NodePage>> {
-        let page = self.shard(nid).pages.read().map.get(&nid).cloned()?;
+        let page = self.shard(nid).pages.read().map.get(&nid).map(share)?;
         if !page.used.load(Ordering::Relaxed) {
             page.used.store(true, Ordering::Relaxed);
         }
@@ -126,7 +126,7 @@ impl NodeStore {
             return false;
         }
         let shard = self.shard(page.nid);
-        shard.dirty.lock().push(page.clone());
+        shard.dirty.lock().push(share(page));
         self.dirty_total.add(1);
         (shard.dirty_count.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(LOOK_AGAIN)
     }

@@ -13,7 +13,7 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, 
 use f2fs_nat::{Nat, NatConfig, NatSource};
 use f2fs_segment::{LogState, SegmentConfig, SegmentManager, SummarySource};
 use f2fs_sync::atomic::AtomicU64;
-use f2fs_sync::{Arc, Gate, GroupCommit, Mutex, OnceLock};
+use f2fs_sync::{Arc, Gate, GroupCommit, Mutex, OnceLock, ShardedCounter};
 
 use crate::blocks::{read_block, read_each};
 use crate::checkpoint::CheckpointState;
@@ -217,7 +217,7 @@ impl Volume {
             stopped: OnceLock::new(),
             clock: Clock::new(checkpoint.elapsed_time),
             dirty_limit: options.dirty_nodes,
-            blocks_written: AtomicU64::new(0),
+            blocks_written: ShardedCounter::new(0),
             dirty_dentries: AtomicU64::new(0),
             futile: AtomicU64::new(u64::MAX),
             state: Mutex::new(CheckpointState::new(&pack)),

@@ -113,7 +113,7 @@ impl Volume {
         }
         let logged = self.roll_forward.logged.load(Ordering::Relaxed);
         let before = self.roll_forward.checkpointed_blocks.load(Ordering::Relaxed);
-        let since = logged + self.blocks_written.load(Ordering::Relaxed);
+        let since = logged + self.blocks_written.sum().max(0) as u64;
         if logged > self.dirty_limit || before + since > self.space.block_limit() {
             return Some(MustCheckpoint::Room);
         }

@@ -9,7 +9,7 @@ use f2fs_format::{Corruption, Geometry, Nid};
 use f2fs_nat::Nat;
 use f2fs_segment::SegmentManager;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, Gate, GateGuard, GroupCommit, Mutex, OnceLock};
+use f2fs_sync::{Arc, Gate, GateGuard, GroupCommit, Mutex, OnceLock, ShardedCounter};
 
 use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
@@ -48,7 +48,8 @@ pub struct Volume {
     pub(crate) clock: Clock,
     /// Dirty nodes at which [`needs_checkpoint`](Volume::needs_checkpoint) says yes.
     pub(crate) dirty_limit: u64,
-    pub(crate) blocks_written: AtomicU64,
+    /// Since the last checkpoint.
+    pub(crate) blocks_written: ShardedCounter,
     /// Directory blocks that wait for the checkpoint.
     pub(crate) dirty_dentries: AtomicU64,
     /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
@@ -273,7 +274,7 @@ impl Volume {
             dirty_nodes: self.store.dirty(),
             cached_nodes: self.store.len() as u64,
             free_nids: self.space.node_limit().saturating_sub(self.space.nodes()),
-            data_blocks_written: self.blocks_written.load(Ordering::Relaxed),
+            data_blocks_written: self.blocks_written.sum().max(0) as u64,
         }
     }
 

@@ -29,7 +29,7 @@ impl Directory {
     ) -> Result<(), FsError> {
         let hash = dentry_hash(name);
         let features = core.volume.features();
-        if is_inline(inode.node.read().inode()) {
+        if !self.hashed.load(Ordering::Acquire) {
             let mut block = inode.node.write(op);
             // Another name may have turned the directory into a hashed one meanwhile.
             if is_inline(block.inode()) {
@@ -37,6 +37,7 @@ impl Directory {
                 let mut view = DentryViewMut::inline(raw.inline_data_mut(features));
                 if let Some(slot) = view.as_view().room_for(slots_for(name.len())) {
                     insert(&mut view, slot, name, hash, ino, file_type)?;
+                    self.note(hash, None);
                     let now = Time::now();
                     stat::set_modified(raw, now);
                     stat::set_changed(raw, now);
@@ -47,7 +48,7 @@ impl Directory {
             }
         }
         self.add_hashed(op, core, inode, name, hash, ino, file_type)?;
-        self.touch(Time::now());
+        self.touch(hash, Time::now());
         core.queue_directory(inode);
         Ok(())
     }
@@ -64,16 +65,20 @@ impl Directory {
         file_type: FileType,
     ) -> Result<(), FsError> {
         let wanted = slots_for(name.len());
-        for level in 0..MAX_DEPTH {
+        let mut level = self.names(hash).read().first_level(wanted);
+        let mut hinted = level > 0;
+        while level < MAX_DEPTH {
             if level >= self.depth() {
+                if std::mem::take(&mut hinted) {
+                    // Levels that were crowded need not be any more: the directory grows only if all of them are.
+                    level = 0;
+                    continue;
+                }
                 self.depth.fetch_max(level + 1, Ordering::AcqRel);
             }
             for block in bucket_range(level, self.dir_level, hash) {
                 loop {
                     let page = self.page_or_new(op, core, inode, block)?;
-                    if DentryView::block(&page.data.read()).room_for(wanted).is_none() && !page.is_dead() {
-                        break;
-                    }
                     let mut data = page.data.write();
                     if page.is_dead() {
                         continue;
@@ -81,10 +86,16 @@ impl Directory {
                     let mut view = DentryViewMut::block(&mut data);
                     let Some(slot) = view.as_view().room_for(wanted) else { break };
                     insert(&mut view, slot, name, hash, ino, file_type)?;
+                    {
+                        let mut names = self.names(hash).write();
+                        names.note(hash, Some((block, slot)), self.budget.as_deref());
+                        names.room_at(wanted, level);
+                    }
                     self.mark_dirty(core, &page);
                     return Ok(());
                 }
             }
+            level += 1;
         }
         Err(FsError::Volume(f2fs_volume::VolumeError::NoSpace { wanted: 1, available: 0 }))
     }
@@ -99,7 +110,15 @@ impl Directory {
     ) -> Result<Option<Nid>, FsError> {
         #[allow(clippy::redundant_closure_for_method_calls)] // the method alone is not general enough in its lifetime
         let named = self.edit(op, core, inode, name, |view, slot| view.remove(slot))?;
-        Ok(named.flatten())
+        let hash = dentry_hash(name);
+        let mut names = self.names(hash).write();
+        if let Some((_, Some(_))) = &named {
+            names.gone(hash);
+        }
+        if let Some((Some(block), _)) = named {
+            names.room_in(block, self.dir_level);
+        }
+        Ok(named.and_then(|(_, ino)| ino))
     }
 
     /// Lets a name, or `..`, name another inode. The caller holds the name's stripe exclusively; for `..` the page is enough.
@@ -117,8 +136,8 @@ impl Directory {
         Ok(there.is_some())
     }
 
-    /// Finds a name and changes its slot, wherever it stands. A dentry block that holds nothing afterwards is freed. `None`:
-    /// the name is not there.
+    /// Finds a name and changes its slot, wherever it stands; tells the block, if it is not the inode. A dentry block that
+    /// holds nothing afterwards is freed. `None`: the name is not there.
     fn edit<T>(
         &self,
         op: &Op<'_>,
@@ -126,10 +145,10 @@ impl Directory {
         inode: &Arc<Inode>,
         name: &[u8],
         change: impl FnOnce(&mut DentryViewMut<'_>, usize) -> Result<T, Corruption>,
-    ) -> Result<Option<T>, FsError> {
+    ) -> Result<Option<(Option<u64>, T)>, FsError> {
         let hash = dentry_hash(name);
         let features = core.volume.features();
-        if is_inline(inode.node.read().inode()) {
+        if !self.hashed.load(Ordering::Acquire) {
             let mut block = inode.node.write(op);
             // Another name may have turned the directory into a hashed one meanwhile.
             if is_inline(block.inode()) {
@@ -140,7 +159,7 @@ impl Directory {
                 let now = Time::now();
                 stat::set_modified(raw, now);
                 stat::set_changed(raw, now);
-                return Ok(Some(changed));
+                return Ok(Some((None, changed)));
             }
         }
         loop {
@@ -155,13 +174,13 @@ impl Directory {
                 continue;
             }
             let changed = change(&mut view, slot)?;
-            if view.as_view().used_slots() > 0 || !self.free_page(op, core, inode, &page)? {
+            if view.as_view().is_used_at_all() || !self.free_page(op, core, inode, &page)? {
                 self.mark_dirty(core, &page);
             }
             drop(data);
-            self.touch(Time::now());
+            self.touch(hash, Time::now());
             core.queue_directory(inode);
-            return Ok(Some(changed));
+            return Ok(Some((Some(page.block), changed)));
         }
     }
 
@@ -214,6 +233,7 @@ impl Directory {
         for (number, block) in blocks {
             self.insert_page(core, number, block);
         }
+        self.hashed.store(true, Ordering::Release);
         core.queue_directory(inode);
         Ok(())
     }

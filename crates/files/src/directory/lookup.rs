@@ -4,7 +4,9 @@ use f2fs_format::Nid;
 use f2fs_format::dentry::{DentryView, Entry, FileType, SLOTS_PER_BLOCK};
 use f2fs_format::hash::bucket_range;
 use f2fs_sync::Arc;
+use f2fs_sync::atomic::Ordering;
 
+use super::names::Place;
 use super::{Directory, Found, Page, is_inline};
 use crate::FsError;
 use crate::filesystem::Core;
@@ -23,7 +25,7 @@ pub(crate) struct RawEntry {
 impl Directory {
     /// Looks a name up. The caller holds its stripe.
     pub(crate) fn find(&self, core: &Core, inode: &Inode, name: &[u8], hash: u32) -> Result<Option<Found>, FsError> {
-        {
+        if !self.hashed.load(Ordering::Acquire) {
             let block = inode.node.read();
             if is_inline(block.inode()) {
                 let view = DentryView::inline(block.inode().inline_data(core.volume.features()));
@@ -35,6 +37,42 @@ impl Directory {
 
     /// The page and slot of a name in a hashed directory.
     pub(super) fn find_page(
+        &self,
+        core: &Core,
+        inode: &Inode,
+        name: &[u8],
+        hash: u32,
+    ) -> Result<Option<(Arc<Page>, usize, Found)>, FsError> {
+        // `.` and `..` belong to no stripe.
+        if name != b"." && name != b".." {
+            let place = self.names(hash).read().place(hash);
+            match place {
+                Place::Absent => {
+                    let checked = cfg!(debug_assertions) && !cfg!(f2fs_counting);
+                    debug_assert!(!checked || matches!(self.search(core, inode, name, hash), Ok(None) | Err(_)));
+                    return Ok(None);
+                }
+                Place::Slot { block, slot } => {
+                    if let Some(page) = self.page(core, inode, block)? {
+                        let data = page.data.read();
+                        let entry = DentryView::block(&data).entry(slot)?;
+                        if let Some(entry) = entry.filter(|entry| entry.hash == hash && entry.name == name)
+                            && !page.is_dead()
+                        {
+                            let found = found(entry);
+                            drop(data);
+                            return Ok(Some((page, slot, found)));
+                        }
+                    }
+                }
+                Place::Unknown => {}
+            }
+        }
+        self.search(core, inode, name, hash)
+    }
+
+    /// Searches the blocks that a name can be in.
+    fn search(
         &self,
         core: &Core,
         inode: &Inode,

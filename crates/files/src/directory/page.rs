@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use f2fs_device::AlignedBuf;
 use f2fs_format::{BlockAddr, RawBlock};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{Arc, RwLock};
+use f2fs_sync::{Arc, RwLock, share};
 use f2fs_volume::Op;
 
 use super::Directory;
@@ -39,7 +39,7 @@ impl Directory {
     pub(super) fn page(&self, core: &Core, inode: &Inode, block: u64) -> Result<Option<Arc<Page>>, FsError> {
         loop {
             if let Some(page) = self.shard(block).read().get(&block) {
-                return Ok(Some(page.clone()));
+                return Ok(Some(share(page)));
             }
             let Some(slot) = find_slot(&core.volume, &inode.node, block)? else { return Ok(None) };
             let addr = slot.get(&core.volume);
@@ -106,8 +106,9 @@ impl Directory {
 
     /// Notes that a page was changed. The caller holds its lock, or has just made it.
     pub(super) fn mark_dirty(&self, core: &Core, page: &Arc<Page>) {
-        if !page.dirty.swap(true, Ordering::AcqRel) {
-            self.dirty.lock().push(page.clone());
+        // Looked at first: most pages that are changed are dirty already.
+        if !page.dirty.load(Ordering::Relaxed) && !page.dirty.swap(true, Ordering::AcqRel) {
+            self.dirty.lock().push(share(page));
             core.volume.add_dirty_dentries(1);
         }
     }
@@ -144,7 +145,7 @@ impl Directory {
     /// Drops clean pages when there are more than `limit`. Called with the gate closed.
     pub(super) fn shrink(&self, limit: usize) {
         for shard in &self.pages {
-            let mut map = shard.write();
+            let mut map = shard.0.write();
             if map.len() > limit / super::PAGE_SHARDS {
                 map.retain(|_, page| page.dirty.load(Ordering::Acquire) || Arc::strong_count(page) > 1);
             }

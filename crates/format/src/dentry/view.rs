@@ -75,6 +75,12 @@ impl<'a> DentryView<'a> {
         (0..self.layout.slots).filter(|slot| lsb::test(self.bytes, *slot)).count()
     }
 
+    /// Whether any slot is marked in the bitmap.
+    #[must_use]
+    pub fn is_used_at_all(&self) -> bool {
+        lsb::find(self.bytes, 0, self.layout.slots, true).is_some()
+    }
+
     /// The fixed part of the entry in a slot, whether or not the slot is in use; `None` beyond the last slot.
     #[must_use]
     pub fn raw(&self, slot: usize) -> Option<DirEntry> {
@@ -327,6 +333,7 @@ mod tests {
         ];
         assert_eq!(names(&read), expected);
         assert_eq!(read.used_slots(), 38);
+        assert!(read.is_used_at_all());
         let found = read.find(dentry_hash(&long), &long).unwrap().unwrap();
         assert_eq!((found.slot, found.file_type, found.slots()), (5, 1, 32));
         assert_eq!(read.find(1, &long), Ok(None), "another hash");
@@ -375,6 +382,7 @@ mod tests {
         let error = view.entry(210).unwrap_err();
         assert_eq!(error, Corruption::Dentry { slot: 210, what: "name_len", found: 33, min: 1, max: 32 });
         assert_eq!((view.entry(214), view.entry(usize::MAX)), (Ok(None), Ok(None)));
+        assert!(!DentryView::block(&[0; 4096]).is_used_at_all());
         assert!(DentryViewMut::block(block.as_block_mut()).remove(210).is_err());
     }
 

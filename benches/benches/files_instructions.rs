@@ -1,0 +1,141 @@
+//! Instructions, allocations and nanoseconds of operations on files, on the memory device, on one thread without contention.
+//!
+//! `cargo bench --bench files_instructions` prints one line for each case. Names are resolved from the root each time, as in
+//! FxMark. The last column of a case that undoes itself is for both halves; what an unlink takes is the difference to the
+//! create alone, on a line of its own. Checkpoints that the operations cause are counted as theirs. It fails if an operation
+//! takes more instructions than its bound, which leaves a fifth of room over what was measured when it was set.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use f2fs::device::MemoryDevice;
+use f2fs::volume::format::{FormatOptions, format};
+use f2fs::{File, FileSystem, Options, RenameMode};
+use f2fs_benches::instructions;
+
+/// Names that the shared directory has beside those of a case.
+const OTHERS: u64 = 10_000;
+/// Files that are looked up and renamed.
+const FILES: u64 = 500;
+/// Blocks that are read and overwritten.
+const BLOCKS: u64 = 1024;
+
+struct Setup {
+    fs: FileSystem,
+    data: File,
+}
+
+/// A name, what is done, and the most instructions that it may take.
+type Case = (&'static str, fn(&Setup, u64), Option<f64>);
+
+const CASES: [Case; 11] = [
+    ("nothing", |_, _| (), None),
+    ("create, private", |setup, n| create(setup, "private", n), None),
+    ("create + unlink, private", |setup, n| create_unlink(setup, "private", n), None),
+    ("create, shared", |setup, n| create(setup, "shared", n), None),
+    ("create + unlink, shared", |setup, n| create_unlink(setup, "shared", n), None),
+    ("rename, private", |setup, n| rename(setup, "private", n), None),
+    ("rename, shared", |setup, n| rename(setup, "shared", n), None),
+    ("lookup, private", |setup, n| lookup(setup, "private", n), None),
+    ("lookup, shared", |setup, n| lookup(setup, "shared", n), None),
+    (
+        "read 4 KiB",
+        |setup, n| {
+            let mut block = [0; 4096];
+            setup.data.read_at(n % BLOCKS * 4096, &mut block).unwrap();
+            black_box(block);
+        },
+        None,
+    ),
+    (
+        "overwrite 4 KiB",
+        |setup, n| {
+            setup.data.write_at(n % BLOCKS * 4096, black_box(&[n as u8; 4096])).unwrap();
+        },
+        None,
+    ),
+];
+
+fn create(setup: &Setup, directory: &str, n: u64) {
+    drop(setup.fs.create_file(format!("/{directory}/u_file_rm-{n}.dat"), 0o644).unwrap());
+}
+
+fn create_unlink(setup: &Setup, directory: &str, n: u64) {
+    create(setup, directory, n);
+    setup.fs.unlink(format!("/{directory}/u_file_rm-{n}.dat")).unwrap();
+}
+
+/// There and, the next time, back.
+fn rename(setup: &Setup, directory: &str, n: u64) {
+    let name = |kind: &str| format!("/{directory}/{kind}-{}", n % FILES);
+    let (from, to) = if (n / FILES).is_multiple_of(2) { ("there", "moved") } else { ("moved", "there") };
+    setup.fs.rename(name(from), name(to), RenameMode::Replace).unwrap();
+}
+
+fn lookup(setup: &Setup, directory: &str, n: u64) {
+    black_box(setup.fs.stat(format!("/{directory}/there-{}", n % FILES)).unwrap());
+}
+
+fn setup() -> Setup {
+    let device = Arc::new(MemoryDevice::new(128 * 1024));
+    format(&*device, &FormatOptions::default()).unwrap();
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    for (directory, others) in [("private", 0), ("shared", OTHERS)] {
+        fs.create_dir(format!("/{directory}"), 0o755).unwrap();
+        for n in 0..FILES {
+            fs.create_file(format!("/{directory}/there-{n}"), 0o644).unwrap();
+        }
+        for n in 0..others {
+            fs.create_file(format!("/{directory}/other-{n}"), 0o644).unwrap();
+        }
+    }
+    let data = fs.create_file("/data", 0o644).unwrap();
+    data.write_at(0, &vec![7; 4096 * BLOCKS as usize]).unwrap();
+    fs.checkpoint().unwrap();
+    Setup { fs, data }
+}
+
+/// The shortest of several runs, per operation.
+fn nanoseconds((_, operation, _): Case) -> f64 {
+    const COUNT: u64 = 5_000;
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let setup = setup();
+        let start = Instant::now();
+        (0..COUNT).for_each(|n| operation(&setup, n));
+        best = best.min(start.elapsed());
+    }
+    best.as_nanos() as f64 / COUNT as f64
+}
+
+fn main() {
+    let run = |name: &str, count| {
+        let (_, operation, _) = CASES.into_iter().find(|(case, ..)| *case == name).unwrap();
+        let setup = setup();
+        (0..count).for_each(|n| operation(&setup, n));
+    };
+    if instructions::counted(run) {
+        return;
+    }
+    println!("{:<26} {:>12} {:>12} {:>10}", "operation", "instructions", "allocations", "ns");
+    let mut last = (0.0, 0.0, 0.0);
+    let mut too_many = Vec::new();
+    for case in CASES {
+        let count = instructions::per_operation(case.0).unwrap();
+        let allocations = instructions::allocations_per_operation(case.0).unwrap();
+        let time = nanoseconds(case);
+        println!("{:<26} {count:>12.0} {allocations:>12.2} {time:>10.0}", case.0);
+        if let Some(place) = case.0.strip_prefix("create + unlink, ") {
+            let of_unlink = (count - last.0, allocations - last.1, time - last.2);
+            let name = format!("unlink, {place}");
+            println!("{name:<26} {:>12.0} {:>12.2} {:>10.0}", of_unlink.0, of_unlink.1, of_unlink.2);
+        }
+        last = (count, allocations, time);
+        if case.2.is_some_and(|most| count > most) {
+            too_many.push(case.0);
+        }
+    }
+    assert!(too_many.is_empty(), "more instructions than their bounds: {too_many:?}");
+}

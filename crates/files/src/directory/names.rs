@@ -1,0 +1,223 @@
+//! What a stripe of a directory knows of its names, so that blocks need not be searched for them.
+//!
+//! A directory that was made since the volume was opened knows all of its names: for each hash the block and slot, 18 bytes
+//! or so. A name that is not among them is not there, and no block is looked at; one that is among them is looked for in its
+//! slot. A directory that was found on the device knows nothing, and its blocks are searched, level by level.
+//!
+//! Names count against a budget of the file system ([`NAMES`]). A stripe that gets no more of it forgets what it knows, and
+//! is searched from then on.
+//!
+//! ```text
+//!   searched (never left)  <--- forget, when the budget is spent ---  known  <--- begin, for a new directory
+//! ```
+//!
+//! What is known may say *too much* (that a name is in a slot where it is not, or that there may be more names of a hash than
+//! there are): then it is searched for. It never says too little: a name is noted by whoever adds it, before its stripe is
+//! free.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use f2fs_format::hash::locate_block;
+use f2fs_sync::Budget;
+
+/// Names that all directories of a file system know together, at most.
+pub(crate) const NAMES: u64 = 8 << 20;
+/// Names that a stripe takes from the budget at once.
+const GRANT: u32 = 64;
+
+/// One name of this hash, in some block.
+const SOMEWHERE: u32 = u32::MAX;
+/// Several names of this hash, or perhaps one that is left of them.
+const SEVERAL: u32 = u32::MAX - 1;
+/// Blocks of a directory whose slots have a number that fits.
+const BLOCKS: u64 = 1 << 24;
+
+/// Hashes are well mixed, but within a stripe their low bits are alike.
+#[derive(Default)]
+pub(super) struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
+
+/// A map whose keys need little mixing.
+pub(super) type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
+
+/// Where a name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nowhere.
+    Absent,
+    /// Here, or, if this is another name of the same hash, nowhere else.
+    Slot { block: u64, slot: usize },
+    /// It has to be searched for.
+    Unknown,
+}
+
+/// What a stripe knows.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// Block (24 bits) and slot (8 bits) by hash; `None`: nothing is known.
+    known: Option<QuickMap<u32, u32>>,
+    /// Names that were taken from the budget.
+    granted: u32,
+    /// Levels that had no room for a name of 1, 2, 3, 4 slots when it was last looked for.
+    crowded: [u8; 4],
+}
+
+impl Names {
+    /// Knows all names from here on: there is none yet.
+    pub(super) fn begin(&mut self) {
+        self.known = Some(QuickMap::default());
+    }
+
+    /// What is known of the place of a name with this hash.
+    pub(super) fn place(&self, hash: u32) -> Place {
+        let Some(known) = &self.known else { return Place::Unknown };
+        match known.get(&hash) {
+            None => Place::Absent,
+            Some(&(SOMEWHERE | SEVERAL)) => Place::Unknown,
+            Some(&place) => Place::Slot { block: u64::from(place >> 8), slot: (place & 0xff) as usize },
+        }
+    }
+
+    /// Notes a name that was added; its place is not given while the directory is inline.
+    pub(super) fn note(&mut self, hash: u32, place: Option<(u64, usize)>, budget: Option<&Budget>) {
+        let Some(known) = &mut self.known else { return };
+        let place = match place {
+            Some((block, slot)) if block < BLOCKS - 1 && slot < 0xff => (block as u32) << 8 | slot as u32,
+            _ => SOMEWHERE,
+        };
+        let count = known.len();
+        match known.entry(hash) {
+            Entry::Occupied(mut there) => {
+                there.insert(SEVERAL);
+            }
+            Entry::Vacant(free) => {
+                if count >= self.granted as usize {
+                    if !budget.is_some_and(|budget| budget.try_take(GRANT.into())) {
+                        return self.forget(budget);
+                    }
+                    self.granted += GRANT;
+                }
+                free.insert(place);
+            }
+        }
+    }
+
+    /// Notes that a name was removed.
+    pub(super) fn gone(&mut self, hash: u32) {
+        if let Some(known) = &mut self.known
+            && let Entry::Occupied(there) = known.entry(hash)
+            && *there.get() != SEVERAL
+        {
+            there.remove();
+        }
+    }
+
+    /// Gives everything back; names are searched for from here on.
+    pub(super) fn forget(&mut self, budget: Option<&Budget>) {
+        self.known = None;
+        if let Some(budget) = budget {
+            budget.give(std::mem::take(&mut self.granted).into());
+        }
+    }
+
+    /// The level at which to look for room for `slots` slots.
+    pub(super) fn first_level(&self, slots: usize) -> u32 {
+        self.crowded[class(slots)].into()
+    }
+
+    /// Notes the level at which there was room for `slots` slots, after those below it had none.
+    pub(super) fn room_at(&mut self, slots: usize, level: u32) {
+        // What is too long for its class says nothing of shorter ones.
+        if slots <= self.crowded.len() {
+            self.crowded[class(slots)] = level as u8;
+        }
+    }
+
+    /// Notes that there is room at the level of a block: a name was taken out of it.
+    pub(super) fn room_in(&mut self, block: u64, dir_level: u8) {
+        if self.crowded.iter().any(|level| *level > 0) {
+            let level = locate_block(block, dir_level).map_or(0, |(level, _)| level as u8);
+            self.crowded.iter_mut().for_each(|crowded| *crowded = (*crowded).min(level));
+        }
+    }
+}
+
+fn class(slots: usize) -> usize {
+    slots.clamp(1, 4) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use f2fs_format::hash::bucket_range;
+
+    use super::*;
+
+    #[test]
+    fn names_are_known_until_the_budget_is_spent() {
+        let budget = Budget::new(u64::from(GRANT) + 1);
+        let mut names = Names::default();
+        names.note(5, Some((3, 7)), Some(&budget));
+        assert_eq!(names.place(5), Place::Unknown, "nothing is known of a directory that was found");
+        names.begin();
+        assert_eq!(names.place(5), Place::Absent);
+        for hash in 0..GRANT {
+            names.note(hash, Some((u64::from(hash) * 1000, 213)), Some(&budget));
+        }
+        assert_eq!(names.place(5), Place::Slot { block: 5000, slot: 213 });
+        assert_eq!((names.place(GRANT), budget.available_exact()), (Place::Absent, 1));
+        names.note(GRANT, Some((1, 1)), Some(&budget));
+        assert_eq!((names.place(5), names.place(GRANT)), (Place::Unknown, Place::Unknown));
+        assert_eq!(budget.available_exact(), u64::from(GRANT) + 1, "all of it came back");
+    }
+
+    #[test]
+    fn a_hash_of_several_names_is_searched_for() {
+        let budget = Budget::new(1000);
+        let mut names = Names::default();
+        names.begin();
+        names.note(1, None, Some(&budget));
+        assert_eq!(names.place(1), Place::Unknown, "it is in the inode");
+        names.gone(1);
+        assert_eq!(names.place(1), Place::Absent);
+        names.note(2, Some((1, 1)), Some(&budget));
+        names.note(2, Some((2, 2)), Some(&budget));
+        names.gone(2);
+        assert_eq!(names.place(2), Place::Unknown, "one of them is left, and nobody knows which");
+        names.note(3, Some((BLOCKS, 0)), Some(&budget));
+        assert_eq!(names.place(3), Place::Unknown, "too far away");
+        names.gone(4);
+        assert_eq!(names.place(4), Place::Absent);
+    }
+
+    #[test]
+    fn crowded_levels_are_passed_over_until_a_name_goes() {
+        let mut names = Names::default();
+        names.room_at(2, 3);
+        names.room_at(9, 5);
+        assert_eq!([1, 2, 3, 4, 9].map(|slots| names.first_level(slots)), [0, 3, 0, 0, 0]);
+        names.room_at(4, 4);
+        assert_eq!(names.first_level(9), 4, "where four slots are too many, nine are, too");
+        let block = bucket_range(1, 0, 1).start;
+        names.room_in(block, 0);
+        assert_eq!([2, 4].map(|slots| names.first_level(slots)), [1, 1]);
+    }
+}

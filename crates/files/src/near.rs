@@ -1,0 +1,121 @@
+//! The directories that paths lead through, remembered by each processor.
+//!
+//! Every path begins at the root, and most go on through directories that many threads share. To look a name up takes a shared
+//! lock of its stripe and of a block, and a reference to the inode: lines that all threads would write for directories that
+//! none of them changes. So a processor remembers what it found: the child of a directory, by name, with the directory's
+//! stamp ([`Stamp`]), which changes before a subdirectory is moved or removed. While the stamp holds, the child is returned
+//! without a lock that others take, and the reference that is handed out is counted in a line of the processor's own
+//! ([`Near`]).
+//!
+//! Only directories are remembered: names of files come and go without changing a stamp.
+//!
+//! # Locking
+//!
+//! One mutex a processor, for the moment of asking or noting; nothing else is locked under it. The inodes that are remembered
+//! stay in memory: [`WAYS`] for each processor at most.
+//!
+//! [`Stamp`]: f2fs_sync::Stamp
+
+use std::ops::Deref;
+
+use f2fs_format::Nid;
+use f2fs_sync::{Arc, Mutex, PerCore, share};
+
+use crate::inode::Inode;
+
+/// Directories that a processor remembers: a power of two.
+const WAYS: usize = 64;
+
+/// A directory on a path, with a count of references that threads on other processors do not write, as a rule.
+#[derive(Debug)]
+pub(crate) struct Near {
+    inode: Arc<Inode>,
+}
+
+impl Near {
+    pub(crate) fn new(inode: Arc<Inode>) -> Arc<Near> {
+        Arc::new(Near { inode })
+    }
+}
+
+impl Deref for Near {
+    type Target = Arc<Inode>;
+
+    fn deref(&self) -> &Arc<Inode> {
+        &self.inode
+    }
+}
+
+/// A name that was looked up.
+#[derive(Debug)]
+struct Known {
+    parent: Arc<Inode>,
+    name: Box<[u8]>,
+    seen: u64,
+    child: Arc<Near>,
+}
+
+/// What a processor remembers.
+#[derive(Debug, Default)]
+struct Slot {
+    root: Option<Arc<Near>>,
+    /// By the hash of parent and name; empty until the first is noted.
+    ways: Vec<Option<Known>>,
+}
+
+/// What all processors remember.
+#[derive(Debug)]
+pub(crate) struct NearDirectories(PerCore<Mutex<Slot>>);
+
+impl NearDirectories {
+    pub(crate) fn new() -> NearDirectories {
+        NearDirectories(PerCore::new(|_| Mutex::new(Slot::default())))
+    }
+
+    /// The root, if it was noted here.
+    pub(crate) fn root(&self) -> Option<Arc<Near>> {
+        self.0.slot().lock().root.as_ref().map(share)
+    }
+
+    /// Remembers the root, which is never moved.
+    pub(crate) fn note_root(&self, root: Arc<Inode>) -> Arc<Near> {
+        let root = Near::new(root);
+        self.0.slot().lock().root = Some(share(&root));
+        root
+    }
+
+    /// The directory that a name in `parent` means, if that was noted here and still holds.
+    pub(crate) fn get(&self, parent: &Arc<Inode>, name: &[u8]) -> Option<Arc<Near>> {
+        let slot = self.0.slot().lock();
+        let known = slot.ways.get(way(parent.ino, name))?.as_ref()?;
+        let same = Arc::ptr_eq(&known.parent, parent) && *known.name == *name;
+        let holds = parent.directory.as_ref().is_some_and(|parent| parent.moved.holds(known.seen));
+        (same && holds).then(|| share(&known.child))
+    }
+
+    /// Remembers what a name in `parent` means, looked up when the stamp was `seen`.
+    pub(crate) fn note(&self, parent: &Arc<Inode>, name: &[u8], seen: u64, child: Arc<Inode>) -> Arc<Near> {
+        let child = Near::new(child);
+        let known = Known { parent: parent.clone(), name: name.into(), seen, child: share(&child) };
+        let old = {
+            let mut slot = self.0.slot().lock();
+            if slot.ways.is_empty() {
+                slot.ways.resize_with(WAYS, || None);
+            }
+            slot.ways[way(parent.ino, name)].replace(known)
+        };
+        // It may be the last of its inode: not under the lock.
+        drop(old);
+        child
+    }
+}
+
+fn way(parent: Nid, name: &[u8]) -> usize {
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let hash = name.chunks(8).fold(u64::from(parent.0), |hash, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        mix(hash, u64::from_le_bytes(word))
+    });
+    hash as usize % WAYS
+}
