@@ -37,6 +37,8 @@
 //!   checkpoint, which waits for every operation that has begun (the volume's gate). C4 comes before that checkpoint, and A1
 //!   compares the version: every operation that begins after it drops all cells first. A fill that runs while another
 //!   thread drops them stores what the slot said before C1, which is before C4, and so before the drop, or after it.
+//! - *Whoever finds an address finds the block written there*: a cell that another reader has filled hands on what that one saw
+//!   (stored with release, loaded with acquire), although the two have no lock in common.
 //! - *A freed place* (overwritten, truncated) is treated in the same way: B2 takes its block out of use, and it is not handed
 //!   out before the checkpoint that waits for all who may have looked it up.
 
@@ -160,11 +162,11 @@ impl AddressCache {
     #[must_use]
     pub fn run(&self, first: u64, last: u64) -> Option<CachedRun> {
         let mut cells = self.cells(first)?.iter();
-        let addr = cells.next()?.load(Ordering::Relaxed).checked_sub(1)?;
+        let addr = cells.next()?.load(Ordering::Acquire).checked_sub(1)?;
         let step = u32::from(addr != 0);
         let (mut len, mut next) = (1, addr.wrapping_add(step).wrapping_add(1));
         let most = (last - first).saturating_add(1);
-        while len < most && next != UNKNOWN && cells.next().is_some_and(|cell| cell.load(Ordering::Relaxed) == next) {
+        while len < most && next != UNKNOWN && cells.next().is_some_and(|cell| cell.load(Ordering::Acquire) == next) {
             next = next.wrapping_add(step);
             len += 1;
         }
@@ -182,7 +184,7 @@ impl AddressCache {
                 cells = found;
             }
             if let Some((cell, rest)) = cells.split_first() {
-                cell.store(addr.wrapping_add(1), Ordering::Relaxed);
+                cell.store(addr.wrapping_add(1), Ordering::Release);
                 cells = rest;
             }
         }
@@ -195,7 +197,7 @@ impl AddressCache {
             return;
         }
         if let Some(cell) = self.cells(block).and_then(<[_]>::first) {
-            cell.store(addr.wrapping_add(1), Ordering::Relaxed);
+            cell.store(addr.wrapping_add(1), Ordering::Release);
         }
     }
 
