@@ -13,6 +13,8 @@
 //!   [`ReadOp`]: a count of its own core, no shared line. A checkpoint closes the gate, waits until all are out, and works
 //!   alone. So a checkpoint sees no operation half done, and a block that a reader looks at is not reused under it.
 //! - **Node pages.** One reader-writer lock each ([`Node`]). The maps that find them are split into 256 shards.
+//! - **Syncs.** Files are synced in groups: one thread writes the nodes of all that wait to the warm-node log, in its order, and
+//!   flushes ([`Volume::sync_file`]). They hold the gate meanwhile; the leader locks one page at a time.
 //! - **NAT, SIT.** State is owned by its on-disk block (see `f2fs-nat`, `f2fs-segment`).
 //! - **File-system-wide lines that operations write** (measured: `cargo xtask counting --table`): the head of the log of file
 //!   data, by each write of data, because all writers use lane 0 of it; the number of dirty dentry blocks and the pressure on
@@ -23,7 +25,8 @@
 //! # What is never done
 //!
 //! A block or NID that was freed is not handed out again before the checkpoint that frees it is durable; nothing that the
-//! last checkpoint speaks of is overwritten (see [`Volume::checkpoint_with`]).
+//! last checkpoint speaks of is overwritten (see [`Volume::checkpoint_with`]). So what a sync wrote behind the checkpoint stays
+//! as well until the next one, and so does what is being recovered.
 #![forbid(unsafe_code)]
 
 mod balance;
