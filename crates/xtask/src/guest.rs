@@ -17,7 +17,6 @@ mod made_here;
 mod modules;
 mod nvme;
 mod programs;
-mod rolled_forward;
 mod unclean;
 
 use std::fs;
@@ -72,7 +71,7 @@ struct Outcome {
 /// A test: its name, what it shows, and the function that runs it.
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
-const TESTS: [Test; 7] = [
+const TESTS: [Test; 6] = [
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
     (
         "made-by-kernel",
@@ -82,11 +81,6 @@ const TESTS: [Test; 7] = [
     ("made-here", "trees made here are the same in the kernel, and changed there the same here", made_here::run),
     ("nvme", "the library on /dev/nvme0n1 in the guest, through io_uring, and the kernel agree", nvme::run),
     ("copies", "f2fs put -r and get -r keep every kind of file and attribute", copies::run),
-    (
-        "rolled-forward",
-        "files that either side synced before it was stopped hard are recovered the same on both",
-        rolled_forward::run,
-    ),
     ("unclean", "volumes that either side left without closing show the same last checkpoint on both", unclean::run),
 ];
 

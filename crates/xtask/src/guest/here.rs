@@ -34,18 +34,6 @@ impl Here {
         String::from_utf8(text).context("a manifest that is not UTF-8")
     }
 
-    /// `f2fs manifest --no-recovery IMAGE`: the last checkpoint.
-    pub(crate) fn checkpoint_manifest(&self, image: &Path) -> Result<String> {
-        let text = process::output(Command::new(&self.f2fs).args(["manifest", "--no-recovery"]).arg(image))?;
-        String::from_utf8(text).context("a manifest that is not UTF-8")
-    }
-
-    /// `f2fs mkdir IMAGE PATH`.
-    pub(crate) fn mkdir(&self, image: &Path, path: &str) -> Result<()> {
-        process::output(Command::new(&self.f2fs).arg("mkdir").arg(image).arg(path))?;
-        Ok(())
-    }
-
     /// `f2fs check IMAGE`, which must find nothing.
     pub(crate) fn check(&self, image: &Path) -> Result<()> {
         process::output(Command::new(&self.f2fs).arg("check").arg(image))?;
