@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --bench extent_locks` runs all; `-- shared_random` those with that in their name; `F2FS_BENCH_THREADS=1,2`
 //! chooses thread counts. One iteration is one lock and unlock by every thread, with nothing in between; the time is from
-//! the first thread's start to the last one's end. Results also go to `target/extent_locks.csv`.
+//! the first thread's start to the last one's end. Results also go to
+//! `target/extent_locks.csv` and, a chart for each workload, `target/extent_locks.svg`.
 //!
 //! | Workload | each operation |
 //! |---|---|
@@ -21,10 +22,11 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 use f2fs_benches::range_locks::{CrateLock, FileLock, ListLock, RangeLock, SegmentLocks, StateTree};
-use f2fs_benches::report::Csv;
+use f2fs_benches::report::{Csv, output};
 use f2fs_benches::workers::{Team, thread_counts};
 use f2fs_extent::ExtentTable;
 use f2fs_sync::{Mutex, OnceLock};
+use f2fs_workload::report::{LineChart, Machine};
 
 /// Blocks of the file: 2.5 GB, and as many extent states in the tree that is full.
 const BLOCKS: u64 = 640_000;
@@ -90,7 +92,7 @@ fn variant<L: RangeLock>(
 ) {
     let mut group = criterion.benchmark_group(title);
     group.sampling_mode(SamplingMode::Flat).sample_size(10);
-    group.warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_millis(1200));
+    group.warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(500));
     for &threads in threads {
         group.throughput(Throughput::Elements(threads as u64));
         // Made when it is first used, so that a filter saves the work; kept from sample to sample.
@@ -129,6 +131,37 @@ fn write_csv() -> std::io::Result<PathBuf> {
     Ok(csv.path().to_owned())
 }
 
+/// Draws a chart for each workload: the rate of all threads together; where to.
+fn draw() -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let results = RESULTS.lock();
+    let processors = Machine::here().processors;
+    let mut charts = Vec::new();
+    for (_, title) in Workload::ALL {
+        let mut variants: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+        for ((workload, variant, threads), samples) in &*results {
+            if *workload == title {
+                let rate = *threads as f64 * 1e9 / median(samples);
+                variants.entry(variant).or_default().push((*threads as f64, rate));
+            }
+        }
+        if !variants.is_empty() {
+            let mut chart = LineChart::new(title, "threads", "locks and unlocks/s").processors(processors);
+            variants.into_iter().for_each(|(variant, points)| chart.line(variant, points));
+            charts.push(chart);
+        }
+    }
+    let path = output("extent_locks.svg")?;
+    std::fs::write(&path, LineChart::svg_of(&charts)?)?;
+    Ok(path)
+}
+
+/// Of the times in nanoseconds, of which there is one at least.
+fn median(samples: &[(f64, f64)]) -> f64 {
+    let mut times: Vec<f64> = samples.iter().map(|(each, _)| *each).collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
 fn main() {
     let threads = thread_counts();
     let mut criterion = Criterion::default().configure_from_args();
@@ -144,5 +177,6 @@ fn main() {
     criterion.final_summary();
     if !RESULTS.lock().is_empty() {
         println!("written: {}", write_csv().unwrap().display());
+        println!("drawn: {}", draw().unwrap().display());
     }
 }

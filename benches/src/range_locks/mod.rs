@@ -88,3 +88,61 @@ impl RangeLock for CrateLock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use f2fs_sync::atomic::{AtomicI64, Ordering::SeqCst};
+
+    use super::*;
+
+    const BLOCKS: u64 = 64;
+    const WRITER: i64 = 1 << 32;
+
+    /// Ranges that overlap: in one block, in several, in all; one up to the last block that there can be.
+    const RANGES: [(u64, u64); 5] = [(7, 7), (5, 9), (9, 30), (0, BLOCKS - 1), (0, u64::MAX)];
+
+    fn enter(inside: &[AtomicI64], (first, last): (u64, u64), weight: i64) {
+        let blocks = &inside[first as usize..=last.min(BLOCKS - 1) as usize];
+        for block in blocks {
+            let others = block.fetch_add(weight, SeqCst);
+            assert!(others == 0 || weight == 1 && others < WRITER, "a writer is not alone: {others}");
+        }
+        std::thread::yield_now();
+        for block in blocks {
+            block.fetch_sub(weight, SeqCst);
+        }
+    }
+
+    /// Whoever is measured must be a lock.
+    fn excludes<L: RangeLock>() {
+        let lock = L::new(BLOCKS);
+        let inside: Vec<AtomicI64> = (0..BLOCKS).map(|_| AtomicI64::new(0)).collect();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (lock, inside) = (&lock, &inside);
+                scope.spawn(move || {
+                    for round in 0..400 {
+                        let range = RANGES[(thread * 7 + round * 3) % RANGES.len()];
+                        if (thread + round) % 3 == 0 {
+                            lock.exclusive(range.0, range.1, || enter(inside, range, WRITER));
+                        } else {
+                            lock.shared(range.0, range.1, || enter(inside, range, 1));
+                        }
+                    }
+                });
+            }
+        });
+        assert!(inside.iter().all(|block| block.load(SeqCst) == 0));
+    }
+
+    #[test]
+    fn every_peer_excludes() {
+        excludes::<ExtentTable>();
+        excludes::<FileLock>();
+        excludes::<SegmentLocks>();
+        excludes::<ListLock>();
+        excludes::<StateTree<0>>();
+        excludes::<StateTree<50>>();
+        excludes::<CrateLock>();
+    }
+}
