@@ -101,6 +101,8 @@ fn variant<L: RangeLock>(
         Team::with(threads, work, |team| {
             group.bench_function(BenchmarkId::new(name, threads), |bencher| {
                 bencher.iter_custom(|iterations| {
+                    // Not in the first round, which would seem to take as long as that.
+                    lock.get_or_init(|| L::new(BLOCKS));
                     let round = team.round(iterations);
                     let each = round.elapsed.as_nanos() as f64 / iterations as f64;
                     // Short rounds are criterion's first guesses.

@@ -4,6 +4,7 @@
 //! * [`fxmark`]: the metadata and block workloads of FxMark; what `f2fs bench fxmark` runs.
 //! * [`manifest`]: a whole tree as text, one line per path; what `f2fs manifest` prints, of an image or of a directory.
 //! * [`quickstart`]: a whole life of a volume, from format to check, with rates; what the example of that name runs.
+//! * [`reads`]: reads of one file from many threads; what `f2fs bench read` runs.
 //! * [`report`]: the machine that a number was taken on, percentiles, and charts.
 //! * [`tree`]: scripts of file system operations that make and change trees of every kind of file, to be run alike by the
 //!   kernel and by the library.
@@ -13,6 +14,7 @@ pub mod copy;
 pub mod fxmark;
 pub mod manifest;
 pub mod quickstart;
+pub mod reads;
 pub mod report;
 pub mod tree;
 

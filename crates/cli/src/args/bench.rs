@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use f2fs::DirectoryLock;
 use f2fs::nat::Policy;
+use f2fs::{DirectoryLock, RangeLock};
 use f2fs_workload::fxmark::Workload;
+use f2fs_workload::reads::{Pattern, Sharing};
 
 use crate::size::Size;
 
@@ -13,6 +14,8 @@ use crate::size::Size;
 pub(crate) enum BenchCommand {
     /// Create, unlink, rename, read and write from many threads, with each way of finding free node IDs.
     Fxmark(FxmarkArgs),
+    /// Read a file, or a file each, from many threads, with our lock table and with one in Btrfs' shape.
+    Read(ReadArgs),
 }
 
 /// Where to measure.
@@ -114,6 +117,106 @@ impl From<LockArg> for DirectoryLock {
         match lock {
             LockArg::Whole => DirectoryLock::Whole,
             LockArg::Bucket => DirectoryLock::Bucket,
+        }
+    }
+}
+
+/// Reads of 4 KiB.
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    /// File or block device to measure on; what is on it is lost. Without it, a device in memory.
+    #[arg(value_name = "IMAGE", conflicts_with = "memory")]
+    pub(crate) image: Option<PathBuf>,
+    /// Size of the image, which is made if it is missing: bytes, or with K, M, G, T (powers of 1024).
+    #[arg(long, requires = "image")]
+    pub(crate) size: Option<Size>,
+    /// Overwrite what is on the image.
+    #[arg(long, short = 'f', requires = "image")]
+    pub(crate) force: bool,
+    /// Size of a device in memory, of which only what is written takes memory.
+    #[arg(long, default_value = "4G")]
+    pub(crate) memory: Size,
+    /// Bytes of all files together.
+    #[arg(long, default_value = "256M")]
+    pub(crate) file_size: Size,
+    /// Where the reads go.
+    #[arg(long, value_enum, default_value = "random")]
+    pub(crate) pattern: PatternArg,
+    /// One file for all threads, or one for each.
+    #[arg(long, value_enum, default_value = "shared")]
+    pub(crate) file: SharingArg,
+    /// Reads that a thread has on the device at a time.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) depth: u16,
+    #[command(flatten)]
+    pub(crate) threads: ThreadArgs,
+    /// What locks the ranges of a file, separated by commas: ours, or a tree of ranges in Btrfs' shape.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "extent,btree")]
+    pub(crate) table: Vec<TableArg>,
+    /// Reads of all threads together in one measurement.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) reads: u64,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+impl ReadArgs {
+    /// Where to measure, as for the other benches.
+    pub(crate) fn target(&self) -> TargetArgs {
+        TargetArgs { image: self.image.clone(), size: self.size, force: self.force, memory: self.memory }
+    }
+}
+
+/// Where the reads go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PatternArg {
+    /// All over the file.
+    Random,
+    /// In order, each thread from a place of its own.
+    Sequential,
+}
+
+impl From<PatternArg> for Pattern {
+    fn from(pattern: PatternArg) -> Pattern {
+        match pattern {
+            PatternArg::Random => Pattern::Random,
+            PatternArg::Sequential => Pattern::Sequential,
+        }
+    }
+}
+
+/// Whose the file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SharingArg {
+    /// One file for all threads.
+    Shared,
+    /// A file for each thread.
+    Private,
+}
+
+impl From<SharingArg> for Sharing {
+    fn from(sharing: SharingArg) -> Sharing {
+        match sharing {
+            SharingArg::Shared => Sharing::Shared,
+            SharingArg::Private => Sharing::Private,
+        }
+    }
+}
+
+/// What locks the ranges of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableArg {
+    /// The lock table of f2fs-extent.
+    Extent,
+    /// A tree of locked ranges under one mutex, as in Btrfs.
+    Btree,
+}
+
+impl From<TableArg> for RangeLock {
+    fn from(table: TableArg) -> RangeLock {
+        match table {
+            TableArg::Extent => RangeLock::Extent,
+            TableArg::Btree => RangeLock::Btree,
         }
     }
 }

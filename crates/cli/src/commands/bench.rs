@@ -1,6 +1,7 @@
 //! `f2fs bench`: the device to measure on, and what the results are written to.
 
 mod fxmark;
+mod read;
 
 use std::fs::File;
 use std::io::Write;
@@ -21,6 +22,7 @@ use crate::size::human;
 pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
     match command {
         BenchCommand::Fxmark(args) => fxmark::run(args),
+        BenchCommand::Read(args) => read::run(args),
     }
 }
 

@@ -1,0 +1,111 @@
+//! `f2fs bench read` as scripts use it.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn read<const N: usize>(args: [&str; N]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+    command.args(["bench", "read", "--reads", "500", "--file-size", "4M"]).args(args).stdin(Stdio::null());
+    command
+}
+
+fn run(command: &mut Command) -> (Output, String) {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    (output, stderr)
+}
+
+#[track_caller]
+fn ok(command: &mut Command) -> String {
+    let (output, stderr) = run(command);
+    assert!(output.status.success() && stderr.is_empty(), "{command:?}: {}: {stderr}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn fail(command: &mut Command, code: i32, word: &str) {
+    let (output, stderr) = run(command);
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {stderr}");
+    assert!(stderr.contains(word), "{word:?} is not in {stderr:?}");
+}
+
+#[test]
+fn read_writes_a_table_a_csv_and_a_picture() {
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (csv, svg) = (place.path().join("out.csv"), place.path().join("out.svg"));
+    let mut command = read(["--memory", "128M", "--threads", "1,5", "--csv"]);
+    let table = ok(command.arg(&csv).arg("--svg").arg(&svg));
+    for word in ["processors", "memory, 128.0 MiB", "random reads of one file of 4.0 MiB", "IOPS", "in locks", "btree"]
+    {
+        assert!(table.contains(word), "{word} is not in {table}");
+    }
+    let text = fs::read_to_string(csv).unwrap();
+    for comment in ["# cpu: ", "# commit: ", "# device: memory", "# reads: random"] {
+        assert!(text.lines().any(|line| line.starts_with(comment)), "{comment} is not in {text}");
+    }
+    let lines: Vec<Vec<&str>> =
+        text.lines().skip_while(|line| line.starts_with('#')).map(|line| line.split(',').collect()).collect();
+    assert_eq!(&lines[0][..5], ["pattern", "file", "depth", "table", "threads"]);
+    let measured: Vec<_> = lines[1..].iter().map(|line| (line[3], line[4], line[5])).collect();
+    assert_eq!(
+        measured,
+        [("extent", "1", "500"), ("btree", "1", "500"), ("extent", "5", "500"), ("btree", "5", "500")]
+    );
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{text}");
+    let picture = fs::read_to_string(svg).unwrap();
+    assert_eq!(picture.matches("<circle").count(), 8, "two charts of two lines of two points");
+    for word in ["extent", "btree", "reads/s", "time waiting for locks"] {
+        assert!(picture.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn read_tells_programs_all_it_knows() {
+    let mut command = read(["--memory", "128M", "--threads", "3", "--depth", "8", "--json", "--table", "extent"]);
+    let text = ok(command.args(["--pattern", "sequential", "--file", "private"]));
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((value["pattern"].as_str(), value["file"].as_str()), (Some("sequential"), Some("private")));
+    assert_eq!((value["depth"].as_u64(), value["file_bytes"].as_u64()), (Some(8), Some(4 << 20)));
+    let all = value["measurements"].as_array().unwrap();
+    assert_eq!((all.len(), all[0]["reads"].as_u64(), all[0]["threads"].as_u64()), (1, Some(500), Some(3)));
+    let number = |name: &str| all[0][name].as_f64().unwrap();
+    assert!((500.0 / number("seconds") / number("iops") - 1.0).abs() < 0.01);
+    assert!(number("p50_us") > 0.0 && number("p50_us") <= number("p999_us"));
+    // The longest time is exact, percentiles are within one per cent.
+    assert!(number("p999_us") <= number("longest_us") * 1.01);
+    assert_eq!(number("lock_waits"), 0.0, "nobody shares a file");
+}
+
+#[test]
+fn read_keeps_what_is_on_an_image() {
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let image = place.path().join("image");
+    let on = |args: &[&str]| {
+        let mut command = read(["--threads", "2", "--depth", "4"]);
+        command.arg(&image).args(args);
+        command
+    };
+    fail(&mut on(&[]), 1, "--size creates it");
+    ok(&mut on(&["--size", "128M"]));
+    f2fs_oracle::assert_clean(&image);
+    fail(&mut on(&[]), 1, "is not empty; --force overwrites it");
+    ok(&mut on(&["--force"]));
+    f2fs_oracle::assert_clean(&image);
+}
+
+#[test]
+fn read_says_what_is_wrong() {
+    fail(&mut read(["--pattern", "backwards"]), 2, "sequential");
+    fail(&mut read(["--file", "none"]), 2, "private");
+    fail(&mut read(["--table", "list"]), 2, "btree");
+    fail(&mut read(["--depth", "0"]), 2, "0");
+    fail(&mut read(["--memory", "64M", "image"]), 2, "--memory");
+    fail(&mut read(["--force"]), 2, "IMAGE");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+    command.args(["bench", "read", "--memory", "64M", "--file-size", "1G"]);
+    fail(&mut command, 1, "bytes fitted");
+}

@@ -1,0 +1,45 @@
+//! Reads of 4 KiB from one file, or from a file each, by many threads: the experiment of the paper on single-file reads of
+//! Btrfs, with the lock table of `f2fs-extent` and with a tree of locked ranges in Btrfs' shape.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use f2fs::device::MemoryDevice;
+//! use f2fs_workload::reads::{Files, Setting, prepare};
+//!
+//! let device = Arc::new(MemoryDevice::new(32 * 1024)); // 128 MiB
+//! let files = Files { count: 1, bytes: 4 << 20 };
+//! prepare(device.clone(), files, &|_| ())?;
+//! let setting = Setting { threads: 2, reads: 1000, ..Setting::default() };
+//! let volume = files.open(device, setting.table)?;
+//! let measured = volume.measure(&setting)?;
+//! assert_eq!(measured.latencies.len(), 1000);
+//! volume.close()?;
+//! # Ok::<(), f2fs_workload::reads::ReadsError>(())
+//! ```
+//!
+//! # What is measured
+//!
+//! A fixed number of reads, divided among the threads; the time is that from the first thread's start to the last one's end.
+//! With more threads than processors the threads share these, and the figures tell whether anything collapses, not how it
+//! scales. Before it is measured the whole file was read once, so that nodes and addresses are in memory; the data is read
+//! from the device each time. Every block carries its number, which is compared.
+//!
+//! At depth 1 a thread calls [`File::read_at`](f2fs::File::read_at), as fio's psync engine calls `pread`. At a depth of `n` it
+//! hands [`File::read_many`](f2fs::File::read_many) `8 n` reads at a time, of which `n` are on the device. Of these nobody sees the
+//! single read; what is counted as its latency is an eighth of the call, which is the mean by Little's law.
+//!
+//! The share of time in locks is the time that threads waited for ranges of the files
+//! ([`File::lock_waits`](f2fs::File::lock_waits)), by the time of all threads together. Spinning inside of a lock is not seen.
+
+mod error;
+mod files;
+mod fio;
+mod measured;
+mod setting;
+mod work;
+
+pub use error::ReadsError;
+pub use files::{Files, Volume, prepare};
+pub use fio::{Engine, FioError, fio};
+pub use measured::Measured;
+pub use setting::{Pattern, Setting, Sharing};
