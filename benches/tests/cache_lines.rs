@@ -70,8 +70,11 @@ fn names_in_one_directory_meet_seldom() {
         assert!(footprint.shared <= footprint.lines / 2.0, "{operation}: {} in common", footprint.shared);
     }
     // A name that is renamed leaves room in a block, which the next one takes: both threads return to a few blocks.
+    // And each notes what roll-forward has to be careful with, in the stripe of the directory.
     let footprint = measure("rename, shared directory");
     for common in footprint.global() {
-        assert!(common.sites.iter().all(|site| site.file.contains("files/src/directory/")), "{common:#?}");
+        let of_the_directory = ["files/src/directory/", "files/src/hazard.rs"];
+        let known = |file: &str| of_the_directory.iter().any(|part| file.contains(part));
+        assert!(common.sites.iter().all(|site| known(site.file)), "{common:#?}");
     }
 }
