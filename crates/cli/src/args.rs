@@ -14,7 +14,7 @@ use crate::size::Size;
     name = "f2fs",
     version,
     about,
-    after_help = "Exit codes: 0 done, 1 failed, 2 usage; check: 4 corrupt, 8 not checked."
+    after_help = "Exit codes: 0 done, 1 failed, 2 usage; check: 1 repaired, 4 corrupt, 8 not checked."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -33,14 +33,8 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Check a volume without changing it.
-    Check {
-        /// File or block device.
-        image: PathBuf,
-        /// For programs.
-        #[arg(long)]
-        json: bool,
-    },
+    /// Check a volume without changing it, or repair it.
+    Check(CheckArgs),
     /// List a directory.
     Ls {
         /// Kind, mode, links, owner, size, time of each entry.
@@ -177,6 +171,24 @@ pub(crate) struct View {
     /// Show the last checkpoint, without what was synced after it.
     #[arg(long)]
     pub(crate) no_recovery: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// File or block device.
+    pub(crate) image: PathBuf,
+    /// For programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Put right what can be; every block that changes is saved first. Files that nothing refers to go to lost+found.
+    #[arg(long, conflicts_with = "undo")]
+    pub(crate) repair: bool,
+    /// Where the blocks are saved, a file that is not there yet [default: IMAGE.f2fs-backup].
+    #[arg(long, requires = "repair", value_name = "FILE")]
+    pub(crate) backup: Option<PathBuf>,
+    /// Write the blocks back that a repair saved.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) undo: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

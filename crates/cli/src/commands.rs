@@ -8,6 +8,7 @@ mod inspect;
 mod list;
 mod manifest;
 mod names;
+mod repair;
 mod show;
 
 use std::process::ExitCode;
@@ -19,7 +20,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
     match &arguments.command {
         Command::Format(args) => format::run(args)?,
         Command::Inspect { image, json } => inspect::run(image, *json)?,
-        Command::Check { image, json } => return Ok(check::run(image, *json)),
+        Command::Check(args) => return Ok(check::run(args)),
         Command::Ls { view, long, recursive, json, image, path } => {
             list::run(image, (*view).into(), path, &list::Style { long: *long, recursive: *recursive, json: *json })?;
         }

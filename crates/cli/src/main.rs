@@ -3,10 +3,10 @@
 //! | Exit code | Meaning |
 //! |---|---|
 //! | 0 | done; for `check`: clean |
-//! | 1 | the operation failed |
+//! | 1 | the operation failed; for `check --repair`: the volume was corrupt and is repaired, as with `fsck` |
 //! | 2 | the command line is wrong |
-//! | 4 | `check`: the volume is corrupt, one line a finding |
-//! | 8 | `check`: the volume could not be checked |
+//! | 4 | `check`: the volume is corrupt, one line a finding; with `--repair`: it still is |
+//! | 8 | `check`: the volume could not be checked, repaired, or put back |
 #![forbid(unsafe_code)]
 
 mod args;

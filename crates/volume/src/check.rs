@@ -19,6 +19,7 @@
 //! | `nat`, `sit`, `summary` | the tables, and the owner of each block |
 //! | `walk`, `inode`, `tree`, `extent`, `xattr`, `directory`, `names` | everything that is reachable |
 //! | `totals` | what must add up at the end |
+//! | [`repair`] | what was found is put right |
 //!
 //! # Bounds
 //!
@@ -53,6 +54,7 @@ mod names;
 mod nat;
 mod pack;
 mod recovery;
+pub mod repair;
 mod report;
 mod sit;
 mod source;
@@ -110,7 +112,8 @@ pub struct Progress {
 /// How to check.
 #[derive(Clone, Copy, Default)]
 pub struct CheckOptions<'a> {
-    /// Threads to use; `None`: as many as there are processors.
+    /// Threads to use; `None`: as many as there are processors. `Some(0)`: those of the rayon pool that the caller runs in,
+    /// which saves starting threads where many small volumes are checked.
     pub threads: Option<usize>,
     /// Called with the progress, from any thread, every few inodes.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
@@ -129,6 +132,9 @@ impl fmt::Debug for CheckOptions<'_> {
 /// [`CheckError`] if there is no verdict: the device fails, there is no volume on it, or one that cannot be judged. A volume
 /// that is there but broken is a report.
 pub fn check(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckReport, CheckError> {
+    if options.threads == Some(0) {
+        return run(device, options);
+    }
     let threads = options.threads.unwrap_or(0);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)

@@ -7,16 +7,30 @@ use std::process::ExitCode;
 use f2fs::volume::check::{CheckOptions, CheckReport, check};
 use serde_json::json;
 
+use super::repair;
+use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::image::{Access, device};
 use crate::progress;
 
+/// The volume was corrupt, and is repaired.
+pub(super) const REPAIRED: u8 = 1;
 /// The volume is corrupt.
-const CORRUPT: u8 = 4;
+pub(super) const CORRUPT: u8 = 4;
 /// The volume could not be checked.
-const NOT_CHECKED: u8 = 8;
+pub(super) const NOT_CHECKED: u8 = 8;
 
-pub(crate) fn run(image: &Path, as_json: bool) -> ExitCode {
+pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+    let (image, as_json) = (&*args.image, args.json);
+    if args.repair || args.undo.is_some() {
+        return repair::run(args).unwrap_or_else(|error| {
+            if as_json {
+                println!("{:#}", json!({ "checked": false, "error": error.to_string() }));
+            }
+            eprintln!("f2fs: {error}");
+            ExitCode::from(NOT_CHECKED)
+        });
+    }
     let report = match examine(image) {
         Ok(report) => report,
         Err(error) => {
@@ -30,17 +44,7 @@ pub(crate) fn run(image: &Path, as_json: bool) -> ExitCode {
     let mut out = std::io::stdout().lock();
     // A reader that went away changes nothing about the verdict.
     let _ = if as_json {
-        let findings: Vec<_> = report
-            .findings
-            .iter()
-            .map(|finding| {
-                json!({
-                    "kind": finding.kind.to_string(),
-                    "severity": format!("{:?}", finding.severity()).to_lowercase(),
-                    "text": finding.to_string(),
-                })
-            })
-            .collect();
+        let findings = findings(&report);
         let counts = &report.counts;
         let value = json!({
             "checked": true,
@@ -69,6 +73,18 @@ pub(crate) fn run(image: &Path, as_json: bool) -> ExitCode {
     };
     // A torn copy is what a crash may leave: it is shown, but the volume is sound.
     if report.is_consistent() { ExitCode::SUCCESS } else { ExitCode::from(CORRUPT) }
+}
+
+/// The findings for programs.
+pub(super) fn findings(report: &CheckReport) -> Vec<serde_json::Value> {
+    let finding = |finding: &f2fs::volume::check::Finding| {
+        json!({
+            "kind": finding.kind.to_string(),
+            "severity": format!("{:?}", finding.severity()).to_lowercase(),
+            "text": finding.to_string(),
+        })
+    };
+    report.findings.iter().map(finding).collect()
 }
 
 fn examine(image: &Path) -> Result<CheckReport, CliError> {

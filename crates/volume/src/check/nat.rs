@@ -50,10 +50,21 @@ impl NatTable {
         block.map_or_else(RawNatEntry::default, |block| block.entries[nid.index() % ENTRIES_PER_BLOCK])
     }
 
-    fn set(&mut self, nid: Nid, entry: RawNatEntry) {
+    /// Changes an entry; nothing beyond the end.
+    pub(super) fn set(&mut self, nid: Nid, entry: RawNatEntry) {
         let Some(block) = self.blocks.get_mut(nid.index() / ENTRIES_PER_BLOCK) else { return };
         let block = block.get_or_insert_with(|| Box::new(NatBlock::ZERO));
         block.entries[nid.index() % ENTRIES_PER_BLOCK] = entry;
+    }
+
+    /// The NIDs in use, reserved ones left out.
+    pub(super) fn in_use(&self) -> impl Iterator<Item = Nid> + '_ {
+        let blocks = self.blocks.iter().enumerate().filter_map(|(index, block)| Some((index, block.as_deref()?)));
+        let used = blocks.flat_map(|(index, block)| {
+            let entries = block.entries.iter().enumerate().filter(|(_, entry)| entry.block_addr.get() != 0);
+            entries.map(move |(slot, _)| Nid((index * ENTRIES_PER_BLOCK + slot) as u32))
+        });
+        used.filter(|nid| nid.0 > 2)
     }
 
     /// Entries of block `index` that are in use. NID 0 counts as in use.

@@ -1,0 +1,86 @@
+//! `f2fs check --repair` and `--undo`.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use f2fs::volume::check::repair::{plan, undo};
+use f2fs::volume::check::{CheckOptions, Progress};
+use serde_json::json;
+
+use super::check::{CORRUPT, REPAIRED, findings};
+use crate::args::CheckArgs;
+use crate::error::{CliError, Context};
+use crate::image::{Access, device};
+use crate::progress;
+
+pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
+    if let Some(backup) = &args.undo {
+        let file = BufReader::new(File::open(backup).about(backup)?);
+        let undone = undo(&*device(&args.image, Access::Write)?, file).about(backup)?;
+        if args.json {
+            println!("{:#}", json!({ "restored": undone.restored, "untouched": undone.untouched }));
+        } else {
+            println!("{} blocks written back, {} were as before", undone.restored, undone.untouched);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    repair(args)
+}
+
+fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
+    let image = &args.image;
+    let device = device(image, Access::Write)?;
+    let bar = progress::bar("repairing", Some(0));
+    let show = |progress: Progress| {
+        bar.set_length(progress.total);
+        bar.set_position(progress.done);
+    };
+    let options = CheckOptions { threads: None, progress: Some(&show) };
+    let repair = plan(&device, &options).about(image)?;
+    bar.finish_and_clear();
+    let changed = repair.blocks().count();
+    let backup = match &args.backup {
+        Some(path) => path.clone(),
+        None => {
+            let mut name = image.clone().into_os_string();
+            name.push(".f2fs-backup");
+            PathBuf::from(name)
+        }
+    };
+    if changed > 0 {
+        // On the disk before the first block of the volume changes.
+        let file = File::create_new(&backup).about(&backup)?;
+        let mut out = BufWriter::new(file);
+        repair.write_backup(&*device, &mut out).about(&backup)?;
+        out.flush().about(&backup)?;
+        out.get_ref().sync_all().about(&backup)?;
+        repair.apply(&*device).about(image)?;
+    }
+    if args.json {
+        let value = json!({
+            "checked": true,
+            "before": findings(&repair.before),
+            "actions": repair.actions,
+            "blocks": changed,
+            "backup": (changed > 0).then(|| backup.display().to_string()),
+            "after": findings(&repair.after),
+            "clean": repair.after.is_clean() && repair.after.complete,
+        });
+        println!("{value:#}");
+    } else {
+        let mut out = std::io::stdout().lock();
+        // A reader that went away changes nothing about what was done.
+        let _ = repair.actions.iter().try_for_each(|action| writeln!(out, "{action}"));
+        let _ = repair.after.findings.iter().try_for_each(|finding| writeln!(out, "left: {finding}"));
+        if changed > 0 {
+            let _ = writeln!(out, "{changed} blocks changed; `f2fs check --undo {}` leads back", backup.display());
+        }
+    }
+    Ok(match (repair.after.is_consistent() && repair.after.complete, changed) {
+        (true, 0) => ExitCode::SUCCESS,
+        (true, _) => ExitCode::from(REPAIRED),
+        (false, _) => ExitCode::from(CORRUPT),
+    })
+}

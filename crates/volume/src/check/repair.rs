@@ -1,0 +1,139 @@
+//! Repair: what can be put right is put right, from what is reachable.
+//!
+//! ```text
+//!  superblock, pack, tables --> walk from the root, mending inodes and entries --> unreachable inodes to lost+found
+//!        --> NAT, SIT, summaries and counts anew, from what was reached --> check of the result --> backup --> write
+//! ```
+//!
+//! Nothing is written while that goes on: changes are kept in memory in front of the device, and the [check](super) judges
+//! the result there. [`Repair::write_backup`] saves each block that changes, as it is; [`Repair::apply`] writes the new ones;
+//! [`undo`] writes the old ones back.
+//!
+//! # What wins
+//!
+//! - A node is what the NAT, its footer and the summary of its block say, two against one. A node whose NAT entry leads
+//!   nowhere is looked for by its footer.
+//! - A block that two slots refer to belongs to the one that its summary names; the other one becomes a hole.
+//! - An inode's fields follow from what hangs on it; a directory entry's from the inode, which keeps its first name.
+//! - Inodes that nothing refers to get their first name back where it is free, or go to `lost+found`, by their numbers; nodes
+//!   without an inode are freed.
+//! - What cannot be told is left alone: the check of the result then still finds it, and [`Repair::after`] says so.
+//!
+//! A volume that was not closed is repaired at its last checkpoint: open it for writing first if it can be opened, so that
+//! what was made durable behind the checkpoint is rolled forward.
+//!
+//! # Bounds
+//!
+//! Memory follows what is reachable: some 60 bytes a block of a file, and the changed blocks.
+#![doc = ""]
+#![doc = include_str!("repair/corpus.md")]
+
+mod backup;
+mod directory;
+mod inode;
+mod lost;
+mod overlay;
+mod rebuild;
+mod state;
+mod tables;
+mod walk;
+
+use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_format::{Corruption, RawBlock};
+use f2fs_sync::Arc;
+
+pub use backup::{BackupError, Undone, undo};
+
+use super::{CheckError, CheckOptions, CheckReport, check};
+use overlay::Overlay;
+
+/// Passes over a volume at most: each pass settles the conflicts that the one before it met.
+const MAX_PASSES: usize = 16;
+
+/// Why there is nothing that could be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RepairError {
+    /// The volume cannot be checked, before or after.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// There is no checkpoint that the tables could be read by.
+    #[error("no checkpoint pack can be used: {0}")]
+    NoCheckpoint(String),
+    /// What would be written contradicts the format.
+    #[error("the repaired checkpoint would not be valid: {0}")]
+    Format(#[from] Corruption),
+    /// There is no free segment for what has to be written.
+    #[error("no free segment for {0}")]
+    NoRoom(&'static str),
+}
+
+/// How a volume is put right: what changes, and how it is judged then. Nothing of it is written yet.
+#[derive(Debug)]
+pub struct Repair {
+    /// What was found.
+    pub before: CheckReport,
+    /// What is found afterwards.
+    pub after: CheckReport,
+    /// What is done, one line each.
+    pub actions: Vec<String>,
+    changes: Vec<(u64, Box<RawBlock>)>,
+}
+
+impl Repair {
+    /// The blocks that change, in order.
+    pub fn blocks(&self) -> impl Iterator<Item = u64> + '_ {
+        self.changes.iter().map(|(block, _)| *block)
+    }
+
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Writes the changed blocks, and flushes. Write the backup first.
+    ///
+    /// # Errors
+    /// Those of the device; then some blocks are written and others are not, and [`undo`] leads back.
+    pub fn apply(&self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
+        for (block, bytes) in &self.changes {
+            device.write_slice(*block, &bytes[..])?;
+        }
+        device.flush()
+    }
+}
+
+/// Finds out how the volume on `device` can be put right. Writes nothing.
+///
+/// # Errors
+/// [`RepairError`] if the volume cannot be checked, or nothing is left to begin with.
+pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
+    let before = check(&**device, options)?;
+    let mut repair = Repair { before, after: CheckReport::default(), actions: Vec::new(), changes: Vec::new() };
+    if repair.before.is_clean() && repair.before.complete {
+        repair.after = repair.before.clone();
+        return Ok(repair);
+    }
+    let mut state = state::State::default();
+    for _ in 0..MAX_PASSES {
+        let overlay = Overlay::new(device.clone());
+        state.begin_pass();
+        let conflicts = state.conflicts();
+        let mut tables = tables::Tables::load(&overlay, &mut state)?;
+        walk::walk(&overlay, &mut tables, &mut state)?;
+        if state.conflicts() != conflicts {
+            continue;
+        }
+        lost::attach(&overlay, &mut tables, &mut state)?;
+        rebuild::write(&overlay, &mut tables, &mut state)?;
+        repair.after = check(&overlay, options)?;
+        repair.actions = std::mem::take(&mut state.actions);
+        repair.changes = overlay.changes()?;
+        return Ok(repair);
+    }
+    Err(RepairError::NoCheckpoint("the references contradict each other without end".into()))
+}

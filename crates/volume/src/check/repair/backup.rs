@@ -1,0 +1,151 @@
+//! The backup: each block that a repair changes, as it was.
+//!
+//! All numbers are little-endian.
+//!
+//! | Bytes | What |
+//! |---|---|
+//! | 8 | `F2FSBAK1` |
+//! | 8 | blocks of the device |
+//! | 8 | number of records |
+//! | 4 | CRC-32 (that of F2FS) of the 24 bytes in front |
+//! | records | 8: block; 4: sum of its new content; 4: sum of its old content; 4096: its old content |
+//!
+//! A sum is the CRC-32 of the content from its last byte to its first: forwards, all blocks that end with a CRC of their own,
+//! as checkpoint blocks do, would have the same one.
+
+use std::io::{self, Read, Write};
+
+use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_format::{BLOCK_SIZE, crc};
+
+use super::Repair;
+
+const MAGIC: [u8; 8] = *b"F2FSBAK1";
+
+/// Why a repair cannot be undone, or its backup not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackupError {
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// It is no backup, or a damaged one.
+    #[error("this is no whole backup of a repair: {what}, record {record}")]
+    Damaged {
+        /// What is wrong.
+        what: &'static str,
+        /// In which record; those are counted from 0, the head counts as 0.
+        record: u64,
+    },
+    /// It belongs to another device, or the device was changed since the repair.
+    #[error("block {block} was changed since the repair: its sum is {found:#010x}, not {expected:#010x}")]
+    Changed {
+        /// The block.
+        block: u64,
+        /// The sum of what the repair wrote.
+        expected: u32,
+        /// The sum of what is there.
+        found: u32,
+    },
+}
+
+/// What [`undo`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undone {
+    /// Blocks that were written back.
+    pub restored: u64,
+    /// Blocks that were as they had been already.
+    pub untouched: u64,
+}
+
+impl Repair {
+    /// Writes the backup of what [`apply`](Repair::apply) is going to change on `device`. Make it durable before that.
+    ///
+    /// # Errors
+    /// Those of reading the device and writing the backup.
+    pub fn write_backup(&self, device: &dyn BlockDevice, mut to: impl Write) -> Result<(), BackupError> {
+        let mut head = Vec::with_capacity(28);
+        head.extend_from_slice(&MAGIC);
+        head.extend_from_slice(&device.info().blocks.to_le_bytes());
+        head.extend_from_slice(&(self.changes.len() as u64).to_le_bytes());
+        head.extend_from_slice(&crc::checksum(&head).to_le_bytes());
+        to.write_all(&head)?;
+        for (block, new) in &self.changes {
+            let old = device.read(*block, 1)?;
+            to.write_all(&block.to_le_bytes())?;
+            to.write_all(&sum(&new[..]).to_le_bytes())?;
+            to.write_all(&sum(old.as_bytes()).to_le_bytes())?;
+            to.write_all(old.as_bytes())?;
+        }
+        to.flush()?;
+        Ok(())
+    }
+}
+
+/// The sum of a block's content.
+fn sum(content: &[u8]) -> u32 {
+    let backwards: Vec<u8> = content.iter().rev().copied().collect();
+    crc::checksum(&backwards)
+}
+
+struct Record {
+    block: u64,
+    as_before: bool,
+    content: Vec<u8>,
+}
+
+fn number<const N: usize>(from: &mut impl Read) -> Result<[u8; N], io::Error> {
+    let mut bytes = [0; N];
+    from.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes the old content of every block back that a repair changed, and flushes. The whole backup is verified, and
+/// compared with the device, before the first write; it may be repeated.
+///
+/// # Errors
+/// [`BackupError`]; all but [`Device`](BackupError::Device) leave the device as it is.
+pub fn undo(device: &dyn BlockDevice, mut from: impl Read) -> Result<Undone, BackupError> {
+    let damaged = |what, record| BackupError::Damaged { what, record };
+    let head: [u8; 24] = number(&mut from)?;
+    let stored = u32::from_le_bytes(number(&mut from)?);
+    if head[..8] != MAGIC || crc::checksum(&head) != stored {
+        return Err(damaged("the head", 0));
+    }
+    let field = |at: usize| head[at..at + 8].iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let (blocks, count) = (field(8), field(16));
+    if blocks != device.info().blocks {
+        return Err(damaged("the size of the device", 0));
+    }
+    let mut records = Vec::new();
+    for index in 0..count {
+        let block = u64::from_le_bytes(number(&mut from)?);
+        let new = u32::from_le_bytes(number(&mut from)?);
+        let old = u32::from_le_bytes(number(&mut from)?);
+        let mut content = vec![0; BLOCK_SIZE];
+        from.read_exact(&mut content)?;
+        if sum(&content) != old || block >= blocks {
+            return Err(damaged("a block", index));
+        }
+        let present = device.read(block, 1)?;
+        let (found, as_before) = (sum(present.as_bytes()), present.as_bytes() == content);
+        if found != new && !as_before {
+            return Err(BackupError::Changed { block, expected: new, found });
+        }
+        records.push(Record { block, as_before, content });
+    }
+    let mut undone = Undone { restored: 0, untouched: 0 };
+    for record in records {
+        if record.as_before {
+            undone.untouched += 1;
+        } else {
+            device.write_slice(record.block, &record.content)?;
+            undone.restored += 1;
+        }
+    }
+    device.flush()?;
+    Ok(undone)
+}

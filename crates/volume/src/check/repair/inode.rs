@@ -1,0 +1,401 @@
+//! One inode: its fields follow from what hangs on it.
+
+use f2fs_format::dentry::FileType;
+use f2fs_format::feature::Features;
+use f2fs_format::inode::{ADDRS_PER_INODE, DEFAULT_INLINE_XATTR_WORDS, EXTRA_SIZE, Extent, NAME_LEN, inline};
+use f2fs_format::node::{ADDRS_PER_BLOCK, NodeBlock, XATTR_NODE_OFFSET};
+use f2fs_format::path::{self, NodeKind};
+use f2fs_format::xattr::{SetMode, XattrBuffer, full_name};
+use f2fs_format::{BlockAddr, Nid, hash};
+
+use super::RepairError;
+use super::directory::Directory;
+use super::state::{Reference, Slot};
+use super::walk::{Role, Walk};
+use crate::check::extent::ExtentWatch;
+
+/// Most words of inline xattrs (`MAX_INLINE_XATTR_SIZE`), least with the flag.
+const XATTR_WORDS: (u16, u16) = (6, (ADDRS_PER_INODE - EXTRA_SIZE / 4 - 1 - 40 / 4) as u16);
+/// `i_flags` of features that are off here.
+const FOREIGN_FLAGS: u32 = 0x0000_0004 | 0x4000_0000;
+
+/// What hangs on an inode.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    /// Blocks and nodes, the inode not counted.
+    pub(super) blocks: u64,
+    pub(super) reserved: u64,
+    /// The last file block with an address in the main area.
+    pub(super) last: Option<u64>,
+    /// File blocks with their addresses; of directories.
+    pub(super) data: Vec<(u64, BlockAddr)>,
+}
+
+impl Walk<'_> {
+    pub(super) fn inode(&mut self, ino: Nid, role: Role) -> Result<(), RepairError> {
+        let addr: BlockAddr = self.tables.nat.get(ino).block_addr.into();
+        let mut node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
+        let before = node.clone();
+        let features = self.tables.geometry.features;
+        let file_type = self.mend_mode(ino, role, &mut node);
+        mend_layout(&mut node, features);
+        let is_dir = file_type == FileType::Directory;
+        let xattr_nodes = self.mend_xattrs(ino, &mut node)?;
+        let mut content = Content::default();
+        let inode = node.inode_mut();
+        if matches!(file_type, FileType::Regular | FileType::Symlink) {
+            inode.i_inline &= !inline::DENTRY;
+        } else if is_dir {
+            inode.i_inline &= !inline::DATA;
+        } else {
+            inode.i_inline &= !(inline::DATA | inline::DENTRY);
+        }
+        let inline_content = inode.i_inline & (inline::DATA | inline::DENTRY) != 0;
+        if inline_content {
+            mend_inline(&mut node, features);
+        } else if matches!(file_type, FileType::Regular | FileType::Symlink | FileType::Directory) {
+            content = self.mend_tree(ino, &mut node)?;
+        }
+        self.state.reserved += content.reserved;
+        if is_dir {
+            let parent = match role {
+                Role::Linked { parent, .. } => parent,
+                Role::Root => ino,
+                Role::Orphan | Role::Quota => node.inode().i_pino.into(),
+            };
+            self.state.directories.insert(ino.0, parent);
+            if !matches!(role, Role::Orphan) {
+                let mut directory = Directory::new(ino, parent, role == Role::Root);
+                directory.mend(self, &mut node, &content)?;
+            }
+        }
+        let inode = node.inode_mut();
+        inode.i_blocks = (1 + xattr_nodes + content.blocks).into();
+        if matches!(role, Role::Orphan) {
+            inode.i_links = 0.into();
+        }
+        if let Role::Linked { parent, .. } = role
+            && is_dir
+        {
+            inode.i_pino = parent.into();
+        }
+        mend_size(&mut node, features, file_type, &content, matches!(role, Role::Orphan));
+        if *node.as_block() != *before.as_block() {
+            self.state.act(|| format!("inode {ino}: {}", differences(&before, &node)));
+            self.put(addr, &mut node);
+        } else if f2fs_format::inode::has_checksum(node.inode(), features) {
+            let sum = f2fs_format::inode::checksum(&node, self.tables.seed);
+            if node.inode().extra().is_some_and(|extra| extra.i_inode_checksum.get() != sum) {
+                self.state.act(|| format!("inode {ino}: i_inode_checksum is {sum:#010x}"));
+                self.put(addr, &mut node);
+            }
+        }
+        Ok(())
+    }
+
+    fn mend_mode(&mut self, ino: Nid, role: Role, node: &mut NodeBlock) -> FileType {
+        let inode = node.inode_mut();
+        let mut file_type = FileType::from_mode(inode.i_mode.get());
+        let wanted = match role {
+            Role::Root => Some(FileType::Directory),
+            Role::Quota => Some(FileType::Regular),
+            Role::Linked { file_type: named, .. } => (file_type == FileType::Unknown).then_some(named),
+            Role::Orphan => (file_type == FileType::Unknown).then_some(FileType::Regular),
+        };
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != file_type) {
+            let i_mode = inode.i_mode.get() & 0o7777 | wanted.to_mode();
+            self.state.act(|| format!("inode {ino}: i_mode is {i_mode:o}, was {:o}", inode.i_mode.get()));
+            inode.i_mode = i_mode.into();
+            file_type = wanted;
+        }
+        file_type
+    }
+
+    /// The xattrs: what can be read of them stays. Returns the nodes that they take.
+    fn mend_xattrs(&mut self, ino: Nid, node: &mut NodeBlock) -> Result<u64, RepairError> {
+        let features = self.tables.geometry.features;
+        let nid = Nid::from(node.inode().i_xattr_nid);
+        let by = Reference { holder: ino, slot: Slot::Xattr };
+        let mut body = None;
+        if !nid.is_null() {
+            body = self.find(nid, ino, XATTR_NODE_OFFSET, by)?;
+            if body.is_none() {
+                self.state.act(|| format!("inode {ino}: there is no xattr node {nid}"));
+                node.inode_mut().i_xattr_nid = 0.into();
+            }
+        }
+        let has_area = node.inode().i_inline & inline::XATTR != 0;
+        let area = if has_area { node.inode().inline_xattr(features).to_vec() } else { Vec::new() };
+        if sound(&area, body.as_deref()) {
+            return Ok(body.is_some().into());
+        }
+        self.state.act(|| format!("inode {ino}: its extended attributes are written anew, as far as they can be read"));
+        let mut kept = XattrBuffer::read(&vec![0; area.len()], None)?;
+        for (index, name, value) in readable(&area, body.as_deref()) {
+            // What no longer fits is lost.
+            let _ = kept.set(index, &name, &value, SetMode::Create);
+        }
+        if has_area {
+            node.inode_mut().inline_xattr_mut(features).copy_from_slice(kept.inline());
+        }
+        let Some(mut block) = body else { return Ok(0) };
+        let addr: BlockAddr = self.tables.nat.get(nid).block_addr.into();
+        block.body = kept.node().copied().unwrap_or_else(|| {
+            // The node stays, empty: behind an inline area nothing ends the list but zeros.
+            let mut zeros = [0; f2fs_format::node::BODY_SIZE];
+            if !has_area && let Some(head) = kept_head(&kept) {
+                zeros[..head.len()].copy_from_slice(&head);
+            }
+            zeros
+        });
+        self.overlay.put(addr, block.as_block());
+        Ok(1)
+    }
+
+    /// The tree of nodes and blocks.
+    fn mend_tree(&mut self, ino: Nid, node: &mut NodeBlock) -> Result<Content, RepairError> {
+        let features = self.tables.geometry.features;
+        let mut content = Content::default();
+        let mut extent = ExtentWatch::new(&node.inode().i_ext);
+        let addresses = node.address_count(features);
+        for slot in 0..addresses {
+            let addr = node.address(slot, features).unwrap_or(BlockAddr::NULL);
+            if !self.address(ino, slot, slot as u64, addr, &mut content, &mut extent)? {
+                node.set_address(slot, BlockAddr::NULL, features);
+            }
+        }
+        let mut nids = node.inode().i_nid;
+        self.subtree(ino, ino, 0, &mut nids, addresses, &mut content, &mut extent)?;
+        node.inode_mut().i_nid = nids;
+        if extent.broken().is_some() {
+            node.inode_mut().i_ext = Extent { fofs: 0.into(), blk_addr: 0.into(), len: 0.into() };
+        }
+        Ok(content)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the way down a tree carries what is counted on it")]
+    fn subtree(
+        &mut self,
+        ino: Nid,
+        holder: Nid,
+        offset: u32,
+        nids: &mut [zerocopy::little_endian::U32],
+        addresses: usize,
+        content: &mut Content,
+        extent: &mut ExtentWatch,
+    ) -> Result<(), RepairError> {
+        self.children(ino, holder, offset, nids, &mut |walk, nid, child, mut node| {
+            content.blocks += 1;
+            let before = node.clone();
+            if NodeKind::of(child) == Some(NodeKind::Direct) {
+                let first = path::first_block(child, addresses).unwrap_or(0);
+                for slot in 0..ADDRS_PER_BLOCK {
+                    let addr = BlockAddr::from(node.slots()[slot]);
+                    if !walk.address(nid, slot, first + slot as u64, addr, content, extent)? {
+                        node.slots_mut()[slot] = 0.into();
+                    }
+                }
+            } else {
+                let mut slots = *node.slots();
+                walk.subtree(ino, nid, child, &mut slots, addresses, content, extent)?;
+                *node.slots_mut() = slots;
+            }
+            if *node.as_block() != *before.as_block() {
+                let addr = walk.tables.nat.get(nid).block_addr.into();
+                walk.put(addr, &mut node);
+            }
+            Ok(())
+        })
+    }
+
+    /// One address slot; tells whether it stays as it is.
+    fn address(
+        &mut self,
+        holder: Nid,
+        slot: usize,
+        block: u64,
+        addr: BlockAddr,
+        content: &mut Content,
+        extent: &mut ExtentWatch,
+    ) -> Result<bool, RepairError> {
+        let kept = if addr.is_null() {
+            true
+        } else if addr == BlockAddr::NEW {
+            content.reserved += 1;
+            content.blocks += 1;
+            true
+        } else if self.take_data(holder, slot as u32, addr)? {
+            content.blocks += 1;
+            content.last = content.last.max(Some(block));
+            content.data.push((block, addr));
+            true
+        } else {
+            self.state.act(|| format!("nid {holder}: slot {slot} does not own block {addr}, it becomes a hole"));
+            false
+        };
+        extent.see(block, if kept { addr } else { BlockAddr::NULL });
+        Ok(kept)
+    }
+}
+
+/// The fields that say where everything else stands.
+fn mend_layout(node: &mut NodeBlock, features: Features) {
+    let inode = node.inode_mut();
+    if inode.i_inline & inline::EXTRA_ATTR != 0 {
+        if features.contains(Features::EXTRA_ATTR) {
+            let has_xattr = inode.i_inline & inline::XATTR != 0;
+            let extra = inode.extra_mut();
+            let size = extra.i_extra_isize.get();
+            if !(4..=EXTRA_SIZE as u16).contains(&size) || !size.is_multiple_of(4) {
+                extra.i_extra_isize = (EXTRA_SIZE as u16).into();
+            }
+            let words = extra.i_inline_xattr_size.get();
+            let least = if has_xattr { XATTR_WORDS.0 } else { 0 };
+            if features.contains(Features::FLEXIBLE_INLINE_XATTR) && !(least..=XATTR_WORDS.1).contains(&words) {
+                extra.i_inline_xattr_size = (DEFAULT_INLINE_XATTR_WORDS as u16).into();
+            }
+        } else {
+            inode.i_inline &= !inline::EXTRA_ATTR;
+        }
+    }
+    if inode.i_namelen.get() > NAME_LEN as u32 {
+        let end = inode.i_name.iter().position(|byte| *byte == 0).unwrap_or(0);
+        inode.i_namelen = (end as u32).into();
+    }
+    inode.i_flags = (inode.i_flags.get() & !FOREIGN_FLAGS).into();
+}
+
+/// Content in the inode: nothing else holds any.
+fn mend_inline(node: &mut NodeBlock, features: Features) {
+    let inode = node.inode_mut();
+    let at = inode.layout(features).extra_words;
+    if let Some(word) = inode.i_addr.get_mut(at) {
+        *word = 0.into();
+    }
+    inode.i_nid = Default::default();
+    inode.i_ext = Extent { fofs: 0.into(), blk_addr: 0.into(), len: 0.into() };
+    if inode.i_inline & inline::DATA != 0 {
+        let room = inode.inline_data(features).len() as u64;
+        if inode.i_size.get() > room {
+            inode.i_size = room.into();
+        }
+        if inode.i_inline & inline::DATA_EXIST == 0 && inode.inline_data(features).iter().any(|byte| *byte != 0) {
+            inode.i_inline |= inline::DATA_EXIST;
+        }
+    }
+}
+
+/// The size is at least what has blocks, and the depth what has entries.
+fn mend_size(node: &mut NodeBlock, features: Features, file_type: FileType, content: &Content, orphan: bool) {
+    use f2fs_format::inode::advise;
+    let inode = node.inode_mut();
+    let max = path::max_file_blocks(inode.layout(features).address_count()) * 4096;
+    let max = if file_type == FileType::Symlink { 4096 } else { max };
+    let needed = content.last.map_or(0, |last| (last + 1) * 4096);
+    if inode.i_size.get() > max {
+        inode.i_size = needed.min(max).into();
+    }
+    let beyond_is_fine = inode.i_advise & (advise::KEEP_SIZE | advise::VERITY) != 0 || orphan;
+    if content.last.is_some_and(|last| last >= inode.i_size.get().div_ceil(4096)) && !beyond_is_fine {
+        inode.i_size = needed.into();
+    }
+    if file_type == FileType::Directory {
+        if inode.i_current_depth.get() > hash::MAX_DEPTH {
+            inode.i_current_depth = 1.into();
+        }
+        let level = content.last.and_then(|last| hash::locate_block(last, inode.i_dir_level)).map(|(level, _)| level);
+        if let Some(level) = level.filter(|level| *level >= inode.i_current_depth.get()) {
+            inode.i_current_depth = (level + 1).into();
+        }
+    }
+}
+
+type Attribute = (u8, Vec<u8>, Vec<u8>);
+
+fn kept_head(kept: &XattrBuffer) -> Option<Vec<u8>> {
+    // An empty list is a header; `node` does not give it out.
+    let mut probe = kept.clone();
+    probe.set(1, b"x", b"x", SetMode::Any).ok()?;
+    Some(probe.node()?[..f2fs_format::xattr::HEADER_SIZE].to_vec())
+}
+
+/// The attributes up to the first that cannot be read; of two with the same name the first.
+fn readable(area: &[u8], node: Option<&NodeBlock>) -> Vec<Attribute> {
+    let mut all: Vec<Attribute> = Vec::new();
+    // The more can be read of the areas alone, the more is kept.
+    for (area, body) in [(area, node.map(|node| &node.body)), (area, None)] {
+        let mut bytes = area.to_vec();
+        if let Some(body) = body {
+            bytes.extend_from_slice(body);
+        }
+        for (index, name, value) in entries(&bytes) {
+            let internal = full_name(index, &name).is_none();
+            if !internal && !name.contains(&0) && !all.iter().any(|(i, n, _)| *i == index && *n == name) {
+                all.push((index, name, value));
+            }
+        }
+    }
+    all
+}
+
+/// A list of attributes, whatever stands in its header.
+fn entries(bytes: &[u8]) -> Vec<Attribute> {
+    let mut all = Vec::new();
+    let mut at = f2fs_format::xattr::HEADER_SIZE;
+    while let Some(head) = bytes.get(at..at + f2fs_format::xattr::ENTRY_HEADER_SIZE) {
+        let (index, name_len) = (head[0], usize::from(head[1]));
+        let value_len = usize::from(u16::from_le_bytes([head[2], head[3]]));
+        if head == [0; 4] {
+            break;
+        }
+        let name_at = at + f2fs_format::xattr::ENTRY_HEADER_SIZE;
+        let end = name_at + name_len + value_len;
+        let Some(text) = bytes.get(name_at..end) else { break };
+        all.push((index, text[..name_len].to_vec(), text[name_len..].to_vec()));
+        at = end.next_multiple_of(4);
+    }
+    all
+}
+
+/// Whether the check has nothing to say about these attributes.
+fn sound(area: &[u8], node: Option<&NodeBlock>) -> bool {
+    let body = node.map(|node| &node.body);
+    let all: Vec<u8> = area.iter().chain(body.into_iter().flatten()).copied().collect();
+    let Some(magic) = all.first_chunk::<4>() else { return true };
+    if u32::from_le_bytes(*magic) != f2fs_format::xattr::MAGIC {
+        return all.iter().all(|byte| *byte == 0);
+    }
+    let Ok(buffer) = XattrBuffer::read(area, body) else { return false };
+    let mut names = std::collections::BTreeSet::new();
+    buffer.entries().all(|entry| {
+        use f2fs_format::xattr::index;
+        entry.is_ok_and(|entry| {
+            let internal = matches!(entry.index, index::ENCRYPTION | index::VERITY);
+            (internal || full_name(entry.index, entry.name).is_some())
+                && !entry.name.contains(&0)
+                && names.insert((entry.index, entry.name.to_vec()))
+        })
+    })
+}
+
+/// What changed, for people.
+fn differences(before: &NodeBlock, after: &NodeBlock) -> String {
+    let (old, new) = (before.inode(), after.inode());
+    let mut all = Vec::new();
+    let mut field = |name: &str, old: u64, new: u64| {
+        if old != new {
+            all.push(format!("{name} is {new}, was {old}"));
+        }
+    };
+    field("i_inline", old.i_inline.into(), new.i_inline.into());
+    field("i_links", old.i_links.get().into(), new.i_links.get().into());
+    field("i_size", old.i_size.get(), new.i_size.get());
+    field("i_blocks", old.i_blocks.get(), new.i_blocks.get());
+    field("i_current_depth", old.i_current_depth.get().into(), new.i_current_depth.get().into());
+    field("i_pino", old.i_pino.get().into(), new.i_pino.get().into());
+    field("i_namelen", old.i_namelen.get().into(), new.i_namelen.get().into());
+    field("i_flags", old.i_flags.get().into(), new.i_flags.get().into());
+    field("i_xattr_nid", old.i_xattr_nid.get().into(), new.i_xattr_nid.get().into());
+    field("i_ext.len", old.i_ext.len.get().into(), new.i_ext.len.get().into());
+    if all.is_empty() { "its content is put right".to_owned() } else { all.join(", ") }
+}

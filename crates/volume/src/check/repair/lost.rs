@@ -1,0 +1,333 @@
+//! Inodes that nothing refers to get their first name back, or one in `lost+found`: their number.
+
+use std::collections::VecDeque;
+
+use f2fs_format::dentry::{DentryView, DentryViewMut, FileType, slots_for};
+use f2fs_format::feature::Features;
+use f2fs_format::inode::{DEFAULT_INLINE_XATTR_WORDS, EXTRA_SIZE, inline, mode};
+use f2fs_format::node::NodeBlock;
+use f2fs_format::{BlockAddr, Nid, SegmentNo, hash};
+
+use super::RepairError;
+use super::directory::{own_name, room_in};
+use super::overlay::Overlay;
+use super::rebuild;
+use super::state::{Claim, Reference, Slot, State};
+use super::tables::Tables;
+use super::walk::{Role, Walk};
+
+/// Directories of lost files at most; each holds some 180 names, unless it has blocks of its own.
+const MAX_DIRECTORIES: u32 = 4096;
+/// The longest number, which takes two slots.
+const LONGEST: &[u8] = b"4294967295";
+/// What a directory of an absent owner is to others.
+const PERMISSIONS: u16 = 0o700;
+
+/// Names every inode that is there but was not reached, and frees the other nodes.
+pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<(), RepairError> {
+    let mut walk = Walk { overlay, tables, state, pending: VecDeque::new() };
+    let mut lost = Vec::new();
+    let unreached: Vec<Nid> = walk.tables.nat.in_use().filter(|nid| !walk.state.nodes.contains_key(&nid.0)).collect();
+    for nid in unreached {
+        let by = Reference { holder: nid, slot: Slot::Table };
+        let Some(node) = walk.peek(nid)? else { continue };
+        let addr = walk.tables.nat.get(nid).block_addr.get();
+        let claimed = walk.state.blocks.contains_key(&addr) || walk.state.is_cut(by);
+        let file_type = FileType::from_mode(node.inode().i_mode.get());
+        if node.is_inode() && node.footer.node_offset() == 0 && !claimed && file_type != FileType::Unknown {
+            lost.push((nid, file_type, Nid::from(node.inode().i_pino)));
+        }
+    }
+    let nameless = walk.state.nameless();
+    // What hangs below a lost directory keeps its place: directories whose own parent is not lost go first.
+    let all: std::collections::BTreeSet<u32> = lost.iter().map(|(nid, ..)| nid.0).collect();
+    lost.sort_by_key(|(nid, file_type, parent)| {
+        let is_dir = *file_type == FileType::Directory;
+        (!is_dir, is_dir && all.contains(&parent.0), nid.0)
+    });
+    let mut found = Shelf { directory: None, made: 0 };
+    for ino in nameless {
+        let Some(node) = walk.peek(ino)? else { continue };
+        let file_type = FileType::from_mode(node.inode().i_mode.get());
+        let place = found.place_for(&mut walk, ino)?;
+        if name(&mut walk, ino, file_type, &place)? {
+            walk.state.inodes.insert(ino.0, 1);
+            if file_type != FileType::Directory {
+                walk.set_links(ino, 1)?;
+            }
+        }
+    }
+    for (ino, file_type, _) in lost {
+        if walk.state.inodes.contains_key(&ino.0) {
+            continue;
+        }
+        let place = found.place_for(&mut walk, ino)?;
+        if !walk.enter(ino, Role::Linked { parent: place.0, file_type })? {
+            continue;
+        }
+        walk.state.inodes.insert(ino.0, 1);
+        let before: std::collections::BTreeSet<u32> = walk.state.inodes.keys().copied().collect();
+        walk.run()?;
+        let named = name(&mut walk, ino, file_type, &place)?;
+        debug_assert!(named, "a place was found for it");
+        let below: Vec<(u32, u32)> = walk
+            .state
+            .inodes
+            .iter()
+            .filter(|(nid, _)| **nid == ino.0 || !before.contains(nid))
+            .map(|(nid, links)| (*nid, *links))
+            .collect();
+        for (nid, links) in below {
+            if !walk.state.directories.contains_key(&nid) {
+                walk.set_links(Nid(nid), links)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The directory that takes names at present.
+struct Shelf {
+    directory: Option<Nid>,
+    made: u32,
+}
+
+impl Shelf {
+    /// A directory with room for a number.
+    fn place(&mut self, walk: &mut Walk<'_>) -> Result<Nid, RepairError> {
+        if let Some(directory) = self.directory
+            && has_room(walk, directory, LONGEST)?
+        {
+            return Ok(directory);
+        }
+        let root = walk.tables.geometry.root_ino;
+        while self.made < MAX_DIRECTORIES {
+            let name = if self.made == 0 { "lost+found".to_owned() } else { format!("lost+found.{}", self.made) };
+            self.made += 1;
+            if let Some(existing) = look_up(walk, root, name.as_bytes())? {
+                if walk.state.directories.contains_key(&existing.0) && has_room(walk, existing, LONGEST)? {
+                    self.directory = Some(existing);
+                    return Ok(existing);
+                }
+                continue;
+            }
+            let ino = make(walk, root, name.as_bytes())?;
+            self.directory = Some(ino);
+            return Ok(ino);
+        }
+        Err(RepairError::NoRoom("more directories of lost files"))
+    }
+
+    /// Where an inode without a name is put: where it was made, if that directory is there and the name is free; else here,
+    /// with its number for a name.
+    fn place_for(&mut self, walk: &mut Walk<'_>, ino: Nid) -> Result<(Nid, Vec<u8>), RepairError> {
+        if let Some(node) = walk.peek(ino)? {
+            let parent = Nid::from(node.inode().i_pino);
+            let is_there = parent != ino && walk.state.directories.contains_key(&parent.0);
+            if let Some(name) = own_name(&node).filter(|_| is_there)
+                && look_up(walk, parent, &name)?.is_none()
+                && has_room(walk, parent, &name)?
+            {
+                return Ok((parent, name));
+            }
+        }
+        Ok((self.place(walk)?, ino.to_string().into_bytes()))
+    }
+}
+
+/// Gives an inode its name.
+fn name(
+    walk: &mut Walk<'_>,
+    ino: Nid,
+    file_type: FileType,
+    (directory, name): &(Nid, Vec<u8>),
+) -> Result<bool, RepairError> {
+    if !insert(walk, *directory, name, ino, file_type)? {
+        return Ok(false);
+    }
+    let text = String::from_utf8_lossy(name).into_owned();
+    walk.state.act(|| format!("inode {ino}: had no name, it is `{text}` in directory {directory} now"));
+    if file_type == FileType::Directory {
+        let (addr, mut node) = node_of(walk, ino)?;
+        walk.state.directories.insert(ino.0, *directory);
+        node.inode_mut().i_pino = (*directory).into();
+        walk.put(addr, &mut node);
+        set_parent(walk, ino, *directory)?;
+    }
+    Ok(true)
+}
+
+/// The blocks that the inode of a directory refers to by itself.
+fn own_blocks(walk: &Walk<'_>, node: &NodeBlock) -> Vec<(u64, BlockAddr)> {
+    let features = walk.tables.geometry.features;
+    let addrs = (0..node.address_count(features)).filter_map(|slot| Some((slot as u64, node.address(slot, features)?)));
+    addrs.filter(|(_, addr)| walk.tables.geometry.in_main(*addr)).collect()
+}
+
+fn node_of(walk: &Walk<'_>, ino: Nid) -> Result<(BlockAddr, Box<NodeBlock>), RepairError> {
+    let addr: BlockAddr = walk.tables.nat.get(ino).block_addr.into();
+    Ok((addr, Box::new(*NodeBlock::read(&*walk.overlay.block(addr)?))))
+}
+
+fn is_inline(node: &NodeBlock) -> bool {
+    node.inode().i_inline & inline::DENTRY != 0
+}
+
+fn has_room(walk: &Walk<'_>, dir: Nid, name: &[u8]) -> Result<bool, RepairError> {
+    let (_, node) = node_of(walk, dir)?;
+    if is_inline(&node) {
+        let area = node.inode().inline_data(walk.tables.geometry.features);
+        return Ok(DentryView::inline(area).room_for(slots_for(name.len())).is_some());
+    }
+    let data = own_blocks(walk, &node);
+    if name != LONGEST {
+        return Ok(room_in(walk, &node, &data, name)?.is_some());
+    }
+    // Whatever the number hashes to: both buckets of the first level.
+    for probe in [&b"4294967290"[..], b"4294967291", b"4294967292", b"4294967293", b"4294967294"] {
+        if room_in(walk, &node, &data, probe)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn look_up(walk: &Walk<'_>, dir: Nid, name: &[u8]) -> Result<Option<Nid>, RepairError> {
+    let (_, node) = node_of(walk, dir)?;
+    let wanted = hash::dentry_hash(name);
+    let found = |view: DentryView<'_>| view.find(wanted, name).ok().flatten().map(|entry| entry.ino);
+    if is_inline(&node) {
+        return Ok(found(DentryView::inline(node.inode().inline_data(walk.tables.geometry.features))));
+    }
+    for (_, addr) in own_blocks(walk, &node) {
+        let bytes = walk.overlay.block(addr)?;
+        if let Some(ino) = found(DentryView::block(&bytes)) {
+            return Ok(Some(ino));
+        }
+    }
+    Ok(None)
+}
+
+/// Puts an entry into a directory, and counts its link. False: there is no room.
+fn insert(walk: &mut Walk<'_>, dir: Nid, name: &[u8], ino: Nid, file_type: FileType) -> Result<bool, RepairError> {
+    let (addr, mut node) = node_of(walk, dir)?;
+    let features = walk.tables.geometry.features;
+    let (wanted, slots) = (hash::dentry_hash(name), slots_for(name.len()));
+    if is_inline(&node) {
+        let area = node.inode_mut().inline_data_mut(features);
+        let mut entries = DentryViewMut::inline(area);
+        let Some(slot) = entries.as_view().room_for(slots) else { return Ok(false) };
+        if !entries.insert(slot, name, wanted, ino, file_type) {
+            return Ok(false);
+        }
+    } else {
+        let data = own_blocks(walk, &node);
+        let Some(block) = room_in(walk, &node, &data, name)? else { return Ok(false) };
+        let mut bytes = walk.overlay.block(block)?;
+        let mut entries = DentryViewMut::block(&mut bytes);
+        let Some(slot) = entries.as_view().room_for(slots) else { return Ok(false) };
+        if !entries.insert(slot, name, wanted, ino, file_type) {
+            return Ok(false);
+        }
+        walk.overlay.put(block, &bytes);
+    }
+    if file_type == FileType::Directory {
+        let links = node.inode().i_links.get() + 1;
+        node.inode_mut().i_links = links.into();
+    }
+    walk.put(addr, &mut node);
+    Ok(true)
+}
+
+/// `..` of a directory that was moved.
+fn set_parent(walk: &mut Walk<'_>, ino: Nid, parent: Nid) -> Result<(), RepairError> {
+    let (addr, mut node) = node_of(walk, ino)?;
+    let features = walk.tables.geometry.features;
+    if is_inline(&node) {
+        let mut entries = DentryViewMut::inline(node.inode_mut().inline_data_mut(features));
+        if let Ok(Some(dots)) = entries.as_view().find(0, b"..").map(|entry| entry.map(|entry| entry.slot)) {
+            entries.set_target(dots, parent, FileType::Directory)?;
+        }
+        walk.put(addr, &mut node);
+        return Ok(());
+    }
+    for (_, block) in own_blocks(walk, &node).into_iter().take(1) {
+        let mut bytes = walk.overlay.block(block)?;
+        let mut entries = DentryViewMut::block(&mut bytes);
+        if let Ok(Some(dots)) = entries.as_view().find(0, b"..").map(|entry| entry.map(|entry| entry.slot)) {
+            entries.set_target(dots, parent, FileType::Directory)?;
+            walk.overlay.put(block, &bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Makes an empty directory in the root, with its entries in the inode.
+fn make(walk: &mut Walk<'_>, root: Nid, name: &[u8]) -> Result<Nid, RepairError> {
+    let features = walk.tables.geometry.features;
+    let taken = |nid: &u32| walk.state.nodes.contains_key(nid) || walk.tables.nat.get(Nid(*nid)).block_addr.get() != 0;
+    let nid = (4..walk.tables.nat.len()).find(|nid| !taken(nid)).ok_or(RepairError::NoRoom("an inode number"))?;
+    let (ino, addr) = (Nid(nid), new_block(walk)?);
+    let mut node = NodeBlock::new_box();
+    (node.footer.nid, node.footer.ino) = (ino.into(), ino.into());
+    node.footer.cp_ver = walk.tables.pack.block.footer_version().into();
+    node.footer.next_blkaddr = addr.offset(1).into();
+    let times = node_of(walk, root)?.1.inode().i_ctime;
+    let inode = node.inode_mut();
+    inode.i_mode = (mode::DIRECTORY | PERMISSIONS).into();
+    inode.i_inline = inline::DENTRY | inline::XATTR;
+    (inode.i_atime, inode.i_mtime, inode.i_ctime) = (times, times, times);
+    (inode.i_links, inode.i_blocks, inode.i_current_depth) = (2.into(), 1.into(), 1.into());
+    inode.i_pino = root.into();
+    inode.i_namelen = (name.len() as u32).into();
+    inode.i_name[..name.len()].copy_from_slice(name);
+    if features.contains(Features::EXTRA_ATTR) {
+        inode.i_inline |= inline::EXTRA_ATTR;
+        let extra = inode.extra_mut();
+        extra.i_extra_isize = (EXTRA_SIZE as u16).into();
+        extra.i_inline_xattr_size = (DEFAULT_INLINE_XATTR_WORDS as u16).into();
+    }
+    let area = inode.inline_data_mut(features);
+    let size = area.len() as u64;
+    if !DentryViewMut::inline(area).make_empty(ino, root) {
+        return Err(RepairError::NoRoom("the entries of a directory"));
+    }
+    inode.i_size = size.into();
+    if !insert(walk, root, name, ino, FileType::Directory)? {
+        return Err(RepairError::NoRoom("a directory of lost files in the root"));
+    }
+    let by = Reference { holder: ino, slot: Slot::Table };
+    let claim = Claim { by, strong: true, is_node: true, owner: (ino, 0) };
+    walk.state.claim_node(ino, claim);
+    walk.state.claim_block(addr.0, claim);
+    walk.state.inodes.insert(nid, 1);
+    walk.state.directories.insert(nid, root);
+    let mut entry = walk.tables.nat.get(ino);
+    (entry.ino, entry.block_addr) = (ino.into(), addr.into());
+    walk.tables.nat.set(ino, entry);
+    walk.put(addr, &mut node);
+    walk.state.act(|| format!("directory {} is made, inode {ino}", String::from_utf8_lossy(name)));
+    Ok(ino)
+}
+
+/// A block of a segment of its own.
+fn new_block(walk: &mut Walk<'_>) -> Result<BlockAddr, RepairError> {
+    let segment = match walk.state.own_segment {
+        Some((segment, next)) if next < f2fs_format::BLOCKS_PER_SEGMENT => (segment, next),
+        _ => {
+            let logs = rebuild::log_segments(walk.tables);
+            let free = |segment: &u32| {
+                let in_use = walk.tables.sit.get(SegmentNo(*segment)).valid_map.iter().any(|byte| *byte != 0);
+                let start = walk.tables.geometry.block_at(SegmentNo(*segment), 0).0;
+                let claimed =
+                    (start..start + f2fs_format::BLOCKS_PER_SEGMENT).any(|addr| walk.state.blocks.contains_key(&addr));
+                !in_use && !claimed && !logs.contains(&SegmentNo(*segment))
+            };
+            let found =
+                walk.tables.sit.segments().find(free).ok_or(RepairError::NoRoom("a directory of lost files"))?;
+            (SegmentNo(found), 0)
+        }
+    };
+    walk.state.own_segment = Some((segment.0, segment.1 + 1));
+    Ok(walk.tables.geometry.block_at(segment.0, segment.1))
+}

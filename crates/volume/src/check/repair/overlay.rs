@@ -1,0 +1,100 @@
+//! A device with changes in front of it, in memory.
+//!
+//! Locking rules: one reader-writer lock around the changes, held to copy blocks, never while the device below works.
+
+use std::collections::BTreeMap;
+
+use f2fs_device::{BlockDevice, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
+use f2fs_format::{BlockAddr, RawBlock};
+use f2fs_sync::{Arc, RwLock};
+
+/// The device and the changes.
+#[derive(Debug)]
+pub(super) struct Overlay {
+    below: Arc<dyn BlockDevice>,
+    changed: RwLock<BTreeMap<u64, Box<RawBlock>>>,
+}
+
+impl Overlay {
+    pub(super) fn new(below: Arc<dyn BlockDevice>) -> Overlay {
+        Overlay { below, changed: RwLock::new(BTreeMap::new()) }
+    }
+
+    /// One block, changes included.
+    pub(super) fn block(&self, addr: BlockAddr) -> Result<Box<RawBlock>, DeviceError> {
+        if let Some(block) = self.changed.read().get(&u64::from(addr.0)) {
+            return Ok(block.clone());
+        }
+        Ok(Box::new(*self.below.read(addr.0.into(), 1)?.block(0)))
+    }
+
+    /// Changes a block.
+    pub(super) fn put(&self, addr: BlockAddr, block: &RawBlock) {
+        self.changed.write().insert(addr.0.into(), Box::new(*block));
+    }
+
+    /// The blocks that differ from what is on the device.
+    pub(super) fn changes(&self) -> Result<Vec<(u64, Box<RawBlock>)>, DeviceError> {
+        let mut all = Vec::new();
+        for (block, bytes) in &*self.changed.read() {
+            if self.below.read(*block, 1)?.block(0) != &**bytes {
+                all.push((*block, bytes.clone()));
+            }
+        }
+        Ok(all)
+    }
+
+    /// A copy with the changes so far, to try something on.
+    pub(super) fn new_on(other: &Overlay) -> Overlay {
+        Overlay { below: other.below.clone(), changed: RwLock::new(other.changed.read().clone()) }
+    }
+
+    /// Takes the changes over to another one, of the blocks that `wanted` says.
+    pub(super) fn copy_to(&self, other: &Overlay, wanted: impl Fn(u64) -> bool) {
+        let changed = self.changed.read();
+        other
+            .changed
+            .write()
+            .extend(changed.iter().filter(|(at, _)| wanted(**at)).map(|(at, block)| (*at, block.clone())));
+    }
+
+    fn lay_over(&self, request: &mut Request) {
+        let changed = self.changed.read();
+        let mut at = request.start;
+        for buf in &mut request.bufs {
+            for block in buf.as_blocks_mut() {
+                if let Some(bytes) = changed.get(&at) {
+                    block.0 = **bytes;
+                }
+                at += 1;
+            }
+        }
+    }
+}
+
+impl BlockDevice for Overlay {
+    fn info(&self) -> &DeviceInfo {
+        self.below.info()
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        Ticket::ready(requests.into_iter().map(|request| self.execute(request)).collect())
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn execute(&self, request: Request) -> Completion {
+        if request.op == Op::Read {
+            let mut completion = self.below.execute(request);
+            if completion.result.is_ok() {
+                self.lay_over(&mut completion.request);
+            }
+            return completion;
+        }
+        // Nothing that reads a volume writes it.
+        let result = Err(request.error(f2fs_device::DeviceErrorKind::ReadOnly));
+        Completion { request, result }
+    }
+}

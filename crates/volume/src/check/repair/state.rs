@@ -1,0 +1,154 @@
+//! What is known of a volume while it is repaired.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use f2fs_format::{Nid, SegmentNo};
+
+/// Lines about what is done that are kept.
+const MAX_ACTIONS: usize = 10_000;
+
+/// A reference to a node or to a block: the node that holds it, and where in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Reference {
+    pub(super) holder: Nid,
+    pub(super) slot: Slot,
+}
+
+/// Where a reference stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Slot {
+    /// An address.
+    Address(u32),
+    /// A child node.
+    Child(u32),
+    /// The xattr node.
+    Xattr,
+    /// A directory entry: file block (`u32::MAX`: inline) and slot.
+    Entry(u32, u32),
+    /// The NAT or the list of orphans.
+    Table,
+}
+
+/// A reference that holds, and whether the other side agrees.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub(super) by: Reference,
+    pub(super) strong: bool,
+    pub(super) is_node: bool,
+    /// What the summary is to say.
+    pub(super) owner: (Nid, u16),
+}
+
+/// All of it. References that lost a conflict are kept from pass to pass, everything else begins anew.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    cuts: BTreeSet<Reference>,
+    /// Blocks, by address.
+    pub(super) blocks: HashMap<u32, Claim>,
+    /// Nodes.
+    pub(super) nodes: BTreeMap<u32, Claim>,
+    /// Inodes, with the entries that name them.
+    pub(super) inodes: BTreeMap<u32, u32>,
+    /// Inodes that are directories, with the directory above.
+    pub(super) directories: BTreeMap<u32, Nid>,
+    /// The entry that names a directory.
+    entries: BTreeMap<u32, Reference>,
+    /// Inodes that lost their name because their bucket had no room.
+    nameless: BTreeSet<u32>,
+    /// Orphans that are.
+    pub(super) orphans: Vec<Nid>,
+    /// Reserved blocks (`NEW_ADDR`).
+    pub(super) reserved: u64,
+    /// A free segment that new nodes go to, and the next block in it.
+    pub(super) own_segment: Option<(SegmentNo, u32)>,
+    pub(super) actions: Vec<String>,
+}
+
+impl State {
+    pub(super) fn begin_pass(&mut self) {
+        let cuts = std::mem::take(&mut self.cuts);
+        *self = State { cuts, ..State::default() };
+    }
+
+    pub(super) fn conflicts(&self) -> usize {
+        self.cuts.len()
+    }
+
+    pub(super) fn act(&mut self, text: impl FnOnce() -> String) {
+        if self.actions.len() < MAX_ACTIONS {
+            self.actions.push(text());
+        }
+    }
+
+    /// Whether a reference lost in an earlier pass.
+    pub(super) fn is_cut(&self, reference: Reference) -> bool {
+        self.cuts.contains(&reference)
+    }
+
+    /// Enters a claim; tells whether the reference holds. If it displaces another one, that one is cut and another pass is
+    /// needed.
+    pub(super) fn claim_block(&mut self, addr: u32, claim: Claim) -> bool {
+        match self.blocks.get(&addr).copied() {
+            None => {
+                self.blocks.insert(addr, claim);
+                true
+            }
+            Some(old) if old.by == claim.by => true,
+            Some(old) if claim.strong && !old.strong => {
+                self.cuts.insert(old.by);
+                self.blocks.insert(addr, claim);
+                true
+            }
+            Some(_) => {
+                self.cuts.insert(claim.by);
+                false
+            }
+        }
+    }
+
+    /// The same for a node.
+    pub(super) fn claim_node(&mut self, nid: Nid, claim: Claim) -> bool {
+        match self.nodes.get(&nid.0).copied() {
+            None => {
+                self.nodes.insert(nid.0, claim);
+                true
+            }
+            Some(old) if claim.strong && !old.strong && old.by.slot != Slot::Table => {
+                self.cuts.insert(old.by);
+                self.nodes.insert(nid.0, claim);
+                true
+            }
+            Some(_) => {
+                self.cuts.insert(claim.by);
+                false
+            }
+        }
+    }
+
+    /// A reference that is given up at once.
+    pub(super) fn cut(&mut self, reference: Reference) {
+        self.cuts.insert(reference);
+    }
+
+    /// Notes the entry of a directory.
+    pub(super) fn name_directory(&mut self, ino: Nid, parent: Nid, by: Reference) {
+        self.directories.insert(ino.0, parent);
+        self.entries.insert(ino.0, by);
+    }
+
+    /// The entry that names a directory.
+    pub(super) fn entry_of(&self, ino: Nid) -> Option<Reference> {
+        self.entries.get(&ino.0).copied()
+    }
+
+    /// An inode whose entry found no place: it is walked, but has a name less.
+    pub(super) fn misplaced(&mut self, ino: Nid) {
+        self.nameless.insert(ino.0);
+        self.inodes.entry(ino.0).and_modify(|links| *links = links.saturating_sub(1));
+    }
+
+    /// Inodes that are walked, but have no name.
+    pub(super) fn nameless(&self) -> Vec<Nid> {
+        self.nameless.iter().filter(|ino| self.inodes.get(ino) == Some(&0)).map(|ino| Nid(*ino)).collect()
+    }
+}

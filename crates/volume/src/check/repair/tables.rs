@@ -1,0 +1,278 @@
+//! The tables that a repair begins with, read without believing more of them than must be.
+
+use std::collections::HashMap;
+
+use f2fs_device::BlockDevice as _;
+use f2fs_format::checkpoint::{CheckpointBlock, VersionBitmaps, flags};
+use f2fs_format::feature::Features;
+use f2fs_format::node::NodeBlock;
+use f2fs_format::summary::{Summary, SummaryBlock, TYPE_NODE};
+use f2fs_format::superblock::SuperBlock;
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, Nid, SegmentNo};
+
+use super::RepairError;
+use super::overlay::Overlay;
+use super::state::State;
+use crate::check::logs::{self, Logs};
+use crate::check::nat::NatTable;
+use crate::check::pack::{self, Pack};
+use crate::check::report::Collector;
+use crate::check::sit::SitTable;
+use crate::check::source::Source;
+use crate::check::superblock;
+
+/// Everything that is found by the superblock and the pack.
+pub(super) struct Tables {
+    pub(super) sb: SuperBlock,
+    pub(super) geometry: Geometry,
+    pub(super) seed: u32,
+    pub(super) pack: Pack,
+    pub(super) orphans: Vec<Nid>,
+    pub(super) nat: NatTable,
+    pub(super) sit: SitTable,
+    /// Summaries of the segments that were looked at.
+    summaries: HashMap<u32, Box<SummaryBlock>>,
+    /// Blocks of node segments by the NID in their footers, once somebody asked.
+    footers: Option<HashMap<u32, Vec<BlockAddr>>>,
+}
+
+impl Tables {
+    pub(super) fn load(overlay: &Overlay, state: &mut State) -> Result<Tables, RepairError> {
+        let source = Source::new(overlay);
+        let ignored = Collector::default();
+        let (mut sb, _) = superblock::load(&source, &ignored)?;
+        mend_superblock(overlay, &mut sb, state)?;
+        let geometry = Geometry::from_superblock(&sb)?;
+        let pack = load_pack(overlay, &source, &geometry, state)?;
+        let orphans = logs::orphans(&source, &pack, &geometry, &ignored)?;
+        let Logs { summaries: of_logs, mut nat_journal, mut sit_journal } = logs::load(&source, &pack, &ignored)?;
+        nat_journal.retain(|(_, entry)| {
+            let addr = BlockAddr::from(entry.block_addr);
+            addr.is_null() || geometry.in_main(addr)
+        });
+        sit_journal.retain(|(segment, _)| segment.0 < geometry.main_segments);
+        let mut nat = NatTable::load(&source, &geometry, &pack.bitmaps.nat)?;
+        nat.apply_journal(&nat_journal, &geometry, &ignored);
+        let mut sit = SitTable::load(&source, &geometry, &pack.bitmaps.sit)?;
+        sit.apply_journal(&sit_journal, &ignored);
+        let mut tables = Tables {
+            seed: f2fs_format::inode::checksum_seed(&sb),
+            sb,
+            pack,
+            orphans,
+            nat,
+            sit,
+            summaries: HashMap::new(),
+            footers: None,
+            geometry,
+        };
+        for (log, (segment, summary)) in LogType::ALL.into_iter().zip(&of_logs) {
+            let summary = match summary {
+                Some(summary) => Box::new(**summary),
+                None => tables.summary_by_footers(overlay, *segment)?,
+            };
+            if log.is_node() || !of_logs[..log.index()].iter().any(|(other, _)| other == segment) {
+                tables.summaries.insert(segment.0, summary);
+            }
+        }
+        Ok(tables)
+    }
+
+    /// What node blocks say of themselves, where the pack has no summary of a log.
+    fn summary_by_footers(&self, overlay: &Overlay, segment: SegmentNo) -> Result<Box<SummaryBlock>, RepairError> {
+        let mut summary = SummaryBlock::new_box();
+        summary.entry_type = TYPE_NODE;
+        for offset in 0..BLOCKS_PER_SEGMENT {
+            let block = overlay.block(self.geometry.block_at(segment, offset))?;
+            let nid = NodeBlock::read(&block).nid();
+            if nid.0 < self.nat.len() {
+                summary.entries[offset as usize] = Summary::new(nid, 0, 0);
+            }
+        }
+        Ok(summary)
+    }
+
+    /// The summary of a segment.
+    pub(super) fn summary(&mut self, overlay: &Overlay, segment: SegmentNo) -> Result<&mut SummaryBlock, RepairError> {
+        if !self.summaries.contains_key(&segment.0) {
+            let block = overlay.block(self.geometry.summary_block(segment))?;
+            self.summaries.insert(segment.0, Box::new(*SummaryBlock::read(&block)));
+        }
+        Ok(self.summaries.entry(segment.0).or_insert_with(SummaryBlock::new_box))
+    }
+
+    /// The node and slot that the summary says a block belongs to, and whether it is one of nodes.
+    pub(super) fn owner(&mut self, overlay: &Overlay, addr: BlockAddr) -> Result<(Nid, u16, bool), RepairError> {
+        let Some((segment, offset)) = self.geometry.locate(addr) else { return Ok((Nid::NULL, 0, false)) };
+        let summary = self.summary(overlay, segment)?;
+        let entry = &summary.entries[offset as usize];
+        Ok((entry.nid.into(), entry.ofs_in_node.get(), summary.entry_type == TYPE_NODE))
+    }
+
+    /// Whether the SIT holds a block for valid.
+    pub(super) fn is_valid(&self, addr: BlockAddr) -> bool {
+        self.geometry.locate(addr).is_some_and(|(segment, offset)| self.sit.is_valid(segment, offset))
+    }
+
+    /// Whether the SIT says that a block lies in a segment of nodes.
+    pub(super) fn in_node_segment(&self, addr: BlockAddr) -> Option<bool> {
+        let (segment, _) = self.geometry.locate(addr)?;
+        Some(self.sit.get(segment).log_type()?.is_node())
+    }
+
+    /// Valid blocks whose footers have a NID.
+    pub(super) fn by_footer(&mut self, overlay: &Overlay, nid: Nid) -> Result<Vec<BlockAddr>, RepairError> {
+        if self.footers.is_none() {
+            let mut all: HashMap<u32, Vec<BlockAddr>> = HashMap::new();
+            for segment in self.sit.segments().map(SegmentNo) {
+                let entry = self.sit.get(segment);
+                if entry.log_type().is_some_and(|log| !log.is_node()) {
+                    continue;
+                }
+                for offset in (0..BLOCKS_PER_SEGMENT).filter(|offset| self.sit.is_valid(segment, *offset)) {
+                    let addr = self.geometry.block_at(segment, offset);
+                    all.entry(NodeBlock::read(&*overlay.block(addr)?).nid().0).or_default().push(addr);
+                }
+            }
+            self.footers = Some(all);
+        }
+        Ok(self.footers.as_ref().and_then(|all| all.get(&nid.0)).cloned().unwrap_or_default())
+    }
+}
+
+/// Fields of the superblock that follow from others, and the other copy.
+fn mend_superblock(overlay: &Overlay, sb: &mut SuperBlock, state: &mut State) -> Result<(), RepairError> {
+    let seal = |sb: &mut SuperBlock| {
+        if Features(sb.feature.get()).contains(Features::SB_CHECKSUM) {
+            sb.crc = sb.compute_crc().into();
+        }
+    };
+    let known = Features::NAMES.iter().fold(0, |bits, (feature, _)| bits | feature.0);
+    let unknown = sb.feature.get() & !known;
+    if unknown != 0 {
+        sb.feature = (sb.feature.get() & known).into();
+        state.act(|| format!("superblock: the unknown feature bits {unknown:#x} are cleared"));
+    }
+    let needs_extra = Features::PROJECT_QUOTA.0
+        | Features::INODE_CHECKSUM.0
+        | Features::FLEXIBLE_INLINE_XATTR.0
+        | Features::INODE_CRTIME.0;
+    if sb.feature.get() & needs_extra != 0 && sb.feature.get() & Features::EXTRA_ATTR.0 == 0 {
+        sb.feature = (sb.feature.get() | Features::EXTRA_ATTR.0).into();
+        state.act(|| "superblock: the feature extra_attr is on, which others need".to_owned());
+    }
+    seal(sb);
+    let geometry = Geometry::from_superblock(sb)?;
+    let device = overlay.info().blocks;
+    if geometry.block_count > device {
+        sb.block_count = device.into();
+        state.act(|| format!("superblock: block_count is {device}, was {}", geometry.block_count));
+    }
+    let segments = (geometry.main_end().0 - geometry.segment0_blkaddr.0) / BLOCKS_PER_SEGMENT;
+    if segments != geometry.segment_count {
+        sb.segment_count = segments.into();
+        state.act(|| format!("superblock: segment_count is {segments}, was {}", geometry.segment_count));
+    }
+    if geometry.secs_per_zone > geometry.sections {
+        sb.secs_per_zone = 1.into();
+        state.act(|| format!("superblock: secs_per_zone is 1, was {}", geometry.secs_per_zone));
+    }
+    seal(sb);
+    for copy in [0, 1] {
+        let mut block = overlay.block(BlockAddr(copy))?;
+        let before = block.clone();
+        sb.write(&mut block);
+        if block != before {
+            overlay.put(BlockAddr(copy), &block);
+            state.act(|| format!("superblock: copy {copy} is written anew"));
+        }
+    }
+    Ok(())
+}
+
+/// The pack in force, or the other one; else one of them with its layout put right.
+fn load_pack(
+    overlay: &Overlay,
+    source: &Source<'_>,
+    geometry: &Geometry,
+    state: &mut State,
+) -> Result<Pack, RepairError> {
+    let ignored = Collector::default();
+    if let Some(pack) = pack::load(source, geometry, &ignored)? {
+        return Ok(pack);
+    }
+    // Newest first; a pack that lies about its layout may still have everything in its place.
+    let mut packs = Vec::new();
+    for index in 0..2 {
+        // The block that ends a pack is a copy of the one that begins it.
+        for offset in 0..BLOCKS_PER_SEGMENT {
+            let block = overlay.block(geometry.checkpoint_pack(index).offset(offset))?;
+            let checkpoint = CheckpointBlock::read(&block);
+            let total = checkpoint.header.cp_pack_total_block_count.get();
+            let in_place = offset == 0 || total == offset + 1;
+            if in_place && checkpoint.header.checkpoint_ver.get() != 0 && checkpoint.verify().is_ok() {
+                packs.push((checkpoint.header.checkpoint_ver.get(), index, checkpoint));
+            }
+        }
+    }
+    packs.sort_by_key(|(version, ..)| std::cmp::Reverse(*version));
+    for (_, index, mut checkpoint) in packs {
+        mend_layout(geometry, &mut checkpoint);
+        let total = checkpoint.header.cp_pack_total_block_count.get();
+        if !(3..=BLOCKS_PER_SEGMENT).contains(&total) {
+            continue;
+        }
+        checkpoint.seal();
+        let trial = Overlay::new_on(overlay);
+        let start = geometry.checkpoint_pack(index);
+        let other = geometry.checkpoint_pack(1 - index);
+        for addr in [start, start.offset(total - 1)] {
+            trial.put(addr, checkpoint.as_block());
+        }
+        // The other one out of the way.
+        trial.put(other, &[0; f2fs_format::BLOCK_SIZE]);
+        let trial_source = Source::new(&trial);
+        if let Some(pack) = pack::load(&trial_source, geometry, &ignored)? {
+            state.act(|| format!("pack {index}: its layout is put right"));
+            trial.copy_to(overlay, |addr| addr != u64::from(other.0));
+            return Ok(pack);
+        }
+    }
+    Err(RepairError::NoCheckpoint("neither pack has a checkpoint that its own checksum accepts".into()))
+}
+
+/// What the layout of a pack must be, from the geometry.
+fn mend_layout(geometry: &Geometry, checkpoint: &mut CheckpointBlock) {
+    let header = &mut checkpoint.header;
+    header.sit_ver_bitmap_bytesize = (geometry.sit_bitmap_size() as u32).into();
+    header.nat_ver_bitmap_bytesize = (geometry.nat_bitmap_size() as u32).into();
+    let flags = header.ckpt_flags.get();
+    let first = 1 + geometry.cp_payload;
+    let nodes = if flags & (flags::UMOUNT | flags::FASTBOOT) != 0 { 3 } else { 0 };
+    let total = header.cp_pack_total_block_count.get();
+    let start = header.cp_pack_start_sum.get();
+    if flags & flags::ORPHAN_PRESENT == 0 {
+        header.cp_pack_start_sum = first.into();
+    } else if start <= first || start + nodes >= total {
+        header.cp_pack_start_sum = (first + 1).into();
+    }
+    // A log that stands nowhere gets another segment later; for now any will do.
+    for log in 0..3 {
+        for (segment, offset) in [
+            (&mut header.cur_node_segno[log], &mut header.cur_node_blkoff[log]),
+            (&mut header.cur_data_segno[log], &mut header.cur_data_blkoff[log]),
+        ] {
+            if segment.get() >= geometry.main_segments {
+                *segment = 0.into();
+            }
+            if u32::from(offset.get()) >= BLOCKS_PER_SEGMENT {
+                *offset = 0.into();
+            }
+        }
+    }
+}
+
+/// The bitmaps, for a pack that is written again.
+pub(super) fn bitmaps(tables: &Tables) -> VersionBitmaps {
+    VersionBitmaps { sit: tables.pack.bitmaps.sit.clone(), nat: tables.pack.bitmaps.nat.clone() }
+}

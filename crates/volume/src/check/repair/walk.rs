@@ -1,0 +1,241 @@
+//! The walk over what is reachable. Nodes and inodes are put right on the way.
+
+use std::collections::VecDeque;
+
+use f2fs_format::dentry::FileType;
+use f2fs_format::inode;
+use f2fs_format::node::NodeBlock;
+use f2fs_format::{BlockAddr, Nid, path};
+
+use super::RepairError;
+use super::overlay::Overlay;
+use super::state::{Claim, Reference, Slot, State};
+use super::tables::Tables;
+
+/// Why an inode is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Root,
+    /// An entry names it.
+    Linked {
+        parent: Nid,
+        file_type: FileType,
+    },
+    Orphan,
+    Quota,
+}
+
+/// What the walk works on.
+pub(super) struct Walk<'w> {
+    pub(super) overlay: &'w Overlay,
+    pub(super) tables: &'w mut Tables,
+    pub(super) state: &'w mut State,
+    pub(super) pending: VecDeque<(Nid, Role)>,
+}
+
+/// Walks everything that is reachable.
+pub(super) fn walk(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<(), RepairError> {
+    let (root, listed) = (tables.geometry.root_ino, tables.orphans.clone());
+    let quota: Vec<Nid> = tables.sb.qf_ino.iter().map(|ino| Nid::from(*ino)).filter(|ino| !ino.is_null()).collect();
+    let mut walk = Walk { overlay, tables, state, pending: VecDeque::new() };
+    walk.enter(root, Role::Root)?;
+    for ino in quota {
+        walk.enter(ino, Role::Quota)?;
+    }
+    walk.run()?;
+    // Last: what has a name is no orphan.
+    for ino in listed {
+        if walk.state.inodes.contains_key(&ino.0) || !walk.enter(ino, Role::Orphan)? {
+            walk.state.act(|| format!("orphan {ino}: is off the list"));
+        } else {
+            walk.state.orphans.push(ino);
+        }
+    }
+    walk.run()?;
+    walk.mend_links()
+}
+
+/// What is done with a child node: the walk, its NID, its node offset, and itself.
+type EachChild<'e, W> = dyn FnMut(&mut W, Nid, u32, Box<NodeBlock>) -> Result<(), RepairError> + 'e;
+
+impl Walk<'_> {
+    /// Puts an inode on the list of those to be walked; tells whether there is one, and it was not there before.
+    pub(super) fn enter(&mut self, ino: Nid, role: Role) -> Result<bool, RepairError> {
+        let by = Reference { holder: ino, slot: Slot::Table };
+        if self.state.inodes.contains_key(&ino.0) || self.find(ino, ino, 0, by)?.is_none() {
+            return Ok(false);
+        }
+        self.state.inodes.insert(ino.0, 0);
+        self.pending.push_back((ino, role));
+        Ok(true)
+    }
+
+    pub(super) fn run(&mut self) -> Result<(), RepairError> {
+        while let Some((ino, role)) = self.pending.pop_front() {
+            self.inode(ino, role)?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is an inode of this number, without taking it.
+    pub(super) fn peek(&mut self, ino: Nid) -> Result<Option<Box<NodeBlock>>, RepairError> {
+        if self.state.inodes.contains_key(&ino.0) {
+            let addr = self.tables.nat.get(ino).block_addr.into();
+            return Ok(Some(Box::new(*NodeBlock::read(&*self.overlay.block(addr)?))));
+        }
+        Ok(self.locate(ino, ino)?.map(|(_, node, _)| node))
+    }
+
+    /// Where a node is, by two of three: NAT, footer, summary. Third: whether nothing about it was wrong.
+    fn locate(&mut self, nid: Nid, ino: Nid) -> Result<Option<(BlockAddr, Box<NodeBlock>, bool)>, RepairError> {
+        if nid.0 <= 2 || nid.0 >= self.tables.nat.len() {
+            return Ok(None);
+        }
+        let entry = self.tables.nat.get(nid);
+        let addr = BlockAddr::from(entry.block_addr);
+        if self.tables.geometry.in_main(addr) {
+            let node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
+            let (owner, _, _) = self.tables.owner(self.overlay, addr)?;
+            let nat = Nid::from(entry.ino) == ino;
+            let (footer_nid, footer_ino) = (node.nid() == nid, node.ino() == ino);
+            match (nat, footer_nid, footer_ino) {
+                (true, true, true) => return Ok(Some((addr, node, true))),
+                (_, true, true) => return Ok(Some((addr, node, false))),
+                (true, true, false) => return Ok(Some((addr, node, false))),
+                (true, false, _) if owner == nid && !self.is_of_another(addr, &node) => {
+                    return Ok(Some((addr, node, false)));
+                }
+                _ => {}
+            }
+        }
+        let mut found = Vec::new();
+        for addr in self.tables.by_footer(self.overlay, nid)? {
+            let node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
+            if node.ino() == ino && self.tables.owner(self.overlay, addr)?.0 == nid {
+                found.push((addr, node, false));
+            }
+        }
+        Ok(if found.len() == 1 { found.pop() } else { None })
+    }
+
+    /// Whether a node's footer names another node that the NAT and the summary know at this place.
+    fn is_of_another(&self, addr: BlockAddr, node: &NodeBlock) -> bool {
+        self.tables.nat.get(node.nid()).block_addr.get() == addr.0 && node.nid().0 > 2
+    }
+
+    /// Takes a node that something refers to, with its entry and footer put right. `None`: there is none, or it belongs
+    /// to another reference.
+    pub(super) fn find(
+        &mut self,
+        nid: Nid,
+        ino: Nid,
+        offset: u32,
+        by: Reference,
+    ) -> Result<Option<Box<NodeBlock>>, RepairError> {
+        if self.state.is_cut(by) {
+            return Ok(None);
+        }
+        let Some((addr, mut node, sound)) = self.locate(nid, ino)? else { return Ok(None) };
+        let at_home = node.footer.node_offset() == offset;
+        let claim = Claim { by, strong: sound && at_home, is_node: true, owner: (nid, 0) };
+        if !self.state.claim_node(nid, claim) || !self.state.claim_block(addr.0, claim) {
+            return Ok(None);
+        }
+        let mut entry = self.tables.nat.get(nid);
+        if BlockAddr::from(entry.block_addr) != addr || Nid::from(entry.ino) != ino {
+            self.state.act(|| format!("nid {nid}: its entry is of inode {ino} at block {addr}"));
+            entry.block_addr = addr.into();
+            entry.ino = ino.into();
+            self.tables.nat.set(nid, entry);
+        }
+        if node.nid() != nid || node.ino() != ino || !at_home {
+            self.state.act(|| format!("nid {nid}: its footer says nid {nid}, inode {ino}, offset {offset}"));
+            node.footer.nid = nid.into();
+            node.footer.ino = ino.into();
+            node.footer.set_node_offset(offset);
+            self.put(addr, &mut node);
+        }
+        Ok(Some(node))
+    }
+
+    /// Writes a node; an inode gets its checksum.
+    pub(super) fn put(&mut self, addr: BlockAddr, node: &mut NodeBlock) {
+        if node.is_inode() && inode::has_checksum(node.inode(), self.tables.geometry.features) {
+            let sum = inode::checksum(node, self.tables.seed);
+            node.inode_mut().extra_mut().i_inode_checksum = sum.into();
+        }
+        self.overlay.put(addr, node.as_block());
+    }
+
+    /// Takes a data block that a slot refers to; tells whether the slot keeps it.
+    pub(super) fn take_data(&mut self, holder: Nid, slot: u32, addr: BlockAddr) -> Result<bool, RepairError> {
+        let by = Reference { holder, slot: Slot::Address(slot) };
+        if !self.tables.geometry.in_main(addr) || self.state.is_cut(by) {
+            return Ok(false);
+        }
+        let (owner, owner_slot, of_nodes) = self.tables.owner(self.overlay, addr)?;
+        let strong = owner == holder && u32::from(owner_slot) == slot;
+        let among_nodes = of_nodes && self.tables.in_node_segment(addr) != Some(false);
+        if !strong && (!self.tables.is_valid(addr) || among_nodes) {
+            return Ok(false);
+        }
+        Ok(self.state.claim_block(addr.0, Claim { by, strong, is_node: false, owner: (holder, slot as u16) }))
+    }
+
+    /// The children of a node: their references are put right in `nids`; each child is handed to `each`.
+    pub(super) fn children(
+        &mut self,
+        ino: Nid,
+        holder: Nid,
+        offset: u32,
+        nids: &mut [zerocopy::little_endian::U32],
+        each: &mut EachChild<'_, Self>,
+    ) -> Result<(), RepairError> {
+        for (slot, raw) in nids.iter_mut().enumerate() {
+            let nid = Nid::from(*raw);
+            if nid.is_null() {
+                continue;
+            }
+            let by = Reference { holder, slot: Slot::Child(slot as u32) };
+            let child = path::child(offset, slot);
+            let found = match child {
+                Some(child) => self.find(nid, ino, child, by)?.map(|node| (child, node)),
+                None => None,
+            };
+            match found {
+                Some((child, node)) => each(self, nid, child, node)?,
+                None => {
+                    self.state.act(|| format!("nid {holder}: slot {slot} does not lead to node {nid}, it is cleared"));
+                    *raw = 0.into();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `i_links` of everything but directories, when all entries are known.
+    fn mend_links(&mut self) -> Result<(), RepairError> {
+        for (ino, links) in self.state.inodes.clone() {
+            let ino = Nid(ino);
+            if self.state.directories.contains_key(&ino.0) || self.state.orphans.contains(&ino) {
+                continue;
+            }
+            if self.tables.sb.qf_ino.iter().any(|quota| Nid::from(*quota) == ino) {
+                continue;
+            }
+            self.set_links(ino, links)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_links(&mut self, ino: Nid, links: u32) -> Result<(), RepairError> {
+        let addr = self.tables.nat.get(ino).block_addr.into();
+        let mut node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
+        if node.inode().i_links.get() != links {
+            self.state.act(|| format!("inode {ino}: i_links is {links}, was {}", node.inode().i_links.get()));
+            node.inode_mut().i_links = links.into();
+            self.put(addr, &mut node);
+        }
+        Ok(())
+    }
+}
