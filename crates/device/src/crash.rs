@@ -51,6 +51,14 @@ impl Event {
         Self::Discard { start, blocks, seen: None }
     }
 
+    /// The length that the log had when the caller saw the completion, if it did.
+    pub(crate) fn seen(&self) -> Option<usize> {
+        match self {
+            Self::Write { seen, .. } | Self::Discard { seen, .. } => *seen,
+            Self::Flush => None,
+        }
+    }
+
     pub(crate) fn acknowledge(&mut self, now: usize) {
         match self {
             Self::Write { seen, .. } | Self::Discard { seen, .. } => *seen = Some(now),
@@ -78,7 +86,7 @@ impl Event {
     }
 
     /// Whether this needs no flush once its completion was seen.
-    fn durable(&self) -> bool {
+    pub(crate) fn durable(&self) -> bool {
         matches!(self, Self::Write { durable: true, .. })
     }
 }
@@ -143,13 +151,13 @@ impl CrashLog {
 /// A walk through a [`CrashLog`] that knows at each step what is durable and what is volatile.
 #[derive(Debug)]
 pub struct Replay<'a> {
-    events: &'a [Event],
-    durable: MemoryDevice,
+    pub(crate) events: &'a [Event],
+    pub(crate) durable: MemoryDevice,
     /// The event that last reached each block of `durable`: an older one that becomes durable later must not undo it.
-    applied: HashMap<u64, usize>,
+    pub(crate) applied: HashMap<u64, usize>,
     /// Indices of the events that no flush covers yet, in order.
-    volatile: Vec<usize>,
-    position: usize,
+    pub(crate) volatile: Vec<usize>,
+    pub(crate) position: usize,
 }
 
 impl<'a> Replay<'a> {

@@ -19,6 +19,14 @@ pub enum Fault {
     /// Nothing is done and the operation claims success: a write or flush that the device forgot. A lost read leaves the buffer
     /// as it was.
     Lost,
+    /// The first so many blocks are transferred, then the operation fails as a transfer that stopped early. Discards and
+    /// flushes fail with `EIO`.
+    Short(u64),
+    /// A write goes so many blocks further (backwards, if negative; round and round the device) and claims success. Other
+    /// operations are done as they should be.
+    Misdirected(i64),
+    /// A read succeeds with this bit of it flipped, taken modulo its bits. Other operations are done as they should be.
+    Flipped(u64),
 }
 
 /// `EIO`, what a broken medium says.
@@ -168,11 +176,50 @@ impl FaultDevice {
                 }
                 DeviceErrorKind::from_errno(EIO)
             }
+            Fault::Short(blocks) => match request.op {
+                Op::Write | Op::WriteFua => {
+                    self.write_part(request, blocks)?;
+                    short(request, blocks)
+                }
+                Op::Read => short(request, blocks),
+                Op::Discard { .. } => DeviceErrorKind::from_errno(EIO),
+            },
+            Fault::Misdirected(_) | Fault::Flipped(_) => return Ok(()),
         };
         if request.op == Op::WriteFua {
             self.gate.poison(&kind);
         }
         Err(request.error(kind))
+    }
+
+    /// Writes somewhere else.
+    fn misdirect(&self, mut request: Request, offset: i64) -> Completion {
+        if !matches!(request.op, Op::Write | Op::WriteFua) {
+            return self.inner.execute(request);
+        }
+        let room = (self.info().blocks - request.blocks()).max(1) as i64;
+        let start = request.start;
+        request.start = (start as i64).wrapping_add(offset).rem_euclid(room) as u64;
+        let mut completion = self.inner.execute(request);
+        completion.request.start = start;
+        completion
+    }
+
+    fn flip(&self, request: Request, bit: u64) -> Completion {
+        let mut completion = self.inner.execute(request);
+        if completion.request.op == Op::Read && completion.result.is_ok() {
+            let bits = completion.request.blocks() * 8 * crate::BLOCK_SIZE as u64;
+            let mut byte = (bit % bits.max(1) / 8) as usize;
+            for buf in &mut completion.request.bufs {
+                let bytes = buf.as_bytes_mut();
+                if let Some(byte) = bytes.get_mut(byte) {
+                    *byte ^= 1 << (bit % 8);
+                    break;
+                }
+                byte -= bytes.len();
+            }
+        }
+        completion
     }
 
     fn write_part(&self, request: &Request, blocks: u64) -> Result<(), DeviceError> {
@@ -186,6 +233,13 @@ impl FaultDevice {
         }
         self.inner.write(request.start, part)
     }
+}
+
+/// The error of a transfer that stopped after `blocks` blocks.
+fn short(request: &Request, blocks: u64) -> DeviceErrorKind {
+    let bytes = |blocks: u64| blocks * crate::BLOCK_SIZE as u64;
+    let transferred = bytes(blocks.min(request.blocks().saturating_sub(1)));
+    DeviceErrorKind::ShortTransfer { transferred, expected: bytes(request.blocks()) }
 }
 
 impl BlockDevice for FaultDevice {
@@ -204,7 +258,8 @@ impl BlockDevice for FaultDevice {
                 None => self.inner.flush().map_err(|error| error.kind),
                 Some(Fault::Lost) => Ok(()),
                 Some(Fault::Error(errno)) => Err(DeviceErrorKind::from_errno(errno)),
-                Some(Fault::Torn(_)) => Err(DeviceErrorKind::from_errno(EIO)),
+                Some(Fault::Torn(_) | Fault::Short(_)) => Err(DeviceErrorKind::from_errno(EIO)),
+                Some(Fault::Misdirected(_) | Fault::Flipped(_)) => self.inner.flush().map_err(|error| error.kind),
             }
         })
     }
@@ -223,6 +278,8 @@ impl BlockDevice for FaultDevice {
         let fault = self.state.lock().next(operation);
         match fault {
             None => self.inner.execute(request),
+            Some(Fault::Misdirected(offset)) => self.misdirect(request, offset),
+            Some(Fault::Flipped(bit)) => self.flip(request, bit),
             Some(fault) => {
                 let result = self.fail(&request, fault);
                 Completion { request, result }
@@ -272,6 +329,22 @@ mod tests {
         device.write(8, AlignedBuf::from_bytes(&[1; 4 * 4096])).unwrap();
         let bytes = device.read(0, 16).unwrap();
         assert_eq!((4..12).map(|i| bytes.block(i)[0]).collect::<Vec<_>>(), [1, 1, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn transfers_stop_early_go_astray_and_flip_bits() {
+        let device = device();
+        let short = DeviceErrorKind::ShortTransfer { transferred: 4096, expected: 3 * 4096 };
+        device.arm(FaultRule::on([Operation::Write]).fault(Fault::Short(1)));
+        assert_eq!(device.write(4, AlignedBuf::from_bytes(&[1; 3 * 4096])).unwrap_err().kind, short);
+        device.arm(FaultRule::on([Operation::Read]).fault(Fault::Short(1)));
+        assert_eq!(device.read(4, 3).unwrap_err().kind, short);
+        device.arm(FaultRule::on([Operation::Write]).fault(Fault::Misdirected(-5)));
+        device.write_slice(3, &[9]).unwrap();
+        assert_eq!([3, 13].map(|block| device.read(block, 1).unwrap().as_bytes()[0]), [0, 9]);
+        device.arm(FaultRule::on([Operation::Read]).fault(Fault::Flipped(4096 * 8 + 11)));
+        assert_eq!(device.read(4, 2).unwrap().block(1)[1], 8);
+        assert_eq!(device.read(4, 2).unwrap().block(1)[1], 0);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! | [`MemoryDevice`] | sparse, sharded, with copy-on-write snapshots |
 //! | [`FaultDevice`], [`FaultRule`] | errors, torn and lost writes at a chosen operation |
 //! | [`RecordingDevice`], [`CrashLog`], [`Replay`] | every write and flush in order, and the images a power cut may leave |
+//! | [`CutPlan`], [`Cut`] | all of those images, or a choice of them, each with a name to find it again by |
 //! | [`FlushGate`] | for back ends: shared flushes and the poison of a failed one |
 //! | [`Handover`] | for back ends: waiting threads that share one completion queue |
 //!
@@ -62,6 +63,7 @@
 
 mod buf;
 mod crash;
+mod cut;
 mod device;
 mod error;
 mod fault;
@@ -77,6 +79,7 @@ mod ticket;
 
 pub use buf::{AlignedBuf, Block, BufHome};
 pub use crash::{CrashLog, Event, Replay};
+pub use cut::{Cut, CutPlan, ParseCutError, Tear};
 pub use device::BlockDevice;
 pub use error::{DeviceError, DeviceErrorKind, Operation};
 pub use fault::{Fault, FaultDevice, FaultRule};

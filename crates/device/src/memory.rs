@@ -17,7 +17,7 @@ use zerocopy::IntoBytes;
 
 use crate::{AlignedBuf, BLOCK_SIZE, Block, BlockDevice, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
 
-/// Blocks in a chunk (256 KiB).
+/// Blocks in a chunk, unless the device is made with another size (256 KiB).
 const CHUNK: u64 = 64;
 
 /// `None` reads as zeros and takes no memory.
@@ -29,6 +29,8 @@ type Chunk = RwLock<Option<Arc<Vec<Block>>>>;
 #[derive(Debug)]
 pub struct MemoryDevice {
     info: DeviceInfo,
+    /// Blocks in a chunk.
+    chunk: u64,
     chunks: Vec<Chunk>,
 }
 
@@ -36,10 +38,18 @@ impl MemoryDevice {
     /// A device of `blocks` blocks that reads as zeros.
     #[must_use]
     pub fn new(blocks: u64) -> Self {
+        Self::with_chunks(blocks, CHUNK)
+    }
+
+    /// A device of `blocks` blocks that reads as zeros, and shares and copies `chunk` blocks at a time: few (4) for devices
+    /// of which many snapshots differ in a few blocks each, at the price of more locks for a long transfer. 0 counts as 1.
+    #[must_use]
+    pub fn with_chunks(blocks: u64, chunk: u64) -> Self {
+        let chunk = chunk.max(1);
         let mut info = DeviceInfo::new(blocks, format!("memory, {blocks} blocks"));
         info.supports_discard = true;
         info.logical_sector = 512;
-        Self { info, chunks: (0..blocks.div_ceil(CHUNK)).map(|_| RwLock::new(None)).collect() }
+        Self { info, chunk, chunks: (0..blocks.div_ceil(chunk)).map(|_| RwLock::new(None)).collect() }
     }
 
     /// A device that holds a copy of `bytes`, zero padded to whole blocks.
@@ -48,6 +58,23 @@ impl MemoryDevice {
         let device = Self::new(bytes.len().div_ceil(BLOCK_SIZE) as u64);
         for (chunk, part) in device.chunks.iter().zip(bytes.chunks(CHUNK as usize * BLOCK_SIZE)) {
             *chunk.write() = chunk_of(part);
+        }
+        device
+    }
+
+    /// A copy of the present content on a device whose chunks have another size; see [`with_chunks`](Self::with_chunks).
+    #[must_use]
+    pub fn rechunked(&self, chunk: u64) -> Self {
+        let device = Self { info: self.info.clone(), ..Self::with_chunks(self.info.blocks, chunk) };
+        for (index, from) in self.chunks.iter().enumerate() {
+            if let Some(blocks) = &*from.read() {
+                let start = index as u64 * self.chunk;
+                for (at, block) in blocks.iter().enumerate().take(self.chunk_blocks(index as u64) as usize) {
+                    if block.0 != Block::ZERO.0 {
+                        device.store_block(start + at as u64, block);
+                    }
+                }
+            }
         }
         device
     }
@@ -65,6 +92,7 @@ impl MemoryDevice {
     pub fn snapshot(&self) -> Self {
         Self {
             info: self.info.clone(),
+            chunk: self.chunk,
             chunks: self.chunks.iter().map(|chunk| RwLock::new(chunk.read().clone())).collect(),
         }
     }
@@ -86,7 +114,7 @@ impl MemoryDevice {
     /// Bytes of memory held by blocks (shared chunks count in full).
     #[must_use]
     pub fn allocated_bytes(&self) -> u64 {
-        self.chunks.iter().filter(|chunk| chunk.read().is_some()).count() as u64 * CHUNK * BLOCK_SIZE as u64
+        self.chunks.iter().filter(|chunk| chunk.read().is_some()).count() as u64 * self.chunk * BLOCK_SIZE as u64
     }
 
     /// Loads an image file; chunks of zeros take no memory, and a tail shorter than a block is left out.
@@ -118,7 +146,7 @@ impl MemoryDevice {
             let chunk = chunk.read().clone();
             if let Some(blocks) = chunk {
                 let len = self.chunk_blocks(index as u64) as usize * BLOCK_SIZE;
-                file.seek(SeekFrom::Start(index as u64 * CHUNK * BLOCK_SIZE as u64))?;
+                file.seek(SeekFrom::Start(index as u64 * self.chunk * BLOCK_SIZE as u64))?;
                 file.write_all(&blocks.as_slice().as_bytes()[..len])?;
             }
         }
@@ -127,7 +155,7 @@ impl MemoryDevice {
 
     /// Blocks of chunk `index` that lie inside the device.
     fn chunk_blocks(&self, index: u64) -> u64 {
-        CHUNK.min(self.info.blocks - index * CHUNK)
+        self.chunk.min(self.info.blocks - index * self.chunk)
     }
 
     /// Calls `each` with (chunk, first block in it, first block of `blocks` done before, blocks) for the pieces of a range.
@@ -135,9 +163,9 @@ impl MemoryDevice {
         let mut done = 0;
         while done < blocks {
             let at = start + done;
-            let within = at % CHUNK;
-            let count = (CHUNK - within).min(blocks - done);
-            each(&self.chunks[(at / CHUNK) as usize], within as usize, done as usize, count as usize);
+            let within = at % self.chunk;
+            let count = (self.chunk - within).min(blocks - done);
+            each(&self.chunks[(at / self.chunk) as usize], within as usize, done as usize, count as usize);
             done += count;
         }
     }
@@ -157,22 +185,32 @@ impl MemoryDevice {
         let blocks = buf.as_blocks();
         self.pieces(start, blocks.len() as u64, |chunk, within, done, count| {
             let mut chunk = chunk.write();
-            let to = Arc::make_mut(chunk.get_or_insert_with(empty_chunk));
+            let to = Arc::make_mut(chunk.get_or_insert_with(|| empty_chunk(self.chunk)));
             to[within..within + count].copy_from_slice(&blocks[done..done + count]);
         });
+    }
+
+    pub(crate) fn load_block(&self, at: u64) -> Block {
+        let mut block = Block::ZERO;
+        self.pieces(at, 1, |chunk, within, _, _| {
+            if let Some(from) = &*chunk.read() {
+                block = from[within];
+            }
+        });
+        block
     }
 
     pub(crate) fn store_block(&self, at: u64, block: &Block) {
         self.pieces(at, 1, |chunk, within, _, _| {
             let mut chunk = chunk.write();
-            Arc::make_mut(chunk.get_or_insert_with(empty_chunk))[within] = *block;
+            Arc::make_mut(chunk.get_or_insert_with(|| empty_chunk(self.chunk)))[within] = *block;
         });
     }
 
     pub(crate) fn punch(&self, start: u64, blocks: u64) {
         self.pieces(start, blocks, |chunk, within, _, count| {
             let mut chunk = chunk.write();
-            if count as u64 == CHUNK {
+            if count as u64 == self.chunk {
                 *chunk = None;
             } else if let Some(to) = &mut *chunk {
                 Arc::make_mut(to)[within..within + count].fill(Block::ZERO);
@@ -198,8 +236,8 @@ impl MemoryDevice {
     }
 }
 
-fn empty_chunk() -> Arc<Vec<Block>> {
-    Arc::new(AlignedBuf::new(CHUNK as usize).into())
+fn empty_chunk(blocks: u64) -> Arc<Vec<Block>> {
+    Arc::new(AlignedBuf::new(blocks as usize).into())
 }
 
 /// The chunk that begins with `part`, or none if it is all zeros.
@@ -285,6 +323,21 @@ mod tests {
         assert_eq!(&snapshot.read(1, 1).unwrap().as_bytes()[..3], b"old");
         assert_eq!(&device.read(1, 1).unwrap().as_bytes()[..3], b"new");
         assert_eq!(device.read(2, 1).unwrap().as_bytes()[0], 0);
+    }
+
+    #[test]
+    fn small_chunks_hold_the_same() {
+        let device = MemoryDevice::new(3 * CHUNK + 5);
+        device.write_slice(CHUNK - 3, &[7; 6 * BLOCK_SIZE]).unwrap();
+        device.write_slice(3 * CHUNK + 4, b"end").unwrap();
+        let small = device.rechunked(4);
+        assert_eq!(small.to_bytes(), device.to_bytes());
+        assert_eq!(small.allocated_bytes(), 3 * 4 * BLOCK_SIZE as u64);
+        let copy = small.snapshot();
+        copy.discard(CHUNK - 4, 6).unwrap();
+        assert_eq!(copy.read(CHUNK + 2, 1).unwrap().as_bytes()[0], 7);
+        assert_eq!(copy.read(CHUNK + 1, 1).unwrap().as_bytes()[0], 0);
+        assert_eq!(small.read(CHUNK + 1, 1).unwrap().as_bytes()[0], 7);
     }
 
     #[test]

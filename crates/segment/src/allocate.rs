@@ -286,6 +286,11 @@ impl SegmentManager {
     /// Gives a segment that no log holds (any more) the phase of its counts.
     pub(crate) fn settle(&self, segment: SegmentNo, state: &mut Segment) {
         state.phase = state.phase_without_log();
+        if state.phase == Phase::Prefree && mutant("segment_block_reused_early") {
+            (state.phase, state.taken_map, state.taken) = (Phase::Free, state.valid_map, 0);
+            self.mark_dirty(segment, state);
+            self.free.put([segment].into_iter());
+        }
         if state.phase == Phase::Prefree {
             self.prefree.fetch_add(1, Ordering::Relaxed);
             // The next checkpoint looks at changed segments only, and must find this one.

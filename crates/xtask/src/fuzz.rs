@@ -71,6 +71,8 @@ fn fuzz_one(fuzz: &Path, triple: &str, target: &str, seconds: u64) -> Result<()>
         .arg(fuzz.join("corpus").join(target))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-max_total_time={seconds}"))
+        // One thread a target: the checks share it.
+        .env("RAYON_NUM_THREADS", "1")
         .args(LIMITS);
     process::run(&mut command)
 }

@@ -3,6 +3,7 @@
 
 mod bench;
 mod counting;
+mod crash;
 mod fuzz;
 mod guest;
 mod lint;
@@ -44,6 +45,8 @@ enum Command {
     Bench(bench::Args),
     /// Runs the fuzz targets for a while.
     Fuzz(fuzz::Args),
+    /// Crashes volumes at every point of many workloads, and looks at what is left.
+    Crash(crash::Args),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +71,7 @@ impl Command {
             Command::Guest(args) => guest::run(args),
             Command::Bench(args) => bench::run(&args),
             Command::Fuzz(args) => fuzz::run(&args),
+            Command::Crash(args) => crash::run(&args),
         }
     }
 }

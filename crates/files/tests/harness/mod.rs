@@ -50,7 +50,8 @@ impl Base {
         let used = (0..device.info().blocks)
             .filter(|block| bytes[*block as usize * 4096..][..4096].iter().any(|byte| *byte != 0))
             .collect();
-        Base { device: device.snapshot(), used }
+        // A volume that is damaged and used shares all but a few blocks with this one.
+        Base { device: device.rechunked(16), used }
     }
 
     /// The volume with damage, its checksums put right.
@@ -134,7 +135,8 @@ fn fill(device: &Arc<MemoryDevice>, kind: u8) -> Result<(), FsError> {
     let gone = fs.create_file("/gone", 0o600)?;
     gone.write_at(0, &[9; 20_000])?;
     fs.unlink("/gone")?;
-    if kind.is_multiple_of(2) { fs.close() } else { fs.checkpoint().map(|_| ()) }
+    // Whoever opens an unclean volume reads three segments of nodes, which takes longer than all the rest.
+    if kind % 6 != 5 { fs.close() } else { fs.checkpoint().map(|_| ()) }
 }
 
 /// Looks at everything that can be reached, within bounds.
@@ -180,7 +182,7 @@ pub fn open_and_check(device: &Arc<MemoryDevice>) {
         let _ = fs.volume().last_checkpoint();
         let _ = fs.statfs();
     }
-    if let Ok(report) = check(&**device, &CheckOptions { threads: Some(1), ..CheckOptions::default() }) {
+    if let Ok(report) = check(&**device, &CheckOptions { threads: Some(0), ..CheckOptions::default() }) {
         // Its text as well.
         assert_eq!(report.to_string().is_empty(), report.is_clean());
     }

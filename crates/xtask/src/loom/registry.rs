@@ -38,6 +38,7 @@ pub(super) struct Mutant {
 ///
 /// If a named crate does not exist, no crate has models, or a file cannot be read.
 pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<Vec<Crate>> {
+    let elsewhere = fs::read_to_string(root.join(OTHER_MUTANTS)).unwrap_or_default();
     let mut crates = Vec::new();
     let mut seen = BTreeSet::new();
     for dir in sorted_entries(&root.join("crates"))? {
@@ -47,7 +48,7 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
             continue;
         }
         seen.extend([package.clone(), short.into_owned()]);
-        if let Some(krate) = read_crate(&dir, package, half)? {
+        if let Some(krate) = read_crate(&dir, package, half, &elsewhere)? {
             crates.push(krate);
         }
     }
@@ -60,8 +61,11 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
     Ok(crates)
 }
 
-/// The crate in `dir`, if it has models or mutants.
-fn read_crate(dir: &Path, package: String, half: Half) -> Result<Option<Crate>> {
+/// Where the mutants stand that are found by something else than a model; `cargo xtask crash --mutants` runs them.
+const OTHER_MUTANTS: &str = "crates/trials/src/mutants.rs";
+
+/// The crate in `dir`, if it has models or mutants; `elsewhere`: the text that announces mutants of no model.
+fn read_crate(dir: &Path, package: String, half: Half, elsewhere: &str) -> Result<Option<Crate>> {
     let mut krate = Crate { package, tests: Vec::new(), mutants: Vec::new(), problems: Vec::new() };
     let tests = dir.join("tests");
     if tests.is_dir() {
@@ -79,6 +83,7 @@ fn read_crate(dir: &Path, package: String, half: Half) -> Result<Option<Crate>> 
     let sources = dir.join("src");
     if sources.is_dir() {
         each_source(&sources, &mut |text| in_sources.extend(switched(text)))?;
+        in_sources.retain(|name| !elsewhere.contains(&format!("\"{name}\"")));
     }
     let in_tests: BTreeSet<String> = krate.mutants.iter().map(|mutant| mutant.name.clone()).collect();
     // Every mutant has a loom model; scenarios repeat some of them.

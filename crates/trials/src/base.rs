@@ -1,0 +1,169 @@
+//! Volumes that workloads begin on.
+
+use std::num::NonZeroUsize;
+
+use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_format::feature::Features;
+use f2fs_sync::Arc;
+use f2fs_volume::OpenOptions;
+use f2fs_volume::format::{FormatOptions, format};
+
+use crate::op::Op;
+use crate::tree::Tree;
+
+/// Blocks that state images share and copy at a time.
+const CHUNK: u64 = 4;
+
+/// Which volume a workload begins on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum BaseKind {
+    /// A few files and directories on a volume with much room.
+    Plain,
+    /// The same with checksums in superblock and inodes.
+    Checksums,
+    /// Hardly a free segment, all others with holes: the logs fill holes (SSR).
+    Tight,
+    /// Hardly a free segment, and files that fill segments of their own.
+    Full,
+}
+
+impl BaseKind {
+    /// All of them.
+    pub const ALL: [BaseKind; 4] = [BaseKind::Plain, BaseKind::Checksums, BaseKind::Tight, BaseKind::Full];
+
+    /// The name in the text of a workload.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            BaseKind::Plain => "plain",
+            BaseKind::Checksums => "checksums",
+            BaseKind::Tight => "tight",
+            BaseKind::Full => "full",
+        }
+    }
+}
+
+/// A closed volume, and what it holds.
+#[derive(Debug)]
+pub struct Base {
+    /// Which one.
+    pub kind: BaseKind,
+    /// The volume, for snapshots.
+    pub device: MemoryDevice,
+    /// What it holds.
+    pub tree: Tree,
+}
+
+/// How volumes are opened in trials: hardly any cache, so that things are read again.
+#[must_use]
+pub fn options() -> Options {
+    let few = NonZeroUsize::MIN.saturating_add(255);
+    Options::new().volume(OpenOptions::new().node_cache(few)).inode_cache(few)
+}
+
+impl Base {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// Those of the file system: none, unless it is broken.
+    pub fn new(kind: BaseKind) -> Result<Base, FsError> {
+        let features = match kind {
+            BaseKind::Checksums => Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM).union(Features::SB_CHECKSUM),
+            _ => Features(0),
+        };
+        let mib: u64 = match kind {
+            // Large enough for logs to begin new segments; the others fill holes as soon as there are any.
+            BaseKind::Plain => 128,
+            BaseKind::Checksums | BaseKind::Tight | BaseKind::Full => 64,
+        };
+        let device = Arc::new(MemoryDevice::new((mib << 20) / f2fs_device::BLOCK_SIZE as u64));
+        format(&*device, &FormatOptions::default().with_features(features))
+            .map_err(|_| FsError::Invalid("the volume cannot be formatted"))?;
+        let fs = FileSystem::open(device.clone(), options())?;
+        for (salt, op) in first_files().into_iter().enumerate() {
+            op.perform(&fs, salt as u64)?;
+        }
+        match kind {
+            BaseKind::Plain | BaseKind::Checksums => {}
+            BaseKind::Tight => fill_with_holes(&fs)?,
+            BaseKind::Full => fill_with_segments(&fs)?,
+        }
+        fs.close()?;
+        let tree = Tree::walk(&fs)?;
+        drop(fs);
+        Ok(Base { kind, device: device.rechunked(CHUNK), tree })
+    }
+
+    /// Blocks of the volume.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.device.info().blocks
+    }
+}
+
+/// What every base holds: files with data in the inode, in a block and with a hole, with attributes, two directories with a
+/// directory in one of them, a hard link and a symbolic one.
+fn first_files() -> Vec<Op> {
+    let path = |text: &str| text.to_owned();
+    vec![
+        Op::Mkdir(path("/A")),
+        Op::Mkdir(path("/B")),
+        Op::Mkdir(path("/A/deep")),
+        Op::Create(path("/A/foo")),
+        Op::Write(path("/A/foo"), 0, 8192),
+        Op::SetXattr(path("/A/foo"), path("user.x"), 20),
+        Op::Create(path("/A/bar")),
+        Op::Write(path("/A/bar"), 0, 1000),
+        Op::Create(path("/B/baz")),
+        Op::Write(path("/B/baz"), 0, 100),
+        Op::Write(path("/B/baz"), 20_000, 6000),
+        Op::Create(path("/B/bar")),
+        Op::Link(path("/B/baz"), path("/B/hard")),
+        Op::Symlink(path("/B/soft"), 20),
+    ]
+}
+
+/// Whether there is hardly a free segment, or no room for users; `blocks` are to fit yet.
+fn few_free(fs: &FileSystem, blocks: usize) -> bool {
+    let stat = fs.statfs();
+    stat.free_segments <= 9 || stat.valid_blocks + blocks as u64 + 64 > stat.user_blocks
+}
+
+/// Files that are written in turn, block by block; one of them stays.
+const INTERLEAVED: usize = 8;
+
+fn fill_with_holes(fs: &FileSystem) -> Result<(), FsError> {
+    fs.create_dir("/fill", 0o755)?;
+    let names: Vec<String> = (0..INTERLEAVED).map(|index| format!("/fill/{index}")).collect();
+    let files = names.iter().map(|name| fs.create_file(name, 0o600)).collect::<Result<Vec<_>, _>>()?;
+    let mut block = 0u64;
+    while !few_free(fs, 2 * INTERLEAVED) {
+        for file in &files {
+            file.write_at(block * 4096, &[block as u8; 4096])?;
+        }
+        block += 1;
+    }
+    drop(files);
+    fs.checkpoint()?;
+    for name in &names[1..] {
+        fs.unlink(name)?;
+    }
+    fs.checkpoint()?;
+    Ok(())
+}
+
+fn fill_with_segments(fs: &FileSystem) -> Result<(), FsError> {
+    let mut made = 0;
+    while !few_free(fs, 514) && made < 64 {
+        let file = fs.create_file(format!("/large-{made}"), 0o600)?;
+        match file.write_at(0, &vec![made as u8; 512 * 4096]) {
+            Ok(_) => {}
+            Err(error) if error.is_no_space() => break,
+            Err(error) => return Err(error),
+        }
+        made += 1;
+        fs.checkpoint()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! What may be on a volume after a crash, and what must be.
+//!
+//! - The checkpoint that is found is the last one that had completed, or a later one. Whatever lies between is no state.
+//! - Each lane's part of the tree is exactly what the lane had done when that checkpoint was taken.
+//! - Unless files were made durable by themselves after it (`fsync` and roll-forward): then such a file has the content that
+//!   it had at its last completed `fsync` or at any time since, under the names that it had then or since; a file whose
+//!   `fsync` had begun has the old or a new content; every other file has the content of the checkpoint, and names that it
+//!   had at the checkpoint or since; no file is there that was neither in the checkpoint nor made durable.
+//! - As in the kernel, an `fsync` that had not completed promises nothing of the blocks that it was to make durable: its node
+//!   may be on the device, and the data, which no flush came before, may not. Blocks that were not written are as they were.
+
+use std::collections::BTreeSet;
+
+use crate::record::{Lane, Mark, Recording};
+use crate::tree::{Content, Node, Tree};
+
+/// Bytes that are written together.
+const BLOCK: usize = f2fs_device::BLOCK_SIZE;
+
+/// What the judge compares with: a workload, cut between two positions of its log.
+#[derive(Clone, Copy, Debug)]
+pub struct Expectation<'a> {
+    /// The workload.
+    pub recording: &'a Recording,
+    /// Events before the epoch of the cut: what was promised by then must be there.
+    pub start: usize,
+    /// Events up to its end: what had not begun by then cannot be there.
+    pub end: usize,
+}
+
+impl Expectation<'_> {
+    /// The oldest checkpoint that may be found.
+    #[must_use]
+    pub fn oldest(&self) -> &Mark {
+        let marks = &self.recording.marks;
+        let done = marks.iter().rposition(|mark| mark.done <= self.start).unwrap_or(0);
+        &marks[done]
+    }
+
+    /// Judges what was found: the version of the checkpoint, and the tree.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub fn judge(&self, version: u64, found: &Tree) -> Result<(), String> {
+        let marks = &self.recording.marks;
+        let oldest = self.oldest();
+        let first = &marks[0];
+        let rolled = self.recording.lanes.iter().flat_map(|lane| &lane.steps).any(|step| step.fsynced.is_some());
+        let mut complaint = None;
+        for mark in marks.iter().rev().filter(|mark| mark.version >= oldest.version) {
+            let same = mark.version == version || (version < first.version && mark.version == first.version);
+            // Recovery writes a checkpoint of its own, of what it rolled forward.
+            if !(same || rolled && mark.version.wrapping_add(1) == version) {
+                continue;
+            }
+            match self.judge_mark(mark, found) {
+                Ok(()) => return Ok(()),
+                Err(error) => complaint.get_or_insert(error),
+            };
+        }
+        Err(complaint.unwrap_or_else(|| {
+            let newest = marks[marks.len() - 1].version;
+            format!("checkpoint {version:#x} was found; {:#x} had completed ({newest:#x} is the last)", oldest.version)
+        }))
+    }
+
+    fn judge_mark(&self, mark: &Mark, found: &Tree) -> Result<(), String> {
+        for (lane, (low, high)) in self.recording.lanes.iter().zip(&mark.lanes) {
+            self.judge_lane(lane, (*low, (*high).min(lane.steps.len())), &found.below(&lane.dir))
+                .map_err(|error| format!("checkpoint {:#x}: {error}", mark.version))?;
+        }
+        Ok(())
+    }
+
+    fn judge_lane(&self, lane: &Lane, (low, high): (usize, usize), found: &Tree) -> Result<(), String> {
+        let rolled =
+            |base: usize| lane.steps.iter().skip(base).any(|step| step.fsynced.is_some() && step.events.0 <= self.end);
+        let mut complaint = String::new();
+        for base in low..=high {
+            let error = if rolled(base) {
+                match self.judge_rolled(lane, base, found) {
+                    Ok(()) => return Ok(()),
+                    Err(error) => error,
+                }
+            } else if found == lane.history(base) {
+                return Ok(());
+            } else {
+                format!("not the tree of {} operations:\n{}", base, found.difference(lane.history(base)))
+            };
+            complaint = error;
+        }
+        Err(complaint)
+    }
+
+    /// The tree after a checkpoint with `base` operations, and a roll-forward.
+    fn judge_rolled(&self, lane: &Lane, base: usize, found: &Tree) -> Result<(), String> {
+        let begun = lane.steps.iter().take_while(|step| step.events.0 <= self.end).count().max(base);
+        let mut inos: BTreeSet<u32> = found.nodes.keys().copied().collect();
+        for index in base..=begun {
+            inos.extend(lane.history(index).nodes.keys());
+        }
+        for ino in inos {
+            // Steps are counted from 1: the tree after step k is history(k).
+            let synced = |done: bool| {
+                let steps = lane.steps[base..begun].iter().enumerate();
+                let of = steps.filter(|(_, step)| {
+                    step.fsynced == Some(ino) && (!done || step.certain && step.events.1 <= self.start)
+                });
+                of.map(|(at, _)| base + at + 1).collect::<Vec<usize>>()
+            };
+            let (done, any) = (synced(true), synced(false));
+            let unfinished = any.len() > done.len();
+            let is_dir = lane.history(base).nodes.get(&ino).is_some_and(|node| node.content == Content::Dir);
+            let from = done.last().copied().unwrap_or(base);
+            let mut contents: Vec<Option<&Node>> = Vec::new();
+            if done.is_empty() {
+                contents.push(lane.history(base).nodes.get(&ino).map(|node| &**node));
+            }
+            for first in any {
+                let later = (first.max(from)..=begun).map(|at| lane.history(at).nodes.get(&ino).map(|node| &**node));
+                contents.extend(later);
+            }
+            let names: Vec<BTreeSet<&str>> = (from..=begun).map(|at| lane.history(at).names_of(ino)).collect();
+            let (node, here) = (found.nodes.get(&ino).map(|node| &**node), found.names_of(ino));
+            if !(names.contains(&here) || node.is_none() && contents.contains(&None)) {
+                return Err(format!("inode {ino} has the names {here:?}, which it had at no time since; {names:?}"));
+            }
+            let gone = node.is_none() && names.iter().any(BTreeSet::is_empty);
+            let before = lane.history(from).nodes.get(&ino).map(|node| &node.content);
+            let same = |wanted: &Option<&Node>| match (node, wanted) {
+                (Some(node), Some(wanted)) => {
+                    let content =
+                        node.content == wanted.content || unfinished && is_torn(&node.content, &wanted.content, before);
+                    content && node.xattrs == wanted.xattrs
+                }
+                (None, None) => true,
+                _ => false,
+            };
+            if !is_dir && !gone && !contents.iter().any(same) {
+                return Err(format!("inode {ino} ({here:?}) has a content that it cannot have: {node:.200?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file is as wanted but for blocks that were written since it was as `before`.
+fn is_torn(found: &Content, wanted: &Content, before: Option<&Content>) -> bool {
+    let (Content::File(found), Content::File(wanted)) = (found, wanted) else { return false };
+    let before: &[u8] = match before {
+        Some(Content::File(before)) => before,
+        _ => &[],
+    };
+    let block = |bytes: &'_ [u8], at: usize| bytes[at.min(bytes.len())..(at + BLOCK).min(bytes.len())].to_vec();
+    let whole = |at: usize| block(found, at) == block(wanted, at) || block(wanted, at) != block(before, at);
+    found.len() == wanted.len() && (0..found.len()).step_by(BLOCK).all(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use f2fs_device::{MemoryDevice, RecordingDevice};
+    use f2fs_sync::Arc;
+
+    use super::*;
+    use crate::op::Op;
+    use crate::record::Step;
+
+    /// Two files are made and written; the first is made durable by itself with events 4 to 8, and removed afterwards.
+    fn recording() -> Recording {
+        let mut tree = Tree::default();
+        let root = Node { content: Content::Dir, links: 2, xattrs: Default::default() };
+        tree.names.insert("/".into(), 3);
+        tree.nodes.insert(3, Arc::new(root));
+        let first = Arc::new(tree.clone());
+        let ops = ["create /a", "write /a 0 100", "create /b", "sync /a", "write /a 50 100", "unlink /a"];
+        let mut steps = Vec::new();
+        for (index, text) in ops.iter().enumerate() {
+            let Ok(op) = text.parse::<Op>() else { unreachable!("{text}") };
+            op.apply(&mut tree, index as u64, 10 + index as u32);
+            let fsynced = matches!(op, Op::Sync(_)).then_some(10);
+            let events = if fsynced.is_some() {
+                (4, 8)
+            } else if index < 3 {
+                (index, index + 1)
+            } else {
+                (9, 9)
+            };
+            steps.push(Step::without_checkpoint(op, fsynced, tree.clone(), events));
+        }
+        let lanes = vec![Lane { dir: "/".into(), first, steps }];
+        let marks = vec![Mark { version: 1, done: 0, lanes: vec![(0, 0)] }];
+        let log = RecordingDevice::new(MemoryDevice::new(1)).log();
+        Recording { log, lanes, marks, last_step: 0 }
+    }
+
+    /// A tree after so many operations, without some names.
+    fn tree(recording: &Recording, steps: usize, without: &[&str]) -> Tree {
+        let mut tree = recording.lanes[0].history(steps).clone();
+        for path in without {
+            if let Some(ino) = tree.names.remove(*path) {
+                tree.nodes.remove(&ino);
+            }
+        }
+        tree
+    }
+
+    #[test]
+    fn what_was_made_durable_must_be_there_and_nothing_else_may() {
+        let recording = recording();
+        let judge =
+            |start, end, found: &Tree| Expectation { recording: &recording, start, end }.judge(1, found).is_ok();
+        let nothing = tree(&recording, 0, &[]);
+        let synced = tree(&recording, 4, &["/b"]);
+        // Before the fsync: only what the checkpoint holds.
+        assert!(judge(0, 3, &nothing) && !judge(0, 3, &synced));
+        // In the middle of it: either.
+        assert!(judge(4, 8, &nothing) && judge(4, 8, &synced));
+        // Afterwards: the file, and never the other one.
+        assert!(!judge(8, 8, &nothing) && judge(8, 8, &synced));
+        assert!(!judge(8, 8, &tree(&recording, 4, &[])), "a file that was not made durable");
+        assert!(!judge(8, 8, &tree(&recording, 1, &[])), "without its content");
+        // It was removed since: it may be gone, or have what was written last.
+        assert!(judge(8, 9, &nothing) && judge(8, 9, &synced) && judge(8, 9, &tree(&recording, 5, &["/b"])));
+    }
+
+    #[test]
+    fn without_fsync_only_whole_checkpoints_count() {
+        let mut recording = recording();
+        recording.lanes[0].steps.iter_mut().for_each(|step| step.fsynced = None);
+        recording.marks.push(Mark { version: 2, done: 8, lanes: vec![(4, 4)] });
+        let judge = |start, end, version, steps| {
+            let found = tree(&recording, steps, &[]);
+            Expectation { recording: &recording, start, end }.judge(version, &found).is_ok()
+        };
+        assert!(judge(0, 8, 1, 0) && judge(0, 8, 2, 4));
+        assert!(!judge(0, 8, 1, 4) && !judge(0, 8, 2, 2) && !judge(0, 8, 3, 4));
+        assert!(!judge(8, 9, 1, 0), "older than what had completed");
+        assert!(judge(8, 9, 2, 4));
+    }
+}

@@ -1,0 +1,13 @@
+//! Faults in the production code that the explorer must find, each by the class of workloads that reaches it.
+//!
+//! They are switched like those of the loom models, by `f2fs_sync::mutant`, but in a build with the feature `mutants`: without
+//! it (and without loom) the switch is the constant `false`, and costs nothing.
+
+use crate::campaign::Class;
+
+/// Name, what it does, and the workloads that find it.
+pub const MUTANTS: [(&str, &str, Class); 3] = [
+    ("checkpoint_flush_left_out", "no flush between a pack and the block that makes it valid", Class::Ace1),
+    ("segment_block_reused_early", "segments without valid blocks are free before the next checkpoint", Class::Full),
+    ("segment_ssr_over_checkpointed", "freed blocks are filled again before the next checkpoint", Class::Tight),
+];

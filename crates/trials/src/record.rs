@@ -1,0 +1,237 @@
+//! Runs operations on a recording device, and writes down what was promised when.
+//!
+//! Operations of one thread form a *lane*; each lane has names of its own. Time is counted twice: in events of the device's
+//! log, which is where a cut is made, and by a clock that ticks at the beginning and the end of each operation, which orders
+//! operations of different lanes. A version of the checkpoint belongs, in each lane, to an interval of its history: an
+//! operation that had ended before anybody who saw the version come had begun is in it, one that began after is not.
+
+use f2fs_device::{CrashLog, MemoryDevice, RecordingDevice};
+use f2fs_files::{FileSystem, FsError};
+use f2fs_sync::Arc;
+use f2fs_sync::atomic::{AtomicUsize, Ordering};
+
+use crate::base::options;
+use crate::op::{Op, is_refusal};
+use crate::tree::Tree;
+
+/// An operation that was done.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What was done.
+    pub op: Op,
+    /// The file that it made durable without a checkpoint.
+    pub fsynced: Option<u32>,
+    /// Whether that is certain: another thread's checkpoint may have done it instead.
+    pub certain: bool,
+    /// The lane's part of the tree afterwards.
+    pub tree: Arc<Tree>,
+    /// Ticks of the clock around it.
+    clock: (usize, usize),
+    /// Events in the log before and after.
+    pub events: (usize, usize),
+    /// Versions of the last checkpoint before and after.
+    versions: (u64, u64),
+}
+
+#[cfg(test)]
+impl Step {
+    /// A step that wrote no checkpoint.
+    pub(crate) fn without_checkpoint(op: Op, fsynced: Option<u32>, tree: Tree, events: (usize, usize)) -> Step {
+        Step { op, fsynced, certain: true, tree: Arc::new(tree), clock: (0, 0), events, versions: (1, 1) }
+    }
+}
+
+/// One thread's operations.
+#[derive(Clone, Debug)]
+pub struct Lane {
+    /// The directory that the thread keeps to; it changes neither its name nor its links.
+    pub dir: String,
+    /// Its part of the tree before the first.
+    pub first: Arc<Tree>,
+    /// Its operations.
+    pub steps: Vec<Step>,
+}
+
+impl Lane {
+    /// The tree after so many operations.
+    #[must_use]
+    pub fn history(&self, index: usize) -> &Tree {
+        match index {
+            0 => &self.first,
+            _ => &self.steps[index - 1].tree,
+        }
+    }
+}
+
+/// A checkpoint: from when on it is there, and what it holds.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// Its version.
+    pub version: u64,
+    /// Events in the log when it was known to be durable.
+    pub done: usize,
+    /// For each lane the first and the last operation (counted from 1, 0: none) that it may end with.
+    pub lanes: Vec<(usize, usize)>,
+}
+
+/// A workload that was run.
+#[derive(Debug)]
+pub struct Recording {
+    /// What changed the device.
+    pub log: CrashLog,
+    /// The threads.
+    pub lanes: Vec<Lane>,
+    /// The checkpoints, oldest first; the first one was there before.
+    pub marks: Vec<Mark>,
+    /// Events before the last operation of the first lane: cuts before are those of a shorter workload.
+    pub last_step: usize,
+}
+
+/// An operation that came out otherwise than the model.
+#[derive(Debug, thiserror::Error)]
+#[error("operation {index} (`{op}`) of a healthy device failed: {error}")]
+pub struct StepError {
+    /// Which one, from 0.
+    pub index: usize,
+    /// What it was.
+    pub op: Op,
+    /// What it said.
+    pub error: Box<FsError>,
+}
+
+/// What a thread does next, given its part of the tree; `None`: it is done.
+pub type Source<'a> = Box<dyn FnMut(&Tree) -> Option<Op> + Send + 'a>;
+
+struct Runner<'a> {
+    fs: &'a FileSystem,
+    device: &'a RecordingDevice,
+    clock: &'a AtomicUsize,
+    /// Whether there are other lanes.
+    several: bool,
+}
+
+impl Runner<'_> {
+    fn tick(&self) -> usize {
+        self.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn version(&self) -> u64 {
+        self.fs.volume().last_checkpoint().version
+    }
+
+    fn run(&self, dir: String, first: Tree, salt: u64, source: &mut Source<'_>) -> Result<Lane, StepError> {
+        let mut tree = first.clone();
+        let mut lane = Lane { dir, first: Arc::new(first), steps: Vec::new() };
+        let mut open = Vec::new();
+        while let Some(op) = source(&tree) {
+            let index = lane.steps.len();
+            let salt = salt ^ (index as u64 + 1) << 8;
+            let (tick, event, version) = (self.tick(), self.device.position(), self.version());
+            let done = match op.perform(self.fs, salt) {
+                Ok(done) => done,
+                Err(error) if is_refusal(&error) => continue,
+                Err(error) => return Err(StepError { index, op, error: Box::new(error) }),
+            };
+            let versions = (version, self.version());
+            let (events, clock) = ((event, self.device.position()), (tick, self.tick()));
+            let op = op.done(&done);
+            op.apply(&mut tree, salt, done.ino);
+            open.extend(done.open);
+            let fsynced = match &op {
+                Op::Sync(path) if self.several || versions.0 == versions.1 => tree.names.get(path).copied(),
+                _ => None,
+            };
+            let certain = versions.0 == versions.1;
+            lane.steps.push(Step { op, fsynced, certain, tree: Arc::new(tree.clone()), clock, events, versions });
+        }
+        Ok(lane)
+    }
+}
+
+/// Runs lanes at the same time on a copy of `device`, which holds `tree`, and records them. `closed`: the volume is closed
+/// at the end, which is a checkpoint more.
+///
+/// # Errors
+/// [`StepError`] if an operation fails that the model says succeeds.
+pub fn record(
+    device: MemoryDevice,
+    tree: &Tree,
+    salt: u64,
+    mut sources: Vec<(String, Source<'_>)>,
+    closed: bool,
+) -> Result<Recording, StepError> {
+    let device = Arc::new(RecordingDevice::new(device));
+    let failed = |index, error| StepError { index, op: Op::Checkpoint, error: Box::new(error) };
+    let fs = FileSystem::open(device.clone(), options()).map_err(|error| failed(0, error))?;
+    record_on(&device, &fs, tree, salt, &mut sources, closed)
+}
+
+/// [`record`], on a file system that is open.
+///
+/// # Errors
+/// As there.
+pub fn record_on(
+    device: &RecordingDevice,
+    fs: &FileSystem,
+    tree: &Tree,
+    salt: u64,
+    sources: &mut [(String, Source<'_>)],
+    closed: bool,
+) -> Result<Recording, StepError> {
+    let failed = |index, error| StepError { index, op: Op::Checkpoint, error: Box::new(error) };
+    let first = fs.volume().last_checkpoint().version;
+    let clock = AtomicUsize::new(0);
+    let runner = Runner { fs, device, clock: &clock, several: sources.len() > 1 };
+    let mut lanes = if let [(dir, source)] = sources {
+        vec![runner.run(dir.clone(), tree.below(dir), salt, source)?]
+    } else {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = sources
+                .iter_mut()
+                .enumerate()
+                .map(|(index, (dir, source))| {
+                    let (runner, salt) = (&runner, salt ^ (index as u64 + 1) << 40);
+                    scope.spawn(move || runner.run(dir.clone(), tree.below(dir), salt, source))
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect::<Result<Vec<_>, _>>()
+        })?
+    };
+    if closed {
+        let (tick, event, version) = (runner.tick(), device.position(), runner.version());
+        fs.close().map_err(|error| failed(lanes[0].steps.len(), error))?;
+        let versions = (version, runner.version());
+        let (events, clock) = ((event, device.position()), (tick, runner.tick()));
+        let tree = lanes[0].steps.last().map_or_else(|| lanes[0].first.clone(), |step| step.tree.clone());
+        lanes[0].steps.push(Step { op: Op::Checkpoint, fsynced: None, certain: true, tree, clock, events, versions });
+    }
+    let marks = marks(first, &lanes);
+    let last_step = lanes[0].steps.iter().rev().find(|step| !matches!(step.op, Op::Checkpoint | Op::Sync(_)));
+    let last_step = last_step.map_or(0, |step| step.events.0);
+    Ok(Recording { log: device.log(), lanes, marks, last_step })
+}
+
+fn marks(first: u64, lanes: &[Lane]) -> Vec<Mark> {
+    let mut marks = vec![Mark { version: first, done: 0, lanes: vec![(0, 0); lanes.len()] }];
+    let steps = || lanes.iter().flat_map(|lane| &lane.steps);
+    let last = steps().map(|step| step.versions.1).max().unwrap_or(first);
+    for version in first + 1..=last {
+        let mut mark = Mark { version, done: usize::MAX, lanes: vec![(0, usize::MAX); lanes.len()] };
+        for seen in steps().filter(|step| step.versions.1 >= version) {
+            mark.done = mark.done.min(seen.events.1);
+            if seen.versions.0 >= version {
+                continue;
+            }
+            for (lane, interval) in lanes.iter().zip(&mut mark.lanes) {
+                let ended = lane.steps.iter().take_while(|step| step.clock.1 < seen.clock.0).count();
+                let begun = lane.steps.iter().take_while(|step| step.clock.0 < seen.clock.1).count();
+                *interval = (interval.0.max(ended), interval.1.min(begun));
+            }
+        }
+        marks.push(mark);
+    }
+    marks
+}

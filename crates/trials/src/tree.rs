@@ -1,0 +1,173 @@
+//! What a file system holds, as a value: names, and what they name. It is the model of a workload, and what a walk finds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use f2fs_files::{FileKind, FileSystem, FsError};
+use f2fs_sync::Arc;
+
+/// Names in a tree at most: a walk of a corrupt volume ends.
+const MAX_NAMES: usize = 20_000;
+/// Bytes of a file that a walk reads at most.
+const MAX_FILE: u64 = 64 << 20;
+
+/// What an inode holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// The bytes of a regular file.
+    File(Vec<u8>),
+    /// A directory; its names stand in the tree.
+    Dir,
+    /// The target of a symbolic link.
+    Symlink(Vec<u8>),
+}
+
+/// One inode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// What it holds.
+    pub content: Content,
+    /// Names; for a directory 2 and one for each subdirectory.
+    pub links: u32,
+    /// Extended attributes.
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+/// All names with their inodes. Inode numbers are those of the file system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// Absolute paths.
+    pub names: BTreeMap<String, u32>,
+    /// Inodes by number.
+    pub nodes: BTreeMap<u32, Arc<Node>>,
+}
+
+/// The directory of a path.
+pub(crate) fn parent(path: &str) -> &str {
+    match path.rfind('/') {
+        None | Some(0) => "/",
+        Some(at) => &path[..at],
+    }
+}
+
+/// Whether `path` is `dir` or below it.
+pub(crate) fn is_within(path: &str, dir: &str) -> bool {
+    dir == "/" || path == dir || path.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
+}
+
+impl Tree {
+    /// Everything that can be reached in `fs`.
+    ///
+    /// # Errors
+    /// Whatever a look-up or a read gives; too many names or too long a file count as invalid.
+    pub fn walk(fs: &FileSystem) -> Result<Tree, FsError> {
+        let mut tree = Tree::default();
+        let mut pending = vec!["/".to_owned()];
+        while let Some(path) = pending.pop() {
+            if tree.names.len() >= MAX_NAMES {
+                return Err(FsError::Invalid("more names than the workload can have made"));
+            }
+            let stat = fs.symlink_stat(&path)?;
+            tree.names.insert(path.clone(), stat.ino.0);
+            if stat.kind == FileKind::Directory {
+                for entry in fs.read_dir(&path)? {
+                    let slash = if path == "/" { "" } else { "/" };
+                    pending.push(format!("{path}{slash}{}", String::from_utf8_lossy(&entry.name)));
+                }
+            }
+            if tree.nodes.contains_key(&stat.ino.0) {
+                continue;
+            }
+            let content = match stat.kind {
+                FileKind::Directory => Content::Dir,
+                FileKind::Symlink => Content::Symlink(fs.read_link(&path)?),
+                _ if stat.size > MAX_FILE => return Err(FsError::Invalid("a file longer than the workload made any")),
+                _ => {
+                    let mut bytes = vec![0; stat.size as usize];
+                    let read = fs.open_file(&path)?.read_at(0, &mut bytes)?;
+                    bytes.truncate(read);
+                    Content::File(bytes)
+                }
+            };
+            let xattrs = fs.xattrs(&path)?.into_iter().collect();
+            tree.nodes.insert(stat.ino.0, Arc::new(Node { content, links: stat.links, xattrs }));
+        }
+        Ok(tree)
+    }
+
+    /// The inode behind a path.
+    #[must_use]
+    pub fn node(&self, path: &str) -> Option<&Node> {
+        Some(self.nodes.get(self.names.get(path)?)?)
+    }
+
+    /// Whether a path names a directory.
+    #[must_use]
+    pub fn is_dir(&self, path: &str) -> bool {
+        self.node(path).is_some_and(|node| node.content == Content::Dir)
+    }
+
+    /// The names of an inode.
+    #[must_use]
+    pub fn names_of(&self, ino: u32) -> BTreeSet<&str> {
+        self.names.iter().filter(|(_, named)| **named == ino).map(|(path, _)| path.as_str()).collect()
+    }
+
+    /// The part of the tree at and below a directory.
+    #[must_use]
+    pub fn below(&self, dir: &str) -> Tree {
+        let names: BTreeMap<String, u32> = self
+            .names
+            .iter()
+            .filter(|(path, _)| is_within(path, dir))
+            .map(|(path, ino)| (path.clone(), *ino))
+            .collect();
+        let wanted: BTreeSet<u32> = names.values().copied().collect();
+        let nodes = self.nodes.iter().filter(|(ino, _)| wanted.contains(*ino));
+        Tree { nodes: nodes.map(|(ino, node)| (*ino, node.clone())).collect(), names }
+    }
+
+    pub(crate) fn change(&mut self, ino: u32, change: impl FnOnce(&mut Node)) {
+        if let Some(node) = self.nodes.get_mut(&ino) {
+            change(Arc::make_mut(node));
+        }
+    }
+
+    /// How this differs from what was expected, for people; a few lines at most.
+    #[must_use]
+    pub fn difference(&self, expected: &Tree) -> String {
+        let mut text = String::new();
+        let paths: BTreeSet<&String> = self.names.keys().chain(expected.names.keys()).collect();
+        for path in paths {
+            let (found, wanted) = (self.node(path), expected.node(path));
+            let inos = (self.names.get(path), expected.names.get(path));
+            if found == wanted && inos.0 == inos.1 {
+                continue;
+            }
+            let _ = writeln!(
+                text,
+                "    {path}: found {}, expected {}",
+                describe(found, inos.0.copied()),
+                describe(wanted, inos.1.copied())
+            );
+            if text.len() > 1500 {
+                text.push_str("    ...\n");
+                break;
+            }
+        }
+        text
+    }
+}
+
+fn describe(node: Option<&Node>, ino: Option<u32>) -> String {
+    let Some(node) = node else { return "nothing".to_owned() };
+    let sum = |bytes: &[u8]| bytes.iter().fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into()));
+    let what = match &node.content {
+        Content::File(bytes) => format!("a file of {} bytes (sum {:08x})", bytes.len(), sum(bytes)),
+        Content::Dir => "a directory".to_owned(),
+        Content::Symlink(target) => format!("a link of {} bytes", target.len()),
+    };
+    let xattrs: Vec<String> =
+        node.xattrs.iter().map(|(name, value)| format!("{}={}", String::from_utf8_lossy(name), value.len())).collect();
+    format!("{what}, inode {}, {} links, xattrs [{}]", ino.unwrap_or(0), node.links, xattrs.join(" "))
+}
