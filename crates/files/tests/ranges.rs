@@ -358,7 +358,7 @@ fn the_end_of_a_file_moves_under_readers_and_writers() {
                 assert_eq!(len as u64, file.size());
                 assert_eq!(len as u64, file.stat().unwrap().size);
                 // The same without anything remembered.
-                fs.checkpoint().unwrap();
+                file.sync().unwrap();
                 let fresh = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
                 let mut again = vec![0xfe; MOST + 200_000];
                 let read = fresh.open_file(format!("/file-{round}")).unwrap().read_at(0, &mut again).unwrap();

@@ -13,9 +13,10 @@
 //! One thread does this, before any other uses the manager.
 
 use f2fs_format::summary::{Summary, SummaryBlock, TYPE_DATA};
-use f2fs_format::{BlockAddr, LogType};
+use f2fs_format::{BlockAddr, LogType, SegmentNo};
 use f2fs_sync::atomic::Ordering;
 
+use crate::head::Head;
 use crate::map::BlockMap;
 use crate::segment::Phase;
 use crate::{Class, SegmentError, SegmentManager};
@@ -47,18 +48,30 @@ impl SegmentManager {
     /// # Errors
     /// [`SegmentError::NoSpace`], [`SegmentError::Source`].
     pub fn leave_held(&self) -> Result<(), SegmentError> {
-        for log in LogType::ALL {
-            let mut head = self.head(log);
-            let held = {
-                let state = self.lock(head.segment);
-                state.taken_map.without(&state.valid_map) != BlockMap::EMPTY
-            };
-            if held {
-                let (next, _) = self.claim(Class::Checkpoint, log, head.segment, head.alloc)?;
+        let mut unfit = Vec::new();
+        let result = LogType::ALL.into_iter().try_for_each(|log| self.leave_if_held(log, &mut unfit));
+        unfit.into_iter().for_each(|head: Head| self.leave(head.segment, head.summary));
+        result
+    }
+
+    /// Moves a log, if blocks are held where it stands, to where none are. What was claimed and is no better goes to `unfit`:
+    /// kept until all logs have moved, so that it is not claimed again.
+    fn leave_if_held(&self, log: LogType, unfit: &mut Vec<Head>) -> Result<(), SegmentError> {
+        let mut head = self.head(log);
+        while self.holds_blocks(head.segment) {
+            let (next, _) = self.claim(Class::Checkpoint, log, head.segment, head.alloc)?;
+            if self.holds_blocks(next.segment) {
+                unfit.push(next);
+            } else {
                 self.change(log, &mut head, next);
             }
         }
         Ok(())
+    }
+
+    fn holds_blocks(&self, segment: SegmentNo) -> bool {
+        let state = self.lock(segment);
+        state.taken_map.without(&state.valid_map) != BlockMap::EMPTY
     }
 
     /// Makes a data block valid that no log has handed out: a recovered file refers to it.
