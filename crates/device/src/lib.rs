@@ -13,6 +13,7 @@
 //! | [`FaultDevice`], [`FaultRule`] | errors, torn and lost writes at a chosen operation |
 //! | [`RecordingDevice`], [`CrashLog`], [`Replay`] | every write and flush in order, and the images a power cut may leave |
 //! | [`CutPlan`], [`Cut`] | all of those images, or a choice of them, each with a name to find it again by |
+//! | [`TimingDevice`], [`cost`] | virtual time for each request by a table of costs, and counts of requests by size |
 //! | [`FlushGate`] | for back ends: shared flushes and the poison of a failed one |
 //! | [`Handover`] | for back ends: waiting threads that share one completion queue |
 //!
@@ -37,6 +38,7 @@
 //! different chunks meet nowhere. [`FlushGate`] and [`Handover`] hold their locks for
 //! bookkeeping only, never while the device works; their protocols are model checked (`tests/loom_waiting.rs`). The test wrappers
 //! lock more: [`RecordingDevice`] applies one change at a time (its point is a total order), [`FaultDevice`] counts under a lock.
+//! [`TimingDevice`] adds to shared counters; it is for experiments, not for scaling.
 //!
 //! # Example
 //!
@@ -62,6 +64,7 @@
 #![forbid(unsafe_code)]
 
 mod buf;
+pub mod cost;
 mod crash;
 mod cut;
 mod device;
@@ -76,6 +79,7 @@ mod record;
 mod recycle;
 mod request;
 mod ticket;
+mod timing;
 
 pub use buf::{AlignedBuf, Block, BufHome};
 pub use crash::{CrashLog, Event, Replay};
@@ -92,6 +96,7 @@ pub use record::{IoCounts, RecordingDevice};
 pub use recycle::Recycler;
 pub use request::{Completion, Op, Request};
 pub use ticket::{Pending, Ticket};
+pub use timing::{TimingDevice, TimingStat, Traffic};
 
 /// Bytes in a block: the unit of every transfer.
 pub const BLOCK_SIZE: usize = 4096;

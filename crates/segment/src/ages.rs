@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::treap::Treap;
+use crate::ranked::Ranked;
 use crate::victim::AgeThreshold;
 
 /// Classes of utilisation. With sections of one segment each class is one count of valid blocks, so a choice is exact; with
@@ -28,7 +28,7 @@ pub(crate) struct Ages {
     /// Class and time of each section that is sorted in.
     places: Vec<Option<(u16, u64)>>,
     /// By age alone; built when age-threshold selection is first used.
-    ranks: Option<Treap>,
+    ranks: Option<Ranked>,
 }
 
 /// The utilisation of a class.
@@ -72,10 +72,14 @@ impl Ages {
             self.classes[usize::from(class)].insert((mtime, section));
             self.refresh(class);
         }
-        match (&mut self.ranks, new) {
-            (Some(ranks), Some((_, mtime))) => ranks.insert(section, mtime),
-            (Some(ranks), None) => ranks.remove(section),
-            (None, _) => {}
+        let (old, new) = (old.map(|(_, mtime)| mtime), new.map(|(_, mtime)| mtime));
+        if let Some(ranks) = self.ranks.as_mut().filter(|_| old != new) {
+            if let Some(mtime) = old {
+                ranks.remove(mtime, section);
+            }
+            if let Some(mtime) = new {
+                ranks.insert(mtime, section);
+            }
         }
     }
 
@@ -102,16 +106,10 @@ impl Ages {
     }
 
     /// The sections by age.
-    fn ranks(&mut self) -> &Treap {
-        self.ranks.get_or_insert_with(|| {
-            let mut ranks = Treap::new(self.places.len() as u32);
-            for (section, place) in (0..).zip(&self.places) {
-                if let Some((_, mtime)) = place {
-                    ranks.insert(section, *mtime);
-                }
-            }
-            ranks
-        })
+    fn ranks(&mut self) -> &Ranked {
+        let sections =
+            || (0..).zip(&self.places).filter_map(|(section, place)| place.map(|(_, mtime)| (mtime, section)));
+        self.ranks.get_or_insert_with(|| Ranked::new(sections().collect()))
     }
 
     /// Among the oldest sections the one with the greatest weighted sum of age and free space (`atgc_lookup_victim`).
@@ -120,8 +118,8 @@ impl Ages {
     /// them the oldest `ratio` per cent, but at least `min_candidates`, and those as old as the last of these.
     pub(crate) fn age_threshold(&mut self, rule: &AgeThreshold) -> Option<u32> {
         let ranks = self.ranks();
-        let (youngest, _) = ranks.select(ranks.len().checked_sub(1)?)?;
-        let (oldest, _) = ranks.select(0)?;
+        let (youngest, _) = ranks.last()?;
+        let (oldest, _) = ranks.first()?;
         let old = youngest.checked_sub(rule.threshold).map_or(0, |limit| ranks.count_to(limit));
         let pool = if old == 0 { ranks.len() } else { old };
         let share = u64::from(pool) * u64::from(rule.ratio.min(100)) / 100;

@@ -90,7 +90,8 @@ mod bitset;
 mod buckets;
 mod checkpoint;
 mod config;
-pub mod cost;
+/// What a write costs on a device; the table is a device's, the plans made with it are this crate's.
+pub use f2fs_device::cost;
 mod error;
 mod free;
 mod head;
@@ -100,7 +101,9 @@ mod manager;
 mod map;
 pub mod plan;
 mod pressure;
+mod ranked;
 mod recover;
+mod relocate;
 mod retired;
 mod sections;
 mod segment;
@@ -109,7 +112,6 @@ mod sit;
 mod ssr;
 #[cfg(test)]
 mod testing;
-mod treap;
 mod victim;
 
 pub use allocate::Run;

@@ -10,18 +10,23 @@
 // mutant: segment_thaw_releases_later_ones, killed by: what_is_freed_in_a_checkpoint_waits_for_the_next
 // mutant: segment_floor_unlocked, killed by: users_stop_at_the_floor
 // mutant: segment_lanes_closed_under_a_head, killed by: lanes_are_closed_while_others_open_them
+// mutant: segment_move_ignores_overwrite, killed by: a_block_moves_while_it_is_overwritten
+// mutant: segment_overwrite_reads_early, killed by: a_block_moves_while_it_is_overwritten
 
 mod common;
 
 use std::error::Error;
+use std::ops::{Deref, DerefMut};
 
 use common::{fresh_logs, geometry};
 use f2fs_format::bits::msb;
+use f2fs_format::feature::Features;
+use f2fs_format::node::NodeBlock;
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
 use f2fs_segment::{Class, Phase, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource, VictimPolicy};
-use f2fs_sync::{Arc, model, thread};
+use f2fs_sync::{Arc, RwLock, model, thread};
 
 /// A manager with the first `valid` blocks of some segments valid and their logs behind them.
 fn manager(segments: u32, segs_per_sec: u32, floor: u32, used: &[(LogType, SegmentNo, u16)]) -> Arc<SegmentManager> {
@@ -217,5 +222,51 @@ fn lanes_are_closed_while_others_open_them() {
     model::exhaustive("lanes_are_closed_while_others_open_them", || {
         // The free segment is out of reach: both look for it, and close the lanes.
         assert_eq!(log_and_lane(1), [false, false]);
+    });
+}
+
+/// A node's page with its block behind a lock, as the volume has it.
+struct Page(RwLock<Box<NodeBlock>>);
+
+struct Locked<'a>(f2fs_sync::RwLockWriteGuard<'a, Box<NodeBlock>>);
+
+impl Deref for Locked<'_> {
+    type Target = NodeBlock;
+    fn deref(&self) -> &NodeBlock {
+        &self.0
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut NodeBlock {
+        &mut self.0
+    }
+}
+
+#[test]
+fn a_block_moves_while_it_is_overwritten() {
+    model::bounded("a_block_moves_while_it_is_overwritten", 3, || {
+        let manager = manager(8, 1, 0, &[(LogType::WarmData, SegmentNo(1), 1)]);
+        let from = manager.geometry().block_at(SegmentNo(1), 0);
+        let mut node = NodeBlock::new_box();
+        // A direct node: one with an offset in the tree of another inode.
+        (node.footer.nid, node.footer.ino) = (Nid(9).into(), Nid(8).into());
+        node.set_address(3, from, Features(0));
+        let page = Arc::new(Page(RwLock::new(node)));
+        let features = Features(0);
+        let writer = {
+            let page = Arc::clone(&page);
+            spawn(&manager, move |manager| {
+                let fresh = take(manager, Class::Checkpoint, LogType::WarmData).unwrap();
+                manager.overwrite_slots(|| Locked(page.0.write()), 3, &[fresh], features, 6).unwrap();
+                fresh
+            })
+        };
+        let to = take(&manager, Class::Cleaner, LogType::ColdData).unwrap();
+        manager.switch_slot(|| Locked(page.0.write()), 3, (from, to), features, 6).unwrap();
+        let fresh = writer.join().unwrap();
+        assert_eq!(page.0.read().address(3, features), Some(fresh), "the new content stays");
+        assert!(manager.is_valid(fresh) && !manager.is_valid(from) && !manager.is_valid(to));
+        assert_eq!(manager.valid_blocks(), 1);
     });
 }

@@ -107,6 +107,13 @@ impl Planner {
         Planner { model, strategy, cold_hole: cold_hole.max(1.0), may_move: true, wear: 0.0 }
     }
 
+    /// Sets the mean length of the holes into which runs would be moved, in blocks: it changes while a volume is in use.
+    #[must_use]
+    pub fn with_cold_hole(mut self, blocks: f64) -> Planner {
+        self.cold_hole = blocks.max(1.0);
+        self
+    }
+
     /// The planner that never moves a run: for a write that is to happen now.
     #[must_use]
     pub fn in_place(mut self) -> Planner {

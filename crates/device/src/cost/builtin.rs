@@ -1,7 +1,10 @@
 //! Models that need no measurement: the paper's three cards, and two solid-state drives.
 
 use super::CostModel;
-use f2fs_format::{BLOCK_SIZE, BLOCKS_PER_SEGMENT};
+use crate::BLOCK_SIZE;
+
+/// Blocks of the largest request that is tabulated: 2 MiB, a segment.
+const LARGEST: u32 = 512;
 
 /// The sizes at which a model is tabulated: all small ones, where cost bends, then each half-power of two.
 const SIZES: [u32; 28] =
@@ -92,7 +95,7 @@ impl Interior {
 
     /// Seconds a block at `size`, given those of one block and of 512.
     fn seconds(self, one: f64, many: f64, size: u32) -> f64 {
-        let end = f64::from(BLOCKS_PER_SEGMENT);
+        let end = f64::from(LARGEST);
         let n = f64::from(size);
         // From (from, one) to (to, many) by a power.
         let power = |from: f64, to: f64| {
@@ -109,11 +112,11 @@ impl Interior {
             Interior::Affine => affine(n, end),
             Interior::LogLog => power(1.0, end),
             Interior::Page { blocks } => {
-                let pages = |count: u32| f64::from(count.div_ceil(blocks.clamp(1, BLOCKS_PER_SEGMENT / 2)));
-                affine(pages(size), pages(BLOCKS_PER_SEGMENT))
+                let pages = |count: u32| f64::from(count.div_ceil(blocks.clamp(1, LARGEST / 2)));
+                affine(pages(size), pages(LARGEST))
             }
-            Interior::Early { blocks } => power(1.0, f64::from(blocks.clamp(2, BLOCKS_PER_SEGMENT))),
-            Interior::Late { blocks } => power(f64::from(blocks.clamp(1, BLOCKS_PER_SEGMENT - 1)), end),
+            Interior::Early { blocks } => power(1.0, f64::from(blocks.clamp(2, LARGEST))),
+            Interior::Late { blocks } => power(f64::from(blocks.clamp(1, LARGEST - 1)), end),
         }
     }
 }
@@ -136,6 +139,23 @@ impl CostModel {
         let (one, many) = (per_block(random), per_block(sequential));
         CostModel::tabulate(format!("card {} ({})", card.name(), interior.name()), |size| {
             interior.seconds(one, many, size)
+        })
+    }
+
+    /// One of the paper's cards with the shape of a device that was measured: `measured`'s seconds a block, stretched so that
+    /// they go through the card's two points. A measurement that does not fall from 1 block to 512 gives the log-log curve.
+    #[must_use]
+    pub fn card_shaped(card: Card, measured: &CostModel) -> CostModel {
+        let (random, sequential) = card.published();
+        let (one, many) = (per_block(random), per_block(sequential));
+        let (first, last) = (measured.seconds_per_block(1.0), measured.seconds_per_block(f64::from(LARGEST)));
+        if first <= last {
+            return CostModel::card(card, Interior::LogLog);
+        }
+        let name = format!("card {} (measured: {})", card.name(), measured.name());
+        CostModel::tabulate(name, |size| {
+            let share = ((measured.seconds_per_block(size.into()) - last) / (first - last)).clamp(0.0, 1.0);
+            many + (one - many) * share
         })
     }
 
@@ -170,6 +190,22 @@ mod tests {
             }
         }
         assert!(CostModel::nvme().seconds(8.0) < CostModel::sata_ssd().seconds(8.0));
+    }
+
+    #[test]
+    fn a_measured_shape_goes_through_both_points() {
+        let measured = CostModel::from_points("disk", &[(1, 80e-6), (8, 20e-6), (64, 9e-6), (512, 8e-6)]).unwrap();
+        for card in Card::ALL {
+            let (random, sequential) = card.published();
+            let model = CostModel::card_shaped(card, &measured);
+            assert!((model.seconds_per_block(1.0) / per_block(random) - 1.0).abs() < 1e-9);
+            assert!((model.seconds_per_block(512.0) / per_block(sequential) - 1.0).abs() < 1e-9);
+            let share = (20.0 - 8.0) / (80.0 - 8.0);
+            let at_8 = per_block(sequential) + (per_block(random) - per_block(sequential)) * share;
+            assert!((model.seconds_per_block(8.0) / at_8 - 1.0).abs() < 1e-9);
+        }
+        let flat = CostModel::from_points("flat", &[(1, 1e-5)]).unwrap();
+        assert_eq!(CostModel::card_shaped(Card::A, &flat), CostModel::card(Card::A, Interior::LogLog));
     }
 
     #[test]
