@@ -95,7 +95,11 @@ impl Core {
                 debug_assert!(fits, "an inode of our own making has room for two entries");
                 inode.i_size = size.into();
             }
-            FileKind::Regular | FileKind::Symlink => inode.i_inline |= inline::DATA,
+            FileKind::Regular => {
+                inode.i_inline |= inline::DATA;
+                inode.i_advise |= crate::temperature::marks_of_name(self.volume.superblock(), name);
+            }
+            FileKind::Symlink => inode.i_inline |= inline::DATA,
             FileKind::BlockDevice | FileKind::CharDevice => {
                 let number = new.device.unwrap_or(DeviceNumber { major: 0, minor: 0 });
                 let at = inode.layout(features).extra_words;

@@ -4,7 +4,7 @@ use f2fs_format::Nid;
 use f2fs_sync::Arc;
 
 use crate::FsError;
-use crate::filesystem::CoreRef;
+use crate::filesystem::{Core, CoreRef};
 use crate::inode::Inode;
 use crate::ranges::LockWaits;
 use crate::read_many::ReadSlice;
@@ -50,6 +50,14 @@ impl File {
             FileKind::Directory => Err(FsError::IsDirectory),
             kind => Err(FsError::WrongKind { operation: "open", kind: kind.name() }),
         }
+    }
+
+    pub(crate) fn inode(&self) -> &Inode {
+        &self.handle.inode
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.handle.core
     }
 
     /// Its inode number.

@@ -178,15 +178,12 @@ impl Core {
             Need::Checkpoint => {
                 self.checkpoint(Reason::Sync)?;
             }
+            Need::Preclean => self.preclean()?,
             Need::Cleaning => {
                 self.clean()?;
             }
         }
         Ok(())
-    }
-
-    pub(crate) fn clean(&self) -> Result<CleanReport, FsError> {
-        self.volume.clean_with(self.volume.cleaning_goal(), |op| self.write_directories(op))
     }
 
     pub(crate) fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, FsError> {

@@ -153,17 +153,36 @@ impl Core {
             flight.end = flight.end.max(piece.offset + piece.buf.len() as u64);
         }
         self.volume.reserve(op, flight.new_blocks)?;
-        if let Err(error) = self.volume.allocate_data(op, self.log_for(inode), &summaries, &mut flight.runs) {
-            self.volume.unreserve(op, flight.new_blocks);
-            return Err(error.into());
-        }
+        let rewrites = match self.volume.allocate_data(op, self.log_for(inode), &summaries, &mut flight.runs) {
+            Ok(rewrites) => rewrites,
+            Err(error) => {
+                self.volume.unreserve(op, flight.new_blocks);
+                return Err(error.into());
+            }
+        };
         let mut source = Source { pieces, edges: &edges, next: pieces.first().map_or(0, |piece| piece.offset / BLOCK) };
+        if !rewrites.is_empty() {
+            // What lies between the runs is written once more, so that all of it is one request.
+            let mut data = self.volume.recycler().take_stale(summaries.len());
+            source.fill(&mut data);
+            let requests = match self.volume.join_requests(op, &flight.runs, &rewrites, data) {
+                Ok(requests) => requests,
+                Err(error) => {
+                    self.take_back(op, &flight)?;
+                    return Err(error.into());
+                }
+            };
+            requests.iter().for_each(|request| self.volume.count_request(request));
+            flight.tickets.push(self.volume.device().submit(requests));
+            return Ok(flight);
+        }
         for run in &flight.runs {
             for done in (0..u64::from(run.len)).step_by(PIECE as usize) {
                 let len = (u64::from(run.len) - done).min(PIECE) as usize;
                 let mut data = self.volume.recycler().take_stale(len);
                 source.fill(&mut data);
                 let request = Request::write(u64::from(run.addr.offset(done as u32).0), data);
+                self.volume.count_request(&request);
                 if next == Next::Finish && is_one_request(&flight.runs) {
                     flight.late = Some(request);
                     continue;

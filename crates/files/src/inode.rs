@@ -24,6 +24,7 @@
 
 use f2fs_format::inode::{self as raw, EXTRA_SIZE, advise, inline};
 use f2fs_format::{Corruption, Nid};
+use f2fs_sync::atomic::AtomicU8;
 use f2fs_sync::{Mutex, OnceLock, RwLock};
 use f2fs_volume::{Node, Volume};
 
@@ -49,6 +50,8 @@ pub(crate) struct Inode {
     pub(crate) xattrs: RwLock<()>,
     content: OnceLock<Box<Content>>,
     pub(crate) life: Mutex<Life>,
+    /// The number of its [`WriteHint`](crate::WriteHint).
+    pub(crate) hint: AtomicU8,
     pub(crate) directory: Option<Box<Directory>>,
 }
 
@@ -89,6 +92,7 @@ impl Inode {
             xattrs: RwLock::new(()),
             content: OnceLock::new(),
             life: Mutex::new(Life::default()),
+            hint: AtomicU8::new(0),
             directory,
         }
     }

@@ -62,6 +62,7 @@
 mod acl;
 mod api;
 mod block_map;
+mod cleaner;
 mod content;
 mod create;
 mod directory;
@@ -85,12 +86,14 @@ mod requests;
 mod resize;
 mod stat;
 mod sync;
+mod temperature;
 mod truncate;
 mod write;
 mod write_many;
 mod xattr;
 
 pub use api::SetTimes;
+pub use cleaner::{Cleaner, CleanerOptions, Pace};
 pub use create::NewFile;
 pub use directory::DirectoryLock;
 pub use error::FsError;
@@ -102,6 +105,7 @@ pub use read_many::ReadSlice;
 pub use recovery::RecoveryReport;
 pub use rename::RenameMode;
 pub use stat::{DeviceNumber, FileKind, Stat, Time};
+pub use temperature::{Temperature, WriteHint};
 pub use write_many::WriteSlice;
 pub use xattr::Xattr;
 

@@ -229,17 +229,9 @@ impl Core {
         Ok(())
     }
 
-    /// The data log of a file: cold by its advice bit, else warm.
+    /// The data log of a file (`crate::temperature`).
     pub(crate) fn log_for(&self, inode: &Inode) -> LogType {
-        use f2fs_format::inode::advise;
-        let advice = inode.node.read().inode().i_advise;
-        if advice & advise::COLD != 0 {
-            LogType::ColdData
-        } else if advice & advise::HOT != 0 {
-            LogType::HotData
-        } else {
-            LogType::WarmData
-        }
+        crate::temperature::log_of(inode.node.read().inode().i_advise, inode.hint())
     }
 
     /// Writes the target of a symbolic link that was just made.

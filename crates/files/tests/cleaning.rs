@@ -1,10 +1,14 @@
 //! A volume that is full of holes: the cleaner makes room, and nothing is lost.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use f2fs_device::MemoryDevice;
-use f2fs_files::{FileSystem, Options};
+use f2fs_device::{BlockDevice, MemoryDevice, TimingDevice};
+use f2fs_files::{CleanerOptions, FileSystem, Options, Pace, Temperature, WriteHint};
+use f2fs_format::LogType;
 use f2fs_volume::format::{FormatOptions, format};
+use f2fs_volume::{Allocation, CostModel, OpenOptions, VictimPolicy};
 
 fn pattern(file: u32, round: u32) -> Vec<u8> {
     let mut state = u64::from(file) << 32 | u64::from(round) | 1;
@@ -92,4 +96,260 @@ fn small_files_fill_the_volume_again_and_again() {
     let image = dir.path().join("image");
     device.save(&image).unwrap();
     f2fs_oracle::assert_clean(&image);
+}
+
+/// A small generator.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as u32 % limit
+    }
+}
+
+fn assert_clean(device: &MemoryDevice) {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("image");
+    device.save(&image).unwrap();
+    f2fs_oracle::assert_clean(&image);
+}
+
+/// Four writers overwrite, cut and grow their files, two threads empty sections all the while, and one writes checkpoints.
+#[test]
+fn sections_are_emptied_under_running_operations() {
+    const FILES: u32 = 4;
+    let device = Arc::new(MemoryDevice::new((160 << 20) >> 12));
+    format(&*device, &FormatOptions::default()).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let stat = fs.statfs();
+    let blocks = ((stat.user_blocks - stat.valid_blocks) * 6 / 10) as u32 / FILES;
+    let stop = AtomicBool::new(false);
+    let rounds: Vec<Vec<Option<u32>>> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..FILES)
+            .map(|number| {
+                let fs = &fs;
+                scope.spawn(move || {
+                    let file = fs.create_file(format!("/{number}"), 0o644).unwrap();
+                    let mut rounds = vec![Some(0); blocks as usize];
+                    for block in 0..blocks {
+                        file.write_at(u64::from(block) * 4096, &pattern(block + number, 0)).unwrap();
+                    }
+                    let mut random = Random(u64::from(number) + 1);
+                    for step in 1..=2 * blocks {
+                        let block = random.below(blocks);
+                        file.write_at(u64::from(block) * 4096, &pattern(block + number, step)).unwrap();
+                        rounds[block as usize] = Some(step);
+                        if step % 2000 == 0 {
+                            // The last tenth goes, and comes back as a hole.
+                            let keep = blocks * 9 / 10;
+                            file.truncate(u64::from(keep) * 4096).unwrap();
+                            file.truncate(u64::from(blocks) * 4096).unwrap();
+                            rounds[keep as usize..].fill(None);
+                        }
+                    }
+                    rounds
+                })
+            })
+            .collect();
+        let cleaners: Vec<_> = [VictimPolicy::Greedy, VictimPolicy::CostBenefit]
+            .into_iter()
+            .map(|policy| {
+                let (fs, stop) = (&fs, &stop);
+                scope.spawn(move || {
+                    let mut steps = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        match fs.clean_step_by(policy).unwrap() {
+                            Some(_) => steps += 1,
+                            None => std::thread::yield_now(),
+                        }
+                    }
+                    steps
+                })
+            })
+            .collect();
+        let checkpoints = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                fs.checkpoint().unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let rounds = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+        stop.store(true, Ordering::Relaxed);
+        checkpoints.join().unwrap();
+        let steps: u32 = cleaners.into_iter().map(|cleaner| cleaner.join().unwrap()).sum();
+        assert!(steps > 20, "{steps} steps");
+        rounds
+    });
+    let written = fs.write_stat();
+    assert!(written.moved_data_blocks > 0 && written.victims > 10, "{written:?}");
+    println!("{written:?}");
+    let check = |fs: &FileSystem| {
+        for (number, rounds) in (0..).zip(&rounds) {
+            let file = fs.open_file(format!("/{number}")).unwrap();
+            let mut data = vec![0; 4096];
+            for (block, round) in (0..).zip(rounds) {
+                file.read_at(u64::from(block) * 4096, &mut data).unwrap();
+                let wanted = round.map_or_else(|| vec![0; 4096], |round| pattern(block + number, round));
+                assert!(data == wanted, "file {number}, block {block}");
+            }
+        }
+    };
+    check(&fs);
+    fs.close().unwrap();
+    assert_clean(&device);
+    check(&FileSystem::open(device, Options::new().read_only(true)).unwrap());
+}
+
+/// The thread makes room that operations then need not make.
+#[test]
+fn the_background_cleaner_makes_room_and_stops() {
+    let device = Arc::new(MemoryDevice::new((128 << 20) >> 12));
+    format(&*device, &FormatOptions::default()).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let file = fs.create_file("/file", 0o644).unwrap();
+    let blocks = fs.statfs().user_blocks as u32 / 2;
+    for block in 0..blocks {
+        file.write_at(u64::from(block) * 4096, &pattern(block, 0)).unwrap();
+    }
+    // Three of four blocks go elsewhere.
+    for block in (0..blocks).filter(|block| block % 4 != 0) {
+        file.write_at(u64::from(block) * 4096, &pattern(block, 1)).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    let before = fs.statfs().free_segments;
+    let cleaner = fs.start_cleaner(CleanerOptions::default().interval(Duration::from_millis(1)));
+    cleaner.urge();
+    for _ in 0..2000 {
+        if fs.statfs().free_segments > before + 8 || cleaner.failed().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(cleaner.failed(), None);
+    assert!(cleaner.steps() > 0);
+    drop(cleaner);
+    assert!(fs.statfs().free_segments > before, "{:?}", fs.statfs());
+    assert!(fs.clean_step(Pace::Idle).is_ok());
+    let mut data = vec![0; 4096];
+    for block in 0..blocks {
+        file.read_at(u64::from(block) * 4096, &mut data).unwrap();
+        assert!(data == pattern(block, u32::from(block % 4 != 0)), "block {block}");
+    }
+    drop(file);
+    fs.close().unwrap();
+    assert_clean(&device);
+}
+
+/// Holes everywhere, then a long write: the same bytes whatever is done about what lies in its way, and fewer requests where
+/// something is done.
+#[test]
+fn long_writes_into_holes() {
+    let mut requests = Vec::new();
+    for name in ["ssr", "partial", "selective-greedy", "selective-optimal"] {
+        // Dear requests, cheap blocks.
+        let model = CostModel::sata_ssd();
+        let memory = Arc::new(MemoryDevice::new((96 << 20) >> 12));
+        format(&*memory, &FormatOptions::default()).unwrap();
+        let device = Arc::new(TimingDevice::new(memory.clone(), model.clone()));
+        let allocation = name.parse::<Allocation>().unwrap().on(model);
+        let volume = OpenOptions::new().allocation(allocation).lanes(1);
+        let fs = FileSystem::open(device.clone(), Options::new().volume(volume)).unwrap();
+        let file = fs.create_file("/old", 0o644).unwrap();
+        let gone = fs.create_file("/gone", 0o644).unwrap();
+        let stat = fs.statfs();
+        let half = ((stat.user_blocks - stat.valid_blocks) * 47 / 100) as u32;
+        // Two files in turns of some blocks; one of them goes, and leaves holes in the other's segments.
+        let mut random = Random(9);
+        let (mut kept, mut dropped) = (0, 0);
+        while kept < half && dropped < half {
+            for _ in 0..1 + random.below(5) {
+                file.write_at(u64::from(kept) * 4096, &pattern(kept, 0)).unwrap();
+                kept += 1;
+            }
+            for _ in 0..1 + random.below(5) {
+                gone.write_at(u64::from(dropped) * 4096, &pattern(dropped, 5)).unwrap();
+                dropped += 1;
+            }
+        }
+        drop(gone);
+        fs.unlink("/gone").unwrap();
+        fs.checkpoint().unwrap();
+        assert!(fs.volume().writes_into_holes(), "{name}: {:?}", fs.statfs());
+        let before = (device.stat(), fs.write_stat());
+        let new = fs.create_file("/new", 0o644).unwrap();
+        let long = dropped / 2;
+        for chunk in (0..long).step_by(256) {
+            let data: Vec<u8> = (chunk..(chunk + 256).min(long)).flat_map(|block| pattern(block, 77)).collect();
+            new.write_at(u64::from(chunk) * 4096, &data).unwrap();
+        }
+        let written = fs.write_stat();
+        requests.push((name, written.user_requests - before.1.user_requests, device.stat().since(&before.0).time()));
+        if name != "ssr" {
+            assert!(written.rewritten_blocks + written.precleaned_blocks > 0, "{name}: {written:?}");
+        }
+        let mut data = vec![0; 4096];
+        for block in 0..kept {
+            file.read_at(u64::from(block) * 4096, &mut data).unwrap();
+            assert!(data == pattern(block, 0), "{name}: block {block}");
+        }
+        for block in 0..long {
+            new.read_at(u64::from(block) * 4096, &mut data).unwrap();
+            assert!(data == pattern(block, 77), "{name}: new block {block}");
+        }
+        drop((file, new));
+        fs.close().unwrap();
+        assert_clean(&memory);
+    }
+    println!("{requests:?}");
+    let ssr = requests[0];
+    for (name, count, time) in &requests[1..] {
+        assert!(*count * 2 < ssr.1, "{name}: {count} requests, {} without", ssr.1);
+        assert!(*time < ssr.2, "{name}: {time:?}, {:?} without", ssr.2);
+    }
+}
+
+#[test]
+fn data_goes_where_its_temperature_says() {
+    let device = Arc::new(MemoryDevice::new((1 << 30) >> 12));
+    let mut options = FormatOptions::default();
+    options.cold_extensions = vec!["iso".into()];
+    options.hot_extensions = vec!["db".into()];
+    format(&*device, &options).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new().volume(OpenOptions::new().lanes(1))).unwrap();
+    // Where the data of each file stands.
+    let log_of = |fs: &FileSystem, path: &str, hint: WriteHint, mark: Option<Temperature>| {
+        let file = fs.create_file(path, 0o644).unwrap();
+        file.set_write_hint(hint);
+        if let Some(mark) = mark {
+            file.set_temperature(mark).unwrap();
+            assert_eq!(file.temperature(), mark);
+        }
+        let before: Vec<u32> = LogType::ALL.iter().map(|log| used(fs, *log)).collect();
+        file.write_at(0, &[1; 8192]).unwrap();
+        let grown: Vec<LogType> =
+            LogType::ALL.into_iter().filter(|log| used(fs, *log) != before[log.index()]).collect();
+        let [log] = grown[..] else { panic!("{path}: {grown:?}") };
+        log
+    };
+    assert_eq!(log_of(&fs, "/plain", WriteHint::NotSet, None), LogType::WarmData);
+    assert_eq!(log_of(&fs, "/disk.ISO", WriteHint::NotSet, None), LogType::ColdData);
+    assert_eq!(log_of(&fs, "/mail.db", WriteHint::NotSet, None), LogType::HotData);
+    assert_eq!(log_of(&fs, "/short", WriteHint::Short, None), LogType::HotData);
+    assert_eq!(log_of(&fs, "/for-ever", WriteHint::Extreme, None), LogType::ColdData);
+    assert_eq!(log_of(&fs, "/marked", WriteHint::Short, Some(Temperature::Cold)), LogType::ColdData);
+    assert_eq!(log_of(&fs, "/other.db", WriteHint::Medium, Some(Temperature::Warm)), LogType::WarmData);
+    fs.close().unwrap();
+    assert_clean(&device);
+    assert!(device.info().supports_discard);
+}
+
+/// Valid blocks in the segments of a log.
+fn used(fs: &FileSystem, log: LogType) -> u32 {
+    let segments = fs.volume().geometry().main_segments;
+    (0..segments)
+        .map(|number| fs.volume().segment(f2fs_format::SegmentNo(number)).unwrap())
+        .filter(|info| info.log == log)
+        .map(|info| info.valid)
+        .sum()
 }

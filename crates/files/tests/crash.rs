@@ -16,8 +16,8 @@ use common::{Random, assert_consistent, at, formatted, saved, scale};
 use f2fs_device::{BlockDevice, Event, MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_format::feature::Features;
-use f2fs_volume::OpenOptions;
 use f2fs_volume::format::FormatOptions;
+use f2fs_volume::{Allocation, CostModel, OpenOptions};
 use model::{Content, Model, ROOT, assert_equal};
 use worker::{SHARED, Worker};
 
@@ -56,22 +56,65 @@ fn judge(image: MemoryDevice, allowed: &[&Mark], fsck: bool) -> u64 {
 }
 
 fn run(seed: u64, features: Features) {
+    run_with(seed, features, Allocation::ssr(), 250, 60);
+}
+
+/// Fills a volume with two files in turns of some blocks and removes one of them: holes everywhere. Gives the other's bytes.
+fn fragment(device: &Arc<MemoryDevice>) -> Vec<u8> {
+    let mut options = options();
+    options.volume = options.volume.lanes(1);
+    let fs = FileSystem::open(device.clone(), options).unwrap();
+    let (old, gone) = (fs.create_file("/old", 0o644).unwrap(), fs.create_file("/gone", 0o644).unwrap());
+    let mut random = Random::new(5);
+    let mut bytes = Vec::new();
+    let end = fs.statfs().valid_blocks + 3000;
+    while fs.statfs().valid_blocks < end {
+        let data = common::bytes((1 + random.below(4)) * 4096, random.next());
+        old.write_at(bytes.len() as u64, &data).unwrap();
+        bytes.extend_from_slice(&data);
+        gone.append(&common::bytes((1 + random.below(8)) * 4096, random.next())).unwrap();
+    }
+    drop((old, gone));
+    fs.unlink("/gone").unwrap();
+    fs.close().unwrap();
+    bytes
+}
+
+/// `steps` operations with writes into holes as `allocation` says, cut at each flush and at one event in `cuts`.
+fn run_with(seed: u64, features: Features, allocation: Allocation, steps: usize, cuts: usize) {
+    let options = || {
+        let mut options = options();
+        options.volume = options.volume.allocation(allocation.clone());
+        options
+    };
     let formatted = formatted(64, &FormatOptions::default().with_features(features));
+    let mut first = Model::new();
+    if allocation != Allocation::ssr() {
+        let kept = fragment(&formatted);
+        first.create(ROOT, b"old", Content::File(kept), 0o644);
+    }
     let device = Arc::new(RecordingDevice::new(formatted.snapshot()));
     let mut fs = FileSystem::open(device.clone(), options()).unwrap();
     let mut worker = Worker::new(0, seed);
+    if let Content::Dir(names) = &first.nodes[&ROOT].content
+        && let Some(id) = names.get(&b"old"[..])
+        && let Content::File(bytes) = &first.nodes[id].content
+    {
+        worker.model.create(ROOT, b"old", Content::File(bytes.clone()), 0o644);
+    }
     for name in SHARED.iter().chain([&&b"arena"[..]]) {
         fs.create_dir(at(&[b"/", *name].concat()), 0o755).unwrap();
     }
     let mut random = Random::new(seed);
     let empty = fs.volume().last_checkpoint().version;
-    let mut marks = vec![Mark { position: 0, version: empty, model: Model::new() }];
+    let mut in_place = 0;
+    let mut marks = vec![Mark { position: 0, version: empty, model: first }];
     let mark = |fs: &FileSystem, worker: &Worker| Mark {
         position: device.position(),
         version: fs.volume().last_checkpoint().version,
         model: worker.model.clone(),
     };
-    for step in 0..250 * scale("F2FS_STRESS") {
+    for step in 0..steps * scale("F2FS_STRESS") {
         worker.step(&fs);
         if step % 20 == 19 {
             // An open file without a name: the checkpoint lists an orphan, which the model does not have.
@@ -81,6 +124,8 @@ fn run(seed: u64, features: Features) {
             fs.unlink(&path).unwrap();
             if random.chance(3) {
                 drop(file);
+                let written = fs.write_stat();
+                in_place += written.rewritten_blocks + written.precleaned_blocks;
                 fs.close().unwrap();
                 marks.push(mark(&fs, &worker));
                 fs = FileSystem::open(device.clone(), options()).unwrap();
@@ -101,7 +146,7 @@ fn run(seed: u64, features: Features) {
         let position = replay.position();
         let next = log.events().get(position);
         let boundary = next.is_none_or(|event| matches!(event, Event::Flush));
-        if boundary || random.chance(60) {
+        if boundary || random.chance(cuts) {
             // The last checkpoint that was durable, and the one that was being written.
             let done = marks.iter().rposition(|mark| mark.position <= position).unwrap();
             let allowed: Vec<&Mark> = marks[done..].iter().take(2).collect();
@@ -127,6 +172,13 @@ fn run(seed: u64, features: Features) {
     }
     // Each checkpoint was found, so the cuts were where it matters.
     assert_eq!(seen.len(), marks.len(), "{images} images: {seen:?}");
+    if allocation != Allocation::ssr() {
+        let written = fs.write_stat();
+        assert!(fs.volume().writes_into_holes(), "{:?}", fs.statfs());
+        in_place += written.rewritten_blocks + written.precleaned_blocks;
+        assert!(in_place > 0, "{written:?}");
+        println!("{in_place} blocks rewritten in their places or moved ahead");
+    }
     println!("{images} images of {} checkpoints, {} events", marks.len(), log.events().len());
     assert_eq!(device.info().blocks, formatted.info().blocks);
 }
@@ -134,6 +186,14 @@ fn run(seed: u64, features: Features) {
 #[test]
 fn after_a_power_cut_the_last_checkpoint_is_there() {
     run(1, Features(0));
+}
+
+/// A volume so small that logs write into holes: runs in between are rewritten in their places and moved ahead of writes,
+/// and checkpoints and power cuts come in between.
+#[test]
+fn while_runs_in_the_way_are_rewritten_and_moved() {
+    run_with(3, Features(0), Allocation::partial(CostModel::sata_ssd()), 250, 200);
+    run_with(4, Features(0), Allocation::selective_optimal(CostModel::sata_ssd()), 250, 200);
 }
 
 #[test]

@@ -303,3 +303,124 @@ fn directories_links_and_attributes_at_full() {
         assert_clean(&device);
     });
 }
+
+/// Thirty-two threads fill the volume, overwrite what they have when nothing more fits, delete every other file, clean beside
+/// each other, and fill it again; in the end everything is deleted, and every block is free again. `F2FS_ROUNDS=5`: ten rounds.
+#[test]
+fn thirty_two_threads_at_the_limit() {
+    const THREADS: u64 = 32;
+    within(LIMIT, || {
+        let device = formatted(64, &FormatOptions::default());
+        let allocation = "selective-optimal".parse::<f2fs_volume::Allocation>().unwrap();
+        let volume = f2fs_volume::OpenOptions::new().allocation(allocation);
+        let fs = FileSystem::open(device.clone(), Options::new().volume(volume)).unwrap();
+        for thread in 0..THREADS {
+            fs.create_dir(format!("/{thread}"), 0o755).unwrap();
+        }
+        fs.checkpoint().unwrap();
+        let empty = fs.statfs().valid_blocks;
+        let everybody = |work: &(dyn Fn(&FileSystem, u64) + Sync)| {
+            std::thread::scope(|scope| {
+                for thread in 0..THREADS {
+                    let fs = &fs;
+                    scope.spawn(move || work(fs, thread));
+                }
+            });
+        };
+        let length = |seed: u64| 4096 + (seed as usize).wrapping_mul(977) % 60_000;
+        let path = |thread: u64, name: u64| format!("/{thread}/{name}");
+        for round in 0..rounds() as u64 {
+            // What each file must hold: its seed and its length, by thread and name.
+            let held: Vec<std::sync::Mutex<Vec<(u64, u64, usize)>>> =
+                (0..THREADS).map(|_| Default::default()).collect();
+            let fill = |again: bool| {
+                everybody(&|fs, thread| {
+                    let mut mine = held[thread as usize].lock().unwrap();
+                    for name in 0.. {
+                        let name = name + if again { 10_000 } else { 0 };
+                        let seed = round << 40 | thread << 20 | name;
+                        let wanted = content(seed, length(seed));
+                        let file = match fs.create_file(path(thread, name), 0o644) {
+                            Ok(file) => file,
+                            Err(error) => {
+                                numbers(&error);
+                                return;
+                            }
+                        };
+                        let mut written = 0;
+                        while written < wanted.len() {
+                            match file.write_at(written as u64, &wanted[written..]) {
+                                Ok(more) => written += more,
+                                Err(error) => {
+                                    numbers(&error);
+                                    break;
+                                }
+                            }
+                        }
+                        mine.push((name, seed, written));
+                        if written < wanted.len() {
+                            return;
+                        }
+                    }
+                });
+            };
+            let verify = || {
+                everybody(&|fs, thread| {
+                    for (name, seed, size) in held[thread as usize].lock().unwrap().iter() {
+                        let wanted = content(*seed, length(*seed));
+                        assert_content(fs, &path(thread, *name), &wanted[..*size]);
+                    }
+                });
+            };
+            fill(false);
+            verify();
+            // Every block goes to a new place, though there is no room for one more.
+            everybody(&|fs, thread| {
+                for (name, seed, size) in held[thread as usize].lock().unwrap().iter() {
+                    let file = fs.open_file(path(thread, *name)).unwrap();
+                    let wanted = content(*seed, length(*seed));
+                    if *size > 4096 {
+                        assert_eq!(file.write_at(4096, &wanted[4096..*size]).unwrap(), *size - 4096);
+                    }
+                }
+            });
+            verify();
+            everybody(&|fs, thread| {
+                held[thread as usize].lock().unwrap().retain(|(name, ..)| {
+                    let keep = name % 2 == 0;
+                    if !keep {
+                        fs.unlink(path(thread, *name)).unwrap();
+                    }
+                    keep
+                });
+                while thread % 8 == 0
+                    && fs.clean_step(f2fs_files::Pace::Urgent).unwrap().is_some_and(|step| step.segments > 0)
+                {
+                }
+            });
+            fs.clean().unwrap();
+            fill(true);
+            verify();
+            fs.checkpoint().unwrap();
+            assert_clean(&device);
+            everybody(&|fs, thread| {
+                for (name, ..) in held[thread as usize].lock().unwrap().iter() {
+                    fs.unlink(path(thread, *name)).unwrap();
+                }
+            });
+            everybody(&|fs, thread| {
+                for entry in fs.read_dir(format!("/{thread}")).unwrap() {
+                    // Made, but without room for a single byte.
+                    let name = String::from_utf8(entry.name).unwrap();
+                    fs.unlink(format!("/{thread}/{name}")).unwrap();
+                }
+                fs.remove_dir(format!("/{thread}")).unwrap();
+                fs.create_dir(format!("/{thread}"), 0o755).unwrap();
+            });
+            fs.checkpoint().unwrap();
+            assert_eq!(fs.statfs().valid_blocks, empty, "round {round}");
+        }
+        fs.close().unwrap();
+        assert_clean(&device);
+    });
+}

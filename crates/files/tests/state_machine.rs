@@ -14,6 +14,7 @@ use f2fs_device::MemoryDevice;
 use f2fs_files::{DirectoryLock, File, FileKind, FileSystem, NewFile, Options, RenameMode, SetMode, path_from_bytes};
 use f2fs_format::feature::Features;
 use f2fs_volume::format::{FormatOptions, format};
+use f2fs_volume::{Allocation, OpenOptions};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -424,7 +425,10 @@ fn run(case: u32, actions: &[Action]) {
     let device = Arc::new(MemoryDevice::new((128 << 20) >> 12));
     format(&*device, &format_options(case)).unwrap();
     let lock = if case.is_multiple_of(2) { DirectoryLock::Bucket } else { DirectoryLock::Whole };
-    let options = Options::new().directory_lock(lock);
+    let names = ["ssr", "partial", "selective-greedy", "selective-optimal"];
+    let allocation: Allocation = names[case as usize / 4 % 4].parse().unwrap();
+    let volume = OpenOptions::new().allocation(allocation).lanes(1 + case as usize / 16 % 3);
+    let options = Options::new().directory_lock(lock).volume(volume);
     let fs = FileSystem::open(device.clone(), options.clone()).unwrap();
     let model = Model::new();
     let mut world =

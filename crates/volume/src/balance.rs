@@ -17,12 +17,14 @@ pub enum Need {
     Nothing,
     /// A checkpoint: many dirty nodes, or segments that wait for one to become free.
     Checkpoint,
+    /// Runs moved out of the way of writes ([`Volume::preclean_step`]), and a checkpoint.
+    Preclean,
     /// A cleaning ([`Volume::clean_with`]): few free segments, and none that only wait.
     Cleaning,
 }
 
 /// Free sections beyond the floor at which something is done.
-const MARGIN: u32 = 2;
+pub(crate) const MARGIN: u32 = 2;
 
 impl Volume {
     /// What should be done before the next operation. Cheap; ask it before each one, with nothing locked.
@@ -36,7 +38,9 @@ impl Volume {
         }
         // What is dirty must always fit into free segments, or the next checkpoint cannot be written.
         if self.segments.free_sections() > self.segments.floor(Class::User) + MARGIN {
-            return Need::Nothing;
+            let precleans =
+                self.planner.is_some() && self.segments.need_ssr() && self.stock.load(Ordering::Relaxed) <= 0;
+            return if precleans { Need::Preclean } else { Need::Nothing };
         }
         if self.segments.dirty_sections() > MARGIN || self.segments.prefree_segments() > 0 {
             return Need::Checkpoint;

@@ -30,6 +30,7 @@ use f2fs_sync::mutant;
 use crate::blocks::WriteBatch;
 use crate::node::NodePage;
 use crate::pack::{NextPack, Pack, pack_addr};
+use crate::write_stat::Count;
 use crate::{Op, Volume, VolumeError};
 
 /// Why a checkpoint is written.
@@ -200,8 +201,13 @@ impl Volume {
         self.nat.end_checkpoint();
         let freed = self.segments.end_checkpoint();
         report.freed_segments = freed.iter().map(|run| u64::from(run.len)).sum::<u64>() / 512;
+        self.release_precleaned();
         self.store.shrink();
         self.update_pressure();
+        self.written.add(Count::Checkpoints, 1);
+        self.written.add(Count::Nodes, report.nodes);
+        self.written.add(Count::Tables, report.table_blocks);
+        self.written.add(Count::Pack, report.pack_blocks);
         if self.device.info().supports_discard {
             // With the gate closed: nobody may write there before the discard is through. It is a favour to the device; that
             // it fails loses nothing.

@@ -1,7 +1,14 @@
 //! The cleaner: makes free segments out of segments with few valid blocks.
 //!
-//! It works within a checkpoint, with the gate closed: nothing else runs, so a block that is moved cannot be read, written
-//! or freed meanwhile. Directories have written their blocks by then, so what stands on the device is what is in memory.
+//! | Way | when | runs |
+//! |---|---|---|
+//! | [`clean_step`](Volume::clean_step) | in the background, and first when segments run short | against operations, on any number of threads |
+//! | [`clean_with`](Volume::clean_with) | when that is not enough | alone, with the gate closed |
+//! | [`preclean_step`](Volume::preclean_step) | before long writes into holes | against operations |
+//!
+//! Each cleaner has victims of its own: choosing one marks it. What a step does to blocks that others use is in
+//! `relocate.rs`. A step never takes what a checkpoint needs: it does nothing once free sections are near the floor, and leaves
+//! the rest to the way that works alone, where nothing becomes dirty meanwhile.
 //!
 //! ```text
 //! gate closed -> above -> { victim: nodes become dirty, data blocks are read and written to the cold log } ... -> checkpoint
@@ -12,15 +19,16 @@
 //! A victim is free only after the checkpoint that no longer speaks of its blocks is durable; until then both copies of a
 //! moved block exist. So no crash loses one.
 
-use f2fs_device::AlignedBuf;
-use f2fs_format::node::ADDRS_PER_BLOCK;
-use f2fs_format::summary::{Summary, SummaryBlock};
-use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, Nid};
 use f2fs_segment::{Class, Victim, VictimPolicy};
 use f2fs_sync::atomic::Ordering;
 
-use crate::blocks::{read_block, read_each};
-use crate::{Node, Op, Reason, Volume, VolumeError};
+use crate::balance::MARGIN;
+use crate::write_stat::Count;
+use crate::{Op, Reason, Volume, VolumeError};
+
+/// Segments cleared for later writes in one step.
+const PRECLEANED: usize = 16;
 
 /// What a cleaning did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,11 +46,18 @@ pub struct CleanReport {
     pub free_segments: u32,
 }
 
-/// A data block of a victim, with its owner.
-struct Moved {
-    node: Node,
-    slot: usize,
-    from: BlockAddr,
+/// What one step of a cleaner did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CleanStep {
+    /// Valid blocks that the section had.
+    pub valid: u32,
+    /// Data blocks moved.
+    pub data_blocks: u64,
+    /// Nodes that move with the next checkpoint.
+    pub node_blocks: u64,
+    /// Segments that the next checkpoint frees, if nothing was left in them.
+    pub segments: u32,
 }
 
 impl Volume {
@@ -121,114 +136,137 @@ impl Volume {
         }
     }
 
-    /// Moves what is valid in a victim. False: its tables contradict each other, or there is no room; the rest of it is left
-    /// as it is.
+    /// Moves what is valid in a victim. False: its tables contradict each other, there is no room, or a writer is not done
+    /// with a block of it; the rest of it is left as it is.
     fn empty(&self, op: &Op<'_>, victim: &Victim, report: &mut CleanReport) -> Result<bool, VolumeError> {
         for segment in victim.segments() {
             let info = self.segments.segment(segment)?;
             if info.valid == 0 {
                 continue;
             }
-            let summary = match self.segments.summary(segment) {
-                Some(summary) => summary,
-                None => self.read_summary(segment)?,
-            };
+            let summary = self.summary_of(segment)?;
             let offsets: Vec<u32> = info.valid_map.runs(true).flat_map(|(start, len)| start..start + len).collect();
             let owners: Vec<Nid> = offsets.iter().map(|at| summary.entries[*at as usize].nid.into()).collect();
             self.prefetch(&owners);
-            let whole = if info.log.is_node() {
-                self.move_nodes(op, segment, &offsets, &summary, report)?
+            let done = if info.log.is_node() {
+                let done = self.relocate_nodes(op, segment, &offsets, &summary);
+                report.node_blocks += done.moved;
+                done
             } else {
-                self.move_data(op, segment, &offsets, &summary, report)?
+                let done = match self.relocate_data(op, segment, &offsets, &summary, Count::MovedData) {
+                    Err(error) if error.is_no_space() => return Ok(false),
+                    done => done?,
+                };
+                report.data_blocks += done.moved;
+                done
             };
-            if !whole {
+            if !done.is_whole() {
                 return Ok(false);
             }
         }
+        self.written.add(Count::Victims, 1);
         Ok(true)
     }
 
-    fn read_summary(&self, segment: SegmentNo) -> Result<Box<SummaryBlock>, VolumeError> {
-        let buf = read_block(&*self.device, self.geometry.summary_block(segment))?;
-        Ok(Box::new(*SummaryBlock::read(buf.block(0))))
+    /// Sections that must be free for a step to begin: those of users' floor, so that a step takes nothing from checkpoints.
+    fn step_floor(&self) -> u32 {
+        self.segments.floor(Class::User) + MARGIN
     }
 
-    /// Nodes move by being written back: they only have to become dirty.
-    fn move_nodes(
-        &self,
-        op: &Op<'_>,
-        segment: SegmentNo,
-        offsets: &[u32],
-        summary: &SummaryBlock,
-        report: &mut CleanReport,
-    ) -> Result<bool, VolumeError> {
-        for offset in offsets {
-            let nid: Nid = summary.entries[*offset as usize].nid.into();
-            let here = self.geometry.block_at(segment, *offset);
-            if !self.nat.get(nid).is_ok_and(|entry| entry.addr == here) {
-                return Ok(false);
+    /// Empties one section while operations run. Any number of threads may do so at a time. What was moved is durable, and the
+    /// section free, after the next checkpoint.
+    ///
+    /// `None`: there is nothing worth it, or free sections are so few that [`clean_with`](Self::clean_with) must do it.
+    ///
+    /// # Errors
+    /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`], and those of reading and writing blocks, which leave everything
+    /// whole: a block that was not moved is where it was.
+    pub fn clean_step(&self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
+        let op = self.begin()?;
+        let section = self.geometry.segs_per_sec * BLOCKS_PER_SEGMENT;
+        let free = self.segments.free_sections();
+        let floor = self.step_floor();
+        if free <= floor {
+            return Ok(None);
+        }
+        let Some(victim) = self.segments.choose_victim(policy, self.clock.now()) else { return Ok(None) };
+        let worth = u64::from(victim.valid) * 64 < u64::from(section) * 63;
+        // Moved blocks take room at once, and nodes with the checkpoint.
+        let room = u64::from(free - floor) * u64::from(section);
+        if !worth || u64::from(victim.valid) > room {
+            self.segments.release_victim(&victim)?;
+            return Ok(None);
+        }
+        let mut report = CleanReport::default();
+        let emptied = self.empty(&op, &victim, &mut report);
+        if !matches!(emptied, Ok(true)) {
+            self.segments.release_victim(&victim)?;
+        }
+        let segments = if emptied? { victim.segments } else { 0 };
+        self.update_pressure();
+        Ok(Some(CleanStep {
+            valid: victim.valid,
+            data_blocks: report.data_blocks,
+            node_blocks: report.node_blocks,
+            segments,
+        }))
+    }
+
+    /// Moves valid runs of dirty segments out of the way of later writes, where the volume's [`Allocation`](crate::Allocation)
+    /// finds that worth it, with operations running. The places can be used after the next checkpoint; write one soon, since
+    /// the segments are nobody's until then. Returns how many blocks were moved.
+    ///
+    /// # Errors
+    /// As [`clean_step`](Self::clean_step).
+    pub fn preclean_step(&self) -> Result<u64, VolumeError> {
+        let Some(planner) = &self.planner else { return Ok(0) };
+        let op = self.begin()?;
+        // Written by then, this step is due again: also if it finds nothing now.
+        let mut stock = i64::from(BLOCKS_PER_SEGMENT) * PRECLEANED as i64;
+        let mut moved = 0;
+        let planner = planner.clone().with_cold_hole(self.segments.mean_hole(LogType::ColdData));
+        let request = self.request_blocks.load(Ordering::Relaxed).clamp(1, u64::from(BLOCKS_PER_SEGMENT)) as u32;
+        let mut cleared = Vec::new();
+        while cleared.len() < PRECLEANED && self.segments.free_sections() > self.step_floor() {
+            let Some((segment, runs)) = self.segments.preclean(LogType::WarmData, &planner, request) else { break };
+            cleared.push(segment);
+            let offsets: Vec<u32> = runs
+                .iter()
+                .filter_map(|run| self.geometry.locate(run.addr).map(|(_, at)| at..at + run.len))
+                .flatten()
+                .collect();
+            let result = self.summary_of(segment).and_then(|summary| {
+                let owners: Vec<Nid> = offsets.iter().map(|at| summary.entries[*at as usize].nid.into()).collect();
+                self.prefetch(&owners);
+                self.relocate_data(&op, segment, &offsets, &summary, Count::Precleaned)
+            });
+            match result {
+                Ok(done) => moved += done.moved,
+                Err(error) if error.is_no_space() => break,
+                Err(error) => {
+                    self.precleaned.lock().append(&mut cleared);
+                    return Err(error);
+                }
             }
-            let Ok(node) = self.node(nid) else { return Ok(false) };
-            drop(node.write(op));
-            report.node_blocks += 1;
         }
-        Ok(true)
+        if !cleared.is_empty() {
+            let room = |segment: &_| {
+                self.segments.segment(*segment).map_or(0, |info| i64::from(BLOCKS_PER_SEGMENT - info.valid))
+            };
+            stock = cleared.iter().map(room).sum();
+        }
+        self.written.add(Count::PrecleanedSegments, cleared.len() as u64);
+        self.precleaned.lock().append(&mut cleared);
+        self.stock.store(stock, Ordering::Relaxed);
+        self.update_pressure();
+        Ok(moved)
     }
 
-    fn move_data(
-        &self,
-        op: &Op<'_>,
-        segment: SegmentNo,
-        offsets: &[u32],
-        summary: &SummaryBlock,
-        report: &mut CleanReport,
-    ) -> Result<bool, VolumeError> {
-        let features = self.features();
-        let mut blocks = Vec::with_capacity(offsets.len());
-        let mut summaries = Vec::with_capacity(offsets.len());
-        for offset in offsets {
-            let entry = summary.entries[*offset as usize];
-            let from = self.geometry.block_at(segment, *offset);
-            let slot = usize::from(entry.ofs_in_node.get());
-            let Ok(node) = self.node(entry.nid.into()) else { return Ok(false) };
-            if slot >= ADDRS_PER_BLOCK || node.read().address(slot, features) != Some(from) {
-                return Ok(false);
-            }
-            summaries.push(Summary::new(node.nid(), self.node_version(node.nid())?, entry.ofs_in_node.get()));
-            blocks.push(Moved { node, slot, from });
+    /// Lets the logs have the segments that were cleared for them. Called after a checkpoint, with the gate closed.
+    pub(crate) fn release_precleaned(&self) {
+        for segment in core::mem::take(&mut *self.precleaned.lock()) {
+            // Its number came from the manager itself.
+            let _ = self.segments.release_segment(segment);
         }
-        let addrs: Vec<BlockAddr> = blocks.iter().map(|block| block.from).collect();
-        let mut data = AlignedBuf::new(blocks.len());
-        read_each::<VolumeError>(&*self.device, &addrs, |index, block| {
-            data.block_mut(index).copy_from_slice(block);
-            Ok(())
-        })?;
-        let runs = match self.write_as(Class::Cleaner, LogType::ColdData, &summaries, data) {
-            Err(error) if error.is_no_space() => return Ok(false),
-            runs => runs?,
-        };
-        let mut fresh = runs.iter().flat_map(|run| (0..run.len).map(|i| run.addr.offset(i)));
-        for block in &blocks {
-            let to = fresh.next().unwrap_or(BlockAddr::NULL);
-            block.node.write(op).set_address(block.slot, to, features);
-            self.count_move(op, block.node.ino());
-            self.invalidate(op, block.from)?;
-            self.forget_extent(op, block.node.ino())?;
-        }
-        report.data_blocks += blocks.len() as u64;
-        Ok(true)
-    }
-
-    /// The largest extent that an inode caches may speak of a block that moved.
-    fn forget_extent(&self, op: &Op<'_>, ino: Nid) -> Result<(), VolumeError> {
-        let inode = self.node(ino)?;
-        if inode.read().inode().i_ext.len.get() != 0 {
-            let mut block = inode.write(op);
-            let extent = &mut block.inode_mut().i_ext;
-            extent.len = 0.into();
-            extent.fofs = 0.into();
-            extent.blk_addr = 0.into();
-        }
-        Ok(())
     }
 }

@@ -4,7 +4,10 @@ use f2fs_device::{AlignedBuf, BlockDevice, Op as DeviceOp, Recycler, Request};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BlockAddr, Corruption, LogType, Nid};
 use f2fs_segment::{Class, Run};
+use f2fs_sync::atomic::Ordering;
 
+use crate::blocks::read_each;
+use crate::write_stat::Count;
 use crate::{Op, Volume, VolumeError};
 
 impl Volume {
@@ -22,7 +25,8 @@ impl Volume {
     }
 
     /// Writes blocks to new places of a log, and waits for the device. `data` has as many blocks as there are `summaries`;
-    /// space for them must be reserved. The caller puts the addresses into their slots and then invalidates the old ones.
+    /// space for them must be reserved. The caller puts the addresses into their slots with
+    /// [`replace_blocks`](Self::replace_blocks), which frees the old ones.
     ///
     /// # Errors
     /// [`VolumeError::Segment`] when no segment is free, [`VolumeError::Device`]; the blocks are free again then.
@@ -33,13 +37,20 @@ impl Volume {
         summaries: &[Summary],
         data: AlignedBuf,
     ) -> Result<Vec<Run>, VolumeError> {
-        let class = if op.gate.is_some() { Class::User } else { Class::Checkpoint };
-        self.write_as(class, log, summaries, data)
+        let mut runs = Vec::new();
+        let rewrites = self.allocate_data(op, log, summaries, &mut runs)?;
+        let written = self.join_requests(op, &runs, &rewrites, data).and_then(|requests| {
+            requests.iter().for_each(|request| self.count_request(request));
+            self.send(requests)
+        });
+        self.keep_or_free(written, &runs)?;
+        Ok(runs)
     }
 
     /// Takes blocks of a log for data, one for each summary and in their order, and appends where they are to `runs`; space for
     /// them must be reserved. The caller writes them, and puts their addresses into their slots, within `op`; or returns
-    /// them with [`return_data`](Self::return_data).
+    /// them with [`return_data`](Self::return_data). Gives the runs between them that should be rewritten in the same
+    /// requests, by [`join_requests`](Self::join_requests); leaving that out costs requests, nothing else.
     ///
     /// # Errors
     /// [`VolumeError::Segment`] when no segment is free; nothing is taken then.
@@ -49,11 +60,61 @@ impl Volume {
         log: LogType,
         summaries: &[Summary],
         runs: &mut Vec<Run>,
-    ) -> Result<(), VolumeError> {
+    ) -> Result<Vec<Run>, VolumeError> {
         let class = if op.gate.is_some() { Class::User } else { Class::Checkpoint };
-        self.segments.allocate_as(class, log, summaries, self.clock.now(), runs)?;
-        self.blocks_written.add(summaries.len() as i64);
-        Ok(())
+        let mut rewrites = Vec::new();
+        match &self.planner {
+            // Only where logs write into holes is there anything to choose.
+            Some(planner) if !log.is_node() && summaries.len() > 1 && self.segments.need_ssr() => {
+                let now = self.clock.now();
+                self.segments.allocate_selective(class, log, summaries, now, planner, runs, &mut rewrites)?;
+            }
+            _ => {
+                let lane = self.lanes.slot_index();
+                self.segments.allocate_on(lane, class, log, summaries, self.clock.now(), runs)?;
+            }
+        }
+        let blocks = summaries.len() as u64;
+        self.blocks_written.add(blocks as i64);
+        self.written.add(Count::UserBlocks, blocks);
+        if self.planner.is_some() && class == Class::User {
+            self.note_request(blocks);
+        }
+        Ok(rewrites)
+    }
+
+    /// Requests that write `data` to `runs`, and what stands in `rewrites` once more to where it stands: neighbours are one
+    /// request. All of [`allocate_data`](Self::allocate_data), whose operation must still be held when they are done.
+    ///
+    /// What is rewritten was written before the last durable checkpoint and is not written by anybody else: its place is
+    /// taken, even if it is freed meanwhile, until a checkpoint, which waits for this operation.
+    ///
+    /// # Errors
+    /// [`VolumeError::Device`] if the old blocks cannot be read.
+    pub fn join_requests(
+        &self,
+        _op: &Op<'_>,
+        runs: &[Run],
+        rewrites: &[Run],
+        data: AlignedBuf,
+    ) -> Result<Vec<Request>, VolumeError> {
+        if rewrites.is_empty() {
+            return Ok(split_by_runs(&self.recycler, runs, data));
+        }
+        let addrs: Vec<BlockAddr> =
+            rewrites.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at))).collect();
+        let mut old = self.recycler.take_stale(addrs.len());
+        read_each::<VolumeError>(&*self.device, &addrs, |index, block| {
+            old.block_mut(index).copy_from_slice(block);
+            Ok(())
+        })?;
+        self.written.add(Count::Rewritten, addrs.len() as u64);
+        Ok(join(&self.recycler, (runs, &data), (rewrites, &old)))
+    }
+
+    /// Counts a request that writes data for a user.
+    pub fn count_request(&self, request: &Request) {
+        self.written.user_request(request.blocks());
     }
 
     /// Returns blocks of [`allocate_data`](Self::allocate_data) that no slot speaks of. Their reservation stays.
@@ -65,33 +126,73 @@ impl Volume {
         runs.iter().try_for_each(|run| Ok(self.segments.invalidate_run(*run, now)?))
     }
 
-    pub(crate) fn write_as(
+    /// Keeps the mean length of requests, each weighted by its blocks, and what is left of the segments cleared for them.
+    fn note_request(&self, blocks: u64) {
+        const WEIGHT: u64 = 4096;
+        let blocks = blocks.min(WEIGHT);
+        // Lost updates of concurrent writers change a mean, nothing else.
+        let mean = self.request_blocks.load(Ordering::Relaxed);
+        let next = (mean * (WEIGHT - blocks) + blocks * blocks).div_ceil(WEIGHT);
+        self.request_blocks.store(next, Ordering::Relaxed);
+        if self.segments.need_ssr() {
+            self.stock.fetch_sub(blocks as i64, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes moved blocks to new places of a log, in its holes where free segments are few.
+    pub(crate) fn write_moved(
         &self,
-        class: Class,
         log: LogType,
         summaries: &[Summary],
         data: AlignedBuf,
     ) -> Result<Vec<Run>, VolumeError> {
         let now = self.clock.now();
         let mut runs = Vec::new();
-        self.segments.allocate_as(class, log, summaries, now, &mut runs)?;
+        self.segments.allocate_as(Class::Cleaner, log, summaries, now, &mut runs)?;
         let requests = split_by_runs(&self.recycler, &runs, data);
+        self.written.add(Count::MoveRequests, requests.len() as u64);
+        self.blocks_written.add(summaries.len() as i64);
+        let written = self.send(requests);
+        self.keep_or_free(written, &runs)?;
+        Ok(runs)
+    }
+
+    /// Runs requests and waits for all of them.
+    fn send(&self, requests: Vec<Request>) -> Result<(), VolumeError> {
         let mut failed = None;
         for completion in self.device.submit(requests).wait() {
             if let Err(error) = completion.result {
                 failed.get_or_insert(error);
             }
         }
-        self.blocks_written.add(summaries.len() as i64);
-        if let Some(error) = failed {
-            for run in &runs {
-                for index in 0..run.len {
-                    self.segments.invalidate(run.addr.offset(index), now)?;
-                }
+        failed.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Frees blocks again that were not written.
+    fn keep_or_free(&self, written: Result<(), VolumeError>, runs: &[Run]) -> Result<(), VolumeError> {
+        if written.is_err() {
+            let now = self.clock.now();
+            for run in runs {
+                self.segments.invalidate_run(*run, now)?;
             }
-            return Err(error.into());
         }
-        Ok(runs)
+        written
+    }
+
+    /// Puts new addresses into the slots of a node from `first` on, and frees what they held: the blocks that were overwritten
+    /// or moved since the caller looked. Reservations stay.
+    ///
+    /// # Errors
+    /// [`VolumeError::Segment`] if the SIT says that an old block was not in use.
+    pub fn replace_blocks(
+        &self,
+        op: &Op<'_>,
+        node: &crate::Node,
+        first: usize,
+        fresh: &[BlockAddr],
+    ) -> Result<(), VolumeError> {
+        let now = self.clock.now();
+        Ok(self.segments.overwrite_slots(|| node.write(op), first, fresh, self.features(), now)?)
     }
 
     /// Takes a block out of use because its data stands elsewhere now. Its reservation stays.
@@ -145,6 +246,35 @@ impl Volume {
         }
         Ok(self.device.read_into(u64::from(addr.0), buf)?)
     }
+}
+
+/// Requests for new and rewritten runs together: what follows each other on the device is one request, up to a segment.
+fn join(recycler: &Recycler, fresh: (&[Run], &AlignedBuf), old: (&[Run], &AlignedBuf)) -> Vec<Request> {
+    // Each run with the bytes that belong there.
+    let mut parts: Vec<(Run, &[u8])> = Vec::with_capacity(fresh.0.len() + old.0.len());
+    for (runs, data) in [fresh, old] {
+        let mut rest = data.as_bytes();
+        for run in runs {
+            let (part, tail) = rest.split_at((run.len as usize * f2fs_format::BLOCK_SIZE).min(rest.len()));
+            rest = tail;
+            parts.push((*run, part));
+        }
+    }
+    parts.sort_unstable_by_key(|(run, _)| run.addr);
+    let follows = |(before, _): &(Run, &[u8]), (run, _): &(Run, &[u8])| before.addr.offset(before.len) == run.addr;
+    parts
+        .chunk_by(follows)
+        .map(|piece| {
+            let blocks: u32 = piece.iter().map(|(run, _)| run.len).sum();
+            let mut buf = recycler.take_stale(blocks as usize);
+            let mut at = 0;
+            for (_, bytes) in piece {
+                buf.as_bytes_mut()[at..at + bytes.len()].copy_from_slice(bytes);
+                at += bytes.len();
+            }
+            Request::write(u64::from(piece[0].0.addr.0), buf)
+        })
+        .collect()
 }
 
 /// One request a run. A single run takes the buffer as it is.

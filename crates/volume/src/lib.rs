@@ -22,13 +22,25 @@
 //!   dirty must fit into free segments. The counts of valid blocks, nodes and inodes are per processor, until so few are left
 //!   that "full" has to be exact.
 //!
+//! - **Cleaning** runs beside operations ([`Volume::clean_step`], [`Volume::preclean_step`]): a block's owner is found without a
+//!   lock held over I/O, and its slot is changed under the page's lock only if it still names the old place. So a writer must
+//!   free what it finds in a slot *when it stores the new address* ([`Volume::replace_blocks`]), not what it read before.
+//!   Caches of addresses ask [`Volume::moves`].
+//!
 //! # What is never done
 //!
 //! A block or NID that was freed is not handed out again before the checkpoint that frees it is durable; nothing that the
-//! last checkpoint speaks of is overwritten (see [`Volume::checkpoint_with`]). So what a sync wrote behind the checkpoint stays
-//! as well until the next one, and so does what is being recovered.
+//! last checkpoint speaks of is overwritten with other bytes (see [`Volume::checkpoint_with`]). So what a sync wrote behind the
+//! checkpoint stays as well until the next one, and so does what is being recovered.
+//!
+//! Partial cleaning keeps to that in two ways. Within a request a valid run is only *rewritten*: the same bytes to the place
+//! where they are, and only if they were written before the last durable checkpoint, so that whichever of them reach the device,
+//! each block holds what it held. A run that is to be *moved* is moved ahead: its old place is taken until a checkpoint that
+//! knows of the move is durable, and only then written to. No crash can find a block that the durable checkpoint names and that
+//! holds something else.
 #![forbid(unsafe_code)]
 
+mod allocation;
 mod balance;
 mod blocks;
 pub mod check;
@@ -47,16 +59,19 @@ mod open;
 mod orphans;
 mod pack;
 mod recovery;
+mod relocate;
 mod space;
 mod stat;
 mod stop;
 mod superblock;
 mod sync;
 mod volume;
+mod write_stat;
 
+pub use allocation::{Allocation, UnknownAllocation};
 pub use balance::Need;
 pub use checkpoint::{CheckpointReport, Reason};
-pub use cleaner::CleanReport;
+pub use cleaner::{CleanReport, CleanStep};
 pub use error::VolumeError;
 pub use node::{Node, NodeRead, NodeWrite};
 pub use nodes::NewNode;
@@ -65,5 +80,7 @@ pub use recovery::ChainNode;
 pub use stat::VolumeStat;
 pub use sync::{MustCheckpoint, Synced};
 pub use volume::{Damage, Op, ReadOp, Volume};
+pub use write_stat::WriteStat;
 
-pub use f2fs_segment::Run;
+pub use f2fs_segment::cost::CostModel;
+pub use f2fs_segment::{Run, VictimPolicy};

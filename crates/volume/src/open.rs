@@ -12,8 +12,8 @@ use f2fs_format::summary::{self, Summary, SummaryBlock};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, bits, inode, orphan};
 use f2fs_nat::{Nat, NatConfig, NatSource};
 use f2fs_segment::{LogState, SegmentConfig, SegmentManager, SummarySource};
-use f2fs_sync::atomic::AtomicU64;
-use f2fs_sync::{Arc, Gate, GroupCommit, Mutex, OnceLock, ShardedCounter};
+use f2fs_sync::atomic::{AtomicI64, AtomicU64};
+use f2fs_sync::{Arc, Gate, GroupCommit, Mutex, OnceLock, PerCore, ShardedCounter};
 
 use crate::blocks::{read_block, read_each};
 use crate::checkpoint::CheckpointState;
@@ -24,7 +24,8 @@ use crate::pack::Pack;
 use crate::recovery::RollForward;
 use crate::space::Space;
 use crate::superblock::LoadedSuperblock;
-use crate::{Damage, Volume, VolumeError};
+use crate::write_stat::WriteCounters;
+use crate::{Allocation, Damage, Volume, VolumeError};
 
 /// How a volume is opened.
 #[derive(Clone, Debug)]
@@ -38,6 +39,11 @@ pub struct OpenOptions {
     pub dirty_nodes: u64,
     /// How free NIDs are found.
     pub nid_policy: f2fs_nat::Policy,
+    /// What writes do about valid blocks in their way when free segments are few.
+    pub allocation: Allocation,
+    /// Segments that each data log writes into at a time, on different processors. Only six are recorded by a checkpoint; the
+    /// others are dirty segments to it.
+    pub lanes: usize,
     /// Whether what was synced since the last checkpoint is recovered. What lies on the volume does that: without it the volume
     /// is at its last checkpoint.
     pub recovery: bool,
@@ -65,6 +71,8 @@ impl Default for OpenOptions {
             nid_policy: f2fs_nat::Policy::default(),
             recovery: true,
             fsync: FsyncMode::default(),
+            allocation: Allocation::default(),
+            lanes: PerCore::<()>::default().slots().min(MOST_LANES),
         }
     }
 }
@@ -111,6 +119,20 @@ impl OpenOptions {
         self
     }
 
+    /// What writes do about valid blocks in their way when free segments are few.
+    #[must_use]
+    pub fn allocation(mut self, allocation: Allocation) -> Self {
+        self.allocation = allocation;
+        self
+    }
+
+    /// Segments that each data log writes into at a time; at least 1.
+    #[must_use]
+    pub fn lanes(mut self, lanes: usize) -> Self {
+        self.lanes = lanes.max(1);
+        self
+    }
+
     /// How free NIDs are found.
     #[must_use]
     pub fn nid_policy(mut self, policy: f2fs_nat::Policy) -> Self {
@@ -118,6 +140,9 @@ impl OpenOptions {
         self
     }
 }
+
+/// Lanes of a log unless asked otherwise, on machines with as many processors.
+const MOST_LANES: usize = 8;
 
 type SourceError = Box<dyn core::error::Error + Send + Sync>;
 
@@ -176,7 +201,8 @@ impl Volume {
         let logs = load_logs(&*device, &geometry, &pack)?;
         let config =
             SegmentConfig::new(geometry.clone(), checkpoint.reserved_segments, checkpoint.overprovision_segments)
-                .summaries(tables.clone());
+                .summaries(tables.clone())
+                .lanes(options.lanes);
         let segments = SegmentManager::new(config, entries, pack.bitmaps.sit.clone(), logs)?;
         let nat_journal = pack.journal(LogType::HotData).nat_entries().ok_or(Corruption::Range {
             what: "NAT journal entries",
@@ -223,6 +249,12 @@ impl Volume {
             state: Mutex::new(CheckpointState::new(&pack)),
             damage: Damage { superblock: loaded.other, pack: pack.other, superblock_copy: loaded.copy },
             recycler: f2fs_device::Recycler::new(),
+            lanes: PerCore::with_slots(options.lanes, |_| ()),
+            written: WriteCounters::new(),
+            planner: options.allocation.planner(1.0),
+            request_blocks: AtomicU64::new(1),
+            stock: AtomicI64::new(0),
+            precleaned: Mutex::new(Vec::new()),
             geometry,
             device,
         })

@@ -5,11 +5,12 @@ use core::fmt;
 use f2fs_device::{BlockDevice, Recycler};
 use f2fs_format::feature::Features;
 use f2fs_format::superblock::SuperBlock;
-use f2fs_format::{Corruption, Geometry, Nid};
+use f2fs_format::{Corruption, Geometry, Nid, SegmentNo};
 use f2fs_nat::Nat;
 use f2fs_segment::SegmentManager;
-use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, Gate, GateGuard, GroupCommit, Mutex, OnceLock, ShardedCounter};
+use f2fs_segment::plan::Planner;
+use f2fs_sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use f2fs_sync::{Arc, Gate, GateGuard, GroupCommit, Mutex, OnceLock, PerCore, ShardedCounter};
 
 use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
@@ -19,6 +20,7 @@ use crate::orphans::Orphans;
 use crate::recovery::RollForward;
 use crate::space::Space;
 use crate::sync::{SyncRequest, Synced};
+use crate::write_stat::WriteCounters;
 use crate::{VolumeError, VolumeStat};
 
 /// An open F2FS volume: nodes, blocks, checkpoints. Share it between threads in an [`Arc`].
@@ -56,6 +58,17 @@ pub struct Volume {
     pub(crate) futile: AtomicU64,
     pub(crate) damage: Damage,
     pub(crate) recycler: Recycler,
+    /// Whose processor's lane of a log data goes to.
+    pub(crate) lanes: PerCore<()>,
+    pub(crate) written: WriteCounters,
+    /// Plans writes into holes; `None`: valid runs in the way are skipped.
+    pub(crate) planner: Option<Planner>,
+    /// The mean length of users' writes, each weighted by its blocks.
+    pub(crate) request_blocks: AtomicU64,
+    /// Blocks that the segments cleared last have room for, less what was written since.
+    pub(crate) stock: AtomicI64,
+    /// Segments cleared since the last checkpoint. Last in the order of locks.
+    pub(crate) precleaned: Mutex<Vec<SegmentNo>>,
 }
 
 /// What was found damaged when the volume was opened, and not needed because its copy is good.
@@ -275,7 +288,28 @@ impl Volume {
             cached_nodes: self.store.len() as u64,
             free_nids: self.space.node_limit().saturating_sub(self.space.nodes()),
             data_blocks_written: self.blocks_written.sum().max(0) as u64,
+            written: self.written.read(),
         }
+    }
+
+    /// Which blocks of a segment are valid, and what it is to the allocator.
+    ///
+    /// # Errors
+    /// [`VolumeError::Segment`] for a segment that the volume does not have.
+    pub fn segment(&self, segment: SegmentNo) -> Result<f2fs_segment::SegmentInfo, VolumeError> {
+        Ok(self.segments.segment(segment)?)
+    }
+
+    /// The mean length of the holes that a log writes into now, in blocks.
+    #[must_use]
+    pub fn mean_hole(&self, log: f2fs_format::LogType) -> f64 {
+        self.segments.mean_hole(log)
+    }
+
+    /// Whether free segments are so few that logs write into the holes of dirty ones.
+    #[must_use]
+    pub fn writes_into_holes(&self) -> bool {
+        self.segments.need_ssr()
     }
 
     /// Seconds since the volume was first used, as segments' modification times count them.

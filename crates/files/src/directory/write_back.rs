@@ -81,8 +81,7 @@ impl Directory {
         let runs = core.volume.write_data(op, LogType::HotData, &summaries, data)?;
         let mut fresh = runs.iter().flat_map(|run| (0..run.len).map(|i| run.addr.offset(i)));
         for (slot, page) in slots.iter().zip(pages) {
-            let old = slot.set(op, fresh.next().unwrap_or(BlockAddr::NULL));
-            core.volume.invalidate(op, old)?;
+            core.volume.replace_blocks(op, &slot.node, slot.index, &[fresh.next().unwrap_or(BlockAddr::NULL)])?;
             page.dirty.store(false, Ordering::Release);
         }
         Ok(())

@@ -1,0 +1,304 @@
+//! Cleaning: when segments run short, on request, and in the background.
+//!
+//! ```text
+//!                        +--------------------+   free sections at the low mark, or told so   +--------------------+
+//!   start_cleaner -----> | idle: one section  | --------------------------------------------> | urgent: one after  |
+//!                        | every interval, if |                                               | the other, then a  |
+//!                        | nobody wrote       | <-------------------------------------------- | checkpoint         |
+//!                        +--------------------+     enough free, or nothing more to gain      +--------------------+
+//! ```
+//!
+//! # Locking
+//!
+//! A step is an operation like any other: it enters the gate and takes node pages one at a time. The thread's own mutex protects
+//! its orders alone and is not held while it works.
+
+use std::time::Duration;
+
+use f2fs_sync::{Arc, Condvar, Mutex, thread};
+use f2fs_volume::{CleanReport, CleanStep, Need, Reason, VictimPolicy, WriteStat};
+
+use crate::filesystem::Core;
+use crate::{FileSystem, FsError};
+
+/// Sections emptied between two checkpoints at most: what is moved becomes free only then.
+const BATCH: u32 = 16;
+
+/// How eagerly the background cleaner works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Pace {
+    /// In idle times, the sections with the best benefit for their cost.
+    Idle,
+    /// At once, the emptiest sections.
+    Urgent,
+}
+
+impl Pace {
+    fn policy(self) -> VictimPolicy {
+        match self {
+            Pace::Idle => VictimPolicy::CostBenefit,
+            Pace::Urgent => VictimPolicy::Greedy,
+        }
+    }
+}
+
+/// How the background cleaner works.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct CleanerOptions {
+    /// Time between two looks. If nothing was written since the last one, a section is cleaned.
+    pub interval: Duration,
+    /// The same when sections are few.
+    pub urgent_interval: Duration,
+    /// Free segments at which cleaning becomes urgent; 0: where the logs begin to write into holes.
+    pub low_mark: u32,
+    /// The victims of urgent cleaning; `None`: the emptiest.
+    pub policy: Option<VictimPolicy>,
+}
+
+impl Default for CleanerOptions {
+    fn default() -> Self {
+        // The kernel's: 30 s (DEF_GC_THREAD_MIN_SLEEP_TIME) and 500 ms (DEF_GC_THREAD_URGENT_SLEEP_TIME).
+        CleanerOptions {
+            interval: Duration::from_secs(30),
+            urgent_interval: Duration::from_millis(500),
+            low_mark: 0,
+            policy: None,
+        }
+    }
+}
+
+impl CleanerOptions {
+    /// Sets the time between two looks.
+    #[must_use]
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// Sets the time between two looks when sections are few.
+    #[must_use]
+    pub fn urgent_interval(mut self, interval: Duration) -> Self {
+        self.urgent_interval = interval;
+        self
+    }
+
+    /// Sets the free segments at which cleaning becomes urgent.
+    #[must_use]
+    pub fn low_mark(mut self, segments: u32) -> Self {
+        self.low_mark = segments;
+        self
+    }
+
+    /// Sets how victims of urgent cleaning are chosen.
+    #[must_use]
+    pub fn policy(mut self, policy: VictimPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+}
+
+impl Core {
+    /// Makes free segments: with operations running as far as that goes, alone for the rest. Several threads may be here, each
+    /// with victims of its own.
+    pub(crate) fn clean(&self) -> Result<CleanReport, FsError> {
+        let goal = self.volume.cleaning_goal();
+        let mut report = self.clean_beside(VictimPolicy::Greedy, goal)?;
+        let stat = self.volume.stat();
+        if report.victims > 0 || stat.prefree_segments > 0 {
+            self.checkpoint(Reason::Sync)?;
+            report.checkpoints += 1;
+        }
+        report.free_segments = self.volume.stat().free_segments;
+        if report.free_segments >= goal {
+            return Ok(report);
+        }
+        let alone = self.volume.clean_with(goal, |op| self.write_directories(op))?;
+        report.victims += alone.victims;
+        report.data_blocks += alone.data_blocks;
+        report.node_blocks += alone.node_blocks;
+        report.checkpoints += alone.checkpoints;
+        report.free_segments = alone.free_segments;
+        Ok(report)
+    }
+
+    /// Empties sections beside operations until `goal` segments are free or will be with the next checkpoint, one batch at most.
+    fn clean_beside(&self, policy: VictimPolicy, goal: u32) -> Result<CleanReport, FsError> {
+        let mut report = CleanReport::default();
+        let mut gained = 0;
+        for _ in 0..BATCH {
+            let stat = self.volume.stat();
+            if stat.free_segments + stat.prefree_segments + gained >= goal {
+                break;
+            }
+            let Some(step) = self.volume.clean_step(policy)? else { break };
+            report.data_blocks += step.data_blocks;
+            report.node_blocks += step.node_blocks;
+            if step.segments == 0 {
+                break;
+            }
+            report.victims += 1;
+            // Sections of data are prefree at once and counted above; those of nodes follow with the checkpoint.
+            gained += if step.node_blocks > 0 { step.segments } else { 0 };
+        }
+        Ok(report)
+    }
+
+    /// Moves blocks out of the way of writes to come, and makes their places usable.
+    pub(crate) fn preclean(&self) -> Result<(), FsError> {
+        if self.volume.preclean_step()? > 0 {
+            self.checkpoint(Reason::Sync)?;
+        }
+        Ok(())
+    }
+}
+
+impl FileSystem {
+    /// Empties one section while operations run: for embedders who drive cleaning themselves. The section is free after the
+    /// next checkpoint. `None`: there is nothing worth it, or so little room that only [`clean`](Self::clean) helps.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn clean_step(&self, pace: Pace) -> Result<Option<CleanStep>, FsError> {
+        Ok(self.core.volume.clean_step(pace.policy())?)
+    }
+
+    /// The same, with victims chosen by `policy`.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn clean_step_by(&self, policy: VictimPolicy) -> Result<Option<CleanStep>, FsError> {
+        Ok(self.core.volume.clean_step(policy)?)
+    }
+
+    /// What was written since the file system was opened, and why.
+    #[must_use]
+    pub fn write_stat(&self) -> WriteStat {
+        self.core.volume.stat().written
+    }
+
+    /// Starts a thread that cleans in the background, until the [`Cleaner`] is dropped.
+    pub fn start_cleaner(&self, options: CleanerOptions) -> Cleaner {
+        let shared = Arc::new(Shared { orders: Mutex::new(Orders::default()), wake: Condvar::new() });
+        let thread = {
+            let (shared, core) = (Arc::clone(&shared), Arc::clone(&self.core));
+            thread::spawn(move || run(&core, &shared, options))
+        };
+        Cleaner { shared, thread: Some(thread) }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Orders {
+    stop: bool,
+    urgent: bool,
+    steps: u64,
+    failed: Option<String>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    orders: Mutex<Orders>,
+    wake: Condvar,
+}
+
+/// A thread that cleans in the background. Dropping it stops the thread and waits for it.
+#[derive(Debug)]
+#[must_use = "dropping it stops the cleaning"]
+pub struct Cleaner {
+    shared: Arc<Shared>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Cleaner {
+    /// Cleans now, whatever the state of the volume, until nothing more is gained.
+    pub fn urge(&self) {
+        self.shared.orders.lock().urgent = true;
+        self.shared.wake.notify_one();
+    }
+
+    /// Sections that it has emptied.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.shared.orders.lock().steps
+    }
+
+    /// The error that ended the thread, if one did.
+    #[must_use]
+    pub fn failed(&self) -> Option<String> {
+        self.shared.orders.lock().failed.clone()
+    }
+}
+
+impl Drop for Cleaner {
+    fn drop(&mut self) {
+        self.shared.orders.lock().stop = true;
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was reported by the thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(core: &Core, shared: &Shared, options: CleanerOptions) {
+    let mut seen = core.volume.stat().data_blocks_written;
+    loop {
+        let short = is_short(core, options.low_mark);
+        let urgent = {
+            let mut orders = shared.orders.lock();
+            if !orders.stop && !orders.urgent {
+                let wait = if short { options.urgent_interval } else { options.interval };
+                let _ = shared.wake.wait_for(&mut orders, wait);
+            }
+            if orders.stop {
+                return;
+            }
+            core::mem::take(&mut orders.urgent)
+        };
+        let written = core.volume.stat().data_blocks_written;
+        let idle = written == seen;
+        let result = if urgent || is_short(core, options.low_mark) {
+            clean_urgently(core, shared, options.policy.unwrap_or(VictimPolicy::Greedy))
+        } else if idle {
+            core.volume.clean_step(VictimPolicy::CostBenefit).map_err(FsError::from).map(|step| note(shared, step))
+        } else {
+            Ok(())
+        };
+        seen = core.volume.stat().data_blocks_written;
+        if let Err(error) = result {
+            // Operations meet the same error and report it; there is nobody here to report to.
+            shared.orders.lock().failed = Some(error.to_string());
+            return;
+        }
+    }
+}
+
+fn is_short(core: &Core, low_mark: u32) -> bool {
+    if low_mark == 0 { core.volume.writes_into_holes() } else { core.volume.stat().free_segments <= low_mark }
+}
+
+fn note(shared: &Shared, step: Option<CleanStep>) {
+    shared.orders.lock().steps += u64::from(step.is_some_and(|step| step.segments > 0));
+}
+
+/// A batch of sections, and a checkpoint that makes them free.
+fn clean_urgently(core: &Core, shared: &Shared, policy: VictimPolicy) -> Result<(), FsError> {
+    let mut emptied = 0;
+    for _ in 0..BATCH {
+        if shared.orders.lock().stop {
+            break;
+        }
+        let step = core.volume.clean_step(policy)?;
+        note(shared, step);
+        match step {
+            Some(step) if step.segments > 0 => emptied += 1,
+            _ => break,
+        }
+    }
+    if emptied > 0 || matches!(core.volume.need(core.volume.geometry().root_ino), Need::Checkpoint) {
+        core.checkpoint(Reason::Sync)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! Which log a file's data goes to: how soon it is expected to change.
+//!
+//! | Data | Log | Source |
+//! |---|---|---|
+//! | directory blocks | hot | `fs/f2fs/segment.c`, `__get_segment_type_6` |
+//! | files with the cold mark; moved by the cleaner | cold | the same |
+//! | files with the hot mark | hot | the same |
+//! | others, by their write hint | short-lived: hot; extremely long-lived: cold; else warm | `f2fs_rw_hint_to_seg_type` |
+//!
+//! A new regular file gets its mark by its name: the superblock lists extensions of cold files (`jpg`, `mp4`, ...) and of hot
+//! ones (`db`). Hints are per open inode and never stored, as with `fcntl(F_SET_RW_HINT)`.
+
+use f2fs_format::LogType;
+use f2fs_format::inode::advise;
+use f2fs_format::superblock::SuperBlock;
+use f2fs_sync::atomic::Ordering;
+
+use crate::filesystem::Core;
+use crate::inode::Inode;
+use crate::stat::{self, Time};
+use crate::{File, FsError};
+
+/// How long what is written to a file is expected to live (`RWH_WRITE_LIFE_*` of `fcntl(2)`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WriteHint {
+    /// Nothing was said.
+    #[default]
+    NotSet,
+    /// Nothing is known.
+    None,
+    /// Short: hot data.
+    Short,
+    /// Medium.
+    Medium,
+    /// Long.
+    Long,
+    /// Extremely long: cold data.
+    Extreme,
+}
+
+impl WriteHint {
+    const ALL: [WriteHint; 6] =
+        [WriteHint::NotSet, WriteHint::None, WriteHint::Short, WriteHint::Medium, WriteHint::Long, WriteHint::Extreme];
+
+    /// The number in `fcntl(2)`.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The hint with this number.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<WriteHint> {
+        WriteHint::ALL.get(usize::from(number)).copied()
+    }
+}
+
+/// The mark of a file that is stored with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Temperature {
+    /// Changes often.
+    Hot,
+    /// No mark: the hint decides.
+    Warm,
+    /// Written once.
+    Cold,
+}
+
+/// The log of a file with these marks and this hint.
+pub(crate) fn log_of(marks: u8, hint: WriteHint) -> LogType {
+    if marks & advise::COLD != 0 {
+        LogType::ColdData
+    } else if marks & advise::HOT != 0 || hint == WriteHint::Short {
+        LogType::HotData
+    } else if hint == WriteHint::Extreme {
+        LogType::ColdData
+    } else {
+        LogType::WarmData
+    }
+}
+
+/// The mark of a new file of this name (`set_file_temperature` in `fs/f2fs/namei.c`).
+pub(crate) fn marks_of_name(superblock: &SuperBlock, name: &[u8]) -> u8 {
+    let list = &superblock.extension_list;
+    let cold = (superblock.extension_count.get() as usize).min(list.len());
+    let all = cold.saturating_add(usize::from(superblock.hot_ext_count)).min(list.len());
+    match list[..all].iter().position(|extension| matches(name, extension)) {
+        Some(index) if index < cold => advise::COLD,
+        Some(_) => advise::HOT,
+        None => 0,
+    }
+}
+
+/// Whether an extension of the list stands behind a dot anywhere in the name, in upper or lower case (`is_extension_exist`: a
+/// further ending may follow, as with unfinished downloads). `*` is every name.
+fn matches(name: &[u8], extension: &[u8; 8]) -> bool {
+    let len = extension.iter().position(|byte| *byte == 0).unwrap_or(extension.len());
+    let extension = &extension[..len];
+    if extension == b"*" {
+        return true;
+    }
+    if extension.is_empty() || name.len() < extension.len() + 2 {
+        return false;
+    }
+    (1..name.len() - extension.len())
+        .any(|dot| name[dot] == b'.' && name[dot + 1..dot + 1 + extension.len()].eq_ignore_ascii_case(extension))
+}
+
+impl Inode {
+    /// The write hint of the open inode.
+    pub(crate) fn hint(&self) -> WriteHint {
+        WriteHint::from_number(self.hint.load(Ordering::Relaxed)).unwrap_or_default()
+    }
+}
+
+impl Core {
+    fn set_temperature(&self, inode: &Inode, temperature: Temperature) -> Result<(), FsError> {
+        self.balance(inode.ino)?;
+        self.change(|op| {
+            let mut block = inode.node.write(op);
+            let raw = block.inode_mut();
+            raw.i_advise &= !(advise::COLD | advise::HOT);
+            raw.i_advise |= match temperature {
+                Temperature::Hot => advise::HOT,
+                Temperature::Warm => 0,
+                Temperature::Cold => advise::COLD,
+            };
+            stat::set_changed(raw, Time::now());
+            Ok(())
+        })
+    }
+}
+
+impl File {
+    /// Says how long what is written from now on is expected to live: for all handles of the file, until the last one is
+    /// closed, as `fcntl(F_SET_RW_HINT)` does. It decides where files without a [`Temperature`] are written.
+    pub fn set_write_hint(&self, hint: WriteHint) {
+        self.inode().hint.store(hint.number(), Ordering::Relaxed);
+    }
+
+    /// What was last said by [`set_write_hint`](Self::set_write_hint).
+    #[must_use]
+    pub fn write_hint(&self) -> WriteHint {
+        self.inode().hint()
+    }
+
+    /// Marks the file hot or cold, or takes the mark off. What is written from now on goes to that log.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn set_temperature(&self, temperature: Temperature) -> Result<(), FsError> {
+        self.core().set_temperature(self.inode(), temperature)
+    }
+
+    /// The mark of the file.
+    #[must_use]
+    pub fn temperature(&self) -> Temperature {
+        let marks = self.inode().node.read().inode().i_advise;
+        if marks & advise::COLD != 0 {
+            Temperature::Cold
+        } else if marks & advise::HOT != 0 {
+            Temperature::Hot
+        } else {
+            Temperature::Warm
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_decide_as_in_the_kernel() {
+        let mut superblock = SuperBlock::read(&[0; f2fs_format::BLOCK_SIZE]);
+        superblock.extension_list[0][..3].copy_from_slice(b"jpg");
+        superblock.extension_list[1][..3].copy_from_slice(b"mp4");
+        superblock.extension_list[2][..2].copy_from_slice(b"db");
+        (superblock.extension_count, superblock.hot_ext_count) = (2.into(), 1);
+        for (name, marks) in [
+            (&b"photo.jpg"[..], advise::COLD),
+            (b"PHOTO.JPG", advise::COLD),
+            (b"film.mp4.part", advise::COLD),
+            (b"mail.db", advise::HOT),
+            (b"mail.db-journal", advise::HOT),
+            (b".jpg", 0),
+            (b"a.jp", 0),
+            (b"jpg", 0),
+            (b"a.txt", 0),
+            (b"", 0),
+        ] {
+            assert_eq!(marks_of_name(&superblock, name), marks, "{}", String::from_utf8_lossy(name));
+        }
+        superblock.extension_count = 1000.into();
+        assert_eq!(marks_of_name(&superblock, b"mail.db"), advise::COLD, "a count beyond the list");
+    }
+
+    #[test]
+    fn marks_go_before_hints() {
+        assert_eq!(log_of(0, WriteHint::NotSet), LogType::WarmData);
+        assert_eq!(log_of(0, WriteHint::Short), LogType::HotData);
+        assert_eq!(log_of(0, WriteHint::Extreme), LogType::ColdData);
+        assert_eq!(log_of(advise::HOT, WriteHint::Extreme), LogType::HotData);
+        assert_eq!(log_of(advise::COLD | advise::HOT, WriteHint::Short), LogType::ColdData);
+        assert_eq!(WriteHint::from_number(5), Some(WriteHint::Extreme));
+        assert_eq!(WriteHint::from_number(6), None);
+    }
+}

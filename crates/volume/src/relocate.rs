@@ -1,0 +1,178 @@
+//! Moving data blocks while others use them.
+//!
+//! ```text
+//!   gate entered (or closed by the caller)
+//!     for each block: its owner, by the summary; skipped unless the owner's slot names it
+//!     largest extents of the owners' inodes forgotten
+//!     read all -> write all to the cold log -> for each: slot still the same ? slot = new place, old one freed
+//!                                                                            : new place freed (somebody was quicker)
+//! ```
+//!
+//! # Locking
+//!
+//! The caller holds an [`Op`], so no checkpoint runs: what is moved becomes durable as a whole with the next one, and the old
+//! places keep their bytes until then. No lock is held while the device works. Pages are locked one at a time: the inode's to
+//! forget the extent, then the owner's to change the slot ([`f2fs_segment::SegmentManager::switch_slot`], which is model
+//! checked against overwriting).
+//!
+//! # Why no crash can lose a block
+//!
+//! Until the next checkpoint is durable, the last one names the old places, and these are taken: nobody writes to them. Once it
+//! is durable it names the new places, which were written and flushed before it.
+
+use f2fs_device::AlignedBuf;
+use f2fs_format::node::ADDRS_PER_BLOCK;
+use f2fs_format::summary::{Summary, SummaryBlock};
+use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
+
+use crate::blocks::{read_block, read_each};
+use crate::write_stat::Count;
+use crate::{Node, Op, Volume, VolumeError};
+
+/// A data block, with its owner.
+struct Owned {
+    node: Node,
+    slot: usize,
+    from: BlockAddr,
+}
+
+/// What became of blocks that were to be moved.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Relocated {
+    /// Their slots name the new places.
+    pub(crate) moved: u64,
+    /// Their slots name something else: what was asked for was freed by then.
+    pub(crate) lost: u64,
+    /// Nobody owns up to them: a writer that took them is not done yet, or the tables contradict each other.
+    pub(crate) left: u64,
+}
+
+impl Relocated {
+    pub(crate) fn is_whole(self) -> bool {
+        self.left == 0
+    }
+}
+
+impl Volume {
+    /// The summary of a segment that no log may take or leave meanwhile.
+    pub(crate) fn summary_of(&self, segment: SegmentNo) -> Result<Box<SummaryBlock>, VolumeError> {
+        if let Some(summary) = self.segments.summary(segment) {
+            return Ok(summary);
+        }
+        let buf = read_block(&*self.device, self.geometry.summary_block(segment))?;
+        Ok(Box::new(*SummaryBlock::read(buf.block(0))))
+    }
+
+    /// Moves valid data blocks of a segment, given by their offsets, to the cold log.
+    pub(crate) fn relocate_data(
+        &self,
+        op: &Op<'_>,
+        segment: SegmentNo,
+        offsets: &[u32],
+        summary: &SummaryBlock,
+        cause: Count,
+    ) -> Result<Relocated, VolumeError> {
+        let features = self.features();
+        let mut done = Relocated::default();
+        let mut blocks = Vec::with_capacity(offsets.len());
+        let mut summaries = Vec::with_capacity(offsets.len());
+        let mut last_ino = Nid::NULL;
+        for offset in offsets {
+            let entry = summary.entries[*offset as usize];
+            let from = self.geometry.block_at(segment, *offset);
+            let slot = usize::from(entry.ofs_in_node.get());
+            let node = self.node(entry.nid.into()).ok().filter(|_| slot < ADDRS_PER_BLOCK);
+            let Some(node) = node.filter(|node| node.read().address(slot, features) == Some(from)) else {
+                // Freed meanwhile, or not owned up to.
+                if self.segments.is_valid(from) {
+                    done.left += 1;
+                } else {
+                    done.lost += 1;
+                }
+                continue;
+            };
+            if node.ino() != last_ino {
+                last_ino = node.ino();
+                self.forget_extent(op, last_ino)?;
+            }
+            summaries.push(Summary::new(node.nid(), self.node_version(node.nid())?, entry.ofs_in_node.get()));
+            blocks.push(Owned { node, slot, from });
+        }
+        if blocks.is_empty() {
+            return Ok(done);
+        }
+        let addrs: Vec<BlockAddr> = blocks.iter().map(|block| block.from).collect();
+        let mut data = AlignedBuf::new(blocks.len());
+        read_each::<VolumeError>(&*self.device, &addrs, |index, block| {
+            data.block_mut(index).copy_from_slice(block);
+            Ok(())
+        })?;
+        let runs = self.write_moved(LogType::ColdData, &summaries, data)?;
+        let mut fresh = runs.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at)));
+        let now = self.clock.now();
+        let mut failed = None;
+        for (Owned { node, slot, from }, to) in blocks.iter().zip(&mut fresh) {
+            match self.segments.switch_slot(|| node.write(op), *slot, (*from, to), features, now) {
+                Ok(true) => done.moved += 1,
+                Ok(false) => done.lost += 1,
+                Err(error) => {
+                    failed = Some(error);
+                    self.count_move(op, node.ino());
+                    break;
+                }
+            }
+            self.count_move(op, node.ino());
+        }
+        if let Some(error) = failed {
+            // No slot names the rest.
+            fresh.try_for_each(|to| self.segments.invalidate(to, now))?;
+            return Err(error.into());
+        }
+        self.written.add(cause, done.moved);
+        self.written.add(Count::LostMoves, done.lost);
+        Ok(done)
+    }
+
+    /// The largest extent that an inode caches may speak of a block that moves. An inode that is gone has none.
+    fn forget_extent(&self, op: &Op<'_>, ino: Nid) -> Result<(), VolumeError> {
+        let inode = match self.node(ino) {
+            Ok(inode) => inode,
+            Err(_) if !self.nat.get(ino).is_ok_and(|entry| entry.addr.is_real()) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if inode.read().inode().i_ext.len.get() != 0 {
+            let mut block = inode.write(op);
+            let extent = &mut block.inode_mut().i_ext;
+            extent.len = 0.into();
+            extent.fofs = 0.into();
+            extent.blk_addr = 0.into();
+        }
+        Ok(())
+    }
+
+    /// Makes valid nodes of a segment dirty: they move by being written back. Gives how many, and how many nobody knows.
+    pub(crate) fn relocate_nodes(
+        &self,
+        op: &Op<'_>,
+        segment: SegmentNo,
+        offsets: &[u32],
+        summary: &SummaryBlock,
+    ) -> Relocated {
+        let mut done = Relocated::default();
+        for offset in offsets {
+            let nid: Nid = summary.entries[*offset as usize].nid.into();
+            let here = self.geometry.block_at(segment, *offset);
+            let node = self.nat.get(nid).is_ok_and(|entry| entry.addr == here).then(|| self.node(nid));
+            match node {
+                Some(Ok(node)) => {
+                    drop(node.write(op));
+                    done.moved += 1;
+                }
+                _ if self.segments.is_valid(here) => done.left += 1,
+                _ => done.lost += 1,
+            }
+        }
+        self.written.add(Count::MovedNodes, done.moved);
+        done
+    }
+}

@@ -1,0 +1,195 @@
+//! What was written, and why: write amplification by its causes.
+//!
+//! Counts are kept per core, so that counting writes no line that another core writes; reading adds them up.
+
+use f2fs_sync::PerCore;
+use f2fs_sync::atomic::{AtomicU64, Ordering};
+
+/// Buckets of the histogram of request sizes.
+const SIZES: usize = 11;
+
+/// What an open volume has written since it was opened, in blocks of 4 KiB unless said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WriteStat {
+    /// Data written for users, directory blocks among it.
+    pub user_blocks: u64,
+    /// Data moved by cleaning whole sections.
+    pub moved_data_blocks: u64,
+    /// Nodes made dirty so that they move with the next checkpoint.
+    pub moved_node_blocks: u64,
+    /// Data moved out of the way of later writes (partial cleaning).
+    pub precleaned_blocks: u64,
+    /// Data rewritten in its place, within a larger request (self partial cleaning).
+    pub rewritten_blocks: u64,
+    /// Nodes written by checkpoints.
+    pub node_blocks: u64,
+    /// SIT, NAT and SSA blocks.
+    pub table_blocks: u64,
+    /// Blocks of checkpoint packs.
+    pub pack_blocks: u64,
+    /// Sections emptied.
+    pub victims: u64,
+    /// Segments cleared for later writes.
+    pub precleaned_segments: u64,
+    /// Moves that were lost to an overwrite or a deletion at the same time.
+    pub lost_moves: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Requests that wrote user data, rewritten blocks among it.
+    pub user_requests: u64,
+    /// Requests that wrote moved data.
+    pub move_requests: u64,
+    /// Requests that wrote user data by size: index `i` counts those of more than `2^(i-1)` and at most `2^i` blocks; the last
+    /// one also all larger.
+    pub request_sizes: [u64; SIZES],
+}
+
+impl WriteStat {
+    /// Blocks written in all.
+    #[must_use]
+    pub fn written_blocks(&self) -> u64 {
+        self.user_blocks
+            + self.moved_data_blocks
+            + self.precleaned_blocks
+            + self.rewritten_blocks
+            + self.node_blocks
+            + self.table_blocks
+            + self.pack_blocks
+    }
+
+    /// Blocks written for each block of user data; 1 if there was none.
+    #[must_use]
+    pub fn amplification(&self) -> f64 {
+        if self.user_blocks == 0 { 1.0 } else { self.written_blocks() as f64 / self.user_blocks as f64 }
+    }
+
+    /// The sums of both.
+    #[must_use]
+    pub fn plus(&self, other: &WriteStat) -> WriteStat {
+        self.joined(other, u64::wrapping_add)
+    }
+
+    /// What was added since an earlier reading.
+    #[must_use]
+    pub fn minus(&self, earlier: &WriteStat) -> WriteStat {
+        self.joined(earlier, u64::saturating_sub)
+    }
+
+    fn joined(&self, other: &WriteStat, join: impl Fn(u64, u64) -> u64) -> WriteStat {
+        let (mut result, mut other) = (*self, *other);
+        for (mine, theirs) in result.named().into_iter().zip(other.named()) {
+            *mine = join(*mine, *theirs);
+        }
+        for (mine, theirs) in result.request_sizes.iter_mut().zip(other.request_sizes) {
+            *mine = join(*mine, theirs);
+        }
+        result
+    }
+
+    fn named(&mut self) -> [&mut u64; 14] {
+        [
+            &mut self.user_blocks,
+            &mut self.moved_data_blocks,
+            &mut self.moved_node_blocks,
+            &mut self.precleaned_blocks,
+            &mut self.rewritten_blocks,
+            &mut self.node_blocks,
+            &mut self.table_blocks,
+            &mut self.pack_blocks,
+            &mut self.victims,
+            &mut self.precleaned_segments,
+            &mut self.lost_moves,
+            &mut self.checkpoints,
+            &mut self.user_requests,
+            &mut self.move_requests,
+        ]
+    }
+}
+
+/// Which count. The order is that of [`WriteStat::named`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Count {
+    UserBlocks,
+    MovedData,
+    MovedNodes,
+    Precleaned,
+    Rewritten,
+    Nodes,
+    Tables,
+    Pack,
+    Victims,
+    PrecleanedSegments,
+    LostMoves,
+    Checkpoints,
+    UserRequests,
+    MoveRequests,
+}
+
+const NAMED: usize = 14;
+
+#[derive(Debug)]
+struct Slot {
+    named: [AtomicU64; NAMED],
+    sizes: [AtomicU64; SIZES],
+}
+
+/// The counts, per core.
+#[derive(Debug)]
+pub(crate) struct WriteCounters(PerCore<Slot>);
+
+impl WriteCounters {
+    pub(crate) fn new() -> WriteCounters {
+        WriteCounters(PerCore::new(|_| Slot {
+            named: core::array::from_fn(|_| AtomicU64::new(0)),
+            sizes: core::array::from_fn(|_| AtomicU64::new(0)),
+        }))
+    }
+
+    pub(crate) fn add(&self, count: Count, amount: u64) {
+        self.0.slot().named[count as usize].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Counts a request that wrote user data.
+    pub(crate) fn user_request(&self, blocks: u64) {
+        let size = (blocks.max(1).next_power_of_two().trailing_zeros() as usize).min(SIZES - 1);
+        let slot = self.0.slot();
+        slot.named[Count::UserRequests as usize].fetch_add(1, Ordering::Relaxed);
+        slot.sizes[size].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> WriteStat {
+        let mut stat = WriteStat::default();
+        for slot in self.0.iter() {
+            for (sum, count) in stat.named().into_iter().zip(&slot.named) {
+                *sum += count.load(Ordering::Relaxed);
+            }
+            for (sum, count) in stat.request_sizes.iter_mut().zip(&slot.sizes) {
+                *sum += count.load(Ordering::Relaxed);
+            }
+        }
+        stat
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_come_back_under_their_names() {
+        let counters = WriteCounters::new();
+        counters.add(Count::UserBlocks, 100);
+        counters.add(Count::Precleaned, 7);
+        counters.add(Count::Pack, 3);
+        counters.add(Count::MoveRequests, 5);
+        for blocks in [1, 2, 3, 512, 4096] {
+            counters.user_request(blocks);
+        }
+        let stat = counters.read();
+        assert_eq!((stat.user_blocks, stat.precleaned_blocks, stat.pack_blocks, stat.move_requests), (100, 7, 3, 5));
+        assert_eq!(stat.user_requests, 5);
+        assert_eq!(stat.request_sizes, [1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1]);
+        assert!((stat.amplification() - 1.1).abs() < 1e-9);
+    }
+}
