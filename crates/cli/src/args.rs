@@ -35,6 +35,8 @@ pub(crate) enum Command {
     },
     /// Check a volume without changing it, or repair it.
     Check(CheckArgs),
+    /// Measure what writes of each size cost on a device, for the planner of writes into holes.
+    Calibrate(CalibrateArgs),
     /// List a directory.
     Ls {
         /// Kind, mode, links, owner, size, time of each entry.
@@ -189,6 +191,33 @@ pub(crate) struct CheckArgs {
     /// Write the blocks back that a repair saved.
     #[arg(long, value_name = "FILE")]
     pub(crate) undo: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArgs {
+    /// File or block device; a missing file is made. What it holds is overwritten.
+    pub(crate) image: PathBuf,
+    /// Size of a file that is made: bytes, or with K, M, G, T (powers of 1024).
+    #[arg(long)]
+    pub(crate) size: Option<Size>,
+    /// Writes of each size and kind.
+    #[arg(long, default_value_t = 300)]
+    pub(crate) samples: usize,
+    /// Store the result as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+    /// Store the model as text: blocks, a tab, seconds a block.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) text: Option<PathBuf>,
+    /// Draw it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Overwrite a device that holds data.
+    #[arg(long, short = 'f')]
+    pub(crate) force: bool,
+    /// For programs.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod bench;
+mod calibrate;
 mod check;
 mod copy;
 mod format;
@@ -21,6 +22,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Format(args) => format::run(args)?,
         Command::Inspect { image, json } => inspect::run(image, *json)?,
         Command::Check(args) => return Ok(check::run(args)),
+        Command::Calibrate(args) => calibrate::run(args)?,
         Command::Ls { view, long, recursive, json, image, path } => {
             list::run(image, (*view).into(), path, &list::Style { long: *long, recursive: *recursive, json: *json })?;
         }

@@ -56,7 +56,7 @@ fn judge(image: MemoryDevice, allowed: &[&Mark], fsck: bool) -> u64 {
 }
 
 fn run(seed: u64, features: Features) {
-    run_with(seed, features, Allocation::ssr(), 250, 60);
+    run_with(seed, features, &Allocation::ssr(), 250, 60);
 }
 
 /// Fills a volume with two files in turns of some blocks and removes one of them: holes everywhere. Gives the other's bytes.
@@ -81,7 +81,7 @@ fn fragment(device: &Arc<MemoryDevice>) -> Vec<u8> {
 }
 
 /// `steps` operations with writes into holes as `allocation` says, cut at each flush and at one event in `cuts`.
-fn run_with(seed: u64, features: Features, allocation: Allocation, steps: usize, cuts: usize) {
+fn run_with(seed: u64, features: Features, allocation: &Allocation, steps: usize, cuts: usize) {
     let options = || {
         let mut options = options();
         options.volume = options.volume.allocation(allocation.clone());
@@ -89,7 +89,7 @@ fn run_with(seed: u64, features: Features, allocation: Allocation, steps: usize,
     };
     let formatted = formatted(64, &FormatOptions::default().with_features(features));
     let mut first = Model::new();
-    if allocation != Allocation::ssr() {
+    if *allocation != Allocation::ssr() {
         let kept = fragment(&formatted);
         first.create(ROOT, b"old", Content::File(kept), 0o644);
     }
@@ -172,7 +172,7 @@ fn run_with(seed: u64, features: Features, allocation: Allocation, steps: usize,
     }
     // Each checkpoint was found, so the cuts were where it matters.
     assert_eq!(seen.len(), marks.len(), "{images} images: {seen:?}");
-    if allocation != Allocation::ssr() {
+    if *allocation != Allocation::ssr() {
         let written = fs.write_stat();
         assert!(fs.volume().writes_into_holes(), "{:?}", fs.statfs());
         in_place += written.rewritten_blocks + written.precleaned_blocks;
@@ -192,8 +192,8 @@ fn after_a_power_cut_the_last_checkpoint_is_there() {
 /// and checkpoints and power cuts come in between.
 #[test]
 fn while_runs_in_the_way_are_rewritten_and_moved() {
-    run_with(3, Features(0), Allocation::partial(CostModel::sata_ssd()), 250, 200);
-    run_with(4, Features(0), Allocation::selective_optimal(CostModel::sata_ssd()), 250, 200);
+    run_with(3, Features(0), &Allocation::partial(CostModel::sata_ssd()), 250, 200);
+    run_with(4, Features(0), &Allocation::selective_optimal(CostModel::sata_ssd()), 250, 200);
 }
 
 #[test]

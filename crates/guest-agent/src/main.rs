@@ -12,6 +12,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use f2fs_device::BlockDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_uring::{Engine, OpenOptions, UringDevice};
+use f2fs_volume::Allocation;
+use f2fs_workload::ageing::{Plan, age};
 use f2fs_workload::manifest::{walk_host, walk_host_with};
 use f2fs_workload::tree::{HostTree, Op, Scale, VolumeTree, apply_all, changes, everything, syncs};
 use rustix::fs::Mode;
@@ -34,6 +36,20 @@ enum Command {
     /// Changes files of the tree that `make` made and syncs them. An image is not closed afterwards, as if the machine had
     /// lost its power.
     Sync(TreeArgs),
+    /// Ages an empty image: fills it and overwrites it here and there, with unclean stops.
+    Age {
+        /// The image.
+        image: PathBuf,
+        /// Share of the blocks for users that are in use, per cent.
+        #[arg(long, default_value_t = 80.0)]
+        utilisation: f64,
+        /// Blocks overwritten, in multiples of the blocks for users.
+        #[arg(long, default_value_t = 4.0)]
+        turnover: f64,
+        /// What writes do about valid blocks in their way.
+        #[arg(long, default_value = "ssr")]
+        allocation: Allocation,
+    },
     /// Prints the manifest of a directory.
     Manifest {
         /// The directory that becomes `/`.
@@ -92,6 +108,13 @@ fn main() -> anyhow::Result<()> {
         Command::Make(args) => run(&args, &everything(args.scale.scale()), End::Close),
         Command::Change(args) => run(&args, &changes(args.scale.scale()), End::Close),
         Command::Sync(args) => run(&args, &syncs(args.scale.scale()), End::Exit),
+        Command::Age { image, utilisation, turnover, allocation } => {
+            let device = UringDevice::open(&image, OpenOptions::new())?;
+            let options = Options::new().volume(f2fs_volume::OpenOptions::new().allocation(allocation));
+            let report = age(&device, &options, &Plan::new(utilisation / 100.0, turnover))?;
+            println!("{} blocks, {} overwritten: {:?}", report.blocks, report.updates, report.written);
+            Ok(())
+        }
         Command::Manifest { directory, defer } => {
             let manifest = match defer {
                 Some(copies) => {

@@ -1,8 +1,11 @@
 //! Workload drivers shared by the f2fs benches, examples and command
 //!
+//! * [`ageing`]: a volume filled and overwritten for many times its size, with unclean stops.
+//! * [`calibrate`](mod@calibrate): what writes of each size cost on a device.
 //! * [`copy`]: trees in and out of a volume; what `f2fs put` and `f2fs get` do.
 //! * [`fxmark`]: the metadata and block workloads of FxMark; what `f2fs bench fxmark` runs.
 //! * [`manifest`]: a whole tree as text, one line per path; what `f2fs manifest` prints, of an image or of a directory.
+//! * [`partial_gc`]: a long write into an aged volume, with each way of dealing with what lies in its way.
 //! * [`quickstart`]: a whole life of a volume, from format to check, with rates; what the example of that name runs.
 //! * [`reads`]: reads of one file from many threads; what `f2fs bench read` runs.
 //! * [`report`]: the machine that a number was taken on, percentiles, and charts.
@@ -10,9 +13,12 @@
 //!   kernel and by the library.
 #![forbid(unsafe_code)]
 
+pub mod ageing;
+pub mod calibrate;
 pub mod copy;
 pub mod fxmark;
 pub mod manifest;
+pub mod partial_gc;
 pub mod quickstart;
 pub mod reads;
 pub mod report;

@@ -4,6 +4,7 @@
 //! with images as its disks, runs a script in it, and compares what the kernel saw with what this project and `fsck.f2fs`
 //! see. Everything that is fetched or built is kept under `target/guest`.
 
+mod aged;
 mod copies;
 mod cpio;
 mod here;
@@ -71,7 +72,7 @@ struct Outcome {
 /// A test: its name, what it shows, and the function that runs it.
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
-const TESTS: [Test; 6] = [
+const TESTS: [Test; 7] = [
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
     (
         "made-by-kernel",
@@ -80,6 +81,11 @@ const TESTS: [Test; 6] = [
     ),
     ("made-here", "trees made here are the same in the kernel, and changed there the same here", made_here::run),
     ("nvme", "the library on /dev/nvme0n1 in the guest, through io_uring, and the kernel agree", nvme::run),
+    (
+        "aged",
+        "volumes overwritten many times, full of holes, are the same in the kernel, which goes on with them",
+        aged::run,
+    ),
     ("copies", "f2fs put -r and get -r keep every kind of file and attribute", copies::run),
     ("unclean", "volumes that either side left without closing show the same last checkpoint on both", unclean::run),
 ];

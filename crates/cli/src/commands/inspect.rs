@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use comfy_table::{Table, presets};
-use f2fs::format::LogType;
 use f2fs::format::checkpoint::flags;
+use f2fs::format::{BLOCKS_PER_SEGMENT, LogType};
 use serde_json::{Value, json};
 
 use crate::commands::format::hex;
@@ -20,6 +20,7 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
     let superblock = volume.superblock();
     let checkpoint = volume.last_checkpoint();
     let stat = volume.stat();
+    let holes = Holes::of(volume)?;
     let set: Vec<&str> =
         flags::NAMES.iter().filter(|(bit, _)| checkpoint.flags & bit != 0).map(|(_, name)| *name).collect();
     let stops = superblock.stops();
@@ -79,6 +80,13 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
             "free_nids": stat.free_nids,
             "orphans": volume.orphans().len(),
         },
+        "holes": {
+            "dirty_segments": holes.segments,
+            "blocks": holes.blocks,
+            "mean_hole": holes.mean_hole(),
+            "mean_run": holes.mean_run(),
+            "segments_by_valid_tenth": holes.by_tenth,
+        },
     });
     let mut out = std::io::stdout().lock();
     if as_json {
@@ -112,6 +120,16 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
             stat.free_segments, checkpoint.reserved_segments, checkpoint.overprovision_segments
         ),
     );
+    row(
+        "holes",
+        format!(
+            "{} blocks in {} dirty segments, mean hole {:.1}, mean run between two {:.1}",
+            holes.blocks,
+            holes.segments,
+            holes.mean_hole(),
+            holes.mean_run()
+        ),
+    );
     row("orphans", volume.orphans().len().to_string());
     let stops: Vec<String> = stops.iter().map(|(name, count)| format!("{name} ({count} times)")).collect();
     row("stopped", or_none(&stops.join(", ")));
@@ -123,6 +141,49 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
     }
     writeln!(out, "{table}")?;
     Ok(())
+}
+
+/// What lies between the valid blocks of dirty segments.
+#[derive(Default)]
+struct Holes {
+    segments: u64,
+    blocks: u64,
+    holes: u64,
+    runs: u64,
+    run_blocks: u64,
+    /// Dirty segments by the share of their blocks that are valid, in tenths.
+    by_tenth: [u64; 10],
+}
+
+impl Holes {
+    fn of(volume: &f2fs::Volume) -> Result<Holes, CliError> {
+        let mut all = Holes::default();
+        for number in 0..volume.geometry().main_segments {
+            let info = volume.segment(f2fs::format::SegmentNo(number))?;
+            if info.valid == 0 || info.valid == BLOCKS_PER_SEGMENT {
+                continue;
+            }
+            all.segments += 1;
+            all.blocks += u64::from(BLOCKS_PER_SEGMENT - info.valid);
+            all.holes += info.valid_map.runs(false).count() as u64;
+            for (start, len) in info.valid_map.runs(true) {
+                if start != 0 && start + len != BLOCKS_PER_SEGMENT {
+                    all.runs += 1;
+                    all.run_blocks += u64::from(len);
+                }
+            }
+            all.by_tenth[(info.valid * 10 / BLOCKS_PER_SEGMENT) as usize] += 1;
+        }
+        Ok(all)
+    }
+
+    fn mean_hole(&self) -> f64 {
+        self.blocks as f64 / self.holes.max(1) as f64
+    }
+
+    fn mean_run(&self) -> f64 {
+        self.run_blocks as f64 / self.runs.max(1) as f64
+    }
 }
 
 fn or_none(text: &str) -> String {

@@ -2,8 +2,16 @@
 //! on device models: a long sequential write into the holes of an aged warm log.
 //!
 //! ```text
-//! cargo run --release --example partial_gc [-- [--requests N] [--seed N] [--csv FILE] [--svg FILE]]
+//! cargo run --release --example partial_gc [-- OPTION...]
+//!     --mib N       size of the aged volume (96); 0: no volume, the planner alone
+//!     --on FILE     the same in measured time on FILE, which is overwritten; its costs by --model
+//!     --model FILE  a model stored by `f2fs calibrate --text`: its shape becomes a curve of the cards
+//!     --requests N  requests planned (10)      --seed N
+//!     --csv FILE, --svg FILE
 //! ```
+//!
+//! The first table is of whole volumes over devices of virtual time: `f2fs_workload::partial_gc`. Everything that the library
+//! writes costs time there, checkpoints as well. The second one is of the planner alone:
 //!
 //! Requests of 1079 blocks are written into segments whose holes and valid runs have geometric lengths of mean 3.0, which is
 //! what the paper measured at 50 % utilisation; runs that are moved go into holes of mean 5.1. Each way of choosing sees the
@@ -17,11 +25,15 @@
 //! two holes, where a card that rewards only long requests needs the whole of it. The optimum over the request does.
 #![allow(clippy::print_stdout)]
 
+mod volume;
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use f2fs::device::BlockDevice;
 use f2fs_segment::cost::{Card, CostModel, Interior};
 use f2fs_segment::plan::{Gap, Layout, Outcome, Planner, Strategy};
+use f2fs_workload::partial_gc::Aged;
 use f2fs_workload::report::{Bar, BarChart, ChartError};
 
 /// What the paper measured: blocks of a request, mean hole of the cold log, mean hole and run of the warm one.
@@ -230,29 +242,96 @@ fn write(file: &str, content: &str) -> Result<(), String> {
     std::fs::write(file, content).map_err(|error| format!("{file}: {error}"))
 }
 
-fn main() -> ExitCode {
-    let (mut requests, mut seed) = (10, 1);
-    let (mut csv_file, mut svg_file) = (None, None);
-    let mut args = std::env::args().skip(1);
+/// What is asked for.
+struct Arguments {
+    mib: u64,
+    on: Option<String>,
+    model: Option<String>,
+    requests: usize,
+    seed: u64,
+    csv: Option<String>,
+    svg: Option<String>,
+}
+
+const USAGE: &str =
+    "usage: partial_gc [--mib N] [--on FILE] [--model FILE] [--requests N] [--seed N] [--csv FILE] [--svg FILE]";
+
+fn parse(mut args: impl Iterator<Item = String>) -> Option<Arguments> {
+    let mut all = Arguments { mib: 96, on: None, model: None, requests: 10, seed: 1, csv: None, svg: None };
     while let Some(option) = args.next() {
-        let value = args.next();
-        let known = match (option.as_str(), value) {
-            ("--requests", Some(value)) => value.parse().map(|count: usize| requests = count.max(1)).is_ok(),
-            ("--seed", Some(value)) => value.parse().map(|number| seed = number).is_ok(),
-            ("--csv", Some(value)) => csv_file.replace(value).is_none(),
-            ("--svg", Some(value)) => svg_file.replace(value).is_none(),
-            _ => false,
-        };
-        if !known {
-            eprintln!("usage: partial_gc [--requests N] [--seed N] [--csv FILE] [--svg FILE]");
-            return ExitCode::from(2);
+        let value = args.next()?;
+        match option.as_str() {
+            "--mib" => all.mib = value.parse().ok()?,
+            "--on" => all.on = Some(value),
+            "--model" => all.model = Some(value),
+            "--requests" => all.requests = value.parse::<usize>().ok()?.max(1),
+            "--seed" => all.seed = value.parse().ok()?,
+            "--csv" => all.csv = Some(value),
+            "--svg" => all.svg = Some(value),
+            _ => return None,
         }
     }
-    let (layouts, lines) = experiment(requests, seed);
+    Some(all)
+}
+
+fn on_volumes(all: &Arguments) -> Result<Vec<volume::Row>, String> {
+    let text = |error: &dyn std::error::Error| error.to_string();
+    let model = match &all.model {
+        None => None,
+        Some(file) => {
+            let table = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+            Some(CostModel::from_text(file.clone(), &table).map_err(|error| format!("{file}: {error}"))?)
+        }
+    };
+    let mut rows = Vec::new();
+    if let Some(file) = &all.on {
+        let bytes = all.mib.max(64) << 20;
+        let open = f2fs::uring::OpenOptions::new();
+        let device = f2fs::uring::UringDevice::create(file, bytes, open).map_err(|error| text(&error))?;
+        let model = model.clone().unwrap_or_else(CostModel::nvme);
+        rows = volume::on_device(&device, &model).map_err(|error| text(&error))?;
+        println!("measured on {}", device.info().description);
+        println!("{}", volume::table(&rows));
+    } else if all.mib > 0 {
+        let aged = Aged::new(all.mib, all.seed).map_err(|error| text(&error))?;
+        rows = volume::experiment(&aged, model.as_ref()).map_err(|error| text(&error))?;
+        println!("{}", volume::header(&aged));
+        println!("{}", volume::table(&rows));
+    }
+    Ok(rows)
+}
+
+fn answer(all: &Arguments) -> Result<(), String> {
+    let rows = on_volumes(all)?;
+    if all.on.is_some() {
+        return all.csv.as_ref().map_or(Ok(()), |file| write(file, &volume::csv(&rows)));
+    }
+    let (layouts, lines) = experiment(all.requests, all.seed);
     print!("{}", table(&layouts, &lines));
-    let written = csv_file.map_or(Ok(()), |file| write(&file, &csv(&lines)));
-    let drawn = svg_file.map_or(Ok(()), |file| write(&file, &svg(&lines).map_err(|error| error.to_string())?));
-    match written.and(drawn) {
+    let tables = if rows.is_empty() { csv(&lines) } else { volume::csv(&rows) };
+    all.csv.as_ref().map_or(Ok(()), |file| write(file, &tables))?;
+    all.svg.as_ref().map_or(Ok(()), |file| {
+        let drawn = if rows.is_empty() { svg(&lines) } else { svg_of_rows(&rows) };
+        write(file, &drawn.map_err(|error| error.to_string())?)
+    })
+}
+
+/// The same picture of whole volumes.
+fn svg_of_rows(rows: &[volume::Row]) -> Result<String, ChartError> {
+    let mut chart = BarChart::new("Write speed of an aged volume against SSR (marks: the paper)", "per cent");
+    for row in rows.iter().filter(|row| row.name != "ssr") {
+        let paper = PAPER.iter().find(|(card, _)| Some(*card) == row.card).map(|(_, result)| result[0]);
+        chart.bar(Bar { name: format!("{} {}", row.device, row.name), value: row.speed(), mark: paper });
+    }
+    chart.svg()
+}
+
+fn main() -> ExitCode {
+    let Some(all) = parse(std::env::args().skip(1)) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    match answer(&all) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -264,6 +343,19 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The ways on whole volumes: no crash of the comparison, the same new blocks for all, and no way far behind SSR.
+    #[test]
+    fn on_a_volume_choosing_pays() {
+        let aged = Aged::new(64, 1).unwrap();
+        assert!((1.5..6.0).contains(&aged.warm.hole) && (1.5..6.0).contains(&aged.warm.run), "{:?}", aged.warm);
+        let rows = volume::experiment(&aged, None).unwrap();
+        assert!(rows.iter().all(|row| row.written.by_cause.user_blocks >= aged.blocks));
+        for row in rows.iter().filter(|row| row.name.starts_with("selective")) {
+            assert!(row.speed() >= -2.0, "{} {}: {:.1} %", row.device, row.name, row.speed());
+        }
+        assert!(svg_of_rows(&rows).is_ok());
+    }
 
     #[test]
     fn choosing_is_never_slower_than_ssr_and_reaches_the_paper() {

@@ -1,0 +1,95 @@
+//! `f2fs calibrate`.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use comfy_table::{CellAlignment, Table, presets};
+use f2fs::device::BlockDevice;
+use f2fs::sync::Arc;
+use f2fs::uring::{OpenOptions, UringDevice};
+use f2fs_workload::calibrate::{Calibration, Plan, Times, calibrate, holds_data, wall_clock};
+use f2fs_workload::report::Machine;
+use serde_json::{Value, json};
+
+use crate::args::CalibrateArgs;
+use crate::error::{CliError, Context};
+
+pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
+    let device: Arc<dyn BlockDevice> = if args.image.exists() {
+        UringDevice::open(&args.image, OpenOptions::new()).map_err(CliError::new)?
+    } else {
+        let size = args.size.map_or(256 << 20, |size| size.0);
+        UringDevice::create(&args.image, size, OpenOptions::new()).map_err(CliError::new)?
+    };
+    if !args.force && holds_data(&*device).about(&args.image)? {
+        return Err(CliError::new(format!(
+            "{} holds data, which calibration overwrites: use --force if it may go",
+            args.image.display()
+        )));
+    }
+    let plan = Plan::default().samples(args.samples);
+    let result = calibrate(&*device, &plan, wall_clock()).about(&args.image)?;
+    let value = to_json(&result, &device.info().description);
+    if let Some(path) = &args.store {
+        write(path, &format!("{value:#}\n"))?;
+    }
+    if let Some(path) = &args.text {
+        write(path, &result.model("measured").map_err(CliError::new)?.to_text())?;
+    }
+    if let Some(path) = &args.svg {
+        write(path, &result.svg(&device.info().description).map_err(CliError::new)?)?;
+    }
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{value:#}")?;
+    } else {
+        writeln!(out, "{}\n{}", device.info().description, table(&result))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), CliError> {
+    fs::write(path, text).about(path)
+}
+
+fn to_json(result: &Calibration, device: &str) -> Value {
+    let times = |times: &Times| {
+        json!({
+            "median_seconds": times.median.as_secs_f64(),
+            "p99_seconds": times.p99.as_secs_f64(),
+            "samples": times.count,
+        })
+    };
+    let points: Vec<Value> = result
+        .points
+        .iter()
+        .map(|point| {
+            json!({
+                "blocks": point.blocks,
+                "seconds_per_block": point.random.median.as_secs_f64() / f64::from(point.blocks),
+                "random": times(&point.random),
+                "sequential": times(&point.sequential),
+            })
+        })
+        .collect();
+    json!({ "device": device, "machine": Machine::here().to_string(), "points": points })
+}
+
+fn table(result: &Calibration) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["blocks", "random us", "p99", "MB/s", "sequential us", "p99", "MB/s"]);
+    for point in &result.points {
+        let mut row = vec![point.blocks.to_string()];
+        for times in [&point.random, &point.sequential] {
+            let rate = f64::from(point.blocks) * 4096.0 / 1e6 / times.median.as_secs_f64().max(1e-9);
+            row.push(format!("{:.1}", times.median.as_secs_f64() * 1e6));
+            row.push(format!("{:.1}", times.p99.as_secs_f64() * 1e6));
+            row.push(format!("{rate:.1}"));
+        }
+        table.add_row(row);
+    }
+    table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+}

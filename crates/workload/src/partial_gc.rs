@@ -1,0 +1,271 @@
+//! The experiment of "Partial Garbage Collection Technique for Improving Write Performance of Log-Structured File Systems": a
+//! long sequential write into an aged volume, with each way of dealing with the valid blocks in its way.
+//!
+//! Warm and cold files of equal size fill the volume, a block or two at a time in turn; half of them are removed and some
+//! blocks of the others are overwritten, which leaves the volume half full and its segments full of holes; then a new file is
+//! written. [`Aged::measure`] lets each way write to a copy of the same volume over a device of virtual time.
+
+use std::time::{Duration, Instant};
+
+use f2fs::device::cost::CostModel;
+use f2fs::device::{BlockDevice, MemoryDevice, TimingDevice, TimingStat};
+use f2fs::format::LogType;
+use f2fs::sync::Arc;
+use f2fs::volume::format::{FormatOptions, format};
+use f2fs::volume::{Allocation, OpenOptions, WriteStat};
+use f2fs_files::{FileSystem, FsError, Options};
+
+/// Blocks of one write: what the paper measured as the mean request.
+pub const REQUEST: usize = 1079;
+/// Files of each temperature that grow together.
+const STREAMS: usize = 16;
+const BLOCK: usize = 4096;
+
+/// Why the experiment could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExperimentError {
+    /// The file system refused something.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// The volume could not be made.
+    #[error(transparent)]
+    Format(#[from] f2fs::volume::format::FormatVolumeError),
+    /// The new file does not hold what was written to it.
+    #[error("block {block} of the new file reads as something else")]
+    Content {
+        /// The block.
+        block: u64,
+    },
+}
+
+/// Lengths of holes and of valid runs in the dirty segments of a log, blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Shape {
+    /// Mean length of a hole.
+    pub hole: f64,
+    /// Mean length of a valid run between two holes.
+    pub run: f64,
+}
+
+/// An aged volume in memory.
+#[derive(Debug)]
+pub struct Aged {
+    device: MemoryDevice,
+    /// The warm data log's segments.
+    pub warm: Shape,
+    /// The cold data log's segments.
+    pub cold: Shape,
+    /// Share of the users' blocks in use.
+    pub utilisation: f64,
+    /// Blocks that the long write has.
+    pub blocks: u64,
+}
+
+/// What a long write came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// Time of it: virtual, or measured.
+    pub time: Duration,
+    /// Causes of what was written.
+    pub by_cause: WriteStat,
+    /// What the device saw, if it was one of virtual time.
+    pub device: TimingStat,
+    /// Mean length of the holes that the cold log wrote into at the end, blocks.
+    pub cold_hole: f64,
+}
+
+impl Written {
+    /// Blocks of data written: new, rewritten and moved ones.
+    #[must_use]
+    pub fn data_blocks(&self) -> u64 {
+        let by = &self.by_cause;
+        by.user_blocks + by.rewritten_blocks + by.precleaned_blocks + by.moved_data_blocks
+    }
+
+    /// Requests that wrote data.
+    #[must_use]
+    pub fn data_requests(&self) -> u64 {
+        self.by_cause.user_requests + self.by_cause.move_requests
+    }
+}
+
+/// A small generator (`splitmix64`).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % limit.max(1) as u64) as usize
+    }
+}
+
+fn options(allocation: Allocation) -> Options {
+    // One lane, so that what follows each other in time does so on the device.
+    Options::new().volume(OpenOptions::new().allocation(allocation).lanes(1))
+}
+
+/// Fills a formatted volume and makes holes; gives the blocks that a long write should have.
+///
+/// # Errors
+/// [`ExperimentError`].
+pub fn make_holes<D: BlockDevice>(device: &Arc<D>, seed: u64) -> Result<u64, ExperimentError> {
+    let fs = FileSystem::open(device.clone(), options(Allocation::ssr()))?;
+    let mut random = Random(seed);
+    let names = |temperature: &str| (0..STREAMS).map(|index| format!("/{index}.{temperature}")).collect::<Vec<_>>();
+    let (warm, cold) = (names("txt"), names("jpg"));
+    let mut files = Vec::new();
+    for name in warm.iter().chain(&cold) {
+        files.push((fs.create_file(name, 0o644)?, 0u64));
+    }
+    let stat = fs.statfs();
+    // All but what nodes and the cleaner need to go on.
+    let end = stat.valid_blocks + (stat.user_blocks - stat.valid_blocks) * 97 / 100;
+    let data = vec![0xa5; 2 * BLOCK];
+    while fs.statfs().valid_blocks < end {
+        for half in [0, STREAMS] {
+            let (file, size) = &mut files[half + random.below(STREAMS)];
+            let len = (1 + random.below(2)) * BLOCK;
+            *size += file.write_at(*size, &data[..len])? as u64;
+        }
+    }
+    fs.checkpoint()?;
+    let sizes: Vec<u64> = files.iter().map(|(_, size)| *size).collect();
+    drop(files);
+    // Every other file goes; a tenth of the blocks of the rest goes elsewhere.
+    for (index, name) in warm.iter().chain(&cold).enumerate() {
+        if index % 2 == 0 {
+            fs.unlink(name)?;
+        }
+    }
+    fs.checkpoint()?;
+    for (index, name) in warm.iter().chain(&cold).enumerate().filter(|(index, _)| index % 2 == 1) {
+        let file = fs.open_file(name)?;
+        let blocks = (sizes[index] / BLOCK as u64) as usize;
+        for _ in 0..blocks / 10 {
+            file.write_at(random.below(blocks) as u64 * BLOCK as u64, &data[..BLOCK])?;
+        }
+    }
+    let stat = fs.statfs();
+    fs.close()?;
+    Ok((stat.user_blocks - stat.valid_blocks) * 35 / 100)
+}
+
+/// The shape of a log's dirty segments.
+fn shape(fs: &FileSystem, log: LogType) -> Shape {
+    let (mut holes, mut hole_blocks, mut runs, mut run_blocks) = (0u64, 0u64, 0u64, 0u64);
+    for number in 0..fs.volume().geometry().main_segments {
+        let Ok(info) = fs.volume().segment(f2fs::format::SegmentNo(number)) else { continue };
+        if info.log != log || info.valid == 0 || info.valid == 512 {
+            continue;
+        }
+        for (_, len) in info.taken_map.runs(false) {
+            holes += 1;
+            hole_blocks += u64::from(len);
+        }
+        for (start, len) in info.taken_map.runs(true) {
+            // Those at the ends lie between a hole and another segment.
+            if start != 0 && start + len != 512 {
+                runs += 1;
+                run_blocks += u64::from(len);
+            }
+        }
+    }
+    let mean = |blocks: u64, count: u64| blocks as f64 / count.max(1) as f64;
+    Shape { hole: mean(hole_blocks, holes), run: mean(run_blocks, runs) }
+}
+
+/// Writes a new file of `blocks` blocks, and a checkpoint. The clock of `time` is read before and after.
+fn write_long<D: BlockDevice>(
+    device: &Arc<D>,
+    allocation: Allocation,
+    blocks: u64,
+    time: impl Fn() -> (Duration, TimingStat),
+) -> Result<Written, ExperimentError> {
+    let fs = FileSystem::open(device.clone(), options(allocation))?;
+    let file = fs.create_file("/new", 0o644)?;
+    // The pattern's period is no divisor of a block.
+    let pattern: Vec<u8> = (0..REQUEST * BLOCK).map(|at| (at % 251) as u8).collect();
+    let before = fs.write_stat();
+    let (start, seen) = time();
+    let mut done = 0;
+    while done < blocks {
+        let len = (blocks - done).min(REQUEST as u64) as usize;
+        let mut written = 0;
+        while written < len * BLOCK {
+            written += file.write_at(done * BLOCK as u64 + written as u64, &pattern[written..len * BLOCK])?;
+        }
+        done += len as u64;
+    }
+    let cold_hole = fs.volume().mean_hole(LogType::ColdData);
+    fs.checkpoint()?;
+    let (end, seen_after) = time();
+    let by_cause = fs.write_stat().minus(&before);
+    let mut found = vec![0; BLOCK];
+    for block in (0..blocks).step_by(7) {
+        file.read_at(block * BLOCK as u64, &mut found)?;
+        let at = block as usize % REQUEST * BLOCK;
+        if found != pattern[at..at + BLOCK] {
+            return Err(ExperimentError::Content { block });
+        }
+    }
+    drop(file);
+    fs.close()?;
+    Ok(Written { time: end - start, by_cause, device: seen_after.since(&seen), cold_hole })
+}
+
+impl Aged {
+    /// An aged volume of so many MiB.
+    ///
+    /// # Errors
+    /// [`ExperimentError`].
+    pub fn new(mib: u64, seed: u64) -> Result<Aged, ExperimentError> {
+        let device = Arc::new(MemoryDevice::new((mib << 20) >> 12));
+        format(&*device, &FormatOptions::default())?;
+        let blocks = make_holes(&device, seed)?;
+        let fs = FileSystem::open(device.clone(), Options::new().read_only(true))?;
+        let stat = fs.statfs();
+        Ok(Aged {
+            device: device.snapshot(),
+            warm: shape(&fs, LogType::WarmData),
+            cold: shape(&fs, LogType::ColdData),
+            utilisation: stat.valid_blocks as f64 / stat.user_blocks as f64,
+            blocks,
+        })
+    }
+
+    /// A long write to a copy of the volume, on a device that costs what `model` says. Exactly repeatable.
+    ///
+    /// # Errors
+    /// [`ExperimentError`].
+    pub fn measure(
+        &self,
+        allocation: Allocation,
+        model: CostModel,
+    ) -> Result<(Written, MemoryDevice), ExperimentError> {
+        let device = Arc::new(TimingDevice::new(self.device.snapshot(), model));
+        let written = write_long(&device, allocation, self.blocks, || {
+            let stat = device.stat();
+            (stat.time(), stat)
+        })?;
+        Ok((written, device.inner().snapshot()))
+    }
+}
+
+/// The same on a device of one's own, in measured time: it is formatted, made full of holes, and written to.
+///
+/// # Errors
+/// [`ExperimentError`].
+pub fn measure_on<D: BlockDevice>(
+    device: &Arc<D>,
+    allocation: Allocation,
+    seed: u64,
+) -> Result<Written, ExperimentError> {
+    format(&**device, &FormatOptions::default().forced())?;
+    let blocks = make_holes(device, seed)?;
+    let begin = Instant::now();
+    write_long(device, allocation, blocks, || (begin.elapsed(), TimingStat::default()))
+}

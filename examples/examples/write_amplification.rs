@@ -1,0 +1,247 @@
+//! How much more than the user's blocks is written, by how victims are chosen: the segment manager alone, over blocks that
+//! are overwritten again and again.
+//!
+//! ```text
+//! cargo run --release --example write_amplification [-- SEGMENTS [TURNOVER]]
+//! ```
+//!
+//! Writes go to free segments only (no SSR), as on zoned devices; moved blocks go to the cold log. Each cell is blocks written
+//! (user's and moved) for each block of the user's, over the last TURNOVER (6) times the volume's size, after half as much that
+//! does not count. *Uniform*: every block is as likely. *Zipf*: exponent 0.99, places shuffled. *Hot and cold*: nine of ten
+//! writes go to a tenth of the blocks. Time, which ages are counted in, passes by a second each thousandth of the volume.
+#![allow(clippy::print_stdout)]
+
+use std::process::ExitCode;
+
+use f2fs::format::feature::Features;
+use f2fs::format::sit::RawSitEntry;
+use f2fs::format::summary::{Summary, SummaryBlock};
+use f2fs::format::{BlockAddr, Geometry, LogType, Nid, SegmentNo};
+use f2fs_segment::{AgeThreshold, Class, LogState, Run, SegmentConfig, SegmentError, SegmentManager, VictimPolicy};
+
+/// Free segments at which cleaning begins, and how many it makes.
+const LOW: u32 = 12;
+const BATCH: u32 = 8;
+
+/// A small generator (`splitmix64`).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.unit() * limit as f64) as usize
+    }
+}
+
+/// Which block is written next.
+enum Pattern {
+    Uniform,
+    /// The distribution's sums, and the blocks in the order of their ranks.
+    Zipf(Vec<f64>, Vec<u32>),
+    HotCold,
+}
+
+impl Pattern {
+    fn zipf(blocks: usize, random: &mut Random) -> Pattern {
+        let mut sum = 0.0;
+        let sums = (1..=blocks).map(|rank| (sum += (rank as f64).powf(-0.99), sum).1).collect();
+        let mut places: Vec<u32> = (0..blocks as u32).collect();
+        for at in (1..blocks).rev() {
+            places.swap(at, random.below(at + 1));
+        }
+        Pattern::Zipf(sums, places)
+    }
+
+    fn next(&self, blocks: usize, random: &mut Random) -> usize {
+        match self {
+            Pattern::Uniform => random.below(blocks),
+            Pattern::Zipf(sums, places) => {
+                let at = random.unit() * sums.last().copied().unwrap_or(1.0);
+                places[sums.partition_point(|sum| *sum < at).min(blocks - 1)] as usize
+            }
+            Pattern::HotCold => {
+                let hot = blocks / 10;
+                if random.below(10) != 0 { random.below(hot) } else { hot + random.below(blocks - hot) }
+            }
+        }
+    }
+}
+
+fn geometry(main_segments: u32) -> Geometry {
+    let at = |segment: u32| BlockAddr(512 + segment * 512);
+    let sit_segments = 2 * main_segments.div_ceil(55 * 512);
+    let main = 4 + sit_segments + main_segments.div_ceil(512);
+    Geometry {
+        block_count: u64::from(2 + main + main_segments) * 512,
+        features: Features(0),
+        segment0_blkaddr: at(0),
+        cp_blkaddr: at(0),
+        sit_blkaddr: at(2),
+        nat_blkaddr: at(2 + sit_segments),
+        ssa_blkaddr: at(4 + sit_segments),
+        main_blkaddr: at(main),
+        segment_count: main + main_segments,
+        sit_segments,
+        nat_segments: 2,
+        ssa_segments: main_segments.div_ceil(512),
+        main_segments,
+        sections: main_segments,
+        segs_per_sec: 1,
+        secs_per_zone: 1,
+        cp_payload: 0,
+        root_ino: Nid(3),
+    }
+}
+
+/// A volume without files: logical blocks and where they are.
+struct World {
+    manager: SegmentManager,
+    places: Vec<BlockAddr>,
+    /// The logical block of each block of the main area.
+    owners: Vec<u32>,
+    policy: VictimPolicy,
+    now: u64,
+    moved: u64,
+}
+
+impl World {
+    fn new(segments: u32, utilisation: f64, policy: VictimPolicy) -> Result<World, SegmentError> {
+        let geometry = geometry(segments);
+        let logs = LogType::ALL.map(|log| LogState {
+            segment: SegmentNo(log.number().into()),
+            next_offset: 0,
+            alloc_type: 0,
+            summary: SummaryBlock::new_box(),
+        });
+        let bitmap = vec![0; geometry.sit_bitmap_size()];
+        let main = geometry.main_blocks() as usize;
+        let config = SegmentConfig::new(geometry, 0, 0).ssr(false).user_floor(2);
+        let manager = SegmentManager::new(config, vec![RawSitEntry::ZERO; segments as usize], bitmap, logs)?;
+        let blocks = ((main - 6 * 512) as f64 * utilisation) as usize;
+        let mut world =
+            World { manager, places: vec![BlockAddr::NULL; blocks], owners: vec![0; main], policy, now: 1, moved: 0 };
+        for block in 0..blocks {
+            world.write(block, Class::User, LogType::WarmData)?;
+        }
+        Ok(world)
+    }
+
+    /// Gives a logical block a new place.
+    fn write(&mut self, block: usize, class: Class, log: LogType) -> Result<(), SegmentError> {
+        let mut runs: Vec<Run> = Vec::with_capacity(1);
+        self.manager.allocate_as(class, log, &[Summary::new(Nid(9), 0, 0)], self.now, &mut runs)?;
+        let old = core::mem::replace(&mut self.places[block], runs[0].addr);
+        self.owners[(runs[0].addr.0 - self.manager.geometry().main_blkaddr.0) as usize] = block as u32;
+        if old.is_real() { self.manager.invalidate(old, self.now) } else { Ok(()) }
+    }
+
+    fn clean(&mut self) -> Result<(), SegmentError> {
+        for _ in 0..BATCH {
+            let Some(victim) = self.manager.choose_victim(self.policy, self.now) else { break };
+            let info = self.manager.segment(victim.first)?;
+            let first = self.manager.geometry().block_at(victim.first, 0);
+            for at in info.valid_map.runs(true).flat_map(|(start, len)| start..start + len) {
+                let place = (first.0 + at - self.manager.geometry().main_blkaddr.0) as usize;
+                self.write(self.owners[place] as usize, Class::Cleaner, LogType::ColdData)?;
+                self.moved += 1;
+            }
+        }
+        self.manager.begin_checkpoint(6)?;
+        self.manager.end_checkpoint();
+        Ok(())
+    }
+
+    /// Overwrites so many blocks; tells how many were written for each.
+    fn run(&mut self, pattern: &Pattern, updates: u64, random: &mut Random) -> Result<f64, SegmentError> {
+        let blocks = self.places.len();
+        let tick = (blocks as u64 / 1000).max(1);
+        let before = self.moved;
+        for update in 0..updates {
+            self.now += u64::from(update % tick == 0);
+            while self.manager.free_segments() < LOW {
+                self.clean()?;
+            }
+            self.write(pattern.next(blocks, random), Class::User, LogType::WarmData)?;
+        }
+        Ok(1.0 + (self.moved - before) as f64 / updates as f64)
+    }
+}
+
+fn measure(segments: u32, turnover: u64) -> Result<(), SegmentError> {
+    // The kernel's threshold is a week; here a volume is overwritten in a thousand seconds.
+    let atgc = AgeThreshold { threshold: 500, ..AgeThreshold::default() };
+    let policies = [
+        ("greedy", VictimPolicy::Greedy),
+        ("cost-benefit", VictimPolicy::CostBenefit),
+        ("age threshold", VictimPolicy::AgeThreshold(atgc)),
+    ];
+    println!(
+        "{segments} segments, the last {turnover} times the volume's size; blocks written for each block of the user's"
+    );
+    println!("{:<14} {:>12} {:>12} {:>12} {:>14}", "updates", "utilisation", "greedy", "cost-benefit", "age threshold");
+    for name in ["uniform", "zipf", "hot and cold"] {
+        for utilisation in [0.7, 0.8, 0.9] {
+            let mut row = format!("{name:<14} {:>11.0}%", utilisation * 100.0);
+            for (index, (_, policy)) in policies.into_iter().enumerate() {
+                let mut world = World::new(segments, utilisation, policy)?;
+                let mut random = Random(1);
+                let blocks = world.places.len();
+                let pattern = match name {
+                    "zipf" => Pattern::zipf(blocks, &mut random),
+                    "uniform" => Pattern::Uniform,
+                    _ => Pattern::HotCold,
+                };
+                let updates = turnover * blocks as u64;
+                world.run(&pattern, updates / 2, &mut random)?;
+                let amplification = world.run(&pattern, updates, &mut random)?;
+                row += &format!("{amplification:>width$.2}", width = if index == 2 { 15 } else { 13 });
+            }
+            println!("{row}");
+        }
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let numbers: Vec<u64> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
+    let segments = numbers.first().map_or(256, |segments| (*segments).clamp(64, 1 << 16) as u32);
+    match measure(segments, numbers.get(1).copied().unwrap_or(6).max(1)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fuller_volumes_cost_more_and_ages_help_where_some_blocks_are_hot() {
+        let run = |utilisation, policy, pattern: &Pattern| {
+            let mut world = World::new(96, utilisation, policy).unwrap();
+            let updates = world.places.len() as u64;
+            let mut random = Random(1);
+            world.run(pattern, updates, &mut random).unwrap();
+            world.run(pattern, updates, &mut random).unwrap()
+        };
+        let half = run(0.5, VictimPolicy::Greedy, &Pattern::Uniform);
+        let full = run(0.75, VictimPolicy::Greedy, &Pattern::Uniform);
+        assert!((1.0..2.0).contains(&half) && full > half, "{half} {full}");
+        let hot = run(0.75, VictimPolicy::Greedy, &Pattern::HotCold);
+        assert!(hot > 1.0 && hot < 2.0 * full, "{hot} {full}");
+    }
+}
