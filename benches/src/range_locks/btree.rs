@@ -28,16 +28,17 @@ impl<const STATES: u64> StateTree<STATES> {
 
     fn lock(&self, first: u64, last: u64) {
         let mut states = self.states.lock();
-        'again: loop {
+        loop {
             split(&mut states, first);
             if let Some(next) = last.checked_add(1) {
                 split(&mut states, next);
             }
-            for (&start, &(_, bits)) in states.range(first..=last) {
-                if bits & LOCKED != 0 {
-                    self.queue(start).wait(&mut states);
-                    continue 'again;
-                }
+            // One that begins before the range and reaches into it is locked: it would have been split.
+            let before = states.range(..first).next_back().filter(|(_, (end, _))| *end >= first);
+            let locked = before.into_iter().chain(states.range(first..=last)).find(|(_, (_, bits))| bits & LOCKED != 0);
+            if let Some(start) = locked.map(|(start, _)| *start) {
+                self.queue(start).wait(&mut states);
+                continue;
             }
             break;
         }
