@@ -137,6 +137,15 @@ impl NodeStore {
         self.shard(page.nid).pages.write().map.remove(&page.nid);
     }
 
+    /// Takes a page out that was put in after its node was freed, and only that one.
+    pub(crate) fn withdraw(&self, page: &Arc<NodePage>) {
+        page.removed.store(true, Ordering::Release);
+        let mut pages = self.shard(page.nid).pages.write();
+        if pages.map.get(&page.nid).is_some_and(|here| Arc::ptr_eq(here, page)) {
+            pages.map.remove(&page.nid);
+        }
+    }
+
     /// Takes the dirty nodes of an inode, its own aside.
     pub(crate) fn take_file(&self, ino: Nid) -> Vec<Arc<NodePage>> {
         let mut pages = self.files[ino.index() % SHARDS].lock().remove(&ino).unwrap_or_default();

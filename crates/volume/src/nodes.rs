@@ -3,6 +3,7 @@
 use f2fs_device::{AlignedBuf, BlockDevice, Request};
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Corruption, Nid, inode};
+use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
 
 use crate::node::{Node, NodePage};
@@ -36,7 +37,20 @@ impl Volume {
         let buf = self.device.read(u64::from(entry.addr.0), 1)?;
         let block = Box::new(*NodeBlock::read(buf.block(0)));
         self.verify_node(nid, entry.ino, entry.addr, &block)?;
-        Ok(Node { page: self.store.insert(NodePage::new(block)) })
+        Ok(Node { page: self.keep_read(NodePage::new(block))? })
+    }
+
+    /// Puts a node that was read into the cache, unless it was freed meanwhile: [`remove_node`](Self::remove_node) frees the
+    /// NID first and empties the cache then, so whoever puts a node in and still finds its address is not too late.
+    fn keep_read(&self, page: NodePage) -> Result<Arc<NodePage>, VolumeError> {
+        let nid = page.nid;
+        let page = self.store.insert(page);
+        let addr = self.nat.get(nid)?.addr;
+        if addr.is_null() {
+            self.store.withdraw(&page);
+            return Err(Corruption::Address { what: "NAT entry", nid, addr }.into());
+        }
+        Ok(page)
     }
 
     /// Reads many nodes at once into the cache: those that are not there yet, in one batch. Errors are left to
@@ -55,7 +69,8 @@ impl Volume {
                 let Ok(buf) = completion.into_buf() else { continue };
                 let block = Box::new(*NodeBlock::read(buf.block(0)));
                 if self.verify_node(*nid, entry.ino, entry.addr, &block).is_ok() {
-                    self.store.insert(NodePage::new(block));
+                    // Freed since: nobody asks for it.
+                    let _ = self.keep_read(NodePage::new(block));
                 }
             }
         }
