@@ -103,13 +103,17 @@ impl NodeStore {
 
     /// Adds a page that was read or made; returns the one that is in the cache now.
     pub(crate) fn insert(&self, page: NodePage) -> Arc<NodePage> {
+        self.insert_shared(Arc::new(page))
+    }
+
+    fn insert_shared(&self, page: Arc<NodePage>) -> Arc<NodePage> {
         let shard = self.shard(page.nid);
         let mut pages = shard.pages.write();
         if pages.map.len() >= pages.crowded_at.max(self.shard_capacity) {
             evict(&mut pages.map);
             pages.crowded_at = pages.map.len() + pages.map.len() / 2;
         }
-        pages.map.entry(page.nid).or_insert_with(|| Arc::new(page)).clone()
+        pages.map.entry(page.nid).or_insert(page).clone()
     }
 
     /// Marks a page dirty. Called under its write lock. True every now and then: the number of dirty pages should be looked
@@ -137,13 +141,19 @@ impl NodeStore {
         self.shard(page.nid).pages.write().map.remove(&page.nid);
     }
 
-    /// Takes a page out that was put in after its node was freed, and only that one.
-    pub(crate) fn withdraw(&self, page: &Arc<NodePage>) {
-        page.removed.store(true, Ordering::Release);
-        let mut pages = self.shard(page.nid).pages.write();
-        if pages.map.get(&page.nid).is_some_and(|here| Arc::ptr_eq(here, page)) {
-            pages.map.remove(&page.nid);
+    /// Adds a page that was read, unless there is one, or `freed` says then that its node is gone.
+    pub(crate) fn insert_read(&self, page: NodePage, freed: impl FnOnce() -> bool) -> Option<Arc<NodePage>> {
+        let page = Arc::new(page);
+        let kept = self.insert_shared(page.clone());
+        if Arc::ptr_eq(&kept, &page) && freed() {
+            page.removed.store(true, Ordering::Release);
+            let mut pages = self.shard(page.nid).pages.write();
+            if pages.map.get(&page.nid).is_some_and(|here| Arc::ptr_eq(here, &page)) {
+                pages.map.remove(&page.nid);
+            }
+            return None;
         }
+        Some(kept)
     }
 
     /// Takes the dirty nodes of an inode, its own aside.

@@ -44,13 +44,9 @@ impl Volume {
     /// NID first and empties the cache then, so whoever puts a node in and still finds its address is not too late.
     fn keep_read(&self, page: NodePage) -> Result<Arc<NodePage>, VolumeError> {
         let nid = page.nid;
-        let page = self.store.insert(page);
-        let addr = self.nat.get(nid)?.addr;
-        if addr.is_null() {
-            self.store.withdraw(&page);
-            return Err(Corruption::Address { what: "NAT entry", nid, addr }.into());
-        }
-        Ok(page)
+        let freed = || self.nat.get(nid).is_ok_and(|entry| entry.addr.is_null());
+        let gone = Corruption::Address { what: "NAT entry", nid, addr: BlockAddr::NULL };
+        self.store.insert_read(page, freed).ok_or_else(|| gone.into())
     }
 
     /// Reads many nodes at once into the cache: those that are not there yet, in one batch. Errors are left to
