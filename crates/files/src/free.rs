@@ -7,13 +7,15 @@ use f2fs_volume::Op;
 use crate::FsError;
 use crate::filesystem::Core;
 use crate::inode::Inode;
-use crate::stat::FileKind;
+use crate::stat::{self, FileKind, Time};
 use crate::truncate::{Progress, truncate_step};
 
-/// What is left to do after the last link went.
+/// What is left to do after a link went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Nothing: there are links or handles, or it is freed.
+    /// Nothing: there are other links.
+    Alive,
+    /// Nothing: it is freed, or an orphan with handles.
     Settled,
     /// It is an orphan without handles: free it, in as many operations as it takes.
     FreeLater,
@@ -45,9 +47,22 @@ impl Core {
         if free { self.free(inode) } else { Ok(()) }
     }
 
-    /// Called within the operation that took the last link: frees a small inode at once, makes any other an orphan.
-    pub(crate) fn last_link_gone(&self, op: &Op<'_>, inode: &Inode) -> Result<Fate, FsError> {
+    /// Sets how many links an inode has left. With the last one a small inode is freed at once, any other becomes an orphan.
+    ///
+    /// Links go and handles close under the same lock, so that exactly one of the two sees the end of the inode and frees it:
+    /// freed twice, the number might be another file's by then.
+    pub(crate) fn set_links(&self, op: &Op<'_>, inode: &Inode, left: impl FnOnce(u32) -> u32) -> Result<Fate, FsError> {
         let mut life = inode.life.lock();
+        {
+            let mut block = inode.node.write(op);
+            let raw = block.inode_mut();
+            let left = left(raw.i_links.get());
+            raw.i_links = left.into();
+            stat::set_changed(raw, Time::now());
+            if left != 0 {
+                return Ok(Fate::Alive);
+            }
+        }
         if life.opens == 0 {
             life.freed = true;
             if is_small(inode) && self.free_small(op, inode).is_ok() {
@@ -59,10 +74,10 @@ impl Core {
         Ok(if life.freed && !is_small(inode) { Fate::FreeLater } else { Fate::Settled })
     }
 
-    /// Finishes what [`last_link_gone`](Self::last_link_gone) left to do.
+    /// Finishes what [`set_links`](Self::set_links) left to do.
     pub(crate) fn settle(&self, inode: &Inode, fate: Fate) -> Result<(), FsError> {
         match fate {
-            Fate::Settled => Ok(()),
+            Fate::Alive | Fate::Settled => Ok(()),
             Fate::FreeLater => self.free(inode),
         }
     }

@@ -150,7 +150,7 @@ impl Core {
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
             self.note_removal(parent);
             let fate = self.drop_link(op, &inode)?;
-            if inode.node.read().inode().i_links.get() != 0 {
+            if fate == Fate::Alive {
                 // It lives on under another name, which may be one that no checkpoint has.
                 self.note_moved(Place { parent, name });
             }
@@ -169,21 +169,12 @@ impl Core {
 
     /// Takes one link of a file that is no directory.
     pub(crate) fn drop_link(&self, op: &f2fs_volume::Op<'_>, inode: &Inode) -> Result<Fate, FsError> {
-        let left = {
-            let mut block = inode.node.write(op);
-            let raw = block.inode_mut();
-            let left = raw.i_links.get().saturating_sub(1);
-            raw.i_links = left.into();
-            stat::set_changed(raw, Time::now());
-            left
-        };
-        if left == 0 {
-            self.last_link_gone(op, inode)
-        } else {
+        let fate = self.set_links(op, inode, |links| links.saturating_sub(1))?;
+        if fate == Fate::Alive {
             // The name that went may be the one that roll-forward would put back.
             self.volume.set_unloggable(op, &inode.node);
-            Ok(Fate::Settled)
         }
+        Ok(fate)
     }
 
     /// Removes an empty directory.
@@ -217,19 +208,12 @@ impl Core {
     /// Ends an empty directory whose name is gone. The caller holds all its stripes.
     pub(crate) fn bury(&self, op: &f2fs_volume::Op<'_>, inode: &Inode) -> Result<Fate, FsError> {
         inode.directory()?.set_dead(true);
-        {
-            let mut block = inode.node.write(op);
-            let raw = block.inode_mut();
-            raw.i_links = 0.into();
-            stat::set_changed(raw, Time::now());
-        }
-        self.last_link_gone(op, inode)
+        self.set_links(op, inode, |_| 0)
     }
 
     /// Frees an inode that was just made and is in no directory.
     fn discard_new(&self, op: &f2fs_volume::Op<'_>, inode: &Inode) -> Result<(), FsError> {
-        inode.node.write(op).inode_mut().i_links = 0.into();
-        self.last_link_gone(op, inode).map(|_| ())
+        self.set_links(op, inode, |_| 0).map(|_| ())
     }
 
     pub(crate) fn exists(&self, parent: &Inode, name: &[u8], hash: u32) -> Result<Option<Nid>, FsError> {
