@@ -13,11 +13,9 @@
 
 use std::process::ExitCode;
 
-use f2fs::format::feature::Features;
-use f2fs::format::sit::RawSitEntry;
-use f2fs::format::summary::{Summary, SummaryBlock};
-use f2fs::format::{BlockAddr, Geometry, LogType, Nid, SegmentNo};
-use f2fs_segment::{AgeThreshold, Class, LogState, Run, SegmentConfig, SegmentError, SegmentManager, VictimPolicy};
+use f2fs::format::summary::Summary;
+use f2fs::format::{BlockAddr, LogType, Nid};
+use f2fs_segment::{AgeThreshold, Class, Run, SegmentConfig, SegmentError, SegmentManager, VictimPolicy};
 
 /// Free segments at which cleaning begins, and how many it makes.
 const LOW: u32 = 12;
@@ -78,32 +76,6 @@ impl Pattern {
     }
 }
 
-fn geometry(main_segments: u32) -> Geometry {
-    let at = |segment: u32| BlockAddr(512 + segment * 512);
-    let sit_segments = 2 * main_segments.div_ceil(55 * 512);
-    let main = 4 + sit_segments + main_segments.div_ceil(512);
-    Geometry {
-        block_count: u64::from(2 + main + main_segments) * 512,
-        features: Features(0),
-        segment0_blkaddr: at(0),
-        cp_blkaddr: at(0),
-        sit_blkaddr: at(2),
-        nat_blkaddr: at(2 + sit_segments),
-        ssa_blkaddr: at(4 + sit_segments),
-        main_blkaddr: at(main),
-        segment_count: main + main_segments,
-        sit_segments,
-        nat_segments: 2,
-        ssa_segments: main_segments.div_ceil(512),
-        main_segments,
-        sections: main_segments,
-        segs_per_sec: 1,
-        secs_per_zone: 1,
-        cp_payload: 0,
-        root_ino: Nid(3),
-    }
-}
-
 /// A volume without files: logical blocks and where they are.
 struct World {
     manager: SegmentManager,
@@ -117,17 +89,9 @@ struct World {
 
 impl World {
     fn new(segments: u32, utilisation: f64, policy: VictimPolicy) -> Result<World, SegmentError> {
-        let geometry = geometry(segments);
-        let logs = LogType::ALL.map(|log| LogState {
-            segment: SegmentNo(log.number().into()),
-            next_offset: 0,
-            alloc_type: 0,
-            summary: SummaryBlock::new_box(),
-        });
-        let bitmap = vec![0; geometry.sit_bitmap_size()];
-        let main = geometry.main_blocks() as usize;
-        let config = SegmentConfig::new(geometry, 0, 0).ssr(false).user_floor(2);
-        let manager = SegmentManager::new(config, vec![RawSitEntry::ZERO; segments as usize], bitmap, logs)?;
+        let config = SegmentConfig::embedded(segments, 1)?.ssr(false).user_floor(2);
+        let main = config.geometry.main_blocks() as usize;
+        let manager = SegmentManager::empty(config)?;
         let blocks = ((main - 6 * 512) as f64 * utilisation) as usize;
         let mut world =
             World { manager, places: vec![BlockAddr::NULL; blocks], owners: vec![0; main], policy, now: 1, moved: 0 };

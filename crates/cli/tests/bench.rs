@@ -1,53 +1,22 @@
 //! `f2fs bench` as scripts use it: its tables and files, what it refuses, and what it leaves on an image.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod common;
 
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{Place, fail, ok};
 use serde_json::Value;
 
 const COLUMNS: &str =
     "workload,policy,threads,operations,seconds,ops_per_second,slowest_share,p50_us,p99_us,nid_scan_share";
 
-/// A directory for one test, where the build lies: direct transfers work there.
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Place {
-        Place(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-}
-
 fn fxmark<const N: usize>(args: [&str; N]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
     command.args(["bench", "fxmark", "--files", "200"]).args(args).stdin(Stdio::null());
     command
-}
-
-fn run(command: &mut Command) -> (Output, String) {
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!stderr.contains("panicked"), "{stderr}");
-    (output, stderr)
-}
-
-#[track_caller]
-fn ok(command: &mut Command) -> String {
-    let (output, stderr) = run(command);
-    assert!(output.status.success() && stderr.is_empty(), "{command:?}: {}: {stderr}", output.status);
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[track_caller]
-fn fail(command: &mut Command, code: i32, word: &str) {
-    let (output, stderr) = run(command);
-    assert_eq!(output.status.code(), Some(code), "{command:?}: {stderr}");
-    assert!(stderr.contains(word), "{word:?} is not in {stderr:?}");
 }
 
 /// The lines of a CSV file below the comments and the columns, as fields.
@@ -156,7 +125,7 @@ fn fxmark_keeps_what_is_on_an_image() {
     fail(&mut on([""; 4]), 1, "--force");
     assert_eq!(fs::read(&image).unwrap(), b"a letter");
     // Nor is a directory.
-    fail(fxmark(["--force"]).arg("--image").arg(place.0.path()), 1, "no file and no block device");
+    fail(fxmark(["--force"]).arg("--image").arg(place.dir()), 1, "no file and no block device");
 }
 
 #[test]

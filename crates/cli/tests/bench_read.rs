@@ -1,9 +1,12 @@
 //! `f2fs bench read` as scripts use it.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use std::fs;
-use std::process::{Command, Output, Stdio};
+mod common;
 
+use std::fs;
+use std::process::{Command, Stdio};
+
+use common::{Place, fail, ok};
 use serde_json::Value;
 
 fn read<const N: usize>(args: [&str; N]) -> Command {
@@ -12,31 +15,10 @@ fn read<const N: usize>(args: [&str; N]) -> Command {
     command
 }
 
-fn run(command: &mut Command) -> (Output, String) {
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!stderr.contains("panicked"), "{stderr}");
-    (output, stderr)
-}
-
-#[track_caller]
-fn ok(command: &mut Command) -> String {
-    let (output, stderr) = run(command);
-    assert!(output.status.success() && stderr.is_empty(), "{command:?}: {}: {stderr}", output.status);
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[track_caller]
-fn fail(command: &mut Command, code: i32, word: &str) {
-    let (output, stderr) = run(command);
-    assert_eq!(output.status.code(), Some(code), "{command:?}: {stderr}");
-    assert!(stderr.contains(word), "{word:?} is not in {stderr:?}");
-}
-
 #[test]
 fn read_writes_a_table_a_csv_and_a_picture() {
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let (csv, svg) = (place.path().join("out.csv"), place.path().join("out.svg"));
+    let place = Place::new();
+    let (csv, svg) = (place.path("out.csv"), place.path("out.svg"));
     let mut command = read(["--memory", "128M", "--threads", "1,5", "--csv"]);
     let table = ok(command.arg(&csv).arg("--svg").arg(&svg));
     for word in ["processors", "memory, 128.0 MiB", "random reads of one file of 4.0 MiB", "IOPS", "in locks", "btree"]
@@ -82,8 +64,8 @@ fn read_tells_programs_all_it_knows() {
 
 #[test]
 fn read_keeps_what_is_on_an_image() {
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let image = place.path().join("image");
+    let place = Place::new();
+    let image = place.path("image");
     let on = |args: &[&str]| {
         let mut command = read(["--threads", "2", "--depth", "4"]);
         command.arg(&image).args(args);

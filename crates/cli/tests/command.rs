@@ -1,28 +1,20 @@
 //! The command as scripts use it: every subcommand with its flags, what it prints, and its exit codes.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod common;
+
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
+use common::{Place, ok, run};
 use serde_json::Value;
 
-/// A directory for one test, where the build lies: direct transfers work there.
-struct Place(tempfile::TempDir);
-
 impl Place {
-    fn new() -> Place {
-        Place(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
     /// A formatted image.
     fn image(&self) -> PathBuf {
         let image = self.path("image");
@@ -35,21 +27,6 @@ fn f2fs<const N: usize>(args: [&str; N]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
     command.args(args).stdin(Stdio::null());
     command
-}
-
-#[track_caller]
-fn run(command: &mut Command) -> Output {
-    command.output().unwrap()
-}
-
-/// Runs a command that must succeed without a word on stderr; returns what it printed.
-#[track_caller]
-fn ok(command: &mut Command) -> String {
-    let output = run(command);
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{command:?}: {}: {stderr}", output.status);
-    assert_eq!(stderr, "", "{command:?}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Runs a command that must fail with a code; returns the one line that it says.

@@ -4,7 +4,7 @@ use std::{fmt, mem};
 
 use f2fs_sync::Arc;
 
-use crate::{AlignedBuf, Completion, DeviceError, DeviceInfo, IoQueue, Request, Ticket, TicketQueue};
+use crate::{AlignedBuf, Completion, DeviceError, DeviceErrorKind, DeviceInfo, IoQueue, Request, Ticket, TicketQueue};
 
 /// A block device: a flat array of 4096-byte blocks, used by any number of threads at once.
 ///
@@ -26,9 +26,13 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// [`Poisoned`](crate::DeviceErrorKind::Poisoned) until it is opened anew.
     fn flush(&self) -> Result<(), DeviceError>;
 
-    /// Runs one request and waits for it.
+    /// Runs one request and waits for it. A back end that breaks the promise of [`Ticket`] and completes nothing gives
+    /// [`Lost`](DeviceErrorKind::Lost), and a request of no blocks.
     fn execute(&self, request: Request) -> Completion {
-        self.submit(vec![request]).wait().pop().expect("a ticket completes each of its requests")
+        let (op, start) = (request.op, request.start);
+        let lost = request.error(DeviceErrorKind::Lost);
+        let nothing = || Completion { request: Request::vectored(op, start, Vec::new()), result: Err(lost) };
+        self.submit(vec![request]).wait().pop().unwrap_or_else(nothing)
     }
 
     /// A queue for one thread that keeps up to `depth` requests in flight (at least 1).
@@ -128,5 +132,37 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
 
     fn write_from(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
         (**self).write_from(start, buf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A back end that forgets what it was given.
+    #[derive(Debug)]
+    struct Forgetful(DeviceInfo);
+
+    impl BlockDevice for Forgetful {
+        fn info(&self) -> &DeviceInfo {
+            &self.0
+        }
+
+        fn submit(&self, _requests: Vec<Request>) -> Ticket {
+            Ticket::ready(Vec::new())
+        }
+
+        fn flush(&self) -> Result<(), DeviceError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lost_requests_are_errors() {
+        let device = Forgetful(DeviceInfo::new(100, "forgetful"));
+        let lost = DeviceError::new(crate::Operation::Write, 7, 2, DeviceErrorKind::Lost);
+        assert_eq!(device.write(7, AlignedBuf::new(2)).unwrap_err(), lost);
+        assert_eq!(lost.to_string(), "write of 2 blocks at block 7: the device lost the request");
+        assert_eq!(device.read(3, 1).unwrap_err().kind, DeviceErrorKind::Lost);
     }
 }

@@ -90,6 +90,9 @@ pub enum DeviceErrorKind {
     /// The device cannot do this at all (typically a discard).
     #[error("not supported by the device")]
     Unsupported,
+    /// The back end never said how the request went: it may have happened or not.
+    #[error("the device lost the request")]
+    Lost,
     /// A request that makes no sense: a discard with buffers. No I/O was done.
     #[error("malformed request: {reason}")]
     Malformed {
@@ -153,7 +156,7 @@ impl From<DeviceError> for io::Error {
             DeviceErrorKind::ShortTransfer { .. } => io::ErrorKind::UnexpectedEof,
             DeviceErrorKind::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
             DeviceErrorKind::Unsupported => io::ErrorKind::Unsupported,
-            DeviceErrorKind::Poisoned { .. } => io::ErrorKind::Other,
+            DeviceErrorKind::Poisoned { .. } | DeviceErrorKind::Lost => io::ErrorKind::Other,
         };
         Self::new(kind, error)
     }

@@ -5,81 +5,68 @@ use alloc::vec::Vec;
 
 use crate::superblock::SuperBlock;
 
-/// Why a file system stopped; the number is the index of its counter in `s_stop_reason`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // the names are the header's
-#[repr(u8)]
-pub enum StopReason {
-    Shutdown = 0,
-    FaultInject = 1,
-    MetaPage = 2,
-    WriteFail = 3,
-    CorruptedSummary = 4,
-    UpdateInode = 5,
-    FlushFail = 6,
-    NoSegment = 7,
-    CorruptedFreeBitmap = 8,
-    CorruptedNid = 9,
+/// An enumeration of the header's, numbered from 0, and the names of its values in that order.
+macro_rules! numbered {
+    ($(#[$doc:meta])* $type:ident, $names:ident { $($value:ident = $number:literal => $name:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)] // the names are the header's
+        #[repr(u8)]
+        pub enum $type {
+            $($value = $number,)*
+        }
+
+        const $names: [&str; [$($number),*].len()] = [$($name),*];
+        const _: () = {
+            let numbers = [$($number),*];
+            let mut at = 0;
+            while at < numbers.len() {
+                assert!(numbers[at] == at, "a name stands at its number");
+                at += 1;
+            }
+        };
+    };
 }
 
-/// What was found wrong; the number is the bit in `s_errors`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // the names are the header's
-#[repr(u8)]
-pub enum ErrorKind {
-    CorruptedCluster = 0,
-    FailDecompression = 1,
-    InvalidBlkaddr = 2,
-    CorruptedDirent = 3,
-    CorruptedInode = 4,
-    InconsistentSummary = 5,
-    InconsistentFooter = 6,
-    InconsistentSumType = 7,
-    CorruptedJournal = 8,
-    InconsistentNodeCount = 9,
-    InconsistentBlockCount = 10,
-    InvalidCurseg = 11,
-    InconsistentSit = 12,
-    CorruptedVerityXattr = 13,
-    CorruptedXattr = 14,
-    InvalidNodeReference = 15,
-    InconsistentNat = 16,
-    InconsistentOrphan = 17,
+numbered! {
+    /// Why a file system stopped; the number is the index of its counter in `s_stop_reason`.
+    StopReason, STOP_NAMES {
+        Shutdown = 0 => "shutdown",
+        FaultInject = 1 => "fault_inject",
+        MetaPage = 2 => "meta_page",
+        WriteFail = 3 => "write_fail",
+        CorruptedSummary = 4 => "corrupted_summary",
+        UpdateInode = 5 => "update_inode",
+        FlushFail = 6 => "flush_fail",
+        NoSegment = 7 => "no_segment",
+        CorruptedFreeBitmap = 8 => "corrupted_free_bitmap",
+        CorruptedNid = 9 => "corrupted_nid",
+    }
 }
 
-const STOP_NAMES: [&str; 10] = [
-    "shutdown",
-    "fault_inject",
-    "meta_page",
-    "write_fail",
-    "corrupted_summary",
-    "update_inode",
-    "flush_fail",
-    "no_segment",
-    "corrupted_free_bitmap",
-    "corrupted_nid",
-];
-
-const ERROR_NAMES: [&str; 18] = [
-    "corrupted_cluster",
-    "fail_decompression",
-    "invalid_blkaddr",
-    "corrupted_dirent",
-    "corrupted_inode",
-    "inconsistent_summary",
-    "inconsistent_footer",
-    "inconsistent_sum_type",
-    "corrupted_journal",
-    "inconsistent_node_count",
-    "inconsistent_block_count",
-    "invalid_curseg",
-    "inconsistent_sit",
-    "corrupted_verity_xattr",
-    "corrupted_xattr",
-    "invalid_node_reference",
-    "inconsistent_nat",
-    "inconsistent_orphan",
-];
+numbered! {
+    /// What was found wrong; the number is the bit in `s_errors`.
+    ErrorKind, ERROR_NAMES {
+        CorruptedCluster = 0 => "corrupted_cluster",
+        FailDecompression = 1 => "fail_decompression",
+        InvalidBlkaddr = 2 => "invalid_blkaddr",
+        CorruptedDirent = 3 => "corrupted_dirent",
+        CorruptedInode = 4 => "corrupted_inode",
+        InconsistentSummary = 5 => "inconsistent_summary",
+        InconsistentFooter = 6 => "inconsistent_footer",
+        InconsistentSumType = 7 => "inconsistent_sum_type",
+        CorruptedJournal = 8 => "corrupted_journal",
+        InconsistentNodeCount = 9 => "inconsistent_node_count",
+        InconsistentBlockCount = 10 => "inconsistent_block_count",
+        InvalidCurseg = 11 => "invalid_curseg",
+        InconsistentSit = 12 => "inconsistent_sit",
+        CorruptedVerityXattr = 13 => "corrupted_verity_xattr",
+        CorruptedXattr = 14 => "corrupted_xattr",
+        InvalidNodeReference = 15 => "invalid_node_reference",
+        InconsistentNat = 16 => "inconsistent_nat",
+        InconsistentOrphan = 17 => "inconsistent_orphan",
+    }
+}
 
 impl SuperBlock {
     /// Counts one more stop for this reason, up to 255.

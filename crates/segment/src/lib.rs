@@ -41,26 +41,13 @@
 //! # Example
 //!
 //! ```
-//! use f2fs_format::summary::{Summary, SummaryBlock};
-//! use f2fs_format::{BlockAddr, Geometry, LogType, Nid, SegmentNo, feature::Features, sit::RawSitEntry};
-//! use f2fs_segment::{LogState, SegmentConfig, SegmentManager};
+//! use f2fs_format::summary::Summary;
+//! use f2fs_format::{LogType, Nid};
+//! use f2fs_segment::{SegmentConfig, SegmentManager};
 //!
 //! # fn main() -> Result<(), f2fs_segment::SegmentError> {
-//! # let geometry = Geometry {
-//! #     block_count: 32 * 512, features: Features(0), segment0_blkaddr: BlockAddr(512), cp_blkaddr: BlockAddr(512),
-//! #     sit_blkaddr: BlockAddr(1536), nat_blkaddr: BlockAddr(2560), ssa_blkaddr: BlockAddr(3584),
-//! #     main_blkaddr: BlockAddr(4096), segment_count: 31, sit_segments: 2, nat_segments: 2, ssa_segments: 1,
-//! #     main_segments: 24, sections: 24, segs_per_sec: 1, secs_per_zone: 1, cp_payload: 0, root_ino: Nid(3),
-//! # };
-//! // An empty volume of 24 main segments, each log at the start of one.
-//! let logs = LogType::ALL.map(|log| LogState {
-//!     segment: SegmentNo(log.number().into()),
-//!     next_offset: 0,
-//!     alloc_type: 0,
-//!     summary: SummaryBlock::new_box(),
-//! });
-//! let config = SegmentConfig::new(geometry, 8, 10);
-//! let manager = SegmentManager::new(config, vec![RawSitEntry::ZERO; 24], vec![0; 64], logs)?;
+//! // An empty main area of 24 segments, each log at the start of one.
+//! let manager = SegmentManager::empty(SegmentConfig::embedded(24, 1)?)?;
 //!
 //! // A thousand blocks of file data: node 5 holds their addresses.
 //! let summaries: Vec<Summary> = (0..1000).map(|slot| Summary::new(Nid(5), 0, slot)).collect();
@@ -92,6 +79,7 @@ mod checkpoint;
 mod config;
 /// What a write costs on a device; the table is a device's, the plans made with it are this crate's.
 pub use f2fs_device::cost;
+mod embed;
 mod error;
 mod free;
 mod head;

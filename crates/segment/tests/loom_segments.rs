@@ -18,7 +18,7 @@ mod common;
 use std::error::Error;
 use std::ops::{Deref, DerefMut};
 
-use common::{fresh_logs, geometry};
+use common::geometry;
 use f2fs_format::bits::msb;
 use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
@@ -31,7 +31,7 @@ use f2fs_sync::{Arc, RwLock, model, thread};
 /// A manager with the first `valid` blocks of some segments valid and their logs behind them.
 fn manager(segments: u32, segs_per_sec: u32, floor: u32, used: &[(LogType, SegmentNo, u16)]) -> Arc<SegmentManager> {
     let geometry = geometry(segments, segs_per_sec);
-    let mut logs = fresh_logs(&geometry);
+    let mut logs = LogState::at_the_start(&geometry);
     let mut entries = vec![RawSitEntry::ZERO; segments as usize];
     for &(log, segment, valid) in used {
         let entry = &mut entries[segment.index()];
@@ -107,7 +107,7 @@ fn a_log_that_takes_a_left_segment_finds_its_summary() {
         let (warm, cold) = (LogType::WarmData, LogType::ColdData);
         // The warm log's segment has a hole at its start, so that the cold log may take it when it is left.
         let geometry = geometry(7, 1);
-        let mut logs = fresh_logs(&geometry);
+        let mut logs = LogState::at_the_start(&geometry);
         let mut entries = vec![RawSitEntry::ZERO; 7];
         for (log, first) in [(warm, 1), (cold, 0)] {
             let entry = &mut entries[log.index()];
@@ -188,7 +188,7 @@ fn users_stop_at_the_floor() {
 fn log_and_lane(floor: u32) -> [bool; 2] {
     let warm = LogType::WarmData;
     let geometry = geometry(7, 1);
-    let mut logs = fresh_logs(&geometry);
+    let mut logs = LogState::at_the_start(&geometry);
     let mut entries = vec![RawSitEntry::ZERO; 7];
     entries[1].set_blocks(warm, 511);
     for at in 0..511 {

@@ -6,7 +6,7 @@ mod common;
 use std::error::Error;
 use std::sync::Arc;
 
-use common::{empty, fresh_logs, geometry};
+use common::{empty, geometry};
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Journal, Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
@@ -23,7 +23,7 @@ fn entry(log: LogType, valid: &[u32]) -> RawSitEntry {
 
 fn open(change: impl FnOnce(&mut Vec<RawSitEntry>, &mut [LogState; 6])) -> Result<SegmentManager, SegmentError> {
     let geometry = geometry(20, 1);
-    let mut logs = fresh_logs(&geometry);
+    let mut logs = LogState::at_the_start(&geometry);
     let mut entries = vec![RawSitEntry::ZERO; 20];
     change(&mut entries, &mut logs);
     SegmentManager::new(SegmentConfig::new(geometry, 0, 0), entries, vec![0; 64], logs)
@@ -57,7 +57,7 @@ fn contradictions_are_refused_with_their_numbers() {
     let error = open(|_, logs| logs[3].alloc_type = 2).unwrap_err();
     assert!(matches!(error, SegmentError::AllocType { log: LogType::HotNode, found: 2 }), "{error}");
     let config = SegmentConfig::new(geometry(20, 1), 0, 0).journaled([SegmentNo(20)]);
-    let logs = fresh_logs(&geometry(20, 1));
+    let logs = LogState::at_the_start(&geometry(20, 1));
     let error = SegmentManager::new(config, vec![RawSitEntry::ZERO; 20], vec![0; 64], logs).unwrap_err();
     assert!(matches!(error, SegmentError::OutsideTable { segment: SegmentNo(20), segments: 20 }), "{error}");
 }
@@ -139,7 +139,7 @@ fn there_is_enough_while_what_is_dirty_fits() {
     let mut config = SegmentConfig::new(geometry.clone(), 0, 0).user_floor(0);
     config.reserved_segments = 5;
     let entries = vec![RawSitEntry::ZERO; 20];
-    let manager = SegmentManager::new(config, entries, vec![0; 64], fresh_logs(&geometry)).unwrap();
+    let manager = SegmentManager::new(config, entries, vec![0; 64], LogState::at_the_start(&geometry)).unwrap();
     assert!(!manager.need_ssr() && manager.enough_free_sections(0, 8));
     assert!(!manager.enough_free_sections(0, 9) && manager.enough_free_sections(1, 9));
     // 4 sections of nodes and 100 blocks more, and no room for another section but where the logs stand.
@@ -172,7 +172,7 @@ fn a_summary_that_cannot_be_read_takes_nothing() {
     let mut entries = vec![RawSitEntry::ZERO; 7];
     entries[6] = entry(LogType::WarmData, &[0, 1, 2]);
     let config = SegmentConfig::new(geometry.clone(), 0, 0).user_floor(0).summaries(Arc::new(Broken));
-    let manager = SegmentManager::new(config, entries, vec![0; 64], fresh_logs(&geometry)).unwrap();
+    let manager = SegmentManager::new(config, entries, vec![0; 64], LogState::at_the_start(&geometry)).unwrap();
     let summaries = [Summary::default(); 600];
     let mut runs = Vec::new();
     let error = manager.allocate(LogType::WarmData, &summaries, 1, &mut runs).unwrap_err();

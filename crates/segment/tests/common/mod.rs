@@ -7,54 +7,18 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 
 use f2fs_format::bits::msb;
-use f2fs_format::feature::Features;
 use f2fs_format::sit::{ENTRIES_PER_BLOCK, RawSitEntry, SitBlock};
 use f2fs_format::summary::SummaryBlock;
-use f2fs_format::{BlockAddr, Geometry, LogType, Nid, SegmentNo};
+use f2fs_format::{Geometry, SegmentNo};
 use f2fs_segment::{LogState, SegmentConfig, SegmentFlush, SegmentManager, SummarySource};
 
 pub(crate) fn geometry(main_segments: u32, segs_per_sec: u32) -> Geometry {
-    let at = |segment: u32| BlockAddr(512 + segment * 512);
-    let sit_segments = 2 * main_segments.div_ceil(55 * 512);
-    let ssa = 4 + sit_segments;
-    let main = ssa + main_segments.div_ceil(512);
-    Geometry {
-        block_count: u64::from(2 + main + main_segments) * 512,
-        features: Features(0),
-        segment0_blkaddr: at(0),
-        cp_blkaddr: at(0),
-        sit_blkaddr: at(2),
-        nat_blkaddr: at(2 + sit_segments),
-        ssa_blkaddr: at(ssa),
-        main_blkaddr: at(main),
-        segment_count: main + main_segments,
-        sit_segments,
-        nat_segments: 2,
-        ssa_segments: main - ssa,
-        main_segments,
-        sections: main_segments / segs_per_sec,
-        segs_per_sec,
-        secs_per_zone: 1,
-        cp_payload: 0,
-        root_ino: Nid(3),
-    }
-}
-
-pub(crate) fn fresh_logs(geometry: &Geometry) -> [LogState; 6] {
-    LogType::ALL.map(|log| LogState {
-        segment: SegmentNo(u32::from(log.number()) * geometry.segs_per_sec),
-        next_offset: 0,
-        alloc_type: 0,
-        summary: SummaryBlock::new_box(),
-    })
+    SegmentConfig::embedded(main_segments, segs_per_sec).unwrap().geometry
 }
 
 /// A manager of an empty volume.
 pub(crate) fn empty(geometry: &Geometry, config: impl FnOnce(SegmentConfig) -> SegmentConfig) -> SegmentManager {
-    let entries = vec![RawSitEntry::ZERO; geometry.main_segments as usize];
-    let bitmap = vec![0; geometry.sit_bitmap_size()];
-    SegmentManager::new(config(SegmentConfig::new(geometry.clone(), 0, 0)), entries, bitmap, fresh_logs(geometry))
-        .unwrap()
+    SegmentManager::empty(config(SegmentConfig::new(geometry.clone(), 0, 0))).unwrap()
 }
 
 /// The summaries on the disk: written in place, so a crash does not take them back.
@@ -90,7 +54,7 @@ impl Disk {
             sit: [BTreeMap::new(), BTreeMap::new()],
             bitmap: vec![0; geometry.sit_bitmap_size()],
             journal: Vec::new(),
-            logs: fresh_logs(&geometry),
+            logs: LogState::at_the_start(&geometry),
             free_segments: None,
             ssa: Arc::new(Ssa::default()),
             geometry,

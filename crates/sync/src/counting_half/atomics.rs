@@ -6,6 +6,30 @@ use std::sync::atomic::{self as standard, Ordering};
 
 use super::Word;
 
+/// The two ways to compare and swap.
+macro_rules! exchanges {
+    ($value:ty, $($operation:ident: $doc:literal, $error:literal);*) => {
+        $(
+            #[doc = $doc]
+            ///
+            /// # Errors
+            ///
+            #[doc = $error]
+            #[track_caller]
+            pub fn $operation(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.written();
+                self.value.$operation(current, new, success, failure)
+            }
+        )*
+    };
+}
+
 /// What all atomics have.
 macro_rules! atomic {
     ($(#[$doc:meta])* $name:ident $(<$type:ident>)?, $value:ty, $what:literal) => {
@@ -41,39 +65,12 @@ macro_rules! atomic {
                 self.value.swap(value, order)
             }
 
-            /// Changes the value if it is `current`; what it was.
-            ///
-            /// # Errors
-            ///
-            /// The value, if it is another one.
-            #[track_caller]
-            pub fn compare_exchange(
-                &self,
-                current: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.written();
-                self.value.compare_exchange(current, new, success, failure)
-            }
-
-            /// As `compare_exchange`; may fail for no reason.
-            ///
-            /// # Errors
-            ///
-            /// The value, if it is another one, or for no reason.
-            #[track_caller]
-            pub fn compare_exchange_weak(
-                &self,
-                current: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.written();
-                self.value.compare_exchange_weak(current, new, success, failure)
-            }
+            exchanges!(
+                $value,
+                compare_exchange: "Changes the value if it is `current`; what it was.", "The value, if it is another one.";
+                compare_exchange_weak: "As `compare_exchange`; may fail for no reason.",
+                    "The value, if it is another one, or for no reason."
+            );
 
             /// Changes the value as `change` says, as often as others come between; what it was.
             ///

@@ -1,0 +1,45 @@
+//! What the tests of the command share. Each uses a part of it.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory for one test, where the build lies: direct transfers work there.
+pub(crate) struct Place(tempfile::TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        Place(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+pub(crate) fn run(command: &mut Command) -> Output {
+    command.output().unwrap()
+}
+
+/// Runs a command that must succeed without a word on stderr; what it printed.
+#[track_caller]
+pub(crate) fn ok(command: &mut Command) -> String {
+    let output = run(command);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{command:?}: {}: {stderr}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a command that must fail with this code, and say this word.
+#[track_caller]
+pub(crate) fn fail(command: &mut Command, code: i32, word: &str) {
+    let output = run(command);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert!(stderr.contains(word), "{word:?} is not in {stderr:?}");
+}

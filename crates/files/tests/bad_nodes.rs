@@ -1,0 +1,229 @@
+//! Nodes, attributes, NAT entries and directories that cannot be: each gives a typed error with its numbers, nothing is written
+//! on the way, and walks end. Damage above them is in `bad_volumes.rs`.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+mod harm;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{formatted, within};
+use f2fs_device::BlockDevice;
+use f2fs_files::{DirEntry, FileSystem, FsError, Options, SetMode};
+use f2fs_format::Corruption;
+use f2fs_format::dentry::{DentryLayout, DentryViewMut, FileType};
+use f2fs_format::feature::Features;
+use f2fs_format::hash::dentry_hash;
+use f2fs_format::inode::Inode;
+use f2fs_format::nat::{ENTRIES_PER_BLOCK, NatBlock};
+use f2fs_format::node::NodeBlock;
+use f2fs_volume::VolumeError;
+use f2fs_volume::format::FormatOptions;
+use harm::{geometry, ino, open, options, patch_node, read, volume};
+
+/// Everything that can be done with a path, so that damage anywhere near it is met.
+fn touch(fs: &FileSystem, path: &str) -> Result<(), FsError> {
+    let stat = fs.symlink_stat(path)?;
+    fs.xattrs(path)?;
+    match stat.kind {
+        f2fs_files::FileKind::Directory => {
+            for DirEntry { name, .. } in fs.read_dir(path)? {
+                fs.symlink_stat(std::path::Path::new(path).join(common::at(&name)))?;
+            }
+        }
+        f2fs_files::FileKind::Symlink => drop(fs.read_link(path)?),
+        _ => {
+            let file = fs.open_file(path)?;
+            let mut buffer = vec![0; 1 << 20];
+            file.read_at(0, &mut buffer)?;
+            file.read_at(stat.size.saturating_sub(100), &mut buffer)?;
+        }
+    }
+    Ok(())
+}
+
+type NodeChange = fn(&mut NodeBlock);
+
+/// Changes the inode of `path`, and expects an error that holds these words.
+#[track_caller]
+fn expect(path: &str, change: NodeChange, words: &[&str]) {
+    let device = volume();
+    patch_node(&device, ino(&device, path), change);
+    for read_only in [true, false] {
+        let shared = Arc::new(device.snapshot());
+        let result =
+            FileSystem::open(shared.clone(), Options::new().read_only(read_only)).and_then(|fs| touch(&fs, path));
+        let error = result.expect_err(path);
+        assert!(error.is_corruption(), "{path}: {error}");
+        for word in words {
+            assert!(error.to_string().contains(word), "{path}: {word:?} is not in {error}");
+        }
+        assert!(shared.to_bytes() == device.to_bytes());
+    }
+}
+
+fn inode(change: impl Fn(&mut Inode), block: &mut NodeBlock) {
+    change(block.inode_mut());
+}
+
+#[test]
+fn inodes_that_cannot_be() {
+    expect("/small", |node| node.footer.flag = (77 << 3).into(), &["node offset"]);
+    expect("/small", |node| inode(|raw| raw.i_mode = 0o777.into(), node), &["file type"]);
+    expect("/small", |node| inode(|raw| raw.i_mode = 0o040_755.into(), node), &["inline data"]);
+    expect("/small", |node| inode(|raw| raw.i_size = 1_000_000.into(), node), &["size of inline data", "1000000"]);
+    expect("/large", |node| inode(|raw| raw.i_size = u64::MAX.into(), node), &["i_size", "18446744073709551615"]);
+    expect("/dir", |node| inode(|raw| raw.i_current_depth = 4000.into(), node), &["i_current_depth", "4000"]);
+    expect("/hashed", |node| inode(|raw| raw.i_current_depth = 64.into(), node), &["i_current_depth", "64"]);
+    expect("/dir", |node| inode(|raw| raw.i_mode = 0o100_644.into(), node), &["inline dentry"]);
+    expect("/hashed", |node| inode(|raw| raw.i_addr[0] = 7.into(), node), &["block 7 ", "outside"]);
+    expect("/large", |node| inode(|raw| raw.i_addr[0] = 5.into(), node), &["block 5 ", "outside"]);
+    expect("/large", |node| inode(|raw| raw.i_nid[0] = 0x00ff_ffff.into(), node), &["16777215"]);
+    expect("/large", |node| inode(|raw| raw.i_nid[0] = 3.into(), node), &["owner of a child node"]);
+    expect("/small", |node| inode(|raw| raw.i_xattr_nid = 3.into(), node), &["owner of a child node"]);
+    expect("/small", |node| inode(|raw| raw.i_inline |= 0x20, node), &["i_extra_isize"]);
+}
+
+#[test]
+fn extra_sizes_that_cannot_be() {
+    let features = Features::EXTRA_ATTR.union(Features::FLEXIBLE_INLINE_XATTR);
+    for (isize, xattr, words) in [(4096_u16, 50_u16, "4096"), (2, 50, "2 is not"), (36, 5000, "5000")] {
+        let device = formatted(64, &FormatOptions::default().with_features(features));
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        fs.create_file("/file", 0o644).unwrap();
+        fs.close().unwrap();
+        patch_node(&device, ino(&device, "/file"), |node| {
+            let extra = node.inode_mut().extra_mut();
+            extra.i_extra_isize = isize.into();
+            extra.i_inline_xattr_size = xattr.into();
+        });
+        let fs = open(&device);
+        let error = touch(&fs, "/file").unwrap_err();
+        assert!(error.is_corruption() && error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn attributes_that_cannot_be() {
+    // The first entry says that its value is as long as can be.
+    let device = volume();
+    patch_node(&device, ino(&device, "/small"), |node| {
+        let area = node.inode_mut().inline_xattr_mut(Features::SB_CHECKSUM);
+        area[26..28].copy_from_slice(&[0xff, 0xff]);
+    });
+    let error = touch(&open(&device), "/small").unwrap_err();
+    match &error {
+        FsError::Volume(VolumeError::Corrupt(Corruption::Xattr { offset: 24, found, max, .. })) => assert!(found > max),
+        other => panic!("{other}"),
+    }
+    let fs = open(&device);
+    assert!(fs.set_xattr("/small", "user.other", b"x", SetMode::Any).unwrap_err().is_corruption());
+    assert_eq!(fs.open_file("/small").unwrap().read_at(0, &mut [0; 10]).unwrap(), 6, "the data is still there");
+}
+
+#[test]
+fn nodes_that_are_not_where_the_nat_says() {
+    for (what, change) in [
+        ("nid in the footer", (|node: &mut NodeBlock| node.footer.nid = 4000.into()) as NodeChange),
+        ("ino in the footer", |node| node.footer.ino = 4001.into()),
+    ] {
+        let device = volume();
+        // Numbers depend on the processor that the test runs on.
+        let small = ino(&device, "/small");
+        patch_node(&device, small, change);
+        let error = touch(&open(&device), "/small").unwrap_err();
+        match &error {
+            FsError::Volume(VolumeError::Corrupt(Corruption::Node { nid, what: said, expected, found, .. })) => {
+                assert_eq!((*nid, *said, *expected), (small, what, u64::from(small.0)));
+                assert!(*found >= 4000, "{error}");
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn nat_entries_that_point_outside() {
+    let device = formatted(64, &options());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    for name in 0..1000 {
+        fs.create_file(format!("/{name}"), 0o644).unwrap();
+    }
+    fs.close().unwrap();
+    let nid = ino(&device, "/500");
+    let geometry = geometry(&device);
+    for second in [false, true] {
+        let at = u64::from(geometry.nat_block(nid.0 / ENTRIES_PER_BLOCK as u32, second).0);
+        let mut block = Box::new(*NatBlock::read(&read(&device, at)));
+        block.entries[nid.0 as usize % ENTRIES_PER_BLOCK].block_addr = 12.into();
+        device.write_slice(at, block.as_block()).unwrap();
+    }
+    let fs = open(&device);
+    match fs.stat("/500").unwrap_err() {
+        FsError::Volume(VolumeError::Corrupt(Corruption::Address { nid: found, addr, .. })) => {
+            assert_eq!((found, addr.0), (nid, 12));
+        }
+        other => panic!("{other}"),
+    }
+    assert!(fs.stat("/501").is_ok(), "the others are there");
+}
+
+#[test]
+fn entries_that_cannot_be() {
+    let name_len = |value: u16| {
+        move |node: &mut NodeBlock| {
+            let area = node.inode_mut().inline_data_mut(Features::SB_CHECKSUM);
+            let layout = DentryLayout::of_size(area.len());
+            // Slot 2 is the first behind the dots.
+            let entry = layout.entries_at + 2 * 11;
+            area[entry + 8..entry + 10].copy_from_slice(&value.to_le_bytes());
+        }
+    };
+    for value in [0, 300, 65_535] {
+        let device = volume();
+        patch_node(&device, ino(&device, "/dir"), name_len(value));
+        let fs = open(&device);
+        let error = fs.read_dir("/dir").unwrap_err();
+        match &error {
+            FsError::Volume(VolumeError::Corrupt(Corruption::Dentry { slot: 2, found, .. })) => {
+                assert_eq!(*found, u64::from(value), "{error}");
+            }
+            other => panic!("{value}: {other}"),
+        }
+        assert!(fs.create_file("/dir/new", 0o644).is_err());
+        assert!(fs.remove_all("/dir").is_err());
+        assert!(fs.stat("/small").is_ok());
+    }
+}
+
+/// `/dir/below` names `/dir` itself, `/` or itself: walks must end.
+#[test]
+fn directories_that_contain_themselves() {
+    within(Duration::from_secs(60), || {
+        let device = volume();
+        for target in ["/dir", "/", "/dir/below"] {
+            let device = device.snapshot();
+            let (dir, below, target) = (ino(&device, "/dir"), ino(&device, "/dir/below"), ino(&device, target));
+            patch_node(&device, dir, |node| {
+                let mut view = DentryViewMut::inline(node.inode_mut().inline_data_mut(Features::SB_CHECKSUM));
+                let slot = view.as_view().find(dentry_hash(b"below"), b"below").unwrap().unwrap().slot;
+                view.set_target(slot, target, FileType::Directory).unwrap();
+            });
+            if target == below {
+                patch_node(&device, below, |node| {
+                    let mut view = DentryViewMut::inline(node.inode_mut().inline_data_mut(Features::SB_CHECKSUM));
+                    assert!(view.insert(5, b"again", dentry_hash(b"again"), below, FileType::Directory));
+                });
+            }
+            let fs = open(&device);
+            let error = fs.remove_all("/dir").unwrap_err();
+            assert!(error.is_corruption(), "{error}");
+            // Nothing waits for ever, or for itself.
+            let _ = fs.rename("/dir/below", "/moved", f2fs_files::RenameMode::Replace);
+            let _ = fs.rename("/dir", "/dir/below/dir", f2fs_files::RenameMode::Replace);
+            let _ = fs.remove_dir("/dir/below/below");
+            let _ = fs.remove_dir("/dir/below");
+        }
+    });
+}
