@@ -31,14 +31,7 @@ pub fn per_operation(case: &str) -> io::Result<f64> {
 }
 
 fn instructions(case: &str, operations: u64) -> io::Result<u64> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe()?)
-        .args(["--counted", case, &operations.to_string()])
-        .stdout(Stdio::null())
-        .output()
-        .map_err(|error| io::Error::new(error.kind(), format!("valgrind (package valgrind): {error}")))?;
-    let report = String::from_utf8_lossy(&output.stderr);
+    let report = valgrind(&["--tool=callgrind", "--callgrind-out-file=/dev/null"], case, operations)?;
     report
         .lines()
         .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
@@ -55,18 +48,27 @@ pub fn allocations_per_operation(case: &str) -> io::Result<f64> {
 }
 
 fn allocations(case: &str, operations: u64) -> io::Result<u64> {
-    let output = Command::new("valgrind")
-        .args(["--tool=memcheck", "--undef-value-errors=no"])
-        .arg(std::env::current_exe()?)
-        .args(["--counted", case, &operations.to_string()])
-        .stdout(Stdio::null())
-        .output()
-        .map_err(|error| io::Error::new(error.kind(), format!("valgrind (package valgrind): {error}")))?;
-    let report = String::from_utf8_lossy(&output.stderr);
+    let report = valgrind(&["--tool=memcheck", "--undef-value-errors=no"], case, operations)?;
     report
         .lines()
         .find_map(|line| {
             line.split_once("total heap usage:")?.1.split_whitespace().next()?.replace(',', "").parse().ok()
         })
         .ok_or_else(|| io::Error::other(format!("memcheck did not report a count:\n{report}")))
+}
+
+/// Runs a case under valgrind; its report. A case that did not get to its end has counted nothing.
+fn valgrind(tool: &[&str], case: &str, operations: u64) -> io::Result<String> {
+    let output = Command::new("valgrind")
+        .args(tool)
+        .arg(std::env::current_exe()?)
+        .args(["--counted", case, &operations.to_string()])
+        .stdout(Stdio::null())
+        .output()
+        .map_err(|error| io::Error::new(error.kind(), format!("valgrind (package valgrind): {error}")))?;
+    let report = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() {
+        return Ok(report);
+    }
+    Err(io::Error::other(format!("{operations} operations of {case:?} under valgrind: {}:\n{report}", output.status)))
 }
