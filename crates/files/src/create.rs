@@ -9,6 +9,7 @@ use f2fs_volume::{NewNode, Node, Op};
 
 use crate::FsError;
 use crate::filesystem::Core;
+use crate::name::Name;
 use crate::stat::{self, DeviceNumber, FileKind, Time};
 
 /// What a new file is to be.
@@ -52,7 +53,7 @@ impl NewFile {
 
 impl Core {
     /// Makes an inode (`f2fs_new_inode`, `f2fs_init_inode_metadata`). It is in no directory yet.
-    pub(crate) fn new_inode(&self, op: &Op<'_>, new: &NewFile, parent: Nid, name: &[u8]) -> Result<Node, FsError> {
+    pub(crate) fn new_inode(&self, op: &Op<'_>, new: &NewFile, parent: Nid, name: Name<'_>) -> Result<Node, FsError> {
         let directory = new.kind == FileKind::Directory;
         let node = self.volume.new_node(op, NewNode { ino: None, offset: 0, directory })?;
         let ino = node.nid();
@@ -68,7 +69,7 @@ impl Core {
         inode.i_blocks = 1.into();
         inode.i_generation = generation(ino, now).into();
         inode.i_pino = parent.into();
-        set_name(inode, name);
+        set_name(inode, name.bytes());
         stat::set_accessed(inode, now);
         stat::set_modified(inode, now);
         stat::set_changed(inode, now);
@@ -97,7 +98,7 @@ impl Core {
             }
             FileKind::Regular => {
                 inode.i_inline |= inline::DATA;
-                inode.i_advise |= crate::temperature::marks_of_name(self.volume.superblock(), name);
+                inode.i_advise |= crate::temperature::marks_of_name(self.volume.superblock(), name.bytes());
             }
             FileKind::Symlink => inode.i_inline |= inline::DATA,
             FileKind::BlockDevice | FileKind::CharDevice => {

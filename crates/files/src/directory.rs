@@ -36,9 +36,10 @@ use f2fs_format::dentry::FileType;
 use f2fs_format::inode::{self as raw, inline};
 use f2fs_sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use f2fs_sync::{Arc, Budget, Mutex, RwLock, RwLockWriteGuard, Stamp};
+use rustc_hash::FxHashMap;
 
 use crate::stat::Time;
-use names::{Names, QuickMap};
+use names::Names;
 use page::Page;
 
 pub(crate) use names::NAMES;
@@ -61,7 +62,7 @@ pub enum DirectoryLock {
 /// One shard of the pages of a directory, by the number of the block; on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct PageMap(RwLock<QuickMap<u64, Arc<Page>>>);
+struct PageMap(RwLock<FxHashMap<u64, Arc<Page>>>);
 
 /// A stripe of the names of a directory, on a cache line of its own.
 #[derive(Debug, Default)]
@@ -185,7 +186,7 @@ impl Directory {
         self.stripes.iter().for_each(|stripe| stripe.touched.store(0, Ordering::Relaxed));
     }
 
-    fn shard(&self, block: u64) -> &RwLock<QuickMap<u64, Arc<Page>>> {
+    fn shard(&self, block: u64) -> &RwLock<FxHashMap<u64, Arc<Page>>> {
         &self.pages[block as usize % PAGE_SHARDS].0
     }
 }

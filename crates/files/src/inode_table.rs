@@ -5,10 +5,9 @@
 //! One reader-writer lock a shard of the inode numbers. Under it nothing is waited for but the device, when an inode is
 //! loaded: the first one to ask loads it, so that there is never a second object.
 
-use std::collections::HashMap;
-
 use f2fs_format::Nid;
 use f2fs_sync::{Arc, CachePadded, RwLock, share};
+use rustc_hash::FxHashMap;
 
 use crate::FsError;
 use crate::inode::Inode;
@@ -20,7 +19,7 @@ type Shard = RwLock<Inodes>;
 /// The inodes of a shard.
 #[derive(Debug, Default)]
 struct Inodes {
-    map: HashMap<Nid, Arc<Inode>>,
+    map: FxHashMap<Nid, Arc<Inode>>,
     /// Inodes at which some are dropped; raised by those that are in use.
     crowded_at: usize,
 }

@@ -74,6 +74,7 @@ mod free;
 mod hazard;
 mod inode;
 mod inode_table;
+mod name;
 mod namespace;
 mod near;
 mod path;

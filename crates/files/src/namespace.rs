@@ -1,7 +1,6 @@
 //! Names: create, link, unlink, remove.
 
 use f2fs_format::dentry::FileType;
-use f2fs_format::hash::dentry_hash;
 use f2fs_format::{BLOCK_SIZE, Nid};
 use f2fs_sync::Arc;
 
@@ -10,6 +9,7 @@ use crate::create::NewFile;
 use crate::filesystem::Core;
 use crate::free::Fate;
 use crate::inode::Inode;
+use crate::name::Name;
 use crate::rename::Place;
 use crate::stat::{self, FileKind, Time};
 
@@ -25,7 +25,7 @@ pub(crate) fn file_type(kind: FileKind) -> FileType {
 impl Core {
     /// Makes a file of any kind under a name that is free. Its life begins with one handle, the caller's, which nobody can
     /// come before by removing the name.
-    pub(crate) fn create(&self, parent: &Arc<Inode>, name: &[u8], new: &NewFile) -> Result<Arc<Inode>, FsError> {
+    pub(crate) fn create(&self, parent: &Arc<Inode>, name: Name<'_>, new: &NewFile) -> Result<Arc<Inode>, FsError> {
         self.create_with(parent, name, new, None)
     }
 
@@ -33,7 +33,7 @@ impl Core {
     pub(crate) fn symlink(
         &self,
         parent: &Arc<Inode>,
-        name: &[u8],
+        name: Name<'_>,
         target: &[u8],
         new: &NewFile,
     ) -> Result<Arc<Inode>, FsError> {
@@ -46,20 +46,18 @@ impl Core {
     fn create_with(
         &self,
         parent: &Arc<Inode>,
-        name: &[u8],
+        name: Name<'_>,
         new: &NewFile,
         target: Option<&[u8]>,
     ) -> Result<Arc<Inode>, FsError> {
-        f2fs_format::dentry::check_name(name).map_err(FsError::Name)?;
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
-        let hash = dentry_hash(name);
-        let _stripe = directory.stripe(directory.stripe_of(hash)).write();
+        let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
         if directory.is_dead() {
             return Err(FsError::NotFound);
         }
         self.change(|op| {
-            if directory.find(self, parent, name, hash)?.is_some() {
+            if directory.find(self, parent, name)?.is_some() {
                 return Err(FsError::Exists);
             }
             let node = self.new_inode(op, new, parent.ino, name)?;
@@ -100,20 +98,18 @@ impl Core {
     }
 
     /// Gives a file another name.
-    pub(crate) fn link(&self, inode: &Arc<Inode>, parent: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
-        f2fs_format::dentry::check_name(name).map_err(FsError::Name)?;
+    pub(crate) fn link(&self, inode: &Arc<Inode>, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
         if inode.kind == FileKind::Directory {
             return Err(FsError::IsDirectory);
         }
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
-        let hash = dentry_hash(name);
-        let _stripe = directory.stripe(directory.stripe_of(hash)).write();
+        let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
         if directory.is_dead() {
             return Err(FsError::NotFound);
         }
         self.change(|op| {
-            if directory.find(self, parent, name, hash)?.is_some() {
+            if directory.find(self, parent, name)?.is_some() {
                 return Err(FsError::Exists);
             }
             let life = inode.life.lock();
@@ -136,13 +132,11 @@ impl Core {
     }
 
     /// Removes a name of a file that is no directory.
-    pub(crate) fn unlink(&self, parent: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
-        f2fs_format::dentry::check_name(name).map_err(FsError::Name)?;
+    pub(crate) fn unlink(&self, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
-        let hash = dentry_hash(name);
-        let stripe = directory.stripe(directory.stripe_of(hash)).write();
-        let inode = self.named(parent, name, hash)?;
+        let stripe = directory.stripe(directory.stripe_of(name.hash())).write();
+        let inode = self.named(parent, name)?;
         if inode.kind == FileKind::Directory {
             return Err(FsError::IsDirectory);
         }
@@ -161,9 +155,9 @@ impl Core {
     }
 
     /// The inode of a name whose stripe the caller holds.
-    pub(crate) fn named(&self, parent: &Inode, name: &[u8], hash: u32) -> Result<Arc<Inode>, FsError> {
+    pub(crate) fn named(&self, parent: &Inode, name: Name<'_>) -> Result<Arc<Inode>, FsError> {
         let _gate = self.volume.begin_read();
-        let found = parent.directory()?.find(self, parent, name, hash)?.ok_or(FsError::NotFound)?;
+        let found = parent.directory()?.find(self, parent, name)?.ok_or(FsError::NotFound)?;
         self.inode(found.ino)
     }
 
@@ -178,13 +172,11 @@ impl Core {
     }
 
     /// Removes an empty directory.
-    pub(crate) fn rmdir(&self, parent: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
-        f2fs_format::dentry::check_name(name).map_err(FsError::Name)?;
+    pub(crate) fn rmdir(&self, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
-        let hash = dentry_hash(name);
-        let stripe = directory.stripe(directory.stripe_of(hash)).write();
-        let inode = self.named(parent, name, hash)?;
+        let stripe = directory.stripe(directory.stripe_of(name.hash())).write();
+        let inode = self.named(parent, name)?;
         let removed = inode.directory()?;
         let all = removed.lock_all();
         self.require_empty(&inode)?;
@@ -216,8 +208,8 @@ impl Core {
         self.set_links(op, inode, |_| 0).map(|_| ())
     }
 
-    pub(crate) fn exists(&self, parent: &Inode, name: &[u8], hash: u32) -> Result<Option<Nid>, FsError> {
+    pub(crate) fn exists(&self, parent: &Inode, name: Name<'_>) -> Result<Option<Nid>, FsError> {
         let _gate = self.volume.begin_read();
-        Ok(parent.directory()?.find(self, parent, name, hash)?.map(|found| found.ino))
+        Ok(parent.directory()?.find(self, parent, name)?.map(|found| found.ino))
     }
 }

@@ -4,13 +4,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use f2fs_format::dentry::check_name;
-use f2fs_format::hash::dentry_hash;
 use f2fs_sync::Arc;
 
 use crate::FsError;
 use crate::filesystem::Core;
 use crate::inode::Inode;
+use crate::name::Name;
 use crate::near::Near;
 use crate::stat::FileKind;
 
@@ -52,18 +51,15 @@ impl Core {
         if name == b"." {
             return Ok((self.inode(parent.ino)?, directory.moved.seen()));
         }
-        if name != b".." {
-            check_name(name).map_err(FsError::Name)?;
-        }
-        let hash = dentry_hash(name);
+        let name = if name == b".." { Name::PARENT } else { Name::new(name)? };
         // Held until the inode is loaded: as long as the name is there the inode cannot be freed.
-        let _stripe = directory.stripe(directory.stripe_of(hash)).read();
+        let _stripe = directory.stripe(directory.stripe_of(name.hash())).read();
         if directory.is_dead() {
             return Err(FsError::NotFound);
         }
         let _gate = self.volume.begin_read();
         let seen = directory.moved.seen();
-        let found = directory.find(self, parent, name, hash)?.ok_or(FsError::NotFound)?;
+        let found = directory.find(self, parent, name)?.ok_or(FsError::NotFound)?;
         Ok((self.inode(found.ino)?, seen))
     }
 
@@ -105,7 +101,7 @@ impl Core {
     }
 
     /// The directory and the name that a path means; the name need not exist. Refuses paths without a name.
-    pub(crate) fn resolve_parent<'p>(&self, path: &'p [u8]) -> Result<(Arc<Near>, &'p [u8]), FsError> {
+    pub(crate) fn resolve_parent<'p>(&self, path: &'p [u8]) -> Result<(Arc<Near>, Name<'p>), FsError> {
         let trimmed = match path.iter().rposition(|byte| *byte != b'/') {
             Some(end) => &path[..=end],
             None => return Err(FsError::Invalid("a path without a name")),
@@ -114,7 +110,7 @@ impl Core {
             Some(slash) => (&trimmed[..slash], &trimmed[slash + 1..]),
             None => (&b""[..], trimmed),
         };
-        check_name(name).map_err(FsError::Name)?;
+        let name = Name::new(name)?;
         let parent = match self.near(parent)? {
             Some(parent) => parent,
             None => Near::new(self.resolve(parent, Last::Follow)?),

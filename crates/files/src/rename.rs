@@ -1,6 +1,5 @@
 //! Renaming.
 
-use f2fs_format::hash::dentry_hash;
 use f2fs_sync::{Arc, RwLockWriteGuard};
 
 use crate::FsError;
@@ -8,6 +7,7 @@ use crate::create::set_name;
 use crate::filesystem::Core;
 use crate::free::Fate;
 use crate::inode::Inode;
+use crate::name::Name;
 use crate::namespace::file_type;
 use crate::stat::{self, FileKind, Time};
 
@@ -27,19 +27,11 @@ pub enum RenameMode {
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) parent: &'a Arc<Inode>,
-    pub(crate) name: &'a [u8],
-}
-
-impl Place<'_> {
-    fn hash(&self) -> u32 {
-        dentry_hash(self.name)
-    }
+    pub(crate) name: Name<'a>,
 }
 
 impl Core {
     pub(crate) fn rename(&self, from: Place<'_>, to: Place<'_>, mode: RenameMode) -> Result<(), FsError> {
-        f2fs_format::dentry::check_name(from.name).map_err(FsError::Name)?;
-        f2fs_format::dentry::check_name(to.name).map_err(FsError::Name)?;
         self.balance(from.parent.ino)?;
         let crossing = from.parent.ino != to.parent.ino;
         let _tree = crossing.then(|| self.rename.lock());
@@ -48,8 +40,8 @@ impl Core {
             return Err(FsError::NotFound);
         }
 
-        let source = self.named(from.parent, from.name, from.hash())?;
-        let target = match self.exists(to.parent, to.name, to.hash())? {
+        let source = self.named(from.parent, from.name)?;
+        let target = match self.exists(to.parent, to.name)? {
             Some(ino) => Some(self.inode(ino)?),
             None => None,
         };
@@ -95,7 +87,7 @@ impl Core {
     /// The stripes of both names, in the order that excludes a deadlock: an ancestor's before its descendants', else by
     /// inode number, within one directory by stripe number.
     fn lock_places<'a>(&self, from: Place<'a>, to: Place<'a>) -> Result<Vec<RwLockWriteGuard<'a, ()>>, FsError> {
-        let mut places = [from, to].map(|place| (place.parent, place.hash()));
+        let mut places = [from, to].map(|place| (place.parent, place.name.hash()));
         let same = from.parent.ino == to.parent.ino;
         let mut numbers = Vec::with_capacity(2);
         if !same {
@@ -138,7 +130,7 @@ impl Core {
             let directory = here.directory()?;
             let parent = {
                 let _gate = self.volume.begin_read();
-                let found = directory.find(self, here, b"..", 0)?;
+                let found = directory.find(self, here, Name::PARENT)?;
                 self.inode(found.ok_or_else(|| FsError::corrupt("'..' of a directory", 0, 1, 1))?.ino)
             };
             if directory.is_dead() {
@@ -160,7 +152,7 @@ impl Core {
     /// Moves a name to a free one.
     fn move_name(&self, from: Place<'_>, to: Place<'_>, source: &Arc<Inode>) -> Result<(), FsError> {
         self.change(|op| {
-            self.load_names(&[(from.parent, from.name)], &[source])?;
+            self.load_names(&[from], &[source])?;
             to.parent.directory()?.add(op, self, to.parent, to.name, source.ino, file_type(source.kind))?;
             self.whole(|| {
                 from.parent.directory()?.remove(op, self, from.parent, from.name)?.ok_or(FsError::NotFound)?;
@@ -198,7 +190,7 @@ impl Core {
             None => None,
         };
         self.change(|op| {
-            self.load_names(&[(from.parent, from.name), (to.parent, to.name)], &[source])?;
+            self.load_names(&[from, to], &[source])?;
             let redirected =
                 to.parent.directory()?.redirect(op, self, to.parent, to.name, source.ino, file_type(source.kind))?;
             if !redirected {
@@ -218,13 +210,13 @@ impl Core {
     }
 
     /// Brings into memory what a rename is about to change: from then on a read error is unlikely.
-    fn load_names(&self, names: &[(&Arc<Inode>, &[u8])], moved: &[&Arc<Inode>]) -> Result<(), FsError> {
-        for (parent, name) in names {
-            parent.directory()?.find(self, parent, name, dentry_hash(name))?.ok_or(FsError::NotFound)?;
+    fn load_names(&self, names: &[Place<'_>], moved: &[&Arc<Inode>]) -> Result<(), FsError> {
+        for place in names {
+            place.parent.directory()?.find(self, place.parent, place.name)?.ok_or(FsError::NotFound)?;
         }
         for inode in moved {
             if let Some(directory) = &inode.directory {
-                directory.find(self, inode, b"..", 0)?;
+                directory.find(self, inode, Name::PARENT)?;
             }
         }
         Ok(())
@@ -246,7 +238,7 @@ impl Core {
         target: &Arc<Inode>,
     ) -> Result<(), FsError> {
         self.change(|op| {
-            self.load_names(&[(from.parent, from.name), (to.parent, to.name)], &[source, target])?;
+            self.load_names(&[from, to], &[source, target])?;
             self.whole(|| {
                 for (place, inode) in [(to, source), (from, target)] {
                     let (directory, kind) = (place.parent.directory()?, file_type(inode.kind));
@@ -272,7 +264,7 @@ impl Core {
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();
             raw.i_pino = to.parent.ino.into();
-            set_name(raw, to.name);
+            set_name(raw, to.name.bytes());
             raw.i_advise &= !f2fs_format::inode::advise::LOST_PINO;
             stat::set_changed(raw, Time::now());
         }
@@ -286,7 +278,7 @@ impl Core {
             && from.parent.ino != to.parent.ino
         {
             let kind = file_type(FileKind::Directory);
-            if !directory.redirect(op, self, inode, b"..", to.parent.ino, kind)? {
+            if !directory.redirect(op, self, inode, Name::PARENT, to.parent.ino, kind)? {
                 return Err(FsError::corrupt("'..' of a directory", 0, 1, 1));
             }
             self.add_links(op, from.parent, -1);

@@ -47,7 +47,7 @@ impl Core {
 
     /// Notes that what a name of a directory meant went elsewhere, or was a directory.
     pub(crate) fn note_moved(&self, place: Place<'_>) {
-        self.hazards.note(self.volume.footer_version(), place.parent.ino, Some(dentry_hash(place.name)));
+        self.hazards.note(self.volume.footer_version(), place.parent.ino, Some(place.name.hash()));
         self.note_removal(place.parent);
     }
 

@@ -80,31 +80,31 @@ pub(crate) fn log_of(marks: u8, hint: WriteHint) -> LogType {
     }
 }
 
-/// The mark of a new file of this name (`set_file_temperature` in `fs/f2fs/namei.c`).
+/// The mark of a new file of this name (`set_file_temperature` in `fs/f2fs/namei.c`). The first extension of the list decides that
+/// stands behind a dot anywhere in the name, but not at its start; `*` is every name.
 pub(crate) fn marks_of_name(superblock: &SuperBlock, name: &[u8]) -> u8 {
     let list = &superblock.extension_list;
     let cold = (superblock.extension_count.get() as usize).min(list.len());
     let all = cold.saturating_add(usize::from(superblock.hot_ext_count)).min(list.len());
-    match list[..all].iter().position(|extension| matches(name, extension)) {
+    let extensions = &list[..all];
+    let mut first = extensions.iter().position(|extension| extension[..2] == *b"*\0");
+    for dot in (1..name.len()).filter(|at| name[*at] == b'.') {
+        let before = &extensions[..first.unwrap_or(all)];
+        first = before.iter().position(|extension| begins_with(&name[dot + 1..], extension)).or(first);
+    }
+    match first {
         Some(index) if index < cold => advise::COLD,
         Some(_) => advise::HOT,
         None => 0,
     }
 }
 
-/// Whether an extension of the list stands behind a dot anywhere in the name, in upper or lower case (`is_extension_exist`: a
-/// further ending may follow, as with unfinished downloads). `*` is every name.
-fn matches(name: &[u8], extension: &[u8; 8]) -> bool {
-    let len = extension.iter().position(|byte| *byte == 0).unwrap_or(extension.len());
-    let extension = &extension[..len];
-    if extension == b"*" {
-        return true;
-    }
-    if extension.is_empty() || name.len() < extension.len() + 2 {
-        return false;
-    }
-    (1..name.len() - extension.len())
-        .any(|dot| name[dot] == b'.' && name[dot + 1..dot + 1 + extension.len()].eq_ignore_ascii_case(extension))
+/// Whether what stands behind a dot of a name begins with an extension of the list, in upper or lower case
+/// (`is_extension_exist`: a further ending may follow, as with unfinished downloads).
+fn begins_with(ending: &[u8], extension: &[u8; 8]) -> bool {
+    let mut letters = extension.iter().take_while(|letter| **letter != 0).enumerate();
+    extension[0] != 0
+        && letters.all(|(at, letter)| ending.get(at).is_some_and(|byte| byte.eq_ignore_ascii_case(letter)))
 }
 
 impl Inode {
@@ -192,6 +192,9 @@ mod tests {
         ] {
             assert_eq!(marks_of_name(&superblock, name), marks, "{}", String::from_utf8_lossy(name));
         }
+        superblock.extension_list[1][..2].copy_from_slice(b"*\0");
+        assert_eq!(marks_of_name(&superblock, b"mail.db"), advise::COLD, "every name");
+        superblock.extension_list[1] = [0; 8];
         superblock.extension_count = 1000.into();
         assert_eq!(marks_of_name(&superblock, b"mail.db"), advise::COLD, "a count beyond the list");
     }

@@ -10,30 +10,10 @@
 //!
 //! A NID is here once: listed or taken. One that is taken cannot be listed by a scan, although its entry still says NULL.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 
 use f2fs_format::Nid;
-
-/// NIDs spread well enough by a multiplication, as in the kernel's hashes of integers.
-#[derive(Debug, Default, Clone, Copy)]
-struct NidHasher(u64);
-
-impl Hasher for NidHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u32(u32::from(*byte));
-        }
-    }
-
-    fn write_u32(&mut self, n: u32) {
-        self.0 = (self.0 ^ u64::from(n)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
-    }
-}
+use rustc_hash::FxHashMap;
 
 /// What the list knows of a NID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +29,7 @@ pub(crate) enum State {
 pub(crate) struct FreeList {
     /// In the order in which they are handed out; NIDs that are not [`State::Listed`] any more are passed over.
     queue: VecDeque<Nid>,
-    states: HashMap<Nid, State, BuildHasherDefault<NidHasher>>,
+    states: FxHashMap<Nid, State>,
     listed: usize,
 }
 

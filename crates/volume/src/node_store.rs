@@ -8,12 +8,10 @@
 //!
 //! A dirty page is never evicted: what bounds their number is the checkpoint ([`NodeStore::dirty`] tells when).
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, share};
+use rustc_hash::FxHashMap;
 
 use crate::node::NodePage;
 
@@ -21,27 +19,7 @@ const SHARDS: usize = 256;
 /// Newly dirty pages of a shard after which the number of all is looked at again.
 const LOOK_AGAIN: u64 = 8;
 
-/// NIDs are small and dense: a multiplication spreads them well enough.
-#[derive(Default)]
-pub(crate) struct NidHasher(u64);
-
-impl Hasher for NidHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u32(u32::from(*byte));
-        }
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.0 = (self.0 ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-}
-
-type Map = HashMap<Nid, Arc<NodePage>, BuildHasherDefault<NidHasher>>;
+type Map = FxHashMap<Nid, Arc<NodePage>>;
 
 /// The pages of a shard.
 #[derive(Default)]
@@ -70,7 +48,7 @@ pub(crate) struct NodeStore {
     files: Box<[CachePadded<FileNodes>]>,
 }
 
-type FileNodes = Mutex<HashMap<Nid, Vec<Arc<NodePage>>, BuildHasherDefault<NidHasher>>>;
+type FileNodes = Mutex<FxHashMap<Nid, Vec<Arc<NodePage>>>>;
 
 impl core::fmt::Debug for NodeStore {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -191,7 +169,7 @@ impl NodeStore {
         }
         self.dirty_total.sub(all.len() as i64);
         for nodes in &self.files {
-            *nodes.lock() = HashMap::default();
+            *nodes.lock() = FxHashMap::default();
         }
         all.retain(|page| {
             page.listed.store(false, Ordering::Release);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use f2fs_format::dentry::{DentryView, DentryViewMut, FileType, slots_for};
-use f2fs_format::hash::{MAX_DEPTH, bucket_range, dentry_hash};
+use f2fs_format::hash::{MAX_DEPTH, bucket_range};
 use f2fs_format::inode::inline;
 use f2fs_format::{BlockAddr, Corruption, Nid, RawBlock};
 use f2fs_sync::Arc;
@@ -14,6 +14,7 @@ use super::{Directory, is_inline};
 use crate::FsError;
 use crate::filesystem::Core;
 use crate::inode::Inode;
+use crate::name::Name;
 use crate::stat::{self, Time};
 
 impl Directory {
@@ -23,11 +24,10 @@ impl Directory {
         op: &Op<'_>,
         core: &Core,
         inode: &Arc<Inode>,
-        name: &[u8],
+        name: Name<'_>,
         ino: Nid,
         file_type: FileType,
     ) -> Result<(), FsError> {
-        let hash = dentry_hash(name);
         let features = core.volume.features();
         if !self.hashed.load(Ordering::Acquire) {
             let mut block = inode.node.write(op);
@@ -35,9 +35,9 @@ impl Directory {
             if is_inline(block.inode()) {
                 let raw = block.inode_mut();
                 let mut view = DentryViewMut::inline(raw.inline_data_mut(features));
-                if let Some(slot) = view.as_view().room_for(slots_for(name.len())) {
-                    insert(&mut view, slot, name, hash, ino, file_type)?;
-                    self.note(hash, None);
+                if let Some(slot) = view.as_view().room_for(slots_for(name.bytes().len())) {
+                    insert(&mut view, slot, name.bytes(), name.hash(), ino, file_type)?;
+                    self.note(name.hash(), None);
                     let now = Time::now();
                     stat::set_modified(raw, now);
                     stat::set_changed(raw, now);
@@ -47,8 +47,8 @@ impl Directory {
                 self.convert(op, core, inode)?;
             }
         }
-        self.add_hashed(op, core, inode, name, hash, ino, file_type)?;
-        self.touch(hash, Time::now());
+        self.add_hashed(op, core, inode, name, ino, file_type)?;
+        self.touch(name.hash(), Time::now());
         core.queue_directory(inode);
         Ok(())
     }
@@ -59,13 +59,12 @@ impl Directory {
         op: &Op<'_>,
         core: &Core,
         inode: &Arc<Inode>,
-        name: &[u8],
-        hash: u32,
+        name: Name<'_>,
         ino: Nid,
         file_type: FileType,
     ) -> Result<(), FsError> {
-        let wanted = slots_for(name.len());
-        let mut level = self.names(hash).read().first_level(wanted);
+        let wanted = slots_for(name.bytes().len());
+        let mut level = self.names(name.hash()).read().first_level(wanted);
         let mut hinted = level > 0;
         while level < MAX_DEPTH {
             if level >= self.depth() {
@@ -76,7 +75,7 @@ impl Directory {
                 }
                 self.depth.fetch_max(level + 1, Ordering::AcqRel);
             }
-            for block in bucket_range(level, self.dir_level, hash) {
+            for block in bucket_range(level, self.dir_level, name.hash()) {
                 loop {
                     let page = self.page_or_new(op, core, inode, block)?;
                     let mut data = page.data.write();
@@ -85,10 +84,10 @@ impl Directory {
                     }
                     let mut view = DentryViewMut::block(&mut data);
                     let Some(slot) = view.as_view().room_for(wanted) else { break };
-                    insert(&mut view, slot, name, hash, ino, file_type)?;
+                    insert(&mut view, slot, name.bytes(), name.hash(), ino, file_type)?;
                     {
-                        let mut names = self.names(hash).write();
-                        names.note(hash, Some((block, slot)), self.budget.as_deref());
+                        let mut names = self.names(name.hash()).write();
+                        names.note(name.hash(), Some((block, slot)), self.budget.as_deref());
                         names.room_at(wanted, level);
                     }
                     self.mark_dirty(core, &page);
@@ -106,14 +105,13 @@ impl Directory {
         op: &Op<'_>,
         core: &Core,
         inode: &Arc<Inode>,
-        name: &[u8],
+        name: Name<'_>,
     ) -> Result<Option<Nid>, FsError> {
         #[allow(clippy::redundant_closure_for_method_calls)] // the method alone is not general enough in its lifetime
         let named = self.edit(op, core, inode, name, |view, slot| view.remove(slot))?;
-        let hash = dentry_hash(name);
-        let mut names = self.names(hash).write();
+        let mut names = self.names(name.hash()).write();
         if let Some((_, Some(_))) = &named {
-            names.gone(hash);
+            names.gone(name.hash());
         }
         if let Some((Some(block), _)) = named {
             names.room_in(block, self.dir_level);
@@ -128,7 +126,7 @@ impl Directory {
         op: &Op<'_>,
         core: &Core,
         inode: &Arc<Inode>,
-        name: &[u8],
+        name: Name<'_>,
         ino: Nid,
         file_type: FileType,
     ) -> Result<bool, FsError> {
@@ -143,10 +141,9 @@ impl Directory {
         op: &Op<'_>,
         core: &Core,
         inode: &Arc<Inode>,
-        name: &[u8],
+        name: Name<'_>,
         change: impl FnOnce(&mut DentryViewMut<'_>, usize) -> Result<T, Corruption>,
     ) -> Result<Option<(Option<u64>, T)>, FsError> {
-        let hash = dentry_hash(name);
         let features = core.volume.features();
         if !self.hashed.load(Ordering::Acquire) {
             let mut block = inode.node.write(op);
@@ -154,7 +151,9 @@ impl Directory {
             if is_inline(block.inode()) {
                 let raw = block.inode_mut();
                 let mut view = DentryViewMut::inline(raw.inline_data_mut(features));
-                let Some(slot) = view.as_view().find(hash, name)?.map(|entry| entry.slot) else { return Ok(None) };
+                let Some(slot) = view.as_view().find(name.hash(), name.bytes())?.map(|entry| entry.slot) else {
+                    return Ok(None);
+                };
                 let changed = change(&mut view, slot)?;
                 let now = Time::now();
                 stat::set_modified(raw, now);
@@ -163,14 +162,14 @@ impl Directory {
             }
         }
         loop {
-            let Some((page, slot, _)) = self.find_page(core, inode, name, hash)? else { return Ok(None) };
+            let Some((page, slot, _)) = self.find_page(core, inode, name)? else { return Ok(None) };
             let mut data = page.data.write();
             if page.is_dead() {
                 continue;
             }
             let mut view = DentryViewMut::block(&mut data);
             // The stripe keeps the name where it was found, unless the page was replaced on the way.
-            if view.as_view().entry(slot)?.is_none_or(|entry| entry.name != name) {
+            if view.as_view().entry(slot)?.is_none_or(|entry| entry.name != name.bytes()) {
                 continue;
             }
             let changed = change(&mut view, slot)?;
@@ -178,7 +177,7 @@ impl Directory {
                 self.mark_dirty(core, &page);
             }
             drop(data);
-            self.touch(hash, Time::now());
+            self.touch(name.hash(), Time::now());
             core.queue_directory(inode);
             return Ok(Some((Some(page.block), changed)));
         }

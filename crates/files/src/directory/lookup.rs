@@ -11,6 +11,7 @@ use super::{Directory, Found, Page, is_inline};
 use crate::FsError;
 use crate::filesystem::Core;
 use crate::inode::Inode;
+use crate::name::Name;
 
 /// An entry as a listing hands it out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,15 +25,15 @@ pub(crate) struct RawEntry {
 
 impl Directory {
     /// Looks a name up. The caller holds its stripe.
-    pub(crate) fn find(&self, core: &Core, inode: &Inode, name: &[u8], hash: u32) -> Result<Option<Found>, FsError> {
+    pub(crate) fn find(&self, core: &Core, inode: &Inode, name: Name<'_>) -> Result<Option<Found>, FsError> {
         if !self.hashed.load(Ordering::Acquire) {
             let block = inode.node.read();
             if is_inline(block.inode()) {
                 let view = DentryView::inline(block.inode().inline_data(core.volume.features()));
-                return Ok(view.find(hash, name)?.map(found));
+                return Ok(view.find(name.hash(), name.bytes())?.map(found));
             }
         }
-        self.find_page(core, inode, name, hash).map(|place| place.map(|(_, _, found)| found))
+        self.find_page(core, inode, name).map(|place| place.map(|(_, _, found)| found))
     }
 
     /// The page and slot of a name in a hashed directory.
@@ -40,23 +41,23 @@ impl Directory {
         &self,
         core: &Core,
         inode: &Inode,
-        name: &[u8],
-        hash: u32,
+        name: Name<'_>,
     ) -> Result<Option<(Arc<Page>, usize, Found)>, FsError> {
-        // `.` and `..` belong to no stripe.
-        if name != b"." && name != b".." {
-            let place = self.names(hash).read().place(hash);
+        // `..` belongs to no stripe.
+        if !name.is_parent() {
+            let place = self.names(name.hash()).read().place(name.hash());
             match place {
                 Place::Absent => {
                     let checked = cfg!(debug_assertions) && !cfg!(f2fs_counting);
-                    debug_assert!(!checked || matches!(self.search(core, inode, name, hash), Ok(None) | Err(_)));
+                    debug_assert!(!checked || matches!(self.search(core, inode, name), Ok(None) | Err(_)));
                     return Ok(None);
                 }
                 Place::Slot { block, slot } => {
                     if let Some(page) = self.page(core, inode, block)? {
                         let data = page.data.read();
                         let entry = DentryView::block(&data).entry(slot)?;
-                        if let Some(entry) = entry.filter(|entry| entry.hash == hash && entry.name == name)
+                        if let Some(entry) =
+                            entry.filter(|entry| entry.hash == name.hash() && entry.name == name.bytes())
                             && !page.is_dead()
                         {
                             let found = found(entry);
@@ -68,25 +69,19 @@ impl Directory {
                 Place::Unknown => {}
             }
         }
-        self.search(core, inode, name, hash)
+        self.search(core, inode, name)
     }
 
     /// Searches the blocks that a name can be in.
-    fn search(
-        &self,
-        core: &Core,
-        inode: &Inode,
-        name: &[u8],
-        hash: u32,
-    ) -> Result<Option<(Arc<Page>, usize, Found)>, FsError> {
+    fn search(&self, core: &Core, inode: &Inode, name: Name<'_>) -> Result<Option<(Arc<Page>, usize, Found)>, FsError> {
         for level in 0..self.depth() {
-            for block in bucket_range(level, self.dir_level, hash) {
+            for block in bucket_range(level, self.dir_level, name.hash()) {
                 let Some(page) = self.page(core, inode, block)? else { continue };
                 let data = page.data.read();
                 if page.is_dead() {
                     continue;
                 }
-                if let Some(entry) = DentryView::block(&data).find(hash, name)? {
+                if let Some(entry) = DentryView::block(&data).find(name.hash(), name.bytes())? {
                     let place = (entry.slot, found(entry));
                     drop(data);
                     return Ok(Some((page, place.0, place.1)));

@@ -15,12 +15,11 @@
 //! there are): then it is searched for. It never says too little: a name is noted by whoever adds it, before its stripe is
 //! free.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
 
 use f2fs_format::hash::locate_block;
 use f2fs_sync::Budget;
+use rustc_hash::FxHashMap;
 
 /// Names that all directories of a file system know together, at most.
 pub(crate) const NAMES: u64 = 8 << 20;
@@ -33,31 +32,6 @@ const SOMEWHERE: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
 /// Blocks of a directory whose slots have a number that fits.
 const BLOCKS: u64 = 1 << 24;
-
-/// Hashes are well mixed, but within a stripe their low bits are alike.
-#[derive(Default)]
-pub(super) struct Mixed(u64);
-
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-}
-
-/// A map whose keys need little mixing.
-pub(super) type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
 
 /// Where a name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +48,7 @@ pub(super) enum Place {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// Block (24 bits) and slot (8 bits) by hash; `None`: nothing is known.
-    known: Option<QuickMap<u32, u32>>,
+    known: Option<FxHashMap<u32, u32>>,
     /// Names that were taken from the budget.
     granted: u32,
     /// Levels that had no room for a name of 1, 2, 3, 4 slots when it was last looked for.
@@ -84,7 +58,7 @@ pub(super) struct Names {
 impl Names {
     /// Knows all names from here on: there is none yet.
     pub(super) fn begin(&mut self) {
-        self.known = Some(QuickMap::default());
+        self.known = Some(FxHashMap::default());
     }
 
     /// What is known of the place of a name with this hash.

@@ -3,14 +3,13 @@
 use std::collections::HashSet;
 
 use f2fs_format::Nid;
-use f2fs_format::dentry::check_name;
-use f2fs_format::hash::dentry_hash;
 use f2fs_format::inode::Inode as RawInode;
 use f2fs_sync::Arc;
 
 use crate::FsError;
 use crate::filesystem::Core;
 use crate::inode::Inode;
+use crate::name::Name;
 use crate::namespace::file_type;
 use crate::stat::FileKind;
 
@@ -25,10 +24,10 @@ impl Core {
             .i_name
             .get(..len as usize)
             .ok_or_else(|| FsError::corrupt("i_namelen of a synced inode", len.into(), 1, raw.i_name.len() as u64))?;
-        check_name(name).map_err(FsError::Name)?;
+        let name = Name::new(name)?;
         let parent = self.inode(raw.i_pino.into())?;
         let directory = parent.directory()?;
-        match self.exists(&parent, name, dentry_hash(name))? {
+        match self.exists(&parent, name)? {
             Some(ino) if ino == inode.ino => return Ok(()),
             Some(_) => self.remove_tree(&parent, name)?,
             None => {}
@@ -37,19 +36,20 @@ impl Core {
             directory.add(op, self, &parent, name, inode.ino, file_type(inode.kind))?;
             let mut block = inode.node.write(op);
             block.inode_mut().i_pino = parent.ino.into();
-            crate::create::set_name(block.inode_mut(), name);
+            crate::create::set_name(block.inode_mut(), name.bytes());
             Ok(())
         })
     }
 
     /// Removes a name, and if it is a directory's all that is below it.
-    fn remove_tree(&self, parent: &Arc<Inode>, name: &[u8]) -> Result<(), FsError> {
+    fn remove_tree(&self, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
         let mut known: HashSet<Nid> = HashSet::new();
-        let mut pending: Vec<(Arc<Inode>, Vec<u8>)> = vec![(parent.clone(), name.to_vec())];
+        let mut pending: Vec<(Arc<Inode>, Vec<u8>)> = vec![(parent.clone(), name.bytes().to_vec())];
         while let Some((parent, name)) = pending.last().cloned() {
-            let child = self.named(&parent, &name, dentry_hash(&name))?;
+            let name = Name::new(&name)?;
+            let child = self.named(&parent, name)?;
             if child.kind != FileKind::Directory {
-                self.unlink(&parent, &name)?;
+                self.unlink(&parent, name)?;
                 pending.pop();
                 continue;
             }
@@ -57,7 +57,7 @@ impl Core {
             let entries = child.directory()?.list(self, &child, 0, 1024)?;
             let mut below = entries.into_iter().filter(|entry| entry.name != b"." && entry.name != b"..").peekable();
             if below.peek().is_none() {
-                self.rmdir(&parent, &name)?;
+                self.rmdir(&parent, name)?;
                 known.remove(&child.ino);
                 pending.pop();
                 continue;

@@ -1,0 +1,38 @@
+//! A name of a directory entry with its hash, which is computed once however often the name is looked for.
+
+use f2fs_format::dentry::check_name;
+use f2fs_format::hash::dentry_hash;
+
+use crate::FsError;
+
+/// A name that a directory may have, or `..`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name<'a> {
+    bytes: &'a [u8],
+    hash: u32,
+}
+
+impl<'a> Name<'a> {
+    /// The entry that leads to the parent. It belongs to no stripe.
+    pub(crate) const PARENT: Name<'static> = Name { bytes: b"..", hash: 0 };
+
+    /// # Errors
+    /// [`FsError::Name`] if no entry can have the name: it is empty, too long, `.`, `..`, or has a slash or a zero byte.
+    pub(crate) fn new(bytes: &'a [u8]) -> Result<Name<'a>, FsError> {
+        check_name(bytes).map_err(FsError::Name)?;
+        Ok(Name { bytes, hash: dentry_hash(bytes) })
+    }
+
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Its [`dentry_hash`].
+    pub(crate) fn hash(&self) -> u32 {
+        self.hash
+    }
+
+    pub(crate) fn is_parent(&self) -> bool {
+        self.bytes == b".."
+    }
+}
