@@ -25,7 +25,9 @@ use f2fs_format::node::NodeBlock;
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
-use f2fs_segment::{Class, Phase, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource, VictimPolicy};
+use f2fs_segment::{
+    Class, LogState, Phase, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource, VictimPolicy,
+};
 use f2fs_sync::{Arc, RwLock, model, thread};
 
 /// A manager with the first `valid` blocks of some segments valid and their logs behind them.
