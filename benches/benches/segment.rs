@@ -3,13 +3,19 @@
 //! `allocate and free/VARIANT/N`: batches of 512 blocks taken from a log and freed again, by N threads; the time is for one
 //! block of each thread taken and freed. Checkpoints in between (their time counted too) make freed segments available.
 //! `victim/POLICY/N`: one choice among N dirty segments, the index up to date.
+//! `company/age/N`: one block taken among others of its age (`AT_SSR`), with N dirty segments, and freed again.
+//! `cleaning, per block moved/WAY`: sections of a volume in memory whose every other block is valid are emptied: their summary,
+//! the owners of their blocks, reads of single blocks, writes, the change of each address. The checkpoints that free the
+//! sections are not counted. *device alone*: the same number of blocks read in one request and written in another.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use f2fs_benches::segments::manager;
+use f2fs::device::{BlockDevice, MemoryDevice};
+use f2fs::files::{FileSystem, Options};
+use f2fs_benches::segments::{manager, manager_with_summaries};
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::Summary;
 use f2fs_format::{LogType, Nid};
@@ -132,5 +138,100 @@ fn victim(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, allocate, victim);
+/// Blocks that a cleaner moves find others of their age.
+fn company(c: &mut Criterion) {
+    let mut group = c.benchmark_group("company");
+    group.sample_size(20);
+    for segments in [1_000u32, 10_000, 100_000, 1_000_000] {
+        let manager = manager_with_summaries(segments, dirty);
+        let victim = manager.choose_victim(VictimPolicy::Greedy, 2_000_000).unwrap();
+        let mut runs: Vec<Run> = Vec::with_capacity(4);
+        let mut one = || {
+            manager.allocate_aged(victim.first, &[Summary::new(Nid(9), 0, 1)], 2_000_000, &mut runs).unwrap();
+            manager.invalidate_run(runs.pop().unwrap(), 2_000_000).unwrap();
+        };
+        // The index of ages is built by the first choice.
+        one();
+        let mut since = 0;
+        group.bench_function(BenchmarkId::new("age", segments), |b| {
+            b.iter_custom(|iterations| {
+                let mut time = Duration::ZERO;
+                let mut left = iterations;
+                while left != 0 {
+                    let now = left.min(10_000 - since);
+                    let begin = Instant::now();
+                    (0..now).for_each(|_| one());
+                    time += begin.elapsed();
+                    (left, since) = (left - now, (since + now) % 10_000);
+                    if since == 0 {
+                        // What was freed becomes a hole again.
+                        checkpoint(&manager);
+                    }
+                }
+                time
+            });
+        });
+    }
+    group.finish();
+}
+
+/// A volume in memory: one large file of which every other block was written a second time.
+fn half_valid() -> MemoryDevice {
+    let device = f2fs::sync::Arc::new(MemoryDevice::new((512 << 20) >> 12));
+    f2fs::volume::format::format(&*device, &Default::default()).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let file = fs.create_file("/file", 0o644).unwrap();
+    let stat = fs.statfs();
+    let blocks = (stat.user_blocks - stat.valid_blocks) / 3;
+    let data = vec![7; 1 << 20];
+    (0..blocks / 256).for_each(|chunk| assert_eq!(file.write_at(chunk << 20, &data).unwrap(), 1 << 20));
+    for block in (0..blocks / 256 * 256).step_by(2) {
+        assert_eq!(file.write_at(block * 4096, &data[..4096]).unwrap(), 4096);
+    }
+    drop(file);
+    fs.close().unwrap();
+    device.snapshot()
+}
+
+fn cleaning(c: &mut Criterion) {
+    let mut group = c.benchmark_group("cleaning, per block moved");
+    group.sample_size(10).throughput(Throughput::Bytes(4096));
+    let volume = half_valid();
+    for (name, policy) in
+        [("greedy", VictimPolicy::Greedy), ("age threshold", VictimPolicy::AgeThreshold(AgeThreshold::default()))]
+    {
+        group.bench_function(name, |b| {
+            b.iter_custom(|iterations| {
+                let (mut time, mut moved) = (Duration::ZERO, 0);
+                while moved < iterations {
+                    let device = f2fs::sync::Arc::new(volume.snapshot());
+                    let fs = FileSystem::open(device, Options::new()).unwrap();
+                    for _ in 0..32 {
+                        let begin = Instant::now();
+                        let step = fs.clean_step_by(policy).unwrap().unwrap();
+                        time += begin.elapsed();
+                        moved += step.data_blocks;
+                    }
+                }
+                time.mul_f64(iterations as f64 / moved as f64)
+            });
+        });
+    }
+    group.bench_function("device alone", |b| {
+        let device = volume.snapshot();
+        let half = device.info().blocks / 2;
+        b.iter_custom(|iterations| {
+            let begin = Instant::now();
+            for part in 0..iterations.div_ceil(256) {
+                let at = part * 256 % (half - 256);
+                let data = device.read(at, 256).unwrap();
+                device.write(half + at, data).unwrap();
+            }
+            begin.elapsed().mul_f64(iterations as f64 / (iterations.div_ceil(256) * 256) as f64)
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, allocate, victim, company, cleaning);
 criterion_main!(benches);

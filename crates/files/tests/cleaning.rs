@@ -10,7 +10,7 @@ use f2fs_device::{BlockDevice, MemoryDevice, TimingDevice};
 use f2fs_files::{CleanerOptions, FileSystem, Options, Pace, Temperature, WriteHint};
 use f2fs_format::LogType;
 use f2fs_volume::format::{FormatOptions, format};
-use f2fs_volume::{Allocation, CostModel, OpenOptions, VictimPolicy};
+use f2fs_volume::{AgeThreshold, Allocation, CostModel, OpenOptions, VictimPolicy};
 
 fn pattern(file: u32, round: u32) -> Vec<u8> {
     let mut state = u64::from(file) << 32 | u64::from(round) | 1;
@@ -117,7 +117,8 @@ fn assert_clean(device: &MemoryDevice) {
     f2fs_oracle::assert_clean(&image);
 }
 
-/// Four writers overwrite, cut and grow their files, two threads empty sections all the while, and one writes checkpoints.
+/// Four writers overwrite, cut and grow their files, three threads empty sections all the while, one of them among blocks of the
+/// same age, and one writes checkpoints.
 #[test]
 fn sections_are_emptied_under_running_operations() {
     const FILES: u32 = 4;
@@ -154,7 +155,8 @@ fn sections_are_emptied_under_running_operations() {
                 })
             })
             .collect();
-        let cleaners: Vec<_> = [VictimPolicy::Greedy, VictimPolicy::CostBenefit]
+        let by_age = VictimPolicy::AgeThreshold(AgeThreshold { threshold: 0, ..AgeThreshold::default() });
+        let cleaners: Vec<_> = [VictimPolicy::Greedy, VictimPolicy::CostBenefit, by_age]
             .into_iter()
             .map(|policy| {
                 let (fs, stop) = (&fs, &stop);
@@ -248,7 +250,7 @@ fn the_background_cleaner_makes_room_and_stops() {
 #[test]
 fn long_writes_into_holes() {
     let mut requests = Vec::new();
-    for name in ["ssr", "partial", "selective-greedy", "selective-optimal"] {
+    for name in ["ssr", "partial", "selective-greedy", "selective-optimal", "selective-optimal+27"] {
         // Dear requests, cheap blocks.
         let model = CostModel::sata_ssd();
         let memory = Arc::new(MemoryDevice::new((96 << 20) >> 12));
@@ -306,7 +308,9 @@ fn long_writes_into_holes() {
     println!("{requests:?}");
     let ssr = requests[0];
     for (name, count, time) in &requests[1..] {
-        assert!(*count * 2 < ssr.1, "{name}: {count} requests, {} without", ssr.1);
+        // Bounded, only the best runs are rewritten.
+        let share = if name.contains('+') { 3 } else { 2 };
+        assert!(*count * share < ssr.1 * (share - 1), "{name}: {count} requests, {} without", ssr.1);
         assert!(*time < ssr.2, "{name}: {time:?}, {:?} without", ssr.2);
     }
 }

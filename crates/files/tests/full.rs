@@ -1,6 +1,6 @@
 //! Volumes without room: errors with their numbers, nothing broken, and room again after deletions.
 //!
-//! `F2FS_ROUNDS=10` runs ten rounds of filling and emptying.
+//! `F2FS_ROUNDS=10` runs ten times as many rounds of filling and emptying.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -305,31 +305,38 @@ fn directories_links_and_attributes_at_full() {
 }
 
 /// Thirty-two threads fill the volume, overwrite what they have when nothing more fits, delete every other file, clean beside
-/// each other, and fill it again; in the end everything is deleted, and every block is free again. `F2FS_ROUNDS=5`: ten rounds.
+/// each other, and fill it again; in the end everything is deleted, and every block is free again. Ten rounds, each on the
+/// volume as the one before left it, with the ways of writing into holes in turn, every other one beside a background cleaner.
 #[test]
 fn thirty_two_threads_at_the_limit() {
     const THREADS: u64 = 32;
     within(LIMIT, || {
         let device = formatted(64, &FormatOptions::default());
-        let allocation = "selective-optimal".parse::<f2fs_volume::Allocation>().unwrap();
-        let volume = f2fs_volume::OpenOptions::new().allocation(allocation);
-        let fs = FileSystem::open(device.clone(), Options::new().volume(volume)).unwrap();
+        let fs = open(&device);
         for thread in 0..THREADS {
             fs.create_dir(format!("/{thread}"), 0o755).unwrap();
         }
-        fs.checkpoint().unwrap();
+        fs.close().unwrap();
         let empty = fs.statfs().valid_blocks;
-        let everybody = |work: &(dyn Fn(&FileSystem, u64) + Sync)| {
-            std::thread::scope(|scope| {
-                for thread in 0..THREADS {
-                    let fs = &fs;
-                    scope.spawn(move || work(fs, thread));
-                }
-            });
-        };
+        drop(fs);
         let length = |seed: u64| 4096 + (seed as usize).wrapping_mul(977) % 60_000;
         let path = |thread: u64, name: u64| format!("/{thread}/{name}");
-        for round in 0..rounds() as u64 {
+        for round in 0..5 * rounds() as u64 {
+            let ways = ["selective-optimal", "ssr", "selective-optimal+27", "partial", "selective-greedy"];
+            let allocation = ways[round as usize % ways.len()].parse::<f2fs_volume::Allocation>().unwrap();
+            let volume = f2fs_volume::OpenOptions::new().allocation(allocation);
+            let fs = FileSystem::open(device.clone(), Options::new().volume(volume)).unwrap();
+            assert_eq!(fs.statfs().valid_blocks, empty, "round {round}");
+            let pace = f2fs_files::CleanerOptions::default().urgent_interval(Duration::from_millis(5));
+            let cleaner = (round % 2 == 0).then(|| fs.start_cleaner(pace));
+            let everybody = |work: &(dyn Fn(&FileSystem, u64) + Sync)| {
+                std::thread::scope(|scope| {
+                    for thread in 0..THREADS {
+                        let fs = &fs;
+                        scope.spawn(move || work(fs, thread));
+                    }
+                });
+            };
             // What each file must hold: its seed and its length, by thread and name.
             let held: Vec<std::sync::Mutex<Vec<(u64, u64, usize)>>> =
                 (0..THREADS).map(|_| Default::default()).collect();
@@ -382,6 +389,11 @@ fn thirty_two_threads_at_the_limit() {
                     if *size > 4096 {
                         assert_eq!(file.write_at(4096, &wanted[4096..*size]).unwrap(), *size - 4096);
                     }
+                    // And a block here and there, which leaves single holes.
+                    for block in (0..*size / 4096).step_by(3) {
+                        let part = block * 4096..(block + 1) * 4096;
+                        assert_eq!(file.write_at(part.start as u64, &wanted[part]).unwrap(), 4096);
+                    }
                 }
             });
             verify();
@@ -401,6 +413,9 @@ fn thirty_two_threads_at_the_limit() {
             fs.clean().unwrap();
             fill(true);
             verify();
+            if let Some(cleaner) = cleaner {
+                assert_eq!(cleaner.failed(), None);
+            }
             fs.checkpoint().unwrap();
             assert_clean(&device);
             everybody(&|fs, thread| {
@@ -419,8 +434,8 @@ fn thirty_two_threads_at_the_limit() {
             });
             fs.checkpoint().unwrap();
             assert_eq!(fs.statfs().valid_blocks, empty, "round {round}");
+            fs.close().unwrap();
+            assert_clean(&device);
         }
-        fs.close().unwrap();
-        assert_clean(&device);
     });
 }

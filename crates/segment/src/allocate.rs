@@ -216,7 +216,7 @@ impl SegmentManager {
     }
 
     /// Takes as many blocks from the log's segment as it has and the caller wants; tells how many.
-    fn fill(
+    pub(crate) fn fill(
         &self,
         head: &mut Head,
         summaries: &[Summary],
@@ -300,7 +300,7 @@ impl SegmentManager {
     }
 
     /// Returns a segment that was claimed and not used.
-    fn give_back(&self, unused: Head) {
+    pub(crate) fn give_back(&self, unused: Head) {
         match unused.alloc {
             AllocType::Lfs => {
                 {
@@ -394,7 +394,7 @@ impl<'a> Sink<'a> {
             Some((planner, _)) if head.alloc == AllocType::Ssr && head.settled => {
                 let mut layout = Layout::new();
                 layout.push_segment(taken, head.next);
-                planner.plan(&layout, (count as u64).min(layout.room()) as u32)
+                planner.plan_paid(&layout, (count as u64).min(layout.room()) as u32)
             }
             _ => Vec::new(),
         }

@@ -73,6 +73,19 @@ impl Buckets {
         }
     }
 
+    /// The items of the buckets from `from` on and below `to`, those of the lowest first, and of a bucket those that have
+    /// waited longest.
+    pub(crate) fn ascending(&self, from: u32, to: u32) -> impl Iterator<Item = u32> + '_ {
+        let buckets = core::iter::successors(self.occupied.next(from), |bucket| self.occupied.next(bucket + 1));
+        let items = move |bucket: u32| {
+            let some = |item: u32| (item != NONE).then_some(item);
+            core::iter::successors(some(self.ends[bucket as usize].first), move |item| {
+                some(self.links[*item as usize].next)
+            })
+        };
+        buckets.take_while(move |bucket| *bucket < to).flat_map(items)
+    }
+
     /// The item that has waited longest in the lowest bucket at or above `from` and below `to`.
     pub(crate) fn first(&self, from: u32, to: u32) -> Option<u32> {
         let bucket = self.occupied.next(from)?;
@@ -104,7 +117,9 @@ mod tests {
                     }
                 }
                 let expected = (from..to).find_map(|bucket| model[bucket as usize].front().copied());
-                prop_assert_eq!(buckets.first(from, to), expected);
+                let ascending = (from..to.min(8)).flat_map(|bucket| model[bucket as usize].iter().copied());
+            prop_assert!(buckets.ascending(from, to).eq(ascending));
+            prop_assert_eq!(buckets.first(from, to), expected);
             }
         }
     }

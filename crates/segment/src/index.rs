@@ -5,9 +5,10 @@
 //! changed since the last one, plus a constant; a change costs nothing shared in most cases.
 
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
-use f2fs_sync::{CachePadded, Mutex};
+use f2fs_sync::{CachePadded, Mutex, MutexGuard};
 
 use crate::buckets::Buckets;
+use crate::neighbours::Neighbours;
 use crate::sections::Sections;
 use crate::segment::{Phase, Segment};
 
@@ -47,11 +48,19 @@ impl Changed {
 pub(crate) struct Index {
     by_room: Buckets,
     pub(crate) sections: Sections,
+    segments: u32,
+    /// Built when moved blocks are first put among others of their age.
+    neighbours: Option<Box<Neighbours>>,
 }
 
 impl Index {
     pub(crate) fn new(segments: u32, segs_per_sec: u32) -> Index {
-        Index { by_room: Buckets::new(segments, 6 * PER_LOG), sections: Sections::new(segments, segs_per_sec) }
+        Index {
+            by_room: Buckets::new(segments, 6 * PER_LOG),
+            sections: Sections::new(segments, segs_per_sec),
+            segments,
+            neighbours: None,
+        }
     }
 
     /// Sorts a segment in, by its state as it is now. Called with the segment's lock held.
@@ -63,6 +72,32 @@ impl Index {
             self.by_room.remove(segment.0);
         }
         self.sections.update(segment, state);
+        if let Some(neighbours) = &mut self.neighbours {
+            neighbours.update(segment, state);
+        }
+    }
+
+    /// Whether dirty segments are sorted by age.
+    pub(crate) fn has_neighbours(&self) -> bool {
+        self.neighbours.is_some()
+    }
+
+    /// Sorts all segments by age, each locked for as long as it is looked at, and keeps them sorted from now on.
+    pub(crate) fn sort_neighbours<'a>(&mut self, lock: impl Fn(SegmentNo) -> MutexGuard<'a, Segment>) {
+        let mut neighbours = Neighbours::new(self.segments);
+        (0..self.segments).map(SegmentNo).for_each(|segment| neighbours.update(segment, &lock(segment)));
+        self.neighbours = Some(Box::new(neighbours));
+    }
+
+    /// Of a log's dirty segments of about this age, the fullest.
+    pub(crate) fn fullest_near(&self, log: LogType, age: u64) -> Option<SegmentNo> {
+        self.neighbours.as_ref()?.fullest_near(log, age)
+    }
+
+    /// The segments of a log that have room, those with the most first.
+    pub(crate) fn by_room(&self, log: LogType) -> impl Iterator<Item = SegmentNo> + '_ {
+        let from = u32::from(log.number()) * PER_LOG;
+        self.by_room.ascending(from, from + BLOCKS_PER_SEGMENT).map(SegmentNo)
     }
 
     /// The segment of a log with the most room.

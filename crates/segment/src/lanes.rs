@@ -13,33 +13,44 @@ use f2fs_format::{BlockAddr, LogType, SegmentNo};
 use f2fs_sync::{CachePadded, Mutex};
 
 use crate::allocate::{Run, Sink};
-use crate::head::Head;
+use crate::head::{AllocType, Head};
 use crate::{Class, SegmentError, SegmentManager};
 
 /// The lanes of all logs beside lane 0, each behind its lock. A lane without a segment is closed.
 #[derive(Debug)]
-pub(crate) struct Lanes([Box<[Lane]>; 6]);
+pub(crate) struct Lanes {
+    by_log: [Box<[Lane]>; 6],
+    /// Where moved blocks meet others of their age.
+    aged: Lane,
+}
 
 type Lane = CachePadded<Mutex<Option<Head>>>;
 
 impl Lanes {
     /// So many lanes for each log but warm node, lane 0 among them.
     pub(crate) fn new(lanes: usize) -> Lanes {
-        Lanes(LogType::ALL.map(|log| {
+        let closed = || CachePadded::new(Mutex::new(None));
+        let by_log = LogType::ALL.map(|log| {
             let more = if log == LogType::WarmNode { 0 } else { lanes.saturating_sub(1) };
-            (0..more).map(|_| CachePadded::new(Mutex::new(None))).collect()
-        }))
+            (0..more).map(|_| closed()).collect()
+        });
+        Lanes { by_log, aged: closed() }
     }
 
     /// The lane behind a number, `None` for lane 0.
     fn get(&self, log: LogType, lane: usize) -> Option<&Mutex<Option<Head>>> {
-        let more = &self.0[log.index()];
+        let more = &self.by_log[log.index()];
         let index = (lane % (more.len() + 1)).checked_sub(1)?;
         Some(&more[index])
     }
 
     fn all(&self) -> impl Iterator<Item = &Lane> {
-        self.0.iter().flatten()
+        self.by_log.iter().flatten().chain([&self.aged])
+    }
+
+    /// The lane of moved blocks.
+    pub(crate) fn aged(&self) -> &Mutex<Option<Head>> {
+        &self.aged
     }
 
     /// The summary of a segment that a lane stands in.
@@ -152,7 +163,12 @@ impl SegmentManager {
         let mut closed = false;
         for lane in self.lanes.all() {
             if let Some(head) = lane.lock().take() {
-                self.leave(head.segment, head.summary);
+                if head.next == 0 && head.alloc == AllocType::Lfs && self.lock(head.segment).taken == 0 {
+                    // Opened for a request that then found too little elsewhere: the segment is as free as it was.
+                    self.give_back(head);
+                } else {
+                    self.leave(head.segment, head.summary);
+                }
                 closed = true;
             }
         }

@@ -27,7 +27,7 @@
 //! | Lock | protects | taken |
 //! |---|---|---|
 //! | SIT state | version bitmap, journal set, the pending checkpoint | twice a checkpoint |
-//! | log head (6, and one for each lane) | a log's segment, offset, summary | once an allocation |
+//! | log head (6, one for each lane, one for moved blocks) | a log's segment, offset, summary | once an allocation |
 //! | victim index | dirty segments by room, sections by cost and age | when a log takes a segment with holes, when a cleaner chooses |
 //! | segment (one each) | maps, counts, age, phase | once a run taken, once a block freed |
 //! | changed lists (16), free map, retired summaries | what their names say | about once for each 512 blocks |
@@ -71,6 +71,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod aged;
 mod ages;
 mod allocate;
 mod bitset;
@@ -87,6 +88,7 @@ mod index;
 mod lanes;
 mod manager;
 mod map;
+mod neighbours;
 pub mod plan;
 mod pressure;
 mod ranked;

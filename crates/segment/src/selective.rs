@@ -9,6 +9,11 @@ use crate::plan::{Choice, Gap, Layout, Planner};
 use crate::segment::Phase;
 use crate::{Class, SegmentError, SegmentManager};
 
+/// Segments that are looked at for runs to move, at most.
+const LOOKED_AT: usize = 64;
+/// Of these, how many with runs are planned for, at most: if their runs are not worth it, others' are hardly.
+const PLANNED: usize = 4;
+
 impl SegmentManager {
     /// As [`allocate_as`](Self::allocate_as), but where the log writes into holes, the planner says which of the valid runs
     /// between them are worth being rewritten in their place. They are appended to `rewrites`, in ascending order within a
@@ -36,31 +41,44 @@ impl SegmentManager {
         self.take_from_log(class, log, summaries, now, &mut Sink::selective(runs, &planner, rewrites))
     }
 
-    /// Marks the dirty segment with the most room that a log could take next, and says which runs of it a request of
-    /// `request` blocks would rather have moved than in its way. The caller moves them to the cold log (as
-    /// [`Class::Cleaner`]) and frees their old places; after the next durable checkpoint they are holes, and
-    /// [`release_segment`](Self::release_segment) lets the logs have the segment. `None`: there is no such segment, or none
-    /// of its runs is worth it.
+    /// Marks a dirty segment that a log could take next, and says which runs of it a request of `request` blocks would rather
+    /// have moved than in its way: of the segments with the most room the first one that has such runs. The caller moves them
+    /// to the cold log (as [`Class::Cleaner`]) and frees their old places; after the next durable checkpoint they are holes,
+    /// and [`release_segment`](Self::release_segment) lets the logs have the segment. `None`: none of them is worth it, or the
+    /// planner's [bound](Planner::at_most) does not allow it.
     #[must_use]
     pub fn preclean(&self, log: LogType, planner: &Planner, request: u32) -> Option<(SegmentNo, Vec<Run>)> {
         let mut index = self.fresh_index();
-        let segment = index.roomiest(log)?;
-        let mut state = self.lock(segment);
-        let fits = state.phase == Phase::Dirty && !state.victim;
-        let moves = if fits { runs_to_move(&state.taken_map, planner, request) } else { Vec::new() };
-        // What was freed already needs no moving: it is a hole after the checkpoint anyway.
-        let valid = state.valid_map;
-        let moves: Vec<Run> = moves
-            .into_iter()
-            .flat_map(|(start, len)| valid.runs(true).filter_map(move |run| overlap(run, (start, len))))
-            .map(|(start, len)| Run { addr: self.geometry.block_at(segment, start), len })
-            .collect();
-        if moves.is_empty() {
-            return None;
-        }
-        state.victim = true;
-        index.update(segment, &mut state);
-        Some((segment, moves))
+        let planned = planner.priced();
+        // Those with the most room are often single holes, with nothing in the way.
+        let candidates: Vec<SegmentNo> = index.by_room(log).take(LOOKED_AT).collect();
+        let mut left = PLANNED;
+        candidates.into_iter().find_map(|segment| {
+            let mut state = self.lock(segment);
+            if state.phase != Phase::Dirty || state.victim || left == 0 {
+                return None;
+            }
+            let mut layout = Layout::new();
+            layout.push_segment(&state.taken_map, 0);
+            if layout.gaps().is_empty() {
+                return None;
+            }
+            left -= 1;
+            // What was freed already needs no moving: it is a hole after the checkpoint anyway.
+            let valid = state.valid_map;
+            let mut moves: Vec<Run> = runs_to_move(&state.taken_map, &layout, &planned, request)
+                .into_iter()
+                .flat_map(|(start, len)| valid.runs(true).filter_map(move |run| overlap(run, (start, len))))
+                .map(|(start, len)| Run { addr: self.geometry.block_at(segment, start), len })
+                .collect();
+            moves.truncate(planner.pay_for(&moves.iter().map(|run| run.len).collect::<Vec<_>>()));
+            if moves.is_empty() {
+                return None;
+            }
+            state.victim = true;
+            index.update(segment, &mut state);
+            Some((segment, moves))
+        })
     }
 
     /// Takes the mark of [`preclean`](Self::preclean) off a segment.
@@ -90,10 +108,8 @@ impl SegmentManager {
 }
 
 /// The runs that are moved out of the way of a request, as start and length.
-fn runs_to_move(taken: &crate::BlockMap, planner: &Planner, request: u32) -> Vec<(u32, u32)> {
-    let mut layout = Layout::new();
-    layout.push_segment(taken, 0);
-    let choices = planner.plan(&layout, request);
+fn runs_to_move(taken: &crate::BlockMap, layout: &Layout, planner: &Planner, request: u32) -> Vec<(u32, u32)> {
+    let choices = planner.plan(layout, request);
     let mut at = taken.next(0, false).unwrap_or(BLOCKS_PER_SEGMENT);
     let mut moves = Vec::new();
     for ((hole, gap), choice) in layout.holes().iter().zip(layout.gaps()).zip(choices) {

@@ -1,5 +1,6 @@
 //! Slack space recycling: a log takes a segment with holes.
 
+use f2fs_format::summary::SummaryBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
 use f2fs_sync::MutexGuard;
 use f2fs_sync::atomic::Ordering;
@@ -23,17 +24,27 @@ impl SegmentManager {
     /// Never for the warm-node log: roll-forward follows its blocks in the order in which they were written, and holes
     /// would lead it through nodes of another time.
     pub(crate) fn claim_dirty(&self, log: LogType) -> Result<Option<(Head, u32)>, SegmentError> {
-        let Some(source) = self.source.as_ref().filter(|_| log != LogType::WarmNode) else { return Ok(None) };
+        if self.source.is_none() || log == LogType::WarmNode {
+            return Ok(None);
+        }
         let Some((segment, next, room, settled)) = self.claim_roomiest(log) else { return Ok(None) };
-        let mut summary = match self.retired.take(segment) {
-            Some(summary) => summary,
-            None => source.0.read_summary(segment).map_err(|source| {
+        let summary = self.summary_to_go_on(segment, log)?;
+        Ok(Some((Head { segment, next, alloc: AllocType::Ssr, settled, summary }, room)))
+    }
+
+    /// The summary of a segment that was claimed for a log; if it cannot be read, the segment is given up.
+    pub(crate) fn summary_to_go_on(&self, segment: SegmentNo, log: LogType) -> Result<Box<SummaryBlock>, SegmentError> {
+        let mut summary = match (self.retired.take(segment), &self.source) {
+            (Some(summary), _) => summary,
+            (None, Some(source)) => source.0.read_summary(segment).map_err(|source| {
                 self.settle(segment, &mut self.lock(segment));
                 SegmentError::Source { segment, source }
             })?,
+            // Nobody claims such a segment without a source.
+            (None, None) => SummaryBlock::new_box(),
         };
         summary.entry_type = entry_type(log);
-        Ok(Some((Head { segment, next, alloc: AllocType::Ssr, settled, summary }, room)))
+        Ok(summary)
     }
 
     fn claim_roomiest(&self, log: LogType) -> Option<(SegmentNo, u32, u32, bool)> {

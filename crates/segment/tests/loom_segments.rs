@@ -12,6 +12,8 @@
 // mutant: segment_lanes_closed_under_a_head, killed by: lanes_are_closed_while_others_open_them
 // mutant: segment_move_ignores_overwrite, killed by: a_block_moves_while_it_is_overwritten
 // mutant: segment_overwrite_reads_early, killed by: a_block_moves_while_it_is_overwritten
+// mutant: segment_aged_claims_unseen, killed by: moved_blocks_join_a_segment_that_loses_its_last
+// mutant: account_pays_in_two_steps, killed by: two_writers_share_an_account
 
 mod common;
 
@@ -25,6 +27,8 @@ use f2fs_format::node::NodeBlock;
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_segment::cost::CostModel;
+use f2fs_segment::plan::{Gap, Layout, Planner, Strategy};
 use f2fs_segment::{
     Class, LogState, Phase, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource, VictimPolicy,
 };
@@ -270,5 +274,63 @@ fn a_block_moves_while_it_is_overwritten() {
         assert_eq!(page.0.read().address(3, features), Some(fresh), "the new content stays");
         assert!(manager.is_valid(fresh) && !manager.is_valid(from) && !manager.is_valid(to));
         assert_eq!(manager.valid_blocks(), 1);
+    });
+}
+
+/// An SSA without entries.
+struct Empty;
+
+impl SummarySource for Empty {
+    fn read_summary(&self, _segment: SegmentNo) -> Result<Box<SummaryBlock>, Box<dyn Error + Send + Sync>> {
+        Ok(SummaryBlock::new_box())
+    }
+}
+
+#[test]
+fn moved_blocks_join_a_segment_that_loses_its_last() {
+    model::exhaustive("moved_blocks_join_a_segment_that_loses_its_last", || {
+        let warm = LogType::WarmData;
+        let geometry = geometry(9, 1);
+        let logs = LogState::at_the_start(&geometry);
+        let mut entries = vec![RawSitEntry::ZERO; 9];
+        for segment in [6, 7] {
+            entries[segment].set_blocks(warm, 1);
+            msb::set(&mut entries[segment].valid_map, 0);
+        }
+        let config = SegmentConfig::new(geometry, 0, 0).user_floor(0).summaries(Arc::new(Empty));
+        let manager = Arc::new(SegmentManager::new(config, entries, vec![0; 64], logs).unwrap());
+        let [from, last] = [6, 7].map(|segment| manager.geometry().block_at(SegmentNo(segment), 0));
+        // The only other segment with holes becomes prefree, or is where the block goes.
+        let freeing = spawn(&manager, move |manager| manager.invalidate(last, 5).unwrap());
+        let mut runs = Vec::new();
+        assert_eq!(manager.choose_victim(VictimPolicy::Greedy, 5).map(|victim| victim.first), Some(SegmentNo(6)));
+        manager.allocate_aged(SegmentNo(6), &[Summary::new(Nid(9), 0, 3)], 5, &mut runs).unwrap();
+        freeing.join().unwrap();
+        manager.invalidate(from, 5).unwrap();
+        let info = manager.segment(SegmentNo(7)).unwrap();
+        let joined = manager.geometry().locate(runs[0].addr).unwrap().0 == SegmentNo(7);
+        assert_eq!((info.phase, info.valid), if joined { (Phase::Current, 1) } else { (Phase::Prefree, 0) });
+        assert_eq!(manager.prefree_segments(), if joined { 1 } else { 2 });
+        assert_eq!(manager.valid_blocks(), 1);
+    });
+}
+
+#[test]
+fn two_writers_share_an_account() {
+    model::bounded("two_writers_share_an_account", 3, || {
+        // Each request pays in one block, and would rewrite two.
+        let planner = Planner::new(CostModel::nvme(), Strategy::PartialAlways, 5.0).in_place().at_most(0.5);
+        let write = |planner: &Planner| {
+            let mut layout = Layout::new();
+            layout.push(Gap::Break, 1);
+            layout.push(Gap::Valid(2), 1);
+            planner.outcome(&layout, 2, &planner.plan_paid(&layout, 2)).rewritten
+        };
+        let other = thread::spawn({
+            let planner = planner.clone();
+            move || write(&planner)
+        });
+        let mine = write(&planner);
+        assert!(mine + other.join().unwrap() <= 2, "more was rewritten than was paid in");
     });
 }

@@ -18,15 +18,20 @@ use f2fs_segment::plan::{Planner, Strategy};
 /// Nothing is moved within a request, whatever the choice: a place that a durable checkpoint speaks of is not overwritten
 /// with other bytes. Runs that are worth moving are moved by [`Volume::preclean_step`](crate::Volume::preclean_step) and
 /// their places used after the next checkpoint. `f2fs_segment::plan` says why no crash can lose a block.
+///
+/// A name may end in a bound, `selective-optimal+27`: at most 27 blocks are rewritten or moved for each hundred new ones that
+/// are written into holes ([`at_most`](Allocation::at_most)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Allocation {
     strategy: Strategy,
     model: CostModel,
+    /// Blocks rewritten or moved for each new one, at most.
+    bound: Option<f64>,
 }
 
 impl Default for Allocation {
     fn default() -> Allocation {
-        Allocation { strategy: Strategy::SsrOnly, model: CostModel::nvme() }
+        Allocation { strategy: Strategy::SsrOnly, model: CostModel::nvme(), bound: None }
     }
 }
 
@@ -40,19 +45,19 @@ impl Allocation {
     /// Valid runs are moved ahead of a write, or rewritten within it, whatever it costs.
     #[must_use]
     pub fn partial(model: CostModel) -> Allocation {
-        Allocation { strategy: Strategy::PartialAlways, model }
+        Allocation { strategy: Strategy::PartialAlways, model, bound: None }
     }
 
     /// The cheapest for each run by itself, on a device of this model.
     #[must_use]
     pub fn selective_greedy(model: CostModel) -> Allocation {
-        Allocation { strategy: Strategy::Greedy, model }
+        Allocation { strategy: Strategy::Greedy, model, bound: None }
     }
 
     /// The cheapest for the whole request, on a device of this model.
     #[must_use]
     pub fn selective_optimal(model: CostModel) -> Allocation {
-        Allocation { strategy: Strategy::Optimal, model }
+        Allocation { strategy: Strategy::Optimal, model, bound: None }
     }
 
     /// The same choice on a device of another model.
@@ -60,6 +65,20 @@ impl Allocation {
     pub fn on(mut self, model: CostModel) -> Allocation {
         self.model = model;
         self
+    }
+
+    /// Bounds the wear: at most `share` blocks are rewritten or moved for each new block that is written into holes, from the
+    /// time the volume is opened. The best ones are, as far as that goes; see [`Planner::at_most`].
+    #[must_use]
+    pub fn at_most(mut self, share: f64) -> Allocation {
+        self.bound = Some(share);
+        self
+    }
+
+    /// The bound of [`at_most`](Self::at_most).
+    #[must_use]
+    pub fn bound(&self) -> Option<f64> {
+        self.bound
     }
 
     /// The choices of this allocation.
@@ -82,7 +101,14 @@ impl Allocation {
 
     /// What plans the writes; `None`: valid runs are skipped, and nothing is planned.
     pub(crate) fn planner(&self, cold_hole: f64) -> Option<Planner> {
-        (self.strategy != Strategy::SsrOnly).then(|| Planner::new(self.model.clone(), self.strategy, cold_hole))
+        if self.strategy == Strategy::SsrOnly {
+            return None;
+        }
+        let planner = Planner::new(self.model.clone(), self.strategy, cold_hole);
+        Some(match self.bound {
+            Some(share) => planner.at_most(share),
+            None => planner,
+        })
     }
 }
 
@@ -92,7 +118,11 @@ pub struct UnknownAllocation(String);
 
 impl fmt::Display for UnknownAllocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is none of ssr, partial, selective-greedy, selective-optimal", self.0)
+        write!(
+            f,
+            "{:?} is none of ssr, partial, selective-greedy, selective-optimal, with or without +PERCENT behind it",
+            self.0
+        )
     }
 }
 
@@ -103,13 +133,22 @@ impl FromStr for Allocation {
 
     fn from_str(name: &str) -> Result<Allocation, UnknownAllocation> {
         let model = CostModel::nvme();
-        match name {
-            "ssr" => Ok(Allocation::ssr()),
-            "partial" => Ok(Allocation::partial(model)),
-            "selective-greedy" => Ok(Allocation::selective_greedy(model)),
-            "selective-optimal" => Ok(Allocation::selective_optimal(model)),
-            other => Err(UnknownAllocation(other.to_owned())),
-        }
+        let unknown = || UnknownAllocation(name.to_owned());
+        let (base, percent) = match name.split_once('+') {
+            None => (name, None),
+            Some((base, percent)) => (base, Some(percent.parse::<u32>().map_err(|_| unknown())?)),
+        };
+        let allocation = match base {
+            "ssr" => Allocation::ssr(),
+            "partial" => Allocation::partial(model),
+            "selective-greedy" => Allocation::selective_greedy(model),
+            "selective-optimal" => Allocation::selective_optimal(model),
+            _ => return Err(unknown()),
+        };
+        Ok(match percent {
+            Some(percent) => allocation.at_most(f64::from(percent) / 100.0),
+            None => allocation,
+        })
     }
 }
 
@@ -124,5 +163,10 @@ mod tests {
         }
         assert!("lfs".parse::<Allocation>().unwrap_err().to_string().contains("\"lfs\""));
         assert!(Allocation::ssr().planner(5.0).is_none());
+        let bounded: Allocation = "selective-optimal+27".parse().unwrap();
+        assert_eq!((bounded.name(), bounded.bound()), ("selective-optimal", Some(0.27)));
+        for wrong in ["selective-optimal+", "selective-optimal+-3", "+27", "ssr+much"] {
+            assert!(wrong.parse::<Allocation>().is_err(), "{wrong}");
+        }
     }
 }

@@ -24,6 +24,7 @@ use f2fs_segment::{Class, Victim, VictimPolicy};
 use f2fs_sync::atomic::Ordering;
 
 use crate::balance::MARGIN;
+use crate::relocate::Company;
 use crate::write_stat::Count;
 use crate::{Op, Reason, Volume, VolumeError};
 
@@ -118,7 +119,7 @@ impl Volume {
                 return Ok(victims);
             }
             // What was moved until an error came is whole: each block is written before its slot changes.
-            let emptied = self.empty(op, &victim, report);
+            let emptied = self.empty(op, &victim, Company::Cold, report);
             if !matches!(emptied, Ok(true)) {
                 self.segments.release_victim(&victim)?;
             }
@@ -138,7 +139,13 @@ impl Volume {
 
     /// Moves what is valid in a victim. False: its tables contradict each other, there is no room, or a writer is not done
     /// with a block of it; the rest of it is left as it is.
-    fn empty(&self, op: &Op<'_>, victim: &Victim, report: &mut CleanReport) -> Result<bool, VolumeError> {
+    fn empty(
+        &self,
+        op: &Op<'_>,
+        victim: &Victim,
+        company: Company,
+        report: &mut CleanReport,
+    ) -> Result<bool, VolumeError> {
         for segment in victim.segments() {
             let info = self.segments.segment(segment)?;
             if info.valid == 0 {
@@ -153,7 +160,7 @@ impl Volume {
                 report.node_blocks += done.moved;
                 done
             } else {
-                let done = match self.relocate_data(op, segment, &offsets, &summary, Count::MovedData) {
+                let done = match self.relocate_data(op, segment, &offsets, &summary, Count::MovedData, company) {
                     Err(error) if error.is_no_space() => return Ok(false),
                     done => done?,
                 };
@@ -173,7 +180,8 @@ impl Volume {
         self.segments.floor(Class::User) + MARGIN
     }
 
-    /// Empties one section while operations run. Any number of threads may do so at a time. What was moved is durable, and the
+    /// Empties one section while operations run: to the cold log, or, with [`VictimPolicy::AgeThreshold`], among blocks of about
+    /// the same age. Any number of threads may do so at a time. What was moved is durable, and the
     /// section free, after the next checkpoint.
     ///
     /// `None`: there is nothing worth it, or free sections are so few that [`clean_with`](Self::clean_with) must do it.
@@ -198,7 +206,8 @@ impl Volume {
             return Ok(None);
         }
         let mut report = CleanReport::default();
-        let emptied = self.empty(&op, &victim, &mut report);
+        let company = if matches!(policy, VictimPolicy::AgeThreshold(_)) { Company::SameAge } else { Company::Cold };
+        let emptied = self.empty(&op, &victim, company, &mut report);
         if !matches!(emptied, Ok(true)) {
             self.segments.release_victim(&victim)?;
         }
@@ -238,7 +247,7 @@ impl Volume {
             let result = self.summary_of(segment).and_then(|summary| {
                 let owners: Vec<Nid> = offsets.iter().map(|at| summary.entries[*at as usize].nid.into()).collect();
                 self.prefetch(&owners);
-                self.relocate_data(&op, segment, &offsets, &summary, Count::Precleaned)
+                self.relocate_data(&op, segment, &offsets, &summary, Count::Precleaned, Company::Cold)
             });
             match result {
                 Ok(done) => moved += done.moved,

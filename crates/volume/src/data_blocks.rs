@@ -2,11 +2,12 @@
 
 use f2fs_device::{AlignedBuf, BlockDevice, Op as DeviceOp, Recycler, Request};
 use f2fs_format::summary::Summary;
-use f2fs_format::{BlockAddr, Corruption, LogType, Nid};
+use f2fs_format::{BlockAddr, Corruption, LogType, Nid, SegmentNo};
 use f2fs_segment::{Class, Run};
 use f2fs_sync::atomic::Ordering;
 
 use crate::blocks::read_each;
+use crate::relocate::Company;
 use crate::write_stat::Count;
 use crate::{Op, Volume, VolumeError};
 
@@ -139,16 +140,23 @@ impl Volume {
         }
     }
 
-    /// Writes moved blocks to new places of a log, in its holes where free segments are few.
+    /// Writes blocks moved out of a segment to new places: of the cold log, in its holes where free segments are few; or, if
+    /// they are to stay among those of their age, in the holes of such segments.
     pub(crate) fn write_moved(
         &self,
-        log: LogType,
+        from: SegmentNo,
+        company: Company,
         summaries: &[Summary],
         data: AlignedBuf,
     ) -> Result<Vec<Run>, VolumeError> {
         let now = self.clock.now();
         let mut runs = Vec::new();
-        self.segments.allocate_as(Class::Cleaner, log, summaries, now, &mut runs)?;
+        match company {
+            Company::Cold => {
+                self.segments.allocate_as(Class::Cleaner, LogType::ColdData, summaries, now, &mut runs)?;
+            }
+            Company::SameAge => self.segments.allocate_aged(from, summaries, now, &mut runs)?,
+        }
         let requests = split_by_runs(&self.recycler, &runs, data);
         self.written.add(Count::MoveRequests, requests.len() as u64);
         self.blocks_written.add(summaries.len() as i64);

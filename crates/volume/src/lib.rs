@@ -83,4 +83,4 @@ pub use volume::{Damage, Op, ReadOp, Volume};
 pub use write_stat::WriteStat;
 
 pub use f2fs_segment::cost::CostModel;
-pub use f2fs_segment::{Run, VictimPolicy};
+pub use f2fs_segment::{AgeThreshold, Run, VictimPolicy};

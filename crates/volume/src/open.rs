@@ -252,7 +252,8 @@ impl Volume {
             lanes: PerCore::with_slots(options.lanes, |_| ()),
             written: WriteCounters::new(),
             planner: options.allocation.planner(1.0),
-            request_blocks: AtomicU64::new(1),
+            // Long until it is known better: moving runs out of the way is for long writes.
+            request_blocks: AtomicU64::new(BLOCKS_PER_SEGMENT.into()),
             stock: AtomicI64::new(0),
             precleaned: Mutex::new(Vec::new()),
             geometry,

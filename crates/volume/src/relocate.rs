@@ -23,7 +23,7 @@
 use f2fs_device::AlignedBuf;
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::summary::{Summary, SummaryBlock};
-use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_format::{BlockAddr, Nid, SegmentNo};
 
 use crate::blocks::{read_block, read_each};
 use crate::write_stat::Count;
@@ -34,6 +34,15 @@ struct Owned {
     node: Node,
     slot: usize,
     from: BlockAddr,
+}
+
+/// Among which blocks moved ones go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// In the cold log.
+    Cold,
+    /// Among those of about their age, as age-threshold cleaning wants it.
+    SameAge,
 }
 
 /// What became of blocks that were to be moved.
@@ -63,7 +72,7 @@ impl Volume {
         Ok(Box::new(*SummaryBlock::read(buf.block(0))))
     }
 
-    /// Moves valid data blocks of a segment, given by their offsets, to the cold log.
+    /// Moves valid data blocks of a segment, given by their offsets.
     pub(crate) fn relocate_data(
         &self,
         op: &Op<'_>,
@@ -71,6 +80,7 @@ impl Volume {
         offsets: &[u32],
         summary: &SummaryBlock,
         cause: Count,
+        company: Company,
     ) -> Result<Relocated, VolumeError> {
         let features = self.features();
         let mut done = Relocated::default();
@@ -107,7 +117,7 @@ impl Volume {
             data.block_mut(index).copy_from_slice(block);
             Ok(())
         })?;
-        let runs = self.write_moved(LogType::ColdData, &summaries, data)?;
+        let runs = self.write_moved(segment, company, &summaries, data)?;
         let mut fresh = runs.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at)));
         let now = self.clock.now();
         let mut failed = None;

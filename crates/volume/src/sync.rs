@@ -25,6 +25,7 @@ use f2fs_sync::atomic::Ordering;
 use crate::blocks::WriteBatch;
 use crate::checkpoint::{is_indirect_offset, node_log};
 use crate::node::{Node, NodePage};
+use crate::write_stat::Count;
 use crate::{FsyncMode, Op, Volume, VolumeError};
 
 /// Why a checkpoint must be written instead (`need_do_checkpoint` in `fs/f2fs/file.c`).
@@ -169,11 +170,13 @@ impl Volume {
             }
             if let Err(error) = self.write_node(page, &mut block, version, 0, batch) {
                 drop(block);
+                self.written.add(Count::SyncedNodes, written);
                 self.store.put_file(inode.ino, nodes[index..].to_vec());
                 return Err(error);
             }
             written += 1;
         }
+        self.written.add(Count::SyncedNodes, written);
         let mut block = inode.block.write();
         if let Some(reason) = self.must_checkpoint(inode, &block) {
             return Ok(Synced::Must(reason));
@@ -182,6 +185,7 @@ impl Volume {
             let new = inode.born.load(Ordering::Acquire) == version;
             let marks = mark::FSYNC | if new { mark::DENTRY } else { 0 };
             self.write_node(inode, &mut block, version, marks, batch)?;
+            self.written.add(Count::SyncedNodes, 1);
             written += 1;
         }
         self.roll_forward.logged.fetch_add(written, Ordering::Relaxed);

@@ -24,6 +24,8 @@ pub struct WriteStat {
     pub rewritten_blocks: u64,
     /// Nodes written by checkpoints.
     pub node_blocks: u64,
+    /// Nodes written by syncs of files, for roll-forward.
+    pub synced_node_blocks: u64,
     /// SIT, NAT and SSA blocks.
     pub table_blocks: u64,
     /// Blocks of checkpoint packs.
@@ -54,6 +56,7 @@ impl WriteStat {
             + self.precleaned_blocks
             + self.rewritten_blocks
             + self.node_blocks
+            + self.synced_node_blocks
             + self.table_blocks
             + self.pack_blocks
     }
@@ -87,7 +90,7 @@ impl WriteStat {
         result
     }
 
-    fn named(&mut self) -> [&mut u64; 14] {
+    fn named(&mut self) -> [&mut u64; 15] {
         [
             &mut self.user_blocks,
             &mut self.moved_data_blocks,
@@ -95,6 +98,7 @@ impl WriteStat {
             &mut self.precleaned_blocks,
             &mut self.rewritten_blocks,
             &mut self.node_blocks,
+            &mut self.synced_node_blocks,
             &mut self.table_blocks,
             &mut self.pack_blocks,
             &mut self.victims,
@@ -116,6 +120,7 @@ pub(crate) enum Count {
     Precleaned,
     Rewritten,
     Nodes,
+    SyncedNodes,
     Tables,
     Pack,
     Victims,
@@ -126,7 +131,7 @@ pub(crate) enum Count {
     MoveRequests,
 }
 
-const NAMED: usize = 14;
+const NAMED: usize = 15;
 
 #[derive(Debug)]
 struct Slot {
@@ -181,6 +186,7 @@ mod tests {
         let counters = WriteCounters::new();
         counters.add(Count::UserBlocks, 100);
         counters.add(Count::Precleaned, 7);
+        counters.add(Count::SyncedNodes, 2);
         counters.add(Count::Pack, 3);
         counters.add(Count::MoveRequests, 5);
         for blocks in [1, 2, 3, 512, 4096] {
@@ -190,6 +196,7 @@ mod tests {
         assert_eq!((stat.user_blocks, stat.precleaned_blocks, stat.pack_blocks, stat.move_requests), (100, 7, 3, 5));
         assert_eq!(stat.user_requests, 5);
         assert_eq!(stat.request_sizes, [1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1]);
-        assert!((stat.amplification() - 1.1).abs() < 1e-9);
+        assert_eq!((stat.node_blocks, stat.synced_node_blocks), (0, 2));
+        assert!((stat.amplification() - 1.12).abs() < 1e-9);
     }
 }

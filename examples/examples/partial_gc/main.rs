@@ -3,8 +3,9 @@
 //!
 //! ```text
 //! cargo run --release --example partial_gc [-- OPTION...]
-//!     --mib N       size of the aged volume (96); 0: no volume, the planner alone
-//!     --on FILE     the same in measured time on FILE, which is overwritten; its costs by --model
+//!     --mib N       size of the aged volume (512); 0: no volume, the planner alone
+//!     --on FILE     the same in measured time on FILE, which must not exist: it is filled, its costs are measured, then each
+//!                   way formats it, makes holes and writes, `--rounds N` (3) times in turn
 //!     --model FILE  a model stored by `f2fs calibrate --text`: its shape becomes a curve of the cards
 //!     --requests N  requests planned (10)      --seed N
 //!     --csv FILE, --svg FILE
@@ -25,6 +26,7 @@
 //! two holes, where a card that rewards only long requests needs the whole of it. The optimum over the request does.
 #![allow(clippy::print_stdout)]
 
+mod measured;
 mod volume;
 
 use std::fmt::Write as _;
@@ -34,7 +36,7 @@ use f2fs::device::BlockDevice;
 use f2fs_segment::cost::{Card, CostModel, Interior};
 use f2fs_segment::plan::{Gap, Layout, Outcome, Planner, Strategy};
 use f2fs_workload::partial_gc::Aged;
-use f2fs_workload::report::{Bar, BarChart, ChartError};
+use f2fs_workload::report::{Bar, BarChart, ChartError, Machine};
 
 /// What the paper measured: blocks of a request, mean hole of the cold log, mean hole and run of the warm one.
 const REQUEST: u32 = 1079;
@@ -248,16 +250,16 @@ struct Arguments {
     on: Option<String>,
     model: Option<String>,
     requests: usize,
+    rounds: usize,
     seed: u64,
     csv: Option<String>,
     svg: Option<String>,
 }
 
-const USAGE: &str =
-    "usage: partial_gc [--mib N] [--on FILE] [--model FILE] [--requests N] [--seed N] [--csv FILE] [--svg FILE]";
+const USAGE: &str = "usage: partial_gc [--mib N] [--on FILE] [--rounds N] [--model FILE] [--requests N] [--seed N] [--csv FILE] [--svg FILE]";
 
 fn parse(mut args: impl Iterator<Item = String>) -> Option<Arguments> {
-    let mut all = Arguments { mib: 96, on: None, model: None, requests: 10, seed: 1, csv: None, svg: None };
+    let mut all = Arguments { mib: 512, on: None, model: None, requests: 10, rounds: 3, seed: 1, csv: None, svg: None };
     while let Some(option) = args.next() {
         let value = args.next()?;
         match option.as_str() {
@@ -265,6 +267,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Option<Arguments> {
             "--on" => all.on = Some(value),
             "--model" => all.model = Some(value),
             "--requests" => all.requests = value.parse::<usize>().ok()?.max(1),
+            "--rounds" => all.rounds = value.parse::<usize>().ok()?.max(1),
             "--seed" => all.seed = value.parse().ok()?,
             "--csv" => all.csv = Some(value),
             "--svg" => all.svg = Some(value),
@@ -288,9 +291,13 @@ fn on_volumes(all: &Arguments) -> Result<Vec<volume::Row>, String> {
         let bytes = all.mib.max(64) << 20;
         let open = f2fs::uring::OpenOptions::new();
         let device = f2fs::uring::UringDevice::create(file, bytes, open).map_err(|error| text(&error))?;
-        let model = model.clone().unwrap_or_else(CostModel::nvme);
-        rows = volume::on_device(&device, &model).map_err(|error| text(&error))?;
-        println!("measured on {}", device.info().description);
+        println!("{}\nmeasured on {}, {} MiB", Machine::here(), device.info().description, all.mib);
+        measured::fill(&device).map_err(|error| text(&error))?;
+        let model = match model {
+            Some(model) => model,
+            None => measured::model(&device, "as measured").map_err(|error| error.to_string())?,
+        };
+        rows = measured::rows(&device, &model, all.rounds).map_err(|error| text(&error))?;
         println!("{}", volume::table(&rows));
     } else if all.mib > 0 {
         let aged = Aged::new(all.mib, all.seed).map_err(|error| text(&error))?;
@@ -304,7 +311,8 @@ fn on_volumes(all: &Arguments) -> Result<Vec<volume::Row>, String> {
 fn answer(all: &Arguments) -> Result<(), String> {
     let rows = on_volumes(all)?;
     if all.on.is_some() {
-        return all.csv.as_ref().map_or(Ok(()), |file| write(file, &volume::csv(&rows)));
+        let csv = || format!("{}{}", Machine::here().comments(), volume::csv(&rows));
+        return all.csv.as_ref().map_or(Ok(()), |file| write(file, &csv()));
     }
     let (layouts, lines) = experiment(all.requests, all.seed);
     print!("{}", table(&layouts, &lines));
@@ -347,13 +355,22 @@ mod tests {
     /// The ways on whole volumes: no crash of the comparison, the same new blocks for all, and no way far behind SSR.
     #[test]
     fn on_a_volume_choosing_pays() {
-        let aged = Aged::new(64, 1).unwrap();
+        let aged = Aged::new(128, 1).unwrap();
         assert!((1.5..6.0).contains(&aged.warm.hole) && (1.5..6.0).contains(&aged.warm.run), "{:?}", aged.warm);
         let rows = volume::experiment(&aged, None).unwrap();
         assert!(rows.iter().all(|row| row.written.by_cause.user_blocks >= aged.blocks));
         for row in rows.iter().filter(|row| row.name.starts_with("selective")) {
             assert!(row.speed() >= -2.0, "{} {}: {:.1} %", row.device, row.name, row.speed());
         }
+        // Bounded, no more is written than the bound says, and the paper's gain is reached for each card.
+        let bounded = || rows.iter().filter(|row| row.name.ends_with("+27"));
+        assert!(bounded().all(|row| row.blocks() <= 27.01));
+        for (card, [speed, ..]) in PAPER {
+            assert!(bounded().any(|row| row.card == Some(card) && row.speed() >= speed), "card {}", card.name());
+        }
+        let moved =
+            |name| rows.iter().filter(|row| row.name == name).all(|row| row.written.by_cause.precleaned_blocks > 0);
+        assert!(moved("partial") && !moved("ssr"));
         assert!(svg_of_rows(&rows).is_ok());
     }
 

@@ -2,24 +2,24 @@
 
 use std::fmt::Write as _;
 
-use f2fs::device::BlockDevice;
 use f2fs::device::cost::{Card, CostModel, Interior};
-use f2fs::sync::Arc;
 use f2fs::volume::Allocation;
-use f2fs_workload::partial_gc::{Aged, ExperimentError, REQUEST, Written, measure_on};
+use f2fs_workload::partial_gc::{Aged, ExperimentError, REQUEST, Written};
 
-use super::PAPER;
+use super::{BOUND, PAPER};
 
 /// One way on one device, against SSR on the same.
 pub(crate) struct Row {
     pub(crate) device: String,
     pub(crate) card: Option<Card>,
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) written: Written,
-    ssr: Written,
+    pub(crate) ssr: Written,
+    /// Least and greatest speed against SSR over several rounds, per cent.
+    pub(crate) spread: Option<(f64, f64)>,
 }
 
-fn percent(new: f64, old: f64) -> f64 {
+pub(crate) fn percent(new: f64, old: f64) -> f64 {
     (new / old - 1.0) * 100.0
 }
 
@@ -42,18 +42,24 @@ impl Row {
     /// Blocks of checkpoints and tables for each hundred new blocks.
     fn overhead(&self) -> f64 {
         let by = &self.written.by_cause;
-        (by.node_blocks + by.table_blocks + by.pack_blocks) as f64 / by.user_blocks.max(1) as f64 * 100.0
+        (by.node_blocks + by.synced_node_blocks + by.table_blocks + by.pack_blocks) as f64
+            / by.user_blocks.max(1) as f64
+            * 100.0
     }
 }
 
-/// The ways, the kernel's first.
-fn ways(model: &CostModel) -> [Allocation; 4] {
-    [
-        Allocation::ssr(),
-        Allocation::partial(model.clone()),
-        Allocation::selective_greedy(model.clone()),
-        Allocation::selective_optimal(model.clone()),
-    ]
+/// The ways with their names, the kernel's first.
+pub(crate) fn ways(model: &CostModel) -> Vec<(String, Allocation)> {
+    let bounded = |way: &Allocation| way.clone().at_most(BOUND - 1.0);
+    let [greedy, optimal] = [Allocation::selective_greedy(model.clone()), Allocation::selective_optimal(model.clone())];
+    let partial = Allocation::partial(model.clone());
+    [Allocation::ssr(), bounded(&partial), partial, bounded(&greedy), greedy, bounded(&optimal), optimal]
+        .into_iter()
+        .map(|way| {
+            let bound = way.bound().map_or(String::new(), |share| format!("+{:.0}", share * 100.0));
+            (format!("{}{bound}", way.name()), way)
+        })
+        .collect()
 }
 
 fn rows(
@@ -63,11 +69,10 @@ fn rows(
     mut measure: impl FnMut(Allocation) -> Result<Written, ExperimentError>,
 ) -> Result<Vec<Row>, ExperimentError> {
     let mut rows: Vec<Row> = Vec::new();
-    for allocation in ways(model) {
-        let name = allocation.name();
+    for (name, allocation) in ways(model) {
         let written = measure(allocation)?;
         let ssr = rows.first().map_or(written, |row| row.written);
-        rows.push(Row { device: device.to_owned(), card, name, written, ssr });
+        rows.push(Row { device: device.to_owned(), card, name, written, ssr, spread: None });
     }
     Ok(rows)
 }
@@ -89,11 +94,6 @@ pub(crate) fn experiment(aged: &Aged, measured: Option<&CostModel>) -> Result<Ve
     Ok(all)
 }
 
-/// The same in measured time on a device of one's own, which is formatted anew for each way.
-pub(crate) fn on_device<D: BlockDevice>(device: &Arc<D>, model: &CostModel) -> Result<Vec<Row>, ExperimentError> {
-    rows(model.name(), None, model, |way| measure_on(device, way, 1))
-}
-
 pub(crate) fn header(aged: &Aged) -> String {
     format!(
         "{} blocks written in requests of {REQUEST} into a volume that is {:.0} % full; mean hole {:.1}, mean run {:.1} in warm \
@@ -108,7 +108,7 @@ pub(crate) fn header(aged: &Aged) -> String {
 
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut out = format!(
-        "{:<24} {:<18} {:>9} {:>7} {:>8} {:>7} {:>9} {:>7} {:>7} {:>7} {:>7}\n",
+        "{:<24} {:<20} {:>9} {:>7} {:>8} {:>7} {:>9} {:>7} {:>7} {:>7} {:>7}\n",
         "device", "way", "seconds", "speed", "blocks", "", "requests", "rewr.", "moved", "H_cold", "meta"
     );
     let mut last = None;
@@ -119,15 +119,16 @@ pub(crate) fn table(rows: &[Row]) -> String {
             let name = format!("card {}", card.name());
             let _ = writeln!(
                 out,
-                "{name:<24} {:<18} {:>9} {speed:>+6.0}% {:>8} {blocks:>+6.0}% {requests:>+8.0}%",
+                "{name:<24} {:<20} {:>9} {speed:>+6.0}% {:>8} {blocks:>+6.0}% {requests:>+8.0}%",
                 "the paper", "", ""
             );
         }
         last = Some(row.card);
         let written = &row.written;
+        let spread = row.spread.map_or(String::new(), |(least, most)| format!("   {least:+.1} to {most:+.1}%"));
         let _ = writeln!(
             out,
-            "{:<24} {:<18} {:>9.3} {:>+6.1}% {:>8} {:>+6.1}% {:>+8.1}% {:>7} {:>7} {:>7.1} {:>6.1}%",
+            "{:<24} {:<20} {:>9.3} {:>+6.1}% {:>8} {:>+6.1}% {:>+8.1}% {:>7} {:>7} {:>7.1} {:>6.1}%{spread}",
             row.device,
             row.name,
             written.time.as_secs_f64(),
@@ -147,13 +148,13 @@ pub(crate) fn table(rows: &[Row]) -> String {
 pub(crate) fn csv(rows: &[Row]) -> String {
     let mut out =
         "device,way,seconds,speed_percent,data_blocks,blocks_percent,data_requests,requests_percent,new_blocks,\
-                   rewritten_blocks,moved_blocks,node_blocks,table_blocks,pack_blocks,cold_hole\n"
+                   rewritten_blocks,moved_blocks,node_blocks,table_blocks,pack_blocks,cold_hole,least_speed,greatest_speed\n"
             .to_owned();
     for row in rows {
         let by = &row.written.by_cause;
         let _ = writeln!(
             out,
-            "\"{}\",{},{:.6},{:.2},{},{:.2},{},{:.2},{},{},{},{},{},{},{:.2}",
+            "\"{}\",{},{:.6},{:.2},{},{:.2},{},{:.2},{},{},{},{},{},{},{:.2},{:.2},{:.2}",
             row.device,
             row.name,
             row.written.time.as_secs_f64(),
@@ -169,6 +170,8 @@ pub(crate) fn csv(rows: &[Row]) -> String {
             by.table_blocks,
             by.pack_blocks,
             row.written.cold_hole,
+            row.spread.map_or(row.speed(), |(least, _)| least),
+            row.spread.map_or(row.speed(), |(_, most)| most),
         );
     }
     out

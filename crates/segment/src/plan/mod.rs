@@ -27,6 +27,7 @@
 //! So an ordinary allocation chooses between the first two only ([`Planner::in_place`]); the experiments and the cleaner
 //! choose between all three.
 
+mod account;
 mod greedy;
 mod layout;
 mod optimal;
@@ -37,6 +38,9 @@ pub use outcome::Outcome;
 
 use std::borrow::Cow;
 
+use f2fs_sync::Arc;
+
+use self::account::Account;
 use crate::cost::CostModel;
 
 /// What is done about a valid run.
@@ -90,13 +94,15 @@ impl Strategy {
 /// Makes the choices for a request.
 #[derive(Clone, Debug)]
 pub struct Planner {
-    model: CostModel,
+    model: Arc<CostModel>,
     strategy: Strategy,
     /// Mean length of the cold log's holes, blocks.
     cold_hole: f64,
     may_move: bool,
     /// Seconds that a rewritten or moved block must save.
     wear: f64,
+    /// What may be rewritten and moved.
+    account: Option<Arc<Account>>,
 }
 
 impl Planner {
@@ -104,7 +110,14 @@ impl Planner {
     /// in blocks (`H_cold`; see [`SegmentManager::mean_hole`](crate::SegmentManager::mean_hole)).
     #[must_use]
     pub fn new(model: CostModel, strategy: Strategy, cold_hole: f64) -> Planner {
-        Planner { model, strategy, cold_hole: cold_hole.max(1.0), may_move: true, wear: 0.0 }
+        Planner {
+            model: Arc::new(model),
+            strategy,
+            cold_hole: cold_hole.max(1.0),
+            may_move: true,
+            wear: 0.0,
+            account: None,
+        }
     }
 
     /// Sets the mean length of the holes into which runs would be moved, in blocks: it changes while a volume is in use.
@@ -126,6 +139,14 @@ impl Planner {
     #[must_use]
     pub fn wear(mut self, seconds: f64) -> Planner {
         self.wear = seconds.max(0.0);
+        self
+    }
+
+    /// Bounds what is rewritten and moved: in the long run at most `share` blocks for each new block that is planned with
+    /// [`plan_paid`](Self::plan_paid). Clones of this planner share the account.
+    #[must_use]
+    pub fn at_most(mut self, share: f64) -> Planner {
+        self.account = Some(Arc::new(Account::new(share, self.model.seconds(1.0) / 4.0)));
         self
     }
 
