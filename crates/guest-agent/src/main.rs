@@ -2,20 +2,24 @@
 //! [`f2fs_workload::tree`], and prints their manifests. Linked statically, so that it runs in a guest that has no C library.
 #![forbid(unsafe_code)]
 
+mod cut;
 mod sparse;
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
-use f2fs_device::BlockDevice;
+use f2fs_device::{BlockDevice, MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_uring::{Engine, OpenOptions, UringDevice};
 use f2fs_volume::Allocation;
 use f2fs_workload::ageing::{Plan, age};
 use f2fs_workload::manifest::{walk_host, walk_host_with};
-use f2fs_workload::tree::{HostTree, Op, Scale, VolumeTree, apply_all, changes, everything, syncs};
+use f2fs_workload::tree::{
+    HostTree, Op, Scale, VolumeTree, apply_all, changes, everything, random_base, random_syncs, syncs,
+};
 use rustix::fs::Mode;
 
 use sparse::Deferred;
@@ -36,6 +40,10 @@ enum Command {
     /// Changes files of the tree that `make` made and syncs them. An image is not closed afterwards, as if the machine had
     /// lost its power.
     Sync(TreeArgs),
+    /// Makes the small tree that `random-syncs` changes.
+    RandomBase(RandomArgs),
+    /// Changes that tree at random, with syncs of files in between. An image is not closed afterwards.
+    RandomSyncs(RandomArgs),
     /// Ages an empty image: fills it and overwrites it here and there, with unclean stops.
     Age {
         /// The image.
@@ -77,9 +85,25 @@ struct TreeArgs {
     /// Ends after a checkpoint, with the changes begun and the volume not closed.
     #[arg(long, requires = "image")]
     abandon: bool,
+    /// Leaves an image as a power cut might: what was not flushed is lost or not, as this number says. It also says when the
+    /// power is cut: 0 is the end.
+    #[arg(long, requires = "image")]
+    cut: Option<u64>,
     /// How large the tree is.
     #[arg(long, value_enum, default_value_t = Size::Full)]
     scale: Size,
+}
+
+#[derive(Debug, clap::Args)]
+struct RandomArgs {
+    /// Which of the scripts.
+    #[arg(long)]
+    seed: u64,
+    /// Operations of `random-syncs`.
+    #[arg(long, default_value_t = 400)]
+    steps: u64,
+    #[command(flatten)]
+    tree: TreeArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -108,6 +132,8 @@ fn main() -> anyhow::Result<()> {
         Command::Make(args) => run(&args, &everything(args.scale.scale()), End::Close),
         Command::Change(args) => run(&args, &changes(args.scale.scale()), End::Close),
         Command::Sync(args) => run(&args, &syncs(args.scale.scale()), End::Exit),
+        Command::RandomBase(args) => run(&args.tree, &random_base(args.seed), End::Close),
+        Command::RandomSyncs(args) => run(&args.tree, &random_syncs(args.seed, args.steps), End::Exit),
         Command::Age { image, utilisation, turnover, allocation } => {
             let device = UringDevice::open(&image, OpenOptions::new())?;
             let options = Options::new().volume(f2fs_volume::OpenOptions::new().allocation(allocation));
@@ -150,6 +176,16 @@ fn run(args: &TreeArgs, script: &[Op], end: End) -> anyhow::Result<()> {
 }
 
 fn run_on_volume(image: &Path, args: &TreeArgs, script: &[Op], end: End) -> anyhow::Result<()> {
+    if let Some(seed) = args.cut {
+        let device = Arc::new(RecordingDevice::new(MemoryDevice::load(image)?));
+        let fs = FileSystem::open(device.clone(), Options::new())?;
+        apply_all(&mut VolumeTree::new(&fs), script)?;
+        let log = device.log();
+        let (position, lost) = cut::save(&log, seed, image)?;
+        println!("cut at event {position} of {}, {lost} blocks lost", log.events().len());
+        // No destructor runs, as after a power cut.
+        std::process::exit(0);
+    }
     let engine = if args.require_io_uring { Engine::IoUring } else { Engine::Auto };
     let device = UringDevice::open(image, OpenOptions::new().engine(engine))?;
     let description = device.info().description.clone();

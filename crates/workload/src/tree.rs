@@ -22,6 +22,7 @@ mod data;
 mod everything;
 mod host;
 mod op;
+mod random;
 mod syncs;
 mod volume;
 
@@ -31,5 +32,6 @@ pub(crate) use data::mix;
 pub use everything::everything;
 pub use host::{HostTree, HostTreeError};
 pub use op::{NodeKind, Op, Scale, TreeTarget, apply_all};
+pub use random::{random_base, random_syncs};
 pub use syncs::syncs;
 pub use volume::{VolumeTree, VolumeTreeError};

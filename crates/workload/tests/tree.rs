@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use f2fs_device::MemoryDevice;
+use f2fs_device::{MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_sync::Arc;
 use f2fs_workload::manifest::{EntryKind, Manifest, walk_host, walk_volume};
-use f2fs_workload::tree::{HostTree, NodeKind, Op, Scale, VolumeTree, apply_all, changes, everything};
+use f2fs_workload::tree::{HostTree, NodeKind, Op, Scale, VolumeTree, apply_all, changes, everything, random_base, random_syncs};
 
 fn open(image: &Path) -> (Arc<MemoryDevice>, FileSystem) {
     let device = Arc::new(MemoryDevice::load(image).unwrap());
@@ -81,4 +81,39 @@ fn lines(manifest: &Manifest) -> Vec<String> {
         entry.to_string()
     });
     comparable.collect()
+}
+
+#[test]
+fn random_changes_with_syncs_are_recovered_after_the_process_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("random.img");
+    f2fs_oracle::mkfs_sized(&image, 128 << 20, &[]).unwrap();
+    for seed in 0..3 {
+        let volume = MemoryDevice::load(&image).unwrap();
+        let base = Arc::new(volume);
+        let fs = FileSystem::open(base.clone(), Options::new()).unwrap();
+        apply_all(&mut VolumeTree::new(&fs), &random_base(seed)).unwrap();
+        fs.close().unwrap();
+        drop(fs);
+        let device = Arc::new(RecordingDevice::new(base.snapshot()));
+        let script = random_syncs(seed, 300);
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        let before = walk_volume(&fs, |_| {}).unwrap();
+        apply_all(&mut VolumeTree::new(&fs), &script).unwrap();
+        let syncs = script.iter().filter(|op| matches!(op, Op::Fsync { .. })).count();
+        assert!((30..150).contains(&syncs), "{syncs} syncs among {}", script.len());
+        // What was not flushed is lost.
+        let log = device.log();
+        let left = Arc::new(log.image_at(log.events().len(), |_, _| false));
+        let reader = FileSystem::open(left.clone(), Options::new().read_only(true)).unwrap();
+        let shown = walk_volume(&reader, |_| {}).unwrap();
+        assert_ne!(before, shown);
+        let writer = FileSystem::open(left.clone(), Options::new()).unwrap();
+        assert_eq!(walk_volume(&writer, |_| {}).unwrap(), shown);
+        writer.close().unwrap();
+        drop(writer);
+        let recovered = dir.path().join("recovered.img");
+        left.save(&recovered).unwrap();
+        f2fs_oracle::assert_clean(&recovered);
+    }
 }

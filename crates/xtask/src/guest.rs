@@ -18,6 +18,7 @@ mod made_here;
 mod modules;
 mod nvme;
 mod programs;
+mod rolled_forward;
 mod unclean;
 
 use std::fs;
@@ -72,7 +73,7 @@ struct Outcome {
 /// A test: its name, what it shows, and the function that runs it.
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
-const TESTS: [Test; 7] = [
+const TESTS: [Test; 8] = [
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
     (
         "made-by-kernel",
@@ -87,6 +88,11 @@ const TESTS: [Test; 7] = [
         aged::run,
     ),
     ("copies", "f2fs put -r and get -r keep every kind of file and attribute", copies::run),
+    (
+        "rolled-forward",
+        "files that either side synced before it was stopped hard are recovered the same on both",
+        rolled_forward::run,
+    ),
     ("unclean", "volumes that either side left without closing show the same last checkpoint on both", unclean::run),
 ];
 

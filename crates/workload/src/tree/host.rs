@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, XattrFlags};
+use rustix::fs::{self, AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::process::{Gid, Uid};
 
 use super::{NodeKind, Op, TreeTarget, fill};
@@ -64,6 +64,11 @@ impl HostTree {
             Op::Write { path, offset, length, seed } => self.write(path, *offset, *length, *seed)?,
             Op::Truncate { path, size } => {
                 std::fs::OpenOptions::new().write(true).open(self.at(path))?.set_len(*size)?;
+            }
+            Op::Allocate { path, offset, length, keep_size } => {
+                let flags = if *keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
+                let file = std::fs::OpenOptions::new().write(true).open(self.at(path))?;
+                fs::fallocate(file, flags, *offset, *length)?;
             }
             Op::Fsync { path } => std::fs::File::open(self.at(path))?.sync_all()?,
             Op::Symlink { path, target } => fs::symlink(OsStr::from_bytes(target), self.at(path))?,

@@ -48,6 +48,9 @@ impl<'a> VolumeTree<'a> {
             Op::Create { path, mode } => fs.create_file(at(path), *mode).map(drop),
             Op::Write { path, offset, length, seed } => self.write(path, *offset, *length, *seed),
             Op::Truncate { path, size } => fs.open_file(at(path))?.truncate(*size),
+            Op::Allocate { path, offset, length, keep_size } => {
+                fs.open_file(at(path))?.allocate(*offset, *length, *keep_size)
+            }
             Op::Fsync { path } => fs.open_file(at(path))?.sync(),
             Op::Symlink { path, target } => {
                 fs.symlink(target, at(path), &NewFile::new(FileKind::Symlink, 0o777)).map(drop)

@@ -34,6 +34,18 @@ impl Here {
         String::from_utf8(text).context("a manifest that is not UTF-8")
     }
 
+    /// `f2fs manifest --no-recovery IMAGE`: the last checkpoint.
+    pub(crate) fn checkpoint_manifest(&self, image: &Path) -> Result<String> {
+        let text = process::output(Command::new(&self.f2fs).args(["manifest", "--no-recovery"]).arg(image))?;
+        String::from_utf8(text).context("a manifest that is not UTF-8")
+    }
+
+    /// `f2fs mkdir IMAGE PATH`.
+    pub(crate) fn mkdir(&self, image: &Path, path: &str) -> Result<()> {
+        process::output(Command::new(&self.f2fs).arg("mkdir").arg(image).arg(path))?;
+        Ok(())
+    }
+
     /// `f2fs check IMAGE`, which must find nothing.
     pub(crate) fn check(&self, image: &Path) -> Result<()> {
         process::output(Command::new(&self.f2fs).arg("check").arg(image))?;
@@ -43,6 +55,12 @@ impl Here {
     /// Runs the tree script `what` (`make` or `change`) on an image with the library.
     pub(crate) fn script(&self, what: &str, scale: &str, image: &Path) -> Result<()> {
         process::output(Command::new(&self.agent).args([what, "--scale", scale, "--image"]).arg(image))?;
+        Ok(())
+    }
+
+    /// Runs the agent with these words and an image.
+    pub(crate) fn agent(&self, words: &[&str], image: &Path) -> Result<()> {
+        process::output(Command::new(&self.agent).args(words).arg("--image").arg(image))?;
         Ok(())
     }
 

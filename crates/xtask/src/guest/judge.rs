@@ -9,8 +9,15 @@ use super::machine::GuestOutput;
 use crate::Result;
 
 /// F2FS's messages that report no trouble.
-const QUIET: [&str; 3] =
-    ["Mounted with checkpoint version", "Found nat_bits in checkpoint", "Start checkpoint disabled"];
+const QUIET: [&str; 5] = [
+    "Mounted with checkpoint version",
+    "Found nat_bits in checkpoint",
+    "Start checkpoint disabled",
+    // What recovery writes.
+    "checkpoint: version =",
+    // What `norecovery` says.
+    "drop all fsynced data",
+];
 /// Messages of roll-forward recovery, which report trouble only by their error number.
 const RECOVERED: [&str; 3] = ["recover_inode: ino", "recover_dentry: ino", "recover_data: ino"];
 /// Marks of trouble anywhere in the kernel.

@@ -17,7 +17,7 @@ use crate::Result;
 const BOOT_LIMIT: Duration = Duration::from_secs(150);
 /// The command line that proved stable under emulation.
 const KERNEL_ARGUMENTS: &str =
-    "console=ttyS0 mitigations=off nokaslr tsc=reliable panic=-1 quiet loglevel=4 rdinit=/init";
+    "console=ttyS0 mitigations=off nokaslr tsc=reliable panic=-1 quiet loglevel=4 log_buf_len=16M rdinit=/init";
 
 /// How the guest sees a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,36 @@
+//! A power cut: some image that a device with a volatile cache may be left with.
+
+use std::io;
+use std::path::Path;
+
+use f2fs_device::CrashLog;
+
+/// Writes what a cut leaves to `image`; returns the event at which it happens, and how many blocks are lost.
+///
+/// `seed` 0 cuts at the end, and loses all that was not flushed. Others cut anywhere, and keep every other block or so of it.
+pub(crate) fn save(log: &CrashLog, seed: u64, image: &Path) -> io::Result<(usize, u64)> {
+    let mut random = Random(seed);
+    let events = log.events().len();
+    let position = if seed == 0 { events } else { random.next() as usize % (events + 1) };
+    let mut lost = 0;
+    let survives = |_, _| {
+        let kept = seed != 0 && random.next() % 2 == 0;
+        lost += u64::from(!kept);
+        kept
+    };
+    let left = log.image_at(position, survives);
+    left.save(image)?;
+    Ok((position, lost))
+}
+
+/// The numbers of splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let a = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let b = (a ^ (a >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        b ^ (b >> 31)
+    }
+}
