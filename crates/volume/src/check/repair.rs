@@ -81,6 +81,8 @@ pub struct Repair {
     /// What is done, one line each.
     pub actions: Vec<String>,
     changes: Vec<(u64, Box<RawBlock>)>,
+    /// The first blocks of both checkpoint packs.
+    packs: Vec<u64>,
 }
 
 impl Repair {
@@ -113,7 +115,7 @@ impl Repair {
 /// [`RepairError`] if the volume cannot be checked, or nothing is left to begin with.
 pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
     let before = check(&**device, options)?;
-    let mut repair = Repair { before, after: CheckReport::default(), actions: Vec::new(), changes: Vec::new() };
+    let mut repair = Repair { before, after: CheckReport::default(), actions: Vec::new(), changes: Vec::new(), packs: Vec::new() };
     if repair.before.is_clean() && repair.before.complete {
         repair.after = repair.before.clone();
         return Ok(repair);
@@ -133,6 +135,7 @@ pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result
         repair.after = check(&overlay, options)?;
         repair.actions = std::mem::take(&mut state.actions);
         repair.changes = overlay.changes()?;
+        repair.packs = (0..2).map(|pack| tables.geometry.checkpoint_pack(pack).0.into()).collect();
         return Ok(repair);
     }
     Err(RepairError::NoCheckpoint("the references contradict each other without end".into()))

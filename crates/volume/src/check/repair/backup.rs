@@ -1,4 +1,4 @@
-//! The backup: each block that a repair changes, as it was.
+//! The backup: each block that a repair changes, as it was, and what tells whether the volume was written to since.
 //!
 //! All numbers are little-endian.
 //!
@@ -9,6 +9,9 @@
 //! | 8 | number of records |
 //! | 4 | CRC-32 (that of F2FS) of the 24 bytes in front |
 //! | records | 8: block; 4: sum of its new content; 4: sum of its old content; 4096: its old content |
+//!
+//! Beside those that change, the first blocks of both checkpoint packs are among them: a checkpoint written since the repair
+//! changes one of them, and whoever undid a repair behind its back would put old tables in front of new files.
 //!
 //! A sum is the CRC-32 of the content from its last byte to its first: forwards, all blocks that end with a CRC of their own,
 //! as checkpoint blocks do, would have the same one.
@@ -70,15 +73,20 @@ impl Repair {
         let mut head = Vec::with_capacity(28);
         head.extend_from_slice(&MAGIC);
         head.extend_from_slice(&device.info().blocks.to_le_bytes());
-        head.extend_from_slice(&(self.changes.len() as u64).to_le_bytes());
+        let witnesses: Vec<u64> =
+            self.packs.iter().copied().filter(|pack| !self.blocks().any(|block| block == *pack)).collect();
+        let records = (self.changes.len() + witnesses.len()) as u64;
+        head.extend_from_slice(&records.to_le_bytes());
         head.extend_from_slice(&crc::checksum(&head).to_le_bytes());
         to.write_all(&head)?;
-        for (block, new) in &self.changes {
-            let old = device.read(*block, 1)?;
+        let changed = self.changes.iter().map(|(block, new)| (*block, Some(new)));
+        for (block, new) in changed.chain(witnesses.into_iter().map(|block| (block, None))) {
+            let old = device.read(block, 1)?;
+            let old = old.as_bytes();
             to.write_all(&block.to_le_bytes())?;
-            to.write_all(&sum(&new[..]).to_le_bytes())?;
-            to.write_all(&sum(old.as_bytes()).to_le_bytes())?;
-            to.write_all(old.as_bytes())?;
+            to.write_all(&sum(new.map_or(old, |new| &new[..])).to_le_bytes())?;
+            to.write_all(&sum(old).to_le_bytes())?;
+            to.write_all(old)?;
         }
         to.flush()?;
         Ok(())
@@ -94,6 +102,8 @@ fn sum(content: &[u8]) -> u32 {
 struct Record {
     block: u64,
     as_before: bool,
+    /// The repair left the block alone.
+    witness: bool,
     content: Vec<u8>,
 }
 
@@ -135,10 +145,13 @@ pub fn undo(device: &dyn BlockDevice, mut from: impl Read) -> Result<Undone, Bac
         if found != new && !as_before {
             return Err(BackupError::Changed { block, expected: new, found });
         }
-        records.push(Record { block, as_before, content });
+        records.push(Record { block, as_before, witness: new == old, content });
     }
     let mut undone = Undone { restored: 0, untouched: 0 };
     for record in records {
+        if record.witness {
+            continue;
+        }
         if record.as_before {
             undone.untouched += 1;
         } else {

@@ -57,6 +57,13 @@ impl Walk<'_> {
             content = self.mend_tree(ino, &mut node)?;
         }
         self.state.reserved += content.reserved;
+        if is_dir && !inline_content && content.blocks == 0 && content.reserved == 0 {
+            // Without a block there is no place for `.` and `..` but the inode.
+            let inode = node.inode_mut();
+            inode.i_inline |= inline::DENTRY;
+            inode.i_ext = Extent { fofs: 0.into(), blk_addr: 0.into(), len: 0.into() };
+            inode.inline_data_mut(features).fill(0);
+        }
         if is_dir {
             let parent = match role {
                 Role::Linked { parent, .. } => parent,

@@ -145,6 +145,12 @@ fn directories() {
             image.edit_node(still, |node| node.inode_mut().i_pino = deep.into());
             edit_block(image, image.data(still, 0), |content| content.dentry[1].ino = deep.into());
         }),
+        case("block taken away", Kind::Dots, Finds, |image| {
+            let (features, dir) = (image.geometry.features, image.find("deep/er/still").ino);
+            image.edit_node(dir, |node| {
+                node.set_address(0, BlockAddr::NULL, features);
+            });
+        }),
         case("block of zeros", Kind::Dots, Finds, |image| {
             image.put(image.data(image.find("deep").ino, 0), &[0; 4096]);
         }),
