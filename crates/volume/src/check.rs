@@ -43,6 +43,8 @@
 //! let error = check(&device, &CheckOptions::default()).unwrap_err();
 //! assert!(matches!(error, CheckError::NoSuperblock { .. }));
 //! ```
+#![doc = ""]
+#![doc = include_str!("check/corpus.md")]
 
 mod directory;
 mod error;

@@ -4,6 +4,7 @@ mod cases;
 mod clean;
 mod craft;
 mod crafted;
+mod fields;
 mod hostile;
 mod image;
 mod names;

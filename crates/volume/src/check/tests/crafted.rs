@@ -24,7 +24,7 @@ fn accepted(image: Image) -> Image {
 }
 
 /// `tiny` with attributes in the inode and in a node of its own.
-fn with_xattrs() -> Image {
+pub(super) fn with_xattrs() -> Image {
     let image = populated().copy();
     let (ino, features) = (image.find("tiny").ino, image.geometry.features);
     let xnid = image.add_xattr_node(ino);
@@ -83,7 +83,7 @@ fn attributes() {
 }
 
 /// `deep/er/still`, an empty directory, with its entries in the inode.
-fn with_inline_directory() -> Image {
+pub(super) fn with_inline_directory() -> Image {
     let image = populated().copy();
     let (parent, features) = (image.find("deep/er").ino, image.geometry.features);
     let dir = image.find("deep/er/still").ino;
@@ -152,7 +152,7 @@ fn inline_content() {
 }
 
 /// `tiny` unlinked while open: the pack has an orphan block.
-fn with_orphan() -> Image {
+pub(super) fn with_orphan() -> Image {
     let image = populated().copy();
     let tiny = image.find("tiny");
     image.edit(tiny.block, |block| {
@@ -227,7 +227,7 @@ fn orphans() {
 }
 
 /// `large` with one more block, reached through the double indirect node.
-fn with_deep_tree() -> Image {
+pub(super) fn with_deep_tree() -> Image {
     let image = populated().copy();
     let ino = image.find("large").ino;
     let double = image.add_node(ino, DOUBLE_INDIRECT);
