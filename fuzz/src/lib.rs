@@ -43,4 +43,11 @@ impl Input {
         let bases = BASES.get_or_init(|| (0..6).map(Base::new).collect());
         bases[usize::from(self.base) % bases.len()].damaged(&self.patches)
     }
+
+    /// A volume with files that were synced after its checkpoint, with its damage.
+    pub fn synced_device(&self) -> std::sync::Arc<f2fs_device::MemoryDevice> {
+        static BASES: OnceLock<Vec<Base>> = OnceLock::new();
+        let bases = BASES.get_or_init(|| (0..3).map(Base::synced).collect());
+        bases[usize::from(self.base) % bases.len()].damaged(&self.patches)
+    }
 }

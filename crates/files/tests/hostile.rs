@@ -8,7 +8,7 @@ mod harness;
 
 use std::time::Duration;
 
-use harness::{Base, Patch, change, open_and_check};
+use harness::{Base, Patch, change, open_and_check, read_everything, repair, roll_forward};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -67,4 +67,28 @@ fn damaged_volumes_are_changed() {
     let bases: Vec<Base> = (0..6).map(Base::new).collect();
     let strategy = (0usize..6, prop::collection::vec(patch(), 1..12), prop::collection::vec(any::<u8>(), 2..60));
     run(&strategy, 256, |(base, patches, choices)| change(&bases[base].damaged(&patches), &choices));
+}
+
+#[test]
+fn damaged_volumes_are_read_twice() {
+    let bases: Vec<Base> = (0..6).map(Base::new).collect();
+    let strategy = (0usize..6, prop::collection::vec(patch(), 1..12));
+    run(&strategy, 64, |(base, patches)| read_everything(&bases[base].damaged(&patches)));
+}
+
+#[test]
+fn damaged_volumes_are_repaired_or_left_alone() {
+    let bases: Vec<Base> = (0..6).map(Base::new).collect();
+    let strategy = (0usize..6, prop::collection::vec(patch(), 1..12));
+    run(&strategy, 128, |(base, patches)| repair(&bases[base].damaged(&patches)));
+}
+
+#[test]
+fn damaged_chains_are_rolled_forward_or_refused() {
+    let bases: Vec<Base> = (0..3).map(Base::synced).collect();
+    for base in &bases {
+        roll_forward(&base.damaged(&[]));
+    }
+    let strategy = (0usize..3, prop::collection::vec(patch(), 1..12));
+    run(&strategy, 128, |(base, patches)| roll_forward(&bases[base].damaged(&patches)));
 }

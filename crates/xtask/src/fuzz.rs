@@ -11,7 +11,7 @@ use anyhow::bail;
 use crate::{Result, process};
 
 /// All targets.
-const TARGETS: [&str; 4] = ["parsers", "open_check", "use_corrupt", "extent"];
+const TARGETS: [&str; 7] = ["parsers", "open_check", "read_all", "use_corrupt", "roll_forward", "repair", "extent"];
 /// Coverage counters and compared values for libFuzzer (what cargo-fuzz sets, without the sanitizers, which would need a
 /// nightly compiler and find nothing in code without `unsafe`).
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -23,7 +23,7 @@ const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=4096", "-max_len=4097",
 /// Options of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this target: parsers, `open_check`, `use_corrupt` or `extent`.
+    /// Only this target: parsers, `open_check`, `read_all`, `use_corrupt`, `roll_forward`, repair or extent.
     target: Option<String>,
     /// How long each target runs.
     #[arg(long, default_value_t = 60)]

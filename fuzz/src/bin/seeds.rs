@@ -11,7 +11,7 @@ use f2fs_fuzz::Input;
 fn main() -> std::io::Result<()> {
     let root = std::env::args_os().nth(1).unwrap_or_else(|| ".".into());
     let corpus = Path::new(&root).join("corpus");
-    for target in ["open_check", "use_corrupt", "parsers", "extent"] {
+    for target in ["open_check", "read_all", "use_corrupt", "roll_forward", "repair", "parsers", "extent"] {
         std::fs::create_dir_all(corpus.join(target))?;
     }
     let input = Input { base: 1, patches: Vec::new(), choices: Vec::new() };
@@ -39,7 +39,7 @@ fn main() -> std::io::Result<()> {
             bytes.extend_from_slice(&[(0xff_u32 >> (mix % 9)) as u8; 4]);
         }
         bytes.extend((0..40).map(|i| (number * 7 + i * 13) as u8));
-        for target in ["open_check", "use_corrupt"] {
+        for target in ["open_check", "read_all", "use_corrupt", "roll_forward", "repair"] {
             std::fs::write(corpus.join(target).join(format!("seed-{number}")), &bytes)?;
         }
     }

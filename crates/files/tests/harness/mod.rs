@@ -10,18 +10,21 @@ use f2fs_format::checkpoint::CheckpointBlock;
 use f2fs_format::feature::Features;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Geometry, RawBlock, inode, node};
-use f2fs_volume::check::{CheckOptions, check};
+use f2fs_volume::check::repair::{plan, undo};
+use f2fs_volume::check::{CheckOptions, CheckReport, Severity, check};
 use f2fs_volume::format::{FormatOptions, format};
 
 /// Paths looked at in one volume at most.
 const PATHS: usize = 400;
+/// Bytes read of one file at most, from either end.
+const BYTES: usize = 1 << 20;
 
 /// A change of some bytes of a block that is in use.
 #[derive(Clone, Debug)]
 pub struct Patch {
     /// Which block, reduced to how many there are.
     pub block: u16,
-    /// Where in it, reduced to its size.
+    /// Where in it, reduced to its size; the highest numbers lead to where nodes have their footer, links and numbers.
     pub offset: u16,
     /// What is written there.
     pub bytes: Vec<u8>,
@@ -54,13 +57,26 @@ impl Base {
         Base { device: device.rechunked(16), used }
     }
 
+    /// Volumes on which files were synced after the last checkpoint. Most damage is to what the syncs wrote.
+    pub fn synced(kind: u8) -> Base {
+        let base = Base::new(kind);
+        let device = Arc::new(base.device.snapshot());
+        sync_some(&device).expect("the volume has room");
+        let changed = |block: &u64| read(&device, *block) != read(&base.device, *block);
+        let written: Vec<u64> = (0..device.info().blocks).filter(changed).collect();
+        assert!(written.len() > 20, "the chain has {} blocks", written.len());
+        let few = base.used.len() / written.len() * 3;
+        let used = written.iter().copied().cycle().take(written.len() * few.max(1)).chain(base.used).collect();
+        Base { device: device.rechunked(16), used }
+    }
+
     /// The volume with damage, its checksums put right.
     pub fn damaged(&self, patches: &[Patch]) -> Arc<MemoryDevice> {
         let device = self.device.snapshot();
         for patch in patches {
             let at = self.used[usize::from(patch.block) % self.used.len()];
             let mut block = read(&device, at);
-            let offset = usize::from(patch.offset) % block.len();
+            let offset = place(patch.offset);
             for (to, from) in block[offset..].iter_mut().zip(&patch.bytes) {
                 *to = *from;
             }
@@ -98,6 +114,18 @@ impl Base {
             }
             write(device, at, &block);
         }
+    }
+}
+
+/// Where in a block a patch goes.
+fn place(offset: u16) -> usize {
+    let low = usize::from(offset % 4096);
+    match offset >> 12 {
+        // The footer of a node; the nodes below an inode; what stands in front of its addresses.
+        15 => 4072 + low % 24,
+        14 => 4052 + low % 20,
+        13 => low % 400,
+        _ => low,
     }
 }
 
@@ -139,6 +167,41 @@ fn fill(device: &Arc<MemoryDevice>, kind: u8) -> Result<(), FsError> {
     if kind % 6 != 5 { fs.close() } else { fs.checkpoint().map(|_| ()) }
 }
 
+/// Changes that syncs make durable, and some that none does. The volume is not closed.
+fn sync_some(device: &Arc<MemoryDevice>) -> Result<(), FsError> {
+    let fs = FileSystem::open(device.clone(), Options::new())?;
+    let large = fs.open_file("/large")?;
+    large.write_at(30_000, &[6; 30_000])?;
+    large.write_at(13_000_000, &[6; 5000])?;
+    large.truncate(13_001_000)?;
+    let small = fs.open_file("/inline/small")?;
+    small.write_at(4, b"synced")?;
+    small.sync()?;
+    small.write_at(3000, &[7; 3000])?;
+    small.sync()?;
+    for name in 0..6 {
+        let path = format!("/hashed/synced-{name}");
+        let file = fs.create_file(&path, 0o640)?;
+        file.write_at(0, &vec![8; name * 2500])?;
+        if name % 2 == 1 {
+            fs.set_xattr(&path, "user.long", &[9; 700], SetMode::Any)?;
+        }
+        file.sync()?;
+    }
+    fs.set_xattr("/inline/small", "user.more", &[9; 900], SetMode::Any)?;
+    small.sync()?;
+    let reserved = fs.create_file("/reserved", 0o600)?;
+    reserved.allocate(0, 50_000, false)?;
+    reserved.write_at(8192, &[1; 4096])?;
+    reserved.sync()?;
+    let long = fs.create_file(format!("/{}", "long".repeat(40)), 0o600)?;
+    long.write_at(4_100_000, &[2; 9000])?;
+    long.sync()?;
+    large.write_at(0, &[3; 4096])?;
+    // Nothing of it is closed: what a power cut leaves.
+    Ok(())
+}
+
 /// Looks at everything that can be reached, within bounds.
 fn walk(fs: &FileSystem) {
     let mut pending = vec![b"/".to_vec()];
@@ -172,6 +235,131 @@ fn walk(fs: &FileSystem) {
             }
             _ => {}
         }
+    }
+}
+
+/// Opens for reading, and reads all that can be read, within bounds. A second reading shows the same.
+pub fn read_everything(device: &Arc<MemoryDevice>) {
+    let Ok(fs) = FileSystem::open(device.clone(), Options::new().read_only(true)) else { return };
+    let mut pending = vec![b"/".to_vec()];
+    let (mut seen, mut left) = (0, 16 * BYTES as u64);
+    let mut buffer = vec![0; 64 << 10];
+    let mut again = buffer.clone();
+    while let Some(path) = pending.pop() {
+        seen += 1;
+        if seen > PATHS {
+            return;
+        }
+        let at = path_from_bytes(&path);
+        let Ok(stat) = fs.symlink_stat(at) else { continue };
+        for (name, value) in fs.xattrs(at).unwrap_or_default() {
+            // One that is listed is there.
+            assert_eq!(fs.xattr(at, &name).ok(), Some(value));
+        }
+        if let Ok(target) = fs.read_link(at) {
+            assert_eq!(fs.read_link(at).ok(), Some(target));
+        }
+        if stat.kind == FileKind::Directory {
+            for entry in fs.read_dir(at).unwrap_or_default() {
+                if entry.name != b"." && entry.name != b".." {
+                    let slash: &[u8] = if path == b"/" { b"" } else { b"/" };
+                    pending.push([&path[..], slash, &entry.name].concat());
+                }
+            }
+        }
+        let Ok(file) = fs.open_file(at) else { continue };
+        let (end, bytes) = (stat.size, BYTES as u64);
+        let pieces = (0..bytes).step_by(buffer.len()).chain((end.saturating_sub(bytes)..end).step_by(buffer.len()));
+        for offset in pieces {
+            if offset >= end || left == 0 {
+                break;
+            }
+            let [one, two] = [&mut buffer, &mut again].map(|buffer| file.read_at(offset, buffer));
+            match (one, two) {
+                (Ok(one), Ok(two)) => {
+                    assert!(buffer[..one] == again[..two], "two readings differ at {offset}");
+                    left = left.saturating_sub(one as u64);
+                }
+                (one, two) => assert_eq!(one.is_ok(), two.is_ok(), "at {offset}"),
+            }
+        }
+    }
+}
+
+/// Rolls forward in memory and for good: what a reader is shown is what a writer finds.
+pub fn roll_forward(device: &Arc<MemoryDevice>) {
+    let names = |fs: &FileSystem| -> Vec<Vec<u8>> {
+        ["/", "/hashed", "/inline"]
+            .iter()
+            .flat_map(|path| fs.read_dir(path).unwrap_or_default())
+            .map(|entry| entry.name)
+            .collect()
+    };
+    let options = || Options::new().volume(f2fs_volume::OpenOptions::new().recovery(false)).read_only(true);
+    let without = FileSystem::open(device.clone(), options()).is_ok();
+    let reader = FileSystem::open(device.clone(), Options::new().read_only(true));
+    let shown = match &reader {
+        Ok(fs) => {
+            assert!(without, "what recovers opens without recovery");
+            walk(fs);
+            Some(names(fs))
+        }
+        Err(_) => None,
+    };
+    drop(reader);
+    let Ok(fs) = FileSystem::open(device.clone(), Options::new()) else { return };
+    // Errors while directories are read are damage, which a checkpoint may have covered up or not.
+    if let Some(shown) = shown {
+        let found = names(&fs);
+        assert!(found == shown, "a reader sees {} names, a writer {}", shown.len(), found.len());
+    }
+    walk(&fs);
+    let _ = fs.close();
+    drop(fs);
+    open_and_check(device);
+}
+
+/// Plans a repair, applies it, checks the result, and undoes it.
+pub fn repair(device: &Arc<MemoryDevice>) {
+    let options = CheckOptions { threads: Some(0), ..CheckOptions::default() };
+    let image: Arc<dyn BlockDevice> = Arc::new(device.snapshot().read_only());
+    let Ok(repair) = plan(&image, &options) else { return };
+    let damage = |report: &CheckReport| {
+        let found = report.findings.iter().filter(|finding| finding.severity() == Severity::Damage).count();
+        found as u64 + report.suppressed
+    };
+    // What could not be looked at before may show more damage now.
+    if repair.before.complete {
+        let (before, after) = (damage(&repair.before), damage(&repair.after));
+        assert!(after <= before, "worse: {before} findings, then {after}:\n{}\n{}", repair.before, repair.after);
+        assert!(repair.after.complete);
+    }
+    let mut backup = Vec::new();
+    repair.write_backup(&**device, &mut backup).expect("memory takes it");
+    repair.apply(&**device).expect("memory takes it");
+    let found = check(&**device, &options).expect("what was judged in memory can be judged here");
+    assert_eq!(found.findings, repair.after.findings);
+    if found.is_consistent() && found.complete {
+        let fs = FileSystem::open(device.clone(), Options::new()).expect("a sound volume opens");
+        walk(&fs);
+        fs.create_file("/after the repair", 0o600).and_then(|file| file.write_at(0, &[1; 5000])).map(drop).or_else(enough).expect("a sound volume is written to");
+        fs.close().expect("a sound volume is closed");
+        drop(fs);
+        let found = check(&**device, &options).expect("a sound volume is checked");
+        assert!(found.is_consistent(), "after the repair and a change:\n{found}");
+        return;
+    }
+    undo(&**device, &backup[..]).expect("nothing was changed meanwhile");
+    let as_before = |block: &u64| read(device, *block) == *image.read(*block, 1).expect("a block").block(0);
+    assert!(repair.blocks().all(|block| as_before(&block)));
+}
+
+/// A volume may be full, or have a file of that name.
+fn enough(error: FsError) -> Result<(), FsError> {
+    match error {
+        error if error.is_no_space() => Ok(()),
+        FsError::Exists => Ok(()),
+        error => Err(error),
     }
 }
 

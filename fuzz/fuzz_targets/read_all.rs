@@ -1,0 +1,10 @@
+//! Opens a damaged volume for reading, and reads all that can be read, twice.
+#![no_main]
+
+use f2fs_fuzz::{Input, harness};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Some(input) = Input::decode(data) {
+        harness::read_everything(&input.device());
+    }
+});

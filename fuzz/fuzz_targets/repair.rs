@@ -1,0 +1,10 @@
+//! Repairs a damaged volume: it is repaired or refused, and never worse than before.
+#![no_main]
+
+use f2fs_fuzz::{Input, harness};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Some(input) = Input::decode(data) {
+        harness::repair(&input.device());
+    }
+});

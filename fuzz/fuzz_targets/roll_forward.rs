@@ -1,0 +1,10 @@
+//! Rolls forward what was synced on a volume whose chain of nodes is damaged: for a reader and for a writer.
+#![no_main]
+
+use f2fs_fuzz::{Input, harness};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Some(input) = Input::decode(data) {
+        harness::roll_forward(&input.synced_device());
+    }
+});
