@@ -7,7 +7,9 @@ use f2fs_device::{MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_sync::Arc;
 use f2fs_workload::manifest::{EntryKind, Manifest, walk_host, walk_volume};
-use f2fs_workload::tree::{HostTree, NodeKind, Op, Scale, VolumeTree, apply_all, changes, everything, random_base, random_syncs};
+use f2fs_workload::tree::{
+    HostTree, NodeKind, Op, Scale, VolumeTree, apply_all, changes, everything, random_base, random_syncs,
+};
 
 fn open(image: &Path) -> (Arc<MemoryDevice>, FileSystem) {
     let device = Arc::new(MemoryDevice::load(image).unwrap());

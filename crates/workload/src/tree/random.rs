@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::data::mix;
 use super::Op;
+use super::data::mix;
 
 /// Directories that are there before the changes begin.
 const DIRECTORIES: [&str; 4] = ["", "/a", "/a/b", "/c"];
