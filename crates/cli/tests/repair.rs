@@ -293,10 +293,8 @@ fn inspect_tells_why_a_volume_stopped() {
         superblock.note_error(ErrorKind::InconsistentOrphan);
     });
     let text = place.ok(&["inspect"], &[]);
-    let expected = [
-        "stopped flush_fail (2 times), corrupted_nid (1 times)",
-        "errors invalid_blkaddr, inconsistent_orphan",
-    ];
+    let expected =
+        ["stopped flush_fail (2 times), corrupted_nid (1 times)", "errors invalid_blkaddr, inconsistent_orphan"];
     assert_eq!(rows(&text), expected);
     let told: Value = serde_json::from_str(&place.ok(&["inspect", "--json"], &[])).unwrap();
     assert_eq!(

@@ -115,7 +115,8 @@ impl Repair {
 /// [`RepairError`] if the volume cannot be checked, or nothing is left to begin with.
 pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
     let before = check(&**device, options)?;
-    let mut repair = Repair { before, after: CheckReport::default(), actions: Vec::new(), changes: Vec::new(), packs: Vec::new() };
+    let mut repair =
+        Repair { before, after: CheckReport::default(), actions: Vec::new(), changes: Vec::new(), packs: Vec::new() };
     if repair.before.is_clean() && repair.before.complete {
         repair.after = repair.before.clone();
         return Ok(repair);

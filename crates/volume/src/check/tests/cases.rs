@@ -71,11 +71,6 @@ fn run_one(image: &Image, case: &Case) -> Result<(), String> {
     Err(format!("expected {:?} and {:?}, fsck.f2fs {verdict:?}\n{report}fsck.f2fs: {fsck}", case.kind, case.fsck))
 }
 
-/// What stays damaged, because nothing on the volume says how it was.
-const BEYOND_REPAIR: [&str; 1] = [
-    // The root's inode is overwritten.
-    "on into a valid block",
-];
 /// Paths whose content a repair may change: what the damage itself hit, a second name of it, and the directory above.
 const CHANGED_PATHS: usize = 3;
 
@@ -128,14 +123,7 @@ fn repair_one(image: &Image, whole: &BTreeMap<String, u64>, case: &Case) -> Resu
     let untouched: Arc<dyn BlockDevice> = Arc::new(mutant.device.snapshot().read_only());
     let device = Arc::new(mutant.device.snapshot());
     let options = CheckOptions { threads: Some(2), progress: None };
-    let planned = repair::plan(&untouched, &options);
-    if BEYOND_REPAIR.contains(&case.name) {
-        return match planned {
-            Ok(repair) if repair.after.is_clean() => Err("is not beyond repair".to_owned()),
-            _ => Ok(()),
-        };
-    }
-    let repair = planned.map_err(|error| format!("repair: {error}"))?;
+    let repair = repair::plan(&untouched, &options).map_err(|error| format!("repair: {error}"))?;
     let actions = repair.actions.join("\n  ");
     if !repair.after.is_clean() || !repair.after.complete {
         return Err(format!("after the repair:\n{}\n  {actions}", repair.after));
