@@ -342,7 +342,11 @@ pub fn repair(device: &Arc<MemoryDevice>) {
     if found.is_consistent() && found.complete {
         let fs = FileSystem::open(device.clone(), Options::new()).expect("a sound volume opens");
         walk(&fs);
-        fs.create_file("/after the repair", 0o600).and_then(|file| file.write_at(0, &[1; 5000])).map(drop).or_else(enough).expect("a sound volume is written to");
+        fs.create_file("/after the repair", 0o600)
+            .and_then(|file| file.write_at(0, &[1; 5000]))
+            .map(drop)
+            .or_else(enough)
+            .expect("a sound volume is written to");
         fs.close().expect("a sound volume is closed");
         drop(fs);
         let found = check(&**device, &options).expect("a sound volume is checked");

@@ -163,14 +163,34 @@ fn structures() -> Vec<Structure> {
                 sit_ver_bitmap_bytesize, nat_ver_bitmap_bytesize, checksum_offset, elapsed_time, alloc_type),
         },
         block("nat bits", bits, 0, vec![("signature", 0, 8), ("full", 8, size.min(64)), ("empty", 8 + size, 8)]),
-        block("nat entry, inode", image.nat_block(large), nat_at(large), fields!(RawNatEntry: version, ino, block_addr)),
-        block("nat entry, node", image.nat_block(direct), nat_at(direct), fields!(RawNatEntry: version, ino, block_addr)),
+        block(
+            "nat entry, inode",
+            image.nat_block(large),
+            nat_at(large),
+            fields!(RawNatEntry: version, ino, block_addr),
+        ),
+        block(
+            "nat entry, node",
+            image.nat_block(direct),
+            nat_at(direct),
+            fields!(RawNatEntry: version, ino, block_addr),
+        ),
         block("sit entry", image.sit_block(segment), sit_at, fields!(RawSitEntry: vblocks, valid_map, mtime)),
         block("summary, data", data_summary, data_at * size_of::<Summary>(), summary()),
         block("summary, node", node_summary, node_at * size_of::<Summary>(), summary()),
         block("summary block", data_summary, 0, fields!(SummaryBlock: entry_type, check_sum)),
-        block("nat journal", image.log_summary(LogType::HotData), offset_of!(SummaryBlock, journal), vec![("n_nats", 0, 2)]),
-        block("sit journal", image.log_summary(LogType::ColdData), offset_of!(SummaryBlock, journal), vec![("n_sits", 0, 2)]),
+        block(
+            "nat journal",
+            image.log_summary(LogType::HotData),
+            offset_of!(SummaryBlock, journal),
+            vec![("n_nats", 0, 2)],
+        ),
+        block(
+            "sit journal",
+            image.log_summary(LogType::ColdData),
+            offset_of!(SummaryBlock, journal),
+            vec![("n_sits", 0, 2)],
+        ),
         Structure {
             name: "orphan block",
             image: orphan,
@@ -202,11 +222,16 @@ fn structures() -> Vec<Structure> {
             offset_of!(DentryBlock, dentry) + entry.slot * ENTRY_SIZE,
             fields!(DirEntry: hash_code, ino, name_len, file_type),
         ),
-        block("directory block", entry.block, 0, vec![
-            ("dentry_bitmap", 0, BITMAP_SIZE),
-            ("reserved", offset_of!(DentryBlock, reserved), width(|block: &DentryBlock| &block.reserved)),
-            ("filename", offset_of!(DentryBlock, filename) + entry.slot * SLOT_LEN, 4),
-        ]),
+        block(
+            "directory block",
+            entry.block,
+            0,
+            vec![
+                ("dentry_bitmap", 0, BITMAP_SIZE),
+                ("reserved", offset_of!(DentryBlock, reserved), width(|block: &DentryBlock| &block.reserved)),
+                ("filename", offset_of!(DentryBlock, filename) + entry.slot * SLOT_LEN, 4),
+            ],
+        ),
         Structure {
             name: "xattr header",
             image: xattrs,
@@ -246,7 +271,8 @@ fn whatever_fsck_finds_of_any_field_is_found() {
     for (which, structure) in all.iter().enumerate() {
         for (index, field) in structure.fields.iter().enumerate() {
             // One value for each field: every value has its turn.
-            let values = VALUES.iter().enumerate().filter(|(value, _)| whole || (index + which) % VALUES.len() == *value);
+            let values =
+                VALUES.iter().enumerate().filter(|(value, _)| whole || (index + which) % VALUES.len() == *value);
             cases.extend(values.map(|(_, value)| (which, *field, *value)));
         }
     }
