@@ -14,7 +14,7 @@ pub(crate) fn save(log: &CrashLog, seed: u64, image: &Path) -> io::Result<(usize
     let position = if seed == 0 { events } else { random.next() as usize % (events + 1) };
     let mut lost = 0;
     let survives = |_, _| {
-        let kept = seed != 0 && random.next() % 2 == 0;
+        let kept = seed != 0 && random.next().is_multiple_of(2);
         lost += u64::from(!kept);
         kept
     };
