@@ -60,8 +60,10 @@ struct Structure {
     fields: Vec<Field>,
 }
 
-/// What a field is set to.
-const VALUES: [(&str, fn(&mut [u8])); 4] = [
+/// What a field is set to: its name, and what does it.
+type Value = (&'static str, fn(&mut [u8]));
+
+const VALUES: [Value; 4] = [
     ("one more", |field| {
         for byte in field.iter_mut().take(8) {
             *byte = byte.wrapping_add(1);
