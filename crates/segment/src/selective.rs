@@ -5,6 +5,7 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
 
 use crate::allocate::{Run, Sink};
 use crate::head::AllocType;
+use crate::index::preferences;
 use crate::plan::{Choice, Gap, Layout, Planner};
 use crate::segment::Phase;
 use crate::{Class, SegmentError, SegmentManager};
@@ -93,17 +94,33 @@ impl SegmentManager {
         Ok(())
     }
 
-    /// The mean length of the holes that a log writes into now, in blocks: for the cold-data log, the planner's `H_cold`. Of
-    /// a log that writes in order, the rest of its segment.
+    /// The mean length of the holes that a log writes into, in blocks: for the cold-data log, the planner's `H_cold`. Of a log
+    /// that writes in order, the rest of its segment; but if holes are next, those of the segment that it would take: what is
+    /// left of one segment says little about the cost of many blocks.
     #[must_use]
     pub fn mean_hole(&self, log: LogType) -> f64 {
-        let head = self.head(log);
-        if head.alloc == AllocType::Lfs {
-            return f64::from(BLOCKS_PER_SEGMENT - head.next);
+        let (segment, next, alloc) = {
+            let head = self.head(log);
+            (head.segment, head.next, head.alloc)
+        };
+        let mean = |segment: SegmentNo, from: u32| {
+            let mut layout = Layout::new();
+            layout.push_segment(&self.lock(segment).taken_map, from);
+            layout.room() as f64 / layout.holes().len().max(1) as f64
+        };
+        if alloc == AllocType::Ssr {
+            return mean(segment, next);
         }
-        let mut layout = Layout::new();
-        layout.push_segment(&self.lock(head.segment).taken_map, head.next);
-        layout.room() as f64 / layout.holes().len().max(1) as f64
+        let ahead = if self.source.is_some() && self.need_ssr() {
+            let index = self.fresh_index();
+            preferences(log).into_iter().find_map(|kind| index.roomiest(kind))
+        } else {
+            None
+        };
+        match ahead {
+            Some(segment) => mean(segment, 0).max(1.0),
+            None => f64::from(BLOCKS_PER_SEGMENT - next),
+        }
     }
 }
 

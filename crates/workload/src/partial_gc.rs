@@ -186,11 +186,12 @@ fn write_long<D: BlockDevice>(
     time: impl Fn() -> (Duration, TimingStat),
 ) -> Result<Written, ExperimentError> {
     let fs = FileSystem::open(device.clone(), options(allocation))?;
-    let file = fs.create_file("/new", 0o644)?;
     // The pattern's period is no divisor of a block.
     let pattern: Vec<u8> = (0..REQUEST * BLOCK).map(|at| (at % 251) as u8).collect();
+    // What is moved out of the way is moved before the first operation that writes.
     let before = fs.write_stat();
     let (start, seen) = time();
+    let file = fs.create_file("/new", 0o644)?;
     let mut done = 0;
     while done < blocks {
         let len = (blocks - done).min(REQUEST as u64) as usize;
