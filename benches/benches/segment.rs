@@ -7,6 +7,23 @@
 //! `cleaning, per block moved/WAY`: sections of a volume in memory whose every other block is valid are emptied: their summary,
 //! the owners of their blocks, reads of single blocks, writes, the change of each address. The checkpoints that free the
 //! sections are not counted. *device alone*: the same number of blocks read in one request and written in another.
+//!
+//! Seen once on a virtual machine with two Intel Xeon processors (Linux 6.18), alone on it, medians with short runs:
+//!
+//! | | |
+//! |---|---|
+//! | a block taken in a batch of 512 and freed in runs, 1 thread | 7.7 ns |
+//! | the same, each block freed by a call | 40 ns; in lanes 43 ns |
+//! | the same, time of one block of each thread, 2, 8, 32, 128 threads on one log | 0.14, 0.60, 2.3, 8.4 us |
+//! | the same, 16 lanes | 0.17, 0.51, 2.3, 7.8 us |
+//! | choice among 10^3 ... 10^6 segments, and its release: greedy | 0.41 to 0.50 us |
+//! | the same: cost-benefit | 0.74 to 0.92 us |
+//! | the same: age threshold | 1.4 to 1.8 us |
+//! | a block among others of its age, 10^3 ... 10^6 segments | 0.13 to 0.21 us |
+//! | cleaning, a block moved: greedy, age threshold | 2.9, 3.9 us: 81 % and 60 % of the device alone, 2.3 us |
+//!
+//! Beyond two threads these tell how the manager bears more threads than processors, not how it scales. That no line of the
+//! whole file system is written on the way is what `f2fs_benches::cache_lines` counts.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::sync::Barrier;
