@@ -1,10 +1,16 @@
 //! A device in memory.
 //!
-//! Locking rules: one reader-writer lock per chunk of 64 blocks. A transfer takes the locks of its chunks one after the other,
-//! never two at a time, so there is no order to keep; transfers that share no chunk share nothing. Two overlapping transfers
-//! of several chunks may interleave at chunk borders, as on real devices.
+//! Locking rules: one reader-writer lock per group of 64 blocks. A transfer takes the locks of its groups one after the other,
+//! never two at a time, so there is no order to keep; transfers that share no group share nothing. Two overlapping transfers
+//! of several groups may interleave at their borders, as on real devices.
 //!
-//! Chunks are reference counted: a [`MemoryDevice::snapshot`] shares them all, and the first write to a shared chunk copies it.
+//! ```text
+//!   groups:  lock -> [ chunk, chunk, ... ]     64 blocks; one chunk, unless chunks are smaller
+//!                      '-> blocks
+//! ```
+//!
+//! Groups and chunks are reference counted: a [`MemoryDevice::snapshot`] shares all groups, and the first write to a shared
+//! group copies its list of chunks and the chunks that are written.
 
 use std::{
     fs::File,
@@ -17,11 +23,14 @@ use zerocopy::IntoBytes;
 
 use crate::{AlignedBuf, BLOCK_SIZE, Block, BlockDevice, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
 
-/// Blocks in a chunk, unless the device is made with another size (256 KiB).
+/// Blocks in a chunk, unless the device is made with another size (256 KiB), and in a group at least.
 const CHUNK: u64 = 64;
 
 /// `None` reads as zeros and takes no memory.
-type Chunk = RwLock<Option<Arc<Vec<Block>>>>;
+type Chunk = Option<Arc<Vec<Block>>>;
+
+/// The chunks behind one lock. `None`: all of them read as zeros.
+type Group = RwLock<Option<Arc<Vec<Chunk>>>>;
 
 /// A sparse device in memory; 64 GiB cost 4 MiB until they are written. Its flush is a no-op: nothing here survives the process.
 ///
@@ -31,7 +40,9 @@ pub struct MemoryDevice {
     info: DeviceInfo,
     /// Blocks in a chunk.
     chunk: u64,
-    chunks: Vec<Chunk>,
+    /// Chunks in a group.
+    group: u64,
+    groups: Vec<Group>,
 }
 
 impl MemoryDevice {
@@ -49,15 +60,17 @@ impl MemoryDevice {
         let mut info = DeviceInfo::new(blocks, format!("memory, {blocks} blocks"));
         info.supports_discard = true;
         info.logical_sector = 512;
-        Self { info, chunk, chunks: (0..blocks.div_ceil(chunk)).map(|_| RwLock::new(None)).collect() }
+        let group = (CHUNK / chunk).max(1);
+        let groups = (0..blocks.div_ceil(chunk * group)).map(|_| RwLock::new(None)).collect();
+        Self { info, chunk, group, groups }
     }
 
     /// A device that holds a copy of `bytes`, zero padded to whole blocks.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let device = Self::new(bytes.len().div_ceil(BLOCK_SIZE) as u64);
-        for (chunk, part) in device.chunks.iter().zip(bytes.chunks(CHUNK as usize * BLOCK_SIZE)) {
-            *chunk.write() = chunk_of(part);
+        for (group, part) in device.groups.iter().zip(bytes.chunks(CHUNK as usize * BLOCK_SIZE)) {
+            *group.write() = group_of(part);
         }
         device
     }
@@ -66,16 +79,13 @@ impl MemoryDevice {
     #[must_use]
     pub fn rechunked(&self, chunk: u64) -> Self {
         let device = Self { info: self.info.clone(), ..Self::with_chunks(self.info.blocks, chunk) };
-        for (index, from) in self.chunks.iter().enumerate() {
-            if let Some(blocks) = &*from.read() {
-                let start = index as u64 * self.chunk;
-                for (at, block) in blocks.iter().enumerate().take(self.chunk_blocks(index as u64) as usize) {
-                    if block.0 != Block::ZERO.0 {
-                        device.store_block(start + at as u64, block);
-                    }
+        self.each_chunk(|start, count, blocks| {
+            for (at, block) in (start..start + count).zip(blocks.iter().flat_map(|blocks| blocks.iter())) {
+                if block.0 != Block::ZERO.0 {
+                    device.store_block(at, block);
                 }
             }
-        }
+        });
         device
     }
 
@@ -87,13 +97,14 @@ impl MemoryDevice {
     }
 
     /// A copy of the present content, sharing memory with this device until either side writes. Writes that run meanwhile
-    /// may be in it or not, chunk by chunk.
+    /// may be in it or not, group by group.
     #[must_use]
     pub fn snapshot(&self) -> Self {
         Self {
             info: self.info.clone(),
             chunk: self.chunk,
-            chunks: self.chunks.iter().map(|chunk| RwLock::new(chunk.read().clone())).collect(),
+            group: self.group,
+            groups: self.groups.iter().map(|group| RwLock::new(group.read().clone())).collect(),
         }
     }
 
@@ -101,20 +112,22 @@ impl MemoryDevice {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.info.bytes() as usize);
-        for (index, chunk) in self.chunks.iter().enumerate() {
-            let len = self.chunk_blocks(index as u64) as usize * BLOCK_SIZE;
-            match &*chunk.read() {
+        self.each_chunk(|_, count, blocks| {
+            let len = count as usize * BLOCK_SIZE;
+            match blocks {
                 Some(blocks) => bytes.extend_from_slice(&blocks.as_slice().as_bytes()[..len]),
                 None => bytes.resize(bytes.len() + len, 0),
             }
-        }
+        });
         bytes
     }
 
     /// Bytes of memory held by blocks (shared chunks count in full).
     #[must_use]
     pub fn allocated_bytes(&self) -> u64 {
-        self.chunks.iter().filter(|chunk| chunk.read().is_some()).count() as u64 * self.chunk * BLOCK_SIZE as u64
+        let mut chunks = 0;
+        self.each_chunk(|_, _, blocks| chunks += u64::from(blocks.is_some()));
+        chunks * self.chunk * BLOCK_SIZE as u64
     }
 
     /// Loads an image file; chunks of zeros take no memory, and a tail shorter than a block is left out.
@@ -127,10 +140,11 @@ impl MemoryDevice {
         file.seek(SeekFrom::Start(0))?;
         let device = Self::new(bytes / BLOCK_SIZE as u64);
         let mut part = vec![0; CHUNK as usize * BLOCK_SIZE];
-        for (index, chunk) in device.chunks.iter().enumerate() {
-            let part = &mut part[..device.chunk_blocks(index as u64) as usize * BLOCK_SIZE];
+        for (index, group) in device.groups.iter().enumerate() {
+            let left = device.info.blocks - index as u64 * CHUNK;
+            let part = &mut part[..left.min(CHUNK) as usize * BLOCK_SIZE];
             file.read_exact(part)?;
-            *chunk.write() = chunk_of(part);
+            *group.write() = group_of(part);
         }
         Ok(device)
     }
@@ -142,39 +156,61 @@ impl MemoryDevice {
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut file = File::create(path)?;
         file.set_len(self.info.bytes())?;
-        for (index, chunk) in self.chunks.iter().enumerate() {
-            let chunk = chunk.read().clone();
-            if let Some(blocks) = chunk {
-                let len = self.chunk_blocks(index as u64) as usize * BLOCK_SIZE;
-                file.seek(SeekFrom::Start(index as u64 * self.chunk * BLOCK_SIZE as u64))?;
-                file.write_all(&blocks.as_slice().as_bytes()[..len])?;
+        let mut result = Ok(());
+        self.each_chunk(|start, count, blocks| {
+            if let (Ok(()), Some(blocks)) = (&result, blocks) {
+                let bytes = &blocks.as_slice().as_bytes()[..count as usize * BLOCK_SIZE];
+                let seek = file.seek(SeekFrom::Start(start * BLOCK_SIZE as u64));
+                result = seek.and_then(|_| file.write_all(bytes));
             }
-        }
+        });
+        result?;
         file.sync_all()
     }
 
-    /// Blocks of chunk `index` that lie inside the device.
-    fn chunk_blocks(&self, index: u64) -> u64 {
-        self.chunk.min(self.info.blocks - index * self.chunk)
+    /// Calls `each` with (first block, blocks inside the device, content) for every chunk, in order. No lock is held meanwhile.
+    fn each_chunk(&self, mut each: impl FnMut(u64, u64, &Chunk)) {
+        let mut start = 0;
+        for group in &self.groups {
+            let chunks = group.read().clone();
+            for index in 0..self.group as usize {
+                let count = self.chunk.min(self.info.blocks - start);
+                each(start, count, chunks.as_deref().map_or(&None, |chunks| &chunks[index]));
+                start += count;
+                if start == self.info.blocks {
+                    return;
+                }
+            }
+        }
     }
 
-    /// Calls `each` with (chunk, first block in it, first block of `blocks` done before, blocks) for the pieces of a range.
-    fn pieces(&self, start: u64, blocks: u64, mut each: impl FnMut(&Chunk, usize, usize, usize)) {
+    /// Calls `each` with (group, chunk in it, first block in that, first block of `blocks` done before, blocks) for the
+    /// pieces of a range.
+    fn pieces(&self, start: u64, blocks: u64, mut each: impl FnMut(&Group, usize, usize, usize, usize)) {
         let mut done = 0;
         while done < blocks {
             let at = start + done;
-            let within = at % self.chunk;
+            let (chunk, within) = (at / self.chunk, at % self.chunk);
             let count = (self.chunk - within).min(blocks - done);
-            each(&self.chunks[(at / self.chunk) as usize], within as usize, done as usize, count as usize);
+            let group = &self.groups[(chunk / self.group) as usize];
+            each(group, (chunk % self.group) as usize, within as usize, done as usize, count as usize);
             done += count;
         }
     }
 
+    /// Changes a chunk, which has blocks from then on.
+    fn change(&self, group: &Group, chunk: usize, change: impl FnOnce(&mut [Block])) {
+        let mut group = group.write();
+        let chunks = Arc::make_mut(group.get_or_insert_with(|| Arc::new(vec![None; self.group as usize])));
+        let blocks: &mut Vec<Block> = Arc::make_mut(chunks[chunk].get_or_insert_with(|| empty_chunk(self.chunk)));
+        change(blocks);
+    }
+
     fn fill(&self, start: u64, buf: &mut AlignedBuf) {
         let blocks = buf.as_blocks_mut();
-        self.pieces(start, blocks.len() as u64, |chunk, within, done, count| {
+        self.pieces(start, blocks.len() as u64, |group, chunk, within, done, count| {
             let to = &mut blocks[done..done + count];
-            match &*chunk.read() {
+            match group.read().as_deref().and_then(|chunks| chunks[chunk].as_deref()) {
                 Some(from) => to.copy_from_slice(&from[within..within + count]),
                 None => to.fill(Block::ZERO),
             }
@@ -183,17 +219,15 @@ impl MemoryDevice {
 
     fn store(&self, start: u64, buf: &AlignedBuf) {
         let blocks = buf.as_blocks();
-        self.pieces(start, blocks.len() as u64, |chunk, within, done, count| {
-            let mut chunk = chunk.write();
-            let to = Arc::make_mut(chunk.get_or_insert_with(|| empty_chunk(self.chunk)));
-            to[within..within + count].copy_from_slice(&blocks[done..done + count]);
+        self.pieces(start, blocks.len() as u64, |group, chunk, within, done, count| {
+            self.change(group, chunk, |to| to[within..within + count].copy_from_slice(&blocks[done..done + count]));
         });
     }
 
     pub(crate) fn load_block(&self, at: u64) -> Block {
         let mut block = Block::ZERO;
-        self.pieces(at, 1, |chunk, within, _, _| {
-            if let Some(from) = &*chunk.read() {
+        self.pieces(at, 1, |group, chunk, within, _, _| {
+            if let Some(from) = group.read().as_deref().and_then(|chunks| chunks[chunk].as_deref()) {
                 block = from[within];
             }
         });
@@ -201,18 +235,21 @@ impl MemoryDevice {
     }
 
     pub(crate) fn store_block(&self, at: u64, block: &Block) {
-        self.pieces(at, 1, |chunk, within, _, _| {
-            let mut chunk = chunk.write();
-            Arc::make_mut(chunk.get_or_insert_with(|| empty_chunk(self.chunk)))[within] = *block;
-        });
+        self.pieces(at, 1, |group, chunk, within, _, _| self.change(group, chunk, |to| to[within] = *block));
     }
 
     pub(crate) fn punch(&self, start: u64, blocks: u64) {
-        self.pieces(start, blocks, |chunk, within, _, count| {
-            let mut chunk = chunk.write();
+        self.pieces(start, blocks, |group, chunk, within, _, count| {
+            let mut group = group.write();
+            let Some(chunks) = &mut *group else { return };
+            // What reads as zeros already is left as it is, and shared.
+            if chunks[chunk].is_none() {
+                return;
+            }
+            let chunk = &mut Arc::make_mut(chunks)[chunk];
             if count as u64 == self.chunk {
                 *chunk = None;
-            } else if let Some(to) = &mut *chunk {
+            } else if let Some(to) = chunk {
                 Arc::make_mut(to)[within..within + count].fill(Block::ZERO);
             }
         });
@@ -240,14 +277,14 @@ fn empty_chunk(blocks: u64) -> Arc<Vec<Block>> {
     Arc::new(AlignedBuf::new(blocks as usize).into())
 }
 
-/// The chunk that begins with `part`, or none if it is all zeros.
-fn chunk_of(part: &[u8]) -> Option<Arc<Vec<Block>>> {
+/// The group of one chunk that begins with `part`, or none if it is all zeros.
+fn group_of(part: &[u8]) -> Option<Arc<Vec<Chunk>>> {
     if part.iter().all(|&byte| byte == 0) {
         return None;
     }
     let mut buf = AlignedBuf::new(CHUNK as usize);
     buf.as_bytes_mut()[..part.len()].copy_from_slice(part);
-    Some(Arc::new(buf.into()))
+    Some(Arc::new(vec![Some(Arc::new(buf.into()))]))
 }
 
 impl BlockDevice for MemoryDevice {

@@ -240,7 +240,7 @@ impl FileSystem {
             let mut block = handle.inode.node.write(op);
             let raw = block.inode_mut();
             change(raw);
-            stat::set_changed(raw, Time::now());
+            stat::set_changed(raw, core.now());
             Ok(())
         })
     }

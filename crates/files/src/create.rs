@@ -58,7 +58,7 @@ impl Core {
         let node = self.volume.new_node(op, NewNode { ino: None, offset: 0, directory })?;
         let ino = node.nid();
         let features = self.volume.features();
-        let now = Time::now();
+        let now = self.now();
         let mut block = node.write(op);
         block.footer.set_mark(mark::DENTRY, false);
         let inode = block.inode_mut();

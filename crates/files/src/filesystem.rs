@@ -10,7 +10,7 @@ use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Budget, Mutex, PerCore, share};
 use f2fs_volume::{CheckpointReport, CleanReport, Need, Op, OpenOptions, Reason, Volume, VolumeStat};
 
-use crate::FsError;
+use crate::{FsError, Time};
 use crate::directory::{DirectoryLock, NAMES};
 use crate::hazard::Hazards;
 use crate::inode::Inode;
@@ -35,6 +35,9 @@ pub struct Options {
     /// Bytes that may remember where blocks of files lie: 4 for each block that was read. What is beyond that is looked up
     /// in the nodes every time. An inode gives its part back when it leaves memory.
     pub address_cache: u64,
+    /// What time it is, for the times of files; the system's clock by default. A clock that stands still makes the same
+    /// operations leave the same images.
+    pub clock: fn() -> Time,
 }
 
 impl Default for Options {
@@ -45,6 +48,7 @@ impl Default for Options {
             inode_cache: NonZeroUsize::MIN.saturating_add(65_535),
             range_lock: RangeLock::default(),
             address_cache: 64 << 20,
+            clock: Time::now,
         }
     }
 }
@@ -97,6 +101,18 @@ impl Options {
         self.address_cache = bytes;
         self
     }
+
+    /// What time it is, for the times of files.
+    ///
+    /// ```
+    /// # use f2fs_files::{Options, Time};
+    /// let options = Options::new().clock(|| Time { seconds: 1_000_000_000, nanoseconds: 0 });
+    /// ```
+    #[must_use]
+    pub fn clock(mut self, clock: fn() -> Time) -> Self {
+        self.clock = clock;
+        self
+    }
 }
 
 /// An open file system. Cheap to clone; all clones are the same file system. `Send + Sync`: use it from any number of
@@ -146,6 +162,11 @@ impl fmt::Debug for Core {
 const RETRIES: u32 = 3;
 
 impl Core {
+    /// What time it is for files.
+    pub(crate) fn now(&self) -> Time {
+        (self.options.clock)()
+    }
+
     /// The inode object of a number. The caller makes sure that the inode cannot be freed meanwhile.
     pub(crate) fn inode(&self, ino: Nid) -> Result<Arc<Inode>, FsError> {
         self.inodes.get(ino, || Inode::load(&self.volume, ino, &self.options))

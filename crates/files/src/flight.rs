@@ -19,7 +19,7 @@ use crate::content::Content;
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::read::{PIECE, blocks_of};
-use crate::stat::{self, Time};
+use crate::stat;
 use crate::truncate::drop_extent;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
@@ -258,7 +258,7 @@ impl Core {
             content.set_size(raw, flight.end);
         }
         drop_extent(raw);
-        let now = Time::now();
+        let now = self.now();
         stat::set_modified(raw, now);
         stat::set_changed(raw, now);
         Ok(())

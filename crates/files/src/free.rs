@@ -7,7 +7,7 @@ use f2fs_volume::Op;
 use crate::FsError;
 use crate::filesystem::Core;
 use crate::inode::Inode;
-use crate::stat::{self, FileKind, Time};
+use crate::stat::{self, FileKind};
 use crate::truncate::{Progress, truncate_step};
 
 /// What is left to do after a link went.
@@ -58,7 +58,7 @@ impl Core {
             let raw = block.inode_mut();
             let left = left(raw.i_links.get());
             raw.i_links = left.into();
-            stat::set_changed(raw, Time::now());
+            stat::set_changed(raw, self.now());
             if left != 0 {
                 return Ok(Fate::Alive);
             }

@@ -11,7 +11,7 @@ use crate::free::Fate;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::rename::Place;
-use crate::stat::{self, FileKind, Time};
+use crate::stat::{self, FileKind};
 
 /// Longest target of a symbolic link in bytes.
 pub(crate) const MAX_TARGET: usize = BLOCK_SIZE - 1;
@@ -124,7 +124,7 @@ impl Core {
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();
             raw.i_links = (links + 1).into();
-            stat::set_changed(raw, Time::now());
+            stat::set_changed(raw, self.now());
             drop(block);
             self.volume.set_unloggable(op, &inode.node);
             Ok(())

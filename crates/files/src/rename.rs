@@ -9,7 +9,7 @@ use crate::free::Fate;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::namespace::file_type;
-use crate::stat::{self, FileKind, Time};
+use crate::stat::{self, FileKind};
 
 /// What a rename does with a name that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -266,7 +266,7 @@ impl Core {
             raw.i_pino = to.parent.ino.into();
             set_name(raw, to.name.bytes());
             raw.i_advise &= !f2fs_format::inode::advise::LOST_PINO;
-            stat::set_changed(raw, Time::now());
+            stat::set_changed(raw, self.now());
         }
         self.volume.set_unloggable(op, &inode.node);
         self.note_moved(from);

@@ -11,7 +11,7 @@ use crate::block_map::{add_blocks, ensure_slot, find_slot, path_to};
 use crate::content::Content;
 use crate::filesystem::Core;
 use crate::inode::Inode;
-use crate::stat::{self, Time};
+use crate::stat;
 use crate::truncate::{Progress, drop_extent, truncate_step};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
@@ -42,7 +42,7 @@ impl Core {
                         raw.inline_data_mut(self.volume.features())[size as usize..].fill(0);
                     }
                     content.set_size(raw, size);
-                    let now = Time::now();
+                    let now = self.now();
                     stat::set_modified(raw, now);
                     stat::set_changed(raw, now);
                     Ok(())
@@ -61,7 +61,7 @@ impl Core {
             content.set_size(raw, size);
             raw.i_advise &= !f2fs_format::inode::advise::KEEP_SIZE;
             drop_extent(raw);
-            let now = Time::now();
+            let now = self.now();
             stat::set_modified(raw, now);
             stat::set_changed(raw, now);
             Ok(())
@@ -140,7 +140,7 @@ impl Core {
             } else if end > raw.i_size.get() {
                 content.set_size(raw, end);
             }
-            stat::set_changed(raw, Time::now());
+            stat::set_changed(raw, self.now());
             Ok(())
         })
     }

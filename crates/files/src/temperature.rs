@@ -17,7 +17,7 @@ use f2fs_sync::atomic::Ordering;
 
 use crate::filesystem::Core;
 use crate::inode::Inode;
-use crate::stat::{self, Time};
+use crate::stat;
 use crate::{File, FsError};
 
 /// How long what is written to a file is expected to live (`RWH_WRITE_LIFE_*` of `fcntl(2)`).
@@ -126,7 +126,7 @@ impl Core {
                 Temperature::Warm => 0,
                 Temperature::Cold => advise::COLD,
             };
-            stat::set_changed(raw, Time::now());
+            stat::set_changed(raw, self.now());
             Ok(())
         })
     }

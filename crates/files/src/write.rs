@@ -25,7 +25,7 @@ use crate::content::Content;
 use crate::filesystem::Core;
 use crate::flight::{Flight, Next, Piece};
 use crate::inode::Inode;
-use crate::stat::{self, Time};
+use crate::stat;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks written at a time at most: 2 MiB, a segment.
@@ -186,7 +186,7 @@ impl Core {
         raw.i_inline |= inline::DATA_EXIST;
         let size = raw.i_size.get().max((offset + buf.len()) as u64);
         content.set_size(raw, size);
-        let now = Time::now();
+        let now = self.now();
         stat::set_modified(raw, now);
         stat::set_changed(raw, now);
         Ok(buf.len())

@@ -12,7 +12,7 @@ use crate::acl;
 use crate::block_map::{add_blocks, load_child};
 use crate::filesystem::Core;
 use crate::inode::Inode;
-use crate::stat::{self, FileKind, Time};
+use crate::stat::{self, FileKind};
 
 /// An extended attribute: full name and value.
 pub type Xattr = (Vec<u8>, Vec<u8>);
@@ -144,7 +144,7 @@ impl Core {
         if area.len() == all.inline().len() {
             area.copy_from_slice(all.inline());
         }
-        stat::set_changed(raw, Time::now());
+        stat::set_changed(raw, self.now());
         Ok(())
     }
 }

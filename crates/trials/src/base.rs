@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use f2fs_device::{BlockDevice, MemoryDevice};
-use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_files::{FileSystem, FsError, Options, Time};
 use f2fs_format::feature::Features;
 use f2fs_sync::Arc;
 use f2fs_volume::OpenOptions;
@@ -15,6 +15,9 @@ use crate::tree::Tree;
 /// Blocks that state images share and copy at a time.
 const CHUNK: u64 = 4;
 
+/// The directories of workloads with several threads, one for each.
+pub const LANES: [&str; 3] = ["/t0", "/t1", "/t2"];
+
 /// Which volume a workload begins on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BaseKind {
@@ -22,6 +25,8 @@ pub enum BaseKind {
     Plain,
     /// The same with checksums in superblock and inodes.
     Checksums,
+    /// The plain one with a directory for each of several threads ([`LANES`]).
+    Wide,
     /// Hardly a free segment, all others with holes: the logs fill holes (SSR).
     Tight,
     /// Hardly a free segment, and files that fill segments of their own.
@@ -30,7 +35,8 @@ pub enum BaseKind {
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 4] = [BaseKind::Plain, BaseKind::Checksums, BaseKind::Tight, BaseKind::Full];
+    pub const ALL: [BaseKind; 5] =
+        [BaseKind::Plain, BaseKind::Checksums, BaseKind::Wide, BaseKind::Tight, BaseKind::Full];
 
     /// The name in the text of a workload.
     #[must_use]
@@ -38,6 +44,7 @@ impl BaseKind {
         match self {
             BaseKind::Plain => "plain",
             BaseKind::Checksums => "checksums",
+            BaseKind::Wide => "wide",
             BaseKind::Tight => "tight",
             BaseKind::Full => "full",
         }
@@ -55,11 +62,13 @@ pub struct Base {
     pub tree: Tree,
 }
 
-/// How volumes are opened in trials: hardly any cache, so that things are read again.
+/// How volumes are opened in trials: hardly any cache, so that things are read again; and at a time that stands still, so that
+/// what differs between two images differs for a reason.
 #[must_use]
-pub fn options() -> Options {
+pub fn options(volume: impl FnOnce(OpenOptions) -> OpenOptions) -> Options {
     let few = NonZeroUsize::MIN.saturating_add(255);
-    Options::new().volume(OpenOptions::new().node_cache(few)).inode_cache(few)
+    let clock = || Time { seconds: 1_700_000_000, nanoseconds: 0 };
+    Options::new().volume(volume(OpenOptions::new().node_cache(few))).inode_cache(few).clock(clock)
 }
 
 impl Base {
@@ -74,18 +83,19 @@ impl Base {
         };
         let mib: u64 = match kind {
             // Large enough for logs to begin new segments; the others fill holes as soon as there are any.
-            BaseKind::Plain => 128,
+            BaseKind::Plain | BaseKind::Wide => 128,
             BaseKind::Checksums | BaseKind::Tight | BaseKind::Full => 64,
         };
         let device = Arc::new(MemoryDevice::new((mib << 20) / f2fs_device::BLOCK_SIZE as u64));
         format(&*device, &FormatOptions::default().with_features(features))
             .map_err(|_| FsError::Invalid("the volume cannot be formatted"))?;
-        let fs = FileSystem::open(device.clone(), options())?;
+        let fs = FileSystem::open(device.clone(), options(|volume| volume))?;
         for (salt, op) in first_files().into_iter().enumerate() {
             op.perform(&fs, salt as u64)?;
         }
         match kind {
             BaseKind::Plain | BaseKind::Checksums => {}
+            BaseKind::Wide => LANES.iter().try_for_each(|dir| fs.create_dir(dir, 0o755).map(drop))?,
             BaseKind::Tight => fill_with_holes(&fs)?,
             BaseKind::Full => fill_with_segments(&fs)?,
         }
@@ -93,6 +103,12 @@ impl Base {
         let tree = Tree::walk(&fs)?;
         drop(fs);
         Ok(Base { kind, device: device.rechunked(CHUNK), tree })
+    }
+
+    /// A number that tells its content from that of the others.
+    #[must_use]
+    pub fn print(&self) -> u64 {
+        (self.kind as u64 + 1).wrapping_mul(0xd6e8_feb8_6659_fd93)
     }
 
     /// Blocks of the volume.

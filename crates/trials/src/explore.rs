@@ -1,22 +1,19 @@
 //! Looks at the states that a crash of a recorded workload may leave.
 //!
-//! Each state is checked without a write, opened, compared with what must and may be there, used and closed; what the use
-//! wrote is recorded, and the states that a crash *in that* leaves are looked at in the same way.
+//! Each state is checked without a write, opened, and compared with what must and may be there ([`state`](crate::state)). Some are
+//! used and closed as well, with a check and a comparison afterwards; what the use wrote, the recovery included, is recorded,
+//! and of some of these the states that a crash *in that* leaves are looked at in the same way.
 
 use std::collections::HashSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use f2fs_device::{Cut, CutPlan, MemoryDevice, RecordingDevice, Replay};
-use f2fs_files::FileSystem;
-use f2fs_sync::Arc;
-use f2fs_volume::check::{CheckOptions, CheckReport, check};
+use f2fs_device::{Cut, CutPlan, MemoryDevice, Replay};
+use f2fs_sync::Mutex;
 
-use crate::base::options;
 use crate::judge::Expectation;
-use crate::op::Op;
+use crate::pool::caught;
 use crate::random::Random;
-use crate::record::{Recording, Source, record_on};
-use crate::tree::Tree;
+use crate::record::Recording;
+use crate::state::{judged_by_fsck, look, look_and_use};
 
 /// How states are chosen.
 #[derive(Clone, Copy, Debug)]
@@ -25,11 +22,13 @@ pub struct Plan {
     pub cuts: CutPlan,
     /// States of one workload at most, chosen by chance.
     pub quota: usize,
-    /// One in so many states is crashed again while it recovers.
+    /// One in so many states is used, closed, and looked at again.
+    pub used: usize,
+    /// One in so many of those that are used is crashed again in its recovery and its use.
     pub again: usize,
     /// States of such a second crash at most.
     pub again_quota: usize,
-    /// One in so many states is given to fsck.f2fs as well; 0: none.
+    /// One in so many of those that are used is given to fsck.f2fs, before and after; 0: none.
     pub fsck: usize,
     /// Cuts before the last operation are made as well. They are those of shorter workloads.
     pub whole: bool,
@@ -44,9 +43,14 @@ pub struct Tally {
     pub epochs: u64,
     /// Cuts that there were.
     pub cuts: u64,
-    /// States that were looked at, of different content each.
+    /// States that were looked at: of one workload, each differs from the others in its content or in what was promised by
+    /// then.
     pub states: u64,
-    /// Of them: after a second crash, during recovery.
+    /// Of them: whose content differs from that of all other states, of all workloads.
+    pub distinct: u64,
+    /// Of them: used, closed and looked at again.
+    pub used: u64,
+    /// Of them: after a second crash, in the recovery from the first or in the use that followed.
     pub again: u64,
     /// Of them: with a request torn.
     pub torn: u64,
@@ -65,6 +69,8 @@ impl Tally {
             epochs: self.epochs + other.epochs,
             cuts: self.cuts + other.cuts,
             states: self.states + other.states,
+            distinct: self.distinct + other.distinct,
+            used: self.used + other.used,
             again: self.again + other.again,
             torn: self.torn + other.torn,
             fsck: self.fsck + other.fsck,
@@ -84,11 +90,26 @@ pub struct Violation {
     pub image: MemoryDevice,
 }
 
+/// The contents that were seen, of all workloads: 64 bits of a hash of each (some 16 bytes of memory).
+#[derive(Debug, Default)]
+pub struct Contents(Mutex<HashSet<u64>>);
+
+impl Contents {
+    /// Whether a content is new.
+    fn add(&self, print: u64) -> bool {
+        self.0.lock().insert(print)
+    }
+}
+
 /// Looks at states of one workload.
 #[derive(Debug)]
-pub struct Explorer {
+pub struct Explorer<'a> {
     plan: Plan,
     random: Random,
+    /// Of the content that the workload begins with.
+    print: u64,
+    contents: &'a Contents,
+    /// Contents with what was promised, of this workload.
     seen: HashSet<u64>,
     /// What was looked at so far.
     pub tally: Tally,
@@ -103,11 +124,12 @@ struct Level<'a> {
     print: u64,
 }
 
-impl Explorer {
-    /// Chooses as `plan` says, by chance as `random` gives it.
+impl<'a> Explorer<'a> {
+    /// Chooses as `plan` says, by chance as `random` gives it. `print` tells the volume that the workload begins on from
+    /// others that `contents` knows.
     #[must_use]
-    pub fn new(plan: Plan, random: Random) -> Explorer {
-        Explorer { plan, random, seen: HashSet::new(), tally: Tally::default() }
+    pub fn new(plan: Plan, random: Random, print: u64, contents: &'a Contents) -> Explorer<'a> {
+        Explorer { plan, random, print, contents, seen: HashSet::new(), tally: Tally::default() }
     }
 
     /// Looks at the states that crashes of a recorded workload leave.
@@ -117,7 +139,7 @@ impl Explorer {
     pub fn explore(&mut self, recording: &Recording) -> Result<(), Box<Violation>> {
         self.tally.workloads += 1;
         let from = if self.plan.whole { 0 } else { recording.last_step };
-        let level = Level { recording, above: &[], print: 0 };
+        let level = Level { recording, above: &[], print: self.print };
         self.explore_level(&level, from, self.plan.quota)
     }
 
@@ -188,9 +210,13 @@ impl Explorer {
             return Ok(());
         }
         self.tally.states += 1;
+        self.tally.distinct += u64::from(self.contents.add(print));
         self.tally.torn += u64::from(cut.torn.is_some());
         self.tally.again += u64::from(!level.above.is_empty());
         let path = [level.above, std::slice::from_ref(cut)].concat();
+        if !self.random.chance(self.plan.used) {
+            return caught(|| look(&image, &expectation)).map_err(|what| violation(&path, what, &image));
+        }
         let fsck = self.plan.fsck != 0 && self.random.chance(self.plan.fsck);
         let next = self.examine(&image, &expectation, &path, fsck)?;
         if level.above.is_empty() && self.random.chance(self.plan.again) {
@@ -200,7 +226,7 @@ impl Explorer {
         Ok(())
     }
 
-    /// Looks at a state; gives the recording of its recovery and use.
+    /// Looks at a state and uses it; gives the recording of its recovery and use.
     fn examine(
         &mut self,
         image: &MemoryDevice,
@@ -208,83 +234,20 @@ impl Explorer {
         cuts: &[Cut],
         fsck: bool,
     ) -> Result<Recording, Box<Violation>> {
-        let violation = |what| Box::new(Violation { cuts: cuts.to_vec(), what, image: image.snapshot() });
-        let examined = catch_unwind(AssertUnwindSafe(|| examine(image, expectation, cuts.len() as u64)));
-        let (recording, after) = examined
-            .unwrap_or_else(|panic| {
-                let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-                Err(format!("a panic: {}", text.unwrap_or("of an unknown kind")))
-            })
-            .map_err(violation)?;
-        if fsck {
-            self.tally.fsck += 1;
-            for (image, closed) in [(image, false), (&after, true)] {
-                judged_by_fsck(image, closed).map_err(violation)?;
+        self.tally.used += 1;
+        self.tally.fsck += u64::from(fsck);
+        let examined = caught(|| {
+            let (recording, after) = look_and_use(image, expectation, cuts.len() as u64)?;
+            if fsck {
+                judged_by_fsck(image, false)?;
+                judged_by_fsck(&after, true)?;
             }
-        }
-        Ok(recording)
+            Ok(recording)
+        });
+        examined.map_err(|what| violation(cuts, what, image))
     }
 }
 
-/// The verdict of a check on the caller's own pool of threads.
-pub(crate) fn verdict(image: &MemoryDevice) -> Result<CheckReport, String> {
-    let options = CheckOptions { threads: Some(0), ..CheckOptions::default() };
-    check(image, &options).map_err(|error| format!("the check gives no verdict: {error}"))
-}
-
-fn examine(
-    image: &MemoryDevice,
-    expectation: &Expectation<'_>,
-    depth: u64,
-) -> Result<(Recording, MemoryDevice), String> {
-    let report = verdict(image)?;
-    if !report.is_consistent() || !report.complete {
-        return Err(format!("the check finds, before anything is opened:\n{report}"));
-    }
-    let device = Arc::new(RecordingDevice::new(image.snapshot()));
-    let fs = FileSystem::open(device.clone(), options()).map_err(|error| format!("it does not open: {error}"))?;
-    let version = fs.volume().last_checkpoint().version;
-    let tree = Tree::walk(&fs).map_err(|error| format!("it cannot be read: {error}"))?;
-    expectation.judge(version, &tree)?;
-
-    // It goes on: a new file, a change of an old one, a file made durable, a close.
-    let mut ops = after_crash(depth).into_iter();
-    let source: Source<'_> = Box::new(move |tree| ops.find(|op| op.fits(tree)));
-    let recording = record_on(&device, &fs, &tree, 0x5eed << 20, &mut [("/".to_owned(), source)], true)
-        .map_err(|error| format!("used after the crash: {error}"))?;
-    drop(fs);
-    let after = device.snapshot();
-    let report = verdict(&after)?;
-    if !report.is_clean() {
-        return Err(format!("the check finds, after it was used and closed:\n{report}"));
-    }
-    let last = recording.lanes[0].history(recording.lanes[0].steps.len());
-    let fs = FileSystem::open(Arc::new(after.snapshot()), options().read_only(true))
-        .map_err(|error| format!("it does not open after it was used and closed: {error}"))?;
-    let found = Tree::walk(&fs).map_err(|error| format!("it cannot be read after it was used: {error}"))?;
-    if found != *last {
-        return Err(format!("used and closed, it holds something else:\n{}", found.difference(last)));
-    }
-    Ok((recording, after))
-}
-
-fn after_crash(depth: u64) -> Vec<Op> {
-    let new = format!("/after-{depth}");
-    vec![
-        Op::Create(new.clone()),
-        Op::Write(new.clone(), 0, 5000),
-        Op::Write("/A/foo".into(), 1000, 9000),
-        Op::Rename("/B/baz".into(), format!("/A/moved-{depth}")),
-        Op::Sync(new.clone()),
-        Op::Unlink("/A/bar".into()),
-        Op::Truncate(new, 100),
-    ]
-}
-
-fn judged_by_fsck(image: &MemoryDevice, closed: bool) -> Result<(), String> {
-    let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-    image.save(file.path()).map_err(|error| error.to_string())?;
-    let report = f2fs_oracle::fsck(file.path()).map_err(|error| error.to_string())?;
-    let good = if closed { report.is_clean() } else { report.is_accepted() };
-    if good { Ok(()) } else { Err(format!("fsck.f2fs finds{}:\n{report}", if closed { " after the use" } else { "" })) }
+fn violation(cuts: &[Cut], what: String, image: &MemoryDevice) -> Box<Violation> {
+    Box::new(Violation { cuts: cuts.to_vec(), what, image: image.snapshot() })
 }

@@ -9,6 +9,7 @@
 //! - As in the kernel, an `fsync` that had not completed promises nothing of the blocks that it was to make durable: its node
 //!   may be on the device, and the data, which no flush came before, may not. Blocks that were not written are as they were.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::record::{Lane, Mark, Recording};
@@ -46,54 +47,57 @@ impl Expectation<'_> {
         let oldest = self.oldest();
         let first = &marks[0];
         let rolled = self.recording.lanes.iter().flat_map(|lane| &lane.steps).any(|step| step.fsynced.is_some());
-        let mut complaint = None;
-        for mark in marks.iter().rev().filter(|mark| mark.version >= oldest.version) {
+        // Recovery writes a checkpoint of its own, of what it rolled forward.
+        let fits = |mark: &&Mark| {
             let same = mark.version == version || (version < first.version && mark.version == first.version);
-            // Recovery writes a checkpoint of its own, of what it rolled forward.
-            if !(same || rolled && mark.version.wrapping_add(1) == version) {
-                continue;
-            }
+            mark.version >= oldest.version && (same || rolled && mark.version.wrapping_add(1) == version)
+        };
+        let mut complaint = None;
+        for mark in marks.iter().rev().filter(fits) {
             match self.judge_mark(mark, found) {
                 Ok(()) => return Ok(()),
-                Err(error) => complaint.get_or_insert(error),
+                Err(wrong) => complaint.get_or_insert((mark, wrong)),
             };
         }
-        Err(complaint.unwrap_or_else(|| {
-            let newest = marks[marks.len() - 1].version;
-            format!("checkpoint {version:#x} was found; {:#x} had completed ({newest:#x} is the last)", oldest.version)
-        }))
+        Err(match complaint {
+            Some((mark, wrong)) => format!("checkpoint {:#x}: {}", mark.version, wrong.describe(found)),
+            None => {
+                let newest = marks[marks.len() - 1].version;
+                format!("checkpoint {version:#x} was found; {:#x} had completed ({newest:#x} is the last)", oldest.version)
+            }
+        })
     }
 
-    fn judge_mark(&self, mark: &Mark, found: &Tree) -> Result<(), String> {
+    fn judge_mark(&self, mark: &Mark, found: &Tree) -> Result<(), Wrong<'_>> {
         for (lane, (low, high)) in self.recording.lanes.iter().zip(&mark.lanes) {
-            self.judge_lane(lane, (*low, (*high).min(lane.steps.len())), &found.below(&lane.dir))
-                .map_err(|error| format!("checkpoint {:#x}: {error}", mark.version))?;
+            let part = if lane.dir == "/" { Cow::Borrowed(found) } else { Cow::Owned(found.below(&lane.dir)) };
+            self.judge_lane(lane, (*low, (*high).min(lane.steps.len())), &part)?;
         }
         Ok(())
     }
 
-    fn judge_lane(&self, lane: &Lane, (low, high): (usize, usize), found: &Tree) -> Result<(), String> {
+    fn judge_lane(&self, lane: &Lane, (low, high): (usize, usize), found: &Tree) -> Result<(), Wrong<'_>> {
         let rolled =
             |base: usize| lane.steps.iter().skip(base).any(|step| step.fsynced.is_some() && step.events.0 <= self.end);
-        let mut complaint = String::new();
+        let mut complaint = Fault::Tree;
         for base in low..=high {
-            let error = if rolled(base) {
+            if rolled(base) {
                 match self.judge_rolled(lane, base, found) {
                     Ok(()) => return Ok(()),
-                    Err(error) => error,
+                    Err(fault) => complaint = fault,
                 }
             } else if found == lane.history(base) {
                 return Ok(());
             } else {
-                format!("not the tree of {} operations:\n{}", base, found.difference(lane.history(base)))
-            };
-            complaint = error;
+                complaint = Fault::Tree;
+            }
         }
-        Err(complaint)
+        let lane = self.recording.lanes.iter().position(|other| std::ptr::eq(other, lane)).unwrap_or(0);
+        Err(Wrong { recording: self.recording, lane, base: high, fault: complaint })
     }
 
     /// The tree after a checkpoint with `base` operations, and a roll-forward.
-    fn judge_rolled(&self, lane: &Lane, base: usize, found: &Tree) -> Result<(), String> {
+    fn judge_rolled(&self, lane: &Lane, base: usize, found: &Tree) -> Result<(), Fault> {
         let begun = lane.steps.iter().take_while(|step| step.events.0 <= self.end).count().max(base);
         let mut inos: BTreeSet<u32> = found.nodes.keys().copied().collect();
         for index in base..=begun {
@@ -123,7 +127,7 @@ impl Expectation<'_> {
             let names: Vec<BTreeSet<&str>> = (from..=begun).map(|at| lane.history(at).names_of(ino)).collect();
             let (node, here) = (found.nodes.get(&ino).map(|node| &**node), found.names_of(ino));
             if !(names.contains(&here) || node.is_none() && contents.contains(&None)) {
-                return Err(format!("inode {ino} has the names {here:?}, which it had at no time since; {names:?}"));
+                return Err(Fault::Names { ino, from });
             }
             let gone = node.is_none() && names.iter().any(BTreeSet::is_empty);
             let before = lane.history(from).nodes.get(&ino).map(|node| &node.content);
@@ -137,10 +141,46 @@ impl Expectation<'_> {
                 _ => false,
             };
             if !is_dir && !gone && !contents.iter().any(same) {
-                return Err(format!("inode {ino} ({here:?}) has a content that it cannot have: {node:.200?}"));
+                return Err(Fault::Content { ino, from });
             }
         }
         Ok(())
+    }
+}
+
+/// What is wrong with a lane's part of a tree. Most candidates are, so it becomes a text only if all of them were.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// Not the tree of the checkpoint.
+    Tree,
+    /// An inode has names that it had at no time since so many operations.
+    Names { ino: u32, from: usize },
+    /// An inode has a content that it had at no time since so many operations.
+    Content { ino: u32, from: usize },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wrong<'a> {
+    recording: &'a Recording,
+    lane: usize,
+    base: usize,
+    fault: Fault,
+}
+
+impl Wrong<'_> {
+    fn describe(&self, found: &Tree) -> String {
+        let lane = &self.recording.lanes[self.lane];
+        let (what, ino, from) = match self.fault {
+            Fault::Tree => {
+                let difference = found.below(&lane.dir).difference(lane.history(self.base));
+                return format!("not the tree of {} operations:\n{difference}", self.base);
+            }
+            Fault::Names { ino, from } => ("names", ino, from),
+            Fault::Content { ino, from } => ("a content", ino, from),
+        };
+        let names = found.names_of(ino);
+        let difference = found.below(&lane.dir).difference(lane.history(from));
+        format!("inode {ino} ({names:?}) has {what} that it had at no time since operation {from}:\n{difference}")
     }
 }
 
@@ -190,7 +230,7 @@ mod tests {
         let lanes = vec![Lane { dir: "/".into(), first, steps }];
         let marks = vec![Mark { version: 1, done: 0, lanes: vec![(0, 0)] }];
         let log = RecordingDevice::new(MemoryDevice::new(1)).log();
-        Recording { log, lanes, marks, last_step: 0 }
+        Recording { log, lanes, marks, last_step: 0, options: Default::default() }
     }
 
     /// A tree after so many operations, without some names.

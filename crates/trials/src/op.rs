@@ -1,13 +1,14 @@
-//! Operations of a workload: how each is done, what it does to the model, and how it is written down.
+//! Operations of a workload, and how each is done. `model` says what it does to the model, `text` how it is written down.
 
-use std::fmt;
-use std::str::FromStr;
+mod model;
+mod text;
 
-use f2fs_files::{File, FileKind, FileSystem, FsError, NewFile, RenameMode, SetMode};
-use f2fs_sync::Arc;
+use f2fs_files::{File, FileKind, FileSystem, FsError, NewFile, Pace, RenameMode, SetMode};
 
 use crate::random::bytes;
-use crate::tree::{Content, Node, Tree, is_within, parent};
+use crate::tree::{Content, Tree, is_within, parent};
+
+pub use text::ParseOpError;
 
 /// One operation. Its text is its name and what it is about: `rename /A/foo /B/bar`, `write /A/foo 4096 100`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +45,8 @@ pub enum Op {
     Sync(String),
     /// Make everything durable.
     Checkpoint,
+    /// Empty a section, if there is one worth it.
+    Clean,
 }
 
 /// Whether a healthy volume may refuse an operation so, whatever the model says: it is full, or an inode's attributes are.
@@ -99,6 +102,7 @@ impl Op {
             Op::RemoveXattr(path, name) => fs.remove_xattr(path, name).map(|()| Done::default()),
             Op::Sync(path) => fs.open_file(path)?.sync().map(|()| Done::default()),
             Op::Checkpoint => fs.checkpoint().map(|_| Done::default()),
+            Op::Clean => fs.clean_step(Pace::Urgent).map(|_| Done::default()),
         }
     }
 
@@ -134,63 +138,7 @@ impl Op {
             Op::RemoveXattr(path, name) => {
                 tree.node(path).is_some_and(|node| node.xattrs.contains_key(name.as_bytes()))
             }
-            Op::Checkpoint => true,
-        }
-    }
-
-    /// The same on the model, after it succeeded. `ino`: the inode that it made.
-    pub fn apply(&self, tree: &mut Tree, salt: u64, ino: u32) {
-        match self {
-            Op::Create(path) => add(tree, path, ino, Content::File(Vec::new())),
-            Op::Mkdir(path) => add(tree, path, ino, Content::Dir),
-            Op::Symlink(path, len) => add(tree, path, ino, Content::Symlink(target(*len, salt))),
-            Op::Link(from, to) => {
-                let Some(&ino) = tree.names.get(from) else { return };
-                tree.names.insert(to.clone(), ino);
-                tree.change(ino, |node| node.links += 1);
-            }
-            Op::Rename(from, to) => {
-                if tree.names.get(from) == tree.names.get(to) {
-                    return;
-                }
-                if tree.is_dir(to) {
-                    remove_dir(tree, to);
-                } else {
-                    unlink(tree, to);
-                }
-                move_links(tree, from, to);
-                move_names(tree, &[(from.as_str(), to.as_str())]);
-            }
-            Op::Exchange(from, to) => {
-                move_links(tree, from, to);
-                move_links(tree, to, from);
-                move_names(tree, &[(from.as_str(), to.as_str()), (to.as_str(), from.as_str())]);
-            }
-            Op::Unlink(path) | Op::Orphan(path) => unlink(tree, path),
-            Op::Rmdir(path) => remove_dir(tree, path),
-            Op::Write(path, offset, len) => edit(tree, path, |data| {
-                let (start, end) = (*offset as usize, *offset as usize + len);
-                if *len > 0 && data.len() < end {
-                    data.resize(end, 0);
-                }
-                data[start..end].copy_from_slice(&bytes(*len, salt));
-            }),
-            Op::Truncate(path, size) => edit(tree, path, |data| data.resize(*size as usize, 0)),
-            Op::Allocate(path, offset, len, keep) => edit(tree, path, |data| {
-                let end = (offset + len) as usize;
-                if !keep && data.len() < end {
-                    data.resize(end, 0);
-                }
-            }),
-            Op::SetXattr(path, name, len) => {
-                let Some(&ino) = tree.names.get(path) else { return };
-                tree.change(ino, |node| drop(node.xattrs.insert(name.as_bytes().to_vec(), bytes(*len, salt))));
-            }
-            Op::RemoveXattr(path, name) => {
-                let Some(&ino) = tree.names.get(path) else { return };
-                tree.change(ino, |node| drop(node.xattrs.remove(name.as_bytes())));
-            }
-            Op::Sync(_) | Op::Checkpoint => {}
+            Op::Checkpoint | Op::Clean => true,
         }
     }
 
@@ -210,155 +158,12 @@ impl Op {
             Op::Create(path) | Op::Write(path, ..) | Op::Truncate(path, _) | Op::Allocate(path, ..) => Some(path),
             Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) | Op::Sync(path) => Some(path),
             Op::Link(_, to) | Op::Rename(_, to) | Op::Exchange(_, to) => Some(to),
-            Op::Mkdir(_) | Op::Symlink(..) | Op::Unlink(_) | Op::Orphan(_) | Op::Rmdir(_) | Op::Checkpoint => None,
+            Op::Mkdir(_) | Op::Symlink(..) | Op::Unlink(_) | Op::Orphan(_) | Op::Rmdir(_) => None,
+            Op::Checkpoint | Op::Clean => None,
         }
     }
 }
 
 fn target(len: usize, salt: u64) -> Vec<u8> {
     bytes(len.max(1), salt).into_iter().map(|byte| b'a' + byte % 26).collect()
-}
-
-fn edit(tree: &mut Tree, path: &str, change: impl FnOnce(&mut Vec<u8>)) {
-    let Some(&ino) = tree.names.get(path) else { return };
-    tree.change(ino, |node| {
-        if let Content::File(data) = &mut node.content {
-            change(data);
-        }
-    });
-}
-
-fn parent_links(tree: &mut Tree, path: &str, change: impl FnOnce(u32) -> u32) {
-    if let Some(&dir) = tree.names.get(parent(path)) {
-        tree.change(dir, |node| node.links = change(node.links));
-    }
-}
-
-fn add(tree: &mut Tree, path: &str, ino: u32, content: Content) {
-    let is_dir = content == Content::Dir;
-    if is_dir {
-        parent_links(tree, path, |links| links + 1);
-    }
-    tree.names.insert(path.to_owned(), ino);
-    let links = if is_dir { 2 } else { 1 };
-    tree.nodes.insert(ino, Arc::new(Node { content, links, xattrs: Default::default() }));
-}
-
-fn unlink(tree: &mut Tree, path: &str) {
-    let Some(ino) = tree.names.remove(path) else { return };
-    tree.change(ino, |node| node.links -= 1);
-    if tree.nodes.get(&ino).is_some_and(|node| node.links == 0) {
-        tree.nodes.remove(&ino);
-    }
-}
-
-fn remove_dir(tree: &mut Tree, path: &str) {
-    if let Some(ino) = tree.names.remove(path) {
-        tree.nodes.remove(&ino);
-        parent_links(tree, path, |links| links - 1);
-    }
-}
-
-/// A directory that changes its parent takes a link along.
-fn move_links(tree: &mut Tree, from: &str, to: &str) {
-    if tree.is_dir(from) && parent(from) != parent(to) {
-        parent_links(tree, from, |links| links - 1);
-        parent_links(tree, to, |links| links + 1);
-    }
-}
-
-fn move_names(tree: &mut Tree, moves: &[(&str, &str)]) {
-    let old = std::mem::take(&mut tree.names);
-    tree.names = old
-        .into_iter()
-        .map(|(path, ino)| {
-            let moved = moves.iter().find(|(from, _)| is_within(&path, from));
-            (moved.map_or(path.clone(), |(from, to)| format!("{to}{}", &path[from.len()..])), ino)
-        })
-        .collect();
-}
-
-impl fmt::Display for Op {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Op::Create(path) => write!(f, "create {path}"),
-            Op::Mkdir(path) => write!(f, "mkdir {path}"),
-            Op::Symlink(path, len) => write!(f, "symlink {path} {len}"),
-            Op::Link(from, to) => write!(f, "link {from} {to}"),
-            Op::Rename(from, to) => write!(f, "rename {from} {to}"),
-            Op::Exchange(from, to) => write!(f, "exchange {from} {to}"),
-            Op::Unlink(path) => write!(f, "unlink {path}"),
-            Op::Orphan(path) => write!(f, "orphan {path}"),
-            Op::Rmdir(path) => write!(f, "rmdir {path}"),
-            Op::Write(path, offset, len) => write!(f, "write {path} {offset} {len}"),
-            Op::Truncate(path, size) => write!(f, "truncate {path} {size}"),
-            Op::Allocate(path, offset, len, keep) => {
-                write!(f, "{} {path} {offset} {len}", if *keep { "reserve" } else { "allocate" })
-            }
-            Op::SetXattr(path, name, len) => write!(f, "setxattr {path} {name} {len}"),
-            Op::RemoveXattr(path, name) => write!(f, "removexattr {path} {name}"),
-            Op::Sync(path) => write!(f, "sync {path}"),
-            Op::Checkpoint => write!(f, "checkpoint"),
-        }
-    }
-}
-
-/// A text that is no operation.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no operation")]
-pub struct ParseOpError(String);
-
-impl FromStr for Op {
-    type Err = ParseOpError;
-
-    fn from_str(text: &str) -> Result<Op, ParseOpError> {
-        parse(text).ok_or_else(|| ParseOpError(text.to_owned()))
-    }
-}
-
-fn parse(text: &str) -> Option<Op> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let (name, rest) = words.split_first()?;
-    let path = |at: usize| rest.get(at).map(|word| (*word).to_owned());
-    fn number<T: FromStr>(rest: &[&str], at: usize) -> Option<T> {
-        rest.get(at)?.parse().ok()
-    }
-    Some(match *name {
-        "create" => Op::Create(path(0)?),
-        "mkdir" => Op::Mkdir(path(0)?),
-        "symlink" => Op::Symlink(path(0)?, number(rest, 1)?),
-        "link" => Op::Link(path(0)?, path(1)?),
-        "rename" => Op::Rename(path(0)?, path(1)?),
-        "exchange" => Op::Exchange(path(0)?, path(1)?),
-        "unlink" => Op::Unlink(path(0)?),
-        "orphan" => Op::Orphan(path(0)?),
-        "rmdir" => Op::Rmdir(path(0)?),
-        "write" => Op::Write(path(0)?, number(rest, 1)?, number(rest, 2)?),
-        "truncate" => Op::Truncate(path(0)?, number(rest, 1)?),
-        "allocate" => Op::Allocate(path(0)?, number(rest, 1)?, number(rest, 2)?, false),
-        "reserve" => Op::Allocate(path(0)?, number(rest, 1)?, number(rest, 2)?, true),
-        "setxattr" => Op::SetXattr(path(0)?, path(1)?, number(rest, 2)?),
-        "removexattr" => Op::RemoveXattr(path(0)?, path(1)?),
-        "sync" => Op::Sync(path(0)?),
-        "checkpoint" => Op::Checkpoint,
-        _ => return None,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::workload::{Workload, alphabet};
-
-    #[test]
-    fn texts_lead_back() {
-        let all = alphabet();
-        assert_eq!(all.len(), 41, "every line of the alphabet is an operation");
-        for op in all.iter().chain(&[Op::Checkpoint, Op::Sync("/x".into())]) {
-            assert_eq!(op.to_string().parse().as_ref(), Ok(op));
-        }
-        let text = "plain: create /A/new; sync /A/new";
-        assert_eq!(text.parse::<Workload>().map(|workload| workload.to_string()).as_deref(), Ok(text));
-        assert!("nowhere: checkpoint".parse::<Workload>().is_err() && "write /a".parse::<Op>().is_err());
-    }
 }

@@ -6,11 +6,10 @@
 //! operation that had ended before anybody who saw the version come had begun is in it, one that began after is not.
 
 use f2fs_device::{CrashLog, MemoryDevice, RecordingDevice};
-use f2fs_files::{FileSystem, FsError};
+use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_sync::Arc;
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
 
-use crate::base::options;
 use crate::op::{Op, is_refusal};
 use crate::tree::Tree;
 
@@ -85,6 +84,16 @@ pub struct Recording {
     pub marks: Vec<Mark>,
     /// Events before the last operation of the first lane: cuts before are those of a shorter workload.
     pub last_step: usize,
+    /// How the volume was opened.
+    pub options: Options,
+}
+
+impl Recording {
+    /// What one lane did, on a volume that was opened at a version of its checkpoint.
+    pub(crate) fn of_lane(log: CrashLog, lane: Lane, first: u64, options: Options) -> Recording {
+        let lanes = vec![lane];
+        Recording { log, marks: marks(first, &lanes), lanes, last_step: 0, options }
+    }
 }
 
 /// An operation that came out otherwise than the model.
@@ -102,21 +111,52 @@ pub struct StepError {
 /// What a thread does next, given its part of the tree; `None`: it is done.
 pub type Source<'a> = Box<dyn FnMut(&Tree) -> Option<Op> + Send + 'a>;
 
-struct Runner<'a> {
+/// Times and versions before an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    tick: usize,
+    event: usize,
+    version: u64,
+}
+
+/// Writes down what lanes do.
+pub(crate) struct Tape<'a> {
     fs: &'a FileSystem,
     device: &'a RecordingDevice,
-    clock: &'a AtomicUsize,
-    /// Whether there are other lanes.
+    clock: AtomicUsize,
+    /// Whether there are several lanes.
     several: bool,
 }
 
-impl Runner<'_> {
+impl<'a> Tape<'a> {
+    /// For one lane.
+    pub(crate) fn new(fs: &'a FileSystem, device: &'a RecordingDevice) -> Tape<'a> {
+        Tape { fs, device, clock: AtomicUsize::new(0), several: false }
+    }
+
     fn tick(&self) -> usize {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
     fn version(&self) -> u64 {
         self.fs.volume().last_checkpoint().version
+    }
+
+    /// An operation begins.
+    pub(crate) fn before(&self) -> Before {
+        Before { tick: self.tick(), event: self.device.position(), version: self.version() }
+    }
+
+    /// It is over; `tree`: the lane's part of the tree then. One that did not succeed is certain of nothing.
+    pub(crate) fn step(&self, before: Before, op: Op, tree: &Tree, succeeded: bool) -> Step {
+        let versions = (before.version, self.version());
+        let (events, clock) = ((before.event, self.device.position()), (before.tick, self.tick()));
+        let fsynced = match &op {
+            Op::Sync(path) if self.several || versions.0 == versions.1 => tree.names.get(path).copied(),
+            _ => None,
+        };
+        let certain = succeeded && versions.0 == versions.1;
+        Step { op, fsynced, certain, tree: Arc::new(tree.clone()), clock, events, versions }
     }
 
     fn run(&self, dir: String, first: Tree, salt: u64, source: &mut Source<'_>) -> Result<Lane, StepError> {
@@ -126,23 +166,16 @@ impl Runner<'_> {
         while let Some(op) = source(&tree) {
             let index = lane.steps.len();
             let salt = salt ^ (index as u64 + 1) << 8;
-            let (tick, event, version) = (self.tick(), self.device.position(), self.version());
+            let before = self.before();
             let done = match op.perform(self.fs, salt) {
                 Ok(done) => done,
                 Err(error) if is_refusal(&error) => continue,
                 Err(error) => return Err(StepError { index, op, error: Box::new(error) }),
             };
-            let versions = (version, self.version());
-            let (events, clock) = ((event, self.device.position()), (tick, self.tick()));
             let op = op.done(&done);
             op.apply(&mut tree, salt, done.ino);
             open.extend(done.open);
-            let fsynced = match &op {
-                Op::Sync(path) if self.several || versions.0 == versions.1 => tree.names.get(path).copied(),
-                _ => None,
-            };
-            let certain = versions.0 == versions.1;
-            lane.steps.push(Step { op, fsynced, certain, tree: Arc::new(tree.clone()), clock, events, versions });
+            lane.steps.push(self.step(before, op, &tree, true));
         }
         Ok(lane)
     }
@@ -155,6 +188,7 @@ impl Runner<'_> {
 /// [`StepError`] if an operation fails that the model says succeeds.
 pub fn record(
     device: MemoryDevice,
+    options: &Options,
     tree: &Tree,
     salt: u64,
     mut sources: Vec<(String, Source<'_>)>,
@@ -162,8 +196,9 @@ pub fn record(
 ) -> Result<Recording, StepError> {
     let device = Arc::new(RecordingDevice::new(device));
     let failed = |index, error| StepError { index, op: Op::Checkpoint, error: Box::new(error) };
-    let fs = FileSystem::open(device.clone(), options()).map_err(|error| failed(0, error))?;
-    record_on(&device, &fs, tree, salt, &mut sources, closed)
+    let fs = FileSystem::open(device.clone(), options.clone()).map_err(|error| failed(0, error))?;
+    let recording = record_on(&device, &fs, tree, salt, &mut sources, closed)?;
+    Ok(Recording { options: options.clone(), ..recording })
 }
 
 /// [`record`], on a file system that is open.
@@ -180,18 +215,17 @@ pub fn record_on(
 ) -> Result<Recording, StepError> {
     let failed = |index, error| StepError { index, op: Op::Checkpoint, error: Box::new(error) };
     let first = fs.volume().last_checkpoint().version;
-    let clock = AtomicUsize::new(0);
-    let runner = Runner { fs, device, clock: &clock, several: sources.len() > 1 };
+    let tape = Tape { several: sources.len() > 1, ..Tape::new(fs, device) };
     let mut lanes = if let [(dir, source)] = sources {
-        vec![runner.run(dir.clone(), tree.below(dir), salt, source)?]
+        vec![tape.run(dir.clone(), tree.below(dir), salt, source)?]
     } else {
         std::thread::scope(|scope| {
             let threads: Vec<_> = sources
                 .iter_mut()
                 .enumerate()
                 .map(|(index, (dir, source))| {
-                    let (runner, salt) = (&runner, salt ^ (index as u64 + 1) << 40);
-                    scope.spawn(move || runner.run(dir.clone(), tree.below(dir), salt, source))
+                    let (tape, salt) = (&tape, salt ^ (index as u64 + 1) << 40);
+                    scope.spawn(move || tape.run(dir.clone(), tree.below(dir), salt, source))
                 })
                 .collect();
             threads
@@ -201,17 +235,15 @@ pub fn record_on(
         })?
     };
     if closed {
-        let (tick, event, version) = (runner.tick(), device.position(), runner.version());
+        let before = tape.before();
         fs.close().map_err(|error| failed(lanes[0].steps.len(), error))?;
-        let versions = (version, runner.version());
-        let (events, clock) = ((event, device.position()), (tick, runner.tick()));
-        let tree = lanes[0].steps.last().map_or_else(|| lanes[0].first.clone(), |step| step.tree.clone());
-        lanes[0].steps.push(Step { op: Op::Checkpoint, fsynced: None, certain: true, tree, clock, events, versions });
+        let tree = lanes[0].history(lanes[0].steps.len()).clone();
+        lanes[0].steps.push(tape.step(before, Op::Checkpoint, &tree, true));
     }
     let marks = marks(first, &lanes);
     let last_step = lanes[0].steps.iter().rev().find(|step| !matches!(step.op, Op::Checkpoint | Op::Sync(_)));
     let last_step = last_step.map_or(0, |step| step.events.0);
-    Ok(Recording { log: device.log(), lanes, marks, last_step })
+    Ok(Recording { log: device.log(), lanes, marks, last_step, options: Options::default() })
 }
 
 fn marks(first: u64, lanes: &[Lane]) -> Vec<Mark> {

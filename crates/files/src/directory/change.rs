@@ -15,7 +15,7 @@ use crate::FsError;
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::name::Name;
-use crate::stat::{self, Time};
+use crate::stat;
 
 impl Directory {
     /// Adds a name that is not there. The caller holds its stripe exclusively. On an error nothing was added.
@@ -38,7 +38,7 @@ impl Directory {
                 if let Some(slot) = view.as_view().room_for(slots_for(name.bytes().len())) {
                     insert(&mut view, slot, name.bytes(), name.hash(), ino, file_type)?;
                     self.note(name.hash(), None);
-                    let now = Time::now();
+                    let now = core.now();
                     stat::set_modified(raw, now);
                     stat::set_changed(raw, now);
                     return Ok(());
@@ -48,7 +48,7 @@ impl Directory {
             }
         }
         self.add_hashed(op, core, inode, name, ino, file_type)?;
-        self.touch(name.hash(), Time::now());
+        self.touch(name.hash(), core.now());
         core.queue_directory(inode);
         Ok(())
     }
@@ -155,7 +155,7 @@ impl Directory {
                     return Ok(None);
                 };
                 let changed = change(&mut view, slot)?;
-                let now = Time::now();
+                let now = core.now();
                 stat::set_modified(raw, now);
                 stat::set_changed(raw, now);
                 return Ok(Some((None, changed)));
@@ -177,7 +177,7 @@ impl Directory {
                 self.mark_dirty(core, &page);
             }
             drop(data);
-            self.touch(name.hash(), Time::now());
+            self.touch(name.hash(), core.now());
             core.queue_directory(inode);
             return Ok(Some((Some(page.block), changed)));
         }

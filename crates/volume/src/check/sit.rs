@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::error::CheckError;
 use super::finding::{FindingKind, Place, Problem};
 use super::report::Collector;
-use super::source::Source;
+use super::source::{Source, ZEROS};
 use super::sparse::SparseBits;
 
 /// SIT blocks that one task reads together.
@@ -44,7 +44,7 @@ impl SitTable {
                 let addrs: Vec<BlockAddr> = part.iter().map(addr).collect();
                 let read = source.blocks(&addrs)?;
                 let keep = |block: &f2fs_format::RawBlock| {
-                    block.iter().any(|byte| *byte != 0).then(|| Box::new(*SitBlock::read(block)))
+                    (*block != ZEROS).then(|| Box::new(*SitBlock::read(block)))
                 };
                 Ok(read.iter().map(keep).collect())
             })

@@ -9,6 +9,9 @@ use super::error::CheckError;
 /// Blocks that one request reads at most.
 const MAX_RUN: usize = 256;
 
+/// A block of zeros, to compare with: the compiler makes one `memcmp` of that, and not of a loop.
+pub(super) static ZEROS: RawBlock = [0; f2fs_format::BLOCK_SIZE];
+
 /// The device, and how much was read from it.
 #[derive(Debug)]
 pub(super) struct Source<'a> {

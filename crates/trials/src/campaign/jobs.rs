@@ -1,0 +1,134 @@
+//! Which workloads a campaign runs, and how many states of each it looks at.
+
+use super::{Bases, Settings};
+use crate::base::BaseKind;
+use crate::random::Random;
+use crate::workload::{Workload, sequences};
+
+/// States of an enumerated workload, at least, unless it has fewer.
+const WORTH: u64 = 5;
+
+/// A sort of workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Class {
+    /// All sequences of one operation.
+    Ace1,
+    /// All sequences of two.
+    Ace2,
+    /// All sequences of three: by hand.
+    Ace3,
+    /// Operations by chance, on volumes with room, with and without checksums.
+    Random,
+    /// Operations by chance where logs fill holes.
+    Tight,
+    /// Operations by chance where segments are emptied and used again.
+    Full,
+    /// Several threads.
+    Threads,
+}
+
+impl Class {
+    /// What a campaign runs unless it is told.
+    pub const USUAL: [Class; 6] = [Class::Ace1, Class::Ace2, Class::Random, Class::Tight, Class::Full, Class::Threads];
+
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Ace1 => "ace1",
+            Class::Ace2 => "ace2",
+            Class::Ace3 => "ace3",
+            Class::Random => "random",
+            Class::Tight => "tight",
+            Class::Full => "full",
+            Class::Threads => "threads",
+        }
+    }
+
+    /// The part of all states that it gets, in percent.
+    fn share(self) -> u64 {
+        match self {
+            Class::Ace1 => 15,
+            Class::Ace2 | Class::Ace3 => 45,
+            Class::Random => 20,
+            Class::Tight | Class::Threads => 8,
+            Class::Full => 4,
+        }
+    }
+
+    /// Whether its workloads are all that there are of a kind.
+    fn is_enumerated(self) -> bool {
+        matches!(self, Class::Ace1 | Class::Ace2 | Class::Ace3)
+    }
+
+    /// States of one workload that are worth its run, for those that are made by chance.
+    fn worth(self) -> u64 {
+        match self {
+            Class::Full => 40,
+            _ => 150,
+        }
+    }
+}
+
+/// A workload and how many states of it are looked at.
+pub(super) struct Job {
+    pub(super) class: Class,
+    pub(super) workload: Workload,
+    pub(super) quota: usize,
+}
+
+/// The workloads of `round`, for so many states in all, about. Those of enumerated classes are all of round 0; those by chance
+/// are others in every round.
+pub(super) fn jobs(bases: &Bases, settings: &Settings, states: u64, round: u64) -> Vec<Job> {
+    let classes: Vec<Class> =
+        settings.classes.iter().copied().filter(|class| round == 0 || !class.is_enumerated()).collect();
+    let shares: u64 = classes.iter().map(|class| class.share()).sum::<u64>().max(1);
+    let mut random = Random::new(settings.seed.wrapping_add(round << 32));
+    let mut all = Vec::new();
+    for class in classes {
+        let states = (states * class.share()).div_ceil(shares);
+        let mut workloads = class.workloads(bases, states, &mut random);
+        let exhaustive = class.is_enumerated() && (settings.exhaustive || class == Class::Ace1);
+        // A workload is worth its run with a few states at least.
+        let most = (states / WORTH).max(1) as usize;
+        if class.is_enumerated() && !exhaustive && workloads.len() > most {
+            shuffle(&mut workloads, &mut Random::new(settings.seed));
+            workloads.truncate(most);
+        }
+        let quota = states.div_ceil(workloads.len().max(1) as u64).max(1);
+        let quota = if exhaustive { usize::MAX } else { quota as usize };
+        all.extend(workloads.into_iter().map(|workload| Job { class, workload, quota }));
+    }
+    // Classes mixed, so that a campaign that is cut short has seen something of each.
+    shuffle(&mut all, &mut random);
+    all
+}
+
+fn shuffle<T>(all: &mut [T], random: &mut Random) {
+    for last in (1..all.len()).rev() {
+        all.swap(last, random.below(last + 1));
+    }
+}
+
+impl Class {
+    fn workloads(self, bases: &Bases, states: u64, random: &mut Random) -> Vec<Workload> {
+        let count = states.div_ceil(self.worth());
+        let plain = bases.get(BaseKind::Plain);
+        let mut seeds = |make: &dyn Fn(u64) -> Workload| (0..count).map(|_| make(random.next() >> 32)).collect();
+        match self {
+            Class::Ace1 => {
+                let bases = [plain, bases.get(BaseKind::Checksums)];
+                bases.into_iter().flat_map(|base| sequences(base, 1)).collect()
+            }
+            Class::Ace2 => sequences(plain, 2),
+            Class::Ace3 => sequences(plain, 3),
+            Class::Random => {
+                let kinds = [BaseKind::Plain, BaseKind::Checksums];
+                seeds(&|seed| Workload::Random(kinds[seed as usize % 2], seed))
+            }
+            Class::Tight => seeds(&|seed| Workload::Random(BaseKind::Tight, seed)),
+            Class::Full => seeds(&|seed| Workload::Random(BaseKind::Full, seed)),
+            Class::Threads => seeds(&|seed| Workload::Threads(BaseKind::Wide, seed)),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The command line of `trials`.
+//!
+//! | Exit code | Meaning |
+//! |---|---|
+//! | 0 | everything is as it must be |
+//! | 1 | something is not: it is printed, with the way to see it again |
+//! | 2 | the command line is wrong |
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+use f2fs_device::{Cut, CutPlan};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::campaign::{self, Bases, Class, Outcome, Settings};
+use crate::explore::Plan;
+use crate::faults;
+use crate::mutants::MUTANTS;
+use crate::report;
+use crate::workload::Workload;
+
+/// Crashes volumes at every point, and looks at what is left.
+#[derive(Debug, Parser)]
+#[command(name = "trials")]
+struct Arguments {
+    /// Classes of workloads, separated by commas.
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = Class::USUAL)]
+    classes: Vec<Class>,
+    /// Distinct states to look at, at least.
+    #[arg(long, default_value_t = 100_000)]
+    states: u64,
+    /// Where chance begins.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Stop after so many seconds.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Threads; 0: as many as processors.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// All states of the enumerated workloads.
+    #[arg(long)]
+    exhaustive: bool,
+    /// Every subset of so many outstanding requests at most.
+    #[arg(long, default_value_t = 12)]
+    subsets: usize,
+    /// One in so many states is used and looked at again.
+    #[arg(long, default_value_t = 4)]
+    used: usize,
+    /// One in so many of those that are used is crashed again, in its recovery and its use.
+    #[arg(long, default_value_t = 6)]
+    again: usize,
+    /// One in so many of those that are used is given to fsck.f2fs (0: none).
+    #[arg(long, default_value_t = 500)]
+    fsck: usize,
+    /// Only this workload.
+    #[arg(long)]
+    workload: Option<Workload>,
+    /// Only this state of the workload; once more for each crash during recovery.
+    #[arg(long)]
+    cut: Vec<Cut>,
+    /// Where bad states are kept.
+    #[arg(long, default_value = "target/crash")]
+    keep: std::path::PathBuf,
+    /// For programs.
+    #[arg(long)]
+    json: bool,
+    /// Fail every request of a workload in every way, instead of crashing.
+    #[arg(long)]
+    faults: bool,
+    /// With --faults: only every so many-th request.
+    #[arg(long, default_value_t = 1)]
+    sample: u64,
+    /// With --faults: only this request, EPISODE:INDEX.
+    #[arg(long, value_parser = request)]
+    request: Option<(usize, u64)>,
+    /// Print the names of the mutants with the classes that find them, and do nothing.
+    #[arg(long)]
+    list_mutants: bool,
+}
+
+fn request(text: &str) -> Result<(usize, u64), String> {
+    let (episode, index) = text.split_once(':').ok_or("EPISODE:INDEX is expected")?;
+    let number = |error: std::num::ParseIntError| error.to_string();
+    Ok((episode.parse().map_err(number)?, index.parse().map_err(number)?))
+}
+
+/// Does what the command line says.
+#[must_use]
+pub fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("trials: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    if arguments.list_mutants {
+        for (name, what, class) in MUTANTS {
+            println!("{name}\t{}\t{what}", class.name());
+        }
+        return Ok(true);
+    }
+    let cuts = CutPlan { exhaustive: arguments.subsets, ..CutPlan::default() };
+    let settings = Settings {
+        classes: arguments.classes.clone(),
+        states: arguments.states,
+        seed: arguments.seed,
+        plan: Plan {
+            cuts,
+            quota: 0,
+            used: arguments.used.max(1),
+            again: arguments.again.max(1),
+            again_quota: 12,
+            fsck: arguments.fsck,
+            whole: false,
+        },
+        exhaustive: arguments.exhaustive,
+        limit: arguments.seconds.map(Duration::from_secs),
+        threads: arguments.threads,
+        keep: arguments.keep.clone(),
+    };
+    let bases = Bases::new().context("the base volumes cannot be made")?;
+    // A panic is a finding like any other; where it happened is worth a line.
+    std::panic::set_hook(Box::new(|info| eprintln!("panic: {info}")));
+    if arguments.faults {
+        return run_faults(arguments, &bases);
+    }
+    let outcome = if let Some(workload) = &arguments.workload {
+        let mut outcome = Outcome::default();
+        match campaign::repeat(&bases, workload, &arguments.cut, &settings) {
+            Ok(tally) => drop(outcome.tallies.insert(Class::Random, tally)),
+            Err(fault) => outcome.faults.push(fault),
+        }
+        outcome
+    } else {
+        let bar = bar();
+        let outcome = campaign::run(&bases, &settings, &|done, all, states| {
+            bar.set_length(all);
+            bar.set_position(done);
+            bar.set_message(format!("{states} distinct states"));
+        });
+        bar.finish_and_clear();
+        outcome
+    };
+    if arguments.json {
+        println!("{:#}", report::campaign_json(&outcome, arguments.seed));
+    } else {
+        report::campaign(&outcome, arguments.seed);
+    }
+    Ok(outcome.faults.is_empty())
+}
+
+fn run_faults(arguments: &Arguments, bases: &Bases) -> anyhow::Result<bool> {
+    let bar = bar();
+    let settings = faults::Settings {
+        seed: arguments.seed,
+        sample: arguments.sample,
+        only: arguments.request,
+        threads: arguments.threads,
+    };
+    let matrix = faults::run(bases.get(faults::BASE), &settings, &|done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    })?;
+    bar.finish_and_clear();
+    if arguments.json {
+        println!("{:#}", report::matrix_json(&matrix));
+    } else {
+        report::matrix(&matrix);
+    }
+    Ok(matrix.broken.is_empty())
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("[{bar:40}] {pos}/{len} {msg} {eta}");
+    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

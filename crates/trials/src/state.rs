@@ -1,0 +1,113 @@
+//! One state of a volume, after a crash or a fault, and what is looked at in it.
+//!
+//! ```text
+//!   image -> check -> open (recovers) -> walk -> judge          every state
+//!                                                  '-> use -> close -> check -> open, walk, compare      some of them
+//! ```
+
+use f2fs_device::{BlockDevice, MemoryDevice, RecordingDevice};
+use f2fs_files::{FileSystem, Options};
+use f2fs_sync::Arc;
+use f2fs_volume::check::{CheckOptions, CheckReport, check};
+
+use crate::judge::Expectation;
+use crate::op::Op;
+use crate::record::{Recording, Source, record_on};
+use crate::tree::Tree;
+
+/// The verdict of a check on the caller's own pool of threads.
+pub(crate) fn verdict(image: &MemoryDevice) -> Result<CheckReport, String> {
+    let options = CheckOptions { threads: Some(0), ..CheckOptions::default() };
+    check(image, &options).map_err(|error| format!("the check gives no verdict: {error}"))
+}
+
+/// Whether the check finds nothing that contradicts the last checkpoint.
+pub(crate) fn consistent(image: &MemoryDevice) -> Result<(), String> {
+    let report = verdict(image)?;
+    if report.is_consistent() && report.complete {
+        Ok(())
+    } else {
+        Err(format!("the check finds, before anything is opened:\n{report}"))
+    }
+}
+
+/// A volume that was opened.
+pub(crate) struct Opened {
+    /// The file system.
+    pub(crate) fs: FileSystem,
+    /// The version of its last checkpoint.
+    pub(crate) version: u64,
+    /// What it holds.
+    pub(crate) tree: Tree,
+}
+
+/// Opens a volume and reads all of it.
+pub(crate) fn open(device: Arc<dyn BlockDevice>, options: Options) -> Result<Opened, String> {
+    let fs = FileSystem::open(device, options).map_err(|error| format!("it does not open: {error}"))?;
+    let version = fs.volume().last_checkpoint().version;
+    let tree = Tree::walk(&fs).map_err(|error| format!("it cannot be read: {error}"))?;
+    Ok(Opened { fs, version, tree })
+}
+
+/// Checks a state, opens it, and compares it with what may be there.
+pub(crate) fn look(image: &MemoryDevice, expectation: &Expectation<'_>) -> Result<(), String> {
+    consistent(image)?;
+    let opened = open(Arc::new(image.snapshot()), expectation.recording.options.clone())?;
+    expectation.judge(opened.version, &opened.tree)
+}
+
+/// The same, and goes on: a new file, changes of old ones, a file made durable, a close; then it is checked and compared
+/// again. Gives the recording of the recovery and the use, and the state afterwards. `depth`: crashes before.
+pub(crate) fn look_and_use(
+    image: &MemoryDevice,
+    expectation: &Expectation<'_>,
+    depth: u64,
+) -> Result<(Recording, MemoryDevice), String> {
+    consistent(image)?;
+    let options = &expectation.recording.options;
+    let device = Arc::new(RecordingDevice::new(image.snapshot()));
+    let Opened { fs, version, tree } = open(device.clone(), options.clone())?;
+    expectation.judge(version, &tree)?;
+
+    let mut ops = after_crash(depth).into_iter();
+    let source: Source<'_> = Box::new(move |tree| ops.find(|op| op.fits(tree)));
+    let mut recording = record_on(&device, &fs, &tree, 0x5eed << 20, &mut [("/".to_owned(), source)], true)
+        .map_err(|error| format!("used after the crash: {error}"))?;
+    recording.options = options.clone();
+    drop(fs);
+    let after = device.snapshot();
+    let report = verdict(&after)?;
+    if !report.is_clean() {
+        return Err(format!("the check finds, after it was used and closed:\n{report}"));
+    }
+    let last = recording.lanes[0].history(recording.lanes[0].steps.len());
+    let found = open(Arc::new(after.snapshot()), options.clone().read_only(true))
+        .map_err(|error| format!("used and closed: {error}"))?
+        .tree;
+    if found != *last {
+        return Err(format!("used and closed, it holds something else:\n{}", found.difference(last)));
+    }
+    Ok((recording, after))
+}
+
+fn after_crash(depth: u64) -> Vec<Op> {
+    let new = format!("/after-{depth}");
+    vec![
+        Op::Create(new.clone()),
+        Op::Write(new.clone(), 0, 5000),
+        Op::Write("/A/foo".into(), 1000, 9000),
+        Op::Rename("/B/baz".into(), format!("/A/moved-{depth}")),
+        Op::Sync(new.clone()),
+        Op::Unlink("/A/bar".into()),
+        Op::Truncate(new, 100),
+    ]
+}
+
+/// What fsck.f2fs says of a state; `closed`: it must find nothing at all.
+pub(crate) fn judged_by_fsck(image: &MemoryDevice, closed: bool) -> Result<(), String> {
+    let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+    image.save(file.path()).map_err(|error| error.to_string())?;
+    let report = f2fs_oracle::fsck(file.path()).map_err(|error| error.to_string())?;
+    let good = if closed { report.is_clean() } else { report.is_accepted() };
+    if good { Ok(()) } else { Err(format!("fsck.f2fs finds{}:\n{report}", if closed { " after the use" } else { "" })) }
+}
