@@ -1,5 +1,6 @@
 //! Why an operation on files failed.
 
+use f2fs_device::DeviceError;
 use f2fs_format::{Corruption, FormatError, Nid};
 use f2fs_volume::VolumeError;
 use thiserror::Error;
@@ -120,6 +121,15 @@ impl FsError {
         matches!(self, FsError::Volume(VolumeError::Segment(_) | VolumeError::NoNids { .. })) && self.is_no_space()
     }
 
+    /// What the device said, if that is the reason.
+    #[must_use]
+    pub fn device(&self) -> Option<&DeviceError> {
+        match self {
+            FsError::Volume(error) => error.device(),
+            _ => None,
+        }
+    }
+
     /// Whether the volume holds bytes that contradict the format.
     #[must_use]
     pub fn is_corruption(&self) -> bool {
@@ -129,5 +139,6 @@ impl FsError {
                 VolumeError::Corrupt(_) | VolumeError::Format(_) | VolumeError::Segment(_) | VolumeError::Nat(_)
             )
         ) && !self.is_no_space()
+            && self.device().is_none()
     }
 }

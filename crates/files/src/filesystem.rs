@@ -10,7 +10,6 @@ use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Budget, Mutex, PerCore, share};
 use f2fs_volume::{CheckpointReport, CleanReport, Need, Op, OpenOptions, Reason, Volume, VolumeStat};
 
-use crate::{FsError, Time};
 use crate::directory::{DirectoryLock, NAMES};
 use crate::hazard::Hazards;
 use crate::inode::Inode;
@@ -19,6 +18,7 @@ use crate::near::NearDirectories;
 use crate::ranges::RangeLock;
 use crate::recovery::RecoveryReport;
 use crate::requests::Requests;
+use crate::{FsError, Time};
 
 /// How a file system is opened.
 #[derive(Clone, Debug)]

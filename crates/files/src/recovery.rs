@@ -61,9 +61,10 @@ type Plan = BTreeMap<Nid, Synced>;
 impl Core {
     /// Recovers what the chain behind the checkpoint holds. Nothing is written.
     pub(crate) fn roll_forward(&self) -> Result<RecoveryReport, FsError> {
-        self.try_roll_forward().map_err(|error| match error {
-            FsError::Volume(f2fs_volume::VolumeError::Device(_)) => error,
-            other => FsError::Recovery(Box::new(other)),
+        // What the device could not read now, it may read at the next try: that is no reason to give up what was synced.
+        self.try_roll_forward().map_err(|error| match error.device() {
+            Some(_) => error,
+            None => FsError::Recovery(Box::new(error)),
         })
     }
 

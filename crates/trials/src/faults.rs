@@ -59,16 +59,26 @@ pub struct Settings {
 pub fn run(base: &Base, settings: &Settings, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Matrix, FsError> {
     let begun = Instant::now();
     let script = Script::new(base, settings.seed)?;
+    let mut broken = Vec::new();
+    for (episode, script) in script.episodes.iter().enumerate() {
+        // Without a fault everything must be as it must be; else nothing that follows says anything.
+        if let Err(what) = pool::caught(|| trial::run(script, Way::Once, u64::MAX)) {
+            let ops: Vec<String> = script.ops.iter().map(ToString::to_string).collect();
+            let what = format!("without a fault: {what}  the operations: {}", ops.join("; "));
+            broken.push(Broken { way: Way::Once, episode, index: u64::MAX, what });
+        }
+    }
     let mut jobs = Vec::new();
     for way in Way::ALL {
         let step = if way == Way::FlushLost { 1 } else { settings.sample.max(1) };
-        let all = script.episodes.iter().enumerate().flat_map(|(episode, script)| {
-            (0..script.requests.that_can(way)).map(move |index| (way, episode, index))
-        });
+        let all =
+            script.episodes.iter().enumerate().flat_map(|(episode, script)| {
+                (0..script.requests.that_can(way)).map(move |index| (way, episode, index))
+            });
         let wanted = |job: &(Way, usize, u64)| settings.only.is_none_or(|only| only == (job.1, job.2));
         jobs.extend(all.step_by(if settings.only.is_some() { 1 } else { step as usize }).filter(wanted));
     }
-    let result = Mutex::new((vec![Row::default(); Way::ALL.len()], Vec::new()));
+    let result = Mutex::new((vec![Row::default(); Way::ALL.len()], broken));
     pool::each(&jobs, settings.threads, |done, &(way, episode, index)| {
         let begun = Instant::now();
         let run = pool::caught(|| trial::run(&script.episodes[episode], way, index));

@@ -113,6 +113,15 @@ impl Tree {
         self.names.iter().filter(|(_, named)| **named == ino).map(|(path, _)| path.as_str()).collect()
     }
 
+    /// The entries that name an inode: the directory (0: not in this part of the tree) and the name in it. A file keeps them when
+    /// a directory above it moves.
+    #[must_use]
+    pub fn entries_of(&self, ino: u32) -> BTreeSet<(u32, &str)> {
+        let entry = |path: &'_ String| self.names.get(parent(path)).copied().unwrap_or(0);
+        let named = self.names.iter().filter(|(_, named)| **named == ino);
+        named.map(|(path, _)| (entry(path), path.rsplit('/').next().unwrap_or_default())).collect()
+    }
+
     /// The part of the tree at and below a directory.
     #[must_use]
     pub fn below(&self, dir: &str) -> Tree {

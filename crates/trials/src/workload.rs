@@ -161,3 +161,43 @@ fn lanes<'a>(kind: BaseKind, seed: u64) -> Vec<(String, Source<'a>)> {
     sources.push(("/none".into(), checkpoints));
     sources
 }
+
+#[cfg(test)]
+mod tests {
+    use f2fs_device::Event;
+    use f2fs_files::FsError;
+
+    use super::*;
+
+    #[test]
+    fn the_same_operations_leave_the_same_images() -> Result<(), Box<dyn std::error::Error>> {
+        let base = Base::new(BaseKind::Plain)?;
+        let text = "plain: create /A/new; write /A/new 0 6000; sync /A/new; rename /A/foo /B/bar; checkpoint";
+        let workload: Workload = text.parse()?;
+        let run = || workload.run(&base);
+        let (one, other) = (run()?, run()?);
+        assert!(one.log.events().len() > 5, "{}", one.log.events().len());
+        assert_eq!(one.log.events().len(), other.log.events().len());
+        for (one, other) in one.log.events().iter().zip(other.log.events()) {
+            assert_eq!(one.range(), other.range());
+            if let (Event::Write { data: one, .. }, Event::Write { data: other, .. }) = (one, other) {
+                assert!(one.as_bytes() == other.as_bytes(), "{:?}", (one.blocks(), other.blocks()));
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_enumeration_has_every_operation_alone_and_every_pair_that_fits() -> Result<(), FsError> {
+        let base = Base::new(BaseKind::Plain)?;
+        let fitting = alphabet().iter().filter(|op| op.fits(&base.tree)).count();
+        let one = sequences(&base, 1);
+        assert!(
+            one.len() > fitting && one.len() <= 2 * fitting,
+            "{fitting}: each with a checkpoint, most with an fsync"
+        );
+        let two = sequences(&base, 2);
+        assert!(two.len() > one.len() * fitting, "{} after {}", two.len(), one.len());
+        Ok(())
+    }
+}

@@ -95,6 +95,17 @@ pub enum VolumeError {
 }
 
 impl VolumeError {
+    /// What the device said, if that is the reason: also where a block of a table could not be read.
+    #[must_use]
+    pub fn device(&self) -> Option<&DeviceError> {
+        match self {
+            VolumeError::Device(error) => Some(error),
+            VolumeError::Nat(NatError::Source { source, .. })
+            | VolumeError::Segment(SegmentError::Source { source, .. }) => source.downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether space was missing: the operation may succeed after a checkpoint or a deletion.
     #[must_use]
     pub fn is_no_space(&self) -> bool {

@@ -1,8 +1,8 @@
 //! `cargo xtask crash`: crash states and injected faults, by the crate `f2fs-trials`.
 //!
-//! What stands behind `--` goes to its program: `cargo xtask crash -- --states 1000000 --seed 7`, `-- --help`.
+//! What stands behind `--` goes to its program: `cargo xtask crash -- --states 10000000 --exhaustive`, `-- --help`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -10,54 +10,47 @@ use anyhow::bail;
 
 use crate::{Result, process};
 
-/// States of the short part, and of each search for a mutant at most.
-const SHORT: &str = "4000";
+/// States of each search for a mutant, at most.
+const SEARCH: &str = "4000";
 /// How long a mutant may take to be found.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Options of `cargo xtask crash`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The mutants as well, each of which must be found.
+    /// Instead of crashes: a fault at every request of a workload.
+    #[arg(long, conflicts_with = "mutants")]
+    faults: bool,
+    /// Instead of the sources as they are: the mutants, each of which must be found.
     #[arg(long)]
     mutants: bool,
-    /// A short part, with what the tests have built.
-    #[arg(long)]
-    short: bool,
     /// Options of the program that does it.
     #[arg(last = true)]
     options: Vec<String>,
 }
 
-/// Runs the explorer, and the mutants if they are wanted.
+/// Runs the explorer, the matrix of faults, or the search for the mutants.
 ///
 /// # Errors
 ///
 /// If it does not build, finds something, or a mutant is not found.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let build = |features: bool| -> Result<std::path::PathBuf> {
-        let mut command = process::cargo(["build", "--package", "f2fs-trials", "--bin", "trials"]);
-        if !args.short {
-            command.arg("--release");
-        }
-        let target = process::root().join("target").join(if features { "mutants" } else { "" });
-        if features {
-            // A directory of its own: other builds must not find the switches.
-            command.args(["--features", "mutants", "--target-dir"]).arg(&target);
-        }
-        process::run(&mut command)?;
-        Ok(target.join(if args.short { "debug" } else { "release" }).join("trials"))
-    };
-    let mut command = Command::new(build(false)?);
-    command.current_dir(process::root()).args(&args.options);
-    if args.short {
-        command.args(["--states", SHORT, "--seconds", "60", "--fsck", "400"]);
+    if args.mutants {
+        // A program with a name of its own, so that nobody runs the switches by mistake.
+        return find_mutants(&build("trials-mutants", &["--features", "mutants"])?, &args.options);
     }
-    process::run(&mut command)?;
-    if args.mutants { find_mutants(&build(true)?) } else { Ok(()) }
+    let mut command = Command::new(build("trials", &[])?);
+    command.current_dir(process::root()).args(args.faults.then_some("--faults")).args(&args.options);
+    process::run(&mut command)
 }
 
-fn find_mutants(program: &Path) -> Result<()> {
+fn build(program: &str, features: &[&str]) -> Result<PathBuf> {
+    let mut command = process::cargo(["build", "--release", "--package", "f2fs-trials", "--bin", program]);
+    process::run(command.args(features))?;
+    Ok(process::root().join("target").join("release").join(program))
+}
+
+fn find_mutants(program: &Path, options: &[String]) -> Result<()> {
     let list = process::output(Command::new(program).arg("--list-mutants"))?;
     let mut survivors = Vec::new();
     for line in String::from_utf8_lossy(&list).lines() {
@@ -68,7 +61,8 @@ fn find_mutants(program: &Path) -> Result<()> {
         let begun = Instant::now();
         let mut command = Command::new(program);
         command.current_dir(process::root()).env("F2FS_MUTANT", name).args(["--classes", class]);
-        let outcome = process::capture(command.args(["--states", SHORT, "--fsck", "0", "--json"]), LIMIT)?;
+        command.args(["--states", SEARCH, "--fsck", "0", "--json"]).args(options);
+        let outcome = process::capture(&mut command, LIMIT)?;
         let report: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap_or_default();
         let found = report["violations"].as_array().is_some_and(|all| !all.is_empty());
         let verdict = if found { "found" } else { "NOT FOUND" };

@@ -48,6 +48,8 @@ enum Step {
     Counting,
     /// The examples run: the quickstart, as the README has it.
     Examples,
+    /// 100,000 distinct crash states, the faults in the sources that this must find, and a tenth of the matrix of faults.
+    Crash,
     /// The Linux kernel is the judge.
     Guest,
 }
@@ -67,6 +69,11 @@ impl Step {
             Step::Shuttle => chore(&["shuttle"]),
             Step::Counting => chore(&["counting"]),
             Step::Examples => process::run(&mut process::cargo(["run", "--release", "--example", "quickstart"])),
+            Step::Crash => {
+                chore(&["crash"])?;
+                chore(&["crash", "--mutants"])?;
+                chore(&["crash", "--faults", "--", "--sample", "10"])
+            }
             Step::Guest => chore(&["guest"]),
         }
     }

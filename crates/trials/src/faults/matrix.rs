@@ -75,7 +75,10 @@ impl fmt::Display for Matrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Requests { all, reads, writes, flushes } = self.requests;
         writeln!(f, "{} episodes, {all} requests: {reads} reads, {writes} writes, {flushes} flushes\n", self.episodes)?;
-        writeln!(f, "| fault | runs | an operation fails | none does | volume stops | all kept | check finds | does not open | silent |")?;
+        writeln!(
+            f,
+            "| fault | runs | an operation fails | none does | volume stops | all kept | check finds | does not open | silent |"
+        )?;
         writeln!(f, "|---|--:|--:|--:|--:|--:|--:|--:|--:|")?;
         for (way, row) in &self.rows {
             let Row { runs, surfaced, absorbed, stopped, kept, damaged, refused, silent } = row;

@@ -17,16 +17,11 @@ use crate::record::{Lane, Mark, Recording, Tape};
 use crate::state::{consistent, look, look_and_use, open};
 use crate::tree::Tree;
 
-/// Whether an error may come from a failing device.
+/// Whether an error may come from a failing device: it says what the device said, or that the volume stopped for it.
 fn is_typed(error: &FsError, way: Way) -> bool {
-    let from_device = |error: &VolumeError| {
-        matches!(
-            error,
-            VolumeError::Device(_) | VolumeError::Stopped { .. } | VolumeError::Nat(_) | VolumeError::Segment(_)
-        )
-    };
+    let stopped = matches!(error, FsError::Volume(VolumeError::Stopped { .. }));
     // Where the device lies, what was read may be anything.
-    matches!(error, FsError::Volume(error) if from_device(error)) || !way.is_honest()
+    stopped || error.device().is_some() || !way.is_honest()
 }
 
 /// The same names with the same contents.
@@ -79,7 +74,6 @@ pub(super) fn run(episode: &Episode, way: Way, index: u64) -> Result<Row, String
             trial.note_hit();
             trial.work(&fs, episode)?;
             versions = Some((first, fs.volume().last_checkpoint().version));
-            trial.row.stopped = fs.volume().stopped().is_some().into();
         }
         Err(error) if is_typed(&error, way) && faulty.faults() > 0 => trial.row.surfaced = 1,
         Err(error) => return Err(format!("the opening fails with {error}")),
@@ -115,7 +109,13 @@ fn recording(
 }
 
 /// What is there when the volume is opened again: with the power on, and after it went.
-fn judge(way: Way, recording: &Recording, image: &MemoryDevice, hit: Option<usize>, row: &mut Row) -> Result<(), String> {
+fn judge(
+    way: Way,
+    recording: &Recording,
+    image: &MemoryDevice,
+    hit: Option<usize>,
+    row: &mut Row,
+) -> Result<(), String> {
     let log = &recording.log;
     let end = log.events().len();
     let expectation = Expectation { recording, start: end, end };
@@ -275,6 +275,7 @@ impl Trial<'_> {
 
     /// A volume that stopped refuses every change, with the reason.
     fn stay_stopped(&mut self, fs: &FileSystem) -> Result<(), String> {
+        self.row.stopped = 1;
         for result in [fs.create_file("/never", 0o644).map(drop), fs.checkpoint().map(drop), fs.close()] {
             match result {
                 Err(error) if is_typed(&error, self.way) => {}

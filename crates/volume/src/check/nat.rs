@@ -30,9 +30,7 @@ impl NatTable {
                 let addr = |index: &u32| geometry.nat_block(*index, msb::test(bitmap, *index as usize));
                 let addrs: Vec<BlockAddr> = part.iter().map(addr).collect();
                 let read = source.blocks(&addrs)?;
-                let keep = |block: &f2fs_format::RawBlock| {
-                    (*block != ZEROS).then(|| Box::new(*NatBlock::read(block)))
-                };
+                let keep = |block: &f2fs_format::RawBlock| (*block != ZEROS).then(|| Box::new(*NatBlock::read(block)));
                 Ok(read.iter().map(keep).collect())
             })
             .collect::<Result<_, CheckError>>()?;

@@ -43,9 +43,7 @@ impl SitTable {
                 let addr = |index: &u32| geometry.sit_block(*index, msb::test(bitmap, *index as usize));
                 let addrs: Vec<BlockAddr> = part.iter().map(addr).collect();
                 let read = source.blocks(&addrs)?;
-                let keep = |block: &f2fs_format::RawBlock| {
-                    (*block != ZEROS).then(|| Box::new(*SitBlock::read(block)))
-                };
+                let keep = |block: &f2fs_format::RawBlock| (*block != ZEROS).then(|| Box::new(*SitBlock::read(block)));
                 Ok(read.iter().map(keep).collect())
             })
             .collect::<Result<_, CheckError>>()?;

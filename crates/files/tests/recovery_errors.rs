@@ -1,0 +1,66 @@
+//! A device that fails while what was synced is recovered: the open says what the device said, and not that what was synced
+//! cannot be recovered; the next open, on a device that works, recovers it.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use common::{bytes, formatted};
+use f2fs_device::{FaultDevice, FaultRule, MemoryDevice};
+use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_volume::format::FormatOptions;
+use f2fs_volume::{OpenOptions, VolumeError};
+
+fn options() -> Options {
+    Options::new().volume(OpenOptions::new().node_cache(NonZeroUsize::MIN)).inode_cache(NonZeroUsize::MIN)
+}
+
+/// A volume that was dropped after syncs of files, old and new, whose numbers lie in several blocks of the NAT.
+fn synced() -> MemoryDevice {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), options()).unwrap();
+    for name in 0..1200 {
+        fs.create_file(format!("/old-{name}"), 0o644).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    for name in ["/old-0", "/old-700", "/old-1199", "/new-0", "/new-1"] {
+        let file = if name.starts_with("/new") { fs.create_file(name, 0o644) } else { fs.open_file(name) }.unwrap();
+        file.write_at(0, &bytes(6000, name.len() as u64)).unwrap();
+        file.sync().unwrap();
+    }
+    drop(fs);
+    device.snapshot()
+}
+
+#[test]
+fn a_read_that_fails_during_recovery_is_the_devices_error() {
+    let image = synced();
+    let (mut tables, mut index) = (0, 0);
+    loop {
+        let device = Arc::new(FaultDevice::new(Arc::new(image.snapshot())));
+        device.arm(FaultRule::on_all().after(index));
+        let result = FileSystem::open(device.clone(), options());
+        if device.faults() == 0 {
+            break;
+        }
+        match result {
+            Ok(_) => {}
+            // One of two copies cannot be read, nor can the other be used.
+            Err(FsError::Volume(VolumeError::NoSuperblock { .. } | VolumeError::NoCheckpoint { .. })) => {}
+            Err(error) => {
+                assert!(error.device().is_some() && !error.is_corruption(), "request {index}: {error:?}");
+                tables += u32::from(matches!(error, FsError::Volume(VolumeError::Nat(_))));
+            }
+        }
+        let fs = FileSystem::open(Arc::new(image.snapshot()), options()).unwrap();
+        let mut found = vec![0; 6000];
+        for name in ["/old-700", "/new-1"] {
+            assert_eq!(fs.open_file(name).unwrap().read_at(0, &mut found).unwrap(), 6000);
+            assert!(found == bytes(6000, name.len() as u64), "request {index}: {name}");
+        }
+        index += 1;
+    }
+    assert!(index > 20 && tables > 0, "{index} requests, of them {tables} for blocks of the NAT");
+}
