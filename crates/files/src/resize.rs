@@ -59,7 +59,10 @@ impl Core {
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();
             content.set_size(raw, size);
-            raw.i_advise &= !f2fs_format::inode::advise::KEEP_SIZE;
+            // A file that grows keeps what was reserved behind its end: roll-forward must not take that for its size.
+            if size <= old {
+                raw.i_advise &= !f2fs_format::inode::advise::KEEP_SIZE;
+            }
             drop_extent(raw);
             let now = self.now();
             stat::set_modified(raw, now);

@@ -62,6 +62,8 @@ fn start(features: Features, mode: FsyncMode) -> (Arc<MemoryDevice>, FileSystem)
     let device = formatted(128, &FormatOptions::default().with_features(features));
     let options = Options::new().volume(OpenOptions::new().fsync(mode));
     let fs = FileSystem::open(device.clone(), options).unwrap();
+    // The first sync after an opening would be one.
+    fs.checkpoint().unwrap();
     (device, fs)
 }
 

@@ -251,3 +251,6 @@ impl<'a> Explorer<'a> {
 fn violation(cuts: &[Cut], what: String, image: &MemoryDevice) -> Box<Violation> {
     Box::new(Violation { cuts: cuts.to_vec(), what, image: image.snapshot() })
 }
+
+#[cfg(test)]
+mod tests;

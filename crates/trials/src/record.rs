@@ -197,6 +197,9 @@ pub fn record(
     let device = Arc::new(RecordingDevice::new(device));
     let failed = |index, error| StepError { index, op: Op::Checkpoint, error: Box::new(error) };
     let fs = FileSystem::open(device.clone(), options.clone()).map_err(|error| failed(0, error))?;
+    // The first sync after an opening is a checkpoint: it is behind us, and those of the workload are written to the log.
+    fs.checkpoint().map_err(|error| failed(0, error))?;
+    device.restart();
     let recording = record_on(&device, &fs, tree, salt, &mut sources, closed)?;
     Ok(Recording { options: options.clone(), ..recording })
 }

@@ -223,7 +223,9 @@ impl Volume {
         // In order of inode and offset, so that a file's nodes lie together.
         pages.sort_unstable_by_key(|page| (page.ino, page.nid));
         let mut batch = WriteBatch::new(&*self.device);
-        let version = self.footer_version.load(Ordering::Acquire);
+        // A version that is past: they end the chain of synced nodes, so that a crash before the pack is durable leaves no way
+        // over them to nodes that an earlier crash left further on.
+        let version = self.footer_version.load(Ordering::Acquire).wrapping_sub(1);
         let mut count = 0;
         for indirect in [false, true] {
             for page in pages.iter().filter(|page| is_indirect(page) == indirect) {

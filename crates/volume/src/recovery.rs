@@ -32,6 +32,8 @@ pub(crate) struct RollForward {
     pub(crate) recovering: AtomicBool,
     /// Valid blocks at the last checkpoint.
     pub(crate) checkpointed_blocks: AtomicU64,
+    /// There was no checkpoint since the volume was opened.
+    pub(crate) opened: AtomicBool,
     /// Nodes that syncs have written since.
     pub(crate) logged: AtomicU64,
     pub(crate) mode: FsyncMode,

@@ -4,7 +4,7 @@
 //!   gate entered (or closed by the caller)
 //!     for each block: its owner, by the summary; skipped unless the owner's slot names it
 //!     largest extents of the owners' inodes forgotten
-//!     read all -> write all to the cold log -> for each: slot still the same ? slot = new place, old one freed
+//!     read all -> write all to the cold log -> flush, unless alone -> for each: slot still the same ? slot = new place, old one freed
 //!                                                                            : new place freed (somebody was quicker)
 //! ```
 //!
@@ -18,7 +18,9 @@
 //! # Why no crash can lose a block
 //!
 //! Until the next checkpoint is durable, the last one names the old places, and these are taken: nobody writes to them. Once it
-//! is durable it names the new places, which were written and flushed before it.
+//! is durable it names the new places, which were written and flushed before it. A sync of a file may write its nodes with
+//! the new places in them before that, and a crash in the middle of it leave the nodes and nothing else of it: so beside
+//! operations what was moved is flushed before any slot names it.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::node::ADDRS_PER_BLOCK;
@@ -118,6 +120,14 @@ impl Volume {
             Ok(())
         })?;
         let runs = self.write_moved(segment, company, &summaries, data)?;
+        // With the gate closed no sync comes before the checkpoint.
+        if op.gate.is_some()
+            && let Err(error) = self.device.flush()
+        {
+            let error = error.into();
+            self.stop(&error);
+            return Err(error);
+        }
         let mut fresh = runs.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at)));
         let now = self.clock.now();
         let mut failed = None;

@@ -42,6 +42,9 @@ pub enum MustCheckpoint {
     NewParent,
     /// Roll-forward might run out of blocks, or has very much to do.
     Room,
+    /// There was no checkpoint since the volume was opened. A crash before may have left nodes of this version further on in
+    /// the log, parts of a chain that was torn: a new chain would lead there.
+    Opened,
 }
 
 /// What a sync came to.
@@ -104,6 +107,9 @@ impl Volume {
         }
         if raw.i_links.get() != 1 {
             return Some(MustCheckpoint::Links);
+        }
+        if self.roll_forward.opened.load(Ordering::Acquire) {
+            return Some(MustCheckpoint::Opened);
         }
         let version = self.footer_version();
         if page.unloggable.load(Ordering::Acquire) == version {

@@ -15,6 +15,7 @@ impl RollForward {
     pub(crate) fn new(checkpointed_blocks: u64, mode: FsyncMode) -> RollForward {
         RollForward {
             recovering: AtomicBool::new(false),
+            opened: AtomicBool::new(true),
             checkpointed_blocks: AtomicU64::new(checkpointed_blocks),
             logged: AtomicU64::new(0),
             mode,
@@ -25,6 +26,7 @@ impl RollForward {
     pub(crate) fn begin(&self, valid_blocks: u64) {
         self.checkpointed_blocks.store(valid_blocks, Ordering::Relaxed);
         self.logged.store(0, Ordering::Relaxed);
+        self.opened.store(false, Ordering::Release);
     }
 }
 
