@@ -95,6 +95,7 @@ fn run_with(seed: u64, features: Features, allocation: &Allocation, steps: usize
     }
     let device = Arc::new(RecordingDevice::new(formatted.snapshot()));
     let mut fs = FileSystem::open(device.clone(), options()).unwrap();
+    let empty = fs.volume().last_checkpoint().version;
     let mut worker = Worker::new(0, seed);
     if let Content::Dir(names) = &first.nodes[&ROOT].content
         && let Some(id) = names.get(&b"old"[..])
@@ -106,7 +107,6 @@ fn run_with(seed: u64, features: Features, allocation: &Allocation, steps: usize
         fs.create_dir(at(&[b"/", *name].concat()), 0o755).unwrap();
     }
     let mut random = Random::new(seed);
-    let empty = fs.volume().last_checkpoint().version;
     let mut in_place = 0;
     let mut marks = vec![Mark { position: 0, version: empty, model: first }];
     let mark = |fs: &FileSystem, worker: &Worker| Mark {
