@@ -136,7 +136,7 @@ fn judge(
     match hit {
         // The device lied, and never flushed again: what it had not flushed is gone.
         Some(hit) if way == Way::FlushLost && !flushed_since(hit) => {
-            let lied = log.image_at(hit, |event, block| (event as u64 + block) % 3 != 0);
+            let lied = log.image_at(hit, |event, block| !(event as u64 + block).is_multiple_of(3));
             row.damaged = consistent(&lied).is_err().into();
             match open(Arc::new(lied), options()) {
                 Ok(_) => row.kept = 1 - row.damaged,
