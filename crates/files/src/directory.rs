@@ -91,7 +91,8 @@ pub(crate) struct Directory {
     depth: AtomicU32,
     dir_level: u8,
     pages: Box<[PageMap]>,
-    dirty: Mutex<Vec<Arc<Page>>>,
+    /// Pages that differ from the device, by the number of the block.
+    dirty: Mutex<FxHashMap<u64, Arc<Page>>>,
     /// Whether the directory is on the file system's list of those to write back.
     pub(crate) queued: AtomicBool,
 }
@@ -118,7 +119,7 @@ impl Directory {
             depth: AtomicU32::new(inode.i_current_depth.get().max(1)),
             dir_level: inode.i_dir_level.min(31),
             pages: (0..PAGE_SHARDS).map(|_| PageMap::default()).collect(),
-            dirty: Mutex::new(Vec::new()),
+            dirty: Mutex::default(),
             queued: AtomicBool::new(false),
         }
     }

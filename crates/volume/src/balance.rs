@@ -72,11 +72,12 @@ impl Volume {
         self.update_pressure();
     }
 
-    /// Counts directory blocks that were written.
+    /// Counts directory blocks that were written, or freed before.
     pub fn sub_dirty_dentries(&self, blocks: u64) {
         let _ = self
             .dirty_dentries
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| Some(count.saturating_sub(blocks)));
+        self.update_pressure();
     }
 
     /// Tells the segment manager how many blocks the next checkpoint has to write.

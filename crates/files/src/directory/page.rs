@@ -107,8 +107,12 @@ impl Directory {
     /// Notes that a page was changed. The caller holds its lock, or has just made it.
     pub(super) fn mark_dirty(&self, core: &Core, page: &Arc<Page>) {
         // Looked at first: most pages that are changed are dirty already.
-        if !page.dirty.load(Ordering::Relaxed) && !page.dirty.swap(true, Ordering::AcqRel) {
-            self.dirty.lock().push(share(page));
+        if page.dirty.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut dirty = self.dirty.lock();
+        if !page.dirty.swap(true, Ordering::AcqRel) {
+            dirty.insert(page.block, share(page));
             core.volume.add_dirty_dentries(1);
         }
     }
@@ -125,6 +129,7 @@ impl Directory {
     pub(super) fn free_page(&self, op: &Op<'_>, core: &Core, inode: &Inode, page: &Page) -> Result<bool, FsError> {
         let Ok(Some(slot)) = find_slot(&core.volume, &inode.node, page.block) else { return Ok(false) };
         page.dead.store(true, Ordering::Release);
+        self.forget_dirty(core, page);
         let old = slot.set(op, BlockAddr::NULL);
         self.shard(page.block).write().remove(&page.block);
         if !old.is_null() {
@@ -134,11 +139,21 @@ impl Directory {
         Ok(true)
     }
 
-    /// Takes the dirty pages.
+    /// Takes a freed page off the dirty ones, so that it neither stays in memory nor brings a checkpoint nearer. It must still be
+    /// in the map: the next page of its block may be dirty as soon as it is not.
+    fn forget_dirty(&self, core: &Core, page: &Page) {
+        let mut dirty = self.dirty.lock();
+        // Who made the page may be about to mark it dirty: it is told that it is.
+        if page.dirty.swap(true, Ordering::AcqRel) && dirty.remove(&page.block).is_some() {
+            core.volume.sub_dirty_dentries(1);
+        }
+    }
+
+    /// Takes the dirty pages, in the order of their blocks.
     pub(super) fn take_dirty(&self, core: &Core) -> Vec<Arc<Page>> {
-        let mut pages = core::mem::take(&mut *self.dirty.lock());
+        let mut pages: Vec<_> = core::mem::take(&mut *self.dirty.lock()).into_values().collect();
         core.volume.sub_dirty_dentries(pages.len() as u64);
-        pages.retain(|page| !page.is_dead());
+        pages.sort_unstable_by_key(|page| page.block);
         pages
     }
 

@@ -24,16 +24,16 @@ impl Directory {
     pub(crate) fn write_back(&self, op: &Op<'_>, core: &Core, inode: &Arc<Inode>) -> Result<(), FsError> {
         self.queued.store(false, Ordering::Release);
         if inode.node.is_removed() {
+            drop(self.take_dirty(core));
             return Ok(());
         }
-        let mut pages = self.take_dirty(core);
-        pages.sort_unstable_by_key(|page| page.block);
+        let pages = self.take_dirty(core);
         for (index, chunk) in pages.chunks(CHUNK).enumerate() {
             if let Err(error) = self.write_chunk(op, core, inode, chunk) {
                 // What was not written stays dirty.
-                let rest: Vec<_> = pages[index * CHUNK..].to_vec();
+                let rest = &pages[index * CHUNK..];
                 core.volume.add_dirty_dentries(rest.len() as u64);
-                self.dirty.lock().extend(rest);
+                self.dirty.lock().extend(rest.iter().map(|page| (page.block, page.clone())));
                 core.queue_directory(inode);
                 return Err(error);
             }
