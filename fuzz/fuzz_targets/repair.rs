@@ -5,6 +5,6 @@ use f2fs_fuzz::{Input, harness};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Some(input) = Input::decode(data) {
-        harness::repair(&input.device(), true);
+        harness::repair(&input.device());
     }
 });

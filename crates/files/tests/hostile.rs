@@ -80,7 +80,7 @@ fn damaged_volumes_are_read_twice() {
 fn damaged_volumes_are_repaired_or_left_alone() {
     let bases: Vec<Base> = (0..6).map(Base::new).collect();
     let strategy = (0usize..6, prop::collection::vec(patch(), 1..12));
-    run(&strategy, 128, |(base, patches)| repair(&bases[base].damaged(&patches), false));
+    run(&strategy, 128, |(base, patches)| repair(&bases[base].damaged(&patches)));
 }
 
 #[test]

@@ -319,9 +319,9 @@ pub fn roll_forward(device: &Arc<MemoryDevice>) {
     open_and_check(device);
 }
 
-/// Plans a repair, applies it, checks the result, and undoes it if that is not sound. `strict`: no more may be found afterwards
-/// than before. That does not hold yet where a name's slots were torn apart, so only the fuzz target asks for it.
-pub fn repair(device: &Arc<MemoryDevice>, strict: bool) {
+/// Plans a repair, applies it, checks the result, and undoes it if that is not sound. No more may be found afterwards
+/// than before.
+pub fn repair(device: &Arc<MemoryDevice>) {
     let options = CheckOptions { threads: Some(0), ..CheckOptions::default() };
     let image: Arc<dyn BlockDevice> = Arc::new(device.snapshot().read_only());
     let Ok(repair) = plan(&image, &options) else { return };
@@ -330,7 +330,7 @@ pub fn repair(device: &Arc<MemoryDevice>, strict: bool) {
         found as u64 + report.suppressed
     };
     // What could not be looked at before may show more damage now.
-    if strict && repair.before.complete {
+    if repair.before.complete {
         let (before, after) = (damage(&repair.before), damage(&repair.after));
         assert!(after <= before, "worse: {before} findings, then {after}:\n{}\n{}", repair.before, repair.after);
         assert!(repair.after.complete);
