@@ -79,46 +79,45 @@
 //!
 //! # Measured
 //!
-//! *Robust under load*: instructions, allocations and cache lines of one thread without contention, and waits counted in grants
-//! (`cargo bench --bench extent_instructions`, `cargo xtask counting`, `cargo bench --bench extent_fairness`). Nanoseconds
-//! are the shortest of 20 runs on 2 virtual processors of an AMD EPYC, with the loop around taken off:
+//! *On one thread* (`cargo bench --bench extent_instructions`, `cargo xtask counting`): nanoseconds are the shortest of 20 runs on 2
+//! virtual Intel Xeon processors, alone on the machine, with the loop around taken off; in brackets those of an AMD EPYC.
 //!
 //! | Operation | instructions | allocations | ns |
 //! |---|---|---|---|
-//! | `shared` and unlock of one block, small file | 82 | 0 | 4.9 |
-//! | `shared` and unlock of one block of 1 GiB | 117 | 0 | 10.0 |
-//! | `exclusive` and unlock of one block of 1 GiB | 101 | 0 | 9.9 |
-//! | `shared` and unlock of 1 MiB | 5489 | 0 | 293 |
-//! | `exclusive_all` and unlock, idle file of 1 GiB | 5702 | 0 | 289 |
-//! | the same, when every line was locked since the last one | | | 7600 |
-//! | a reader-writer lock for the file, read | 19 | 0 | 3.9 |
+//! | `shared` and unlock of one block, small file | 82 | 0 | 13.6 (4.9) |
+//! | `shared` and unlock of one block of 1 GiB | 117 | 0 | 27.0 (10.0) |
+//! | `exclusive` and unlock of one block of 1 GiB | 101 | 0 | 22.6 (9.9) |
+//! | `shared` and unlock of 1 MiB | 5485 | 0 | 711 (293) |
+//! | `exclusive_all` and unlock, idle file of 1 GiB | 5651 | 0 | 510 (289) |
+//! | the same, when every line was locked since the last one | | | 13,900 (7600) |
+//! | a reader-writer lock for the file, read | 19 | 0 | 18.3 (3.9) |
 //!
-//! With 120 threads that share or take one block, half and half, the longest wait is 1.05 times the fair share of 119 grants to
-//! others, the median 0.76 times. Of the peers, a reader-writer lock, segment locks, a list and a tree have longest waits of up to
-//! 30 times the fair share; they do 50 to 90 times as many locks a second meanwhile, because a running thread takes the block
-//! again and again and the others sleep. That is the price of the order.
+//! *Against others* (`cargo bench --bench extent_locks`): nanoseconds between two locks of the same thread, file of 2.5 GB, on the
+//! same Xeon alone. Lowest of 10 samples; 128 threads on 2 processors show behaviour under pressure, not scaling:
 //!
-//! *Against others* (`cargo bench --bench extent_locks`): nanoseconds between two locks of the same thread, file of 2.5 GB, on 2
-//! virtual Xeon processors that builds kept busy (load average 8 to 9). Lowest of 10 samples; only differences of several
-//! times mean anything, and 128 threads on 2 processors show behaviour under pressure, not scaling:
+//! | | random shared, 1 thread | 2 | 128 | own half exclusive, 1 | 2 | 128 | 95 shared to 5, 1 | 2 | 128 | 1 in 1000 the whole file, 1 | 2 | 128 |
+//! |---|---|---|---|---|---|---|---|---|---|---|---|---|
+//! | this crate | 24 | 44 | 2799 | 19 | 18 | 1335 | 27 | 63 | 4085 | 31 | 150 | 29740 |
+//! | reader-writer lock for the file | 20 | 111 | 4300 | 14 | 83 | 3791 | 24 | 114 | 5055 | 21 | 131 | 3827 |
+//! | segment locks | 17 | 25 | 2314 | 17 | 22 | 1735 | 19 | 83 | 3827 | 54 | 129 | 8265 |
+//! | list under a lock | 49 | 204 | 13345 | 46 | 238 | 17471 | 45 | 225 | 34963 | 51 | 205 | 81209 |
+//! | `range-lock` crate (no sharing, spins) | 71 | 441 | 13731 | 69 | 612 | 21455 | 64 | 707 | 27430 | 52 | 369 | 22854 |
+//! | tree of states, empty | 108 | 352 | 39285 | 78 | 424 | 34847 | 113 | 409 | 48227 | 70 | 288 | 59744 |
+//! | tree of 640,000 states | 1536 | 4497 | 321581 | 2106 | 4778 | 262141 | 705 | 2168 | 147105 | 669122 | 671836 | 349724163 |
 //!
-//! | | random shared, 1 thread | 2 | 128 | own half exclusive, 1 | 2 | 128 | 1 in 1000 the whole file, 1 | 2 | 128 |
-//! |---|---|---|---|---|---|---|---|---|---|
-//! | this crate | 42 | 95 | 3059 | 63 | 115 | 8474 | 46 | 122 | 9572 |
-//! | reader-writer lock for the file | 46 | 89 | 8248 | 41 | 70 | 5244 | 27 | 53 | 3389 |
-//! | segment locks | 34 | 73 | 5272 | 41 | 69 | 10167 | 81 | 157 | 9533 |
-//! | list under a lock | 85 | 194 | 15152 | 79 | 140 | 7838 | 68 | 120 | 51768 |
-//! | `range-lock` crate (no sharing, spins) | 84 | 238 | 8684 | 79 | 188 | 11759 | 88 | 185 | 44816575 |
-//! | tree of states, empty | 142 | 307 | 14070 | 156 | 366 | 15967 | 135 | 250 | 12269 |
-//! | tree of 640,000 states | | 11394 | 439480 | 1754 | 5659 | 224528 | | | |
+//! Two threads on their own halves do 2.0 times what one does (the reader-writer lock: 0.4 times). Two threads do 101 times as many
+//! random shared locks as with the full tree, and as many a second as 128 threads do. What is worst here is the whole file among many
+//! threads: everybody who comes while a covering request waits goes through the queue and sleeps, so each such request costs as
+//! many wake-ups as there are threads. A lock that lets running threads in again does better there.
 //!
-//! Two threads do 120 times as many random shared locks as with the full tree (78 times in an earlier run), 128 threads 144
-//! times as many. What is worst here is the whole file among 128 threads: everybody who comes while a covering request waits goes through the queue and sleeps, so
-//! each such request costs 128 wake-ups. A reader-writer lock that lets running readers in again does better there.
+//! *Fairness* (`cargo bench --bench extent_fairness`): with 120 threads that share or take one block, half and half, the longest wait
+//! is 1.35 times the fair share of 119 grants to others, the median 1.00 times. Of the peers, the list is as fair; a
+//! reader-writer lock, segment locks and a tree have longest waits of 355, 25 and 109 times the fair share. The first two of them do
+//! 45 and 63 times as many locks a second meanwhile, because a running thread takes the block again and again and the others
+//! sleep. That is the price of the order.
 //!
-//! Not measured: a quiet machine, more than two processors, and with that how anything scales: the target of 1.8 times one
-//! thread for two threads on disjoint halves is neither shown nor refuted (under load: 1.1 times, and 1.2 for the segment locks).
-//! The state bits' map of runs allocates under its own lock, which short operations do not take.
+//! Not measured: more than two processors, and with that how anything scales beyond two. The state bits' map of runs
+//! allocates under its own lock, which short operations do not take.
 //!
 //! # How it is tested
 //!

@@ -1,6 +1,6 @@
 //! Looks at the states that a crash of a recorded workload may leave.
 //!
-//! Each state is checked without a write, opened, and compared with what must and may be there ([`state`](crate::state)). Some are
+//! Each state is checked without a write, opened, and compared with what must and may be there (module `state`). Some are
 //! used and closed as well, with a check and a comparison afterwards; what the use wrote, the recovery included, is recorded,
 //! and of some of these the states that a crash *in that* leaves are looked at in the same way.
 
