@@ -17,6 +17,7 @@ use crate::{
     ring::{self, SHARED_ENTRIES, Users},
     slot::Slot,
     target::Target,
+    thread_ring::ThreadRing,
 };
 
 /// How many slots there are. A ring takes some 20 KiB and a descriptor, and is made when a thread first uses its slot.
@@ -204,7 +205,7 @@ impl BlockDevice for UringDevice {
 
     fn queue(&self, depth: usize) -> Box<dyn IoQueue + '_> {
         let entries = u32::try_from(depth).unwrap_or(MAX_ENTRIES).clamp(1, MAX_ENTRIES);
-        let ring = self.rings.is_some().then(|| ring::new(&self.target, entries, Users::ThisThread));
+        let ring = self.rings.is_some().then(|| ThreadRing::new(&self.target, entries));
         match ring {
             Some(Ok(ring)) => Box::new(RingQueue::new(ring, Arc::clone(&self.target), depth)),
             _ => Box::new(TicketQueue::new(self, depth)),

@@ -31,7 +31,7 @@
 //! |---|---|---|
 //! | `execute`, `read_into`, `write`, ... | the thread's slot | 1: submits and waits |
 //! | `submit`, then a ticket | the thread's slot | 1 for the batch, 1 for each wait that has to sleep |
-//! | `queue(depth)` | one of its own, for one thread | 1 for each round of completions |
+//! | `queue(depth)` | one of its own, which the thread keeps for its next queue | 1 for each round of completions |
 //! | `flush` | none: `fdatasync`, shared by threads that wait for one | 1 |
 //! | discard of a block device | none: `BLKDISCARD` | 1 |
 //!
@@ -115,6 +115,7 @@ mod ring;
 mod slot;
 mod table;
 mod target;
+mod thread_ring;
 
 pub use device::UringDevice;
 pub use options::{Direct, Engine, OpenError, OpenOptions};

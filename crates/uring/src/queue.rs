@@ -6,16 +6,15 @@ use std::{collections::VecDeque, fmt, marker::PhantomData};
 
 use f2fs_device::{AlignedBuf, Completion, IoQueue, Request};
 use f2fs_sync::Arc;
-use io_uring::IoUring;
 
-use crate::{pool::Pool, ring, table::Table, target::Target};
+use crate::{pool::Pool, ring, table::Table, target::Target, thread_ring::ThreadRing};
 
 /// Entries of the ring of a queue at most; a deeper queue holds the rest back.
 pub(crate) const MAX_ENTRIES: u32 = 4096;
 
 /// An [`IoQueue`] with a ring of its own.
 pub(crate) struct RingQueue {
-    ring: IoUring,
+    ring: ThreadRing,
     table: Table,
     /// After the ring, so that it is dropped after it.
     pool: Option<Pool>,
@@ -41,7 +40,7 @@ impl fmt::Debug for RingQueue {
 
 impl RingQueue {
     /// A queue with `ring`, which has `target` as its registered file and nothing in its queues.
-    pub(crate) fn new(ring: IoUring, target: Arc<Target>, depth: usize) -> Self {
+    pub(crate) fn new(ring: ThreadRing, target: Arc<Target>, depth: usize) -> Self {
         let table = Table::new(ring.params().cq_entries() as usize);
         Self {
             ring,
@@ -91,6 +90,7 @@ impl IoQueue for RingQueue {
         if self.pool.is_none() {
             // Without the right to pin so much, plain buffers do as well.
             self.pool = Pool::register(&self.ring, count, blocks).ok();
+            self.ring.close_afterwards();
         }
         let registered = || self.pool.as_ref().and_then(|pool| pool.take(blocks));
         (0..count).map(|_| registered().unwrap_or_else(|| AlignedBuf::new(blocks))).collect()
@@ -153,6 +153,5 @@ impl Drop for RingQueue {
         while !self.table.is_idle() {
             self.reap();
         }
-        ring::release_file(&self.ring);
     }
 }

@@ -108,7 +108,7 @@ fn pause_after(error: &io::Error) {
 }
 
 /// Lets go of the registered file at once, which closing the ring does only some time later.
-pub(crate) fn release_file(ring: &IoUring) {
-    // A ring that does not let go still does so when it is closed.
-    let _ = ring.submitter().unregister_files();
+/// A ring that does not let go still does so when it is closed. Tells whether it has.
+pub(crate) fn release_file(ring: &IoUring) -> bool {
+    ring.submitter().unregister_files().is_ok()
 }

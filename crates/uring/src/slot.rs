@@ -81,7 +81,7 @@ impl Drop for Slot {
         // Only here are requests waited for that nobody wants: the memory is the kernel's until then.
         let (ring, table) = (&self.ring, self.table.lock());
         table.wait(|table| table.is_idle().then_some(()), || ring::submit_and_sleep(ring), |table| self.drain(table));
-        ring::release_file(&self.ring);
+        let _ = ring::release_file(&self.ring);
     }
 }
 

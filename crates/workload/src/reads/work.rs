@@ -17,7 +17,7 @@ use super::setting::{BLOCK, Places, Setting, Sharing};
 use crate::report::Latencies;
 
 /// Calls of `read_many` have so many times the depth.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 16;
 
 /// What one thread did.
 struct Work {
