@@ -174,7 +174,8 @@ impl File {
     ///
     /// A regular file with one name goes to a log that the next open reads; many threads that sync share one flush of the device.
     /// Where that does not do, a checkpoint is written: after the file was renamed, linked, or cut by whole nodes since the last
-    /// one, or in a directory that is newer. Does nothing in a file system that is open for reading.
+    /// one, or in a directory that is newer; and by the first sync after an opening. Does nothing in a file system that is open
+    /// for reading.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -183,9 +184,10 @@ impl File {
     /// use f2fs_files::{FileSystem, Options};
     ///
     /// let fs = FileSystem::open(device.clone(), Options::new())?;
+    /// fs.create_file("/first", 0o644)?.sync()?; // a checkpoint
     /// let file = fs.create_file("/ledger", 0o644)?;
     /// file.append(b"paid")?;
-    /// file.sync()?;
+    /// file.sync()?; // the log
     /// drop((file, fs)); // a crash: nothing was closed
     ///
     /// let fs = FileSystem::open(device, Options::new())?;
