@@ -223,6 +223,8 @@ impl Core {
         if exists {
             raw.i_blocks = (raw.i_blocks.get() + 1).into();
             block.set_address(0, addr, features);
+            // What was synced stands in the inode alone: a sync that was cut off may leave the new node, and not the block.
+            self.volume.set_unloggable(op, &inode.node);
         }
         content.cache.store(0, addr.0);
         content.no_longer_inline();
