@@ -2,10 +2,11 @@
 //! fuzz targets. Nothing here may panic, hang, or take memory without bound.
 #![allow(unreachable_pub)] // the fuzz targets' library shows it
 
+use std::path::Path;
 use std::sync::Arc;
 
 use f2fs_device::{BlockDevice, MemoryDevice};
-use f2fs_files::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode, path_from_bytes};
+use f2fs_files::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode, Stat, path_from_bytes};
 use f2fs_format::checkpoint::CheckpointBlock;
 use f2fs_format::feature::Features;
 use f2fs_format::superblock::SuperBlock;
@@ -202,56 +203,52 @@ fn sync_some(device: &Arc<MemoryDevice>) -> Result<(), FsError> {
     Ok(())
 }
 
-/// Looks at everything that can be reached, within bounds.
-fn walk(fs: &FileSystem) {
+/// Hands out what can be reached from the root, [`PATHS`] paths at most.
+fn each_path(fs: &FileSystem, mut look: impl FnMut(&Path, &Stat)) {
     let mut pending = vec![b"/".to_vec()];
-    let mut seen = 0;
-    let mut buffer = vec![0; 20_000];
-    while let Some(path) = pending.pop() {
-        seen += 1;
-        if seen > PATHS {
-            return;
-        }
+    for _ in 0..PATHS {
+        let Some(path) = pending.pop() else { return };
         let at = path_from_bytes(&path);
         let Ok(stat) = fs.symlink_stat(at) else { continue };
+        look(at, &stat);
+        if stat.kind == FileKind::Directory {
+            let Ok(dir) = fs.open_dir(at) else { continue };
+            for entry in dir.read(0, 300).unwrap_or_default() {
+                if entry.name != b"." && entry.name != b".." {
+                    let slash: &[u8] = if path == b"/" { b"" } else { b"/" };
+                    pending.push([&path[..], slash, &entry.name].concat());
+                }
+            }
+        }
+    }
+}
+
+/// Looks at everything that can be reached, within bounds.
+fn walk(fs: &FileSystem) {
+    let mut buffer = vec![0; 20_000];
+    each_path(fs, |at, stat| {
         let _ = fs.xattrs(at);
         let _ = fs.stat(at);
         match stat.kind {
-            FileKind::Directory => {
-                let Ok(dir) = fs.open_dir(at) else { continue };
-                for entry in dir.read(0, 300).unwrap_or_default() {
-                    if entry.name != b"." && entry.name != b".." {
-                        let slash: &[u8] = if path == b"/" { b"" } else { b"/" };
-                        pending.push([&path[..], slash, &entry.name].concat());
-                    }
-                }
-            }
             FileKind::Symlink => drop(fs.read_link(at)),
             FileKind::Regular => {
-                let Ok(file) = fs.open_file(at) else { continue };
+                let Ok(file) = fs.open_file(at) else { return };
                 for offset in [0, 3_990_000, stat.size.saturating_sub(10_000)] {
                     let _ = file.read_at(offset, &mut buffer);
                 }
             }
             _ => {}
         }
-    }
+    });
 }
 
 /// Opens for reading, and reads all that can be read, within bounds. A second reading shows the same.
 pub fn read_everything(device: &Arc<MemoryDevice>) {
     let Ok(fs) = FileSystem::open(device.clone(), Options::new().read_only(true)) else { return };
-    let mut pending = vec![b"/".to_vec()];
-    let (mut seen, mut left) = (0, 16 * BYTES as u64);
+    let mut left = 16 * BYTES as u64;
     let mut buffer = vec![0; 64 << 10];
     let mut again = buffer.clone();
-    while let Some(path) = pending.pop() {
-        seen += 1;
-        if seen > PATHS {
-            return;
-        }
-        let at = path_from_bytes(&path);
-        let Ok(stat) = fs.symlink_stat(at) else { continue };
+    each_path(&fs, |at, stat| {
         for (name, value) in fs.xattrs(at).unwrap_or_default() {
             // One that is listed is there.
             assert_eq!(fs.xattr(at, &name).ok(), Some(value));
@@ -259,15 +256,12 @@ pub fn read_everything(device: &Arc<MemoryDevice>) {
         if let Ok(target) = fs.read_link(at) {
             assert_eq!(fs.read_link(at).ok(), Some(target));
         }
-        if stat.kind == FileKind::Directory {
-            for entry in fs.read_dir(at).unwrap_or_default() {
-                if entry.name != b"." && entry.name != b".." {
-                    let slash: &[u8] = if path == b"/" { b"" } else { b"/" };
-                    pending.push([&path[..], slash, &entry.name].concat());
-                }
-            }
+        if stat.kind == FileKind::Directory
+            && let Ok(entries) = fs.read_dir(at)
+        {
+            assert_eq!(fs.read_dir(at).ok().map(|again| again.len()), Some(entries.len()));
         }
-        let Ok(file) = fs.open_file(at) else { continue };
+        let Ok(file) = fs.open_file(at) else { return };
         let (end, bytes) = (stat.size, BYTES as u64);
         let pieces = (0..bytes).step_by(buffer.len()).chain((end.saturating_sub(bytes)..end).step_by(buffer.len()));
         for offset in pieces {
@@ -283,7 +277,7 @@ pub fn read_everything(device: &Arc<MemoryDevice>) {
                 (one, two) => assert_eq!(one.is_ok(), two.is_ok(), "at {offset}"),
             }
         }
-    }
+    });
 }
 
 /// Rolls forward in memory and for good: what a reader is shown is what a writer finds.
