@@ -49,3 +49,16 @@ fn what_the_cleaner_moved_is_not_lost_by_a_torn_sync() -> Result<(), Box<dyn std
         &["full: checkpoint; clean; clean; write /A/foo 0 100; sync /A/foo; clean; truncate /B/baz 100; sync /B/baz"],
     )
 }
+
+#[test]
+fn inline_data_that_moves_to_a_block_is_not_lost_by_a_torn_sync() -> Result<(), Box<dyn std::error::Error>> {
+    explored(
+        BaseKind::Plain,
+        1000,
+        60,
+        &[
+            "plain: rename /A/bar /A/foo; checkpoint; reserve /A/foo 16384 9000; sync /A/foo",
+            "plain: rename /A/bar /A/foo; sync /A/foo; reserve /A/foo 16384 9000; sync /A/foo",
+        ],
+    )
+}
