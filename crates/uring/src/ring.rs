@@ -107,8 +107,8 @@ fn pause_after(error: &io::Error) {
     }
 }
 
-/// Lets go of the registered file at once, which closing the ring does only some time later.
-/// A ring that does not let go still does so when it is closed. Tells whether it has.
+/// Lets go of the registered file at once, which closing the ring does only some time later. Tells whether that went well; a
+/// ring that does not let go still does so when it is closed.
 pub(crate) fn release_file(ring: &IoUring) -> bool {
     ring.submitter().unregister_files().is_ok()
 }

@@ -15,6 +15,7 @@ use crate::ring::{self, Users};
 use crate::target::Target;
 
 thread_local! {
+    /// The ring of the thread's last queue, idle and without a file.
     static SPARE: Cell<Option<IoUring>> = const { Cell::new(None) };
 }
 
