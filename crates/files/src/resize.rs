@@ -51,11 +51,12 @@ impl Core {
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
         let old = content.size();
-        // The rest of the last block must not come back when the file grows again.
-        if size < old && !size.is_multiple_of(BLOCK) {
-            self.change(|op| self.zero_tail(op, inode, content, size))?;
-        }
         self.change(|op| {
+            // The rest of the last block must not come back when the file grows again. A checkpoint has both or neither: zeros
+            // below the old end are a content that the file never had.
+            if size < old && !size.is_multiple_of(BLOCK) {
+                self.zero_tail(op, inode, content, size)?;
+            }
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();
             content.set_size(raw, size);

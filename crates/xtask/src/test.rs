@@ -70,7 +70,7 @@ impl Step {
             Step::Counting => chore(&["counting"]),
             Step::Examples => process::run(&mut process::cargo(["run", "--release", "--example", "quickstart"])),
             Step::Crash => {
-                chore(&["crash", "--", "--seconds", "90", "--classes", "ace1,ace2,random,tight,full"])?;
+                chore(&["crash", "--", "--seconds", "90"])?;
                 chore(&["crash", "--mutants"])
             }
             Step::Guest => chore(&["guest"]),

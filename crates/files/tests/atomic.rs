@@ -1,0 +1,133 @@
+//! A checkpoint that one thread writes has each operation of another thread whole, or not at all.
+//!
+//! What stands on the device when a checkpoint has returned is a crash state: nothing that the checkpoint names is overwritten
+//! before the next. `F2FS_STRESS=20` does 20 times as much.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{bytes, formatted, scale, within};
+use f2fs_device::MemoryDevice;
+use f2fs_files::{FileSystem, FsError, Options, RenameMode};
+use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_volume::format::FormatOptions;
+
+const CHECKPOINTS: usize = 300;
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// What the files of a directory hold, by name.
+type Held = BTreeMap<String, Vec<u8>>;
+
+fn read_all(fs: &FileSystem, dir: &str) -> Held {
+    let entries = fs.read_dir(dir).unwrap();
+    let file = |name: String| {
+        let file = fs.open_file(format!("{dir}/{name}")).unwrap();
+        let mut held = vec![0; file.stat().unwrap().size as usize];
+        let read = file.read_at(0, &mut held).unwrap();
+        assert_eq!(read, held.len());
+        (name, held)
+    };
+    entries.into_iter().map(|entry| file(String::from_utf8(entry.name).unwrap())).collect()
+}
+
+/// Does `round` over and over in a directory, while another thread writes checkpoints; each of them must hold one of `states`.
+fn assert_atomic(
+    states: &[Held],
+    begin: impl FnOnce(&FileSystem),
+    round: impl Fn(&FileSystem) -> Result<(), FsError> + Sync,
+) {
+    let device = formatted(128, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    fs.create_dir("/d", 0o755).unwrap();
+    begin(&fs);
+    let done = AtomicBool::new(false);
+    let images: Vec<MemoryDevice> = std::thread::scope(|scope| {
+        let (fs, round, done) = (&fs, &round, &done);
+        let changes = scope.spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                round(fs).unwrap();
+            }
+        });
+        let images = (0..CHECKPOINTS * scale("F2FS_STRESS")).map(|_| {
+            fs.checkpoint().unwrap();
+            device.snapshot()
+        });
+        let images = images.collect();
+        done.store(true, Ordering::Relaxed);
+        changes.join().unwrap();
+        images
+    });
+    let mut seen = vec![0; states.len()];
+    for image in images {
+        let fs = FileSystem::open(Arc::new(image), Options::new().read_only(true)).unwrap();
+        let held = read_all(&fs, "/d");
+        let state = states.iter().position(|state| *state == held);
+        let sizes = || held.iter().map(|(name, held)| (name, held.len())).collect::<Vec<_>>();
+        seen[state.unwrap_or_else(|| panic!("a checkpoint holds what never was: {:?}", sizes()))] += 1;
+    }
+    assert!(seen.iter().filter(|count| **count > 0).count() > 1, "nothing changed between checkpoints: {seen:?}");
+}
+
+fn held<const N: usize>(files: [(&str, &[u8]); N]) -> Held {
+    files.into_iter().map(|(name, held)| (name.to_owned(), held.to_vec())).collect()
+}
+
+/// The new end lies within a block: what is behind it is overwritten with zeros, and the size changes.
+#[test]
+fn truncations_within_a_block() {
+    within(LIMIT, || {
+        let data = bytes(10_096, 1);
+        let states = [held([("f", &data)]), held([("f", &data[..9000])])];
+        let begin = |fs: &FileSystem| {
+            fs.create_file("/d/f", 0o644).unwrap().write_at(0, &data).unwrap();
+        };
+        assert_atomic(&states, begin, |fs| {
+            let file = fs.open_file("/d/f")?;
+            file.truncate(9000)?;
+            file.write_at(9000, &data[9000..]).map(drop)
+        });
+    });
+}
+
+/// Data leaves the inode for a block when it grows.
+#[test]
+fn growth_out_of_the_inode() {
+    within(LIMIT, || {
+        let data = bytes(10_000, 2);
+        let states = [held([]), held([("f", &[])]), held([("f", &data[..100])]), held([("f", &data)])];
+        assert_atomic(
+            &states,
+            |_| {},
+            |fs| {
+                let file = fs.create_file("/d/f", 0o644)?;
+                file.write_at(0, &data[..100])?;
+                file.write_at(100, &data[100..])?;
+                fs.unlink("/d/f")
+            },
+        );
+    });
+}
+
+/// A name changes what it means, and two names change places.
+#[test]
+fn renames_over_files() {
+    within(LIMIT, || {
+        let [one, two] = [bytes(5000, 3), bytes(100, 4)];
+        let states = [held([("a", &one), ("b", &two)]), held([("a", &two), ("b", &one)]), held([("a", &one)])];
+        let begin = |fs: &FileSystem| {
+            fs.create_file("/d/a", 0o644).unwrap().write_at(0, &one).unwrap();
+        };
+        let states = [&states[..], &[held([("a", &one), ("b", &[])]), held([("b", &one)])]].concat();
+        assert_atomic(&states, begin, |fs| {
+            fs.create_file("/d/b", 0o644)?.write_at(0, &two)?;
+            fs.rename("/d/a", "/d/b", RenameMode::Exchange)?;
+            fs.rename("/d/b", "/d/a", RenameMode::Replace)?;
+            fs.rename("/d/a", "/d/b", RenameMode::Replace)?;
+            fs.rename("/d/b", "/d/a", RenameMode::Replace)
+        });
+    });
+}
