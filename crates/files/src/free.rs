@@ -2,7 +2,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::Arc;
-use f2fs_volume::Op;
+use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
 use crate::filesystem::Core;
@@ -51,7 +51,15 @@ impl Core {
     ///
     /// Links go and handles close under the same lock, so that exactly one of the two sees the end of the inode and frees it:
     /// freed twice, the number might be another file's by then.
-    pub(crate) fn set_links(&self, op: &Op<'_>, inode: &Inode, left: impl FnOnce(u32) -> u32) -> Result<Fate, FsError> {
+    ///
+    /// `room` was taken before the name went: it is what makes an orphan of the inode, which must not be refused here.
+    pub(crate) fn set_links(
+        &self,
+        op: &Op<'_>,
+        room: OrphanRoom<'_>,
+        inode: &Inode,
+        left: impl FnOnce(u32) -> u32,
+    ) -> Fate {
         let mut life = inode.life.lock();
         {
             let mut block = inode.node.write(op);
@@ -60,18 +68,18 @@ impl Core {
             raw.i_links = left.into();
             stat::set_changed(raw, self.now());
             if left != 0 {
-                return Ok(Fate::Alive);
+                return Fate::Alive;
             }
         }
         if life.opens == 0 {
             life.freed = true;
             if is_small(inode) && self.free_small(op, inode).is_ok() {
-                return Ok(Fate::Settled);
+                return Fate::Settled;
             }
         }
         // An inode that could not be freed for an error of the device is left to the next open as well: its name is gone.
-        self.volume.add_orphan(op, inode.ino)?;
-        Ok(if life.freed && !is_small(inode) { Fate::FreeLater } else { Fate::Settled })
+        self.volume.add_orphan(op, room, inode.ino);
+        if life.freed && !is_small(inode) { Fate::FreeLater } else { Fate::Settled }
     }
 
     /// Finishes what [`set_links`](Self::set_links) left to do.
@@ -95,7 +103,7 @@ impl Core {
     }
 
     /// Frees an inode that has no further nodes but an xattr node.
-    fn free_small(&self, op: &Op<'_>, inode: &Inode) -> Result<(), FsError> {
+    pub(crate) fn free_small(&self, op: &Op<'_>, inode: &Inode) -> Result<(), FsError> {
         if has_blocks(inode) {
             truncate_step(op, &inode.node, 0)?;
         }

@@ -3,6 +3,7 @@
 use f2fs_format::dentry::FileType;
 use f2fs_format::{BLOCK_SIZE, Nid};
 use f2fs_sync::Arc;
+use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
 use crate::create::NewFile;
@@ -91,7 +92,7 @@ impl Core {
     }
 
     /// Changes the link count of a directory whose subdirectories come and go.
-    pub(crate) fn add_links(&self, op: &f2fs_volume::Op<'_>, inode: &Inode, delta: i32) {
+    pub(crate) fn add_links(&self, op: &Op<'_>, inode: &Inode, delta: i32) {
         let mut block = inode.node.write(op);
         let raw = block.inode_mut();
         raw.i_links = raw.i_links.get().saturating_add_signed(delta).into();
@@ -141,9 +142,10 @@ impl Core {
             return Err(FsError::IsDirectory);
         }
         let fate = self.change(|op| {
+            let room = self.volume.orphan_room()?;
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
             self.note_removal(parent);
-            let fate = self.drop_link(op, &inode)?;
+            let fate = self.drop_link(op, room, &inode);
             if fate == Fate::Alive {
                 // It lives on under another name, which may be one that no checkpoint has.
                 self.note_moved(Place { parent, name });
@@ -162,13 +164,13 @@ impl Core {
     }
 
     /// Takes one link of a file that is no directory.
-    pub(crate) fn drop_link(&self, op: &f2fs_volume::Op<'_>, inode: &Inode) -> Result<Fate, FsError> {
-        let fate = self.set_links(op, inode, |links| links.saturating_sub(1))?;
+    pub(crate) fn drop_link(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode) -> Fate {
+        let fate = self.set_links(op, room, inode, |links| links.saturating_sub(1));
         if fate == Fate::Alive {
             // The name that went may be the one that roll-forward would put back.
             self.volume.set_unloggable(op, &inode.node);
         }
-        Ok(fate)
+        fate
     }
 
     /// Removes an empty directory.
@@ -182,10 +184,11 @@ impl Core {
         self.require_empty(&inode)?;
         directory.moved.invalidate();
         let fate = self.change(|op| {
+            let room = self.volume.orphan_room()?;
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
             self.add_links(op, parent, -1);
             self.note_moved(Place { parent, name });
-            self.bury(op, &inode)
+            self.bury(op, room, &inode)
         })?;
         drop(all);
         drop(stripe);
@@ -198,14 +201,15 @@ impl Core {
     }
 
     /// Ends an empty directory whose name is gone. The caller holds all its stripes.
-    pub(crate) fn bury(&self, op: &f2fs_volume::Op<'_>, inode: &Inode) -> Result<Fate, FsError> {
+    pub(crate) fn bury(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode) -> Result<Fate, FsError> {
         inode.directory()?.set_dead(true);
-        self.set_links(op, inode, |_| 0)
+        Ok(self.set_links(op, room, inode, |_| 0))
     }
 
-    /// Frees an inode that was just made and is in no directory.
-    fn discard_new(&self, op: &f2fs_volume::Op<'_>, inode: &Inode) -> Result<(), FsError> {
-        self.set_links(op, inode, |_| 0).map(|_| ())
+    /// Frees an inode that was just made and is in no directory. All its nodes are in memory.
+    fn discard_new(&self, op: &Op<'_>, inode: &Inode) -> Result<(), FsError> {
+        inode.life.lock().freed = true;
+        self.free_small(op, inode)
     }
 
     pub(crate) fn exists(&self, parent: &Inode, name: Name<'_>) -> Result<Option<Nid>, FsError> {

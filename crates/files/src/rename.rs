@@ -191,6 +191,7 @@ impl Core {
         };
         self.change(|op| {
             self.load_names(&[from, to], &[source])?;
+            let room = self.volume.orphan_room()?;
             let redirected =
                 to.parent.directory()?.redirect(op, self, to.parent, to.name, source.ino, file_type(source.kind))?;
             if !redirected {
@@ -201,9 +202,9 @@ impl Core {
                 self.moved(op, source, from, to)?;
                 if target.kind == FileKind::Directory {
                     self.add_links(op, to.parent, -1);
-                    self.bury(op, target)
+                    self.bury(op, room, target)
                 } else {
-                    self.drop_link(op, target)
+                    Ok(self.drop_link(op, room, target))
                 }
             })
         })

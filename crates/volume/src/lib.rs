@@ -76,6 +76,7 @@ pub use error::VolumeError;
 pub use node::{Node, NodeRead, NodeWrite};
 pub use nodes::NewNode;
 pub use open::{FsyncMode, OpenOptions};
+pub use orphans::OrphanRoom;
 pub use recovery::ChainNode;
 pub use stat::VolumeStat;
 pub use sync::{MustCheckpoint, Synced};

@@ -1,14 +1,17 @@
 //! Orphans: inodes with no link left that are still open. The checkpoint lists them, so that the next open frees them.
 //!
+//! A pack has room for so many and no more. Who takes what may be the last link of an inode takes room for it first
+//! ([`OrphanRoom`]), while it can still refuse: a name that is gone cannot be put back.
+//!
 //! # Locking
 //!
-//! One mutex a shard of the inode numbers, never two at a time, and nothing is waited for under it.
+//! Room is an exact budget with a cache for each core, so that unlinking does not meet in one line. The set has one mutex a
+//! shard of the inode numbers, never two at a time, and nothing is waited for under it.
 
 use std::collections::BTreeSet;
 
 use f2fs_format::{Nid, orphan};
-use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{CachePadded, Mutex};
+use f2fs_sync::{Budget, CachePadded, Mutex};
 
 use crate::VolumeError;
 
@@ -18,20 +21,39 @@ const SHARDS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Orphans {
     shards: Box<[CachePadded<Mutex<BTreeSet<Nid>>>]>,
-    count: AtomicU64,
+    room: Budget,
     limit: u64,
 }
 
+/// Room for one orphan in the checkpoint pack. Given back when dropped.
+#[derive(Debug)]
+#[must_use = "the room is given back when this is dropped"]
+pub struct OrphanRoom<'a> {
+    orphans: &'a Orphans,
+}
+
+impl OrphanRoom<'_> {
+    /// Lists an inode.
+    pub(crate) fn fill(self, ino: Nid) {
+        if self.orphans.shard(ino).lock().insert(ino) {
+            std::mem::forget(self);
+        }
+    }
+}
+
+impl Drop for OrphanRoom<'_> {
+    fn drop(&mut self) {
+        self.orphans.room.give(1);
+    }
+}
+
 impl Orphans {
-    /// No orphans yet; `limit` is what a checkpoint pack has room for.
+    /// With those of a pack; `limit` is what a pack has room for.
     pub(crate) fn new(limit: u64, initial: &[Nid]) -> Orphans {
         let shards = (0..SHARDS).map(|_| CachePadded::new(Mutex::new(BTreeSet::new()))).collect();
-        let orphans = Orphans { shards, count: AtomicU64::new(0), limit };
-        for ino in initial {
-            if orphans.shard(*ino).lock().insert(*ino) {
-                orphans.count.fetch_add(1, Ordering::Relaxed);
-            }
-        }
+        let mut orphans = Orphans { shards, room: Budget::new(0), limit };
+        let listed = initial.iter().filter(|ino| orphans.shard(**ino).lock().insert(**ino)).count() as u64;
+        orphans.room = Budget::new(limit.saturating_sub(listed));
         orphans
     }
 
@@ -39,23 +61,21 @@ impl Orphans {
         &self.shards[ino.index() % SHARDS]
     }
 
-    /// Adds an inode. An error if the pack would overflow.
-    pub(crate) fn add(&self, ino: Nid) -> Result<(), VolumeError> {
-        if self.count.fetch_add(1, Ordering::Relaxed) >= self.limit {
-            self.count.fetch_sub(1, Ordering::Relaxed);
-            return Err(VolumeError::TooManyOrphans { limit: self.limit });
+    /// Takes room for one. An error if the pack would overflow.
+    #[inline]
+    pub(crate) fn room(&self) -> Result<OrphanRoom<'_>, VolumeError> {
+        if self.room.try_take(1) {
+            Ok(OrphanRoom { orphans: self })
+        } else {
+            Err(VolumeError::TooManyOrphans { limit: self.limit })
         }
-        if !self.shard(ino).lock().insert(ino) {
-            self.count.fetch_sub(1, Ordering::Relaxed);
-        }
-        Ok(())
     }
 
     /// Removes an inode; tells whether it was there.
     pub(crate) fn remove(&self, ino: Nid) -> bool {
         let removed = self.shard(ino).lock().remove(&ino);
         if removed {
-            self.count.fetch_sub(1, Ordering::Relaxed);
+            self.room.give(1);
         }
         removed
     }

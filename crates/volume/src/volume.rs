@@ -16,7 +16,7 @@ use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
 use crate::moves::Moves;
 use crate::node_store::NodeStore;
-use crate::orphans::Orphans;
+use crate::orphans::{OrphanRoom, Orphans};
 use crate::recovery::RollForward;
 use crate::space::Space;
 use crate::sync::{SyncRequest, Synced};
@@ -221,12 +221,18 @@ impl Volume {
 
     // ---- orphans ----
 
-    /// Records an inode without links that is still open. It is freed at the next open if this process ends before.
+    /// Takes room for one orphan, before the last link of an inode goes.
     ///
     /// # Errors
-    /// [`VolumeError::TooManyOrphans`].
-    pub fn add_orphan(&self, _op: &Op<'_>, ino: Nid) -> Result<(), VolumeError> {
-        self.orphans.add(ino)
+    /// [`VolumeError::TooManyOrphans`] if the checkpoint pack has no more.
+    #[inline]
+    pub fn orphan_room(&self) -> Result<OrphanRoom<'_>, VolumeError> {
+        self.orphans.room()
+    }
+
+    /// Records an inode without links that is still open. It is freed at the next open if this process ends before.
+    pub fn add_orphan(&self, _op: &Op<'_>, room: OrphanRoom<'_>, ino: Nid) {
+        room.fill(ino);
     }
 
     /// Forgets an orphan: it was freed, or got a link.

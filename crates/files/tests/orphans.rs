@@ -1,0 +1,64 @@
+//! Files without a name that are still open, up to as many as a checkpoint pack lists.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use common::{assert_clean, bytes, formatted};
+use f2fs_files::{FileSystem, FsError, Options, RenameMode};
+use f2fs_format::Nid;
+use f2fs_volume::VolumeError;
+use f2fs_volume::format::FormatOptions;
+
+/// The checkpoint pack lists so many orphans and no more: whatever may make another one is refused before it changes anything.
+#[test]
+fn no_room_for_another_orphan() {
+    let device = formatted(128, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let data = bytes(10_000, 1);
+    let held = fs.create_file("/held", 0o644).unwrap();
+    held.write_at(0, &data).unwrap();
+    fs.create_file("/other", 0o644).unwrap();
+    fs.create_dir("/dir", 0o755).unwrap();
+    fs.create_dir("/from", 0o755).unwrap();
+    let mut listed = Vec::new();
+    let limit = loop {
+        let op = fs.volume().begin().unwrap();
+        match fs.volume().orphan_room() {
+            Ok(room) => {
+                // Numbers that no inode has.
+                let ino = Nid(1 << 20 | listed.len() as u32);
+                fs.volume().add_orphan(&op, room, ino);
+                listed.push(ino);
+            }
+            Err(VolumeError::TooManyOrphans { limit }) => break limit,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(listed.len() as u64, limit);
+    let refused = |result: Result<(), FsError>| match result {
+        Err(FsError::Volume(VolumeError::TooManyOrphans { limit: told })) => assert_eq!(told, limit),
+        other => panic!("{other:?}"),
+    };
+    refused(fs.unlink("/held"));
+    refused(fs.remove_dir("/dir"));
+    refused(fs.rename("/other", "/held", RenameMode::Replace));
+    refused(fs.rename("/from", "/dir", RenameMode::Replace));
+    // What makes none goes on.
+    fs.rename("/other", "/third", RenameMode::Replace).unwrap();
+    fs.create_file("/fourth", 0o644).unwrap();
+    assert_eq!(fs.volume().stopped(), None);
+    let mut kept = vec![0; data.len()];
+    held.read_at(0, &mut kept).unwrap();
+    assert_eq!(kept, data);
+    let op = fs.volume().begin().unwrap();
+    assert!(listed.iter().all(|ino| fs.volume().remove_orphan(&op, *ino)));
+    drop(op);
+    fs.rename("/from", "/dir", RenameMode::Replace).unwrap();
+    fs.rename("/third", "/held", RenameMode::Replace).unwrap();
+    fs.remove_dir("/dir").unwrap();
+    assert_eq!(fs.volume().orphans(), [held.ino()]);
+    drop(held);
+    assert_eq!(fs.volume().orphans(), []);
+    fs.close().unwrap();
+    assert_clean(&device);
+}
