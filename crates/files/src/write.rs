@@ -224,7 +224,10 @@ impl Core {
             raw.i_blocks = (raw.i_blocks.get() + 1).into();
             block.set_address(0, addr, features);
             // What was synced stands in the inode alone: a sync that was cut off may leave the new node, and not the block.
-            self.volume.set_unloggable(op, &inode.node);
+            // Whether there is such an inode is asked under its lock, which a sync holds while it writes one.
+            if self.volume.is_on_device(inode.ino) {
+                self.volume.set_unloggable(op, &inode.node);
+            }
         }
         content.cache.store(0, addr.0);
         content.no_longer_inline();

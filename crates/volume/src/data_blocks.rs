@@ -243,6 +243,12 @@ impl Volume {
         Ok(self.nat.get(nid)?.version)
     }
 
+    /// Whether a node was written since it was made. True as well if the NAT cannot tell.
+    #[must_use]
+    pub fn is_on_device(&self, nid: Nid) -> bool {
+        !self.nat.get(nid).is_ok_and(|entry| !entry.addr.is_real())
+    }
+
     /// Reads data blocks that follow each other on the device.
     ///
     /// # Errors
