@@ -173,9 +173,9 @@ impl File {
     /// Makes the file durable, its content, its attributes and its name: a crash after this loses none of it.
     ///
     /// A regular file with one name goes to a log that the next open reads; many threads that sync share one flush of the device.
-    /// Where that does not do, a checkpoint is written: after the file was renamed, linked, cut by whole nodes, or, once synced, outgrew its
-    /// inode since the last one, or in a directory that is newer; and by the first sync after an opening. Does nothing in a file
-    /// system that is open for reading.
+    /// Where that does not do, a checkpoint is written: after the file was renamed, linked, cut by whole nodes, or, once synced,
+    /// outgrew its inode since the last one, or in a directory that is newer; and by the first sync after an opening. Does nothing
+    /// in a file system that is open for reading.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
