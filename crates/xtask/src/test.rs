@@ -62,7 +62,8 @@ impl Step {
             Step::Clippy => lint::clippy(),
             Step::Doc => lint::documentation(),
             Step::Tests => {
-                process::run(&mut process::cargo(["test", "--workspace", "--lib", "--bins", "--tests", "--examples"]))
+                let all = ["--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"];
+                process::run(process::cargo(["test"]).args(all))
             }
             Step::Doctests => process::run(&mut process::cargo(["test", "--workspace", "--doc"])),
             Step::Loom => chore(&["loom"]),
