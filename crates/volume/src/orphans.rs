@@ -30,20 +30,21 @@ pub(crate) struct Orphans {
 #[must_use = "the room is given back when this is dropped"]
 pub struct OrphanRoom<'a> {
     orphans: &'a Orphans,
+    used: bool,
 }
 
 impl OrphanRoom<'_> {
     /// Lists an inode.
-    pub(crate) fn fill(self, ino: Nid) {
-        if self.orphans.shard(ino).lock().insert(ino) {
-            std::mem::forget(self);
-        }
+    pub(crate) fn fill(mut self, ino: Nid) {
+        self.used = self.orphans.shard(ino).lock().insert(ino);
     }
 }
 
 impl Drop for OrphanRoom<'_> {
     fn drop(&mut self) {
-        self.orphans.room.give(1);
+        if !self.used {
+            self.orphans.room.give(1);
+        }
     }
 }
 
@@ -65,7 +66,7 @@ impl Orphans {
     #[inline]
     pub(crate) fn room(&self) -> Result<OrphanRoom<'_>, VolumeError> {
         if self.room.try_take(1) {
-            Ok(OrphanRoom { orphans: self })
+            Ok(OrphanRoom { orphans: self, used: false })
         } else {
             Err(VolumeError::TooManyOrphans { limit: self.limit })
         }
