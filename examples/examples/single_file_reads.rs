@@ -41,7 +41,7 @@ const PAPER: [(usize, f64, f64); 8] = [
     (120, 119.0, 89.2),
 ];
 /// Rounds of the comparison with fio.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
 
 /// Random reads of one file by many threads.
 #[derive(Debug, Parser)]

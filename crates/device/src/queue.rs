@@ -43,6 +43,9 @@ pub trait IoQueue: fmt::Debug {
         (0..count).map(|_| AlignedBuf::new(blocks)).collect()
     }
 
+    /// How many completions can be taken at once, without asking the device.
+    fn ready(&self) -> usize;
+
     /// Adds a request. It reaches the device at the latest with the next [`submit`](Self::submit), or when
     /// [`next_completion`](Self::next_completion) has to wait. When the queue is full this waits for a completion, which is kept.
     fn push(&mut self, request: Request);
@@ -107,6 +110,10 @@ impl<D: BlockDevice + ?Sized> IoQueue for TicketQueue<'_, D> {
 
     fn in_flight(&self) -> usize {
         self.in_flight
+    }
+
+    fn ready(&self) -> usize {
+        self.finished.len()
     }
 
     fn push(&mut self, request: Request) {

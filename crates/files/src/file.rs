@@ -1,5 +1,6 @@
 //! Handles: an open file, an open directory.
 
+use f2fs_device::AlignedBuf;
 use f2fs_format::Nid;
 use f2fs_sync::Arc;
 
@@ -72,6 +73,32 @@ impl File {
     /// [`FsError::Volume`].
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, FsError> {
         self.handle.core.read_at(&self.handle.inode, offset, buf)
+    }
+
+    /// Reads up to `buf.len()` bytes from byte `offset` on into memory that the device can transfer to; returns how many. Fewer
+    /// only at the end of the file. Up to 1 MiB that lies in one piece on the device, read from a multiple of 4096 bytes on, gets
+    /// there without being copied.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+    /// # f2fs_volume::format::format(&*device, &Default::default())?;
+    /// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
+    /// use f2fs_device::AlignedBuf;
+    ///
+    /// let file = fs.create_file("/f", 0o644)?;
+    /// file.write_at(0, &[7; 10_000])?;
+    /// let mut buf = AlignedBuf::new(2);
+    /// assert_eq!(file.read_into(4096, &mut buf)?, 10_000 - 4096);
+    /// assert_eq!(buf.as_bytes()[..10_000 - 4096], [7; 10_000 - 4096]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn read_into(&self, offset: u64, buf: &mut AlignedBuf) -> Result<usize, FsError> {
+        self.handle.core.read_into(&self.handle.inode, offset, buf)
     }
 
     /// Reads many pieces with up to `depth` requests on the device at a time: what many threads would do with

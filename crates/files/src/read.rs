@@ -19,6 +19,9 @@ const BLOCK: u64 = BLOCK_SIZE as u64;
 /// rest is on its way.
 pub(crate) const PIECE: u64 = 128;
 
+/// Blocks read without a copy in one request at most: 1 MiB.
+const DIRECT: u64 = 256;
+
 /// The first and the last block of `len` bytes (at least one) from `offset` on.
 pub(crate) fn blocks_of(offset: u64, len: usize) -> (u64, u64) {
     (offset / BLOCK, (offset + len as u64 - 1) / BLOCK)
@@ -37,22 +40,62 @@ impl Core {
         }
         content.cache.refresh(self.volume.moves(inode.ino));
         let (first, last) = blocks_of(offset, buf.len());
-        if last - first < requests::LONGEST {
-            let mut run = self.find_run(inode, content, first, last)?;
-            while run.len <= last - first {
-                let next = self.find_run(inode, content, first + run.len, last)?;
-                if !run.is_followed_by(next.addr) {
-                    break;
-                }
-                run.len += next.len;
-            }
-            if run.len > last - first {
-                self.read_short(offset, buf, first, run)?;
-                return Ok(buf.len());
-            }
+        if last - first < requests::LONGEST
+            && let Some(run) = self.single_run(inode, content, first, last)?
+        {
+            self.read_short(offset, buf, first, run)?;
+            return Ok(buf.len());
         }
         self.read_long(inode, content, offset, buf)?;
         Ok(buf.len())
+    }
+
+    /// The same into memory that the device can transfer to: what lies in one piece there is not copied.
+    pub(crate) fn read_into(&self, inode: &Inode, offset: u64, buf: &mut AlignedBuf) -> Result<usize, FsError> {
+        if offset.is_multiple_of(BLOCK) {
+            let content = inode.content(self);
+            let Some(readable) = content.lock_to_read(offset, buf.len()) else { return Ok(0) };
+            let _gate = self.volume.begin_read();
+            let (first, last) = blocks_of(offset, readable.len);
+            if !content.is_inline() && last - first < DIRECT && last - first + 1 == buf.blocks() as u64 {
+                content.cache.refresh(self.volume.moves(inode.ino));
+                if let Some(run) = self.single_run(inode, content, first, last)?
+                    && run.addr.is_real()
+                {
+                    self.read_directly(run.addr, buf)?;
+                    buf.as_bytes_mut()[readable.len..].fill(0);
+                    return Ok(readable.len);
+                }
+            }
+        }
+        self.read_at(inode, offset, buf.as_bytes_mut())
+    }
+
+    fn read_directly(&self, addr: BlockAddr, buf: &mut AlignedBuf) -> Result<(), FsError> {
+        let mut request = self.requests.read(u64::from(addr.0), 1);
+        let lend = |request: &mut Request, buf: &mut AlignedBuf| {
+            if let [own] = &mut *request.bufs {
+                core::mem::swap(own, buf);
+            }
+        };
+        lend(&mut request, buf);
+        let mut completion = self.volume.device().execute(request);
+        lend(&mut completion.request, buf);
+        self.requests.put_back(completion.request);
+        Ok(completion.result?)
+    }
+
+    /// The run of all these blocks, if they follow each other on the device or are a hole.
+    fn single_run(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<Option<Mapping>, FsError> {
+        let mut run = self.find_run(inode, content, first, last)?;
+        while run.len <= last - first {
+            let next = self.find_run(inode, content, first + run.len, last)?;
+            if !run.is_followed_by(next.addr) {
+                return Ok(None);
+            }
+            run.len += next.len;
+        }
+        Ok(Some(run))
     }
 
     pub(crate) fn read_inline(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<(), FsError> {

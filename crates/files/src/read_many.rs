@@ -68,8 +68,10 @@ struct Reader<'c, 'r, 'b> {
     /// Requests of reads that have begun, in the order in which they are sent; `sent` are.
     wanted: Vec<Wanted>,
     sent: usize,
-    /// A request that is back, for the next one.
-    spare: Option<Request>,
+    /// Requests that are back, and whose bytes are still to be copied.
+    back: Vec<Request>,
+    /// Requests whose bytes are copied, for the next ones.
+    spare: Vec<Request>,
 }
 
 impl Core {
@@ -86,7 +88,8 @@ impl Core {
             depth,
             wanted: Vec::with_capacity(2 * depth),
             sent: 0,
-            spare: None,
+            back: Vec::with_capacity(depth),
+            spare: Vec::with_capacity(depth),
         };
         while let Some(read) = reader.reads.get(reader.begun.len()) {
             let first = reader.content.lock_to_read(read.offset, read.buf.len());
@@ -141,30 +144,56 @@ impl<'c> Reader<'c, '_, '_> {
     fn run(&mut self) -> Result<(), FsError> {
         let mut busy = false;
         loop {
-            while self.queue.in_flight() < self.depth {
-                if let Some(&Wanted { addr, blocks, .. }) = self.wanted.get(self.sent) {
-                    self.send(addr, blocks);
-                    continue;
-                }
-                let Some(read) = self.reads.get(self.begun.len()).filter(|_| !busy) else { break };
-                match self.content.try_lock_to_read(read.offset, read.buf.len()) {
-                    Ok(readable) => self.begin(Some(readable))?,
-                    Err(Unreadable::End) => self.begin(None)?,
-                    Err(Unreadable::Busy) => busy = true,
-                }
-            }
-            let Some(completion) = self.queue.next_completion() else {
+            self.refill(&mut busy)?;
+            // The device goes on while the bytes are copied.
+            self.queue.submit();
+            self.hand_out();
+            if self.collect()? == 0 {
                 self.wanted.clear();
                 self.sent = 0;
                 return Ok(());
-            };
-            let piece = self.wanted[completion.request.tag as usize];
+            }
+        }
+    }
+
+    /// Puts as many requests on their way as may be, of reads that have begun, and of others while none is `busy`.
+    fn refill(&mut self, busy: &mut bool) -> Result<(), FsError> {
+        while self.queue.in_flight() < self.depth {
+            if let Some(&Wanted { addr, blocks, .. }) = self.wanted.get(self.sent) {
+                self.send(addr, blocks);
+                continue;
+            }
+            let Some(read) = self.reads.get(self.begun.len()).filter(|_| !*busy) else { break };
+            match self.content.try_lock_to_read(read.offset, read.buf.len()) {
+                Ok(readable) => self.begin(Some(readable))?,
+                Err(Unreadable::End) => self.begin(None)?,
+                Err(Unreadable::Busy) => *busy = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for one request, and takes all that are back by then; how many.
+    fn collect(&mut self) -> Result<usize, FsError> {
+        while let Some(completion) = self.queue.next_completion() {
             completion.result?;
+            self.back.push(completion.request);
+            if self.queue.ready() == 0 {
+                break;
+            }
+        }
+        Ok(self.back.len())
+    }
+
+    /// Copies what is back, and lets go of the ranges of reads that are complete.
+    fn hand_out(&mut self) {
+        for request in self.back.drain(..) {
+            let piece = self.wanted[request.tag as usize];
             let read = &mut self.reads[piece.read];
-            if let [data] = &*completion.request.bufs {
+            if let [data] = &*request.bufs {
                 copy_out(&mut read.buf[..read.read], read.offset, piece.block, piece.blocks, data);
             }
-            self.spare = Some(completion.request);
+            self.spare.push(request);
             let begun = &mut self.begun[piece.read];
             begun.left -= 1;
             if begun.left == 0 {
@@ -174,7 +203,7 @@ impl<'c> Reader<'c, '_, '_> {
     }
 
     fn send(&mut self, addr: u64, blocks: u64) {
-        let spare = self.spare.take().filter(|request| request.blocks() == blocks);
+        let spare = self.spare.pop().filter(|request| request.blocks() == blocks);
         let request = match spare {
             Some(request) => Request { start: addr, ..request },
             None => Request::read(addr, self.core.volume.recycler().take_stale(blocks as usize)),

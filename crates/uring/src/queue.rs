@@ -12,6 +12,11 @@ use crate::{pool::Pool, ring, table::Table, target::Target, thread_ring::ThreadR
 /// Entries of the ring of a queue at most; a deeper queue holds the rest back.
 pub(crate) const MAX_ENTRIES: u32 = 4096;
 
+/// A deep queue is told to the kernel in so many shares,
+const SHARES: usize = 8;
+/// but not in smaller ones: each costs a system call.
+const LEAST_SHARE: usize = 4;
+
 /// An [`IoQueue`] with a ring of its own.
 pub(crate) struct RingQueue {
     ring: ThreadRing,
@@ -24,6 +29,8 @@ pub(crate) struct RingQueue {
     in_flight: usize,
     /// Requests pushed since the kernel was last told.
     untold: usize,
+    /// How many of them the kernel is told of at once: preparing them takes as long as a fast device takes to serve some.
+    share: usize,
     finished: VecDeque<Completion>,
     /// The ring was set up for one thread: not `Send`.
     this_thread: PhantomData<*const ()>,
@@ -50,6 +57,7 @@ impl RingQueue {
             depth: depth.max(1),
             in_flight: 0,
             untold: 0,
+            share: (depth / SHARES).max(LEAST_SHARE),
             finished: VecDeque::new(),
             this_thread: PhantomData,
         }
@@ -96,6 +104,10 @@ impl IoQueue for RingQueue {
         (0..count).map(|_| registered().unwrap_or_else(|| AlignedBuf::new(blocks))).collect()
     }
 
+    fn ready(&self) -> usize {
+        self.finished.len()
+    }
+
     fn push(&mut self, mut request: Request) {
         self.in_flight += 1;
         if let Err(error) = self.target.admit(&request) {
@@ -116,6 +128,9 @@ impl IoQueue for RingQueue {
         };
         self.table.start(request, registered);
         self.untold += 1;
+        if self.untold >= self.share && self.share < self.depth {
+            self.submit();
+        }
     }
 
     fn submit(&mut self) {

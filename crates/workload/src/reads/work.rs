@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use f2fs::device::AlignedBuf;
 use f2fs::sync::RwLock;
 use f2fs::{File, ReadSlice};
 
@@ -17,7 +18,7 @@ use super::setting::{BLOCK, Places, Setting, Sharing};
 use crate::report::Latencies;
 
 /// Calls of `read_many` have so many times the depth.
-const ROUNDS: usize = 16;
+const ROUNDS: usize = 64;
 
 /// What one thread did.
 struct Work {
@@ -105,13 +106,13 @@ fn one_by_one(
     count: u64,
     latencies: &mut Latencies,
 ) -> Result<(), ReadsError> {
-    let mut buf = vec![0; BLOCK as usize];
+    let mut buf = AlignedBuf::new(1);
     for _ in 0..count {
         let block = places.next();
         let start = Instant::now();
-        let bytes = file.read_at(block * BLOCK, &mut buf).map_err(ReadsError::volume("read"))?;
+        let bytes = file.read_into(block * BLOCK, &mut buf).map_err(ReadsError::volume("read"))?;
         latencies.record(start.elapsed());
-        compare(number, block, &buf, bytes)?;
+        compare(number, block, buf.as_bytes(), bytes)?;
     }
     Ok(())
 }

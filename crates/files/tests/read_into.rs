@@ -1,0 +1,45 @@
+//! Reads into memory that the device transfers to give what other reads give.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use common::{Random, bytes, formatted};
+use f2fs_device::AlignedBuf;
+use f2fs_files::{FileSystem, Options};
+use f2fs_volume::format::FormatOptions;
+
+/// A file inline, and one with holes, reserved blocks, pieces written in no order and an end within a block.
+#[test]
+fn the_same_bytes_and_lengths() {
+    let device = formatted(128, &FormatOptions::default());
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    let inline = fs.create_file("/inline", 0o644).unwrap();
+    inline.write_at(0, &bytes(900, 1)).unwrap();
+    let large = fs.create_file("/large", 0o644).unwrap();
+    large.write_at(0, &bytes(3 << 20, 2)).unwrap();
+    for block in [7, 300, 5, 6, 8, 100] {
+        large.write_at(block * 4096, &bytes(4096, block)).unwrap();
+    }
+    large.allocate(4 << 20, 40_000, true).unwrap();
+    large.write_at((5 << 20) + 10, &bytes(10_000, 3)).unwrap();
+    let mut random = Random::new(4);
+    for file in [&inline, &large] {
+        let size = file.stat().unwrap().size as usize;
+        for turn in 0..2000 {
+            let offset = match turn % 4 {
+                0 => random.below(size + 5000),
+                1 => size / 4096 * 4096,
+                _ => random.below(size / 4096 + 2) * 4096,
+            } as u64;
+            let blocks = *random.pick(&[1, 1, 1, 2, 3, 16, 255, 256, 257, 600]);
+            let mut into = AlignedBuf::new(blocks);
+            into.as_bytes_mut().fill(0xee);
+            let mut wanted = vec![0xee; blocks * 4096];
+            let read = file.read_at(offset, &mut wanted).unwrap();
+            assert_eq!(file.read_into(offset, &mut into).unwrap(), read, "{offset} {blocks}");
+            assert!(into.as_bytes()[..read] == wanted[..read], "{offset} {blocks}");
+            assert_eq!(into.blocks(), blocks);
+        }
+        assert_eq!(file.read_into(0, &mut AlignedBuf::new(0)).unwrap(), 0);
+    }
+}
