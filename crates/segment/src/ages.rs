@@ -3,6 +3,9 @@
 //! Both scores grow with age at a given utilisation, so the best section of a utilisation is its oldest one. The sections
 //! are therefore sorted into [`CLASSES`] classes of utilisation, and a choice compares the oldest of each class: a constant
 //! number of candidates, whatever the number of sections. Updates are logarithmic.
+//!
+//! A section that is held (marked by a cleaner, or a log stands in it) is no candidate. While nothing else changes in it, it
+//! stays where it is sorted in, on a short list of those that do not count: marking a victim and releasing it are cheap.
 
 use std::collections::BTreeSet;
 
@@ -15,6 +18,11 @@ const CLASSES: u32 = 512;
 
 /// Lanes of the comparison: wide enough for any vector unit.
 const LANES: usize = 8;
+/// Classes whose scores are compared before their greatest is.
+const CHUNK: usize = 32;
+
+/// Sections that are sorted in and do not count, at most: each look at the sorted ones looks at all of these.
+const MOST_HIDDEN: usize = 16;
 
 /// The sections by class and by age.
 #[derive(Debug)]
@@ -25,8 +33,12 @@ pub(crate) struct Ages {
     oldest: Box<[f64; CLASSES as usize]>,
     /// (1 - u) / (1 + u) for the utilisation u of each class.
     benefit: Box<[f64; CLASSES as usize]>,
+    /// 1 - u.
+    free: Box<[f64; CLASSES as usize]>,
     /// Class and time of each section that is sorted in.
     places: Vec<Option<(u16, u64)>>,
+    /// Of those, the ones that are held.
+    hidden: Vec<(u64, u32)>,
     /// By age alone; built when age-threshold selection is first used.
     ranks: Option<Ranked>,
 }
@@ -43,7 +55,9 @@ impl Ages {
             classes: vec![BTreeSet::new(); CLASSES as usize],
             oldest: Box::new([f64::INFINITY; CLASSES as usize]),
             benefit: Box::new(core::array::from_fn(|class| (1.0 - utilisation(class)) / (1.0 + utilisation(class)))),
+            free: Box::new(core::array::from_fn(|class| 1.0 - utilisation(class))),
             places: vec![None; sections as usize],
+            hidden: Vec::with_capacity(MOST_HIDDEN),
             ranks: None,
         }
     }
@@ -52,18 +66,43 @@ impl Ages {
         (u64::from(valid) * u64::from(CLASSES) / u64::from(self.section_blocks)).min(u64::from(CLASSES) - 1) as u16
     }
 
-    fn refresh(&mut self, class: u16) {
-        let first = self.classes[usize::from(class)].first();
-        self.oldest[usize::from(class)] = first.map_or(f64::INFINITY, |(mtime, _)| *mtime as f64);
+    /// The oldest section of a class that counts.
+    fn first(&self, class: usize) -> Option<(u64, u32)> {
+        self.classes[class].iter().find(|entry| !self.hidden.contains(entry)).copied()
     }
 
-    /// Sorts a section in, with `valid` valid blocks of a mean time of `mtime`; `None` takes it out.
-    pub(crate) fn update(&mut self, section: u32, state: Option<(u32, u64)>) {
+    fn refresh(&mut self, class: u16) {
+        let first = self.first(usize::from(class));
+        self.oldest[usize::from(class)] = first.map_or(f64::INFINITY, |(mtime, _)| mtime as f64);
+    }
+
+    /// Sorts a section in, with `valid` valid blocks of a mean time of `mtime`; `None` takes it out. One that is held does not
+    /// count.
+    pub(crate) fn update(&mut self, section: u32, state: Option<(u32, u64)>, held: bool) {
         let new = state.map(|(valid, mtime)| (self.class(valid), mtime));
-        let old = core::mem::replace(&mut self.places[section as usize], new);
-        if old == new {
-            return;
+        let old = self.places[section as usize];
+        if let Some((class, mtime)) = old {
+            let entry = (mtime, section);
+            let was_hidden = self.hidden.iter().position(|hidden| *hidden == entry);
+            if old == new && (!held || was_hidden.is_some() || self.hidden.len() < MOST_HIDDEN) {
+                match was_hidden {
+                    Some(at) if !held => drop(self.hidden.swap_remove(at)),
+                    None if held => self.hidden.push(entry),
+                    _ => return,
+                }
+                self.refresh(class);
+                return;
+            }
+            if let Some(at) = was_hidden {
+                self.hidden.swap_remove(at);
+            }
         }
+        self.place(section, new.filter(|_| !held));
+    }
+
+    /// Moves a section to where it belongs.
+    fn place(&mut self, section: u32, new: Option<(u16, u64)>) {
+        let old = core::mem::replace(&mut self.places[section as usize], new);
         if let Some((class, mtime)) = old {
             self.classes[usize::from(class)].remove(&(mtime, section));
             self.refresh(class);
@@ -83,33 +122,54 @@ impl Ages {
         }
     }
 
-    /// The oldest section of the class with the greatest score. `score` gets a class and the time of its oldest section, and
-    /// must give minus infinity for an infinite time.
-    fn best(&self, score: impl Fn(usize, f64) -> f64) -> Option<u32> {
-        let mut best = [(f64::NEG_INFINITY, 0); LANES];
-        for (chunk, oldest) in self.oldest.chunks_exact(LANES).enumerate() {
-            for (lane, (best, mtime)) in best.iter_mut().zip(oldest).enumerate() {
-                let class = chunk * LANES + lane;
-                let score = score(class, *mtime);
-                *best = if score > best.0 { (score, class) } else { *best };
+    /// The oldest section of the class with the greatest score. `score` gets what `weights` has for the class and the time of
+    /// its oldest section, and must give minus infinity for an infinite time.
+    fn best(&self, weights: &[f64; CLASSES as usize], score: impl Fn(f64, f64) -> f64) -> Option<u32> {
+        let greater = |a: f64, b: f64| if a > b { a } else { b };
+        let mut best = (f64::NEG_INFINITY, 0);
+        for (chunk, (weights, times)) in weights.chunks_exact(CHUNK).zip(self.oldest.chunks_exact(CHUNK)).enumerate() {
+            let mut greatest = [f64::NEG_INFINITY; LANES];
+            for (weights, times) in weights.chunks_exact(LANES).zip(times.chunks_exact(LANES)) {
+                for ((greatest, weight), time) in greatest.iter_mut().zip(weights).zip(times) {
+                    *greatest = greater(score(*weight, *time), *greatest);
+                }
+            }
+            let greatest = greatest.into_iter().fold(f64::NEG_INFINITY, greater);
+            if greatest > best.0 {
+                best = (greatest, chunk * CHUNK);
             }
         }
-        let (_, class) = best.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-        self.classes[class].first().map(|(_, section)| *section)
+        let (greatest, first) = best;
+        let class = (first..first + CHUNK).find(|class| score(weights[*class], self.oldest[*class]) == greatest)?;
+        self.first(class).map(|(_, section)| section)
     }
 
     /// The section with the greatest (1 - u) * age / (1 + u), age counted from `now` (`get_cb_cost`, without its rounding
     /// to hundredths).
     pub(crate) fn cost_benefit(&self, now: u64) -> Option<u32> {
         let now = now as f64 + 1.0;
-        self.best(|class, mtime| self.benefit[class] * (now - mtime))
+        self.best(&self.benefit, |benefit, mtime| benefit * (now - mtime))
     }
 
-    /// The sections by age.
-    fn ranks(&mut self) -> &Ranked {
+    /// Sorts all sections by age, if they are not.
+    fn ranks(&mut self) {
         let sections =
             || (0..).zip(&self.places).filter_map(|(section, place)| place.map(|(_, mtime)| (mtime, section)));
-        self.ranks.get_or_insert_with(|| Ranked::new(sections().collect()))
+        self.ranks.get_or_insert_with(|| Ranked::new(sections().collect()));
+    }
+
+    /// The section with so many older ones before it that count.
+    fn ranked(&self, ranks: &Ranked, rank: u32) -> Option<(u64, u32)> {
+        let mut hidden = 0;
+        loop {
+            let entry = ranks.select(rank + hidden)?;
+            // Those before it that do not count are to be passed as well, and itself if it is one.
+            let before = self.hidden.iter().filter(|other| **other <= entry).count() as u32;
+            if before == hidden {
+                return Some(entry);
+            }
+            hidden = before;
+        }
     }
 
     /// Among the oldest sections the one with the greatest weighted sum of age and free space (`atgc_lookup_victim`).
@@ -117,19 +177,26 @@ impl Ages {
     /// Candidates are those at least `threshold` seconds older than the youngest section, or all if there is none; of
     /// them the oldest `ratio` per cent, but at least `min_candidates`, and those as old as the last of these.
     pub(crate) fn age_threshold(&mut self, rule: &AgeThreshold) -> Option<u32> {
-        let ranks = self.ranks();
-        let (youngest, _) = ranks.last()?;
-        let (oldest, _) = ranks.first()?;
-        let old = youngest.checked_sub(rule.threshold).map_or(0, |limit| ranks.count_to(limit));
-        let pool = if old == 0 { ranks.len() } else { old };
+        self.ranks();
+        let ranks = self.ranks.as_ref()?;
+        let all = ranks.len() - self.hidden.len() as u32;
+        let shown = |entry: &(u64, u32)| !self.hidden.contains(entry);
+        let (youngest, _) = ranks.last().filter(shown).or_else(|| self.ranked(ranks, all.checked_sub(1)?))?;
+        let (oldest, _) = self.ranked(ranks, 0)?;
+        let to = |limit: u64| {
+            let hidden = self.hidden.iter().filter(|(mtime, _)| *mtime <= limit).count() as u32;
+            ranks.count_to(limit) - hidden
+        };
+        let old = youngest.checked_sub(rule.threshold).map_or(0, to);
+        let pool = if old == 0 { all } else { old };
         let share = u64::from(pool) * u64::from(rule.ratio.min(100)) / 100;
         let count = (share as u32).max(rule.min_candidates).clamp(1, pool);
-        let (last, _) = ranks.select(count - 1)?;
+        let (last, _) = self.ranked(ranks, count - 1)?;
         let (last, youngest) = (last as f64, youngest as f64 + 1.0);
         let weight = f64::from(rule.age_weight.min(100)) / 100.0;
         let per_second = weight / (youngest - oldest as f64);
-        self.best(|class, mtime| {
-            let score = per_second * (youngest - mtime) + (1.0 - weight) * (1.0 - utilisation(class));
+        self.best(&self.free, |free, mtime| {
+            let score = per_second * (youngest - mtime) + (1.0 - weight) * free;
             if mtime <= last { score } else { f64::NEG_INFINITY }
         })
     }
@@ -155,15 +222,26 @@ mod tests {
     proptest! {
         #[test]
         fn choices_are_the_best(
-            ops in prop::collection::vec((0u32..40, prop::option::weighted(0.8, (1u32..512, 0u64..1000))), 1..120),
+            ops in prop::collection::vec((0u32..40, prop::option::weighted(0.8, (1u32..512, 0u64..1000)), 0u8..4), 1..120),
             threshold in 0u64..1200, ratio in 0u32..101, min_candidates in 0u32..12, age_weight in 0u32..101, later in 0u64..50,
         ) {
             let (mut ages, mut model) = (Ages::new(40, 512), Sections::new());
-            for (section, state) in ops {
-                ages.update(section, state);
+            let mut known = Sections::new();
+            for (section, state, held) in ops {
+                // One of four marks a section as it is, another one marks and changes it.
+                let state = if held == 0 { known.get(&section).copied() } else { state };
+                ages.update(section, state, held < 2);
                 match state {
+                    Some(state) => drop(known.insert(section, state)),
+                    None => drop(known.remove(&section)),
+                }
+                match state.filter(|_| held >= 2) {
                     Some(state) => drop(model.insert(section, state)),
                     None => drop(model.remove(&section)),
+                }
+                if held == 3 {
+                    // Ranks are kept from here on.
+                    ages.age_threshold(&AgeThreshold::default());
                 }
             }
             let all: Vec<u32> = model.keys().copied().collect();

@@ -65,17 +65,26 @@ impl Sections {
             Some((valid, _)) => self.by_valid.place(section, valid),
             None => self.by_valid.remove(section),
         }
-        let cost = self.cost(section);
+        let (cost, held) = (self.cost_if_free(section), self.is_held(section));
         if let Some(ages) = &mut self.ages {
-            ages.update(section, cost);
+            ages.update(section, cost, held);
         }
+    }
+
+    fn is_held(&self, section: u32) -> bool {
+        self.sums[section as usize].held != 0
+    }
+
+    /// Valid blocks and mean time of a section that can be cleaned once nobody holds it.
+    fn cost_if_free(&self, section: u32) -> Option<(u32, u64)> {
+        let sums = &self.sums[section as usize];
+        let cleanable = sums.valid != 0 && sums.valid < self.section_blocks();
+        cleanable.then(|| (sums.valid, (sums.mtime / u128::from(self.segs_per_sec)) as u64))
     }
 
     /// Valid blocks and mean time of a section that can be cleaned.
     pub(crate) fn cost(&self, section: u32) -> Option<(u32, u64)> {
-        let sums = &self.sums[section as usize];
-        let cleanable = sums.held == 0 && sums.valid != 0 && sums.valid < self.section_blocks();
-        cleanable.then(|| (sums.valid, (sums.mtime / u128::from(self.segs_per_sec)) as u64))
+        self.cost_if_free(section).filter(|_| !self.is_held(section))
     }
 
     /// The section with the fewest valid blocks.
@@ -88,7 +97,7 @@ impl Sections {
         if self.ages.is_none() {
             let sections = self.sums.len() as u32;
             let mut ages = Ages::new(sections, self.section_blocks());
-            (0..sections).for_each(|section| ages.update(section, self.cost(section)));
+            (0..sections).for_each(|section| ages.update(section, self.cost(section), false));
             self.ages = Some(Box::new(ages));
         }
         self.ages.get_or_insert_with(|| Box::new(Ages::new(0, 1)))
