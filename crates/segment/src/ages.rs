@@ -19,7 +19,7 @@ const CLASSES: u32 = 512;
 /// Lanes of the comparison: wide enough for any vector unit.
 const LANES: usize = 8;
 /// Classes whose scores are compared before their greatest is.
-const CHUNK: usize = 32;
+const CHUNK: usize = 64;
 
 /// Sections that are sorted in and do not count, at most: each look at the sorted ones looks at all of these.
 const MOST_HIDDEN: usize = 16;
@@ -134,7 +134,9 @@ impl Ages {
                     *greatest = greater(score(*weight, *time), *greatest);
                 }
             }
-            let greatest = greatest.into_iter().fold(f64::NEG_INFINITY, greater);
+            let [a, b, c, d, e, f, g, h] = greatest;
+            let (left, right) = (greater(greater(a, e), greater(b, f)), greater(greater(c, g), greater(d, h)));
+            let greatest = greater(left, right);
             if greatest > best.0 {
                 best = (greatest, chunk * CHUNK);
             }
