@@ -13,6 +13,30 @@
 //! The paper's figures, of 120 cores, stand beside them for the shape, not for comparison: with more threads than processors,
 //! ours show whether anything collapses. A device in memory is as fast as memory: it shows the locks at their worst. Where fio
 //! is installed it reads a plain file of the same size in the same directory, with one job at both depths.
+//!
+//! One run (`--reads 100000 --mib 1024 --fio-seconds 3`; two virtual Intel Xeon processors, ext4 on a virtio disk, Linux 6.18;
+//! thousands of reads a second, in brackets the share of the threads' time in which they waited for locks of the file):
+//!
+//! | threads, one read at a time | paper: Btrfs | memory: tree | memory: ours | io_uring: tree | io_uring: ours |
+//! |--:|--:|--:|--:|--:|--:|
+//! | 1 | 10.8 (0 %) | 672 (0 %) | 524 (0 %) | 21.6 (0 %) | 25.6 (0 %) |
+//! | 2 | | 718 (13 %) | 1018 (0 %) | 31.9 (0 %) | 32.3 (0 %) |
+//! | 8 | | 663 (77 %) | 1031 (0 %) | 50.4 (0.3 %) | 52.0 (0 %) |
+//! | 20 | 165.0 (19 %) | 713 (90 %) | 985 (0 %) | 56.6 (0.3 %) | 56.0 (0 %) |
+//! | 50 | 82.2 (80 %) | 692 (96 %) | 967 (0 %) | 64.1 (0.4 %) | 60.7 (0 %) |
+//! | 120 | 119.0 (89 %) | 669 (98 %) | 1038 (0 %) | 58.8 (0.9 %) | 63.2 (0 %) |
+//!
+//! | threads, 32 reads at a time | memory: tree | memory: ours | io_uring: tree | io_uring: ours |
+//! |--:|--:|--:|--:|--:|
+//! | 1 | 346 (0 %) | 360 (0 %) | 55.5 (0 %) | 63.9 (0 %) |
+//! | 2 | 469 (13 %) | 627 (0 %) | 61.5 (0.7 %) | 64.7 (0 %) |
+//! | 8 | 413 (76 %) | 550 (0 %) | 60.2 (2 %) | 58.9 (0 %) |
+//! | 120 | 166 (91 %) | 365 (0 %) | 61.6 (23 %) | 59.6 (0 %) |
+//!
+//! On a device of 60 thousand reads a second the tree's mutex is not what limits two processors; in memory it is, and ours
+//! has no such limit. Beside fio, one thread each, nine rounds in turns: at depth 1 22.1 and 24.0 thousand a second, in the
+//! median round 96 % (83 to 101); at depth 32 58.2 and 62.1 thousand, 91 % (80 to 114). The device's rate changes by as much
+//! from one second to the next. At depth 32 both send 32 requests in 110 to 150 us and wait 190 to 210 us for the device.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
