@@ -208,7 +208,7 @@ impl Volume {
         self.written.add(Count::Nodes, report.nodes);
         self.written.add(Count::Tables, report.table_blocks);
         self.written.add(Count::Pack, report.pack_blocks);
-        if self.device.info().supports_discard {
+        if self.discards {
             // With the gate closed: nobody may write there before the discard is through. It is a favour to the device; that
             // it fails loses nothing.
             let discard = |run: &Run| Request::discard(u64::from(run.addr.0), run.len.into());

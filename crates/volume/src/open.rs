@@ -49,6 +49,10 @@ pub struct OpenOptions {
     pub recovery: bool,
     /// What a sync of a file promises.
     pub fsync: FsyncMode,
+    /// Whether segments that a checkpoint frees are discarded, if the device can. On a file that is a device this gives their
+    /// space back, which the next write there has to get again; the sync after it waits for the file system below to record
+    /// that.
+    pub discard: bool,
 }
 
 /// What a sync of a file promises about what others see after a crash (the kernel's `fsync_mode`).
@@ -71,6 +75,7 @@ impl Default for OpenOptions {
             nid_policy: f2fs_nat::Policy::default(),
             recovery: true,
             fsync: FsyncMode::default(),
+            discard: true,
             allocation: Allocation::default(),
             lanes: PerCore::<()>::default().slots().min(MOST_LANES),
         }
@@ -116,6 +121,13 @@ impl OpenOptions {
     #[must_use]
     pub fn fsync(mut self, mode: FsyncMode) -> Self {
         self.fsync = mode;
+        self
+    }
+
+    /// Whether segments that a checkpoint frees are discarded (the kernel's `discard` and `nodiscard`).
+    #[must_use]
+    pub fn discard(mut self, yes: bool) -> Self {
+        self.discard = yes;
         self
     }
 
@@ -243,6 +255,7 @@ impl Volume {
             stopped: OnceLock::new(),
             clock: Clock::new(checkpoint.elapsed_time),
             dirty_limit: options.dirty_nodes,
+            discards: options.discard && device.info().supports_discard,
             blocks_written: ShardedCounter::new(0),
             dirty_dentries: AtomicU64::new(0),
             futile: AtomicU64::new(u64::MAX),

@@ -50,6 +50,8 @@ pub struct Volume {
     pub(crate) clock: Clock,
     /// Dirty nodes at which [`needs_checkpoint`](Volume::needs_checkpoint) says yes.
     pub(crate) dirty_limit: u64,
+    /// Whether freed segments are discarded.
+    pub(crate) discards: bool,
     /// Since the last checkpoint.
     pub(crate) blocks_written: ShardedCounter,
     /// Directory blocks that wait for the checkpoint.
