@@ -50,8 +50,6 @@ enum Step {
     Examples,
     /// Crash states, as many as 90 seconds allow, and the faults in the sources that these must show.
     Crash,
-    /// A few seconds of each fuzz target.
-    Fuzz,
     /// The Linux kernel is the judge.
     Guest,
 }
@@ -76,7 +74,6 @@ impl Step {
                 chore(&["crash", "--", "--seconds", "90"])?;
                 chore(&["crash", "--mutants"])
             }
-            Step::Fuzz => chore(&["fuzz", "--seconds", "4"]),
             Step::Guest => chore(&["guest"]),
         }
     }
