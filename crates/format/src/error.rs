@@ -115,6 +115,18 @@ pub enum Corruption {
     },
 }
 
+impl Corruption {
+    /// [`Corruption::Range`] unless `found` is in `min..=max`.
+    pub fn check_range(what: &'static str, found: u64, min: u64, max: u64) -> Result<(), Corruption> {
+        if (min..=max).contains(&found) { Ok(()) } else { Err(Corruption::Range { what, found, min, max }) }
+    }
+
+    /// [`Corruption::Mismatch`] unless the two numbers agree.
+    pub fn check_equal(what: &'static str, expected: u64, found: u64) -> Result<(), Corruption> {
+        if expected == found { Ok(()) } else { Err(Corruption::Mismatch { what, expected, found }) }
+    }
+}
+
 /// Why bytes could not be taken as, or turned into, an F2FS structure.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -50,14 +50,6 @@ pub struct Geometry {
     pub root_ino: Nid,
 }
 
-pub(crate) fn in_range(what: &'static str, found: u64, min: u64, max: u64) -> Result<(), Corruption> {
-    if (min..=max).contains(&found) { Ok(()) } else { Err(Corruption::Range { what, found, min, max }) }
-}
-
-pub(crate) fn equal(what: &'static str, expected: u64, found: u64) -> Result<(), Corruption> {
-    if expected == found { Ok(()) } else { Err(Corruption::Mismatch { what, expected, found }) }
-}
-
 impl Geometry {
     /// Checks a superblock and takes its geometry (`sanity_check_raw_super` in `fs/f2fs/super.c`).
     ///
@@ -73,7 +65,7 @@ impl Geometry {
         }
         let features = Features(sb.feature.get());
         if features.contains(Features::SB_CHECKSUM) {
-            equal(
+            Corruption::check_equal(
                 "superblock checksum_offset",
                 crate::superblock::CHECKSUM_OFFSET as u64,
                 sb.checksum_offset.get().into(),
@@ -83,10 +75,10 @@ impl Geometry {
                 return Err(Corruption::Checksum { what: "superblock", expected, found });
             }
         }
-        equal("superblock log_blocksize", 12, sb.log_blocksize.get().into())?;
-        equal("superblock log_blocks_per_seg", 9, sb.log_blocks_per_seg.get().into())?;
-        in_range("superblock log_sectorsize", sb.log_sectorsize.get().into(), 9, 12)?;
-        equal(
+        Corruption::check_equal("superblock log_blocksize", 12, sb.log_blocksize.get().into())?;
+        Corruption::check_equal("superblock log_blocks_per_seg", 9, sb.log_blocks_per_seg.get().into())?;
+        Corruption::check_range("superblock log_sectorsize", sb.log_sectorsize.get().into(), 9, 12)?;
+        Corruption::check_equal(
             "superblock log_sectors_per_block",
             12 - u64::from(sb.log_sectorsize.get()),
             sb.log_sectors_per_block.get().into(),
@@ -96,24 +88,38 @@ impl Geometry {
         let segs_per_sec = sb.segs_per_sec.get();
         let secs_per_zone = sb.secs_per_zone.get();
         let sections = sb.section_count.get();
-        in_range("superblock segment_count", segment_count.into(), 9, u64::from(u32::MAX / BLOCKS_PER_SEGMENT))?;
-        in_range("superblock segment_count_main", main_segments.into(), 1, segment_count.into())?;
-        in_range("superblock segs_per_sec", segs_per_sec.into(), 1, segment_count.into())?;
-        in_range("superblock secs_per_zone", secs_per_zone.into(), 1, segment_count.into())?;
-        in_range("superblock section_count", sections.into(), 1, main_segments.into())?;
-        equal("superblock segment_count_main", u64::from(sections) * u64::from(segs_per_sec), main_segments.into())?;
+        Corruption::check_range(
+            "superblock segment_count",
+            segment_count.into(),
+            9,
+            u64::from(u32::MAX / BLOCKS_PER_SEGMENT),
+        )?;
+        Corruption::check_range("superblock segment_count_main", main_segments.into(), 1, segment_count.into())?;
+        Corruption::check_range("superblock segs_per_sec", segs_per_sec.into(), 1, segment_count.into())?;
+        Corruption::check_range("superblock secs_per_zone", secs_per_zone.into(), 1, segment_count.into())?;
+        Corruption::check_range("superblock section_count", sections.into(), 1, main_segments.into())?;
+        Corruption::check_equal(
+            "superblock segment_count_main",
+            u64::from(sections) * u64::from(segs_per_sec),
+            main_segments.into(),
+        )?;
         let block_count = sb.block_count.get();
-        in_range(
+        Corruption::check_range(
             "superblock block_count",
             block_count,
             u64::from(segment_count) * u64::from(BLOCKS_PER_SEGMENT),
             1 << 32,
         )?;
-        in_range("superblock cp_payload", sb.cp_payload.get().into(), 0, u64::from(BLOCKS_PER_SEGMENT) - 2 - 8)?;
-        equal("superblock node_ino", 1, sb.node_ino.get().into())?;
-        equal("superblock meta_ino", 2, sb.meta_ino.get().into())?;
-        equal("superblock root_ino", 3, sb.root_ino.get().into())?;
-        in_range(
+        Corruption::check_range(
+            "superblock cp_payload",
+            sb.cp_payload.get().into(),
+            0,
+            u64::from(BLOCKS_PER_SEGMENT) - 2 - 8,
+        )?;
+        Corruption::check_equal("superblock node_ino", 1, sb.node_ino.get().into())?;
+        Corruption::check_equal("superblock meta_ino", 2, sb.meta_ino.get().into())?;
+        Corruption::check_equal("superblock root_ino", 3, sb.root_ino.get().into())?;
+        Corruption::check_range(
             "superblock extension_count",
             u64::from(sb.extension_count.get()) + u64::from(sb.hot_ext_count),
             0,
@@ -126,33 +132,58 @@ impl Geometry {
         let nat = u64::from(sb.nat_blkaddr.get());
         let ssa = u64::from(sb.ssa_blkaddr.get());
         let main = u64::from(sb.main_blkaddr.get());
-        equal("superblock segment_count_ckpt", 2, sb.segment_count_ckpt.get().into())?;
-        in_range("superblock segment_count_sit", sb.segment_count_sit.get().into(), 2, segment_count.into())?;
-        in_range("superblock segment_count_nat", sb.segment_count_nat.get().into(), 2, segment_count.into())?;
+        Corruption::check_equal("superblock segment_count_ckpt", 2, sb.segment_count_ckpt.get().into())?;
+        Corruption::check_range(
+            "superblock segment_count_sit",
+            sb.segment_count_sit.get().into(),
+            2,
+            segment_count.into(),
+        )?;
+        Corruption::check_range(
+            "superblock segment_count_nat",
+            sb.segment_count_nat.get().into(),
+            2,
+            segment_count.into(),
+        )?;
         // A volume that is never written has no summaries.
         let read_only = features.contains(Features::READONLY);
         let least_ssa = u64::from(!read_only);
-        in_range("superblock segment_count_ssa", sb.segment_count_ssa.get().into(), least_ssa, segment_count.into())?;
-        equal("superblock segment_count_sit (odd)", 0, u64::from(sb.segment_count_sit.get() % 2))?;
-        equal("superblock segment_count_nat (odd)", 0, u64::from(sb.segment_count_nat.get() % 2))?;
-        in_range("superblock segment0_blkaddr", sb.segment0_blkaddr.get().into(), 2, block_count)?;
-        equal("superblock cp_blkaddr", sb.segment0_blkaddr.get().into(), cp)?;
-        equal("superblock sit_blkaddr", cp + area(2), sit)?;
-        equal("superblock nat_blkaddr", sit + area(sb.segment_count_sit.get()), nat)?;
-        equal("superblock ssa_blkaddr", nat + area(sb.segment_count_nat.get()), ssa)?;
-        equal("superblock main_blkaddr", ssa + area(sb.segment_count_ssa.get()), main)?;
+        Corruption::check_range(
+            "superblock segment_count_ssa",
+            sb.segment_count_ssa.get().into(),
+            least_ssa,
+            segment_count.into(),
+        )?;
+        Corruption::check_equal("superblock segment_count_sit (odd)", 0, u64::from(sb.segment_count_sit.get() % 2))?;
+        Corruption::check_equal("superblock segment_count_nat (odd)", 0, u64::from(sb.segment_count_nat.get() % 2))?;
+        Corruption::check_range("superblock segment0_blkaddr", sb.segment0_blkaddr.get().into(), 2, block_count)?;
+        Corruption::check_equal("superblock cp_blkaddr", sb.segment0_blkaddr.get().into(), cp)?;
+        Corruption::check_equal("superblock sit_blkaddr", cp + area(2), sit)?;
+        Corruption::check_equal("superblock nat_blkaddr", sit + area(sb.segment_count_sit.get()), nat)?;
+        Corruption::check_equal("superblock ssa_blkaddr", nat + area(sb.segment_count_nat.get()), ssa)?;
+        Corruption::check_equal("superblock main_blkaddr", ssa + area(sb.segment_count_ssa.get()), main)?;
         let end = main + area(main_segments);
-        in_range("superblock end of the main area", end, main, cp + area(segment_count))?;
+        Corruption::check_range("superblock end of the main area", end, main, cp + area(segment_count))?;
         // The two highest addresses mean "reserved" and "compressed".
-        in_range("superblock end of the main area", end, main, block_count.min(u64::from(u32::MAX) - 1))?;
-        in_range(
+        Corruption::check_range(
+            "superblock end of the main area",
+            end,
+            main,
+            block_count.min(u64::from(u32::MAX) - 1),
+        )?;
+        Corruption::check_range(
             "superblock segment_count_sit",
             area(sb.segment_count_sit.get()) / 2,
             u64::from(main_segments.div_ceil(sit::ENTRIES_PER_BLOCK as u32)),
             u64::MAX,
         )?;
         if !read_only {
-            in_range("superblock segment_count_ssa", area(sb.segment_count_ssa.get()), main_segments.into(), u64::MAX)?;
+            Corruption::check_range(
+                "superblock segment_count_ssa",
+                area(sb.segment_count_ssa.get()),
+                main_segments.into(),
+                u64::MAX,
+            )?;
         }
 
         Ok(Geometry {

@@ -154,7 +154,7 @@ impl Ages {
     }
 
     /// Sorts all sections by age, if they are not.
-    fn ranks(&mut self) {
+    fn sort_by_age(&mut self) {
         let sections =
             || (0..).zip(&self.places).filter_map(|(section, place)| place.map(|(_, mtime)| (mtime, section)));
         self.ranks.get_or_insert_with(|| Ranked::new(sections().collect()));
@@ -179,7 +179,7 @@ impl Ages {
     /// Candidates are those at least `threshold` seconds older than the youngest section, or all if there is none; of
     /// them the oldest `ratio` per cent, but at least `min_candidates`, and those as old as the last of these.
     pub(crate) fn age_threshold(&mut self, rule: &AgeThreshold) -> Option<u32> {
-        self.ranks();
+        self.sort_by_age();
         let ranks = self.ranks.as_ref()?;
         let all = ranks.len() - self.hidden.len() as u32;
         let shown = |entry: &(u64, u32)| !self.hidden.contains(entry);

@@ -247,7 +247,7 @@ impl Volume {
             segments,
             store: NodeStore::new(options.node_cache.get()),
             space,
-            orphans: Orphans::new(orphan_limit, &pack.orphans),
+            orphans: Orphans::new(orphan_limit, &pack.orphans)?,
             moves: crate::moves::Moves::new(),
             footer_version: AtomicU64::new(pack.block.footer_version()),
             roll_forward: RollForward::new(checkpoint.valid_blocks, options.fsync),
@@ -273,10 +273,6 @@ impl Volume {
             device,
         })
     }
-}
-
-fn range(what: &'static str, found: u64, min: u64, max: u64) -> Result<(), Corruption> {
-    if (min..=max).contains(&found) { Ok(()) } else { Err(Corruption::Range { what, found, min, max }) }
 }
 
 /// All SIT entries, journal applied.
@@ -327,7 +323,7 @@ fn check_totals(checkpoint: &Checkpoint, entries: &[RawSitEntry]) -> Result<(), 
         });
     }
     // Reservations (NEW_ADDR) are counted as valid blocks, but no segment holds them.
-    range("valid blocks in the SIT", data + node, 0, checkpoint.valid_blocks)
+    Corruption::check_range("valid blocks in the SIT", data + node, 0, checkpoint.valid_blocks)
 }
 
 /// The six logs. Without node summaries in the pack they are read off the node blocks themselves

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use f2fs_format::{Nid, orphan};
+use f2fs_format::{Corruption, Nid, orphan};
 use f2fs_sync::{Budget, CachePadded, Mutex};
 
 use crate::VolumeError;
@@ -49,13 +49,15 @@ impl Drop for OrphanRoom<'_> {
 }
 
 impl Orphans {
-    /// With those of a pack; `limit` is what a pack has room for.
-    pub(crate) fn new(limit: u64, initial: &[Nid]) -> Orphans {
+    /// With those of a pack; `limit` is what a pack has room for. A pack that lists more is refused:
+    /// the next one might not hold them, and nothing writes such a pack (the kernel's `max_orphans`).
+    pub(crate) fn new(limit: u64, initial: &[Nid]) -> Result<Orphans, Corruption> {
         let shards = (0..SHARDS).map(|_| CachePadded::new(Mutex::new(BTreeSet::new()))).collect();
         let mut orphans = Orphans { shards, room: Budget::new(0), limit };
         let listed = initial.iter().filter(|ino| orphans.shard(**ino).lock().insert(**ino)).count() as u64;
-        orphans.room = Budget::new(limit.saturating_sub(listed));
-        orphans
+        Corruption::check_range("orphans in the checkpoint pack", listed, 0, limit)?;
+        orphans.room = Budget::new(limit - listed);
+        Ok(orphans)
     }
 
     fn shard(&self, ino: Nid) -> &Mutex<BTreeSet<Nid>> {
@@ -92,5 +94,26 @@ impl Orphans {
     /// Blocks that the list takes in a pack.
     pub(crate) fn blocks(count: usize) -> u32 {
         count.div_ceil(orphan::PER_BLOCK) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_are_listed_than_a_pack_holds() {
+        let limit = 2;
+        let listed = |inos: &[u32]| Orphans::new(limit, &inos.iter().map(|ino| Nid(*ino)).collect::<Vec<_>>());
+        let problem = listed(&[3, 4, 5]).unwrap_err();
+        assert!(matches!(problem, Corruption::Range { found: 3, max: 2, .. }), "{problem}");
+        let orphans = listed(&[3, 3, 4]).unwrap();
+        assert!(matches!(orphans.room(), Err(VolumeError::TooManyOrphans { limit: 2 })));
+        assert!(orphans.remove(Nid(3)) && !orphans.remove(Nid(3)));
+        let room = orphans.room().unwrap();
+        assert!(orphans.room().is_err());
+        room.fill(Nid(6));
+        assert_eq!(orphans.list(), [Nid(4), Nid(6)]);
+        assert!(orphans.room().is_err());
     }
 }

@@ -29,10 +29,6 @@ pub(crate) struct Pack {
     pub(crate) other: Option<Corruption>,
 }
 
-fn range(what: &'static str, found: u64, min: u64, max: u64) -> Result<(), Corruption> {
-    if (min..=max).contains(&found) { Ok(()) } else { Err(Corruption::Range { what, found, min, max }) }
-}
-
 /// A checkpoint block that is valid together with its copy at the end of the pack; what is wrong otherwise.
 type Candidate = Result<CheckpointBlock, Corruption>;
 
@@ -42,9 +38,9 @@ fn validate(device: &dyn BlockDevice, geometry: &Geometry, index: u32) -> Result
     let first = CheckpointBlock::read(device.read(u64::from(start.0), 1)?.block(0));
     let total = first.header.cp_pack_total_block_count.get();
     let least = u64::from(geometry.cp_payload) + 3;
-    let checked = first
-        .verify()
-        .and_then(|()| range("checkpoint cp_pack_total_block_count", total.into(), least, BLOCKS_PER_SEGMENT.into()));
+    let checked = first.verify().and_then(|()| {
+        Corruption::check_range("checkpoint cp_pack_total_block_count", total.into(), least, BLOCKS_PER_SEGMENT.into())
+    });
     if let Err(error) = checked {
         return Ok(Err(error));
     }
@@ -116,7 +112,7 @@ fn read_orphans(blocks: &[RawBlock]) -> Result<Vec<Nid>, Corruption> {
     for block in blocks {
         let block = OrphanBlock::read(block);
         let count = block.entry_count.get();
-        range("orphan block entry_count", count.into(), 0, orphan::PER_BLOCK as u64)?;
+        Corruption::check_range("orphan block entry_count", count.into(), 0, orphan::PER_BLOCK as u64)?;
         all.extend(block.ino[..count as usize].iter().map(|ino| Nid::from(*ino)));
     }
     Ok(all)

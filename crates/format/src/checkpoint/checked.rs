@@ -2,7 +2,6 @@
 
 use super::{CHECKSUM_OFFSET, CheckpointHeader, HEADER_SIZE, alloc_type, flags};
 use crate::feature::Features;
-use crate::geometry::{equal, in_range};
 use crate::{BLOCKS_PER_SEGMENT, Corruption, Geometry, LogType, Nid, SegmentNo, nat_bits};
 
 /// Where a log stands.
@@ -78,7 +77,7 @@ impl Checkpoint {
             next_free_nid: header.next_free_nid.into(),
             elapsed_time: header.elapsed_time.get(),
         };
-        let bytes = |what, expected: usize, found: u32| equal(what, expected as u64, found.into());
+        let bytes = |what, expected: usize, found: u32| Corruption::check_equal(what, expected as u64, found.into());
         bytes("checkpoint sit_ver_bitmap_bytesize", geometry.sit_bitmap_size(), header.sit_ver_bitmap_bytesize.get())?;
         bytes("checkpoint nat_ver_bitmap_bytesize", geometry.nat_bitmap_size(), header.nat_ver_bitmap_bytesize.get())?;
         bytes("checkpoint checksum_offset", checkpoint.checksum_offset(), header.checksum_offset.get())?;
@@ -99,25 +98,45 @@ impl Checkpoint {
     fn check_counts(&self, geometry: &Geometry) -> Result<(), Corruption> {
         let main = u64::from(geometry.main_segments);
         let least = if geometry.features.contains(Features::READONLY) { 0 } else { 1 };
-        in_range("checkpoint rsvd_segment_count", self.reserved_segments.into(), least, main - 1)?;
-        in_range("checkpoint overprov_segment_count", self.overprovision_segments.into(), least, main - 1)?;
-        in_range("checkpoint free_segment_count", self.free_segments.into(), 0, main)?;
+        Corruption::check_range("checkpoint rsvd_segment_count", self.reserved_segments.into(), least, main - 1)?;
+        Corruption::check_range(
+            "checkpoint overprov_segment_count",
+            self.overprovision_segments.into(),
+            least,
+            main - 1,
+        )?;
+        Corruption::check_range("checkpoint free_segment_count", self.free_segments.into(), 0, main)?;
         // A read-only volume has no log to spare: mkfs counts all of the main area as the user's.
         let most = u64::from(geometry.main_blocks()) - least;
-        in_range("checkpoint user_block_count", self.user_blocks, 1, most)?;
-        in_range("checkpoint valid_block_count", self.valid_blocks, 0, self.user_blocks)?;
+        Corruption::check_range("checkpoint user_block_count", self.user_blocks, 1, most)?;
+        Corruption::check_range("checkpoint valid_block_count", self.valid_blocks, 0, self.user_blocks)?;
         let nids = u64::from(geometry.max_nid()).saturating_sub(3);
-        in_range("checkpoint valid_node_count", self.valid_nodes.into(), 0, nids.min(self.valid_blocks))?;
-        in_range("checkpoint valid_inode_count", self.valid_inodes.into(), 0, self.valid_nodes.into())?;
-        in_range("checkpoint next_free_nid", self.next_free_nid.0.into(), 0, geometry.max_nid().into())
+        Corruption::check_range(
+            "checkpoint valid_node_count",
+            self.valid_nodes.into(),
+            0,
+            nids.min(self.valid_blocks),
+        )?;
+        Corruption::check_range("checkpoint valid_inode_count", self.valid_inodes.into(), 0, self.valid_nodes.into())?;
+        Corruption::check_range("checkpoint next_free_nid", self.next_free_nid.0.into(), 0, geometry.max_nid().into())
     }
 
     fn check_logs(&self, geometry: &Geometry) -> Result<(), Corruption> {
         let last = u64::from(geometry.main_segments) - 1;
         for (index, log) in self.logs.iter().enumerate() {
-            in_range("checkpoint segment of a log", log.segment.0.into(), 0, last)?;
-            in_range("checkpoint offset of a log", log.next_offset.into(), 0, u64::from(BLOCKS_PER_SEGMENT) - 1)?;
-            in_range("checkpoint alloc_type of a log", log.alloc_type.into(), 0, alloc_type::SSR.into())?;
+            Corruption::check_range("checkpoint segment of a log", log.segment.0.into(), 0, last)?;
+            Corruption::check_range(
+                "checkpoint offset of a log",
+                log.next_offset.into(),
+                0,
+                u64::from(BLOCKS_PER_SEGMENT) - 1,
+            )?;
+            Corruption::check_range(
+                "checkpoint alloc_type of a log",
+                log.alloc_type.into(),
+                0,
+                alloc_type::SSR.into(),
+            )?;
             let shared = self.logs[..index].iter().any(|other| other.segment == log.segment);
             // The logs of a read-only volume, which never move, may share segments.
             if shared && !geometry.features.contains(Features::READONLY) {
@@ -136,14 +155,14 @@ impl Checkpoint {
         let blocks = u64::from(BLOCKS_PER_SEGMENT);
         let first = 1 + u64::from(geometry.cp_payload);
         let start = u64::from(self.start_sum);
-        in_range("checkpoint cp_pack_start_sum", start, first, blocks - 1 - 6)?;
+        Corruption::check_range("checkpoint cp_pack_start_sum", start, first, blocks - 1 - 6)?;
         if !self.has(flags::ORPHAN_PRESENT) {
             // The kernel leaves the flag out when it writes no orphan blocks.
-            equal("checkpoint cp_pack_start_sum without orphans", first, start)?;
+            Corruption::check_equal("checkpoint cp_pack_start_sum without orphans", first, start)?;
         }
         let node = if self.has_node_summaries() { 3 } else { 0 };
         let (least, most) = if self.has(flags::COMPACT_SUM) { (1, 2) } else { (3, 3) };
-        in_range(
+        Corruption::check_range(
             "checkpoint cp_pack_total_block_count",
             self.pack_blocks.into(),
             start + least + node + 1,
@@ -151,7 +170,7 @@ impl Checkpoint {
         )?;
         if self.has(flags::NAT_BITS) {
             let found = u64::from(self.pack_blocks) + u64::from(nat_bits::block_count(geometry));
-            in_range("blocks of a checkpoint pack with NAT bits", found, 0, blocks)?;
+            Corruption::check_range("blocks of a checkpoint pack with NAT bits", found, 0, blocks)?;
         }
         Ok(())
     }

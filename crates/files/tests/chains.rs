@@ -1,0 +1,141 @@
+//! Chains of synced nodes that are damaged: an error with numbers, or a volume without fault.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+mod synced;
+
+use std::sync::Arc;
+
+use common::{Random, assert_clean, scale};
+use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_files::{FileSystem, FsError, Options, SetMode};
+use f2fs_format::feature::Features;
+use f2fs_format::node::{NodeBlock, mark};
+use f2fs_format::path::NodeKind;
+use f2fs_volume::{FsyncMode, OpenOptions};
+use synced::{content, read, start};
+
+/// A volume with a chain of many kinds of nodes, and where they stand.
+fn chained() -> (Arc<MemoryDevice>, Vec<u64>) {
+    let (device, fs) = start(Features(0), FsyncMode::Posix);
+    fs.create_dir("/dir", 0o755).unwrap();
+    fs.create_file("/dir/old", 0o644).unwrap().write_at(0, &content(1, 6 << 20)).unwrap();
+    fs.checkpoint().unwrap();
+    let old = fs.open_file("/dir/old").unwrap();
+    old.write_at(1 << 20, &content(2, 4 << 20)).unwrap();
+    fs.set_xattr("/dir/old", "user.large", &content(9, 3000), SetMode::Any).unwrap();
+    old.sync().unwrap();
+    for number in 0..10 {
+        let file = fs.create_file(format!("/dir/{number}"), 0o644).unwrap();
+        file.write_at(0, &content(3, number * 5000)).unwrap();
+        file.sync().unwrap();
+    }
+    drop((old, fs));
+    let options = Options::new().volume(OpenOptions::new().read_only(true).recovery(false));
+    let fs = FileSystem::open(device.clone(), options).unwrap();
+    let nodes = fs.volume().synced_nodes().unwrap().iter().map(|node| node.addr.0.into()).collect();
+    (device, nodes)
+}
+
+fn change(device: &MemoryDevice, at: u64, change: impl FnOnce(&mut NodeBlock)) {
+    let mut node = *NodeBlock::read(device.read(at, 1).unwrap().block(0));
+    change(&mut node);
+    device.write_slice(at, node.as_block()).unwrap();
+}
+
+#[test]
+fn a_chain_that_contradicts_itself_is_an_error_with_numbers() {
+    let (device, nodes) = chained();
+    assert_eq!(nodes.len(), 13);
+    let verdict = |spoil: &dyn Fn(&MemoryDevice)| {
+        let device = Arc::new(device.snapshot());
+        spoil(&device);
+        let before = device.to_bytes();
+        let error = FileSystem::open(device.clone(), Options::new()).unwrap_err();
+        assert!(matches!(error, FsError::Recovery(_)), "{error}");
+        assert!(device.to_bytes() == before, "an open that failed wrote");
+        // The checkpoint is there, and can be gone on from.
+        let options = Options::new().volume(OpenOptions::new().recovery(false));
+        let fs = FileSystem::open(device.clone(), options).unwrap();
+        assert!(read(&fs, "/dir/old") == content(1, 6 << 20) && !fs.exists("/dir/0").unwrap());
+        fs.close().unwrap();
+        assert_clean(&device);
+        error.to_string()
+    };
+    // In what order a file's nodes are written depends on the processors that changed them; its inode is the last.
+    let holds_addresses = |at: &u64| {
+        let node = *NodeBlock::read(device.read(*at, 1).unwrap().block(0));
+        NodeKind::of(node.footer.node_offset()) == Some(NodeKind::Direct)
+    };
+    let direct = nodes.iter().copied().find(holds_addresses).unwrap();
+    let (first, last) = (nodes[0], nodes[nodes.len() - 1]);
+    let looped = verdict(&|device| change(device, last, |node| node.footer.next_blkaddr = (first as u32).into()));
+    assert!(looped.contains("loops at block"), "{looped}");
+    let itself = verdict(&|device| change(device, last, |node| node.footer.next_blkaddr = (last as u32).into()));
+    assert!(itself.contains("loops at block"), "{itself}");
+    let outside = verdict(&|device| change(device, direct, |node| node.slots_mut()[500] = 7.into()));
+    assert!(outside.contains("block 7 "), "{outside}");
+    // A block that another file has.
+    let root = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
+    let used = root.volume().geometry().main_blkaddr;
+    drop(root);
+    let taken = verdict(&|device| change(device, direct, |node| node.slots_mut()[500] = used.into()));
+    assert!(taken.contains("in use"), "{taken}");
+    let kind = verdict(&|device| change(device, last, |node| node.inode_mut().i_mode = 0o040_755.into()));
+    assert!(kind.contains("directory"), "{kind}");
+    let name = verdict(&|device| change(device, last, |node| node.inode_mut().i_namelen = 256.into()));
+    assert!(name.contains("256"), "{name}");
+    let parent = verdict(&|device| change(device, last, |node| node.inode_mut().i_pino = 77_777_777.into()));
+    assert!(parent.contains("77777777"), "{parent}");
+    let offset = verdict(&|device| change(device, direct, |node| node.footer.set_node_offset(3)));
+    assert!(offset.contains("offset of a synced node"), "{offset}");
+}
+
+/// Whatever stands in the nodes of a chain: an error, or a volume without fault.
+#[test]
+fn chains_with_arbitrary_damage() {
+    let (device, nodes) = chained();
+    let mut random = Random::new(5);
+    let (mut refused, mut opened) = (0, 0);
+    for _ in 0..60 * scale("F2FS_CASES") {
+        let device = Arc::new(device.snapshot());
+        for _ in 0..=random.below(3) {
+            let at = *random.pick(&nodes);
+            change(&device, at, |node| {
+                let value = match random.below(4) {
+                    0 => random.next() as u32,
+                    1 => *random.pick(&nodes) as u32,
+                    2 => random.below(40_000) as u32,
+                    _ => random.below(64) as u32,
+                };
+                match random.below(8) {
+                    0 => node.footer.next_blkaddr = value.into(),
+                    1 => node.footer.ino = value.into(),
+                    2 => node.footer.nid = value.into(),
+                    3 => node.footer.flag = value.into(),
+                    4 => node.footer.set_mark(mark::DENTRY, true),
+                    _ => {
+                        // More often in the inode's own fields.
+                        let word = if random.chance(2) { random.below(90) } else { random.below(1018) };
+                        node.slots_mut()[word] = value.into();
+                    }
+                }
+            });
+        }
+        match FileSystem::open(device.clone(), Options::new()) {
+            Ok(fs) => {
+                opened += 1;
+                for entry in fs.read_dir("/dir").unwrap() {
+                    // What a spoilt inode says of its data may be an error, and no more than that.
+                    let path = format!("/dir/{}", String::from_utf8_lossy(&entry.name));
+                    let _ = fs.open_file(&path).and_then(|file| file.read_at(0, &mut vec![0; 1 << 20]));
+                    let _ = fs.xattrs(&path);
+                }
+                fs.close().unwrap();
+            }
+            Err(FsError::Recovery(_)) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(refused > 5 && opened > 5, "{refused} refused, {opened} opened");
+}
