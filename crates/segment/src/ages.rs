@@ -1,8 +1,9 @@
 //! Sections by utilisation and age: what cost-benefit and age-threshold selection choose from.
 //!
 //! Both scores grow with age at a given utilisation, so the best section of a utilisation is its oldest one. The sections
-//! are therefore sorted into [`CLASSES`] classes of utilisation, and a choice compares the oldest of each class: a constant
-//! number of candidates, whatever the number of sections. Updates are logarithmic.
+//! are therefore sorted into [`CLASSES`] classes of utilisation, and a choice compares the oldest of each class, a constant
+//! number of candidates whatever the number of sections, and few of them: a bound for each chunk of classes rules out most.
+//! Updates are logarithmic.
 //!
 //! A section that is held (marked by a cleaner, or a log stands in it) is no candidate. While nothing else changes in it, it
 //! stays where it is sorted in, on a short list of those that do not count: marking a victim and releasing it are cheap.
@@ -18,8 +19,9 @@ const CLASSES: u32 = 512;
 
 /// Lanes of the comparison: wide enough for any vector unit.
 const LANES: usize = 8;
-/// Classes whose scores are compared before their greatest is.
-const CHUNK: usize = 64;
+/// Classes with a bound: where that is not greater than what was found, none of them is looked at.
+const CHUNK: usize = 32;
+const CHUNKS: usize = CLASSES as usize / CHUNK;
 
 /// Sections that are sorted in and do not count, at most: each look at the sorted ones looks at all of these.
 const MOST_HIDDEN: usize = 16;
@@ -31,6 +33,8 @@ pub(crate) struct Ages {
     classes: Vec<BTreeSet<(u64, u32)>>,
     /// The age of the oldest of each class, infinite if the class is empty: what a choice reads, in one piece.
     oldest: Box<[f64; CLASSES as usize]>,
+    /// The least of each chunk of those.
+    chunks: [f64; CHUNKS],
     /// (1 - u) / (1 + u) for the utilisation u of each class.
     benefit: Box<[f64; CLASSES as usize]>,
     /// 1 - u.
@@ -54,6 +58,7 @@ impl Ages {
             section_blocks,
             classes: vec![BTreeSet::new(); CLASSES as usize],
             oldest: Box::new([f64::INFINITY; CLASSES as usize]),
+            chunks: [f64::INFINITY; CHUNKS],
             benefit: Box::new(core::array::from_fn(|class| (1.0 - utilisation(class)) / (1.0 + utilisation(class)))),
             free: Box::new(core::array::from_fn(|class| 1.0 - utilisation(class))),
             places: vec![None; sections as usize],
@@ -72,8 +77,16 @@ impl Ages {
     }
 
     fn refresh(&mut self, class: u16) {
-        let first = self.first(usize::from(class));
-        self.oldest[usize::from(class)] = first.map_or(f64::INFINITY, |(mtime, _)| mtime as f64);
+        let class = usize::from(class);
+        let new = self.first(class).map_or(f64::INFINITY, |(mtime, _)| mtime as f64);
+        let old = core::mem::replace(&mut self.oldest[class], new);
+        let chunk = class / CHUNK;
+        if new <= self.chunks[chunk] {
+            self.chunks[chunk] = new;
+        } else if old == self.chunks[chunk] {
+            let times = &self.oldest[chunk * CHUNK..][..CHUNK];
+            self.chunks[chunk] = times.iter().copied().fold(f64::INFINITY, f64::min);
+        }
     }
 
     /// Sorts a section in, with `valid` valid blocks of a mean time of `mtime`; `None` takes it out. One that is held does not
@@ -122,12 +135,20 @@ impl Ages {
         }
     }
 
-    /// The oldest section of the class with the greatest score. `score` gets what `weights` has for the class and the time of
-    /// its oldest section, and must give minus infinity for an infinite time.
+    /// The oldest section of the class with the greatest score. `score` gets what `weights` has for the class, which falls
+    /// from class to class, and the time of its oldest section. It must not fall with the weight nor rise with the time, and
+    /// give minus infinity for an infinite time.
     fn best(&self, weights: &[f64; CLASSES as usize], score: impl Fn(f64, f64) -> f64) -> Option<u32> {
         let greater = |a: f64, b: f64| if a > b { a } else { b };
+        // No score of a chunk is greater than that of its greatest weight with its least time.
+        let bounds: [f64; CHUNKS] = core::array::from_fn(|chunk| score(weights[chunk * CHUNK], self.chunks[chunk]));
+        let promising = (0..CHUNKS).fold(0, |best, chunk| if bounds[chunk] > bounds[best] { chunk } else { best });
         let mut best = (f64::NEG_INFINITY, 0);
-        for (chunk, (weights, times)) in weights.chunks_exact(CHUNK).zip(self.oldest.chunks_exact(CHUNK)).enumerate() {
+        for chunk in core::iter::once(promising).chain(0..CHUNKS) {
+            if bounds[chunk] <= best.0 {
+                continue;
+            }
+            let (weights, times) = (&weights[chunk * CHUNK..][..CHUNK], &self.oldest[chunk * CHUNK..][..CHUNK]);
             let mut greatest = [f64::NEG_INFINITY; LANES];
             for (weights, times) in weights.chunks_exact(LANES).zip(times.chunks_exact(LANES)) {
                 for ((greatest, weight), time) in greatest.iter_mut().zip(weights).zip(times) {
@@ -150,7 +171,10 @@ impl Ages {
     /// to hundredths).
     pub(crate) fn cost_benefit(&self, now: u64) -> Option<u32> {
         let now = now as f64 + 1.0;
-        self.best(&self.benefit, |benefit, mtime| benefit * (now - mtime))
+        // A time that is still to come counts as no age.
+        self.best(&self.benefit, |benefit, mtime| {
+            if mtime == f64::INFINITY { f64::NEG_INFINITY } else { benefit * (now - mtime).max(0.0) }
+        })
     }
 
     /// Sorts all sections by age, if they are not.
