@@ -9,12 +9,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Parser, Subcommand, ValueEnum};
 use f2fs_device::{BlockDevice, MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_uring::{Engine, OpenOptions, UringDevice};
-use f2fs_volume::Allocation;
+use f2fs_volume::{AgeThreshold, Allocation, VictimPolicy};
 use f2fs_workload::ageing::{Plan, age};
 use f2fs_workload::manifest::{walk_host, walk_host_with};
 use f2fs_workload::tree::{
@@ -57,6 +57,9 @@ enum Command {
         /// What writes do about valid blocks in their way.
         #[arg(long, default_value = "ssr")]
         allocation: Allocation,
+        /// Empties old sections meanwhile, their blocks put among others of their age (`AT_SSR`).
+        #[arg(long)]
+        merge_ages: bool,
     },
     /// Prints the manifest of a directory.
     Manifest {
@@ -134,10 +137,16 @@ fn main() -> anyhow::Result<()> {
         Command::Sync(args) => run(&args, &syncs(args.scale.scale()), End::Exit),
         Command::RandomBase(args) => run(&args.tree, &random_base(args.seed), End::Close),
         Command::RandomSyncs(args) => run(&args.tree, &random_syncs(args.seed, args.steps), End::Exit),
-        Command::Age { image, utilisation, turnover, allocation } => {
+        Command::Age { image, utilisation, turnover, allocation, merge_ages } => {
             let device = UringDevice::open(&image, OpenOptions::new())?;
             let options = Options::new().volume(f2fs_volume::OpenOptions::new().allocation(allocation));
-            let report = age(&device, &options, &Plan::new(utilisation / 100.0, turnover))?;
+            let mut plan = Plan::new(utilisation / 100.0, turnover);
+            if merge_ages {
+                let rule = AgeThreshold { threshold: 0, ..AgeThreshold::default() };
+                plan = plan.cleaning(VictimPolicy::AgeThreshold(rule));
+            }
+            let report = age(&device, &options, &plan)?;
+            ensure!(!merge_ages || report.written.merged_data_blocks > 0, "no block was put among others of its age");
             println!("{} blocks, {} overwritten: {:?}", report.blocks, report.updates, report.written);
             Ok(())
         }

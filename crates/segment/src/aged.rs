@@ -29,7 +29,8 @@ use crate::{Class, SegmentError, SegmentManager};
 impl SegmentManager {
     /// Takes one block for each summary for data that a cleaner moves out of segment `from`, among data of the same log and of
     /// about the same age, as far as there are segments with holes; the rest from the cold-data log. Appends where they are to
-    /// `runs`, in the order of the summaries. All or nothing. `now` is for the cold-data log: elsewhere blocks keep their age.
+    /// `runs`, in the order of the summaries, and tells how many are among their age. All or nothing. `now` is for the cold-data
+    /// log: elsewhere blocks keep their age.
     ///
     /// # Errors
     /// As [`allocate_as`](Self::allocate_as) for the cold-data log; [`SegmentError::OutsideTable`] for `from`, and
@@ -40,7 +41,7 @@ impl SegmentManager {
         summaries: &[Summary],
         now: u64,
         runs: &mut Vec<Run>,
-    ) -> Result<(), SegmentError> {
+    ) -> Result<usize, SegmentError> {
         self.check(from)?;
         let (log, age) = {
             let state = self.lock(from);
@@ -51,8 +52,8 @@ impl SegmentManager {
         }
         let first = runs.len();
         let result = self.fill_aged(log, age, summaries, runs).and_then(|taken| match &summaries[taken..] {
-            [] => Ok(()),
-            rest => self.allocate_as(Class::Cleaner, LogType::ColdData, rest, now, runs),
+            [] => Ok(taken),
+            rest => self.allocate_as(Class::Cleaner, LogType::ColdData, rest, now, runs).map(|()| taken),
         });
         if result.is_err() {
             for run in runs.drain(first..) {

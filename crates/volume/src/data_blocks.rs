@@ -155,7 +155,10 @@ impl Volume {
             Company::Cold => {
                 self.segments.allocate_as(Class::Cleaner, LogType::ColdData, summaries, now, &mut runs)?;
             }
-            Company::SameAge => self.segments.allocate_aged(from, summaries, now, &mut runs)?,
+            Company::SameAge => {
+                let merged = self.segments.allocate_aged(from, summaries, now, &mut runs)?;
+                self.written.add(Count::MergedData, merged as u64);
+            }
         }
         let requests = split_by_runs(&self.recycler, &runs, data);
         self.written.add(Count::MoveRequests, requests.len() as u64);

@@ -16,6 +16,8 @@ pub struct WriteStat {
     pub user_blocks: u64,
     /// Data moved by cleaning whole sections.
     pub moved_data_blocks: u64,
+    /// Of these, put into the holes of segments of about their age (`AT_SSR`).
+    pub merged_data_blocks: u64,
     /// Nodes made dirty so that they move with the next checkpoint.
     pub moved_node_blocks: u64,
     /// Data moved out of the way of later writes (partial cleaning).
@@ -90,10 +92,11 @@ impl WriteStat {
         result
     }
 
-    fn named(&mut self) -> [&mut u64; 15] {
+    fn named(&mut self) -> [&mut u64; NAMED] {
         [
             &mut self.user_blocks,
             &mut self.moved_data_blocks,
+            &mut self.merged_data_blocks,
             &mut self.moved_node_blocks,
             &mut self.precleaned_blocks,
             &mut self.rewritten_blocks,
@@ -116,6 +119,7 @@ impl WriteStat {
 pub(crate) enum Count {
     UserBlocks,
     MovedData,
+    MergedData,
     MovedNodes,
     Precleaned,
     Rewritten,
@@ -131,7 +135,7 @@ pub(crate) enum Count {
     MoveRequests,
 }
 
-const NAMED: usize = 15;
+const NAMED: usize = 16;
 
 #[derive(Debug)]
 struct Slot {

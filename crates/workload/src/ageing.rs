@@ -24,12 +24,14 @@ use std::time::{Duration, Instant};
 
 use f2fs::device::BlockDevice;
 use f2fs::sync::Arc;
-use f2fs::volume::{VolumeStat, WriteStat};
+use f2fs::volume::{VictimPolicy, VolumeStat, WriteStat};
 use f2fs_files::{File, FileSystem, FsError, Options};
 
 /// Files that the blocks are spread over.
 const FILES: u32 = 8;
 const BLOCK: usize = 4096;
+/// Blocks that are overwritten before another section is emptied, if sections are.
+pub const CLEANING: u64 = 400;
 
 /// What is done to a volume.
 #[derive(Clone, Debug)]
@@ -43,19 +45,28 @@ pub struct Plan {
     pub stops: u32,
     /// Seed of the random choices.
     pub seed: u64,
+    /// Whether a section is emptied now and then, and how it is chosen.
+    pub cleaning: Option<VictimPolicy>,
 }
 
 impl Plan {
     /// So full, and so many times its size overwritten; two unclean stops.
     #[must_use]
     pub fn new(utilisation: f64, turnover: f64) -> Plan {
-        Plan { utilisation, turnover, stops: 2, seed: 1 }
+        Plan { utilisation, turnover, stops: 2, seed: 1, cleaning: None }
     }
 
     /// Sets the number of unclean stops.
     #[must_use]
     pub fn stops(mut self, stops: u32) -> Plan {
         self.stops = stops;
+        self
+    }
+
+    /// Empties a section, chosen so, after as many overwrites as [`CLEANING`] says: while writes go on, as in the background.
+    #[must_use]
+    pub fn cleaning(mut self, policy: VictimPolicy) -> Plan {
+        self.cleaning = Some(policy);
         self
     }
 
@@ -247,6 +258,11 @@ pub fn age<D: BlockDevice>(device: &Arc<D>, options: &Options, plan: &Plan) -> R
         let (file, block) = (random.below(FILES), random.below(per_file - len + 1));
         run.write(file, block, len)?;
         updates += u64::from(len);
+        if let Some(policy) = plan.cleaning
+            && updates / CLEANING > (updates - u64::from(len)) / CLEANING
+        {
+            run.fs.clean_step_by(policy)?;
+        }
         if stops < plan.stops && updates * (u64::from(plan.stops) + 1) > goal * (u64::from(stops) + 1) {
             stops += 1;
             run.stop()?;

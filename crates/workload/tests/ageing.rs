@@ -9,22 +9,27 @@ use f2fs_device::MemoryDevice;
 use f2fs_files::Options;
 use f2fs_volume::check::{CheckOptions, check};
 use f2fs_volume::format::{FormatOptions, format};
-use f2fs_volume::{Allocation, CostModel, OpenOptions};
+use f2fs_volume::{AgeThreshold, Allocation, CostModel, OpenOptions, VictimPolicy, WriteStat};
 use f2fs_workload::ageing::{Plan, age};
 
 fn number(name: &str, default: f64) -> f64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-fn run(allocation: &str) {
+/// Gives what was written, over all utilisations.
+fn run(allocation: &str, cleaning: Option<VictimPolicy>) -> WriteStat {
     let (turnover, mib) = (number("F2FS_AGEING", 2.0), number("F2FS_AGEING_MIB", 80.0) as u64);
+    let mut all = WriteStat::default();
     for utilisation in [0.5, 0.8, 0.95] {
         let device = Arc::new(MemoryDevice::new((mib << 20) >> 12));
         format(&*device, &FormatOptions::default()).unwrap();
         let allocation = allocation.parse::<Allocation>().unwrap().on(CostModel::sata_ssd());
         let name = allocation.name();
         let options = Options::new().volume(OpenOptions::new().allocation(allocation));
-        let report = age(&device, &options, &Plan::new(utilisation, turnover)).unwrap();
+        let mut plan = Plan::new(utilisation, turnover);
+        plan.cleaning = cleaning;
+        let report = age(&device, &options, &plan).unwrap();
+        all = all.plus(&report.written);
         println!(
             "{name} {:.0} %: {} blocks overwritten {:.1} times in {:.1} s, {:.2} written for each; {:?}",
             utilisation * 100.0,
@@ -42,24 +47,39 @@ fn run(allocation: &str) {
         device.save(&image).unwrap();
         f2fs_oracle::assert_clean(&image);
     }
+    all
 }
 
 #[test]
 fn holes_are_skipped() {
-    run("ssr");
+    run("ssr", None);
 }
 
 #[test]
 fn runs_are_always_moved_or_rewritten() {
-    run("partial");
+    run("partial", None);
 }
 
 #[test]
 fn runs_are_rewritten_where_each_is_worth_it() {
-    run("selective-greedy");
+    run("selective-greedy", None);
 }
 
 #[test]
 fn runs_are_rewritten_where_the_request_is_worth_it() {
-    run("selective-optimal");
+    run("selective-optimal", None);
+}
+
+/// Sections are emptied meanwhile, and their blocks put among others of their age.
+#[test]
+fn blocks_are_moved_among_others_of_their_age() {
+    let rule = AgeThreshold { threshold: 0, ..AgeThreshold::default() };
+    let written = run("ssr", Some(VictimPolicy::AgeThreshold(rule)));
+    assert!(written.victims > 50 && written.merged_data_blocks > 1000, "{written:?}");
+}
+
+#[test]
+fn sections_are_emptied_by_cost_and_benefit() {
+    let written = run("ssr", Some(VictimPolicy::CostBenefit));
+    assert!(written.victims > 50 && written.merged_data_blocks == 0, "{written:?}");
 }

@@ -9,17 +9,19 @@ use super::{Bench, Outcome};
 use crate::Result;
 
 const LIMIT: Duration = Duration::from_secs(600);
-/// How the images are written: as the kernel does, and with runs rewritten and moved.
-const WAYS: [&str; 2] = ["ssr", "selective-greedy"];
+/// How the images are written: as the kernel does, with runs rewritten and moved, and with blocks moved among others of their
+/// age.
+const WAYS: [(&str, &[&str]); 3] =
+    [("ssr", &[]), ("selective-greedy", &["--allocation", "selective-greedy"]), ("at-ssr", &["--merge-ages"])];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let image = |way: &str| bench.image(&format!("aged-{way}"));
     let mut boot = bench.guest.boot("aged");
     let mut script = "set -e\n".to_owned();
     let mut made = Vec::new();
-    for way in WAYS {
+    for (way, options) in WAYS {
         bench.here.format(&image(way), "160M", &[])?;
-        bench.here.age(&image(way), way)?;
+        bench.here.age(&image(way), options)?;
         bench.here.check(&image(way))?;
         judge::fsck_clean(&image(way))?;
         made.push(bench.here.manifest(&image(way))?);
@@ -39,7 +41,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     }
     let output = boot.run(&script, LIMIT)?;
     judge::succeeded(&output)?;
-    for (way, made) in WAYS.into_iter().zip(&made) {
+    for ((way, _), made) in WAYS.into_iter().zip(&made) {
         let before = bench.here.guest_manifest(&output.share, &format!("{way}.before"))?;
         judge::same(way, ("this project", made), ("the kernel", &before))?;
         bench.here.check(&image(way))?;

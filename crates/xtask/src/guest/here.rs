@@ -71,9 +71,9 @@ impl Here {
     }
 
     /// Fills an empty image and overwrites it four times, with unclean stops; gives what the agent says of it.
-    pub(crate) fn age(&self, image: &Path, allocation: &str) -> Result<String> {
+    pub(crate) fn age(&self, image: &Path, options: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.agent);
-        let text = process::output(command.arg("age").arg(image).args(["--allocation", allocation]))?;
+        let text = process::output(command.arg("age").arg(image).args(options))?;
         String::from_utf8(text).context("a report that is not UTF-8")
     }
 
