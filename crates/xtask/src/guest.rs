@@ -23,6 +23,9 @@ mod unclean;
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
@@ -42,6 +45,9 @@ pub(crate) struct Args {
     /// Keeps the images of tests that passed (those of failed tests are always kept, under target/guest/images).
     #[arg(long)]
     keep: bool,
+    /// Machines that run at the same time, each with one processor.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
 }
 
 /// The features of `mkfs.f2fs -O` that change inodes and checksums, beside the plain format.
@@ -73,8 +79,8 @@ struct Outcome {
 /// A test: its name, what it shows, and the function that runs it.
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
+/// Those that take long first, so that what runs beside the last ones is short.
 const TESTS: [Test; 8] = [
-    ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -83,17 +89,18 @@ const TESTS: [Test; 8] = [
     ("made-here", "trees made here are the same in the kernel, and changed there the same here", made_here::run),
     ("nvme", "the library on /dev/nvme0n1 in the guest, through io_uring, and the kernel agree", nvme::run),
     (
-        "aged",
-        "volumes overwritten many times, full of holes, are the same in the kernel, which goes on with them",
-        aged::run,
-    ),
-    ("copies", "f2fs put -r and get -r keep every kind of file and attribute", copies::run),
-    (
         "rolled-forward",
         "files that either side synced before it was stopped hard are recovered the same on both",
         rolled_forward::run,
     ),
     ("unclean", "volumes that either side left without closing show the same last checkpoint on both", unclean::run),
+    ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
+    ("copies", "f2fs put -r and get -r keep every kind of file and attribute", copies::run),
+    (
+        "aged",
+        "volumes overwritten many times, full of holes, are the same in the kernel, which goes on with them",
+        aged::run,
+    ),
 ];
 
 /// Runs the guest tests.
@@ -102,7 +109,7 @@ const TESTS: [Test; 8] = [
 ///
 /// If the virtual machine cannot be started, or a test in it fails.
 pub(crate) fn run(args: Args) -> Result<()> {
-    let Args { tests, list, keep } = args;
+    let Args { tests, list, keep, jobs } = args;
     let chosen = choose(&tests)?;
     if list {
         for (name, shows, _) in chosen {
@@ -119,22 +126,10 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let here = Here { f2fs: programs[0].clone(), agent: programs[1].clone() };
     let bench = Bench { guest: Guest::new(&cache, programs)?, here, images };
     println!("guest tests with Linux {}", bench.guest.release());
-    let mut failed = Vec::new();
-    for (name, shows, test) in &chosen {
-        println!("  {name}: {shows}");
-        let start = Instant::now();
-        match test(&bench) {
-            Ok(outcome) => {
-                let (all, guest) = (start.elapsed().as_secs_f32(), outcome.wall.as_secs_f32());
-                println!("    ok in {all:.0} s, of these {guest:.0} s in the guest: {}", outcome.remark);
-                if !keep {
-                    remove_images(&bench, name)?;
-                }
-            }
-            Err(error) => {
-                println!("    FAILED after {:.0} s: {error:#}", start.elapsed().as_secs_f32());
-                failed.push(*name);
-            }
+    let failed = run_all(&bench, &chosen, jobs);
+    if !keep {
+        for (name, ..) in chosen.iter().filter(|(name, ..)| !failed.contains(name)) {
+            remove_images(&bench, name)?;
         }
     }
     if !failed.is_empty() {
@@ -149,6 +144,32 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     println!("all {} guest tests passed", chosen.len());
     Ok(())
+}
+
+/// Runs the tests, so many at a time; gives the names of those that failed.
+fn run_all(bench: &Bench, tests: &[Test], jobs: usize) -> Vec<&'static str> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        let work = || {
+            while let Some((name, shows, test)) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
+                println!("  {name}: {shows}");
+                let start = Instant::now();
+                match test(bench) {
+                    Ok(outcome) => {
+                        let (all, guest) = (start.elapsed().as_secs_f32(), outcome.wall.as_secs_f32());
+                        println!("  {name}: ok in {all:.0} s, of these {guest:.0} s in the guest: {}", outcome.remark);
+                    }
+                    Err(error) => {
+                        println!("  {name}: FAILED after {:.0} s: {error:#}", start.elapsed().as_secs_f32());
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(*name);
+                    }
+                }
+            }
+        };
+        (1..jobs.min(tests.len())).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn choose(names: &[String]) -> Result<Vec<Test>> {

@@ -161,7 +161,7 @@ impl Boot<'_> {
     fn command(&self, share: &Path, console: &Path) -> Command {
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
-        qemu.args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048"]);
+        qemu.args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1", "-m", "2048"]);
         qemu.arg("-kernel").arg(&self.guest.kernel.image).arg("-initrd").arg(&self.guest.initrd);
         qemu.args(["-append", KERNEL_ARGUMENTS]);
         qemu.arg("-serial").arg(format!("file:{}", console.display()));
