@@ -210,7 +210,7 @@ impl Volume {
         let entries = load_sit(&*device, &geometry, &pack)?;
         check_totals(checkpoint, &entries)?;
         let tables = Arc::new(Tables { device: device.clone(), geometry: geometry.clone() });
-        let logs = load_logs(&*device, &geometry, &pack)?;
+        let logs = load_logs(&*device, &geometry, &pack, &entries)?;
         let config =
             SegmentConfig::new(geometry.clone(), checkpoint.reserved_segments, checkpoint.overprovision_segments)
                 .summaries(tables.clone())
@@ -327,8 +327,13 @@ fn check_totals(checkpoint: &Checkpoint, entries: &[RawSitEntry]) -> Result<(), 
 }
 
 /// The six logs. Without node summaries in the pack they are read off the node blocks themselves
-/// (`f2fs_restore_node_summary`).
-fn load_logs(device: &dyn BlockDevice, geometry: &Geometry, pack: &Pack) -> Result<[LogState; 6], VolumeError> {
+/// (`f2fs_restore_node_summary`), as far as these are valid: nobody asks for the owner of another block.
+fn load_logs(
+    device: &dyn BlockDevice,
+    geometry: &Geometry,
+    pack: &Pack,
+    entries: &[RawSitEntry],
+) -> Result<[LogState; 6], VolumeError> {
     let mut logs = Vec::with_capacity(6);
     for log in LogType::ALL {
         let position = pack.checkpoint.log(log);
@@ -336,13 +341,16 @@ fn load_logs(device: &dyn BlockDevice, geometry: &Geometry, pack: &Pack) -> Resu
             (_, false) => pack.data[log.index()].clone(),
             (Some(node), true) => node[log.index() - 3].clone(),
             (None, true) => {
+                let map = &entries[position.segment.index()].valid_map;
+                let valid: Vec<u32> =
+                    (0..BLOCKS_PER_SEGMENT).filter(|offset| bits::msb::test(map, *offset as usize)).collect();
                 let addrs: Vec<BlockAddr> =
-                    (0..BLOCKS_PER_SEGMENT).map(|offset| geometry.block_at(position.segment, offset)).collect();
+                    valid.iter().map(|offset| geometry.block_at(position.segment, *offset)).collect();
                 let mut summary = SummaryBlock::new_box();
-                read_each::<VolumeError>(device, &addrs, |offset, block| {
+                read_each::<VolumeError>(device, &addrs, |index, block| {
                     let node = NodeBlock::read(block);
                     if node.nid().0 < geometry.max_nid() {
-                        summary.entries[offset] = Summary::new(node.nid(), 0, 0);
+                        summary.entries[valid[index] as usize] = Summary::new(node.nid(), 0, 0);
                     }
                     Ok(())
                 })?;
