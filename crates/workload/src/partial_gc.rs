@@ -40,12 +40,36 @@ pub enum ExperimentError {
 }
 
 /// Lengths of holes and of valid runs in the dirty segments of a log, blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shape {
     /// Mean length of a hole.
     pub hole: f64,
     /// Mean length of a valid run between two holes.
     pub run: f64,
+    /// Holes.
+    pub holes: u64,
+    /// The valid runs, the shortest first.
+    pub runs: Vec<u32>,
+}
+
+impl Shape {
+    /// The share of requests that the best choice saves that rewrites at most `share` blocks for each block that goes into a
+    /// hole: a request less for each run, so the shortest runs. No way to choose saves more.
+    ///
+    /// ```
+    /// # let shape = f2fs_workload::partial_gc::Shape { hole: 2.0, run: 2.0, holes: 4, runs: vec![1, 1, 4] };
+    /// // Eight blocks go into four holes; three blocks may be rewritten between them.
+    /// assert_eq!(shape.most_saved(3.0 / 8.0), 0.5);
+    /// ```
+    #[must_use]
+    pub fn most_saved(&self, share: f64) -> f64 {
+        let mut left = share * self.hole * self.holes as f64;
+        let fits = |len: &&u32| {
+            left -= f64::from(**len);
+            left >= 0.0
+        };
+        self.runs.iter().take_while(fits).count() as f64 / self.holes.max(1) as f64
+    }
 }
 
 /// An aged volume in memory.
@@ -156,7 +180,7 @@ pub fn make_holes<D: BlockDevice>(device: &Arc<D>, seed: u64) -> Result<u64, Exp
 
 /// The shape of a log's dirty segments.
 fn shape(fs: &FileSystem, log: LogType) -> Shape {
-    let (mut holes, mut hole_blocks, mut runs, mut run_blocks) = (0u64, 0u64, 0u64, 0u64);
+    let (mut holes, mut hole_blocks, mut runs) = (0u64, 0u64, Vec::new());
     for number in 0..fs.volume().geometry().main_segments {
         let Ok(info) = fs.volume().segment(f2fs::format::SegmentNo(number)) else { continue };
         if info.log != log || info.valid == 0 || info.valid == 512 {
@@ -169,13 +193,14 @@ fn shape(fs: &FileSystem, log: LogType) -> Shape {
         for (start, len) in info.taken_map.runs(true) {
             // Those at the ends lie between a hole and another segment.
             if start != 0 && start + len != 512 {
-                runs += 1;
-                run_blocks += u64::from(len);
+                runs.push(len);
             }
         }
     }
+    runs.sort_unstable();
     let mean = |blocks: u64, count: u64| blocks as f64 / count.max(1) as f64;
-    Shape { hole: mean(hole_blocks, holes), run: mean(run_blocks, runs) }
+    let run_blocks = runs.iter().map(|len| u64::from(*len)).sum();
+    Shape { hole: mean(hole_blocks, holes), run: mean(run_blocks, runs.len() as u64), holes, runs }
 }
 
 /// Writes a new file of `blocks` blocks, and a checkpoint. The clock of `time` is read before and after.

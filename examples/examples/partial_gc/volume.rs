@@ -97,12 +97,15 @@ pub(crate) fn experiment(aged: &Aged, measured: Option<&CostModel>) -> Result<Ve
 pub(crate) fn header(aged: &Aged) -> String {
     format!(
         "{} blocks written in requests of {REQUEST} into a volume that is {:.0} % full; mean hole {:.1}, mean run {:.1} in warm \
-         segments (the paper: 3.0, 2.5 and 3.0), mean hole {:.1} in cold ones (5.1)\n",
+         segments (the paper: 3.0, 2.5 and 3.0), mean hole {:.1} in cold ones (5.1); with +{:.0} % blocks, no way could save \
+         more than {:.0} % of the requests\n",
         aged.blocks,
         aged.utilisation * 100.0,
         aged.warm.hole,
         aged.warm.run,
         aged.cold.hole,
+        (BOUND - 1.0) * 100.0,
+        aged.warm.most_saved(BOUND - 1.0) * 100.0,
     )
 }
 
