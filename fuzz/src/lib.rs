@@ -5,6 +5,8 @@
 #[path = "../../crates/files/tests/harness/mod.rs"]
 pub mod harness;
 
+pub mod seeds;
+
 use std::sync::OnceLock;
 
 use arbitrary::{Arbitrary, Unstructured};

@@ -2,13 +2,13 @@
 //!
 //! They are built with the compiler that the project uses, and with the coverage counters that libFuzzer reads; the same
 //! targets work with cargo-fuzz, which needs a nightly compiler. Inputs found before are kept in `fuzz/corpus`, what broke a
-//! target in `fuzz/artifacts`.
+//! target in `fuzz/artifacts`. What was mended is to be copied to `fuzz/regressions/TARGET`, which is tried in every run.
 
 use std::path::Path;
 
 use anyhow::bail;
 
-use crate::{Result, process};
+use crate::{Result, process, tools};
 
 /// All targets.
 const TARGETS: [&str; 7] = ["parsers", "open_check", "read_all", "use_corrupt", "roll_forward", "repair", "extent"];
@@ -16,7 +16,7 @@ const TARGETS: [&str; 7] = ["parsers", "open_check", "read_all", "use_corrupt", 
 /// nightly compiler and find nothing in code without `unsafe`).
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
+    -Cllvm-args=-sanitizer-coverage-trace-compares";
 /// Seconds after which one input counts as a hang, MiB of memory that a target may take, bytes of an input.
 const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=4096", "-max_len=4097", "-len_control=0"];
 
@@ -28,6 +28,12 @@ pub(crate) struct Args {
     /// How long each target runs.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
+    /// How many inputs each target is given, however long that takes.
+    #[arg(long, conflicts_with = "seconds")]
+    runs: Option<u64>,
+    /// Builds them in half the time, of code that is half as fast: for a run of seconds.
+    #[arg(long)]
+    quick: bool,
 }
 
 /// Builds the targets, makes inputs to begin with, and runs each for a while.
@@ -43,34 +49,39 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             None => bail!("there is no target {name}; the targets are {}", TARGETS.join(", ")),
         },
     };
+    tools::require(tools::FOR_FUZZ)?;
     let fuzz = process::root().join("fuzz");
     let triple = host_triple()?;
     let manifest = fuzz.join("Cargo.toml");
-    let build = |words: &[&str], flags: &str| -> Result<()> {
-        let mut command = process::cargo(["build", "--release", "--manifest-path"]);
-        command.arg(&manifest).args(words).env("RUSTFLAGS", flags);
-        process::run(&mut command)
-    };
+    let profile = if args.quick { "quick" } else { "release" };
+    let mut build = process::cargo(["build", "--profile", profile, "--manifest-path"]);
     // A target triple keeps the flags away from build scripts.
-    build(&["--lib", "--bin", "seeds"], "")?;
+    build.arg(&manifest).args(["--target", &triple]).env("RUSTFLAGS", FLAGS);
     for target in &targets {
-        build(&["--target", &triple, "--bin", target], FLAGS)?;
+        build.args(["--bin", target]);
     }
-    process::run(std::process::Command::new(fuzz.join("target/release/seeds")).arg(&fuzz))?;
+    process::run(&mut build)?;
+    let programs = fuzz.join("target").join(triple).join(profile);
     for target in targets {
-        fuzz_one(&fuzz, &triple, target, args.seconds)?;
+        fuzz_one(&fuzz, &programs.join(target), target, args)?;
     }
     Ok(())
 }
 
-fn fuzz_one(fuzz: &Path, triple: &str, target: &str, seconds: u64) -> Result<()> {
-    let artifacts = fuzz.join("artifacts").join(target);
+fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<()> {
+    let limit = match args.runs {
+        Some(runs) => format!("-runs={runs}"),
+        None => format!("-max_total_time={}", args.seconds),
+    };
+    let [corpus, artifacts] = ["corpus", "artifacts"].map(|name| fuzz.join(name).join(target));
+    std::fs::create_dir_all(&corpus)?;
     std::fs::create_dir_all(&artifacts)?;
-    let mut command = std::process::Command::new(fuzz.join("target").join(triple).join("release").join(target));
+    let mut command = std::process::Command::new(program);
     command
-        .arg(fuzz.join("corpus").join(target))
+        .arg(corpus)
+        .args(Some(fuzz.join("regressions").join(target)).filter(|known| known.is_dir()))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
-        .arg(format!("-max_total_time={seconds}"))
+        .arg(limit)
         // One thread a target: the checks share it.
         .env("RAYON_NUM_THREADS", "1")
         .args(LIMITS);

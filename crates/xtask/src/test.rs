@@ -50,6 +50,8 @@ enum Step {
     Examples,
     /// Crash states, as many as 90 seconds allow, and the faults in the sources that these must show.
     Crash,
+    /// The fuzz targets, three seconds each.
+    Fuzz,
     /// The Linux kernel is the judge.
     Guest,
 }
@@ -74,6 +76,7 @@ impl Step {
                 chore(&["crash", "--", "--seconds", "90"])?;
                 chore(&["crash", "--mutants"])
             }
+            Step::Fuzz => chore(&["fuzz", "--quick", "--seconds", "3"]),
             Step::Guest => chore(&["guest"]),
         }
     }

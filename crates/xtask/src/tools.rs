@@ -21,6 +21,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("dpkg-deb", "dpkg"),
     ("fio", "fio"),
     ("valgrind", "valgrind"),
+    ("c++", "g++"),
 ];
 
 /// What the tests on this machine need, without the guest tests.
@@ -28,6 +29,9 @@ pub(crate) const FOR_TESTS: &[&str] = &["mkfs.f2fs", "fsck.f2fs", "dump.f2fs"];
 
 /// What the guest tests need on this machine.
 pub(crate) const FOR_GUEST: &[&str] = &["qemu-system-x86_64", "busybox", "dpkg-deb", "mkfs.f2fs", "fsck.f2fs"];
+
+/// What the fuzz targets need on this machine: libFuzzer is built with them.
+pub(crate) const FOR_FUZZ: &[&str] = &["c++"];
 
 /// Where a program lies, if it is installed. Administrators' directories are searched too, on the path or not.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {

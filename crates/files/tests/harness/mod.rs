@@ -19,6 +19,12 @@ use f2fs_volume::format::{FormatOptions, format};
 const PATHS: usize = 400;
 /// Bytes read of one file at most, from either end.
 const BYTES: usize = 1 << 20;
+/// Files in a directory of several levels of buckets: their names are long, since whoever looks at a volume looks at each file.
+const HASHED: usize = 26;
+
+fn hashed(number: usize) -> String {
+    format!("/hashed/entry-{number}-{}", "long".repeat(47))
+}
 
 /// A change of some bytes of a block that is in use.
 #[derive(Clone, Debug)]
@@ -143,8 +149,8 @@ fn fill(device: &Arc<MemoryDevice>, kind: u8) -> Result<(), FsError> {
     for path in ["/inline", "/hashed", "/inline/below", "/empty"] {
         fs.create_dir(path, 0o755)?;
     }
-    for name in 0..230 {
-        fs.create_file(format!("/hashed/entry-{name}"), 0o644)?;
+    for number in 0..HASHED {
+        fs.create_file(hashed(number), 0o644)?;
     }
     fs.create_file("/inline/small", 0o644)?.write_at(0, b"inline data")?;
     let large = fs.create_file("/large", 0o644)?;
@@ -377,13 +383,14 @@ pub fn open_and_check(device: &Arc<MemoryDevice>) {
 
 /// Opens for writing, changes this and that as `choices` say, writes checkpoints, closes, and opens again.
 pub fn change(device: &Arc<MemoryDevice>, choices: &[u8]) {
+    let hashed = hashed(7);
     let names: [&str; 10] = [
         "/inline",
         "/inline/small",
         "/large",
         "/inline/hard",
         "/hashed",
-        "/hashed/entry-7",
+        &hashed,
         "/inline/below",
         "/inline/soft",
         "/empty",
