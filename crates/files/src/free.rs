@@ -38,7 +38,8 @@ impl Core {
         let free = {
             let mut life = inode.life.lock();
             life.opens -= 1;
-            let orphan = life.opens == 0 && !life.freed && inode.node.read().inode().i_links.get() == 0;
+            let unlinked = life.opens == 0 && !life.freed && inode.node.read().inode().i_links.get() == 0;
+            let orphan = unlinked && !self.volume.is_read_only();
             if orphan {
                 life.freed = true;
             }

@@ -194,6 +194,10 @@ pub(crate) fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<Fil
             return Err(FsError::corrupt("i_inline_xattr_size", xattr as u64, 0, most as u64));
         }
     }
+    // A file that nobody counts as linked is freed when it is closed: only if the checkpoint says so as well.
+    if inode.i_links.get() == 0 && !volume.is_orphan(ino) {
+        return Err(FsError::corrupt("links of an inode", 0, 1, u32::MAX.into()));
+    }
     let data = inode.i_inline & inline::DATA != 0;
     let dentry = inode.i_inline & inline::DENTRY != 0;
     if data && !matches!(kind, FileKind::Regular | FileKind::Symlink) {

@@ -83,6 +83,11 @@ impl Orphans {
         removed
     }
 
+    /// Whether an inode is listed.
+    pub(crate) fn has(&self, ino: Nid) -> bool {
+        self.shard(ino).lock().contains(&ino)
+    }
+
     /// All of them, sorted.
     pub(crate) fn list(&self) -> Vec<Nid> {
         let mut all: Vec<Nid> =

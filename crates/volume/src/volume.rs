@@ -232,6 +232,12 @@ impl Volume {
         self.orphans.room()
     }
 
+    /// Whether an inode is listed as an orphan.
+    #[must_use]
+    pub fn is_orphan(&self, ino: Nid) -> bool {
+        self.orphans.has(ino)
+    }
+
     /// Records an inode without links that is still open. It is freed at the next open if this process ends before.
     pub fn add_orphan(&self, _op: &Op<'_>, room: OrphanRoom<'_>, ino: Nid) {
         room.fill(ino);
