@@ -20,7 +20,9 @@ const MIN_EXTRA_SIZE: u64 = 4;
 /// Words of the xattr header, and the most that leaves room for inline dentries (`MAX_INLINE_XATTR_SIZE`).
 const INLINE_XATTR_WORDS: (u64, u64) = (6, (ADDRS_PER_INODE - EXTRA_SIZE / 4 - 1 - 40 / 4) as u64);
 /// `i_flags` that need features which are off here: compressed and casefolded.
-const FOREIGN_FLAGS: u32 = 0x0000_0004 | 0x4000_0000;
+pub(super) const FOREIGN_FLAGS: u32 = 0x0000_0004 | 0x4000_0000;
+/// `i_advise` that needs such a feature: content or names encrypted.
+pub(super) const FOREIGN_ADVICE: u8 = advise::ENCRYPT | advise::ENC_NAME;
 /// Longest target of a symbolic link, with its end.
 const MAX_TARGET: u64 = 4096;
 
@@ -152,6 +154,10 @@ fn check_fields(view: &InodeView<'_, '_>, file_type: FileType) {
     let foreign = inode.i_flags.get() & FOREIGN_FLAGS;
     if foreign != 0 {
         view.add(FindingKind::Inode, Problem::Bits { what: "i_flags", expected: 0, found: foreign.into() });
+    }
+    let foreign = inode.i_advise & FOREIGN_ADVICE;
+    if foreign != 0 {
+        view.add(FindingKind::Inode, Problem::Bits { what: "i_advise", expected: 0, found: foreign.into() });
     }
     if file_type == FileType::Directory {
         let depth = inode.i_current_depth.get().into();

@@ -13,11 +13,10 @@ use super::directory::Directory;
 use super::state::{Reference, Slot};
 use super::walk::{Role, Walk};
 use crate::check::extent::ExtentWatch;
+use crate::check::inode::{FOREIGN_ADVICE, FOREIGN_FLAGS};
 
 /// Most words of inline xattrs (`MAX_INLINE_XATTR_SIZE`), least with the flag.
 const XATTR_WORDS: (u16, u16) = (6, (ADDRS_PER_INODE - EXTRA_SIZE / 4 - 1 - 40 / 4) as u16);
-/// `i_flags` of features that are off here.
-const FOREIGN_FLAGS: u32 = 0x0000_0004 | 0x4000_0000;
 
 /// What hangs on an inode.
 #[derive(Debug, Default)]
@@ -270,6 +269,7 @@ fn mend_layout(node: &mut NodeBlock, features: Features) {
         inode.i_namelen = (end as u32).into();
     }
     inode.i_flags = (inode.i_flags.get() & !FOREIGN_FLAGS).into();
+    inode.i_advise &= !FOREIGN_ADVICE;
 }
 
 /// Content in the inode: nothing else holds any.
@@ -402,6 +402,7 @@ fn differences(before: &NodeBlock, after: &NodeBlock) -> String {
     field("i_pino", old.i_pino.get().into(), new.i_pino.get().into());
     field("i_namelen", old.i_namelen.get().into(), new.i_namelen.get().into());
     field("i_flags", old.i_flags.get().into(), new.i_flags.get().into());
+    field("i_advise", old.i_advise.into(), new.i_advise.into());
     field("i_xattr_nid", old.i_xattr_nid.get().into(), new.i_xattr_nid.get().into());
     field("i_ext.len", old.i_ext.len.get().into(), new.i_ext.len.get().into());
     if all.is_empty() { "its content is put right".to_owned() } else { all.join(", ") }
