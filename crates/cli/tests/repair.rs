@@ -5,12 +5,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 
+use f2fs::device::{AlignedBuf, BlockDevice};
+use f2fs::format::LogType;
 use f2fs::format::dentry::DentryViewMut;
 use f2fs::format::feature::Features;
 use f2fs::format::node::NodeBlock;
 use f2fs::format::superblock::SuperBlock;
 use f2fs::format::trouble::{ErrorKind, StopReason};
+use f2fs::uring::{OpenOptions as UringOptions, UringDevice};
+use f2fs::volume::{OpenOptions as VolumeOptions, Volume};
 use serde_json::Value;
 
 const BLOCK: usize = 4096;
@@ -148,10 +153,11 @@ fn what_is_repaired_is_saved_first_and_undone_again() {
     assert_eq!(place.ok(&["cat"], &["/docs/small"]).into_bytes(), content("/docs/small", 20));
     let repaired = place.bytes();
 
-    // The blocks that differ are those that the backup holds, beside the first block of the pack that was in force.
+    // The blocks that differ are those that the backup holds, beside the first block of the pack that was in force and the one
+    // where synced nodes go.
     let backup = place.path("image.f2fs-backup");
     let differ = repaired.chunks(BLOCK).zip(harmed.chunks(BLOCK)).filter(|(new, old)| new != old).count();
-    assert_eq!(fs::metadata(&backup).unwrap().len(), 28 + (differ as u64 + 1) * (16 + BLOCK as u64));
+    assert_eq!(fs::metadata(&backup).unwrap().len(), 28 + (differ as u64 + 2) * (16 + BLOCK as u64));
     assert!(said.contains(&format!("{differ} blocks changed")), "{said}");
 
     let undo = backup.to_str().unwrap();
@@ -169,6 +175,26 @@ fn what_is_repaired_is_saved_first_and_undone_again() {
     let other = place.path("other");
     place.code(&["check", "--repair", "--backup", other.to_str().unwrap()], &[], 1);
     assert!(place.bytes() == repaired && fs::read(&other).unwrap() == saved);
+}
+
+#[test]
+fn a_repair_is_not_undone_behind_files_that_were_synced_since() {
+    let place = Place::new();
+    harm(&place);
+    place.code(&["check", "--repair"], &[], 1);
+    let backup = place.path("image.f2fs-backup");
+    let undo = ["check", "--undo", backup.to_str().unwrap()];
+    // What a sync writes, and no checkpoint.
+    let device: Arc<dyn BlockDevice> = Arc::new(UringDevice::open(&place.image, UringOptions::new()).unwrap());
+    let volume = Volume::open(device.clone(), &VolumeOptions::new().read_only(true)).unwrap();
+    let log = volume.last_checkpoint().log(LogType::WarmNode);
+    let block = u64::from(volume.geometry().block_at(log.segment, log.next_offset.into()).0);
+    device.write(block, AlignedBuf::from_bytes(&[1; BLOCK])).unwrap();
+    drop((volume, device));
+    let after = place.bytes();
+    let (_, complaint) = place.code(&undo, &[], 8);
+    assert!(complaint.contains(&format!("block {block} was changed since the repair")), "{complaint}");
+    assert!(place.bytes() == after);
 }
 
 #[test]

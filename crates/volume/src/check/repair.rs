@@ -81,8 +81,9 @@ pub struct Repair {
     /// What is done, one line each.
     pub actions: Vec<String>,
     changes: Vec<(u64, Box<RawBlock>)>,
-    /// The first blocks of both checkpoint packs.
-    packs: Vec<u64>,
+    /// Blocks that change when the volume is written to: the first of both checkpoint packs, and that where the next chain of
+    /// synced nodes begins.
+    witnesses: Vec<u64>,
 }
 
 impl Repair {
@@ -115,8 +116,13 @@ impl Repair {
 /// [`RepairError`] if the volume cannot be checked, or nothing is left to begin with.
 pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
     let before = check(&**device, options)?;
-    let mut repair =
-        Repair { before, after: CheckReport::default(), actions: Vec::new(), changes: Vec::new(), packs: Vec::new() };
+    let mut repair = Repair {
+        before,
+        after: CheckReport::default(),
+        actions: Vec::new(),
+        changes: Vec::new(),
+        witnesses: Vec::new(),
+    };
     if repair.before.is_clean() && repair.before.complete {
         repair.after = repair.before.clone();
         return Ok(repair);
@@ -132,11 +138,12 @@ pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result
             continue;
         }
         lost::attach(&overlay, &mut tables, &mut state)?;
-        rebuild::write(&overlay, &mut tables, &mut state)?;
+        let chain = rebuild::write(&overlay, &mut tables, &mut state)?;
         repair.after = check(&overlay, options)?;
         repair.actions = std::mem::take(&mut state.actions);
         repair.changes = overlay.changes()?;
-        repair.packs = (0..2).map(|pack| tables.geometry.checkpoint_pack(pack).0.into()).collect();
+        let packs = [0, 1].map(|pack| tables.geometry.checkpoint_pack(pack));
+        repair.witnesses = packs.into_iter().chain([chain]).map(|addr| addr.0.into()).collect();
         return Ok(repair);
     }
     Err(RepairError::NoCheckpoint("the references contradict each other without end".into()))

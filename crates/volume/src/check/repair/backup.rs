@@ -10,8 +10,9 @@
 //! | 4 | CRC-32 (that of F2FS) of the 24 bytes in front |
 //! | records | 8: block; 4: sum of its new content; 4: sum of its old content; 4096: its old content |
 //!
-//! Beside those that change, the first blocks of both checkpoint packs are among them: a checkpoint written since the repair
-//! changes one of them, and whoever undid a repair behind its back would put old tables in front of new files.
+//! Beside those that change, the first blocks of both checkpoint packs are among them, and the block where the next chain of
+//! synced nodes begins: a checkpoint or a sync since the repair changes one of them, and whoever undid a repair behind its back
+//! would put old tables in front of new files.
 //!
 //! A sum is the CRC-32 of the content from its last byte to its first: forwards, all blocks that end with a CRC of their own,
 //! as checkpoint blocks do, would have the same one.
@@ -74,7 +75,7 @@ impl Repair {
         head.extend_from_slice(&MAGIC);
         head.extend_from_slice(&device.info().blocks.to_le_bytes());
         let witnesses: Vec<u64> =
-            self.packs.iter().copied().filter(|pack| !self.blocks().any(|block| block == *pack)).collect();
+            self.witnesses.iter().copied().filter(|witness| !self.blocks().any(|block| block == *witness)).collect();
         let records = (self.changes.len() + witnesses.len()) as u64;
         head.extend_from_slice(&records.to_le_bytes());
         head.extend_from_slice(&crc::checksum(&head).to_le_bytes());

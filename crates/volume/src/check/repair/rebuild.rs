@@ -28,14 +28,16 @@ struct Used {
     data: u32,
 }
 
-/// Writes all of it.
-pub(super) fn write(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<(), RepairError> {
+/// Writes all of it; gives the block where the warm-node log goes on.
+pub(super) fn write(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<BlockAddr, RepairError> {
     let used = used(tables, state);
     let logs = place_logs(tables, &used, state)?;
     let entries = write_sit(overlay, tables, &used, &logs, state)?;
     write_nat(overlay, tables, state)?;
     write_summaries(overlay, tables, &used, &logs, state)?;
-    write_pack(overlay, tables, &logs, &entries, state)
+    write_pack(overlay, tables, &logs, &entries, state)?;
+    let chain = &logs[LogType::WarmNode.index()];
+    Ok(tables.geometry.block_at(chain.segment, chain.next_offset.into()))
 }
 
 fn used(tables: &Tables, state: &State) -> BTreeMap<u32, Used> {
