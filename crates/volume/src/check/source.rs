@@ -1,6 +1,6 @@
 //! Reading blocks for the check: batches, with neighbours joined into one request.
 
-use f2fs_device::{AlignedBuf, BlockDevice, Request};
+use f2fs_device::{AlignedBuf, BlockDevice, Recycler, Request};
 use f2fs_format::{BlockAddr, RawBlock};
 use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -16,6 +16,7 @@ pub(super) static ZEROS: RawBlock = [0; f2fs_format::BLOCK_SIZE];
 #[derive(Debug)]
 pub(super) struct Source<'a> {
     device: &'a dyn BlockDevice,
+    recycler: Recycler,
     blocks_read: AtomicU64,
 }
 
@@ -42,7 +43,7 @@ impl Blocks {
 
 impl<'a> Source<'a> {
     pub(super) fn new(device: &'a dyn BlockDevice) -> Source<'a> {
-        Source { device, blocks_read: AtomicU64::new(0) }
+        Source { device, recycler: Recycler::new(), blocks_read: AtomicU64::new(0) }
     }
 
     /// Blocks of the device.
@@ -82,7 +83,7 @@ impl<'a> Source<'a> {
         let mut requests = Vec::with_capacity(runs.len());
         for &(start, len) in &runs {
             self.device.info().check_range(f2fs_device::Operation::Read, start.0.into(), len as u64)?;
-            requests.push(Request::read(start.0.into(), AlignedBuf::new(len)));
+            requests.push(Request::read(start.0.into(), self.recycler.take_stale(len)));
         }
         self.blocks_read.fetch_add(addrs.len() as u64, Relaxed);
         let bufs = self.device.submit(requests).wait().into_iter().map(f2fs_device::Completion::into_buf);
