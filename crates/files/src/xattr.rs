@@ -62,7 +62,9 @@ impl Core {
             };
             list.push((name, value));
         }
-        list.sort();
+        list.sort_by(|one: &Xattr, other| one.0.cmp(&other.0));
+        // Of two entries with one name the first is what the name means.
+        list.dedup_by(|second, first| first.0 == second.0);
         Ok(list)
     }
 

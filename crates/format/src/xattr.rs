@@ -95,11 +95,13 @@ pub fn split_name(full: &[u8]) -> Option<(u8, &[u8])> {
         .filter(|(_, name)| !name.is_empty())
 }
 
-/// The full name of an entry; `None` for indexes that are never shown to users (encryption, verity, unknown ones).
+/// The full name of an entry, which [`split_name`] takes apart again; `None` where there is none: for indexes that are never
+/// shown to users (encryption, verity, unknown ones), and for entries that no name leads to.
 #[must_use]
 pub fn full_name(index: u8, name: &[u8]) -> Option<Vec<u8>> {
     let (_, prefix) = PREFIXES.iter().chain(WHOLE.iter()).find(|(known, _)| *known == index)?;
-    Some([*prefix, name].concat())
+    let full = [*prefix, name].concat();
+    (split_name(&full) == Some((index, name))).then_some(full)
 }
 
 #[cfg(test)]
@@ -122,6 +124,7 @@ mod tests {
             assert_eq!(full_name(index, name).as_deref(), Some(full));
         }
         assert_eq!(split_name(b"security.selinux"), Some((6, &b"selinux"[..])));
+        assert_eq!((full_name(1, b""), full_name(2, b"x"), full_name(7, b"x")), (None, None, None));
         assert_eq!(split_name(b"system.posix_acl_access"), Some((2, &b""[..])));
         for unknown in [&b"user."[..], b"user", b"system.foo", b"", b"os2.x"] {
             assert_eq!(split_name(unknown), None);
