@@ -48,7 +48,7 @@ enum Step {
     Counting,
     /// The examples run: the quickstart, as the README has it.
     Examples,
-    /// Crash states, as many as 90 seconds allow, and the faults in the sources that these must show.
+    /// Crash states, as many as 60 seconds allow, and the faults in the sources that these must show.
     Crash,
     /// The fuzz targets, three seconds each.
     Fuzz,
@@ -73,7 +73,7 @@ impl Step {
             Step::Counting => chore(&["counting"]),
             Step::Examples => process::run(&mut process::cargo(["run", "--release", "--example", "quickstart"])),
             Step::Crash => {
-                chore(&["crash", "--", "--seconds", "90"])?;
+                chore(&["crash", "--", "--seconds", "60"])?;
                 chore(&["crash", "--mutants"])
             }
             Step::Fuzz => chore(&["fuzz", "--quick", "--seconds", "3"]),
