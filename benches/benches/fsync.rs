@@ -7,10 +7,11 @@
 //! | Variant | What a thread does, over and over |
 //! |---|---|
 //! | device | writes 4 KiB at a place of its own of a plain file, flushes (all threads of the file share flushes, as of the volume's device) |
+//! | same | writes 4 KiB, and when that is done 4 KiB elsewhere, and flushes: what a sync waits for, and nothing else |
 //! | sync | overwrites 4 KiB of a file of its own (one that the checkpoint has), `File::sync` |
 //! | checkpoint | the same, `FileSystem::checkpoint` |
 //!
-//! The three run one after the other in each round, who is first changes; ratio: sync by device, of one round. A thread does a
+//! They run one after the other in each round, who is first changes; ratios: sync by device and sync by same, of one round. A thread does a
 //! fixed number of operations, as many as the device alone would do in `--seconds` with one thread. A sync writes a block of
 //! data, a block of its node, and waits for one flush. The table has medians over the rounds, and the least and the greatest
 //! ratio; `target/fsync.csv` has every round. More threads than processors say how it behaves when oversubscribed, not how it
@@ -50,6 +51,8 @@ const BLOCKS: u64 = 256;
 const IMAGE: u64 = 1 << 30;
 const THREADS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
+const VARIANTS: [&str; 4] = ["device", "same", "sync", "checkpoint"];
+
 /// What one run came to.
 #[derive(Clone, Copy)]
 struct Measure {
@@ -86,13 +89,29 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut csv = Csv::create("fsync", "threads,round,variant,per_s,median_us,p99_us")?;
     println!(
-        "{:>7} {:>10} {:>10} {:>10} {:>7} {:>11} {:>22} {:>22}",
-        "threads", "device/s", "sync/s", "cp/s", "ratio", "least..most", "device us (99 %)", "sync us (99 %)"
+        "{:>7} {:>10} {:>10} {:>10} {:>10} {:>18} {:>18} {:>22} {:>22}",
+        "threads",
+        "device/s",
+        "same/s",
+        "sync/s",
+        "cp/s",
+        "sync by device",
+        "sync by same",
+        "device us (99 %)",
+        "sync us (99 %)"
     );
     for threads in THREADS.into_iter().filter(|threads| *threads <= args.most) {
         let device = |thread: usize, turn: u64| {
             let at = thread as u64 * BLOCKS + turn * 7 % BLOCKS;
             plain.write(at, AlignedBuf::from_bytes(&[2; BLOCK])).and_then(|()| plain.flush()).map_err(|e| e.to_string())
+        };
+        // A file's own blocks are not those of the others: the second half of the plain file has the other place.
+        let same = |thread: usize, turn: u64| {
+            let at = IMAGE / BLOCK as u64 / 2 + thread as u64 * BLOCKS + turn * 7 % BLOCKS;
+            plain
+                .write(at, AlignedBuf::from_bytes(&[2; BLOCK]))
+                .map_err(|e| e.to_string())
+                .and_then(|()| device(thread, turn))
         };
         let write = |thread: usize, turn: u64| files[thread].write_at(turn * 7 % BLOCKS * BLOCK as u64, &[3; BLOCK]);
         let sync = |thread: usize, turn: u64| {
@@ -104,35 +123,32 @@ fn main() -> Result<(), Box<dyn Error>> {
         let probe = measure(1, 30, &device)?;
         let turns = ((probe.per_second * args.seconds) as u64).clamp(10, 20_000);
         let few = (turns / 8).max(3);
-        let mut rounds = [Vec::new(), Vec::new(), Vec::new()];
+        let mut rounds: [Vec<Measure>; VARIANTS.len()] = Default::default();
         for round in 0..args.rounds {
-            for variant in 0..3 {
-                let variant = (variant + round) % 3;
+            for variant in 0..VARIANTS.len() {
+                let variant = (variant + round) % VARIANTS.len();
                 fs.checkpoint()?;
                 let measured = match variant {
                     0 => measure(threads, turns, &device)?,
-                    1 => measure(threads, turns, &sync)?,
+                    1 => measure(threads, turns, &same)?,
+                    2 => measure(threads, turns, &sync)?,
                     _ => measure(threads, few.min(2000 / threads as u64).max(2), &checkpoint)?,
                 };
-                let name = ["device", "sync", "checkpoint"][variant];
+                let name = VARIANTS[variant];
                 let Measure { per_second, median, worst_percent } = measured;
                 let (median, worst) = (median.as_micros(), worst_percent.as_micros());
                 csv.line(&format!("{threads},{round},{name},{per_second:.1},{median},{worst}"))?;
                 rounds[variant].push(measured);
             }
         }
-        let mut ratios: Vec<f64> =
-            rounds[1].iter().zip(&rounds[0]).map(|(sync, device)| sync.per_second / device.per_second).collect();
-        ratios.sort_by(f64::total_cmp);
-        let [device, sync, checkpoint] = rounds.map(median);
+        let (by_device, by_same) = (ratios(&rounds[2], &rounds[0]), ratios(&rounds[2], &rounds[1]));
+        let [device, same, sync, checkpoint] = rounds.map(median);
         println!(
-            "{threads:>7} {:>10.0} {:>10.0} {:>10.0} {:>7.2} {:>5.2}..{:<4.2} {:>10} {:>10} {:>11} {:>10}",
+            "{threads:>7} {:>10.0} {:>10.0} {:>10.0} {:>10.0} {by_device:>18} {by_same:>18} {:>10} {:>10} {:>11} {:>10}",
             device.per_second,
+            same.per_second,
             sync.per_second,
             checkpoint.per_second,
-            ratios[ratios.len() / 2],
-            ratios[0],
-            ratios[ratios.len() - 1],
             device.median.as_micros(),
             device.worst_percent.as_micros(),
             sync.median.as_micros(),
@@ -143,6 +159,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(files);
     fs.close()?;
     Ok(())
+}
+
+/// Rates by rates of the same round: the middle ratio, the least and the greatest.
+fn ratios(of: &[Measure], by: &[Measure]) -> String {
+    let mut all: Vec<f64> = of.iter().zip(by).map(|(of, by)| of.per_second / by.per_second).collect();
+    all.sort_by(f64::total_cmp);
+    format!("{:.2} ({:.2} to {:.2})", all[all.len() / 2], all[0], all[all.len() - 1])
 }
 
 /// The measure with the middle rate.

@@ -32,14 +32,13 @@ impl NatConfig {
     /// A table of `nat_blocks` blocks, all cached, with the default policy.
     #[must_use]
     pub fn new(nat_blocks: u32) -> NatConfig {
-        let processors = f2fs_sync::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         NatConfig {
             nat_blocks,
             next_free_nid: Nid(0),
             policy: Policy::default(),
             cached_blocks: usize::MAX,
             valid_nodes: None,
-            lanes: processors,
+            lanes: f2fs_sync::processors(),
             balance_entries: 100_000,
         }
     }

@@ -95,7 +95,7 @@ pub use group_commit::GroupCommit;
 #[cfg(any(loom, shuttle))]
 pub use model_half::*;
 pub use mutant::mutant;
-pub use per_core::PerCore;
+pub use per_core::{PerCore, processors};
 #[cfg(not(any(loom, shuttle, f2fs_counting)))]
 pub use production::*;
 pub use share::share;

@@ -7,6 +7,13 @@ use crate::CachePadded;
 /// The most slots there are, however many processors the machine has.
 const MOST_SLOTS: usize = 128;
 
+/// How many processors this process may use, as it was at the first call: asking costs reading files of control groups, every
+/// time. 2 in a loom model.
+#[must_use]
+pub fn processors() -> usize {
+    imp::available()
+}
+
 /// One `T` per processor (a slot), each on cache lines of its own, so that threads on different processors that use their
 /// own slots write no common line.
 ///
@@ -37,7 +44,7 @@ pub struct PerCore<T> {
 impl<T> PerCore<T> {
     /// One slot per available processor, filled by `init`, which gets the slot's index.
     pub fn new(init: impl FnMut(usize) -> T) -> Self {
-        PerCore::with_slots(imp::available(), init)
+        PerCore::with_slots(processors(), init)
     }
 
     /// At least `slots` slots: the next power of two, from 1 to 128.
@@ -122,7 +129,6 @@ mod imp {
         })
     }
 
-    /// How many processors this process may use, as it was at the first call.
     pub(super) fn available() -> usize {
         static AVAILABLE: OnceLock<usize> = OnceLock::new();
         *AVAILABLE.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))

@@ -20,7 +20,6 @@ pub mod hint {
 /// Threads.
 pub mod thread {
     pub use std::thread::{
-        Builder, JoinHandle, Thread, ThreadId, available_parallelism, current, park, park_timeout, sleep, spawn,
-        yield_now,
+        Builder, JoinHandle, Thread, ThreadId, current, park, park_timeout, sleep, spawn, yield_now,
     };
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_files::{FileSystem, FsError, Options, Time};
 use f2fs_format::feature::Features;
+use f2fs_nat::Policy;
 use f2fs_sync::Arc;
 use f2fs_volume::OpenOptions;
 use f2fs_volume::format::{FormatOptions, format};
@@ -87,9 +88,11 @@ impl Base {
             BaseKind::Checksums | BaseKind::Tight | BaseKind::Full => 64,
         };
         let device = Arc::new(MemoryDevice::new((mib << 20) / f2fs_device::BLOCK_SIZE as u64));
-        format(&*device, &FormatOptions::default().with_features(features))
-            .map_err(|_| FsError::Invalid("the volume cannot be formatted"))?;
-        let fs = FileSystem::open(device.clone(), options(|volume| volume))?;
+        // What is the same in every run is known again by the diary of a campaign.
+        let mut how = FormatOptions::default().with_features(features);
+        (how.uuid, how.checkpoint_version, how.time) = (Some([kind as u8; 16]), Some(1), Some(1_700_000_000));
+        format(&*device, &how).map_err(|_| FsError::Invalid("the volume cannot be formatted"))?;
+        let fs = FileSystem::open(device.clone(), options(|volume| volume.nid_policy(Policy::KernelScan).lanes(1)))?;
         for (salt, op) in first_files().into_iter().enumerate() {
             op.perform(&fs, salt as u64)?;
         }

@@ -1,5 +1,6 @@
 //! Many workloads, on all processors, until so many states were looked at.
 
+mod diary;
 mod jobs;
 
 use std::collections::BTreeMap;
@@ -12,15 +13,20 @@ use f2fs_sync::Mutex;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 
 use crate::base::{Base, BaseKind};
-use crate::explore::{Contents, Explorer, Plan, Tally, Violation};
+use crate::contents::Contents;
+use crate::explore::{Explorer, Plan, Tally, Violation};
 use crate::pool;
 use crate::random::Random;
 use crate::workload::Workload;
 
+pub use diary::{Diary, DiaryError};
 pub use jobs::Class;
 
 /// Violations after which a campaign ends.
 const ENOUGH: usize = 5;
+/// How often the diary is written while a campaign goes on.
+const SAVED: Duration = Duration::from_secs(300);
+
 /// What a campaign does.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -58,12 +64,14 @@ pub struct Fault {
 /// How a campaign went.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What was looked at, by class.
+    /// What was looked at, by class, in earlier campaigns of the diary too.
     pub tallies: BTreeMap<Class, Tally>,
     /// What is wrong, a few of them at most.
     pub faults: Vec<Fault>,
-    /// How long it took.
+    /// How long it took, earlier campaigns of the diary included.
     pub took: Duration,
+    /// Threads that worked.
+    pub threads: usize,
     /// Whether it ended because its time was over.
     pub cut_short: bool,
 }
@@ -96,12 +104,23 @@ impl Bases {
     }
 }
 
-/// Runs a campaign. `progress` is told of workloads done, of how many, and of distinct states.
-pub fn run(bases: &Bases, settings: &Settings, progress: &(dyn Fn(u64, u64, u64) + Sync)) -> Outcome {
+/// Runs a campaign, after those of the diary. `progress` is told of workloads done, of how many, and of distinct states.
+///
+/// # Errors
+/// The diary cannot be written.
+pub fn run(
+    bases: &Bases,
+    settings: &Settings,
+    diary: &Diary,
+    progress: &(dyn Fn(u64, u64, u64) + Sync),
+) -> Result<Outcome, DiaryError> {
     let begun = Instant::now();
-    let contents = Contents::default();
-    let outcome = Mutex::new(Outcome::default());
-    let (done, distinct) = (AtomicU64::new(0), AtomicU64::new(0));
+    let threads = pool::threads(settings.threads);
+    let first = Outcome { tallies: diary.tallies.clone(), threads, ..Outcome::default() };
+    let (done, distinct) = (AtomicU64::new(0), AtomicU64::new(first.total().distinct));
+    let settings = &Settings { seed: settings.seed.wrapping_add(diary.campaigns), ..settings.clone() };
+    let outcome = Mutex::new(first);
+    let saved = Mutex::new((begun, Ok(())));
     let (mut all, mut round, mut going) = (0, 0, true);
     // What chance chose twice is made up for by further workloads.
     while going {
@@ -116,7 +135,7 @@ pub fn run(bases: &Bases, settings: &Settings, progress: &(dyn Fn(u64, u64, u64)
             let plan = Plan { quota: job.quota, whole, ..settings.plan };
             let random = Random::new(settings.seed ^ round << 48 ^ (index as u64) << 20);
             let base = bases.get(job.workload.base());
-            let mut explorer = Explorer::new(plan, random, base.print(), &contents);
+            let mut explorer = Explorer::new(plan, random, base.print(), &diary.contents);
             let fault = explore(base, &job.workload, &mut explorer, &settings.keep);
             let distinct = distinct.fetch_add(explorer.tally.distinct, Ordering::Relaxed) + explorer.tally.distinct;
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, all, distinct);
@@ -124,16 +143,29 @@ pub fn run(bases: &Bases, settings: &Settings, progress: &(dyn Fn(u64, u64, u64)
             let tally = outcome.tallies.entry(job.class).or_default();
             *tally = tally.plus(explorer.tally);
             outcome.faults.extend(fault);
+            outcome.took = diary.took + begun.elapsed();
             outcome.cut_short = settings.limit.is_some_and(|limit| begun.elapsed() > limit);
-            outcome.faults.len() < ENOUGH && !outcome.cut_short
+            let going = outcome.faults.len() < ENOUGH && !outcome.cut_short;
+            // Other threads look on meanwhile: what they find is written the next time.
+            let now = outcome.clone();
+            drop(outcome);
+            let mut saved = saved.lock();
+            if saved.0.elapsed() > SAVED {
+                *saved = (Instant::now(), diary.save(&now));
+            }
+            going && saved.1.is_ok()
         });
+        if saved.lock().1.is_err() {
+            break;
+        }
         let outcome = outcome.lock();
         going = outcome.faults.len() < ENOUGH && !outcome.cut_short;
         round += 1;
     }
-    let mut outcome = outcome.into_inner();
-    outcome.took = begun.elapsed();
-    outcome
+    saved.into_inner().1?;
+    let outcome = Outcome { took: diary.took + begun.elapsed(), ..outcome.into_inner() };
+    diary.save(&outcome)?;
+    Ok(outcome)
 }
 
 fn explore(base: &Base, workload: &Workload, explorer: &mut Explorer<'_>, keep: &Path) -> Option<Fault> {

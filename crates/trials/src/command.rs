@@ -14,7 +14,7 @@ use clap::Parser;
 use f2fs_device::{Cut, CutPlan};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::campaign::{self, Bases, Class, Outcome, Settings};
+use crate::campaign::{self, Bases, Class, Diary, Outcome, Settings};
 use crate::explore::Plan;
 use crate::faults;
 use crate::mutants::MUTANTS;
@@ -61,6 +61,9 @@ struct Arguments {
     /// Only this state of the workload; once more for each crash during recovery.
     #[arg(long)]
     cut: Vec<Cut>,
+    /// Go on where the campaigns of this diary ended, and write it, every five minutes and at the end.
+    #[arg(long, value_name = "FILE")]
+    diary: Option<std::path::PathBuf>,
     /// Where bad states are kept.
     #[arg(long, default_value = "target/crash")]
     keep: std::path::PathBuf,
@@ -133,19 +136,20 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         return run_faults(arguments, &bases);
     }
     let outcome = if let Some(workload) = &arguments.workload {
-        let mut outcome = Outcome::default();
+        let mut outcome = Outcome { threads: 1, ..Outcome::default() };
         match campaign::repeat(&bases, workload, &arguments.cut, &settings) {
             Ok(tally) => drop(outcome.tallies.insert(Class::Random, tally)),
             Err(fault) => outcome.faults.push(fault),
         }
         outcome
     } else {
+        let diary = arguments.diary.as_deref().map(Diary::open).transpose()?.unwrap_or_default();
         let bar = bar();
-        let outcome = campaign::run(&bases, &settings, &|done, all, states| {
+        let outcome = campaign::run(&bases, &settings, &diary, &|done, all, states| {
             bar.set_length(all);
             bar.set_position(done);
             bar.set_message(format!("{states} distinct states"));
-        });
+        })?;
         bar.finish_and_clear();
         outcome
     };

@@ -7,8 +7,9 @@
 use std::collections::HashSet;
 
 use f2fs_device::{Cut, CutPlan, MemoryDevice, Replay};
-use f2fs_sync::Mutex;
+use serde::{Deserialize, Serialize};
 
+use crate::contents::Contents;
 use crate::judge::Expectation;
 use crate::pool::caught;
 use crate::random::Random;
@@ -35,7 +36,8 @@ pub struct Plan {
 }
 
 /// What was looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tally {
     /// Workloads.
     pub workloads: u64,
@@ -88,17 +90,6 @@ pub struct Violation {
     pub what: String,
     /// The state.
     pub image: MemoryDevice,
-}
-
-/// The contents that were seen, of all workloads: 64 bits of a hash of each (some 16 bytes of memory).
-#[derive(Debug, Default)]
-pub struct Contents(Mutex<HashSet<u64>>);
-
-impl Contents {
-    /// Whether a content is new.
-    fn add(&self, print: u64) -> bool {
-        self.0.lock().insert(print)
-    }
 }
 
 /// Looks at states of one workload.

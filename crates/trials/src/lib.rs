@@ -8,7 +8,7 @@
 //! | `state` | one state of a volume: checked, opened, judged, used |
 //! | [`judge`] | what may be on a volume after a crash or a fault, and what must be |
 //! | [`explore`] | the states that a crash may leave, each looked at, some used and crashed again |
-//! | [`campaign`] | many workloads |
+//! | [`campaign`], [`contents`] | many workloads, and what was seen in them |
 //! | [`faults`] | a fault at every request of a workload, and what it comes to |
 //! | [`pool`], [`command`], `report` | all processors; the command line, and what is printed |
 //! | [`mutants`] | faults in the sources that the explorer must find |
@@ -39,6 +39,7 @@
 pub mod base;
 pub mod campaign;
 pub mod command;
+pub mod contents;
 pub mod explore;
 pub mod faults;
 pub mod judge;

@@ -1,6 +1,5 @@
 //! Many jobs on all processors, each on a thread of its own with a rayon pool of one.
 
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use f2fs_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,7 +8,7 @@ use f2fs_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[must_use]
 pub fn threads(asked: usize) -> usize {
     match asked {
-        0 => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+        0 => f2fs_sync::processors(),
         asked => asked,
     }
 }

@@ -7,11 +7,11 @@
 
 use f2fs_device::{CrashLog, MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, FsError, Options};
-use f2fs_sync::Arc;
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
+use f2fs_sync::{Arc, OnceLock};
 
 use crate::op::{Op, is_refusal};
-use crate::tree::Tree;
+use crate::tree::{Known, Tree};
 
 /// An operation that was done.
 #[derive(Clone, Debug)]
@@ -86,13 +86,20 @@ pub struct Recording {
     pub last_step: usize,
     /// How the volume was opened.
     pub options: Options,
+    pub(crate) known: OnceLock<Known>,
 }
 
 impl Recording {
+    /// Every inode as it was at some time.
+    pub(crate) fn known(&self) -> &Known {
+        let trees = || self.lanes.iter().flat_map(|lane| (0..=lane.steps.len()).map(|index| lane.history(index)));
+        self.known.get_or_init(|| Known::of(trees()))
+    }
+
     /// What one lane did, on a volume that was opened at a version of its checkpoint.
     pub(crate) fn of_lane(log: CrashLog, lane: Lane, first: u64, options: Options) -> Recording {
         let lanes = vec![lane];
-        Recording { log, marks: marks(first, &lanes), lanes, last_step: 0, options }
+        Recording { log, marks: marks(first, &lanes), lanes, last_step: 0, options, known: OnceLock::new() }
     }
 }
 
@@ -246,7 +253,7 @@ pub fn record_on(
     let marks = marks(first, &lanes);
     let last_step = lanes[0].steps.iter().rev().find(|step| !matches!(step.op, Op::Checkpoint | Op::Sync(_)));
     let last_step = last_step.map_or(0, |step| step.events.0);
-    Ok(Recording { log: device.log(), lanes, marks, last_step, options: Options::default() })
+    Ok(Recording { log: device.log(), lanes, marks, last_step, options: Options::default(), known: OnceLock::new() })
 }
 
 fn marks(first: u64, lanes: &[Lane]) -> Vec<Mark> {

@@ -30,8 +30,8 @@ pub(crate) fn campaign(outcome: &Outcome, seed: u64) {
         "{} distinct states, {} violations, {seconds:.1} s on {} processors ({:.2} ms a state each), seed {seed}{}",
         total.distinct,
         outcome.faults.len(),
-        crate::pool::threads(0),
-        seconds * 1000.0 * crate::pool::threads(0) as f64 / total.states.max(1) as f64,
+        outcome.threads,
+        seconds * 1000.0 * outcome.threads as f64 / total.states.max(1) as f64,
         if outcome.cut_short { ", stopped at its limit of time" } else { "" }
     );
     for fault in &outcome.faults {
@@ -45,15 +45,6 @@ pub(crate) fn campaign(outcome: &Outcome, seed: u64) {
 
 /// A campaign for programs.
 pub(crate) fn campaign_json(outcome: &Outcome, seed: u64) -> Value {
-    let tally = |tally: &Tally| {
-        json!({
-            "workloads": tally.workloads, "epochs": tally.epochs, "cuts": tally.cuts, "states": tally.states,
-            "distinct": tally.distinct, "used": tally.used, "again": tally.again, "torn": tally.torn, "fsck": tally.fsck,
-            "duplicates": tally.duplicates,
-        })
-    };
-    let classes: serde_json::Map<String, Value> =
-        outcome.tallies.iter().map(|(class, counts)| (class.name().to_owned(), tally(counts))).collect();
     let faults = outcome.faults.iter().map(|fault| {
         json!({
             "workload": fault.workload, "cuts": fault.cuts, "what": fault.what, "image": fault.image, "again": again(fault),
@@ -61,7 +52,7 @@ pub(crate) fn campaign_json(outcome: &Outcome, seed: u64) -> Value {
     });
     json!({
         "seed": seed, "seconds": outcome.took.as_secs_f64(), "cut_short": outcome.cut_short,
-        "total": tally(&outcome.total()), "classes": classes, "violations": faults.collect::<Vec<_>>(),
+        "total": outcome.total(), "classes": outcome.tallies, "violations": faults.collect::<Vec<_>>(),
     })
 }
 

@@ -16,7 +16,7 @@ use f2fs_volume::{OpenOptions, Volume, VolumeError};
 use crate::judge::Expectation;
 use crate::op::Op;
 use crate::record::{Recording, Source, record_on};
-use crate::tree::Tree;
+use crate::tree::{Known, Tree};
 
 /// The verdict of a check on the caller's own pool of threads.
 pub(crate) fn verdict(image: &MemoryDevice) -> Result<CheckReport, String> {
@@ -44,18 +44,19 @@ pub(crate) struct Opened {
     pub(crate) tree: Tree,
 }
 
-/// Opens a volume and reads all of it.
-pub(crate) fn open(device: Arc<dyn BlockDevice>, options: Options) -> Result<Opened, String> {
+/// Opens a volume and reads all of it; `known`: what may be found.
+pub(crate) fn open(device: Arc<dyn BlockDevice>, options: Options, known: &Known) -> Result<Opened, String> {
     let fs = FileSystem::open(device, options).map_err(|error| format!("it does not open: {error}"))?;
     let version = fs.volume().last_checkpoint().version;
-    let tree = Tree::walk(&fs).map_err(|error| format!("it cannot be read: {error}"))?;
+    let tree = Tree::walk_among(&fs, known).map_err(|error| format!("it cannot be read: {error}"))?;
     Ok(Opened { fs, version, tree })
 }
 
 /// Checks a state, opens it, and compares it with what may be there.
 pub(crate) fn look(image: &MemoryDevice, expectation: &Expectation<'_>) -> Result<(), String> {
     consistent(image)?;
-    let opened = open(Arc::new(image.snapshot()), expectation.recording.options.clone())?;
+    let opened =
+        open(Arc::new(image.snapshot()), expectation.recording.options.clone(), expectation.recording.known())?;
     expectation.judge(opened.version, &opened.tree)
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn look_and_use(
     consistent(image)?;
     let options = &expectation.recording.options;
     let device = Arc::new(RecordingDevice::new(image.snapshot()));
-    let Opened { fs, version, tree } = open(device.clone(), options.clone())?;
+    let Opened { fs, version, tree } = open(device.clone(), options.clone(), expectation.recording.known())?;
     expectation.judge(version, &tree)?;
 
     let mut ops = after_crash(depth).into_iter();
@@ -84,7 +85,7 @@ pub(crate) fn look_and_use(
         return Err(format!("the check finds, after it was used and closed:\n{report}"));
     }
     let last = recording.lanes[0].history(recording.lanes[0].steps.len());
-    let found = open(Arc::new(after.snapshot()), options.clone().read_only(true))
+    let found = open(Arc::new(after.snapshot()), options.clone().read_only(true), recording.known())
         .map_err(|error| format!("used and closed: {error}"))?
         .tree;
     if found != *last {

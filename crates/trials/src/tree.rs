@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use f2fs_files::{FileKind, FileSystem, FsError};
+use f2fs_files::{File, FileKind, FileSystem, FsError, Stat};
 use f2fs_sync::Arc;
 
 /// Names in a tree at most: a walk of a corrupt volume ends.
 const MAX_NAMES: usize = 20_000;
 /// Bytes of a file that a walk reads at most.
 const MAX_FILE: u64 = 64 << 20;
+/// Bytes that are compared with what is known at a time: they are in the processor's cache yet.
+const PART: usize = 256 << 10;
 
 /// What an inode holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +44,54 @@ pub struct Tree {
     pub nodes: BTreeMap<u32, Arc<Node>>,
 }
 
+/// Inodes that a walk may find again: nothing is allocated or compared for those a second time.
+#[derive(Debug, Default)]
+pub struct Known(BTreeMap<u32, Vec<Arc<Node>>>);
+
+impl Known {
+    /// Those of some trees.
+    #[must_use]
+    pub fn of<'a>(trees: impl IntoIterator<Item = &'a Tree>) -> Known {
+        let mut known: BTreeMap<u32, Vec<Arc<Node>>> = BTreeMap::new();
+        for (ino, node) in trees.into_iter().flat_map(|tree| &tree.nodes) {
+            let nodes = known.entry(*ino).or_default();
+            if !nodes.iter().any(|other| Arc::ptr_eq(other, node)) {
+                nodes.push(Arc::clone(node));
+            }
+        }
+        Known(known)
+    }
+
+    /// The file that is the same. `part`: for its bytes.
+    fn file(
+        &self,
+        file: &File,
+        stat: &Stat,
+        xattrs: &BTreeMap<Vec<u8>, Vec<u8>>,
+        part: &mut [u8],
+    ) -> Result<Option<Arc<Node>>, FsError> {
+        let bytes = |node: &'_ Node| match &node.content {
+            Content::File(bytes) if node.links == stat.links && node.xattrs == *xattrs => Some(bytes.len() as u64),
+            _ => None,
+        };
+        let known = self.0.get(&stat.ino.0).into_iter().flatten();
+        let mut same: Vec<&Arc<Node>> = known.filter(|node| bytes(node) == Some(stat.size)).collect();
+        let mut at = 0;
+        while at < stat.size && !same.is_empty() {
+            let read = file.read_at(at, part)?;
+            let end = at as usize + read;
+            same.retain(|node| {
+                matches!(&node.content, Content::File(bytes) if bytes.get(at as usize..end) == Some(&part[..read]))
+            });
+            if read == 0 {
+                return Ok(None);
+            }
+            at = end as u64;
+        }
+        Ok(same.first().map(|node| Arc::clone(node)))
+    }
+}
+
 /// The directory of a path.
 pub(crate) fn parent(path: &str) -> &str {
     match path.rfind('/') {
@@ -61,7 +111,16 @@ impl Tree {
     /// # Errors
     /// Whatever a look-up or a read gives; too many names or too long a file count as invalid.
     pub fn walk(fs: &FileSystem) -> Result<Tree, FsError> {
+        Tree::walk_among(fs, &Known::default())
+    }
+
+    /// [`walk`](Self::walk), where most inodes are as they are known to be: those share the memory of the known ones.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn walk_among(fs: &FileSystem, known: &Known) -> Result<Tree, FsError> {
         let mut tree = Tree::default();
+        let mut part = vec![0; PART];
         let mut pending = vec!["/".to_owned()];
         while let Some(path) = pending.pop() {
             if tree.names.len() >= MAX_NAMES {
@@ -78,18 +137,23 @@ impl Tree {
             if tree.nodes.contains_key(&stat.ino.0) {
                 continue;
             }
+            let xattrs = fs.xattrs(&path)?.into_iter().collect();
             let content = match stat.kind {
                 FileKind::Directory => Content::Dir,
                 FileKind::Symlink => Content::Symlink(fs.read_link(&path)?),
                 _ if stat.size > MAX_FILE => return Err(FsError::Invalid("a file longer than the workload made any")),
                 _ => {
+                    let file = fs.open_file(&path)?;
+                    if let Some(node) = known.file(&file, &stat, &xattrs, &mut part)? {
+                        tree.nodes.insert(stat.ino.0, node);
+                        continue;
+                    }
                     let mut bytes = vec![0; stat.size as usize];
-                    let read = fs.open_file(&path)?.read_at(0, &mut bytes)?;
+                    let read = file.read_at(0, &mut bytes)?;
                     bytes.truncate(read);
                     Content::File(bytes)
                 }
             };
-            let xattrs = fs.xattrs(&path)?.into_iter().collect();
             tree.nodes.insert(stat.ino.0, Arc::new(Node { content, links: stat.links, xattrs }));
         }
         Ok(tree)

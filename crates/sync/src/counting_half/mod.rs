@@ -43,19 +43,7 @@ pub mod hint {
 
 /// Threads.
 pub mod thread {
-    use std::io;
-    use std::num::NonZero;
-
     pub use std::thread::{
         Builder, JoinHandle, Thread, ThreadId, current, park, park_timeout, sleep, spawn, yield_now,
     };
-
-    /// How many threads run in parallel: as many as there are processors on the machine that is played.
-    ///
-    /// # Errors
-    ///
-    /// None.
-    pub fn available_parallelism() -> io::Result<NonZero<usize>> {
-        Ok(NonZero::<usize>::MIN.saturating_add(super::PROCESSORS - 1))
-    }
 }

@@ -36,20 +36,9 @@ pub mod hint {
 
 /// Threads.
 pub mod thread {
-    use std::io;
-    use std::num::NonZero;
     use std::time::Duration;
 
     pub use super::backend::thread::{Builder, JoinHandle, Thread, ThreadId, current, park, spawn, yield_now};
-
-    /// How many threads run in parallel: always 2 in a model, so that structures sized by it stay small.
-    ///
-    /// # Errors
-    ///
-    /// None.
-    pub fn available_parallelism() -> io::Result<NonZero<usize>> {
-        Ok(NonZero::<usize>::MIN.saturating_add(1))
-    }
 
     /// Parks the thread. Time does not pass in a model: only [`Thread::unpark`] ends it.
     pub fn park_timeout(_timeout: Duration) {

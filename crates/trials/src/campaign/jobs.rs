@@ -1,5 +1,7 @@
 //! Which workloads a campaign runs, and how many states of each it looks at.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Bases, Settings};
 use crate::base::BaseKind;
 use crate::random::Random;
@@ -9,7 +11,8 @@ use crate::workload::{Workload, sequences};
 const WORTH: u64 = 5;
 
 /// A sort of workloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Class {
     /// All sequences of one operation.
     Ace1,

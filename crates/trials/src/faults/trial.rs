@@ -15,7 +15,7 @@ use crate::judge::Expectation;
 use crate::op::{Op, is_refusal};
 use crate::record::{Lane, Mark, Recording, Tape};
 use crate::state::{consistent, look, look_and_use, open};
-use crate::tree::Tree;
+use crate::tree::{Known, Tree};
 
 /// Whether an error may come from a failing device: it says what the device said, or that the volume stopped for it.
 fn is_typed(error: &FsError, way: Way) -> bool {
@@ -97,7 +97,7 @@ fn recording(
     let (first, last) = match versions {
         Some(versions) => versions,
         None => {
-            let version = open(Arc::new(episode.start.snapshot()), options())?.version;
+            let version = open(Arc::new(episode.start.snapshot()), options(), &Known::default())?.version;
             (version, version)
         }
     };
@@ -121,7 +121,7 @@ fn judge(
     let expectation = Expectation { recording, start: end, end };
     if !way.is_honest() && way != Way::FlushLost {
         row.damaged = consistent(image).is_err().into();
-        match open(Arc::new(image.snapshot()), options()) {
+        match open(Arc::new(image.snapshot()), options(), recording.known()) {
             Err(_) => row.refused = 1,
             Ok(opened) if expectation.judge(opened.version, &opened.tree).is_ok() => {
                 row.kept = 1 - row.damaged;
@@ -138,7 +138,7 @@ fn judge(
         Some(hit) if way == Way::FlushLost && !flushed_since(hit) => {
             let lied = log.image_at(hit, |event, block| !(event as u64 + block).is_multiple_of(3));
             row.damaged = consistent(&lied).is_err().into();
-            match open(Arc::new(lied), options()) {
+            match open(Arc::new(lied), options(), recording.known()) {
                 Ok(_) => row.kept = 1 - row.damaged,
                 Err(_) => row.refused = 1,
             }
