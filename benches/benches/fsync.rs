@@ -11,27 +11,32 @@
 //! | sync | overwrites 4 KiB of a file of its own (one that the checkpoint has), `File::sync` |
 //! | checkpoint | the same, `FileSystem::checkpoint` |
 //!
-//! They run one after the other in each round, who is first changes; ratios: sync by device and sync by same, of one round. A thread does a
-//! fixed number of operations, as many as the device alone would do in `--seconds` with one thread. A sync writes a block of
-//! data, a block of its node, and waits for one flush. The table has medians over the rounds, and the least and the greatest
-//! ratio; `target/fsync.csv` has every round. More threads than processors say how it behaves when oversubscribed, not how it
-//! scales.
+//! They run one after the other in each round, who is first changes; ratios: sync by device and sync by same, of one round. A
+//! thread does a fixed number of operations, as many as the device alone would do in `--seconds` with one thread. A sync writes
+//! a block of data, a block of its node, and waits for one flush. The table has medians over the rounds, and the least and the
+//! greatest ratio; `target/fsync.csv` has every round. More threads than processors say how it behaves when oversubscribed,
+//! not how it scales.
 //!
-//! Seen once (two virtual Intel Xeon processors, ext4 on a virtio disk, `--seconds 0.2`):
+//! Seen once (two virtual Intel Xeon processors, ext4 on a virtio disk, `--seconds 0.2 --most 64`):
 //!
-//! | threads | device, 1/s | sync, 1/s | checkpoint, 1/s | sync by device, least to most |
-//! |--:|--:|--:|--:|--:|
-//! | 1 | 13363 | 8354 | 3179 | 0.62, 0.56 to 0.80 |
-//! | 2 | 15948 | 8254 | 2008 | 0.51, 0.50 to 0.59 |
-//! | 8 | 30875 | 21092 | 1739 | 0.68, 0.67 to 0.77 |
-//! | 16 | 35837 | 27325 | 1575 | 0.75, 0.74 to 0.80 |
-//! | 32 | 37687 | 28559 | 1616 | 0.80, 0.75 to 0.82 |
-//! | 64 | 34200 | 32954 | 1756 | 0.96, 0.95 to 1.03 |
+//! | threads | device, 1/s | same, 1/s | sync, 1/s | checkpoint, 1/s | sync by device | sync by same |
+//! |--:|--:|--:|--:|--:|--:|--:|
+//! | 1 | 13703 | 7481 | 8614 | 2748 | 0.61, 0.60 to 0.68 | 1.15, 0.91 to 1.25 |
+//! | 2 | 21233 | 13836 | 12441 | 2415 | 0.62, 0.54 to 0.65 | 0.90, 0.88 to 0.95 |
+//! | 4 | 26900 | 18014 | 19949 | 2383 | 0.75, 0.65 to 0.76 | 1.14, 0.99 to 1.15 |
+//! | 8 | 42673 | 25414 | 28523 | 2608 | 0.67, 0.60 to 0.69 | 1.13, 1.09 to 1.15 |
+//! | 16 | 51831 | 26174 | 36214 | 2253 | 0.69, 0.62 to 0.71 | 1.23, 1.22 to 1.38 |
+//! | 32 | 54910 | 30905 | 39059 | 2115 | 0.71, 0.63 to 0.71 | 1.28, 1.13 to 1.34 |
+//! | 64 | 55482 | 27189 | 41700 | 2223 | 0.76, 0.73 to 0.79 | 1.49, 1.33 to 1.61 |
 //!
-//! One thread waits for two writes in turn (its data, then the node that names it) and a flush, the device's own thread for one
-//! and a flush: that is what few threads lack, not the flushes. Since groups share a flush, many threads do not. To let the next
-//! group write while one is flushed was tried, with more expected from 2 to 16 threads: 0.58 at 2, 0.57 at 8, 0.59 at 16, 0.60 at
-//! 32. Groups get smaller, and a group's nodes are one request; it was not kept.
+//! A sync is two writes in turn (the data, then the node that names it) and a flush, the device's own thread does one and a
+//! flush: beside the same requests a sync gives 0.9 and more. (On an evening with a slower disk 32 threads reached 0.80 of the
+//! device, 64 threads 0.96.)
+//!
+//! Tried for few threads: to let the next group write while one is flushed, with more expected from 2 to 16 threads, gave 0.58
+//! at 2, 0.57 at 8, 0.59 at 16, 0.60 at 32. Groups get smaller, and a group's nodes are one request; it was not kept. To wait
+//! for those who were in the last group gave, at 2 and 4 threads, 0.58 to 0.62 and 0.75 in place of 0.49 and 0.66, and at 8 to 32
+//! less than before (0.61, 0.61, 0.68): so up to four threads are waited for.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

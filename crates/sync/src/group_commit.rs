@@ -6,20 +6,41 @@
 //! held while the work runs, and no two at a time.
 //!
 //! ```text
-//!            join, nobody leads                          work done, queue empty
-//!  (nobody) --------------------> leading: takes the ---------------------------> (nobody)
-//!                                 whole queue, works
-//!                                   |          ^
-//!                                   +----------+  work done, queue not empty: its first waiter leads
+//!             join, as many as are expected                      work done, queue empty
+//!  (nobody) -----------------------------------> leading: takes -------------------------> (nobody)
+//!     |  ^                                       the whole queue,
+//!     |  | join, and there are as many as        works
+//!     |  | expected, or the time is over: leads    |         ^
+//!     |  +-----------------------------------+     |         | work done, queue not empty, nobody else expected:
+//!     | join, more are expected              |     |         | its first waiter leads
+//!     +-----------------------------> (gathering)<-+---------+
+//!                                       the first in the queue watches the time
 //!
-//!  a thread that joins while somebody leads: waits in the queue -> its group's answer, or the lead
+//!  a thread that joins meanwhile: waits in the queue -> its group's answer, or the lead, or the watch
 //! ```
 //!
 //! One group is worked on at a time, so what the groups do happens in the order in which they were formed; and the work on a
 //! request begins after the request was made. There is no edge from a running group back to its queue: who comes late is in
 //! the next group.
+//!
+//! # Who is expected
+//!
+//! Those who were in the last group, and those who came while it was worked on: a few threads that want the same over and over
+//! would otherwise take turns in groups of one. They are waited for as long as the last group took (as ext4's journal does,
+//! `jbd2_journal_stop`), 1 ms at most. If that was in vain, the next groups form at once, the more of them the more often it
+//! was. More than [`FEW`] threads are not kept waiting: those who are missing keep the device busy meanwhile, and the queue
+//! fills while a group is worked on.
+
+use core::time::Duration;
 
 use crate::{Arc, Condvar, Mutex, mutant};
+
+/// Threads that wait for each other at most.
+const FEW: usize = 4;
+/// How long the first request of a group waits for others at most.
+const PATIENCE: Duration = Duration::from_millis(1);
+/// Groups that form at once after waiting was in vain so many times in a row (a power of two, this one at most).
+const MOST_MISSES: u32 = 6;
 
 /// Forms groups of requests and lets one requester work on each group.
 ///
@@ -39,6 +60,14 @@ pub struct GroupCommit<T, R> {
 struct State<T, R> {
     led: bool,
     queue: Vec<(T, Arc<Seat<R>>)>,
+    /// Requests with which a group begins at once.
+    expected: usize,
+    /// How long it waits for them.
+    patience: Duration,
+    /// How often in a row that was in vain.
+    misses: u32,
+    /// Groups to come that do not wait.
+    hasty: u32,
 }
 
 #[derive(Debug)]
@@ -51,12 +80,20 @@ struct Seat<R> {
 enum News<R> {
     None,
     Lead,
+    Watch(Duration),
     Answer(Option<R>),
 }
 
 impl<R> Seat<R> {
     fn tell(&self, news: News<R>) {
-        *self.news.lock() = news;
+        {
+            let mut told = self.news.lock();
+            // The watch may come after somebody else led the group: an answer stays.
+            if matches!(*told, News::Answer(_)) && !mutant("group_commit_answer_overwritten") {
+                return;
+            }
+            *told = news;
+        }
         if !mutant("group_commit_no_wake") {
             self.told.notify_one();
         }
@@ -66,6 +103,15 @@ impl<R> Seat<R> {
         let mut news = self.news.lock();
         while matches!(*news, News::None) {
             self.told.wait(&mut news);
+        }
+        core::mem::replace(&mut *news, News::None)
+    }
+
+    /// The news, if they come in time.
+    fn wait_for(&self, patience: Duration) -> News<R> {
+        let mut news = self.news.lock();
+        if matches!(*news, News::None) {
+            let _ = self.told.wait_for(&mut news, patience);
         }
         core::mem::replace(&mut *news, News::None)
     }
@@ -81,7 +127,9 @@ impl<T, R> GroupCommit<T, R> {
     /// Nobody waits yet.
     #[must_use]
     pub fn new() -> Self {
-        GroupCommit { state: Mutex::new(State { led: false, queue: Vec::new() }) }
+        let queue = Vec::new();
+        let state = State { led: false, queue, expected: 1, patience: Duration::ZERO, misses: 0, hasty: 0 };
+        GroupCommit { state: Mutex::new(state) }
     }
 
     /// Hands in a request and returns its answer. `work` is called by one of the threads of each group with all requests of
@@ -91,39 +139,90 @@ impl<T, R> GroupCommit<T, R> {
     /// `None`: the work panicked, or gave fewer answers than there were requests.
     pub fn join(&self, request: T, work: impl FnOnce(Vec<T>) -> Vec<R>) -> Option<R> {
         let seat = Arc::new(Seat { news: Mutex::new(News::None), told: Condvar::new() });
-        let leads = {
+        let mut news = {
             let mut state = self.state.lock();
             state.queue.push((request, seat.clone()));
-            !core::mem::replace(&mut state.led, true)
+            if state.led {
+                News::None
+            } else if state.queue.len() >= state.expected {
+                state.led = true;
+                if state.expected > 1 {
+                    state.misses = 0;
+                }
+                News::Lead
+            } else if state.queue.len() == 1 {
+                News::Watch(state.patience)
+            } else {
+                News::None
+            }
         };
-        if !leads && let News::Answer(answer) = seat.wait() {
-            return answer;
+        loop {
+            news = match news {
+                News::Answer(answer) => return answer,
+                News::None => seat.wait(),
+                News::Watch(patience) => match seat.wait_for(patience) {
+                    News::None if self.takes_lead(&seat) => News::Lead,
+                    news => news,
+                },
+                News::Lead => break,
+            };
         }
         let (requests, seats) = core::mem::take(&mut self.state.lock().queue).into_iter().unzip();
+        let mut group = Group { commit: self, seats, answers: Vec::new(), took: Duration::ZERO };
         if mutant("group_commit_early_handover") {
-            self.hand_over();
+            self.hand_over(&group);
         }
-        let mut group = Group { commit: self, seats, answers: Vec::new() };
-        group.answers = work(requests);
+        (group.answers, group.took) = timed(|| work(requests));
         drop(group);
         match seat.wait() {
             News::Answer(answer) => answer,
-            News::None | News::Lead => None,
+            News::None | News::Lead | News::Watch(_) => None,
         }
     }
 
-    /// Lets the first waiter lead, if there is one.
-    fn hand_over(&self) {
+    /// The time is over: the first of the queue leads, unless somebody else does by now.
+    fn takes_lead(&self, seat: &Arc<Seat<R>>) -> bool {
+        let mut state = self.state.lock();
+        let waits = state.queue.first().is_some_and(|(_, first)| Arc::ptr_eq(first, seat));
+        if state.led && !mutant("group_commit_two_leads") || !waits {
+            return false;
+        }
+        state.led = true;
+        state.misses = (state.misses + 1).min(MOST_MISSES);
+        state.hasty = 1 << state.misses;
+        true
+    }
+
+    /// A group is done: lets the first waiter lead, or watch the time until the others are there, if there is one.
+    fn hand_over(&self, group: &Group<'_, T, R>) {
         let next = {
             let mut state = self.state.lock();
+            let waiting = state.queue.len();
+            let all = group.seats.len() + waiting;
+            state.expected = if state.hasty == 0 && all <= FEW { all } else { 1 };
+            state.hasty = state.hasty.saturating_sub(1);
+            state.patience = group.took.min(PATIENCE);
             let next = state.queue.first().map(|(_, seat)| seat.clone());
-            state.led = next.is_some() && !mutant("group_commit_no_handover");
-            next.filter(|_| state.led)
+            state.led = waiting >= state.expected && !mutant("group_commit_no_handover");
+            let news = if state.led { News::Lead } else { News::Watch(state.patience) };
+            next.filter(|_| !mutant("group_commit_no_handover")).map(|seat| (seat, news))
         };
-        if let Some(seat) = next {
-            seat.tell(News::Lead);
+        if let Some((seat, news)) = next {
+            seat.tell(news);
         }
     }
+}
+
+/// What the work gives, and how long it took. Time does not pass in a model.
+fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
+    #[cfg(not(any(loom, shuttle)))]
+    let begun = std::time::Instant::now();
+    let answers = work();
+    #[cfg(not(any(loom, shuttle)))]
+    let took = begun.elapsed();
+    #[cfg(any(loom, shuttle))]
+    let took = Duration::ZERO;
+    (answers, took)
 }
 
 /// A group that is worked on. However that ends, the next group can begin and everybody is told.
@@ -131,12 +230,13 @@ struct Group<'a, T, R> {
     commit: &'a GroupCommit<T, R>,
     seats: Vec<Arc<Seat<R>>>,
     answers: Vec<R>,
+    took: Duration,
 }
 
 impl<T, R> Drop for Group<'_, T, R> {
     fn drop(&mut self) {
         // First, so that the next group's work begins while this group's threads wake up.
-        self.commit.hand_over();
+        self.commit.hand_over(self);
         let mut answers = core::mem::take(&mut self.answers).into_iter();
         for seat in &self.seats {
             seat.tell(News::Answer(answers.next()));
@@ -164,7 +264,7 @@ mod tests {
                         let request = thread * ROUNDS + round;
                         let answer = commit.join(request, |group: Vec<u64>| {
                             groups.fetch_add(1, Ordering::Relaxed);
-                            thread::sleep(std::time::Duration::from_micros(50));
+                            thread::sleep(Duration::from_micros(50));
                             group.iter().map(|request| request * 3).collect()
                         });
                         assert_eq!(answer, Some(request * 3));

@@ -4,6 +4,8 @@
 // mutant: group_commit_no_wake, killed by: everybody_is_answered
 // mutant: group_commit_no_handover, killed by: everybody_is_answered
 // mutant: group_commit_early_handover, killed by: one_group_is_worked_on_at_a_time
+// mutant: group_commit_two_leads, killed by: who_was_waited_for_may_come_late
+// mutant: group_commit_answer_overwritten, killed by: one_group_is_worked_on_at_a_time
 
 use f2fs_sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use f2fs_sync::{Arc, GroupCommit, Mutex, model, thread};
@@ -48,6 +50,27 @@ fn together(threads: usize) {
     assert_eq!(written, (0..threads).collect::<Vec<_>>());
 }
 
+/// Each thread syncs twice: the second time it is expected, and waited for.
+#[test]
+fn who_was_waited_for_may_come_late() {
+    model::bounded("who_was_waited_for_may_come_late", 6, || {
+        let shared = Arc::new((GroupCommit::new(), Log::default()));
+        let twice = |shared: &(GroupCommit<usize, usize>, Log), first: usize| {
+            shared.1.join(&shared.0, first);
+            shared.1.join(&shared.0, first + 1);
+        };
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || twice(&shared, 2))
+        };
+        twice(&shared, 0);
+        other.join().expect("no thread panics");
+        let mut written = shared.1.written.lock().clone();
+        written.sort_unstable();
+        assert_eq!(written, [0, 1, 2, 3]);
+    });
+}
+
 #[test]
 fn everybody_is_answered() {
     model::exhaustive("everybody_is_answered", || together(2));
@@ -55,5 +78,5 @@ fn everybody_is_answered() {
 
 #[test]
 fn one_group_is_worked_on_at_a_time() {
-    model::bounded("one_group_is_worked_on_at_a_time", 2, || together(3));
+    model::bounded("one_group_is_worked_on_at_a_time", 5, || together(3));
 }

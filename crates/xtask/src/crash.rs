@@ -1,6 +1,7 @@
 //! `cargo xtask crash`: crash states and injected faults, by the crate `f2fs-trials`.
 //!
-//! What stands behind `--` goes to its program: `cargo xtask crash -- --states 10000000 --exhaustive`, `-- --help`.
+//! What stands behind `--` goes to its program: `cargo xtask crash -- --states 10000000 --diary FILE` goes on
+//! where it ended the last time, `-- --help` tells the rest.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -56,10 +56,8 @@ impl Base {
         let device = Arc::new(MemoryDevice::new((64 << 20) >> 12));
         format(&*device, &FormatOptions::default().with_features(features)).expect("a volume of 64 MiB");
         fill(&device, kind).expect("an empty volume has room");
-        let bytes = device.to_bytes();
-        let used = (0..device.info().blocks)
-            .filter(|block| bytes[*block as usize * 4096..][..4096].iter().any(|byte| *byte != 0))
-            .collect();
+        // A comparison of blocks, not of bytes: the fuzz targets' builds take note of every comparison.
+        let used = (0..device.info().blocks).filter(|block| read(&device, *block) != [0; 4096]).collect();
         // A volume that is damaged and used shares all but a few blocks with this one.
         Base { device: device.rechunked(16), used }
     }

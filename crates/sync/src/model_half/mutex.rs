@@ -91,6 +91,16 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         self.model = Some(wait(model));
         self.data = Some(self.mutex.data());
     }
+
+    /// Gives the lock up, lets other threads run, and has it again afterwards.
+    pub(super) fn step_aside(&mut self) {
+        let mutex = self.mutex;
+        self.wait_with(|model| {
+            drop(model);
+            super::thread::yield_now();
+            mutex.model.lock().unwrap_or_else(PoisonError::into_inner)
+        });
+    }
 }
 
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
