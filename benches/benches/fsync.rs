@@ -9,7 +9,8 @@
 //! | device | writes 4 KiB at a place of its own of a plain file, flushes (all threads of the file share flushes, as of the volume's device) |
 //! | same | writes 4 KiB, and when that is done 4 KiB elsewhere, and flushes: what a sync waits for, and nothing else |
 //! | sync | overwrites 4 KiB of a file of its own (one that the checkpoint has), `File::sync` |
-//! | checkpoint | the same, `FileSystem::checkpoint` |
+//! | durable | the same in one call, `File::write_durable`: data and node are on their way at once |
+//! | checkpoint | as sync, with `FileSystem::checkpoint` |
 //!
 //! They run one after the other in each round, who is first changes; ratios: sync by device and sync by same, of one round. A
 //! thread does a fixed number of operations, as many as the device alone would do in `--seconds` with one thread. A sync writes
@@ -56,7 +57,7 @@ const BLOCKS: u64 = 256;
 const IMAGE: u64 = 1 << 30;
 const THREADS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
-const VARIANTS: [&str; 4] = ["device", "same", "sync", "checkpoint"];
+const VARIANTS: [&str; 5] = ["device", "same", "sync", "durable", "checkpoint"];
 
 /// What one run came to.
 #[derive(Clone, Copy)]
@@ -94,16 +95,18 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut csv = Csv::create("fsync", "threads,round,variant,per_s,median_us,p99_us")?;
     println!(
-        "{:>7} {:>10} {:>10} {:>10} {:>10} {:>18} {:>18} {:>22} {:>22}",
+        "{:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>19} {:>19} {:>19} {:>15} {:>15}",
         "threads",
         "device/s",
         "same/s",
         "sync/s",
+        "durable",
         "cp/s",
         "sync by device",
         "sync by same",
-        "device us (99 %)",
-        "sync us (99 %)"
+        "durable by device",
+        "device us, 99 %",
+        "sync us, 99 %"
     );
     for threads in THREADS.into_iter().filter(|threads| *threads <= args.most) {
         let device = |thread: usize, turn: u64| {
@@ -122,6 +125,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let sync = |thread: usize, turn: u64| {
             write(thread, turn).and_then(|_| files[thread].sync()).map_err(|error| error.to_string())
         };
+        let durable = |thread: usize, turn: u64| {
+            let at = turn * 7 % BLOCKS * BLOCK as u64;
+            files[thread].write_durable(at, &[3; BLOCK]).map(drop).map_err(|error| error.to_string())
+        };
         let checkpoint = |thread: usize, turn: u64| {
             write(thread, turn).and_then(|_| fs.checkpoint()).map(|_| ()).map_err(|error| error.to_string())
         };
@@ -137,6 +144,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     0 => measure(threads, turns, &device)?,
                     1 => measure(threads, turns, &same)?,
                     2 => measure(threads, turns, &sync)?,
+                    3 => measure(threads, turns, &durable)?,
                     _ => measure(threads, few.min(2000 / threads as u64).max(2), &checkpoint)?,
                 };
                 let name = VARIANTS[variant];
@@ -147,12 +155,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         let (by_device, by_same) = (ratios(&rounds[2], &rounds[0]), ratios(&rounds[2], &rounds[1]));
-        let [device, same, sync, checkpoint] = rounds.map(median);
+        let at_once = ratios(&rounds[3], &rounds[0]);
+        let [device, same, sync, durable, checkpoint] = rounds.map(median);
         println!(
-            "{threads:>7} {:>10.0} {:>10.0} {:>10.0} {:>10.0} {by_device:>18} {by_same:>18} {:>10} {:>10} {:>11} {:>10}",
+            "{threads:>7} {:>8.0} {:>8.0} {:>8.0} {:>8.0} {:>8.0} {by_device:>19} {by_same:>19} {at_once:>19} {:>8} {:>6} {:>8} {:>6}",
             device.per_second,
             same.per_second,
             sync.per_second,
+            durable.per_second,
             checkpoint.per_second,
             device.median.as_micros(),
             device.worst_percent.as_micros(),

@@ -3,15 +3,19 @@
 //! ```text
 //!   start_write ──► in flight ──┬── finish_write ──► the file has the new blocks
 //!   (nothing is left            │        └─ an error of the device ──► the file is as before, the blocks are free again
-//!    behind if it fails)        └── abandon_write ──► the file is as before, the blocks are free again
+//!    behind if it fails)        ├── abandon_write ──► the file is as before, the blocks are free again
+//!                               └── into_arrival ──► a sync waits for it (`f2fs_volume::Arrival`)
 //! ```
 //!
 //! A flight that is dropped otherwise leaks its blocks until the volume is opened again; nobody does.
 
+mod source;
+
 use f2fs_device::{AlignedBuf, BlockDevice, DeviceError, Request, Ticket};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCK_SIZE, BlockAddr};
-use f2fs_volume::{Op, Run};
+use f2fs_sync::Arc;
+use f2fs_volume::{Arrival, Op, Run, Slots};
 
 use crate::FsError;
 use crate::block_map::{Slot, ensure_slot};
@@ -22,14 +26,10 @@ use crate::read::{PIECE, blocks_of};
 use crate::stat;
 use crate::truncate::drop_extent;
 
-const BLOCK: u64 = BLOCK_SIZE as u64;
+pub(crate) use source::Piece;
+use source::{Edge, Source};
 
-/// Bytes to write; at least one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece<'a> {
-    pub(crate) offset: u64,
-    pub(crate) buf: &'a [u8],
-}
+const BLOCK: u64 = BLOCK_SIZE as u64;
 
 /// Slots of one node that follow each other.
 #[derive(Debug)]
@@ -63,6 +63,35 @@ impl Flight {
         self.bytes
     }
 
+    /// On its way with a sync, which waits for it.
+    pub(crate) fn into_arrival(self, inode: &Arc<Inode>, core: &Core) -> Arrival {
+        let slots = self.places.into_iter().map(|Place { slot: Slot { node, index }, len, .. }| Slots {
+            node,
+            first: index,
+            len,
+        });
+        let (end, now, mut before) = (self.end, core.now(), None);
+        let file = inode.clone();
+        Arrival::new(&inode.node, (slots.collect(), self.runs), self.tickets, self.new_blocks, move |raw, done| {
+            let Some(content) = file.content_in_use() else { return };
+            let size = raw.i_size.get();
+            if done && end > size {
+                before = Some(size);
+                content.set_size(raw, end);
+            } else if let Some(before) = before.filter(|_| !done && end == size) {
+                content.set_size(raw, before);
+            }
+            drop_extent(raw);
+            stat::set_modified(raw, now);
+            stat::set_changed(raw, now);
+        })
+    }
+
+    /// Slots, with the block of the file that the first of them has, and how many there are.
+    pub(crate) fn places(&self) -> Vec<(Slot, u64, usize)> {
+        self.places.iter().map(|place| (place.slot.clone(), place.block, place.len)).collect()
+    }
+
     /// Waits for the device.
     fn land(&mut self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
         let mut result = self.late.take().map_or(Ok(()), |request| device.execute(request).result);
@@ -87,12 +116,6 @@ pub(crate) enum Next {
 /// Whether there is only one request for these runs.
 fn is_one_request(runs: &[Run]) -> bool {
     matches!(runs, [run] if u64::from(run.len) <= PIECE)
-}
-
-/// A block of which a piece has only a part, with what stood around it.
-struct Edge {
-    block: u64,
-    data: AlignedBuf,
 }
 
 impl Core {
@@ -160,7 +183,7 @@ impl Core {
                 return Err(error.into());
             }
         };
-        let mut source = Source { pieces, edges: &edges, next: pieces.first().map_or(0, |piece| piece.offset / BLOCK) };
+        let mut source = Source::new(pieces, &edges);
         if !rewrites.is_empty() {
             // What lies between the runs is written once more, so that all of it is one request.
             let mut data = self.volume.recycler().take_stale(summaries.len());
@@ -274,56 +297,6 @@ impl Core {
     fn take_back(&self, op: &Op<'_>, flight: &Flight) -> Result<(), FsError> {
         self.volume.unreserve(op, flight.new_blocks);
         Ok(self.volume.return_data(op, &flight.runs)?)
-    }
-}
-
-impl Piece<'_> {
-    /// Whether the piece has only a part of a block of its own.
-    fn is_partial(&self, block: u64) -> bool {
-        let end = self.offset + self.buf.len() as u64;
-        self.offset > block * BLOCK || end < (block + 1) * BLOCK
-    }
-}
-
-/// The blocks of pieces, one after the other.
-struct Source<'a> {
-    pieces: &'a [Piece<'a>],
-    edges: &'a [Edge],
-    /// The next block, of the first piece.
-    next: u64,
-}
-
-impl Source<'_> {
-    /// Fills the buffer with the next blocks.
-    fn fill(&mut self, data: &mut AlignedBuf) {
-        let mut filled = 0;
-        while filled < data.blocks() {
-            let Some(piece) = self.pieces.first() else { return };
-            let (_, last) = blocks_of(piece.offset, piece.buf.len());
-            let len = if let [edge, rest @ ..] = self.edges
-                && edge.block == self.next
-                && piece.is_partial(self.next)
-            {
-                data.block_mut(filled).copy_from_slice(edge.data.block(0));
-                self.edges = rest;
-                1
-            } else {
-                // Whole blocks, up to an edge at the end.
-                let whole = last + u64::from(!piece.is_partial(last)) - self.next;
-                let len = whole.min((data.blocks() - filled) as u64);
-                let from = (self.next * BLOCK - piece.offset) as usize;
-                let bytes = (len * BLOCK) as usize;
-                let at = filled * BLOCK_SIZE;
-                data.as_bytes_mut()[at..at + bytes].copy_from_slice(&piece.buf[from..from + bytes]);
-                len as usize
-            };
-            filled += len;
-            self.next += len as u64;
-            if self.next > last {
-                self.pieces = &self.pieces[1..];
-                self.next = self.pieces.first().map_or(0, |piece| piece.offset / BLOCK);
-            }
-        }
     }
 }
 

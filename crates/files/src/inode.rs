@@ -111,6 +111,11 @@ impl Inode {
         }
     }
 
+    /// The same, if anybody asked for it before.
+    pub(crate) fn content_in_use(&self) -> Option<&Content> {
+        self.content.get().map(|content| &**content)
+    }
+
     /// Forgets where its blocks lie: their slots were cleared.
     pub(crate) fn forget_addresses(&self) {
         if let Some(content) = self.content.get() {

@@ -66,6 +66,7 @@ mod cleaner;
 mod content;
 mod create;
 mod directory;
+mod durable;
 mod error;
 mod file;
 mod filesystem;

@@ -31,11 +31,16 @@ impl Core {
             }
             version
         };
+        self.checkpoint_past(version)
+    }
+
+    /// Makes durable what an operation changed that began under a footer version, if no checkpoint did so since.
+    pub(crate) fn checkpoint_past(&self, version: u64) -> Result<(), FsError> {
         self.volume.checkpoint_past(version, |op| self.write_directories(op)).map(|_| ())
     }
 
     /// Whether the file is new and its name one that roll-forward should not restore.
-    fn takes_a_hazardous_name(&self, inode: &Inode, version: u64) -> bool {
+    pub(crate) fn takes_a_hazardous_name(&self, inode: &Inode, version: u64) -> bool {
         if !self.volume.is_new(inode.ino) {
             return false;
         }

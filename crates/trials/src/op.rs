@@ -33,6 +33,8 @@ pub enum Op {
     Rmdir(String),
     /// Write: offset and length.
     Write(String, u64, usize),
+    /// Write so that it is durable at once: offset and length.
+    WriteDurable(String, u64, usize),
     /// Set the size.
     Truncate(String, u64),
     /// Allocate blocks (offset, length), the size kept or not.
@@ -92,6 +94,10 @@ impl Op {
                 let written = fs.open_file(path)?.write_at(*offset, &bytes(*len, salt))?;
                 Ok(Done { written: (written < *len).then_some(written), ..Done::default() })
             }
+            Op::WriteDurable(path, offset, len) => {
+                let written = fs.open_file(path)?.write_durable(*offset, &bytes(*len, salt))?;
+                Ok(Done { written: (written < *len).then_some(written), ..Done::default() })
+            }
             Op::Truncate(path, size) => fs.open_file(path)?.truncate(*size).map(|()| Done::default()),
             Op::Allocate(path, offset, len, keep) => {
                 fs.open_file(path)?.allocate(*offset, *len, *keep).map(|()| Done::default())
@@ -129,7 +135,8 @@ impl Op {
                 both && !is_within(to, from) && !is_within(from, to)
             }
             Op::Unlink(path) => tree.names.contains_key(path) && !tree.is_dir(path),
-            Op::Orphan(path) | Op::Write(path, ..) | Op::Truncate(path, _) => file(path),
+            Op::Orphan(path) | Op::Write(path, ..) | Op::WriteDurable(path, ..) => file(path),
+            Op::Truncate(path, _) => file(path),
             Op::Allocate(path, ..) | Op::Sync(path) => file(path),
             Op::Rmdir(path) => {
                 tree.is_dir(path) && path != "/" && tree.names.keys().filter(|name| is_within(name, path)).count() == 1
@@ -147,7 +154,17 @@ impl Op {
     pub fn done(self, done: &Done) -> Op {
         match (self, done.written) {
             (Op::Write(path, offset, _), Some(written)) => Op::Write(path, offset, written),
+            (Op::WriteDurable(path, offset, _), Some(written)) => Op::WriteDurable(path, offset, written),
             (op, _) => op,
+        }
+    }
+
+    /// The file that it makes durable.
+    #[must_use]
+    pub fn syncs(&self) -> Option<&str> {
+        match self {
+            Op::Sync(path) | Op::WriteDurable(path, ..) => Some(path),
+            _ => None,
         }
     }
 
@@ -157,6 +174,7 @@ impl Op {
         match self {
             Op::Create(path) | Op::Write(path, ..) | Op::Truncate(path, _) | Op::Allocate(path, ..) => Some(path),
             Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) | Op::Sync(path) => Some(path),
+            Op::WriteDurable(path, ..) => Some(path),
             Op::Link(_, to) | Op::Rename(_, to) | Op::Exchange(_, to) => Some(to),
             Op::Mkdir(_) | Op::Symlink(..) | Op::Unlink(_) | Op::Orphan(_) | Op::Rmdir(_) => None,
             Op::Checkpoint | Op::Clean => None,

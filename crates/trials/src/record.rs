@@ -158,10 +158,8 @@ impl<'a> Tape<'a> {
     pub(crate) fn step(&self, before: Before, op: Op, tree: &Tree, succeeded: bool) -> Step {
         let versions = (before.version, self.version());
         let (events, clock) = ((before.event, self.device.position()), (before.tick, self.tick()));
-        let fsynced = match &op {
-            Op::Sync(path) if self.several || versions.0 == versions.1 => tree.names.get(path).copied(),
-            _ => None,
-        };
+        let synced = op.syncs().filter(|_| self.several || versions.0 == versions.1);
+        let fsynced = synced.and_then(|path| tree.names.get(path).copied());
         let certain = succeeded && versions.0 == versions.1;
         Step { op, fsynced, certain, tree: Arc::new(tree.clone()), clock, events, versions }
     }

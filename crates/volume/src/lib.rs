@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod allocation;
+mod arrival;
 mod balance;
 mod blocks;
 pub mod check;
@@ -69,6 +70,7 @@ mod volume;
 mod write_stat;
 
 pub use allocation::{Allocation, UnknownAllocation};
+pub use arrival::{Arrival, Slots};
 pub use balance::Need;
 pub use checkpoint::{CheckpointReport, Reason};
 pub use cleaner::{CleanReport, CleanStep};

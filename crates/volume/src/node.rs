@@ -17,9 +17,10 @@
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-use f2fs_format::Nid;
+use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
-use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use f2fs_format::{BlockAddr, Nid};
+use f2fs_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use f2fs_sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::Op;
@@ -41,6 +42,8 @@ pub(crate) struct NodePage {
     pub(crate) unloggable: AtomicU64,
     /// Set once the node is freed.
     pub(crate) removed: AtomicBool,
+    /// Writes whose blocks its slots name and the device may not have yet (`arrival.rs`).
+    pub(crate) awaits: AtomicU32,
     /// Second chance for the eviction.
     pub(crate) used: AtomicBool,
 }
@@ -56,6 +59,7 @@ impl NodePage {
             born: AtomicU64::new(0),
             unloggable: AtomicU64::new(0),
             removed: AtomicBool::new(false),
+            awaits: AtomicU32::new(0),
             used: AtomicBool::new(true),
         }
     }
@@ -96,6 +100,14 @@ impl Node {
     #[must_use]
     pub fn read(&self) -> NodeRead<'_> {
         NodeRead { guard: self.page.block.read() }
+    }
+
+    /// Whether a data slot names this block, and the block is on the device.
+    pub(crate) fn owns(&self, slot: usize, addr: BlockAddr, features: Features) -> bool {
+        let block = self.page.block.read();
+        let named = block.address(slot, features) == Some(addr);
+        // Counted under the page's lock before a slot names what is on its way, and down when it has landed.
+        named && self.page.awaits.load(Ordering::Acquire) == 0
     }
 
     /// The block, to change; it is dirty from here on. `op` must be of the volume that the node came from.

@@ -94,8 +94,8 @@ impl Volume {
             let from = self.geometry.block_at(segment, *offset);
             let slot = usize::from(entry.ofs_in_node.get());
             let node = self.node(entry.nid.into()).ok().filter(|_| slot < ADDRS_PER_BLOCK);
-            let Some(node) = node.filter(|node| node.read().address(slot, features) == Some(from)) else {
-                // Freed meanwhile, or not owned up to.
+            let Some(node) = node.filter(|node| node.owns(slot, from, features)) else {
+                // Freed meanwhile, not owned up to, or on its way.
                 if self.segments.is_valid(from) {
                     done.left += 1;
                 } else {

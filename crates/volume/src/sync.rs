@@ -4,6 +4,8 @@
 //!   data of the file (on the device already) -> dirty nodes of the file -> its inode, with the fsync mark -> device flush
 //! ```
 //!
+//! Data that a write sends with its sync ([`Arrival`]) is waited for in front of the flush, together with the nodes.
+//!
 //! The inode comes last and carries the mark, so a crash in between leaves a chain from which roll-forward takes all of the
 //! sync or nothing of it. A new inode carries the dentry mark as well: roll-forward puts its name back.
 //!
@@ -19,9 +21,10 @@
 use f2fs_device::BlockDevice;
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::{LogType, inode};
-use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
+use f2fs_sync::{Arc, Mutex};
 
+use crate::arrival::Arrival;
 use crate::blocks::WriteBatch;
 use crate::checkpoint::{is_indirect_offset, node_log};
 use crate::node::{Node, NodePage};
@@ -60,6 +63,8 @@ pub enum Synced {
 #[derive(Debug)]
 pub(crate) struct SyncRequest {
     inode: Arc<NodePage>,
+    /// What it brings along.
+    arrival: Option<Arc<Mutex<Arrival>>>,
 }
 
 impl core::fmt::Debug for NodePage {
@@ -73,12 +78,36 @@ impl Volume {
     ///
     /// # Errors
     /// [`VolumeError::Device`]: the volume is stopped. [`VolumeError::Segment`] when no segment is free: a checkpoint may help.
-    pub fn sync_file(&self, _op: &Op<'_>, inode: &Node) -> Result<Synced, VolumeError> {
+    pub fn sync_file(&self, op: &Op<'_>, inode: &Node) -> Result<Synced, VolumeError> {
+        self.join_group(op, inode, None)
+    }
+
+    /// The same, with blocks of the file that are on their way: they are waited for together with the nodes that name them. In
+    /// the end the file has them, durable or not ([`Synced::Must`]). The caller has their range exclusively.
+    ///
+    /// # Errors
+    /// [`VolumeError::Device`], [`VolumeError::Stopped`]: the file is as it was, and the blocks are free. Others concern the sync
+    /// alone: the file has the blocks.
+    pub fn sync_arrival(&self, op: &Op<'_>, inode: &Node, arrival: Arrival) -> Result<Synced, VolumeError> {
+        let arrival = Arc::new(Mutex::new(arrival));
+        let synced = match self.join_group(op, inode, Some(arrival.clone())) {
+            Err(error) if error.is_no_space() => Ok(Synced::Must(MustCheckpoint::Room)),
+            synced => synced,
+        };
+        arrival.lock().end(op, synced)
+    }
+
+    fn join_group(
+        &self,
+        op: &Op<'_>,
+        inode: &Node,
+        arrival: Option<Arc<Mutex<Arrival>>>,
+    ) -> Result<Synced, VolumeError> {
         if let Some(reason) = self.must_checkpoint(&inode.page, &inode.read()) {
             return Ok(Synced::Must(reason));
         }
-        let request = SyncRequest { inode: inode.page.clone() };
-        let answer = self.syncs.join(request, |group| self.sync_group(&group));
+        let request = SyncRequest { inode: inode.page.clone(), arrival };
+        let answer = self.syncs.join(request, |group| self.sync_group(op, &group));
         answer.unwrap_or_else(|| Err(VolumeError::Stopped { reason: "a sync of another file panicked".into() }))
     }
 
@@ -128,7 +157,7 @@ impl Volume {
     }
 
     /// Writes the files of a group and flushes the device.
-    fn sync_group(&self, group: &[SyncRequest]) -> Vec<Result<Synced, VolumeError>> {
+    fn sync_group(&self, op: &Op<'_>, group: &[SyncRequest]) -> Vec<Result<Synced, VolumeError>> {
         let failed = |error: VolumeError| {
             self.stop(&error);
             let reason = error.to_string();
@@ -139,8 +168,11 @@ impl Volume {
         if let Err(error) = self.check_writable() {
             return failed(error);
         }
+        let arrivals = || group.iter().filter_map(|request| request.arrival.as_deref());
+        let land = || arrivals().try_for_each(|arrival| arrival.lock().land());
+        arrivals().for_each(|arrival| arrival.lock().name(op));
         if self.roll_forward.mode == FsyncMode::Strict
-            && let Err(error) = self.device.flush()
+            && let Err(error) = land().and_then(|()| self.device.flush())
         {
             return failed(error.into());
         }
@@ -152,7 +184,7 @@ impl Volume {
                 answer => answers.push(answer),
             }
         }
-        if let Err(error) = batch.finish().map(|_| ()).and_then(|()| self.device.flush()) {
+        if let Err(error) = batch.finish().and_then(|_| land()).and_then(|()| self.device.flush()) {
             return failed(error.into());
         }
         answers

@@ -235,6 +235,9 @@ impl Trial<'_> {
             return Ok(());
         }
         match op {
+            Op::WriteDurable(..) => {
+                return Err(format!("`{op}` succeeds on a device that is gone (stopped: {:?})", fs.volume().stopped()));
+            }
             Op::Sync(path) if self.unsaved.contains(path) => {
                 return Err(format!("`{op}` succeeds on a device that is gone (stopped: {:?})", fs.volume().stopped()));
             }

@@ -37,7 +37,7 @@ impl Op {
             }
             Op::Unlink(path) | Op::Orphan(path) => unlink(tree, path),
             Op::Rmdir(path) => remove_dir(tree, path),
-            Op::Write(path, offset, len) => edit(tree, path, |data| {
+            Op::Write(path, offset, len) | Op::WriteDurable(path, offset, len) => edit(tree, path, |data| {
                 let (start, end) = (*offset as usize, *offset as usize + len);
                 if *len > 0 && data.len() < end {
                     data.resize(end, 0);

@@ -18,6 +18,7 @@ impl fmt::Display for Op {
             Op::Orphan(path) => write!(f, "orphan {path}"),
             Op::Rmdir(path) => write!(f, "rmdir {path}"),
             Op::Write(path, offset, len) => write!(f, "write {path} {offset} {len}"),
+            Op::WriteDurable(path, offset, len) => write!(f, "durable {path} {offset} {len}"),
             Op::Truncate(path, size) => write!(f, "truncate {path} {size}"),
             Op::Allocate(path, offset, len, keep) => {
                 write!(f, "{} {path} {offset} {len}", if *keep { "reserve" } else { "allocate" })
@@ -62,6 +63,7 @@ fn parse(text: &str) -> Option<Op> {
         "orphan" => Op::Orphan(path(0)?),
         "rmdir" => Op::Rmdir(path(0)?),
         "write" => Op::Write(path(0)?, number(rest, 1)?, number(rest, 2)?),
+        "durable" => Op::WriteDurable(path(0)?, number(rest, 1)?, number(rest, 2)?),
         "truncate" => Op::Truncate(path(0)?, number(rest, 1)?),
         "allocate" => Op::Allocate(path(0)?, number(rest, 1)?, number(rest, 2)?, false),
         "reserve" => Op::Allocate(path(0)?, number(rest, 1)?, number(rest, 2)?, true),
@@ -82,7 +84,7 @@ mod tests {
     #[test]
     fn texts_lead_back() {
         let all = alphabet();
-        assert_eq!(all.len(), 41, "every line of the alphabet is an operation");
+        assert_eq!(all.len(), 43, "every line of the alphabet is an operation");
         for op in all.iter().chain(&[Op::Checkpoint, Op::Clean, Op::Sync("/x".into())]) {
             assert_eq!(op.to_string().parse().as_ref(), Ok(op));
         }

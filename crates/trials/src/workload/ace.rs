@@ -41,6 +41,8 @@ pub fn alphabet() -> Vec<Op> {
         "write /A/bar 3000 6000",
         "write /A/new 0 6000",
         "write /B/baz 4096 4096",
+        "durable /A/foo 4096 4096",
+        "durable /B/baz 30000 5000",
         "truncate /A/foo 0",
         "truncate /A/foo 5000",
         "truncate /A/foo 20000",

@@ -84,7 +84,7 @@ impl Steps {
                 _ => Op::Write(path, offset, 16 * 4096),
             };
         }
-        match random.below(23) {
+        match random.below(25) {
             0 | 1 => Op::Create(new),
             2 => Op::Mkdir(new),
             3 => Op::Symlink(new, 1 + random.below(120)),
@@ -101,6 +101,7 @@ impl Steps {
             17 => Op::SetXattr(path, format!("user.n{}", random.below(3)), *random.pick(&[1, 100, 3000]).unwrap_or(&1)),
             18 => Op::RemoveXattr(path, format!("user.n{}", random.below(3))),
             19..=21 => Op::Sync(path),
+            22 | 23 => Op::WriteDurable(path, offset, len),
             _ => Op::Checkpoint,
         }
     }

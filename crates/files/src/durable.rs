@@ -1,0 +1,89 @@
+//! Writes that are durable by themselves: `O_DSYNC`, without the wait between the data and the node that names it.
+//!
+//! ```text
+//!   write_at, sync          data ──────► node ──────► flush ──────►
+//!   write_durable           data ──────► flush ──────►
+//!                           node ────►
+//! ```
+//!
+//! What one request of the log cannot take along (data in the inode, more than a segment, a full volume) is written and synced
+//! in turn.
+
+use f2fs_format::BlockAddr;
+use f2fs_sync::Arc;
+use f2fs_volume::Synced;
+
+use crate::FsError;
+use crate::content::Content;
+use crate::filesystem::Core;
+use crate::flight::{Next, Piece};
+use crate::inode::Inode;
+use crate::read::blocks_of;
+use crate::write::CHUNK;
+
+impl Core {
+    /// [`write_at`](Self::write_at) and [`sync`](Self::sync).
+    pub(crate) fn write_durable(&self, inode: &Arc<Inode>, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
+        self.balance(inode.ino)?;
+        let content = inode.content(self);
+        let mut written = 0;
+        if !buf.is_empty() {
+            let _range = content.lock_to_write(offset, buf.len() as u64);
+            if self.goes_at_once(content, offset, buf) {
+                match self.write_with_sync(inode, content, Piece { offset, buf })? {
+                    Sent::Durable => return Ok(buf.len()),
+                    Sent::ForCheckpoint(version) => {
+                        drop(_range);
+                        return self.checkpoint_past(version).map(|()| buf.len());
+                    }
+                    Sent::Nothing => {}
+                }
+            }
+            written = self.write_locked(inode, content, offset, buf)?;
+        }
+        self.sync(inode).map(|()| written)
+    }
+
+    fn goes_at_once(&self, content: &Content, offset: u64, buf: &[u8]) -> bool {
+        let end = offset.saturating_add(buf.len() as u64);
+        let (first, last) = blocks_of(offset, buf.len());
+        !content.is_inline() && end <= content.limit() && last - first < CHUNK
+    }
+
+    /// The caller has the blocks exclusively.
+    fn write_with_sync(&self, inode: &Arc<Inode>, content: &Content, piece: Piece<'_>) -> Result<Sent, FsError> {
+        let op = self.volume.begin()?;
+        let version = self.volume.footer_version();
+        if self.takes_a_hazardous_name(inode, version) {
+            return Ok(Sent::Nothing);
+        }
+        let flight = match self.start_write(&op, inode, content, &[piece], Next::Other) {
+            Err(error) if error.is_no_space() => return Ok(Sent::Nothing),
+            flight => flight?,
+        };
+        let places = flight.places();
+        let synced = self.volume.sync_arrival(&op, &inode.node, flight.into_arrival(inode, self));
+        for (slot, block, len) in places {
+            let node = slot.node.read();
+            for at in 0..len {
+                // With the page locked: see the rules of the cache.
+                let addr = node.address(slot.index + at, self.volume.features()).unwrap_or(BlockAddr::NULL);
+                content.cache.store(block + at as u64, addr.0);
+            }
+        }
+        Ok(match synced? {
+            Synced::Logged => Sent::Durable,
+            Synced::Must(_) => Sent::ForCheckpoint(version),
+        })
+    }
+}
+
+/// What became of a write.
+enum Sent {
+    /// It does not go like that.
+    Nothing,
+    /// It is on the device, and found there.
+    Durable,
+    /// It is the file's, and durable with a checkpoint past this version.
+    ForCheckpoint(u64),
+}
