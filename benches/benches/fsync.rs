@@ -18,21 +18,23 @@
 //! greatest ratio; `target/fsync.csv` has every round. More threads than processors say how it behaves when oversubscribed,
 //! not how it scales.
 //!
-//! Seen once (two virtual Intel Xeon processors, ext4 on a virtio disk, `--seconds 0.2 --most 64`):
+//! Seen once (two virtual Intel Xeon processors, ext4 on a virtio disk; up to 4 threads `--seconds 0.2 --most 4 --rounds 9`,
+//! then `--seconds 0.15 --most 64`):
 //!
-//! | threads | device, 1/s | same, 1/s | sync, 1/s | checkpoint, 1/s | sync by device | sync by same |
-//! |--:|--:|--:|--:|--:|--:|--:|
-//! | 1 | 13703 | 7481 | 8614 | 2748 | 0.61, 0.60 to 0.68 | 1.15, 0.91 to 1.25 |
-//! | 2 | 21233 | 13836 | 12441 | 2415 | 0.62, 0.54 to 0.65 | 0.90, 0.88 to 0.95 |
-//! | 4 | 26900 | 18014 | 19949 | 2383 | 0.75, 0.65 to 0.76 | 1.14, 0.99 to 1.15 |
-//! | 8 | 42673 | 25414 | 28523 | 2608 | 0.67, 0.60 to 0.69 | 1.13, 1.09 to 1.15 |
-//! | 16 | 51831 | 26174 | 36214 | 2253 | 0.69, 0.62 to 0.71 | 1.23, 1.22 to 1.38 |
-//! | 32 | 54910 | 30905 | 39059 | 2115 | 0.71, 0.63 to 0.71 | 1.28, 1.13 to 1.34 |
-//! | 64 | 55482 | 27189 | 41700 | 2223 | 0.76, 0.73 to 0.79 | 1.49, 1.33 to 1.61 |
+//! | threads | device, 1/s | same, 1/s | sync, 1/s | durable, 1/s | checkpoint, 1/s | sync by device | sync by same | durable by device |
+//! |--:|--:|--:|--:|--:|--:|--:|--:|--:|
+//! | 1 | 11578 | 8254 | 7147 | 10385 | 2535 | 0.60, 0.43 to 0.68 | 0.91, 0.75 to 1.15 | 0.87, 0.76 to 1.02 |
+//! | 2 | 18751 | 12013 | 11546 | 15000 | 2077 | 0.62, 0.47 to 0.65 | 0.95, 0.83 to 1.06 | 0.79, 0.54 to 0.87 |
+//! | 4 | 25421 | 17027 | 17355 | 21762 | 2128 | 0.70, 0.62 to 0.77 | 1.00, 0.95 to 1.16 | 0.86, 0.72 to 0.98 |
+//! | 8 | 35536 | 23667 | 23446 | 23714 | 1840 | 0.62, 0.59 to 0.71 | 0.98, 0.94 to 1.04 | 0.60, 0.57 to 0.69 |
+//! | 16 | 48113 | 31839 | 34008 | 29028 | 2050 | 0.67, 0.62 to 0.85 | 1.04, 0.93 to 1.34 | 0.63, 0.57 to 0.70 |
+//! | 32 | 53968 | 31611 | 35952 | 32821 | 2248 | 0.71, 0.67 to 0.80 | 1.14, 1.13 to 1.20 | 0.65, 0.59 to 0.70 |
+//! | 64 | 51830 | 28619 | 40903 | 34607 | 1923 | 0.81, 0.79 to 0.84 | 1.46, 1.43 to 1.47 | 0.71, 0.66 to 0.72 |
 //!
 //! A sync is two writes in turn (the data, then the node that names it) and a flush, the device's own thread does one and a
-//! flush: beside the same requests a sync gives 0.9 and more. (On an evening with a slower disk 32 threads reached 0.80 of the
-//! device, 64 threads 0.96.)
+//! flush: beside the same requests a sync gives 0.9 and more. Both writes at once give four fifths of the device and more to
+//! few threads. From 8 threads on the two processors are what is short: a request costs them more than it costs the disk, and
+//! a durable write has one more wait in it than data that was written before its sync.
 //!
 //! Tried for few threads: to let the next group write while one is flushed, with more expected from 2 to 16 threads, gave 0.58
 //! at 2, 0.57 at 8, 0.59 at 16, 0.60 at 32. Groups get smaller, and a group's nodes are one request; it was not kept. To wait
