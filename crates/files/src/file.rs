@@ -143,6 +143,9 @@ impl File {
     /// with the data and the node that names it on their way at once: one wait less, which is what a write-ahead log pays for
     /// each commit. Without space fewer bytes may be written than all; those are durable.
     ///
+    /// A crash before it returns may leave the old bytes, the new ones, or, block by block, anything that the volume once held
+    /// there: a log needs a checksum in each record, as it does on any disk that may tear a write.
+    ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));

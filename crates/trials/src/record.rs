@@ -158,9 +158,11 @@ impl<'a> Tape<'a> {
     pub(crate) fn step(&self, before: Before, op: Op, tree: &Tree, succeeded: bool) -> Step {
         let versions = (before.version, self.version());
         let (events, clock) = ((before.event, self.device.position()), (before.tick, self.tick()));
-        let synced = op.syncs().filter(|_| self.several || versions.0 == versions.1);
+        // A sync that became a checkpoint is in it; a durable write may have made room with a checkpoint first.
+        let alone = versions.0 == versions.1 || matches!(op, Op::WriteDurable(..));
+        let synced = op.syncs().filter(|_| self.several || alone);
         let fsynced = synced.and_then(|path| tree.names.get(path).copied());
-        let certain = succeeded && versions.0 == versions.1;
+        let certain = succeeded && (!self.several || versions.0 == versions.1);
         Step { op, fsynced, certain, tree: Arc::new(tree.clone()), clock, events, versions }
     }
 

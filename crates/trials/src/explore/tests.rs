@@ -51,6 +51,23 @@ fn what_the_cleaner_moved_is_not_lost_by_a_torn_sync() -> Result<(), Box<dyn std
 }
 
 #[test]
+fn a_durable_write_that_made_room_with_a_checkpoint_may_be_torn() -> Result<(), Box<dyn std::error::Error>> {
+    let base = Base::new(BaseKind::Full)?;
+    let recording = "random full 2487944479".parse::<Workload>()?.run(&base)?;
+    let torn = |step: &crate::record::Step| step.fsynced.is_some() && step.op.to_string().starts_with("durable");
+    assert!(
+        recording.lanes[0].steps.iter().any(|step| torn(step) && step.events == (6, 22)),
+        "the workload is another"
+    );
+    let contents = Contents::default();
+    let plan = Plan { cuts: CutPlan::default(), quota: 1, used: 1, again: 1, again_quota: 1, fsck: 0, whole: true };
+    let mut explorer = Explorer::new(plan, Random::new(7), base.print(), &contents);
+    let result = explorer.repeat(&recording, &["15-21:15,16,18,19,20/17s475".parse()?]);
+    assert_eq!(result.map_err(|violation| violation.what), Ok(()));
+    Ok(())
+}
+
+#[test]
 fn inline_data_that_moves_to_a_block_is_not_lost_by_a_torn_sync() -> Result<(), Box<dyn std::error::Error>> {
     explored(
         BaseKind::Plain,
