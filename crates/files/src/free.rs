@@ -150,6 +150,6 @@ fn has_blocks(inode: &Inode) -> bool {
 }
 
 /// Whether the file has no direct or indirect nodes: it is freed within one operation.
-fn is_small(inode: &Inode) -> bool {
+pub(crate) fn is_small(inode: &Inode) -> bool {
     !has_blocks(inode) || inode.node.read().inode().i_nid.iter().all(|nid| nid.get() == 0)
 }

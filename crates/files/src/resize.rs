@@ -50,41 +50,39 @@ impl Core {
             }
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
-        let old = content.size();
-        self.change(|op| {
-            // The rest of the last block must not come back when the file grows again. A checkpoint has both or neither: zeros
-            // below the old end are a content that the file never had.
-            if size < old && !size.is_multiple_of(BLOCK) {
-                self.zero_tail(op, inode, content, size)?;
-            }
-            let mut block = inode.node.write(op);
-            let raw = block.inode_mut();
-            content.set_size(raw, size);
-            // A file that grows keeps what was reserved behind its end: roll-forward must not take that for its size.
-            if size <= old {
-                raw.i_advise &= !f2fs_format::inode::advise::KEEP_SIZE;
-            }
-            drop_extent(raw);
-            let now = self.now();
-            stat::set_modified(raw, now);
-            stat::set_changed(raw, now);
-            Ok(())
-        })?;
+        let (old, keep) = (content.size(), size.div_ceil(BLOCK));
         // Also at an equal size: blocks that were preallocated behind the end go. A file that grows keeps them.
-        if size <= old {
-            let keep = size.div_ceil(BLOCK);
-            let freed = self.free_from(inode, keep);
+        let shrinks = size <= old;
+        let result = if shrinks { self.truncate_to_last_step(inode, content, keep) } else { Ok(()) };
+        // A checkpoint has all of this or nothing. Blocks behind the end would come back when the file grows, and zeros below
+        // the old end are a content that it never had.
+        let result = result.and_then(|()| {
+            self.change(|op| {
+                if size < old && !size.is_multiple_of(BLOCK) {
+                    self.zero_tail(op, inode, content, size)?;
+                }
+                let mut block = inode.node.write(op);
+                let raw = block.inode_mut();
+                content.set_size(raw, size);
+                // A file that grows keeps what was reserved behind its end: roll-forward must not take that for its size.
+                if shrinks {
+                    raw.i_advise &= !f2fs_format::inode::advise::KEEP_SIZE;
+                }
+                drop_extent(raw);
+                let now = self.now();
+                stat::set_modified(raw, now);
+                stat::set_changed(raw, now);
+                drop(block);
+                while shrinks && truncate_step(op, &inode.node, keep)? == Progress::More {}
+                Ok(())
+            })
+        });
+        if shrinks {
             // Nobody looks there before the range is released. A look-up in the same node may have remembered a block until its
             // slot was cleared, not after that.
             content.cache.forget(keep);
-            return freed;
         }
-        Ok(())
-    }
-
-    fn free_from(&self, inode: &Inode, keep: u64) -> Result<(), FsError> {
-        while self.change(|op| truncate_step(op, &inode.node, keep))? == Progress::More {}
-        Ok(())
+        result
     }
 
     /// Rewrites the block that holds the new end with zeros behind it.

@@ -1,16 +1,25 @@
 //! Freeing the blocks of a file from its end, in steps that each fit into one operation.
+//!
+//! A file that keeps its name is cut so that no checkpoint between two steps has blocks behind its size: a crash would leave
+//! them there, and they would come back when the file grows. So each step but the last takes the size along.
 
-use f2fs_format::inode::Inode;
+use f2fs_format::inode::Inode as RawInode;
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::path::{self, NodeKind};
-use f2fs_format::{BlockAddr, Corruption, Nid};
+use f2fs_format::{BLOCK_SIZE, BlockAddr, Corruption, Nid};
 use f2fs_volume::{Node, Op, Volume};
 
 use crate::FsError;
 use crate::block_map::{add_blocks, load_child};
+use crate::content::Content;
+use crate::filesystem::Core;
+use crate::free::is_small;
+use crate::inode::Inode;
 
 /// Direct nodes emptied in one operation at most: bounds how long a checkpoint waits.
 const STEP: u32 = 32;
+/// So many blocks at the end of a file are always one step: they lie in as many nodes as that, if they begin within one.
+const STEP_BLOCKS: u64 = (STEP as u64 - 1) * ADDRS_PER_BLOCK as u64;
 
 /// What one step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +48,43 @@ struct Step<'a, 'o> {
     budget: u32,
     /// Blocks (data and nodes) freed.
     freed: i64,
+    /// The first of the file's blocks that was freed.
+    end: u64,
 }
 
 /// Frees what lies at or behind block `keep`, from the end, as far as one operation should go.
 pub(crate) fn truncate_step(op: &Op<'_>, inode: &Node, keep: u64) -> Result<Progress, FsError> {
-    let mut step = Step { op, volume: op.volume(), inode, budget: STEP, freed: 0 };
+    step(op, inode, keep).1
+}
+
+/// The same, and says at which block of the file what was freed begins, whatever went wrong.
+fn step(op: &Op<'_>, inode: &Node, keep: u64) -> (u64, Result<Progress, FsError>) {
+    let mut step = Step { op, volume: op.volume(), inode, budget: STEP, freed: 0, end: u64::MAX };
     let result = step.run(keep);
-    let freed = step.freed;
+    let (end, freed) = (step.end, step.freed);
     if freed != 0 {
         add_blocks(op, inode, -freed);
     }
-    result
+    (end, result)
+}
+
+impl Core {
+    /// Cuts off so much that one step is left to do until the first `keep` blocks remain. The caller has everything behind those
+    /// exclusively.
+    pub(crate) fn truncate_to_last_step(&self, inode: &Inode, content: &Content, keep: u64) -> Result<(), FsError> {
+        let keep = keep.saturating_add(STEP_BLOCKS);
+        let cut = |op: &Op<'_>| {
+            let (end, progress) = step(op, &inode.node, keep);
+            if end < u64::MAX {
+                let mut block = inode.node.write(op);
+                content.set_size(block.inode_mut(), content.size().min(end.saturating_mul(BLOCK_SIZE as u64)));
+                drop_extent(block.inode_mut());
+            }
+            progress
+        };
+        while !is_small(inode) && self.change(cut)? == Progress::More {}
+        Ok(())
+    }
 }
 
 impl Step<'_, '_> {
@@ -65,7 +100,7 @@ impl Step<'_, '_> {
             (path::DOUBLE_INDIRECT, NodeKind::DoubleIndirect),
         ];
         for (slot, (offset, kind)) in children.into_iter().enumerate().rev() {
-            let first: u64 = addresses as u64 + children[..slot].iter().map(|(_, kind)| capacity(*kind)).sum::<u64>();
+            let first = addresses as u64 + children[..slot].iter().map(|(_, kind)| capacity(*kind)).sum::<u64>();
             let kept = keep.saturating_sub(first);
             if kept >= capacity(kind) {
                 return Ok(Progress::Done);
@@ -74,27 +109,33 @@ impl Step<'_, '_> {
             if nid.is_null() {
                 continue;
             }
-            if self.shrink(nid, offset, kind, kept)? == Progress::More {
+            if self.shrink(nid, (offset, kind), first, kept)? == Progress::More {
                 return Ok(Progress::More);
             }
             if kept == 0 {
                 self.inode.write(self.op).inode_mut().i_nid[slot] = Nid::NULL.into();
             }
         }
-        self.clear_addresses(self.inode, keep.min(addresses as u64) as usize, addresses)?;
+        self.clear_addresses(self.inode, 0, keep.min(addresses as u64) as usize, addresses)?;
         Ok(Progress::Done)
     }
 
-    /// Frees what a node holds behind its first `kept` blocks, and the node itself if that is all of it. The caller clears
-    /// the slot that named it.
-    fn shrink(&mut self, nid: Nid, offset: u32, kind: NodeKind, kept: u64) -> Result<Progress, FsError> {
+    /// Frees what a node, whose first block is the file's block `first`, holds behind its first `kept` blocks, and the node itself if
+    /// that is all of it. The caller clears the slot that named it.
+    fn shrink(
+        &mut self,
+        nid: Nid,
+        (offset, kind): (u32, NodeKind),
+        first: u64,
+        kept: u64,
+    ) -> Result<Progress, FsError> {
         let node = load_child(self.volume, self.inode.nid(), nid, offset)?;
         if kind == NodeKind::Direct {
             if self.budget == 0 {
                 return Ok(Progress::More);
             }
             self.budget -= 1;
-            self.clear_addresses(&node, kept as usize, ADDRS_PER_BLOCK)?;
+            self.clear_addresses(&node, first, kept as usize, ADDRS_PER_BLOCK)?;
         } else {
             let child_kind = if kind == NodeKind::Indirect { NodeKind::Direct } else { NodeKind::Indirect };
             let width = capacity(child_kind);
@@ -113,7 +154,8 @@ impl Step<'_, '_> {
                     min: 0,
                     max: path::END.into(),
                 })?;
-                if self.shrink(child, child_offset, child_kind, child_kept)? == Progress::More {
+                let child_first = first + slot as u64 * width;
+                if self.shrink(child, (child_offset, child_kind), child_first, child_kept)? == Progress::More {
                     return Ok(Progress::More);
                 }
                 if child_kept == 0 {
@@ -128,7 +170,7 @@ impl Step<'_, '_> {
         Ok(Progress::Done)
     }
 
-    fn clear_addresses(&mut self, node: &Node, from: usize, to: usize) -> Result<(), FsError> {
+    fn clear_addresses(&mut self, node: &Node, first: u64, from: usize, to: usize) -> Result<(), FsError> {
         let features = self.volume.features();
         let any = {
             let block = node.read();
@@ -137,6 +179,7 @@ impl Step<'_, '_> {
         if !any {
             return Ok(());
         }
+        self.end = first + from as u64;
         let mut block = node.write(self.op);
         for slot in from..to {
             let addr = block.address(slot, features).unwrap_or(BlockAddr::NULL);
@@ -151,7 +194,7 @@ impl Step<'_, '_> {
 }
 
 /// Forgets the largest extent: the blocks are about to move.
-pub(crate) fn drop_extent(inode: &mut Inode) {
+pub(crate) fn drop_extent(inode: &mut RawInode) {
     inode.i_ext.len = 0.into();
     inode.i_ext.fofs = 0.into();
     inode.i_ext.blk_addr = 0.into();

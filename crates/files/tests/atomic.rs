@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{bytes, formatted, scale, within};
+use common::{assert_consistent, bytes, formatted, scale, within};
 use f2fs_device::MemoryDevice;
 use f2fs_files::{FileSystem, FsError, Options, RenameMode};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
@@ -34,12 +34,12 @@ fn read_all(fs: &FileSystem, dir: &str) -> Held {
     entries.into_iter().map(|entry| file(String::from_utf8(entry.name).unwrap())).collect()
 }
 
-/// Does `round` over and over in a directory, while another thread writes checkpoints; each of them must hold one of `states`.
-fn assert_atomic(
-    states: &[Held],
+/// Does `round` over and over in a directory, while another thread writes checkpoints. What each of them left is consistent.
+fn checkpoints(
+    count: usize,
     begin: impl FnOnce(&FileSystem),
     round: impl Fn(&FileSystem) -> Result<(), FsError> + Sync,
-) {
+) -> Vec<MemoryDevice> {
     let device = formatted(128, &FormatOptions::default());
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
     fs.create_dir("/d", 0o755).unwrap();
@@ -52,7 +52,7 @@ fn assert_atomic(
                 round(fs).unwrap();
             }
         });
-        let images = (0..CHECKPOINTS * scale("F2FS_STRESS")).map(|_| {
+        let images = (0..count * scale("F2FS_STRESS")).map(|_| {
             fs.checkpoint().unwrap();
             device.snapshot()
         });
@@ -61,8 +61,18 @@ fn assert_atomic(
         changes.join().unwrap();
         images
     });
+    images.iter().for_each(|image| assert_consistent(image));
+    images
+}
+
+/// The same; each of the checkpoints must hold one of `states`.
+fn assert_atomic(
+    states: &[Held],
+    begin: impl FnOnce(&FileSystem),
+    round: impl Fn(&FileSystem) -> Result<(), FsError> + Sync,
+) {
     let mut seen = vec![0; states.len()];
-    for image in images {
+    for image in checkpoints(CHECKPOINTS, begin, round) {
         let fs = FileSystem::open(Arc::new(image), Options::new().read_only(true)).unwrap();
         let held = read_all(&fs, "/d");
         let state = states.iter().position(|state| *state == held);
@@ -90,6 +100,56 @@ fn truncations_within_a_block() {
             file.truncate(9000)?;
             file.write_at(9000, &data[9000..]).map(drop)
         });
+    });
+}
+
+/// The blocks behind the new end go together with the size.
+#[test]
+fn truncations_by_blocks() {
+    within(LIMIT, || {
+        let data = bytes(100_000, 1);
+        let states = [held([("f", &data)]), held([("f", &data[..100])])];
+        let begin = |fs: &FileSystem| {
+            fs.create_file("/d/f", 0o644).unwrap().write_at(0, &data).unwrap();
+        };
+        assert_atomic(&states, begin, |fs| {
+            let file = fs.open_file("/d/f")?;
+            file.truncate(100)?;
+            file.write_at(100, &data[100..]).map(drop)
+        });
+    });
+}
+
+/// More nodes than one operation empties: the file becomes shorter in between, and what was cut off does not come back.
+#[test]
+fn truncations_in_many_steps() {
+    const NODES: u64 = 150;
+    const APART: u64 = 1018 * 4096;
+    within(LIMIT, || {
+        let begin = |fs: &FileSystem| drop(fs.create_file("/d/f", 0o644).unwrap());
+        let images = checkpoints(60, begin, |fs| {
+            let file = fs.open_file("/d/f")?;
+            (0..NODES).try_for_each(|node| file.write_at(node * APART, &[7; 4096]).map(drop))?;
+            file.truncate(100)
+        });
+        let mut between = 0;
+        for image in images {
+            let fs = FileSystem::open(Arc::new(image), Options::new()).unwrap();
+            let file = fs.open_file("/d/f").unwrap();
+            let size = file.stat().unwrap().size;
+            between += usize::from(size > 100 && !(size - 4096).is_multiple_of(APART));
+            file.truncate(NODES * APART).unwrap();
+            for node in 0..NODES {
+                let mut found = [1; 4096];
+                file.read_at(node * APART, &mut found).unwrap();
+                let kept = size.saturating_sub(node * APART).min(4096) as usize;
+                assert!(
+                    found[..kept] == [7; 4096][..kept] && found[kept..].iter().all(|byte| *byte == 0),
+                    "node {node}"
+                );
+            }
+        }
+        println!("{between} checkpoints in the middle of a truncation");
     });
 }
 
