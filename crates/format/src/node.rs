@@ -142,6 +142,16 @@ impl NodeBlock {
         if self.is_inode() { self.inode().layout(features).address_count() } else { ADDRS_PER_BLOCK }
     }
 
+    /// All address slots that are usable in this node: of the inode (less extra attributes and inline xattr), or of a direct node.
+    #[must_use]
+    pub fn addresses(&self, features: crate::feature::Features) -> &[U32] {
+        if !self.is_inode() {
+            return self.slots();
+        }
+        let layout = self.inode().layout(features);
+        &self.inode().i_addr[layout.extra_words..][..layout.address_count()]
+    }
+
     /// Address slot `index`, counted from the first one that is usable in this node; `None` beyond the last.
     #[must_use]
     pub fn address(&self, index: usize, features: crate::feature::Features) -> Option<BlockAddr> {

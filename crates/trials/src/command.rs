@@ -61,6 +61,9 @@ struct Arguments {
     /// Only this state of the workload; once more for each crash during recovery.
     #[arg(long)]
     cut: Vec<Cut>,
+    /// With --workload: print what it does, and do not crash it.
+    #[arg(long, requires = "workload")]
+    steps: bool,
     /// Go on where the campaigns of this diary ended, and write it, every five minutes and at the end.
     #[arg(long, value_name = "FILE")]
     diary: Option<std::path::PathBuf>,
@@ -134,6 +137,10 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     std::panic::set_hook(Box::new(|info| eprintln!("panic: {info}")));
     if arguments.faults {
         return run_faults(arguments, &bases);
+    }
+    if let Some(workload) = arguments.workload.as_ref().filter(|_| arguments.steps) {
+        print!("{}", campaign::steps(&bases, workload)?);
+        return Ok(true);
     }
     let outcome = if let Some(workload) = &arguments.workload {
         let mut outcome = Outcome { threads: 1, ..Outcome::default() };

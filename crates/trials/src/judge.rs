@@ -138,10 +138,11 @@ impl Expectation<'_> {
             }
             let gone = node.is_none() && names.iter().any(BTreeSet::is_empty);
             let before = lane.history(from).nodes.get(&ino).map(|node| &node.content);
+            let torn =
+                |found: &Content, wanted: &Content| is_torn(found, wanted, before, &written(lane, from, begun, ino));
             let same = |wanted: &Option<&Node>| match (node, wanted) {
                 (Some(node), Some(wanted)) => {
-                    let content =
-                        node.content == wanted.content || unfinished && is_torn(&node.content, &wanted.content, before);
+                    let content = node.content == wanted.content || unfinished && torn(&node.content, &wanted.content);
                     content && node.xattrs == wanted.xattrs
                 }
                 (None, None) => true,
@@ -191,14 +192,28 @@ impl Wrong<'_> {
     }
 }
 
+/// The blocks of a file that operations `from..to` wrote, with other bytes or with the same.
+fn written(lane: &Lane, from: usize, to: usize, ino: u32) -> BTreeSet<usize> {
+    let steps = lane.steps[from..to].iter().enumerate();
+    let of = steps.filter_map(|(at, step)| {
+        let (path, range) = step.op.writes()?;
+        (lane.history(from + at).names.get(path) == Some(&ino)).then_some(range)
+    });
+    of.flat_map(|range| range.start / BLOCK..range.end.div_ceil(BLOCK)).collect()
+}
+
 /// Whether a file is as wanted but for blocks that were written since it was as `before`.
-fn is_torn(found: &Content, wanted: &Content, before: Option<&Content>) -> bool {
+fn is_torn(found: &Content, wanted: &Content, before: Option<&Content>, written: &BTreeSet<usize>) -> bool {
     let (Content::File(found), Content::File(wanted)) = (found, wanted) else { return false };
     let before: &[u8] = match before {
         Some(Content::File(before)) => before,
         _ => &[],
     };
     let block = |bytes: &'_ [u8], at: usize| bytes[at.min(bytes.len())..(at + BLOCK).min(bytes.len())].to_vec();
-    let whole = |at: usize| block(found, at) == block(wanted, at) || block(wanted, at) != block(before, at);
+    let whole = |at: usize| {
+        block(found, at) == block(wanted, at)
+            || block(wanted, at) != block(before, at)
+            || written.contains(&(at / BLOCK))
+    };
     found.len() == wanted.len() && (0..found.len()).step_by(BLOCK).all(whole)
 }

@@ -3,12 +3,17 @@
 mod model;
 mod text;
 
+use std::ops::Range;
+
 use f2fs_files::{File, FileKind, FileSystem, FsError, NewFile, Pace, RenameMode, SetMode};
 
 use crate::random::bytes;
 use crate::tree::{Content, Tree, is_within, parent};
 
 pub use text::ParseOpError;
+
+/// Bytes that are written together.
+const BLOCK: u64 = f2fs_device::BLOCK_SIZE as u64;
 
 /// One operation. Its text is its name and what it is about: `rename /A/foo /B/bar`, `write /A/foo 4096 100`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -164,6 +169,20 @@ impl Op {
     pub fn syncs(&self) -> Option<&str> {
         match self {
             Op::Sync(path) | Op::WriteDurable(path, ..) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The file whose bytes it writes, and which.
+    #[must_use]
+    pub fn writes(&self) -> Option<(&str, Range<usize>)> {
+        let range = |from: u64, len: usize| from as usize..(from as usize).saturating_add(len);
+        match self {
+            Op::Write(path, offset, len) | Op::WriteDurable(path, offset, len) => Some((path, range(*offset, *len))),
+            // What is behind the new end in its block becomes zeros.
+            Op::Truncate(path, size) => {
+                Some((path, range(*size, size.next_multiple_of(BLOCK) as usize - *size as usize)))
+            }
             _ => None,
         }
     }

@@ -24,8 +24,9 @@ use crate::record::{Recording, Source, StepError, record};
 pub use ace::{alphabet, sequences};
 pub(crate) use chance::Steps;
 
-/// Checkpoints that a workload with several threads writes at most, beside what its operations cause.
-const CHECKPOINTS: usize = 12;
+/// Checkpoints that a workload with several threads writes at most, beside what its operations cause: now and then, with an even
+/// seed, and else one after the other, so that one lies between the two halves of whatever has two.
+const CHECKPOINTS: [usize; 2] = [12, 100];
 
 /// What is done before the crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -152,9 +153,11 @@ fn lanes<'a>(kind: BaseKind, seed: u64) -> Vec<(String, Source<'a>)> {
         });
         sources.push((dir.to_owned(), source));
     }
-    let mut left = CHECKPOINTS;
+    let mut left = CHECKPOINTS[(seed % 2) as usize];
     let checkpoints: Source<'_> = Box::new(move |_| {
-        std::thread::sleep(std::time::Duration::from_micros(200));
+        if seed.is_multiple_of(2) {
+            std::thread::sleep(std::time::Duration::from_micros(200));
+        }
         left -= 1;
         (left > 0 && done.load(Ordering::Relaxed) < LANES.len()).then_some(Op::Checkpoint)
     });

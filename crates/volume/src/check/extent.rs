@@ -19,7 +19,7 @@ impl ExtentWatch {
         ExtentWatch { first, addr, len, matched: 0, wrong: false }
     }
 
-    /// File block `block` is at `addr`.
+    /// File block `block` is at `addr`. Holes need not be shown: an extent has none.
     pub(super) fn see(&mut self, block: u64, addr: BlockAddr) {
         if let Some(index) = block.checked_sub(self.first).filter(|index| *index < self.len) {
             if u64::from(addr.0) == self.addr + index {

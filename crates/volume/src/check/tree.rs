@@ -1,20 +1,24 @@
 //! The tree of one file: address slots, direct and indirect nodes, and the blocks that they refer to.
 
 use f2fs_format::inode::Inode;
-use f2fs_format::node::{ADDRS_PER_BLOCK, NodeBlock};
+use f2fs_format::node::NodeBlock;
 use f2fs_format::path::{self, NodeKind};
 use f2fs_format::{BlockAddr, Nid};
 use f2fs_sync::atomic::Ordering::Relaxed;
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
 use super::error::CheckError;
 use super::extent::ExtentWatch;
 use super::finding::{FindingKind, Place, Problem};
+use super::source::ZEROS;
 use super::subject::Subject;
 use super::summary::SummaryCursor;
 
 /// Child nodes that are read together.
 const BATCH: usize = 128;
+/// Address slots that are compared with zeros together: four cache lines.
+const GROUP: usize = 64;
 
 /// The walk through one file's tree.
 pub(super) struct TreeWalk<'s, 'a> {
@@ -48,11 +52,7 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
 
     /// Walks the whole tree. `version`: that of the inode's NAT entry.
     pub(super) fn walk(&mut self, node: &NodeBlock, version: u8) -> Result<(), CheckError> {
-        let features = self.subject.features;
-        for slot in 0..self.inode_addresses {
-            let addr = node.address(slot, features).unwrap_or(BlockAddr::NULL);
-            self.address((self.ino, version, slot as u32), slot as u64, addr)?;
-        }
+        self.addresses((self.ino, version), 0, node.addresses(self.subject.features))?;
         self.children(self.ino, 0, &node.inode().i_nid)
     }
 
@@ -61,12 +61,25 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
         self.extent.broken()
     }
 
-    /// One address slot: `owner` is node, version, and slot.
+    /// The address slots of a node with its version, of which the first is the file's block `first`. Holes are passed over quickly:
+    /// a small file is little else.
+    fn addresses(&mut self, (nid, version): (Nid, u8), first: u64, slots: &[U32]) -> Result<(), CheckError> {
+        for (group, slots) in slots.chunks(GROUP).enumerate() {
+            if slots.as_bytes() == &ZEROS[..size_of_val(slots)] {
+                continue;
+            }
+            let used = slots.iter().map(|raw| BlockAddr::from(*raw)).enumerate().filter(|(_, addr)| !addr.is_null());
+            for (at, addr) in used {
+                let slot = group * GROUP + at;
+                self.address((nid, version, slot as u32), first + slot as u64, addr)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One address slot that is in use: `owner` is node, version, and slot.
     fn address(&mut self, owner: (Nid, u8, u32), block: u64, addr: BlockAddr) -> Result<(), CheckError> {
         self.extent.see(block, addr);
-        if addr.is_null() {
-            return Ok(());
-        }
         if addr == BlockAddr::NEW {
             self.blocks += 1;
             self.subject.tally.reserved.fetch_add(1, Relaxed);
@@ -124,10 +137,6 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
         }
         let version = self.subject.nat.get(nid).version;
         let first = path::first_block(offset, self.inode_addresses).unwrap_or(0);
-        for slot in 0..ADDRS_PER_BLOCK {
-            let addr = BlockAddr::from(node.slots()[slot]);
-            self.address((nid, version, slot as u32), first + slot as u64, addr)?;
-        }
-        Ok(())
+        self.addresses((nid, version), first, node.slots())
     }
 }
