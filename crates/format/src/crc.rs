@@ -22,9 +22,27 @@ pub fn checksum(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     #[test]
     fn known_vector() {
         assert_eq!(super::checksum(b"123456789"), 0x1657_a0c3);
         assert_eq!(super::update(super::checksum(b"12345"), b"6789"), 0x1657_a0c3);
+    }
+
+    /// Long inputs go through instructions of their own, where the processor has them.
+    #[test]
+    fn long_inputs_bit_by_bit() {
+        let bytes: Vec<u8> = (0..4096u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        for len in [0, 1, 15, 16, 127, 128, 129, 1000, 2048, 4091, 4096] {
+            let mut state = super::SEED;
+            for byte in &bytes[..len] {
+                state ^= u32::from(*byte);
+                for _ in 0..8 {
+                    state = if state & 1 == 1 { state >> 1 ^ 0xedb8_8320 } else { state >> 1 };
+                }
+            }
+            assert_eq!(super::checksum(&bytes[..len]), state, "{len} bytes");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! F2FS on-disk structures: what stands in the blocks of a volume, and nothing that moves them.
 //!
-//! The crate does no I/O, takes no lock, holds no unsafe code and needs only `alloc`. Raw structures keep the names of
+//! The crate does no I/O, takes no lock, holds no unsafe code and needs only `alloc` (without its feature `std`, which lets
+//! checksums use what instructions the processor has). Raw structures keep the names of
 //! the kernel's `include/linux/f2fs_fs.h`, so that a reader with that header open finds each field by search; what has
 //! been checked is a domain type ([`Nid`], [`BlockAddr`], [`SegmentNo`], [`Geometry`]) that cannot be mixed up with another.
 //!
