@@ -86,38 +86,29 @@ fn held<const N: usize>(files: [(&str, &[u8]); N]) -> Held {
     files.into_iter().map(|(name, held)| (name.to_owned(), held.to_vec())).collect()
 }
 
+/// A file is cut and written again.
+fn assert_truncations_are_atomic(data: &[u8], size: usize) {
+    let states = [held([("f", data)]), held([("f", &data[..size])])];
+    let begin = |fs: &FileSystem| {
+        fs.create_file("/d/f", 0o644).unwrap().write_at(0, data).unwrap();
+    };
+    assert_atomic(&states, begin, |fs| {
+        let file = fs.open_file("/d/f")?;
+        file.truncate(size as u64)?;
+        file.write_at(size as u64, &data[size..]).map(drop)
+    });
+}
+
 /// The new end lies within a block: what is behind it is overwritten with zeros, and the size changes.
 #[test]
 fn truncations_within_a_block() {
-    within(LIMIT, || {
-        let data = bytes(10_096, 1);
-        let states = [held([("f", &data)]), held([("f", &data[..9000])])];
-        let begin = |fs: &FileSystem| {
-            fs.create_file("/d/f", 0o644).unwrap().write_at(0, &data).unwrap();
-        };
-        assert_atomic(&states, begin, |fs| {
-            let file = fs.open_file("/d/f")?;
-            file.truncate(9000)?;
-            file.write_at(9000, &data[9000..]).map(drop)
-        });
-    });
+    within(LIMIT, || assert_truncations_are_atomic(&bytes(10_096, 1), 9000));
 }
 
 /// The blocks behind the new end go together with the size.
 #[test]
 fn truncations_by_blocks() {
-    within(LIMIT, || {
-        let data = bytes(100_000, 1);
-        let states = [held([("f", &data)]), held([("f", &data[..100])])];
-        let begin = |fs: &FileSystem| {
-            fs.create_file("/d/f", 0o644).unwrap().write_at(0, &data).unwrap();
-        };
-        assert_atomic(&states, begin, |fs| {
-            let file = fs.open_file("/d/f")?;
-            file.truncate(100)?;
-            file.write_at(100, &data[100..]).map(drop)
-        });
-    });
+    within(LIMIT, || assert_truncations_are_atomic(&bytes(100_000, 1), 100));
 }
 
 /// More nodes than one operation empties: the file becomes shorter in between, and what was cut off does not come back.
