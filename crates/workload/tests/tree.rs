@@ -102,7 +102,7 @@ fn random_changes_with_syncs_are_recovered_after_the_process_ends() {
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         let before = walk_volume(&fs, |_| {}).unwrap();
         apply_all(&mut VolumeTree::new(&fs), &script).unwrap();
-        let syncs = script.iter().filter(|op| matches!(op, Op::Fsync { .. })).count();
+        let syncs = script.iter().filter(|op| matches!(op, Op::Fsync { .. } | Op::WriteDurable { .. })).count();
         assert!((30..150).contains(&syncs), "{syncs} syncs among {}", script.len());
         // What was not flushed is lost.
         let log = device.log();

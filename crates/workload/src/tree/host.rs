@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, XattrFlags};
@@ -41,9 +41,10 @@ impl HostTree {
         self.root.join(OsStr::from_bytes(below))
     }
 
-    fn write(&self, path: &[u8], offset: u64, length: u64, seed: u64) -> io::Result<()> {
+    fn write(&self, path: &[u8], offset: u64, length: u64, seed: u64, flags: OFlags) -> io::Result<()> {
         const PIECE: u64 = 1 << 20;
-        let file = std::fs::OpenOptions::new().write(true).open(self.at(path))?;
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.write(true).custom_flags(flags.bits() as i32).open(self.at(path))?;
         let mut buffer = vec![0; length.min(PIECE) as usize];
         let mut done = 0;
         while done < length {
@@ -61,7 +62,12 @@ impl HostTree {
             Op::Create { path, mode } => {
                 fs::open(self.at(path), OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY, mode_of(*mode))?;
             }
-            Op::Write { path, offset, length, seed } => self.write(path, *offset, *length, *seed)?,
+            Op::Write { path, offset, length, seed } => {
+                self.write(path, *offset, *length, *seed, OFlags::empty())?;
+            }
+            Op::WriteDurable { path, offset, length, seed } => {
+                self.write(path, *offset, *length, *seed, OFlags::DSYNC)?;
+            }
             Op::Truncate { path, size } => {
                 std::fs::OpenOptions::new().write(true).open(self.at(path))?.set_len(*size)?;
             }

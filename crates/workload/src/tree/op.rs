@@ -25,6 +25,8 @@ pub enum Op {
     Create { path: Vec<u8>, mode: u16 },
     /// `length` bytes of [`fill`](super::fill) with `seed` at `offset`, of an existing file.
     Write { path: Vec<u8>, offset: u64, length: u64, seed: u64 },
+    /// The same, and durable when it returns (`O_DSYNC`).
+    WriteDurable { path: Vec<u8>, offset: u64, length: u64, seed: u64 },
     /// Sets the size of a file in bytes.
     Truncate { path: Vec<u8>, size: u64 },
     /// Reserves blocks for `length` bytes at `offset` of an existing file, without changing its size if `keep_size` is set.

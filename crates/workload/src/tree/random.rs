@@ -100,13 +100,18 @@ impl Script {
     }
 
     fn write(&mut self, path: &str) {
+        let durable = self.below(5) == 0 && !self.is_linked(path);
         let offset = match self.below(4) {
             0 => 0,
             _ if path == SPARSE => self.below(FAR),
             _ => self.below(300_000),
         };
         let (length, seed) = (self.length(), self.state);
-        self.ops.push(Op::Write { path: path.into(), offset, length, seed });
+        let path = path.into();
+        self.ops.push(match durable {
+            true => Op::WriteDurable { path, offset, length, seed },
+            false => Op::Write { path, offset, length, seed },
+        });
     }
 
     fn create(&mut self, path: String) {

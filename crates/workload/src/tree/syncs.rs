@@ -14,6 +14,11 @@ impl Script {
         self.0.push(Op::Write { path: path.into(), offset, length, seed });
     }
 
+    fn write_durably(&mut self, path: &str, offset: u64, length: u64) {
+        let seed = 3_000_000 + self.0.len() as u64;
+        self.0.push(Op::WriteDurable { path: path.into(), offset, length, seed });
+    }
+
     fn sync(&mut self, path: &str) {
         self.0.push(Op::Fsync { path: path.into() });
     }
@@ -59,6 +64,13 @@ fn old_files(script: &mut Script) {
         script.write(path, offset, length);
         script.sync(path);
     }
+    for (path, offset, length) in [
+        ("/sizes/4096", 4000, 10),               // within what stands there
+        ("/sizes/1000003", 1_000_003, 300_000),  // behind the end
+        ("/sparse/large", (20 << 20) + 7, 9000), // a node of its own
+    ] {
+        script.write_durably(path, offset, length);
+    }
     script.0.push(Op::Truncate { path: b"/sizes/8192".to_vec(), size: 100 });
     script.sync("/sizes/8192");
     let path = "/sizes/65536";
@@ -94,4 +106,9 @@ fn new_files(script: &mut Script) {
     script.sync("/new-large");
     script.write("/new-large", 5 << 20, 10_000);
     script.sync("/new-large");
+    for at in 0..20 {
+        script.write_durably("/new-large", at * 700_001, 5000);
+        script.create(&format!("/new-log{at}"), 0);
+        script.write_durably(&format!("/new-log{at}"), 4096 * at, 3000 * at + 1);
+    }
 }

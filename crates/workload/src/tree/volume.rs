@@ -1,6 +1,6 @@
 //! Operations through this library.
 
-use f2fs_files::{FileKind, FileSystem, FsError, NewFile, RenameMode, SetMode, path_from_bytes};
+use f2fs_files::{File, FileKind, FileSystem, FsError, NewFile, RenameMode, SetMode, path_from_bytes};
 
 use super::{NodeKind, Op, TreeTarget, fill};
 
@@ -27,7 +27,14 @@ impl<'a> VolumeTree<'a> {
         Self { fs }
     }
 
-    fn write(&self, path: &[u8], offset: u64, length: u64, seed: u64) -> Result<(), FsError> {
+    fn write(
+        &self,
+        path: &[u8],
+        offset: u64,
+        length: u64,
+        seed: u64,
+        write: impl Fn(&File, u64, &[u8]) -> Result<usize, FsError>,
+    ) -> Result<(), FsError> {
         const PIECE: u64 = 1 << 20;
         let file = self.fs.open_file(path_from_bytes(path))?;
         let mut buffer = vec![0; length.min(PIECE) as usize];
@@ -35,7 +42,7 @@ impl<'a> VolumeTree<'a> {
         while done < length {
             let piece = &mut buffer[..(length - done).min(PIECE) as usize];
             fill(seed, done, piece);
-            done += file.write_at(offset + done, piece)? as u64;
+            done += write(&file, offset + done, piece)? as u64;
         }
         Ok(())
     }
@@ -46,7 +53,10 @@ impl<'a> VolumeTree<'a> {
         match op {
             Op::Mkdir { path, mode } => fs.create_dir(at(path), *mode).map(drop),
             Op::Create { path, mode } => fs.create_file(at(path), *mode).map(drop),
-            Op::Write { path, offset, length, seed } => self.write(path, *offset, *length, *seed),
+            Op::Write { path, offset, length, seed } => self.write(path, *offset, *length, *seed, File::write_at),
+            Op::WriteDurable { path, offset, length, seed } => {
+                self.write(path, *offset, *length, *seed, File::write_durable)
+            }
             Op::Truncate { path, size } => fs.open_file(at(path))?.truncate(*size),
             Op::Allocate { path, offset, length, keep_size } => {
                 fs.open_file(at(path))?.allocate(*offset, *length, *keep_size)
