@@ -17,7 +17,6 @@ use crate::contents::Contents;
 use crate::explore::{Explorer, Plan, Tally, Violation};
 use crate::pool;
 use crate::random::Random;
-use crate::record::StepError;
 use crate::workload::Workload;
 
 pub use diary::{Diary, DiaryError};
@@ -180,14 +179,6 @@ fn explore(base: &Base, workload: &Workload, explorer: &mut Explorer<'_>, keep: 
     // Hours may pass until the campaign ends.
     eprintln!("a violation in `{workload}`: {}", violation.what.lines().next().unwrap_or_default());
     Some(fault(violation.cuts.iter().map(Cut::to_string).collect(), violation.what, image))
-}
-
-/// What a workload does.
-///
-/// # Errors
-/// An operation that fails.
-pub fn steps(bases: &Bases, workload: &Workload) -> Result<String, StepError> {
-    workload.run(bases.get(workload.base())).map(|recording| recording.to_string())
 }
 
 /// Repeats one state of a workload.

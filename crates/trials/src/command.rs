@@ -139,7 +139,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         return run_faults(arguments, &bases);
     }
     if let Some(workload) = arguments.workload.as_ref().filter(|_| arguments.steps) {
-        print!("{}", campaign::steps(&bases, workload)?);
+        print!("{}", report::steps(&workload.run(bases.get(workload.base()))?));
         return Ok(true);
     }
     let outcome = if let Some(workload) = &arguments.workload {

@@ -5,9 +5,7 @@
 //! operations of different lanes. A version of the checkpoint belongs, in each lane, to an interval of its history: an
 //! operation that had ended before anybody who saw the version come had begun is in it, one that began after is not.
 
-use std::fmt;
-
-use f2fs_device::{CrashLog, Event, MemoryDevice, RecordingDevice};
+use f2fs_device::{CrashLog, MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
 use f2fs_sync::{Arc, OnceLock};
@@ -31,7 +29,7 @@ pub struct Step {
     /// Events in the log before and after.
     pub events: (usize, usize),
     /// Versions of the last checkpoint before and after.
-    versions: (u64, u64),
+    pub(crate) versions: (u64, u64),
 }
 
 #[cfg(test)]
@@ -102,33 +100,6 @@ impl Recording {
     pub(crate) fn of_lane(log: CrashLog, lane: Lane, first: u64, options: Options) -> Recording {
         let lanes = vec![lane];
         Recording { log, marks: marks(first, &lanes), lanes, last_step: 0, options, known: OnceLock::new() }
-    }
-}
-
-/// What was done, an operation a line, and what it sent to the device.
-impl fmt::Display for Recording {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for lane in &self.lanes {
-            writeln!(f, "below {}:", lane.dir)?;
-            for (index, step) in lane.steps.iter().enumerate() {
-                let ((begin, end), version) = (step.events, step.versions.1);
-                write!(f, "{:>5}  events {begin}..{end}, checkpoint {version:#x}: {}", index + 1, step.op)?;
-                match step.fsynced {
-                    Some(ino) => writeln!(f, " (inode {ino} is durable)")?,
-                    None => writeln!(f)?,
-                }
-            }
-        }
-        writeln!(f, "events:")?;
-        for (index, event) in self.log.events().iter().enumerate() {
-            let (start, blocks) = event.range();
-            match event {
-                Event::Write { .. } => writeln!(f, "{index:>5}  write {start}+{blocks}")?,
-                Event::Discard { .. } => writeln!(f, "{index:>5}  discard {start}+{blocks}")?,
-                _ => writeln!(f, "{index:>5}  flush")?,
-            }
-        }
-        Ok(())
     }
 }
 

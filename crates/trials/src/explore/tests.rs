@@ -60,7 +60,7 @@ fn repeated(
     let base = Base::new(kind)?;
     let recording = workload.parse::<Workload>()?.run(&base)?;
     let is_there = recording.lanes[0].steps.iter().any(|at| (at.op.to_string().as_str(), at.events) == step);
-    assert!(is_there, "the workload is another:\n{recording}");
+    assert!(is_there, "the workload is another:\n{}", crate::report::steps(&recording));
     let contents = Contents::default();
     let plan = Plan { cuts: CutPlan::default(), quota: 1, used: 1, again: 1, again_quota: 1, fsck: 0, whole: true };
     let mut explorer = Explorer::new(plan, Random::new(7), base.print(), &contents);
