@@ -121,8 +121,7 @@ impl Core {
             return;
         }
         let features = self.volume.features();
-        let count = block.address_count(features);
-        blocks.extend((0..count).filter_map(|slot| block.address(slot, features)).filter(|addr| addr.is_real()));
+        blocks.extend(block.addresses(features).filter(|addr| addr.is_real()));
     }
 
     fn recover(&self, chain: &[ChainNode], plan: &Plan) -> Result<RecoveryReport, FsError> {

@@ -174,7 +174,8 @@ impl Step<'_, '_> {
         let features = self.volume.features();
         let any = {
             let block = node.read();
-            (from..to).any(|slot| block.address(slot, features).is_some_and(|addr| !addr.is_null()))
+            let slots = block.address_slots(features).get(from..to);
+            slots.is_some_and(|slots| slots.iter().any(|raw| raw.get() != 0))
         };
         if !any {
             return Ok(());

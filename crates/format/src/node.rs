@@ -142,9 +142,14 @@ impl NodeBlock {
         if self.is_inode() { self.inode().layout(features).address_count() } else { ADDRS_PER_BLOCK }
     }
 
+    /// All addresses in this node, holes among them.
+    pub fn addresses(&self, features: crate::feature::Features) -> impl ExactSizeIterator<Item = BlockAddr> + '_ {
+        self.address_slots(features).iter().map(|raw| BlockAddr::from(*raw))
+    }
+
     /// All address slots that are usable in this node: of the inode (less extra attributes and inline xattr), or of a direct node.
     #[must_use]
-    pub fn addresses(&self, features: crate::feature::Features) -> &[U32] {
+    pub fn address_slots(&self, features: crate::feature::Features) -> &[U32] {
         if !self.is_inode() {
             return self.slots();
         }

@@ -130,7 +130,7 @@ fn chain_leaves_fsck_behind(image: &MemoryDevice) -> Result<bool, VolumeError> {
     let end = geometry.segment0_blkaddr.offset(geometry.main_segments * BLOCKS_PER_SEGMENT);
     for synced in volume.synced_nodes()? {
         let node = *NodeBlock::read(image.read(u64::from(synced.addr.0), 1)?.block(0));
-        let mut named = (0..node.address_count(features)).filter_map(|slot| node.address(slot, features));
+        let mut named = node.addresses(features);
         if synced.addr >= end || named.any(|addr| addr.is_real() && addr >= end) {
             return Ok(true);
         }

@@ -66,8 +66,7 @@ fn check_addresses(node: &NodeBlock, geometry: &Geometry, place: &Place, finding
     if node.is_inode() && node.inode().i_inline & (inline::DATA | inline::DENTRY) != 0 {
         return;
     }
-    let addresses = (0..node.address_count(geometry.features)).filter_map(|slot| node.address(slot, geometry.features));
-    for addr in addresses.filter(|addr| addr.is_real()) {
+    for addr in node.addresses(geometry.features).filter(|addr| addr.is_real()) {
         let what = "an fsync'd node refers to a block outside the main area";
         findings.require(geometry.in_main(addr), FindingKind::RecoveryChain, place, what, BlockAddr::get(addr).into());
     }

@@ -52,7 +52,7 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
 
     /// Walks the whole tree. `version`: that of the inode's NAT entry.
     pub(super) fn walk(&mut self, node: &NodeBlock, version: u8) -> Result<(), CheckError> {
-        self.addresses((self.ino, version), 0, node.addresses(self.subject.features))?;
+        self.addresses((self.ino, version), 0, node.address_slots(self.subject.features))?;
         self.children(self.ino, 0, &node.inode().i_nid)
     }
 

@@ -160,7 +160,7 @@ fn name(
 /// The blocks that the inode of a directory refers to by itself.
 fn own_blocks(walk: &Walk<'_>, node: &NodeBlock) -> Vec<(u64, BlockAddr)> {
     let features = walk.tables.geometry.features;
-    let addrs = (0..node.address_count(features)).filter_map(|slot| Some((slot as u64, node.address(slot, features)?)));
+    let addrs = (0..).zip(node.addresses(features));
     addrs.filter(|(_, addr)| walk.tables.geometry.in_main(*addr)).collect()
 }
 

@@ -93,8 +93,7 @@ fn manifest(image: &Image) -> BTreeMap<String, u64> {
         if inode.i_inline & (inline::DATA | inline::DENTRY) != 0 {
             blocks.push(inode.inline_data(features).to_vec());
         } else {
-            let addrs = (0..node.address_count(features)).filter_map(|slot| node.address(slot, features));
-            let real = addrs.filter(|addr| image.geometry.in_main(*addr));
+            let real = node.addresses(features).filter(|addr| image.geometry.in_main(*addr));
             blocks.extend(real.map(|addr| image.block(addr).to_vec()));
         }
         for block in &blocks {

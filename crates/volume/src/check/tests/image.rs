@@ -240,10 +240,7 @@ impl Image {
 
     fn find_in(&self, dir: Nid, name: &[u8]) -> Option<Found> {
         let node = self.node(dir);
-        let addrs = (0..node.address_count(self.geometry.features))
-            .filter_map(|slot| node.address(slot, self.geometry.features))
-            .filter(|addr| addr.is_real());
-        for block in addrs {
+        for block in node.addresses(self.geometry.features).filter(|addr| addr.is_real()) {
             let content = self.block(block);
             let entry = DentryView::block(&content).entries().flatten().find(|entry| entry.name == name);
             if let Some(entry) = entry {
