@@ -222,11 +222,12 @@ impl Directory {
 
     /// Bytes on the heap, itself included.
     pub(crate) fn bytes(&self) -> usize {
-        let classes = self.classes.iter().filter_map(OnceLock::get);
+        // Without a look at each slot: there may be many, and few that are taken.
+        let classes = self.classes.iter().enumerate().filter_map(|(number, class)| Some((number, class.get()?)));
         let inner: usize = classes
-            .map(|class| {
-                let chunks: usize =
-                    class.slots.iter().filter_map(|slot| slot.chunk.get()).map(|chunk| size_of_val(&**chunk)).sum();
+            .map(|(number, class)| {
+                let lines = (1 << number).min(LINES_PER_CHUNK as usize);
+                let chunks = class.present.count() * lines * size_of::<Line>();
                 size_of_val(&*class.slots) + class.present.bytes() + chunks
             })
             .sum();

@@ -46,6 +46,11 @@ impl Present {
         None
     }
 
+    /// How many are taken.
+    pub(crate) fn count(&self) -> usize {
+        self.words.iter().map(|word| word.load(SeqCst).count_ones() as usize).sum()
+    }
+
     /// Bytes on the heap.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.words)
@@ -62,6 +67,7 @@ mod tests {
         assert_eq!((present.next(0), present.previous(usize::MAX)), (None, None));
         let taken = [0, 5, 63, 64, 127, 200, 299];
         taken.into_iter().for_each(|place| present.set(place));
+        assert_eq!(present.count(), taken.len());
         for place in 0..310 {
             assert_eq!(present.next(place), taken.into_iter().find(|&at| at >= place), "from {place}");
             assert_eq!(present.previous(place), taken.into_iter().rev().find(|&at| at < place), "before {place}");

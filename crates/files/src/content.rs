@@ -24,6 +24,7 @@ use f2fs_format::inode::{Inode as RawInode, inline};
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::filesystem::Core;
+use crate::idle::LITTLE;
 use crate::ranges::{RangeGuard, Ranges};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
@@ -38,6 +39,8 @@ pub(crate) struct Content {
     pub(crate) cache: AddressCache,
     size: AtomicU64,
     inline: AtomicBool,
+    /// Bytes of `ranges` that [`Idle`](crate::idle::Idle) counts.
+    listed: AtomicU64,
     /// Address slots in the inode.
     pub(crate) addresses: usize,
 }
@@ -67,6 +70,7 @@ impl Content {
             cache: AddressCache::new(core.addresses.clone()),
             size: AtomicU64::new(inode.i_size.get()),
             inline: AtomicBool::new(inode.i_inline & inline::DATA != 0),
+            listed: AtomicU64::new(0),
             addresses: inode.layout(core.volume.features()).address_count(),
         }
     }
@@ -81,6 +85,21 @@ impl Content {
     pub(crate) fn set_size(&self, inode: &mut RawInode, size: u64) {
         inode.i_size = size.into();
         self.size.store(size, Ordering::Release);
+    }
+
+    /// Nobody has the file open: its locks are listed for what they take. Gives the bytes for which they were not yet, if that is
+    /// worth it.
+    pub(crate) fn list_locks(&self) -> u64 {
+        let (bytes, listed) = (self.ranges.bytes(), self.listed.load(Ordering::Relaxed));
+        if bytes < listed.saturating_add(LITTLE) {
+            return 0;
+        }
+        bytes.saturating_sub(self.listed.fetch_max(bytes, Ordering::Relaxed))
+    }
+
+    /// They are not listed any more.
+    pub(crate) fn unlist_locks(&self) {
+        self.listed.store(0, Ordering::Relaxed);
     }
 
     /// The largest size in bytes.

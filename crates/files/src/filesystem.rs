@@ -10,8 +10,10 @@ use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Budget, Mutex, PerCore, share};
 use f2fs_volume::{CheckpointReport, CleanReport, Need, Op, OpenOptions, Reason, Volume, VolumeStat};
 
+use crate::dentry_cache::DentryCache;
 use crate::directory::{DirectoryLock, NAMES};
 use crate::hazard::Hazards;
+use crate::idle::Idle;
 use crate::inode::Inode;
 use crate::inode_table::InodeTable;
 use crate::near::NearDirectories;
@@ -35,6 +37,11 @@ pub struct Options {
     /// Bytes that may remember where blocks of files lie: 4 for each block that was read. What is beyond that is looked up
     /// in the nodes every time. An inode gives its part back when it leaves memory.
     pub address_cache: u64,
+    /// Bytes that the range locks of files which nobody has open may take, about; what is more leaves memory. A file that is open
+    /// takes a byte for each block that was read or written, and up to 4 MiB for one far behind the others.
+    pub lock_memory: u64,
+    /// Dentry blocks kept in memory, about (4 KiB each), beside those that wait for a checkpoint.
+    pub dentry_cache: NonZeroUsize,
     /// What time it is, for the times of files; the system's clock by default. A clock that stands still makes the same
     /// operations leave the same images.
     pub clock: fn() -> Time,
@@ -48,6 +55,8 @@ impl Default for Options {
             inode_cache: NonZeroUsize::MIN.saturating_add(65_535),
             range_lock: RangeLock::default(),
             address_cache: 64 << 20,
+            lock_memory: 64 << 20,
+            dentry_cache: NonZeroUsize::MIN.saturating_add(65_535),
             clock: Time::now,
         }
     }
@@ -102,6 +111,20 @@ impl Options {
         self
     }
 
+    /// Bytes that the range locks of files which nobody has open may take, about; 64 MiB by default.
+    #[must_use]
+    pub fn lock_memory(mut self, bytes: u64) -> Self {
+        self.lock_memory = bytes;
+        self
+    }
+
+    /// Dentry blocks kept in memory, about; 65,536 (256 MiB) by default.
+    #[must_use]
+    pub fn dentry_cache(mut self, blocks: NonZeroUsize) -> Self {
+        self.dentry_cache = blocks;
+        self
+    }
+
     /// What time it is, for the times of files.
     ///
     /// ```
@@ -138,6 +161,8 @@ pub(crate) struct Core {
     pub(crate) volume: Volume,
     pub(crate) inodes: InodeTable,
     pub(crate) near: NearDirectories,
+    pub(crate) idle: Idle,
+    pub(crate) dentries: DentryCache,
     pub(crate) options: Options,
     /// For what is remembered of block addresses.
     pub(crate) addresses: Arc<CacheBudget>,
@@ -256,6 +281,8 @@ impl FileSystem {
             addresses: Arc::new(CacheBudget::new(options.address_cache)),
             requests: Requests::new(),
             near: NearDirectories::new(),
+            idle: Idle::new(options.lock_memory),
+            dentries: DentryCache::new(options.dentry_cache.get() as u64),
             options,
             names: Arc::new(Budget::new(NAMES)),
             queue: PerCore::new(|_| Mutex::new(Vec::new())),

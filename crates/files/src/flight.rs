@@ -12,6 +12,7 @@
 mod source;
 
 use f2fs_device::{AlignedBuf, BlockDevice, DeviceError, Request, Ticket};
+use f2fs_format::inode::Inode as RawInode;
 use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCK_SIZE, BlockAddr};
 use f2fs_sync::Arc;
@@ -23,7 +24,7 @@ use crate::content::Content;
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::read::{PIECE, blocks_of};
-use crate::stat;
+use crate::stat::{self, Time};
 use crate::truncate::drop_extent;
 
 pub(crate) use source::Piece;
@@ -70,20 +71,17 @@ impl Flight {
             first: index,
             len,
         });
-        let (end, now, mut before) = (self.end, core.now(), None);
+        let (end, now, mut before) = (self.end, core.now(), u64::MAX);
         let file = inode.clone();
         Arrival::new(&inode.node, (slots.collect(), self.runs), self.tickets, self.new_blocks, move |raw, done| {
-            let Some(content) = file.content_in_use() else { return };
             let size = raw.i_size.get();
-            if done && end > size {
-                before = Some(size);
-                content.set_size(raw, end);
-            } else if let Some(before) = before.filter(|_| !done && end == size) {
-                content.set_size(raw, before);
+            if done {
+                before = size;
+                wrote(&file, raw, end, now);
+            } else if before < end && size == end {
+                // Nobody wrote behind it meanwhile.
+                file.set_size(raw, before);
             }
-            drop_extent(raw);
-            stat::set_modified(raw, now);
-            stat::set_changed(raw, now);
         })
     }
 
@@ -277,13 +275,7 @@ impl Core {
         let mut node = inode.node.write(op);
         let raw = node.inode_mut();
         raw.i_blocks = (raw.i_blocks.get() + flight.new_blocks).into();
-        if flight.end > raw.i_size.get() {
-            content.set_size(raw, flight.end);
-        }
-        drop_extent(raw);
-        let now = self.now();
-        stat::set_modified(raw, now);
-        stat::set_changed(raw, now);
+        wrote(inode, raw, flight.end, self.now());
         Ok(())
     }
 
@@ -298,6 +290,16 @@ impl Core {
         self.volume.unreserve(op, flight.new_blocks);
         Ok(self.volume.return_data(op, &flight.runs)?)
     }
+}
+
+/// What a write that ended at byte `end` changes in the inode beside slots and `i_blocks`.
+fn wrote(inode: &Inode, raw: &mut RawInode, end: u64, now: Time) {
+    if end > raw.i_size.get() {
+        inode.set_size(raw, end);
+    }
+    drop_extent(raw);
+    stat::set_modified(raw, now);
+    stat::set_changed(raw, now);
 }
 
 /// Adds a block to runs of consecutive ones.

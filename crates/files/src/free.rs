@@ -35,17 +35,24 @@ impl Core {
     /// Closes a handle; frees the inode if it was the last one of an orphan. An error leaves the orphan to the next open of
     /// the volume.
     pub(crate) fn close_handle(&self, inode: &Inode) -> Result<(), FsError> {
-        let free = {
+        let (free, last) = {
             let mut life = inode.life.lock();
             life.opens -= 1;
-            let unlinked = life.opens == 0 && !life.freed && inode.node.read().inode().i_links.get() == 0;
+            let last = life.opens == 0;
+            let unlinked = last && !life.freed && inode.node.read().inode().i_links.get() == 0;
             let orphan = unlinked && !self.volume.is_read_only();
             if orphan {
                 life.freed = true;
             }
-            orphan
+            (orphan, last)
         };
-        if free { self.free(inode) } else { Ok(()) }
+        if free {
+            return self.free(inode);
+        }
+        if last {
+            self.closed(inode);
+        }
+        Ok(())
     }
 
     /// Sets how many links an inode has left. With the last one a small inode is freed at once, any other becomes an orphan.

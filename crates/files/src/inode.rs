@@ -111,9 +111,24 @@ impl Inode {
         }
     }
 
-    /// The same, if anybody asked for it before.
-    pub(crate) fn content_in_use(&self) -> Option<&Content> {
-        self.content.get().map(|content| &**content)
+    /// Sets `i_size`, and the copy in the content. The caller has the inode's page locked, and asked for the content before.
+    pub(crate) fn set_size(&self, inode: &mut raw::Inode, size: u64) {
+        match self.content.get() {
+            Some(content) => content.set_size(inode, size),
+            None => inode.i_size = size.into(),
+        }
+    }
+
+    /// Lists what its range locks take; see [`Content::list_locks`].
+    pub(crate) fn list_locks(&self) -> u64 {
+        self.content.get().map_or(0, |content| content.list_locks())
+    }
+
+    /// They are not listed any more.
+    pub(crate) fn unlist_locks(&self) {
+        if let Some(content) = self.content.get() {
+            content.unlist_locks();
+        }
     }
 
     /// Forgets where its blocks lie: their slots were cleared.

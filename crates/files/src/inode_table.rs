@@ -10,6 +10,7 @@ use f2fs_sync::{Arc, CachePadded, RwLock, share};
 use rustc_hash::FxHashMap;
 
 use crate::FsError;
+use crate::directory::Directory;
 use crate::inode::Inode;
 
 const SHARDS: usize = 256;
@@ -71,6 +72,40 @@ impl InodeTable {
     /// Takes out a freed inode.
     pub(crate) fn remove(&self, ino: Nid) {
         self.shard(ino).write().map.remove(&ino);
+    }
+
+    /// Drops an inode that nobody uses; gives it if somebody does.
+    pub(crate) fn drop_unused(&self, ino: Nid) -> Option<Arc<Inode>> {
+        let mut inodes = self.shard(ino).write();
+        let inode = inodes.map.get(&ino)?;
+        if Arc::strong_count(inode) > 1 {
+            return Some(share(inode));
+        }
+        let unused = inodes.map.remove(&ino);
+        // Its memory is given back without the lock.
+        drop(inodes);
+        drop(unused);
+        None
+    }
+
+    /// Shows all directories.
+    pub(crate) fn each_directory(&self, mut look: impl FnMut(&Directory)) {
+        for shard in &self.shards {
+            shard.read().map.values().filter_map(|inode| inode.directory.as_deref()).for_each(&mut look);
+        }
+    }
+
+    /// Drops the directories that nobody uses and that `goes` chooses.
+    pub(crate) fn drop_unused_directories(&self, mut goes: impl FnMut(&Directory) -> bool) {
+        for shard in &self.shards {
+            // Those with unwritten blocks are held by the list of dirty ones.
+            let unused = |_: &Nid, inode: &mut Arc<Inode>| {
+                Arc::strong_count(inode) == 1 && inode.directory.as_deref().is_some_and(&mut goes)
+            };
+            let dropped: Vec<_> = shard.write().map.extract_if(unused).collect();
+            // Their memory is given back without the lock.
+            drop(dropped);
+        }
     }
 
     fn make_room(&self, inodes: &mut Inodes) {

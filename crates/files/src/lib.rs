@@ -53,6 +53,19 @@
 //!
 //! In one directory, threads meet in the dentry block in which both change an entry, and, while it is inline, in its inode.
 //!
+//! # Memory
+//!
+//! What is kept of files that nobody uses has a limit, whatever is on the volume:
+//!
+//! | Kept | limit |
+//! |---|---|
+//! | inodes | [`Options::inode_cache`] |
+//! | their locks of ranges, a byte for each block that was touched | [`Options::lock_memory`] |
+//! | addresses of blocks | [`Options::address_cache`] |
+//! | dentry blocks | [`Options::dentry_cache`] |
+//! | names of directories that were made here | 8 Mi of them |
+//! | nodes | [`OpenOptions::node_cache`](f2fs_volume::OpenOptions::node_cache) |
+//!
 //! # Write path
 //!
 //! File data goes to the device at once and out of place; nodes and dentry blocks are written by the checkpoint. Until then
@@ -65,6 +78,7 @@ mod block_map;
 mod cleaner;
 mod content;
 mod create;
+mod dentry_cache;
 mod directory;
 mod durable;
 mod error;
@@ -73,6 +87,7 @@ mod filesystem;
 mod flight;
 mod free;
 mod hazard;
+mod idle;
 mod inode;
 mod inode_table;
 mod name;

@@ -92,6 +92,15 @@ impl Ranges {
         }
     }
 
+    /// Bytes of memory that the locks of the blocks that were ever touched take.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Ranges::Extent(table) => table.bytes() as u64,
+            // Those that are held at the moment.
+            Ranges::Btree(_) => 0,
+        }
+    }
+
     pub(crate) fn waits(&self) -> LockWaits {
         match self {
             Ranges::Extent(table) => {

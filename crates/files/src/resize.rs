@@ -3,7 +3,7 @@
 use f2fs_device::AlignedBuf;
 use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCK_SIZE, BlockAddr};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, mutant};
 use f2fs_volume::Op;
 
 use crate::FsError;
@@ -54,6 +54,11 @@ impl Core {
         // Also at an equal size: blocks that were preallocated behind the end go. A file that grows keeps them.
         let shrinks = size <= old;
         let result = if shrinks { self.truncate_to_last_step(inode, content, keep) } else { Ok(()) };
+        let cut = |op: &Op<'_>| {
+            while shrinks && truncate_step(op, &inode.node, keep)? == Progress::More {}
+            Ok(())
+        };
+        let apart = mutant("truncate_in_two_operations");
         // A checkpoint has all of this or nothing. Blocks behind the end would come back when the file grows, and zeros below
         // the old end are a content that it never had.
         let result = result.and_then(|()| {
@@ -73,10 +78,10 @@ impl Core {
                 stat::set_modified(raw, now);
                 stat::set_changed(raw, now);
                 drop(block);
-                while shrinks && truncate_step(op, &inode.node, keep)? == Progress::More {}
-                Ok(())
+                if apart { Ok(()) } else { cut(op) }
             })
         });
+        let result = if apart { result.and_then(|()| self.change(cut)) } else { result };
         if shrinks {
             // Nobody looks there before the range is released. A look-up in the same node may have remembered a block until its
             // slot was cleared, not after that.

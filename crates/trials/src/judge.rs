@@ -137,9 +137,7 @@ impl Expectation<'_> {
                 return Err(Fault::Names { ino, from });
             }
             let gone = node.is_none() && names.iter().any(BTreeSet::is_empty);
-            let before = lane.history(from).nodes.get(&ino).map(|node| &node.content);
-            let torn =
-                |found: &Content, wanted: &Content| is_torn(found, wanted, before, &written(lane, from, begun, ino));
+            let torn = |found: &Content, wanted: &Content| is_torn(found, wanted, &written(lane, from, begun, ino));
             let same = |wanted: &Option<&Node>| match (node, wanted) {
                 (Some(node), Some(wanted)) => {
                     let content = node.content == wanted.content || unfinished && torn(&node.content, &wanted.content);
@@ -202,18 +200,9 @@ fn written(lane: &Lane, from: usize, to: usize, ino: u32) -> BTreeSet<usize> {
     of.flat_map(|range| range.start / BLOCK..range.end.div_ceil(BLOCK)).collect()
 }
 
-/// Whether a file is as wanted but for blocks that were written since it was as `before`.
-fn is_torn(found: &Content, wanted: &Content, before: Option<&Content>, written: &BTreeSet<usize>) -> bool {
+/// Whether a file is as wanted but for these blocks.
+fn is_torn(found: &Content, wanted: &Content, written: &BTreeSet<usize>) -> bool {
     let (Content::File(found), Content::File(wanted)) = (found, wanted) else { return false };
-    let before: &[u8] = match before {
-        Some(Content::File(before)) => before,
-        _ => &[],
-    };
-    let block = |bytes: &'_ [u8], at: usize| bytes[at.min(bytes.len())..(at + BLOCK).min(bytes.len())].to_vec();
-    let whole = |at: usize| {
-        block(found, at) == block(wanted, at)
-            || block(wanted, at) != block(before, at)
-            || written.contains(&(at / BLOCK))
-    };
-    found.len() == wanted.len() && (0..found.len()).step_by(BLOCK).all(whole)
+    let mut blocks = found.chunks(BLOCK).zip(wanted.chunks(BLOCK)).enumerate();
+    found.len() == wanted.len() && blocks.all(|(at, (found, wanted))| found == wanted || written.contains(&at))
 }

@@ -21,7 +21,7 @@ use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid};
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use f2fs_sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use f2fs_sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, mutant};
 
 use crate::Op;
 use crate::node_store::NodeStore;
@@ -107,7 +107,7 @@ impl Node {
         let block = self.page.block.read();
         let named = block.address(slot, features) == Some(addr);
         // Counted under the page's lock before a slot names what is on its way, and down when it has landed.
-        named && self.page.awaits.load(Ordering::Acquire) == 0
+        named && (self.page.awaits.load(Ordering::Acquire) == 0 || mutant("node_owns_what_is_on_its_way"))
     }
 
     /// The block, to change; it is dirty from here on. `op` must be of the volume that the node came from.

@@ -4,10 +4,16 @@
 //! targets work with cargo-fuzz, which needs a nightly compiler. Inputs found before are kept in `fuzz/corpus`, what broke a
 //! target in `fuzz/artifacts`. What was mended is to be copied to `fuzz/regressions/TARGET`, which is tried in every run.
 
-use std::path::Path;
+mod diary;
 
-use anyhow::bail;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
+use anyhow::{Context, bail};
+
+use self::diary::{Diary, Line};
 use crate::{Result, process, tools};
 
 /// All targets.
@@ -19,8 +25,10 @@ const COUNTERS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-saniti
 /// And the values that it compares, from which libFuzzer learns what a parser expects. Half of the time of a target that opens
 /// volumes would go into that, and its inputs hold no such values.
 const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
-/// Seconds after which one input counts as a hang, MiB of memory that a target may take, bytes of an input.
-const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=4096", "-max_len=4097", "-len_control=0"];
+/// Seconds after which one input counts as a hang, MiB of memory that a target may take; and all lengths from the beginning.
+const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=4096", "-len_control=0", "-print_final_stats=1"];
+/// How libFuzzer says how many inputs it tried.
+const EXECUTED: &str = "stat::number_of_executed_units:";
 
 /// Options of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
@@ -33,6 +41,9 @@ pub(crate) struct Args {
     /// How many inputs each target is given, however long that takes.
     #[arg(long, conflicts_with = "seconds")]
     runs: Option<u64>,
+    /// Adds a line for each target to this file, and prints what all of its lines come to.
+    #[arg(long, value_name = "FILE")]
+    diary: Option<PathBuf>,
     /// Builds them in half the time, of code that is half as fast: for a run of seconds.
     #[arg(long)]
     quick: bool,
@@ -56,6 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let triple = host_triple()?;
     let manifest = fuzz.join("Cargo.toml");
     let profile = if args.quick { "quick" } else { "release" };
+    let mut diary = Diary::open(args.diary.as_deref())?;
     // One build is quicker than two.
     let (comparing, counting): (Vec<&str>, Vec<&str>) =
         targets.into_iter().partition(|target| args.quick || *target == "parsers");
@@ -75,13 +87,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         process::run(&mut build)?;
         let programs = dir.join(&triple).join(profile);
         for target in targets {
-            fuzz_one(&fuzz, &programs.join(target), target, args)?;
+            diary.add(fuzz_one(&fuzz, &programs.join(target), target, args)?)?;
         }
     }
+    print!("{diary}");
     Ok(())
 }
 
-fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<()> {
+/// Bytes of an input at most: a selector and a block; some 24 patches and operations; some 85 steps.
+fn longest(target: &str) -> u32 {
+    match target {
+        "parsers" => 4097,
+        "extent" => 513,
+        _ => 2048,
+    }
+}
+
+fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<Line> {
     let limit = match args.runs {
         Some(runs) => format!("-runs={runs}"),
         None => format!("-max_total_time={}", args.seconds),
@@ -89,7 +111,7 @@ fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<()
     let [corpus, artifacts] = ["corpus", "artifacts"].map(|name| fuzz.join(name).join(target));
     std::fs::create_dir_all(&corpus)?;
     std::fs::create_dir_all(&artifacts)?;
-    let mut command = std::process::Command::new(program);
+    let mut command = Command::new(program);
     command
         .arg(corpus)
         .args(Some(fuzz.join("regressions").join(target)).filter(|known| known.is_dir()))
@@ -97,13 +119,30 @@ fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<()
         .arg(limit)
         // One thread a target: the checks share it.
         .env("RAYON_NUM_THREADS", "1")
+        .arg(format!("-max_len={}", longest(target)))
         .args(LIMITS);
-    process::run(&mut command)
+    eprintln!("$ {}", process::shown(&command));
+    let start = Instant::now();
+    let mut child = command.stderr(Stdio::piped()).spawn().with_context(|| format!("cannot run {target}"))?;
+    let mut executions = 0;
+    for line in BufReader::new(child.stderr.take().context("it was piped")?).split(b'\n') {
+        let line = line.context("what libFuzzer prints cannot be read")?;
+        let line = String::from_utf8_lossy(&line);
+        eprintln!("{line}");
+        if let Some(number) = line.strip_prefix(EXECUTED) {
+            executions = number.trim().parse().with_context(|| format!("not a number of executions: {line}"))?;
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("{target}: {status}");
+    }
+    Ok(Line { target: target.to_owned(), executions, seconds: start.elapsed().as_secs_f64() })
 }
 
 /// The triple that the compiler builds for by itself.
 fn host_triple() -> Result<String> {
-    let text = process::output(std::process::Command::new("rustc").arg("-vV"))?;
+    let text = process::output(Command::new("rustc").arg("-vV"))?;
     let text = String::from_utf8_lossy(&text).into_owned();
     match text.lines().find_map(|line| line.strip_prefix("host: ")) {
         Some(host) => Ok(host.to_owned()),

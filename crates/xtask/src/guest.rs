@@ -48,6 +48,9 @@ pub(crate) struct Args {
     /// Machines that run at the same time, each with one processor.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
+    /// Trees of medium size where they would be large: for a run of minutes.
+    #[arg(long)]
+    quick: bool,
 }
 
 /// The features of `mkfs.f2fs -O` that change inodes and checksums, beside the plain format.
@@ -59,9 +62,15 @@ struct Bench {
     guest: Guest,
     here: Here,
     images: PathBuf,
+    quick: bool,
 }
 
 impl Bench {
+    /// The scale of a tree.
+    fn scale(&self, scale: &'static str) -> &'static str {
+        if self.quick && matches!(scale, "full" | "wide") { "medium" } else { scale }
+    }
+
     /// The file for an image with this name.
     fn image(&self, name: &str) -> PathBuf {
         self.images.join(format!("{name}.img"))
@@ -109,7 +118,7 @@ const TESTS: [Test; 8] = [
 ///
 /// If the virtual machine cannot be started, or a test in it fails.
 pub(crate) fn run(args: Args) -> Result<()> {
-    let Args { tests, list, keep, jobs } = args;
+    let Args { tests, list, keep, jobs, quick } = args;
     let chosen = choose(&tests)?;
     if list {
         for (name, shows, _) in chosen {
@@ -124,7 +133,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     println!("building the programs for the guest");
     let programs = programs::build(&cache, &[("f2fs-cli", "f2fs"), ("guest-agent", "guest-agent")])?;
     let here = Here { f2fs: programs[0].clone(), agent: programs[1].clone() };
-    let bench = Bench { guest: Guest::new(&cache, programs)?, here, images };
+    let bench = Bench { guest: Guest::new(&cache, programs)?, here, images, quick };
     println!("guest tests with Linux {}", bench.guest.release());
     let failed = run_all(&bench, &chosen, jobs);
     if !keep {

@@ -19,7 +19,8 @@
 //!   ```
 //!
 //!   Names are unique in the workspace: begin them with the noun. A mutant may be announced more than once, with several
-//!   models, each of which must kill it.
+//!   models, each of which must kill it. For the mutants of a crate without models, a scenario of any crate will do
+//!   (see `shuttle.rs`).
 //!
 //! # What it does
 //!

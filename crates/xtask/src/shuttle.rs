@@ -2,7 +2,8 @@
 //!
 //! A scenario is a test of a `crates/*/tests/shuttle_*.rs`, which starts with `#![cfg(shuttle)]` and runs its body through
 //! `f2fs_sync::scenario`. Files, announcements of mutants and output are as for the loom models (see `loom.rs`), except that
-//! not every mutant needs a scenario: each has its loom model.
+//! not every mutant needs a scenario, and that a scenario may announce those of other crates: what is too large for loom, like
+//! operations on files with all that lies below them, has scenarios only.
 
 use std::time::Duration;
 

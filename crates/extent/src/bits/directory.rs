@@ -103,7 +103,7 @@ impl Chunks {
         let classes = self.classes.iter().filter_map(OnceLock::get);
         let inner: usize = classes
             .map(|class| {
-                let chunks = class.slots.iter().filter(|slot| slot.get().is_some()).count();
+                let chunks = class.present.count();
                 let places = size_of_val(&*class.slots) + class.present.bytes();
                 size_of::<Class>() + places + chunks * (size_of::<Chunk>() + CHUNK_BLOCKS as usize)
             })

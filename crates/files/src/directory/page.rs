@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use f2fs_device::AlignedBuf;
 use f2fs_format::{BlockAddr, RawBlock};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{Arc, RwLock, share};
+use f2fs_sync::{Arc, RwLock, mutant, share};
 use f2fs_volume::Op;
 
 use super::Directory;
@@ -59,7 +59,15 @@ impl Directory {
                 // Others may have loaded the page meanwhile, taken the last name out of it and freed it: what was read is
                 // no longer part of the directory.
                 Entry::Vacant(_) if slot.get(&core.volume) != addr => {}
-                Entry::Vacant(place) => return Ok(Some(place.insert(Arc::new(Page::new(block, data))).clone())),
+                Entry::Vacant(place) => {
+                    let page = share(place.insert(Arc::new(Page::new(block, data))));
+                    drop(shard);
+                    if addr.is_real() {
+                        core.dentries.came(1);
+                    }
+                    core.trim_dentries();
+                    return Ok(Some(page));
+                }
             }
         }
     }
@@ -157,12 +165,19 @@ impl Directory {
         pages
     }
 
-    /// Drops clean pages when there are more than `limit`. Called with the gate closed.
-    pub(super) fn shrink(&self, limit: usize) {
+    /// How many pages there are.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.pages.iter().map(|shard| shard.0.read().len() as u64).sum()
+    }
+
+    /// Drops clean pages that nobody uses when there are more than `limit`. Who uses one, or is about to change it, holds it.
+    pub(crate) fn shrink(&self, limit: usize) {
         for shard in &self.pages {
             let mut map = shard.0.write();
             if map.len() > limit / super::PAGE_SHARDS {
-                map.retain(|_, page| page.dirty.load(Ordering::Acquire) || Arc::strong_count(page) > 1);
+                // Found under this lock, and held until it was on the list of dirty ones if it was changed.
+                let used = |page: &Arc<Page>| Arc::strong_count(page) > 1 && !mutant("directory_drops_pages_in_use");
+                map.retain(|_, page| page.dirty.load(Ordering::Acquire) || used(page));
             }
         }
     }

@@ -57,6 +57,7 @@ impl Directory {
             }
         }
         self.shrink(KEEP);
+        core.dentries.came(pages.len() as u64);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //! fuzz targets. Nothing here may panic, hang, or take memory without bound.
 #![allow(unreachable_pub)] // the fuzz targets' library shows it
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,8 +20,11 @@ use f2fs_volume::format::{FormatOptions, format};
 const PATHS: usize = 400;
 /// Bytes read of one file at most, from either end.
 const BYTES: usize = 1 << 20;
-/// Files in a directory of several levels of buckets: their names are long, since whoever looks at a volume looks at each file.
+/// Names in a directory of several levels of buckets. They are long, and of few files, since whoever looks at a volume looks at
+/// each of them.
 const HASHED: usize = 26;
+/// The files that they name.
+const NAMED: usize = 3;
 
 fn hashed(number: usize) -> String {
     format!("/hashed/entry-{number}-{}", "long".repeat(47))
@@ -148,7 +152,10 @@ fn fill(device: &Arc<MemoryDevice>, kind: u8) -> Result<(), FsError> {
         fs.create_dir(path, 0o755)?;
     }
     for number in 0..HASHED {
-        fs.create_file(hashed(number), 0o644)?;
+        match number.checked_sub(NAMED) {
+            None => drop(fs.create_file(hashed(number), 0o644)?),
+            Some(at) => fs.link(hashed(at % NAMED), hashed(number))?,
+        }
     }
     fs.create_file("/inline/small", 0o644)?.write_at(0, b"inline data")?;
     let large = fs.create_file("/large", 0o644)?;
@@ -207,13 +214,17 @@ fn sync_some(device: &Arc<MemoryDevice>) -> Result<(), FsError> {
     Ok(())
 }
 
-/// Hands out what can be reached from the root, [`PATHS`] paths at most.
+/// Hands out what can be reached from the root, [`PATHS`] paths at most, and a file that has several names once.
 fn each_path(fs: &FileSystem, mut look: impl FnMut(&Path, &Stat)) {
     let mut pending = vec![b"/".to_vec()];
+    let mut seen = HashSet::new();
     for _ in 0..PATHS {
         let Some(path) = pending.pop() else { return };
         let at = path_from_bytes(&path);
         let Ok(stat) = fs.symlink_stat(at) else { continue };
+        if stat.kind != FileKind::Directory && !seen.insert(stat.ino) {
+            continue;
+        }
         look(at, &stat);
         if stat.kind == FileKind::Directory {
             let Ok(dir) = fs.open_dir(at) else { continue };
@@ -232,9 +243,8 @@ fn walk(fs: &FileSystem) {
     let mut buffer = vec![0; 20_000];
     each_path(fs, |at, stat| {
         let _ = fs.xattrs(at);
-        let _ = fs.stat(at);
         match stat.kind {
-            FileKind::Symlink => drop(fs.read_link(at)),
+            FileKind::Symlink => drop((fs.read_link(at), fs.stat(at))),
             FileKind::Regular => {
                 let Ok(file) = fs.open_file(at) else { return };
                 for offset in [0, 3_990_000, stat.size.saturating_sub(10_000)] {

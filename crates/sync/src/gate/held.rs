@@ -2,15 +2,16 @@
 
 use super::Gate;
 
-/// A guard's entry in the record of its thread. Empty in release builds and in models (loom finds the deadlock itself).
-#[cfg(all(debug_assertions, not(loom)))]
+/// A guard's entry in the record of its thread. Empty in release builds and in models (loom and shuttle find the deadlock
+/// themselves).
+#[cfg(all(debug_assertions, not(any(loom, shuttle))))]
 #[derive(Debug)]
 pub(super) struct Held {
     /// The thread that has the entry, until it is taken out.
     thread: Option<std::thread::ThreadId>,
 }
 
-#[cfg(all(debug_assertions, not(loom)))]
+#[cfg(all(debug_assertions, not(any(loom, shuttle))))]
 mod record {
     use std::cell::RefCell;
 
@@ -25,7 +26,7 @@ mod record {
     }
 }
 
-#[cfg(all(debug_assertions, not(loom)))]
+#[cfg(all(debug_assertions, not(any(loom, shuttle))))]
 impl Held {
     /// Enters the gate into this thread's record.
     pub(super) fn new(gate: &Gate) -> Self {
@@ -57,11 +58,11 @@ impl Held {
 }
 
 /// Nothing is recorded.
-#[cfg(any(not(debug_assertions), loom))]
+#[cfg(any(not(debug_assertions), loom, shuttle))]
 #[derive(Debug)]
 pub(super) struct Held;
 
-#[cfg(any(not(debug_assertions), loom))]
+#[cfg(any(not(debug_assertions), loom, shuttle))]
 impl Held {
     pub(super) fn new(_gate: &Gate) -> Self {
         Held

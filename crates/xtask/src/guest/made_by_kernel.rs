@@ -73,7 +73,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     for variant in &VARIANTS {
         f2fs_oracle::mkfs_sized(image(variant), variant.bytes, variant.mkfs)?;
         first = first.disk(&image(variant), variant.bus, variant.name);
-        make.push_str(&make_script(variant));
+        make.push_str(&make_script(variant, bench.scale(variant.scale)));
         if variant.changed_by == ChangedBy::Library {
             second = second.disk(&image(variant), variant.bus, variant.name);
             show.push_str(&show_script(variant.name));
@@ -89,7 +89,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     }
     let mut wall = output.wall;
     for variant in VARIANTS.iter().filter(|variant| variant.changed_by == ChangedBy::Library) {
-        bench.here.script("change", variant.scale, &image(variant))?;
+        bench.here.script("change", bench.scale(variant.scale), &image(variant))?;
         bench.here.check(&image(variant))?;
         judge::fsck_clean(&image(variant))?;
     }
@@ -112,8 +112,8 @@ fn compare(bench: &Bench, variant: &Variant, image: &std::path::Path, kernel: &s
 }
 
 /// The kernel makes the tree (and changes it), and shows it after a remount.
-fn make_script(variant: &Variant) -> String {
-    let Variant { name, mount, scale, .. } = variant;
+fn make_script(variant: &Variant, scale: &str) -> String {
+    let Variant { name, mount, .. } = variant;
     let change = match variant.changed_by {
         ChangedBy::Kernel => format!("guest-agent change --scale {scale} /mnt\n"),
         ChangedBy::Library => String::new(),

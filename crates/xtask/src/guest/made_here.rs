@@ -26,11 +26,11 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let mut made = Vec::new();
     for (name, bus, size, options, scale) in VARIANTS {
         bench.here.format(&image(name), size, options)?;
-        bench.here.script("make", scale, &image(name))?;
+        bench.here.script("make", bench.scale(scale), &image(name))?;
         sound(bench, &image(name))?;
         made.push(bench.here.manifest(&image(name))?);
         boot = boot.disk(&image(name), bus, name);
-        script.push_str(&change_script(name, scale));
+        script.push_str(&change_script(name, bench.scale(scale)));
     }
     let output = boot.run(&script, LIMIT)?;
     judge::succeeded(&output)?;

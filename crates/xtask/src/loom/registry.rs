@@ -38,17 +38,23 @@ pub(super) struct Mutant {
 ///
 /// If a named crate does not exist, no crate has models, or a file cannot be read.
 pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<Vec<Crate>> {
-    let elsewhere = fs::read_to_string(root.join(OTHER_MUTANTS)).unwrap_or_default();
+    let others = fs::read_to_string(root.join(OTHER_MUTANTS)).unwrap_or_default();
+    let dirs = sorted_entries(&root.join("crates"))?;
+    let mut all = Elsewhere { switched: BTreeSet::new(), scenarios: BTreeSet::new(), others };
+    for dir in &dirs {
+        all.switched.extend(sources(dir)?);
+        all.scenarios.extend(models(dir, Half::Shuttle)?.1.into_iter().map(|mutant| mutant.name));
+    }
     let mut crates = Vec::new();
     let mut seen = BTreeSet::new();
-    for dir in sorted_entries(&root.join("crates"))? {
+    for dir in dirs {
         let Some(package) = package_name(&dir)? else { continue };
         let short = dir.file_name().unwrap_or_default().to_string_lossy();
         if !packages.is_empty() && !packages.iter().any(|wanted| *wanted == package || *wanted == short) {
             continue;
         }
         seen.extend([package.clone(), short.into_owned()]);
-        if let Some(krate) = read_crate(&dir, package, half, &elsewhere)? {
+        if let Some(krate) = read_crate(&dir, package, half, &all)? {
             crates.push(krate);
         }
     }
@@ -64,36 +70,60 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
 /// Where the mutants stand that are found by something else than a model; `cargo xtask crash --mutants` runs them.
 const OTHER_MUTANTS: &str = "crates/trials/src/mutants.rs";
 
-/// The crate in `dir`, if it has models or mutants; `elsewhere`: the text that announces mutants of no model.
-fn read_crate(dir: &Path, package: String, half: Half, elsewhere: &str) -> Result<Option<Crate>> {
-    let mut krate = Crate { package, tests: Vec::new(), mutants: Vec::new(), problems: Vec::new() };
-    let tests = dir.join("tests");
-    if tests.is_dir() {
-        for file in sorted_entries(&tests)? {
-            let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            if half.owns(&name) && file.extension().is_some_and(|ending| ending == "rs") {
-                let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-                krate.mutants.extend(announced(&text, &name)?);
-                krate.tests.push(name);
-            }
+/// What the rest of the workspace says of mutants.
+#[derive(Debug)]
+struct Elsewhere {
+    /// Those in the sources of any crate.
+    switched: BTreeSet<String>,
+    /// Those that a scenario of any crate announces.
+    scenarios: BTreeSet<String>,
+    /// The text that announces mutants of no model.
+    others: String,
+}
+
+/// The crate in `dir`, if it has models or mutants.
+fn read_crate(dir: &Path, package: String, half: Half, elsewhere: &Elsewhere) -> Result<Option<Crate>> {
+    let (tests, mutants) = models(dir, half)?;
+    let in_tests: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
+    let mut problems = Vec::new();
+    // Every mutant of a crate that is small enough for loom has a model there; scenarios repeat some of them.
+    let small = !models(dir, Half::Loom)?.0.is_empty();
+    for name in sources(dir)?.iter().filter(|name| half == Half::Loom && !in_tests.contains(name.as_str())) {
+        if elsewhere.others.contains(&format!("\"{name}\"")) || !small && elsewhere.scenarios.contains(name) {
+            continue;
+        }
+        problems.push(format!(
+            "the mutant `{name}` in src/ has no `// mutant: {name}, killed by: MODEL` line in tests/loom_*.rs"
+        ));
+    }
+    let missing = in_tests.into_iter().filter(|name| !elsewhere.switched.contains(*name));
+    problems.extend(missing.map(|name| format!("`{name}` is announced, but src/ has no mutant(\"{name}\")")));
+    let found = !tests.is_empty() || !problems.is_empty();
+    Ok(found.then_some(Crate { package, tests, mutants, problems }))
+}
+
+/// The names of a crate's model files, and what they announce.
+fn models(dir: &Path, half: Half) -> Result<(Vec<String>, Vec<Mutant>)> {
+    let (mut tests, mut mutants) = (Vec::new(), Vec::new());
+    let all = dir.join("tests");
+    for file in if all.is_dir() { sorted_entries(&all)? } else { Vec::new() } {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if half.owns(&name) && file.extension().is_some_and(|ending| ending == "rs") {
+            let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            mutants.extend(announced(&text, &name)?);
+            tests.push(name);
         }
     }
+    Ok((tests, mutants))
+}
 
-    let mut in_sources = BTreeSet::new();
-    let sources = dir.join("src");
-    if sources.is_dir() {
-        each_source(&sources, &mut |text| in_sources.extend(switched(text)))?;
-        in_sources.retain(|name| !elsewhere.contains(&format!("\"{name}\"")));
+/// The mutants in a crate's sources.
+fn sources(dir: &Path) -> Result<BTreeSet<String>> {
+    let (mut found, dir) = (BTreeSet::new(), dir.join("src"));
+    if dir.is_dir() {
+        each_source(&dir, &mut |text| found.extend(switched(text)))?;
     }
-    let in_tests: BTreeSet<String> = krate.mutants.iter().map(|mutant| mutant.name.clone()).collect();
-    // Every mutant has a loom model; scenarios repeat some of them.
-    let silent = in_sources.difference(&in_tests).filter(|_| half == Half::Loom);
-    krate.problems.extend(silent.map(|name| {
-        format!("the mutant `{name}` in src/ has no `// mutant: {name}, killed by: MODEL` line in tests/loom_*.rs")
-    }));
-    let missing = in_tests.difference(&in_sources);
-    krate.problems.extend(missing.map(|name| format!("`{name}` is announced, but src/ has no mutant(\"{name}\")")));
-    Ok((!krate.tests.is_empty() || !krate.problems.is_empty()).then_some(krate))
+    Ok(found)
 }
 
 /// The mutants that a model file announces.
@@ -193,5 +223,31 @@ mod tests {
         write("src/lib.rs", "fn f() {}\n");
         let missing = problems("the crate is found");
         assert!(missing.len() == 1 && missing[0].contains("is announced, but"), "{missing:?}");
+    }
+
+    #[test]
+    fn what_is_too_large_for_loom_has_scenarios_in_any_crate() {
+        let root = tempfile::tempdir().expect("a temporary directory can be made");
+        let write = |name: &str, text: &str| {
+            let path = root.path().join("crates").join(name);
+            fs::create_dir_all(path.parent().expect("it is in a crate")).expect("directories can be made");
+            fs::write(path, text).expect("files can be written");
+        };
+        for name in ["small", "large", "larger"] {
+            write(&format!("{name}/Cargo.toml"), &format!("[package]\nname = \"{name}\"\n"));
+        }
+        write("small/src/lib.rs", "fn f() { if mutant(\"s\") {} }\n");
+        write("small/tests/loom_small.rs", "// mutant: s, killed by: x\n");
+        write("large/src/lib.rs", "fn f() { if mutant(\"l\") {} }\n");
+        let problems = |half| -> Vec<String> {
+            let crates = discover(root.path(), &[], half).expect("there are models");
+            crates.into_iter().flat_map(|krate| krate.problems).collect()
+        };
+        assert_eq!(problems(Half::Loom).len(), 1, "nothing kills `l`");
+        write("larger/tests/shuttle_all.rs", "// mutant: l, killed by: y\n// mutant: s, killed by: y\n");
+        assert_eq!((problems(Half::Loom), problems(Half::Shuttle)), (vec![], vec![]));
+        // A scenario does not replace the model of what has models.
+        write("small/tests/loom_small.rs", "#![cfg(loom)]\n");
+        assert_eq!(problems(Half::Loom).len(), 1);
     }
 }

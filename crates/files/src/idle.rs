@@ -1,0 +1,83 @@
+//! Files that nobody has open, and the memory that the locks of their ranges keep.
+//!
+//! An inode stays in memory when its last handle is closed, and with it the locks of all blocks that were ever touched: a byte a
+//! block, and 4 MiB for a single one at the far end of a sparse file. An image can hold many such files. So those are listed when
+//! they are closed, and the first of the list leave memory while all of them take more than
+//! [`Options::lock_memory`](crate::Options::lock_memory).
+//!
+//! ```text
+//!            last handle closes                     more than there may be
+//!   open ------------------------> listed -----+-------------------------> out of memory, if nobody uses it
+//!    ^                                         |
+//!    |                                         +-------------------------> not listed, if somebody does
+//!    +------------- opened again --------------+
+//! ```
+//!
+//! # Locking
+//!
+//! One mutex, taken when the last handle of a file closes whose locks have grown since it was listed; nothing is asked for under
+//! it. The inode table is told afterwards. A file that is closed at the very moment at which it is taken off the list, because it
+//! was still in use, is listed again when it is closed the next time.
+
+use std::collections::VecDeque;
+
+use f2fs_format::Nid;
+use f2fs_sync::{CachePadded, Mutex};
+
+use crate::filesystem::Core;
+use crate::inode::Inode;
+
+/// What is not worth a place on the list, in bytes: the locks of a file of 4 MiB.
+pub(crate) const LITTLE: u64 = 1024;
+
+/// The files, the one that was closed first in front.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    limit: u64,
+    /// On a line of its own: what stands beside it is read by every operation.
+    list: CachePadded<Mutex<List>>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    /// Files, and the bytes that were counted for each. A file that grew while it was listed is there again, with the rest.
+    entries: VecDeque<(Nid, u64)>,
+    bytes: u64,
+}
+
+impl Idle {
+    /// So many bytes may be kept.
+    pub(crate) fn new(limit: u64) -> Idle {
+        Idle { limit, list: CachePadded::default() }
+    }
+
+    /// Lists a file for so many bytes, and takes off the list what is too much: all but the file itself, whose last handle is just
+    /// being closed.
+    fn list(&self, ino: Nid, bytes: u64) -> Vec<Nid> {
+        let mut list = self.list.lock();
+        list.entries.push_back((ino, bytes));
+        list.bytes += bytes;
+        let mut surplus = Vec::new();
+        while list.bytes > self.limit && list.entries.len() > 1 {
+            let Some((ino, bytes)) = list.entries.pop_front() else { break };
+            list.bytes -= bytes;
+            surplus.push(ino);
+        }
+        surplus
+    }
+}
+
+impl Core {
+    /// The last handle of a file closes.
+    pub(crate) fn closed(&self, inode: &Inode) {
+        let grown = inode.list_locks();
+        if grown == 0 {
+            return;
+        }
+        for ino in self.idle.list(inode.ino, grown) {
+            if let Some(in_use) = self.inodes.drop_unused(ino) {
+                in_use.unlist_locks();
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The locks of files that nobody has open do not fill the memory, whatever their sizes.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use common::formatted;
+use f2fs_files::{FileSystem, Options};
+use f2fs_volume::format::FormatOptions;
+
+const FILES: usize = 200;
+const FAR: u64 = 4_200_000_000_000;
+const MIB: i64 = 1 << 20;
+
+/// Bytes that `body` leaves allocated.
+fn left(body: impl FnOnce()) -> i64 {
+    allocation_counter::measure(body).bytes_current
+}
+
+fn sparse(limit: u64) -> FileSystem {
+    let fs = FileSystem::open(formatted(64, &FormatOptions::default()), Options::new().lock_memory(limit)).unwrap();
+    for number in 0..FILES {
+        fs.create_file(format!("/{number}"), 0o644).unwrap().truncate(FAR + 4096).unwrap();
+    }
+    fs
+}
+
+fn read_far(fs: &FileSystem, number: usize) {
+    let mut bytes = [1; 4096];
+    assert_eq!(fs.open_file(format!("/{number}")).unwrap().read_at(FAR, &mut bytes).unwrap(), 4096);
+    assert!(bytes == [0; 4096]);
+}
+
+#[test]
+fn files_that_were_read_far_behind_leave_memory() {
+    let few = sparse(16 << 20);
+    let kept = left(|| (0..FILES).for_each(|number| read_far(&few, number)));
+    // The one that was closed last is never too much.
+    assert!((4 * MIB..24 * MIB).contains(&kept), "{kept} bytes");
+    // Without a limit to speak of, each keeps its 4 MiB.
+    let many = sparse(u64::MAX);
+    let kept = left(|| (0..FILES).for_each(|number| read_far(&many, number)));
+    assert!(kept > FILES as i64 * 4 * MIB, "{kept} bytes");
+}
+
+#[test]
+fn a_file_that_is_open_keeps_its_locks_and_gives_them_back_later() {
+    let fs = sparse(0);
+    let kept = left(|| {
+        let open = fs.open_file("/0").unwrap();
+        // Listed by the close of another handle, and asked to go by those that follow, in vain.
+        (0..3).for_each(|_| (0..4).for_each(|number| read_far(&fs, number)));
+        open.write_at(FAR, &[7; 4096]).unwrap();
+        drop(open);
+        (1..4).for_each(|number| read_far(&fs, number));
+    });
+    assert!(kept < 6 * MIB, "{kept} bytes");
+    let mut bytes = [0; 4096];
+    fs.open_file("/0").unwrap().read_at(FAR, &mut bytes).unwrap();
+    assert!(bytes == [7; 4096]);
+}

@@ -1,0 +1,347 @@
+//! The whole file system under random schedules: threads on a small volume whose requests are on their way until somebody
+//! waits for them. Every lock, atomic and thread from the device up is shuttle's; what a schedule leaves is checked, opened
+//! and read.
+//!
+//! ```text
+//! mutant: node_owns_what_is_on_its_way, killed by: a_durable_write_beside_the_cleaner
+//! mutant: segment_move_ignores_overwrite, killed by: overwrites_beside_the_cleaner
+//! mutant: truncate_in_two_operations, killed by: truncations_beside_checkpoints
+//! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
+//! mutant: group_commit_no_wake, killed by: syncs_of_four_threads
+//! mutant: gate_turn_back_counted, killed by: names_of_four_threads_beside_checkpoints
+//! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
+//! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints
+//! ```
+#![cfg(shuttle)]
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::collections::VecDeque;
+
+use f2fs_device::{
+    BlockDevice, Completion, DeviceError, DeviceInfo, MemoryDevice, Pending, RecordingDevice, Request, Ticket,
+};
+use f2fs_files::{FileSystem, Options, Pace, RenameMode};
+use f2fs_sync::scenario::{priorities, random};
+use f2fs_sync::{Arc, Mutex, thread};
+use f2fs_volume::OpenOptions;
+use f2fs_volume::check::{CheckOptions, check};
+use f2fs_volume::format::{FormatOptions, format};
+
+const BLOCK: usize = 4096;
+
+/// A device whose requests happen when somebody waits for them.
+#[derive(Debug)]
+struct Late(Arc<dyn BlockDevice>);
+
+#[derive(Debug)]
+struct OnTheirWay {
+    device: Arc<dyn BlockDevice>,
+    requests: Vec<Request>,
+}
+
+impl Pending for OnTheirWay {
+    fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>) {
+        if block {
+            thread::yield_now();
+            let done = self.requests.drain(..).map(|request| self.device.execute(request));
+            out.extend(done.enumerate());
+        }
+    }
+}
+
+impl Drop for OnTheirWay {
+    fn drop(&mut self) {
+        self.requests.drain(..).for_each(|request| drop(self.device.execute(request)));
+    }
+}
+
+impl BlockDevice for Late {
+    fn info(&self) -> &DeviceInfo {
+        self.0.info()
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        let (device, total) = (Arc::clone(&self.0), requests.len());
+        Ticket::pending(total, Vec::new(), Box::new(OnTheirWay { device, requests }))
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        thread::yield_now();
+        self.0.flush()
+    }
+
+    fn execute(&self, request: Request) -> Completion {
+        thread::yield_now();
+        self.0.execute(request)
+    }
+}
+
+fn formatted() -> Arc<MemoryDevice> {
+    let device = MemoryDevice::new((64 << 20) >> 12);
+    format(&device, &FormatOptions::default()).unwrap();
+    Arc::new(device)
+}
+
+fn options() -> Options {
+    // What nobody uses leaves memory at once.
+    let blocks = std::num::NonZeroUsize::MIN;
+    Options::new().volume(OpenOptions::new().lanes(1)).dentry_cache(blocks).lock_memory(0)
+}
+
+fn opened(device: &Arc<MemoryDevice>) -> Arc<FileSystem> {
+    Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap())
+}
+
+fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
+    let file = fs.open_file(path).unwrap();
+    let mut bytes = vec![0; file.size() as usize];
+    let read = file.read_at(0, &mut bytes).unwrap();
+    // Another thread may have cut it meanwhile.
+    bytes.truncate(read);
+    bytes
+}
+
+/// The volume is consistent. Only for when no other thread runs: the check's work stays in this one, the only one that
+/// shuttle knows.
+fn judge(device: &MemoryDevice) {
+    std::thread_local! {
+        static ALONE: () = {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+            // A pool of the thread that asked for it.
+            std::mem::forget(pool);
+        };
+    }
+    ALONE.with(|()| ());
+    let report = check(device, &CheckOptions { threads: Some(0), ..CheckOptions::default() }).unwrap();
+    assert!(report.is_consistent() && report.complete, "{report}");
+}
+
+/// Closes the volume, and looks at what is on it.
+fn close(fs: Arc<FileSystem>, device: &Arc<MemoryDevice>) -> FileSystem {
+    fs.close().unwrap();
+    drop(fs);
+    judge(device);
+    FileSystem::open(device.clone(), options().read_only(true)).unwrap()
+}
+
+/// Empties two sections.
+fn clean(fs: &FileSystem) {
+    for _ in 0..2 {
+        fs.clean_step(Pace::Urgent).unwrap();
+    }
+}
+
+fn spawn<T: Send + 'static>(
+    fs: &Arc<FileSystem>,
+    body: impl FnOnce(&FileSystem) -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    let fs = Arc::clone(fs);
+    thread::spawn(move || body(&fs))
+}
+
+/// What two checkpoints leave, which a thread writes.
+fn images(fs: &Arc<FileSystem>, device: &Arc<MemoryDevice>) -> thread::JoinHandle<Vec<MemoryDevice>> {
+    let device = Arc::clone(device);
+    let image = move |fs: &FileSystem| {
+        fs.checkpoint().unwrap();
+        device.snapshot()
+    };
+    spawn(fs, move |fs| vec![image(fs), image(fs)])
+}
+
+/// The slots of a file name blocks that the device does not have yet, in a segment of which little else is left.
+#[test]
+fn a_durable_write_beside_the_cleaner() {
+    let body = || {
+        let device = formatted();
+        let fs = opened(&device);
+        let file = fs.create_file("/file", 0o644).unwrap();
+        file.write_at(0, &[1; 64 * BLOCK]).unwrap();
+        // What is written next ends in another segment.
+        fs.create_file("/filler", 0o644).unwrap().write_at(0, &[9; 430 * BLOCK]).unwrap();
+        fs.checkpoint().unwrap();
+        fs.unlink("/filler").unwrap();
+        let writer = spawn(&fs, |fs| fs.open_file("/file").unwrap().write_durable(0, &[2; 64 * BLOCK]).unwrap());
+        let cleaner = spawn(&fs, clean);
+        writer.join().unwrap();
+        cleaner.join().unwrap();
+        assert!(read(&fs, "/file") == [2; 64 * BLOCK]);
+        assert!(read(&close(fs, &device), "/file") == [2; 64 * BLOCK]);
+    };
+    random("a_durable_write_beside_the_cleaner", 100, body);
+    priorities("a_durable_write_beside_the_cleaner", 100, 3, body);
+}
+
+/// Blocks that the cleaner moves are overwritten, cut off and read.
+#[test]
+fn overwrites_beside_the_cleaner() {
+    let body = || {
+        let device = formatted();
+        let fs = opened(&device);
+        fs.create_file("/file", 0o644).unwrap().write_at(0, &[1; 12 * BLOCK]).unwrap();
+        fs.create_file("/filler", 0o644).unwrap().write_at(0, &[9; 500 * BLOCK]).unwrap();
+        fs.checkpoint().unwrap();
+        fs.unlink("/filler").unwrap();
+        let cleaner = spawn(&fs, clean);
+        let writer = spawn(&fs, |fs| {
+            let file = fs.open_file("/file").unwrap();
+            for at in 0..4 {
+                file.write_at(at * BLOCK as u64, &[2; BLOCK]).unwrap();
+            }
+        });
+        let cutter = spawn(&fs, |fs| fs.open_file("/file").unwrap().truncate(10 * BLOCK as u64).unwrap());
+        let reader = spawn(&fs, |fs| {
+            let found = read(fs, "/file");
+            assert!(found.chunks(BLOCK).all(|block| block == [1; BLOCK] || block == [2; BLOCK]));
+        });
+        for thread in [cleaner, writer, cutter, reader] {
+            thread.join().unwrap();
+        }
+        let mut expected = [1; 10 * BLOCK];
+        expected[..4 * BLOCK].fill(2);
+        assert!(read(&fs, "/file") == expected);
+        assert!(read(&close(fs, &device), "/file") == expected);
+    };
+    random("overwrites_beside_the_cleaner", 100, body);
+    priorities("overwrites_beside_the_cleaner", 100, 4, body);
+}
+
+/// A checkpoint has a truncation whole or not at all: what was cut off does not come back when the file grows.
+#[test]
+fn truncations_beside_checkpoints() {
+    let body = || {
+        let device = formatted();
+        let fs = opened(&device);
+        let paths = ["/one", "/two", "/three"];
+        for path in paths {
+            fs.create_file(path, 0o644).unwrap().write_at(0, &[1; 4 * BLOCK]).unwrap();
+        }
+        fs.checkpoint().unwrap();
+        let cut = |path| spawn(&fs, move |fs| fs.open_file(path).unwrap().truncate(BLOCK as u64).unwrap());
+        let threads = paths.map(cut);
+        let images = images(&fs, &device);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        for image in images.join().unwrap() {
+            judge(&image);
+            let fs = FileSystem::open(Arc::new(image), options()).unwrap();
+            for path in paths {
+                let found = read(&fs, path);
+                assert!(found == [1; 4 * BLOCK] || found == [1; BLOCK], "{} bytes", found.len());
+                fs.open_file(path).unwrap().truncate(4 * BLOCK as u64).unwrap();
+                let grown = read(&fs, path);
+                assert!(grown[found.len()..].iter().all(|byte| *byte == 0), "what was cut off is back");
+            }
+        }
+        drop(close(fs, &device));
+    };
+    random("truncations_beside_checkpoints", 50, body);
+    priorities("truncations_beside_checkpoints", 150, 5, body);
+}
+
+/// What a sync promised is there when all that was not flushed is gone, whoever wrote it to the device.
+#[test]
+fn syncs_of_four_threads() {
+    let body = || {
+        let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
+        let fs = Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap());
+        fs.create_file("/shared", 0o644).unwrap().write_at(0, &[1; 4 * BLOCK]).unwrap();
+        fs.checkpoint().unwrap();
+        let images = Arc::new(Mutex::new(Vec::new()));
+        let threads: Vec<_> = (0..4_u8)
+            .map(|number| {
+                let (device, images) = (Arc::clone(&device), Arc::clone(&images));
+                spawn(&fs, move |fs| {
+                    let own = fs.create_file(format!("/{number}"), 0o644).unwrap();
+                    own.write_at(0, &[number; 5000]).unwrap();
+                    own.sync().unwrap();
+                    let shared = fs.open_file("/shared").unwrap();
+                    let at = u64::from(number) * BLOCK as u64;
+                    if number % 2 == 0 {
+                        shared.write_durable(at, &[7; BLOCK]).unwrap();
+                    } else {
+                        shared.write_at(at, &[7; BLOCK]).unwrap();
+                        shared.sync().unwrap();
+                    }
+                    let log = device.log();
+                    images.lock().push((number, log.image_at(log.events().len(), |_, _| false)));
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        drop(fs);
+        for (number, image) in images.lock().drain(..) {
+            judge(&image);
+            let fs = FileSystem::open(Arc::new(image), options()).unwrap();
+            assert!(read(&fs, &format!("/{number}")) == [number; 5000]);
+            let shared = read(&fs, "/shared");
+            assert!(shared[usize::from(number) * BLOCK..][..BLOCK] == [7; BLOCK], "of thread {number}");
+            fs.close().unwrap();
+        }
+    };
+    random("syncs_of_four_threads", 60, body);
+    priorities("syncs_of_four_threads", 60, 4, body);
+}
+
+/// Names come, move and go; whatever a checkpoint has of that is consistent.
+#[test]
+fn names_of_four_threads_beside_checkpoints() {
+    let body = || {
+        let device = formatted();
+        let fs = opened(&device);
+        for dir in ["/d", "/e"] {
+            fs.create_dir(dir, 0o755).unwrap();
+        }
+        for path in ["/d/one", "/d/three", "/e/two"] {
+            fs.create_file(path, 0o644).unwrap().write_at(0, path.as_bytes()).unwrap();
+        }
+        // So many that they do not fit into the inode.
+        for (dir, number) in ["/d", "/e"].into_iter().flat_map(|dir| (0..8).map(move |number| (dir, number))) {
+            fs.link("/d/three", format!("{dir}/{number}-{}", "long".repeat(50))).unwrap();
+        }
+        fs.checkpoint().unwrap();
+        let threads = [
+            spawn(&fs, |fs| {
+                let file = fs.create_file("/d/short-lived", 0o644).unwrap();
+                file.write_at(0, &[1; 5000]).unwrap();
+                fs.unlink("/d/short-lived").unwrap();
+                file.write_at(9000, &[1; 5000]).unwrap();
+            }),
+            spawn(&fs, |fs| fs.rename("/d/one", "/e/two", RenameMode::Replace).unwrap()),
+            spawn(&fs, |fs| {
+                fs.link("/d/three", "/e/four").unwrap();
+                fs.unlink("/d/three").unwrap();
+            }),
+            spawn(&fs, |fs| {
+                fs.create_dir("/d/sub", 0o755).unwrap();
+                fs.rename("/d/sub", "/e/sub", RenameMode::NoReplace).unwrap();
+            }),
+        ];
+        let images = images(&fs, &device);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        for image in images.join().unwrap() {
+            judge(&image);
+            // What has no name any more goes.
+            let image = Arc::new(image);
+            FileSystem::open(image.clone(), options()).unwrap().close().unwrap();
+            judge(&image);
+        }
+        let fs = close(fs, &device);
+        let names = |dir: &str| {
+            let entries = fs.read_dir(dir).unwrap().into_iter();
+            let mut names: Vec<_> = entries.map(|entry| String::from_utf8(entry.name).unwrap()).collect();
+            names.retain(|name| name.len() < 200);
+            names.sort();
+            names
+        };
+        assert_eq!((names("/d"), names("/e")), (vec![], ["four", "sub", "two"].map(String::from).to_vec()));
+        assert_eq!((read(&fs, "/e/two"), read(&fs, "/e/four")), (b"/d/one".to_vec(), b"/d/three".to_vec()));
+    };
+    random("names_of_four_threads_beside_checkpoints", 100, body);
+    priorities("names_of_four_threads_beside_checkpoints", 100, 5, body);
+}
