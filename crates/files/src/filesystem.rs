@@ -7,7 +7,7 @@ use f2fs_device::BlockDevice;
 use f2fs_extent::CacheBudget;
 use f2fs_format::Nid;
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, Budget, Mutex, PerCore, share};
+use f2fs_sync::{Arc, Budget, CachePadded, Mutex, PerCore, share};
 use f2fs_volume::{CheckpointReport, CleanReport, Need, Op, OpenOptions, Reason, Volume, VolumeStat};
 
 use crate::dentry_cache::DentryCache;
@@ -153,8 +153,9 @@ pub struct FileSystem {
 }
 
 /// A reference to the core that handles hold. It is counted in a line that threads on other processors do not write, as a
-/// rule: opening and closing files would all write the one of the core's own count.
-pub(crate) type CoreRef = Arc<Arc<Core>>;
+/// rule: opening and closing files would all write the one of the core's own count. The padding has each count begin on a
+/// line of its own wherever the heap puts it: without it, those of two processors may be neighbours in one.
+pub(crate) type CoreRef = Arc<CachePadded<Arc<Core>>>;
 
 /// What all handles share.
 pub(crate) struct Core {
@@ -301,7 +302,7 @@ impl FileSystem {
                 core.free_orphan(ino)?;
             }
         }
-        let cores = Arc::new(PerCore::new(|_| Arc::new(core.clone())));
+        let cores = Arc::new(PerCore::new(|_| Arc::new(CachePadded::new(core.clone()))));
         Ok(FileSystem { core, recovered, cores })
     }
 
