@@ -22,7 +22,7 @@ impl Source for Bytes<'_> {
     }
 }
 
-libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::seeds::write("extent"), |data: &[u8]| {
+libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("extent"), |data: &[u8]| {
     let Some((&selector, data)) = data.split_first() else { return };
     // A step takes some six bytes.
     let steps = data.len() / 6;

@@ -34,7 +34,7 @@ fn change_dentries(mut view: DentryViewMut<'_>, slot: usize) {
     let _ = view.make_empty(Nid(4), Nid(3));
 }
 
-libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::seeds::write("parsers"), |data: &[u8]| {
+libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("parsers"), |data: &[u8]| {
     let Some((&selector, data)) = data.split_first() else { return };
     let mut block: RawBlock = [0; 4096];
     let len = data.len().min(4096);

@@ -12,6 +12,17 @@ use std::sync::OnceLock;
 use arbitrary::{Arbitrary, Unstructured};
 use harness::{Base, Patch};
 
+/// What a target does before its first input: writes its seeds, and has checks run in the thread that asks for them. Handing
+/// their parts to another thread would take longer than most parts do.
+///
+/// # Panics
+/// If the seeds cannot be written, or threads were started before.
+pub fn begin(target: &str) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+    pool.build_global().expect("nothing was run before");
+    seeds::write(target);
+}
+
 /// A damaged volume, and what is done with it.
 #[derive(Debug)]
 pub struct Input {

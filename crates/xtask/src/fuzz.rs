@@ -117,8 +117,6 @@ fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<Li
         .args(Some(fuzz.join("regressions").join(target)).filter(|known| known.is_dir()))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(limit)
-        // One thread a target: the checks share it.
-        .env("RAYON_NUM_THREADS", "1")
         .arg(format!("-max_len={}", longest(target)))
         .args(LIMITS);
     eprintln!("$ {}", process::shown(&command));

@@ -48,6 +48,11 @@ impl NatTable {
         block.map_or_else(RawNatEntry::default, |block| block.entries[nid.index() % ENTRIES_PER_BLOCK])
     }
 
+    /// The block `index`, unless there are only zeros in it.
+    pub(super) fn block(&self, index: u32) -> Option<&NatBlock> {
+        self.blocks.get(index as usize)?.as_deref()
+    }
+
     /// Changes an entry; nothing beyond the end.
     pub(super) fn set(&mut self, nid: Nid, entry: RawNatEntry) {
         let Some(block) = self.blocks.get_mut(nid.index() / ENTRIES_PER_BLOCK) else { return };

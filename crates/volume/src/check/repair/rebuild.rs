@@ -139,28 +139,36 @@ fn write_sit(
 
 fn write_nat(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<(), RepairError> {
     for index in 0..tables.geometry.nat_blocks() {
+        let entries = match tables.nat.block(index) {
+            Some(block) => block.entries,
+            None if index == 0 => NatBlock::ZERO.entries,
+            // Zeros: there is nothing to put right.
+            None => continue,
+        };
         let addr = tables.geometry.nat_block(index, msb::test(&tables.pack.bitmaps.nat, index as usize));
-        let mut block = Box::new(*NatBlock::read(&*overlay.block(addr)?));
-        let before = block.clone();
-        for slot in 0..ENTRIES_PER_BLOCK {
+        let before = overlay.block(addr)?;
+        let mut block = Box::new(*NatBlock::read(&before));
+        block.entries = entries;
+        for (slot, entry) in block.entries.iter_mut().enumerate() {
             let nid = Nid(index * ENTRIES_PER_BLOCK as u32 + slot as u32);
-            let mut entry = tables.nat.get(nid);
+            let was = *entry;
             match nid.0 {
-                0 => entry = RawNatEntry::default(),
+                0 => *entry = RawNatEntry::default(),
                 1 | 2 => {
                     entry.ino = nid.into();
                     entry.block_addr = 1.into();
                 }
-                _ if !state.nodes.contains_key(&nid.0) && entry.block_addr.get() != 0 => {
+                _ if entry.block_addr.get() != 0 && !state.nodes.contains_key(&nid.0) => {
                     state.act(|| format!("nid {nid}: nothing refers to it, it is free"));
                     (entry.ino, entry.block_addr) = (0.into(), 0.into());
                 }
-                _ => {}
+                _ => continue,
             }
-            tables.nat.set(nid, entry);
-            block.entries[slot] = entry;
+            if *entry != was {
+                tables.nat.set(nid, *entry);
+            }
         }
-        if *block.as_block() != *before.as_block() {
+        if *block.as_block() != *before {
             overlay.put(addr, block.as_block());
         }
     }
