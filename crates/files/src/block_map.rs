@@ -92,23 +92,33 @@ pub(crate) fn load_child(volume: &Volume, ino: Nid, nid: Nid, offset: u32) -> Re
     Ok(node)
 }
 
-/// The slot of a block; `None` if a node on the way does not exist.
-pub(crate) fn find_slot(volume: &Volume, inode: &Node, block: u64) -> Result<Option<Slot>, FsError> {
-    find_slot_on(volume, inode, &path_to(addresses_of(volume, inode), block)?)
+/// Where the address of a block is.
+enum Place {
+    Slot(Slot),
+    /// A node on the way does not exist: so many blocks, from this one on, are a hole.
+    Hole(u64),
 }
 
-/// The slot at the end of a way; `None` if a node on the way does not exist.
-fn find_slot_on(volume: &Volume, inode: &Node, path: &NodePath) -> Result<Option<Slot>, FsError> {
+/// The slot of a block; `None` if a node on the way does not exist.
+pub(crate) fn find_slot(volume: &Volume, inode: &Node, block: u64) -> Result<Option<Slot>, FsError> {
+    match find(volume, inode, &path_to(addresses_of(volume, inode), block)?)? {
+        Place::Slot(slot) => Ok(Some(slot)),
+        Place::Hole(_) => Ok(None),
+    }
+}
+
+/// What is at the end of a way.
+fn find(volume: &Volume, inode: &Node, path: &NodePath) -> Result<Place, FsError> {
     let mut node = inode.clone();
     for (level, offset) in path.node_offsets().iter().enumerate().skip(1) {
         let slot = if level == 1 { path.inode_child().unwrap_or(0) } else { usize::from(path.slots()[level - 1]) };
         let nid = child_nid(&node.read(), level == 1, slot);
         if nid.is_null() {
-            return Ok(None);
+            return Ok(Place::Hole(path.blocks_below(level)));
         }
         node = load_child(volume, inode.nid(), nid, *offset)?;
     }
-    Ok(Some(Slot { node, index: path.address_slot() }))
+    Ok(Place::Slot(Slot { node, index: path.address_slot() }))
 }
 
 /// The slot of a block; missing nodes on the way are made, and counted in `i_blocks`.
@@ -154,53 +164,25 @@ pub(crate) fn add_blocks(op: &Op<'_>, inode: &Node, delta: i64) {
     raw.i_blocks = raw.i_blocks.get().saturating_add_signed(delta).into();
 }
 
-/// Maps blocks `start .. start + count` and hands out runs in order. Adjacent blocks come as one run.
-pub(crate) fn map_range(
+/// Which blocks from `start` on, below `end`, have an address: those of one node, added to `present`. Gives the block to go on
+/// with, which is behind all of a hole.
+pub(crate) fn present_blocks(
     volume: &Volume,
     inode: &Node,
     start: u64,
-    count: u64,
-    mut visit: impl FnMut(Mapping) -> Result<(), FsError>,
-) -> Result<(), FsError> {
-    let features = volume.features();
-    let mut pending: Option<Mapping> = None;
-    let mut push = |addr: BlockAddr, len: u64, visit: &mut dyn FnMut(Mapping) -> Result<(), FsError>| {
-        if let Some(last) = &mut pending {
-            let follows = if last.addr.is_real() { last.is_followed_by(addr) } else { addr == last.addr };
-            if follows {
-                last.len += len;
-                return Ok(None);
-            }
+    end: u64,
+    present: &mut Vec<u64>,
+) -> Result<u64, FsError> {
+    match find(volume, inode, &path_to(addresses_of(volume, inode), start)?)? {
+        Place::Hole(blocks) => Ok(start + blocks),
+        Place::Slot(slot) => {
+            let node = slot.node.read();
+            let here = node.addresses(volume.features()).skip(slot.index);
+            let behind = start + here.len() as u64;
+            present.extend(here.zip(start..end).filter(|(addr, _)| !addr.is_null()).map(|(_, block)| block));
+            Ok(behind)
         }
-        let full = pending.replace(Mapping { addr, len });
-        full.map_or(Ok(()), visit).map(|()| None::<()>)
-    };
-    let mut block = start;
-    let end = start.saturating_add(count);
-    while block < end {
-        let path = path_to(addresses_of(volume, inode), block)?;
-        let slots = if path.level() == 0 {
-            inode.read().inode().layout(features).address_count()
-        } else {
-            f2fs_format::node::ADDRS_PER_BLOCK
-        };
-        let here = (slots - path.address_slot()) as u64;
-        let here = here.min(end - block);
-        match find_slot(volume, inode, block)? {
-            None => {
-                push(BlockAddr::NULL, here, &mut visit)?;
-            }
-            Some(slot) => {
-                let node = slot.node.read();
-                for index in 0..here as usize {
-                    let addr = node.address(slot.index + index, features).unwrap_or(BlockAddr::NULL);
-                    push(addr, 1, &mut visit)?;
-                }
-            }
-        }
-        block += here;
     }
-    pending.map_or(Ok(()), visit)
 }
 
 impl Mapping {
@@ -215,17 +197,17 @@ impl Mapping {
 }
 
 impl Core {
-    /// Asks the nodes for the run that begins with block `first`, to block `last` at most and within one node; what else the node
-    /// says of the file goes into the cache.
+    /// Asks the nodes for the run that begins with block `first`, to block `last` at most, and within one node if it is not a hole;
+    /// what else the node says of the file goes into the cache.
     #[cold]
     pub(crate) fn look_up(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<Mapping, FsError> {
         let features = self.volume.features();
         let most = (last - first).saturating_add(1);
         let path = path_to(content.addresses, first)?;
-        let Some(slot) = find_slot_on(&self.volume, &inode.node, &path)? else {
-            // Nothing of that node is there. It is not remembered: no page is locked that would keep a writer from making it.
-            let slots = if path.level() == 0 { content.addresses } else { f2fs_format::node::ADDRS_PER_BLOCK };
-            return Ok(Mapping { addr: BlockAddr::NULL, len: most.min((slots - path.address_slot()) as u64) });
+        let slot = match find(&self.volume, &inode.node, &path)? {
+            Place::Slot(slot) => slot,
+            // It is not remembered: no page is locked that would keep a writer from making the node.
+            Place::Hole(blocks) => return Ok(Mapping { addr: BlockAddr::NULL, len: most.min(blocks) }),
         };
         let node = slot.node.read();
         let address = |index| {
@@ -243,5 +225,42 @@ impl Core {
             run.len += 1;
         }
         Ok(run)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use f2fs_device::MemoryDevice;
+    use f2fs_sync::Arc;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use super::*;
+    use crate::{FileSystem, Options};
+
+    /// A damaged directory may claim the largest size there is: who lists it must not look at each of its million nodes.
+    #[test]
+    fn a_hole_is_passed_in_one_step() {
+        let device = Arc::new(MemoryDevice::new((64 << 20) >> 12));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let file = fs.create_file("/sparse", 0o644).unwrap();
+        let (addresses, end) = {
+            let addresses = addresses_of(&fs.core.volume, &file.inode().node);
+            (addresses as u64, f2fs_format::path::max_file_blocks(addresses))
+        };
+        let direct = f2fs_format::node::ADDRS_PER_BLOCK as u64;
+        let far = addresses + 2 * direct + 2 * direct * direct + 7 * direct * direct + 9 * direct + 11;
+        for block in [3, far] {
+            file.write_at(block * 4096, b"data").unwrap();
+        }
+        let (mut steps, mut at, mut present) = (0, 0, Vec::new());
+        while at < end {
+            at = present_blocks(&fs.core.volume, &file.inode().node, at, end, &mut present).unwrap();
+            steps += 1;
+        }
+        assert_eq!((at, present), (end, vec![3, far]));
+        // The inode, two direct nodes and two indirect ones that are not there; 7 indirect ones, 9 direct ones, the one with the
+        // block, and as many steps behind it as there are nodes beside those on the way.
+        assert_eq!(steps, 5 + 7 + 9 + 1 + (direct - 10) + (direct - 8));
     }
 }

@@ -169,6 +169,15 @@ impl NodePath {
         (self.level > 0).then_some(usize::from(self.slots[0]))
     }
 
+    /// How many blocks, from this one on, lie below the node at `level` of the way, 1 to [`level`](Self::level): all of a hole, if
+    /// that node does not exist (`f2fs_get_next_page_offset`). 1 at any other level.
+    #[must_use]
+    pub fn blocks_below(&self, level: usize) -> u64 {
+        let below = self.slots().get(level..).filter(|_| level > 0).unwrap_or_default();
+        let (all, before) = below.iter().fold((1, 0), |(all, at), slot| (all * DIRECT, at * DIRECT + u64::from(*slot)));
+        all - before
+    }
+
     /// The address slot, in the last node of the way.
     #[must_use]
     pub fn address_slot(&self) -> usize {
@@ -290,13 +299,22 @@ mod tests {
     #[test]
     fn path_and_inverse_agree_at_every_border() {
         for a in [0usize, 1, 864, 873, 914, 923] {
+            // Whether the ways to two blocks have the node at a level in common.
+            let shares = |one, other, level: usize| {
+                let node =
+                    |block| NodePath::to_block(block, a).and_then(|path| path.node_offsets().get(level).copied());
+                node(one) == node(other)
+            };
             for block in borders(a as u64) {
                 let path = NodePath::to_block(block, a).unwrap();
+                assert_eq!((path.blocks_below(0), path.blocks_below(path.level() + 1)), (1, 1));
                 let last = path.last_node_offset();
                 let kind = NodeKind::of(last).unwrap();
                 assert!(kind.holds_addresses(), "block {block} of {a}: {kind:?}");
                 assert_eq!(first_block(last, a).unwrap() + path.address_slot() as u64, block, "a {a}: {path:?}");
                 for level in 1..=path.level() {
+                    let behind = block + path.blocks_below(level);
+                    assert!(shares(block, behind - 1, level) && !shares(block, behind, level), "{path:?} at {level}");
                     let (up, slot) = (path.node_offsets()[level - 1], usize::from(path.slots()[level - 1]));
                     assert_eq!(child(up, slot), Some(path.node_offsets()[level]), "{path:?}");
                     assert_eq!(parent(path.node_offsets()[level]), Some((up, slot)), "{path:?}");

@@ -9,6 +9,7 @@ use f2fs_sync::atomic::Ordering;
 use super::names::Place;
 use super::{Directory, Found, Page, is_inline};
 use crate::FsError;
+use crate::block_map::present_blocks;
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::name::Name;
@@ -107,17 +108,8 @@ impl Directory {
         let blocks = size.div_ceil(f2fs_format::BLOCK_SIZE as u64);
         let mut block = from / SLOTS_PER_BLOCK as u64;
         while block < blocks && entries.len() < limit {
-            // Holes are skipped a direct node at a time.
             let mut present = Vec::new();
-            let step = (blocks - block).min(512);
-            let mut at = block;
-            crate::block_map::map_range(&core.volume, &inode.node, block, step, |mapping| {
-                if !mapping.addr.is_null() {
-                    present.extend(at..at + mapping.len);
-                }
-                at += mapping.len;
-                Ok(())
-            })?;
+            block = present_blocks(&core.volume, &inode.node, block, blocks, &mut present)?;
             for number in present {
                 let Some(page) = self.page(core, inode, number)? else { continue };
                 let data = page.data.read();
@@ -128,7 +120,6 @@ impl Directory {
                     break;
                 }
             }
-            block += step;
         }
         Ok(entries)
     }
