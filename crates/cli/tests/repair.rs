@@ -8,14 +8,15 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use f2fs::device::{AlignedBuf, BlockDevice};
-use f2fs::format::LogType;
 use f2fs::format::dentry::DentryViewMut;
 use f2fs::format::feature::Features;
 use f2fs::format::node::NodeBlock;
 use f2fs::format::superblock::SuperBlock;
 use f2fs::format::trouble::{ErrorKind, StopReason};
+use f2fs::format::{BlockAddr, LogType};
 use f2fs::uring::{OpenOptions as UringOptions, UringDevice};
 use f2fs::volume::{OpenOptions as VolumeOptions, Volume};
+use f2fs::{DirEntry, FileSystem, Options};
 use serde_json::Value;
 
 const BLOCK: usize = 4096;
@@ -233,6 +234,40 @@ fn a_directory_of_zeros_gets_its_files_back() {
     for (path, len) in FILES {
         assert!(place.run(&["cat"], &[path]).stdout == content(path, len), "{path}: {said}");
     }
+}
+
+#[test]
+fn a_directory_without_its_first_block_is_marked_as_one_without_dots() {
+    let place = Place::new();
+    let device = Arc::new(UringDevice::open(&place.image, UringOptions::new()).unwrap());
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    let name = |number| format!("/docs/below/{number}-{}", "long".repeat(50));
+    // More than the first bucket has room for; then only one of those behind it is left.
+    fs.create_file(name(0), 0o644).unwrap();
+    (1..24).for_each(|number| fs.link(name(0), name(number)).unwrap());
+    let entries = fs.read_dir("/docs/below").unwrap();
+    let (kept, others) = entries.split_last().unwrap();
+    let path = |entry: &DirEntry| format!("/docs/below/{}", String::from_utf8_lossy(&entry.name));
+    others.iter().filter(|entry| entry.name != b"deep").for_each(|entry| fs.unlink(path(entry)).unwrap());
+    let [ino, deep] = ["/docs/below", "/docs/below/deep"].map(|path| fs.stat(path).unwrap().ino.0);
+    let kept = path(kept);
+    fs.close().unwrap();
+    drop(fs);
+    let features = Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM);
+    place.edit_inode(ino, |node| {
+        assert!(node.addresses(features).skip(2).any(|addr| addr.is_real()), "{node:?}");
+        node.set_address(0, BlockAddr::NULL, features);
+    });
+    let (said, _) = place.code(&["check", "--repair"], &[], 1);
+    assert!(said.contains(&format!("directory {ino}: is marked as one without")), "{said}");
+    place.sound();
+    place.ok(&["stat"], &[&kept]);
+    // What stood in the lost block has no name any more.
+    assert_ne!(place.ino(&kept), deep);
+    place.ok(&["stat"], &[&format!("/lost+found/{deep}")]);
+    // And it is used like any other.
+    place.ok(&["mkdir"], &["/docs/below/new"]);
+    place.sound();
 }
 
 #[test]

@@ -88,6 +88,11 @@ impl Directory {
             }
         }
         let inode = node.inode_mut();
+        if self.dots != [true; 2] && !dots_known_missing {
+            // Where there is no room for them, the inode says so, as that of fsck.f2fs does.
+            walk.state.act(|| format!("directory {}: is marked as one without `.` and `..`", self.ino));
+            inode.i_inline |= inline::DOTS;
+        }
         inode.i_links = (2 + self.subdirectories).into();
         if let Some(level) = last_used.filter(|level| *level >= inode.i_current_depth.get()) {
             inode.i_current_depth = (level + 1).into();
@@ -164,6 +169,9 @@ impl Directory {
             _ => (None, false),
         };
         if let Some(dot @ (b"." | b"..")) = name.as_deref() {
+            if block != INLINE && !in_place(block, 0, dir_level) {
+                return Ok(Verdict::Remove("it stands in the wrong bucket"));
+            }
             return Ok(self.dot(dot.len() - 1, ino, raw.file_type, whole));
         }
         let reference = Reference { holder: self.ino, slot: Slot::Entry(block, slot as u32) };

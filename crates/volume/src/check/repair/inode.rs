@@ -302,7 +302,9 @@ fn mend_size(node: &mut NodeBlock, features: Features, file_type: FileType, cont
     if inode.i_size.get() > max {
         inode.i_size = needed.min(max).into();
     }
-    let beyond_is_fine = inode.i_advise & (advise::KEEP_SIZE | advise::VERITY) != 0 || orphan;
+    // A look-up in a directory goes by its size, whatever the advice.
+    let kept = inode.i_advise & (advise::KEEP_SIZE | advise::VERITY) != 0 && file_type != FileType::Directory;
+    let beyond_is_fine = kept || orphan;
     if content.last.is_some_and(|last| last >= inode.i_size.get().div_ceil(4096)) && !beyond_is_fine {
         inode.i_size = needed.into();
     }

@@ -1,6 +1,7 @@
 //! Mutants of directories.
 
 use f2fs_format::dentry::{DentryBlock, FileType};
+use f2fs_format::inode::advise;
 use f2fs_format::{BlockAddr, Nid, hash};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -123,6 +124,21 @@ fn directories() {
         }),
         case("size too small", Kind::DentryPosition, Blind, |image| {
             image.edit_node(image.find("many").ino, |node| node.inode_mut().i_size = 4096.into());
+        }),
+        case("size too small, and meant to be", Kind::DentryPosition, Blind, |image| {
+            image.edit_node(image.find("many").ino, |node| {
+                node.inode_mut().i_size = 4096.into();
+                node.inode_mut().i_advise |= advise::KEEP_SIZE;
+            });
+        }),
+        case("first block elsewhere", Kind::DentryPosition, Finds, |image| {
+            let (features, dir) = (image.geometry.features, image.find("many").ino);
+            let other = (2..40).rev().find(|block| image.data(dir, *block).is_real()).unwrap();
+            image.edit_node(dir, |node| {
+                let [first, last] = [0, other].map(|slot| node.address(slot, features).unwrap());
+                node.set_address(0, last, features);
+                node.set_address(other, first, features);
+            });
         }),
         case("level of the directory", Kind::DentryPosition, Finds, |image| {
             image.edit_node(image.find("many").ino, |node| node.inode_mut().i_dir_level = 3);
