@@ -255,7 +255,7 @@ fn a_directory_without_its_first_block_is_marked_as_one_without_dots() {
     drop(fs);
     let features = Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM);
     place.edit_inode(ino, |node| {
-        assert!(node.addresses(features).skip(2).any(|addr| addr.is_real()), "{node:?}");
+        assert!(node.addresses(features).skip(2).any(BlockAddr::is_real), "{node:?}");
         node.set_address(0, BlockAddr::NULL, features);
     });
     let (said, _) = place.code(&["check", "--repair"], &[], 1);
