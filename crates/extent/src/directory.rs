@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A class below 64 lines has one slot with one chunk of just its size, so a file of n blocks costs about n bytes; a larger
-//! class has one slot for every 64 lines.
+//! class has one slot for every 64 lines, and those of the largest are made in [pieces](super::row).
 //!
 //! **Marks.** A slot has a bit for each line of its chunk: set means that somebody may hold a block there. Whoever takes a
 //! block looks at the bit afterwards, and sets it if it is clear; mostly it is set already, and nothing is written. Covering
@@ -26,7 +26,7 @@
 //! holds anything there who has looked at the hull and stayed.
 //!
 //! **Rules.** Directory, slots and chunks are written once, and then never move or go until the table does: whoever has
-//! found a word may keep it. They are found without a lock (three acquire loads). They are allocated before they are
+//! found a word may keep it. They are found without a lock (three acquire loads; four in a file of more than 32 GiB). They are allocated before they are
 //! published, outside of every lock; when two threads install the same one, the later drops its own and uses the other's.
 
 use std::fmt;
@@ -37,6 +37,7 @@ use f2fs_sync::{OnceLock, mutant};
 use crate::geometry::{BLOCKS_PER_LINE, CLASSES, LINES_PER_CHUNK, WORDS_PER_LINE};
 use crate::order::store_load;
 use crate::present::Present;
+use crate::row::Row;
 
 /// One cache line of words.
 #[repr(align(64))]
@@ -52,7 +53,7 @@ type Chunk = Box<[Line]>;
 
 /// The lines 2^k ..= 2^(k+1)-1.
 struct Class {
-    slots: Box<[Slot]>,
+    slots: Row<Slot>,
     present: Present,
 }
 
@@ -173,15 +174,13 @@ impl Directory {
         let class = match class.get() {
             Some(class) => class,
             None => {
-                let slots = lines.div_ceil(LINES_PER_CHUNK);
-                let new = Class {
-                    slots: (0..slots).map(|_| Slot::default()).collect(),
-                    present: Present::new(slots as usize),
-                };
+                let slots = lines.div_ceil(LINES_PER_CHUNK) as usize;
+                let new = Class { slots: Row::new(slots), present: Present::new(slots) };
                 class.get_or_init(|| new)
             }
         };
-        let chunk = &class.slots[slot].chunk;
+        // The class has a slot for each of its lines.
+        let Some(Slot { chunk, .. }) = class.slots.get_or_make(slot) else { return };
         if chunk.get().is_none() {
             let new: Chunk = (0..lines.min(LINES_PER_CHUNK)).map(|_| Line::new()).collect();
             class.present.set(slot);
@@ -206,7 +205,8 @@ impl Directory {
             let mut next = (low / LINES_PER_CHUNK) as usize;
             while let Some(at) = here.present.next(next).filter(|&at| at as u64 <= high / LINES_PER_CHUNK) {
                 next = at + 1;
-                let (number, slot) = (at as u64, &here.slots[at]);
+                let number = at as u64;
+                let Some(slot) = here.slots.get(at) else { continue };
                 let Some(chunk) = slot.chunk.get() else { continue };
                 let base = number * LINES_PER_CHUNK;
                 let (low, high) = (low.max(base) - base, high.min(base + LINES_PER_CHUNK - 1) - base);
@@ -228,7 +228,7 @@ impl Directory {
             .map(|(number, class)| {
                 let lines = (1 << number).min(LINES_PER_CHUNK as usize);
                 let chunks = class.present.count() * lines * size_of::<Line>();
-                size_of_val(&*class.slots) + class.present.bytes() + chunks
+                class.slots.bytes() + class.present.bytes() + chunks
             })
             .sum();
         size_of::<Directory>() + inner

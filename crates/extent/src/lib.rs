@@ -33,7 +33,7 @@
 //! | order | conflicting requests are granted in the order in which they began to wait; nobody overtakes |
 //! | state bits | [`ExtentBits`]: set, clear, convert, test, count, search, as Btrfs' extent io tree |
 //! | addresses | [`AddressCache`]: which device block holds which block of the file, looked up without a lock |
-//! | memory | 128 bytes for a table, and no heap while the file has at most 64 blocks; a byte for each block beyond that was ever locked, in pieces of up to 4 KiB |
+//! | memory | 128 bytes for a table, and no heap while the file has at most 64 blocks; a byte for each block beyond that was ever locked, in pieces of up to 4 KiB, and up to 60 KiB to find the first of those far behind |
 //!
 //! # Locking model
 //!
@@ -144,6 +144,7 @@ mod order;
 mod present;
 mod queue;
 mod range;
+mod row;
 mod scan;
 mod table;
 mod wait;

@@ -38,7 +38,7 @@ pub struct Options {
     /// in the nodes every time. An inode gives its part back when it leaves memory.
     pub address_cache: u64,
     /// Bytes that the range locks of files which nobody has open may take, about; what is more leaves memory. A file that is open
-    /// takes a byte for each block that was read or written, and up to 4 MiB for one far behind the others.
+    /// takes a byte for each block that was read or written, and up to 60 KiB for one far behind the others.
     pub lock_memory: u64,
     /// Dentry blocks kept in memory, about (4 KiB each), beside those that wait for a checkpoint.
     pub dentry_cache: NonZeroUsize,

@@ -1,8 +1,8 @@
 //! Files that nobody has open, and the memory that the locks of their ranges keep.
 //!
 //! An inode stays in memory when its last handle is closed, and with it the locks of all blocks that were ever touched: a byte a
-//! block, and 4 MiB for a single one at the far end of a sparse file. An image can hold many such files. So those are listed when
-//! they are closed, and the first of the list leave memory while all of them take more than
+//! block, and some 57 KiB for a single one at the far end of a sparse file. An image can hold many such files. So those are listed
+//! when they are closed, and the first of the list leave memory while all of them take more than
 //! [`Options::lock_memory`](crate::Options::lock_memory).
 //!
 //! ```text

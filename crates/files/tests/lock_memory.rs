@@ -32,14 +32,13 @@ fn read_far(fs: &FileSystem, number: usize) {
 
 #[test]
 fn files_that_were_read_far_behind_leave_memory() {
-    let few = sparse(16 << 20);
+    let few = sparse(1 << 20);
     let kept = left(|| (0..FILES).for_each(|number| read_far(&few, number)));
-    // The one that was closed last is never too much.
-    assert!((4 * MIB..24 * MIB).contains(&kept), "{kept} bytes");
-    // Without a limit to speak of, each keeps its 4 MiB.
+    assert!(kept < 3 * MIB, "{kept} bytes");
+    // Without a limit to speak of, each keeps what one block took: the rest of the terabytes has no place.
     let many = sparse(u64::MAX);
     let kept = left(|| (0..FILES).for_each(|number| read_far(&many, number)));
-    assert!(kept > FILES as i64 * 4 * MIB, "{kept} bytes");
+    assert!((FILES as i64 * 40_000..FILES as i64 * 80_000).contains(&kept), "{kept} bytes");
 }
 
 #[test]
@@ -53,7 +52,7 @@ fn a_file_that_is_open_keeps_its_locks_and_gives_them_back_later() {
         drop(open);
         (1..4).for_each(|number| read_far(&fs, number));
     });
-    assert!(kept < 6 * MIB, "{kept} bytes");
+    assert!(kept < MIB, "{kept} bytes");
     let mut bytes = [0; 4096];
     fs.open_file("/0").unwrap().read_at(FAR, &mut bytes).unwrap();
     assert!(bytes == [7; 4096]);

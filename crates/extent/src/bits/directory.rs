@@ -9,18 +9,19 @@ use f2fs_sync::OnceLock;
 use super::chunk::Chunk;
 use crate::geometry::{CHUNK_BLOCKS, CHUNK_CLASSES};
 use crate::present::Present;
+use crate::row::Row;
 
 /// The chunks 2^k - 1 .. 2^(k+1) - 1.
 #[derive(Debug)]
 struct Class {
-    slots: Box<[OnceLock<Box<Chunk>>]>,
+    slots: Row<OnceLock<Box<Chunk>>>,
     present: Present,
 }
 
 impl Class {
     fn new(class: usize) -> Class {
         let slots = 1_usize << class;
-        Class { slots: (0..slots).map(|_| OnceLock::new()).collect(), present: Present::new(slots) }
+        Class { slots: Row::new(slots), present: Present::new(slots) }
     }
 }
 
@@ -53,12 +54,16 @@ impl Chunks {
 
     /// Makes the place of a chunk.
     pub(super) fn prepare(&self, number: u64) {
-        let (class, _) = place(number);
+        let (class, slot) = place(number);
         let cell = &self.classes[class];
-        if cell.get().is_none() {
-            let new = Box::new(Class::new(class));
-            cell.get_or_init(|| new);
-        }
+        let class = match cell.get() {
+            Some(class) => class,
+            None => {
+                let new = Box::new(Class::new(class));
+                cell.get_or_init(|| new)
+            }
+        };
+        class.slots.get_or_make(slot);
     }
 
     /// Puts a chunk in its place, which was prepared.
@@ -77,7 +82,7 @@ impl Chunks {
                 && let Some(slot) = here.present.next(from)
             {
                 let number = (1_u64 << class) - 1 + slot as u64;
-                return Some((number, here.slots[slot].get()?));
+                return Some((number, here.slots.get(slot)?.get()?));
             }
             from = 0;
         }
@@ -104,7 +109,7 @@ impl Chunks {
         let inner: usize = classes
             .map(|class| {
                 let chunks = class.present.count();
-                let places = size_of_val(&*class.slots) + class.present.bytes();
+                let places = class.slots.bytes() + class.present.bytes();
                 size_of::<Class>() + places + chunks * (size_of::<Chunk>() + CHUNK_BLOCKS as usize)
             })
             .sum();
