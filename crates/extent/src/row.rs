@@ -18,51 +18,39 @@ const PIECE: usize = 1024;
 
 /// Places that begin as `T::default()`.
 #[derive(Debug)]
-pub(crate) enum Row<T> {
-    Whole(Box<[T]>),
-    Pieces(Box<[OnceLock<Box<[T]>>]>),
+pub(crate) struct Row<T> {
+    /// All of a short row, none of a long one.
+    whole: Box<[T]>,
+    pieces: Box<[OnceLock<Box<[T]>>]>,
 }
 
 impl<T: Default> Row<T> {
     /// A row of so many places.
     pub(crate) fn new(places: usize) -> Row<T> {
-        if places <= PIECE {
-            Row::Whole(new_places(places))
-        } else {
-            Row::Pieces((0..places.div_ceil(PIECE)).map(|_| OnceLock::new()).collect())
-        }
+        let (whole, pieces) = if places <= PIECE { (places, 0) } else { (0, places.div_ceil(PIECE)) };
+        Row { whole: new_places(whole), pieces: (0..pieces).map(|_| OnceLock::new()).collect() }
     }
 
     /// The place, if the row is so long and its piece is there.
     #[inline]
     pub(crate) fn get(&self, place: usize) -> Option<&T> {
-        match self {
-            Row::Whole(places) => places.get(place),
-            Row::Pieces(pieces) => pieces.get(place / PIECE)?.get()?.get(place % PIECE),
-        }
+        self.whole.get(place).or_else(|| self.pieces.get(place / PIECE)?.get()?.get(place % PIECE))
     }
 
     /// The place, with its piece made if need be; `None` beyond the end of the row.
     pub(crate) fn get_or_make(&self, place: usize) -> Option<&T> {
-        if let Row::Pieces(pieces) = self {
-            let piece = pieces.get(place / PIECE)?;
-            if piece.get().is_none() {
-                let new = new_places(PIECE);
-                piece.get_or_init(|| new);
-            }
+        if let Some(piece) = self.pieces.get(place / PIECE).filter(|piece| piece.get().is_none()) {
+            let new = new_places(PIECE);
+            piece.get_or_init(|| new);
         }
         self.get(place)
     }
 
     /// Bytes on the heap.
     pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Row::Whole(places) => size_of_val(&**places),
-            Row::Pieces(pieces) => {
-                let made = pieces.iter().filter_map(OnceLock::get);
-                size_of_val(&**pieces) + made.map(|places| size_of_val(&**places)).sum::<usize>()
-            }
-        }
+        let made = self.pieces.iter().filter_map(OnceLock::get);
+        let in_pieces: usize = made.map(|places| size_of_val(&**places)).sum();
+        size_of_val(&*self.whole) + size_of_val(&*self.pieces) + in_pieces
     }
 }
 

@@ -11,7 +11,8 @@ use f2fs_files::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode, Se
 use f2fs_format::checkpoint::CheckpointBlock;
 use f2fs_format::feature::Features;
 use f2fs_format::superblock::SuperBlock;
-use f2fs_format::{Geometry, RawBlock, inode, node};
+use f2fs_format::{FormatError, Geometry, RawBlock, inode, node};
+use f2fs_volume::VolumeError;
 use f2fs_volume::check::repair::{plan, undo};
 use f2fs_volume::check::{CheckOptions, CheckReport, Severity, check};
 use f2fs_volume::format::{FormatOptions, format};
@@ -349,7 +350,15 @@ pub fn repair(device: &Arc<MemoryDevice>) {
     let found = check(&**device, &options).expect("what was judged in memory can be judged here");
     assert_eq!(found.findings, repair.after.findings);
     if found.is_consistent() && found.complete {
-        let fs = FileSystem::open(device.clone(), Options::new()).expect("a sound volume opens");
+        let fs = match FileSystem::open(device.clone(), Options::new()) {
+            // A volume with quotas can be checked and read, and not be changed.
+            Err(FsError::Volume(VolumeError::Format(FormatError::Unsupported { .. }))) => {
+                return walk(
+                    &FileSystem::open(device.clone(), Options::new().read_only(true)).expect("it can be read"),
+                );
+            }
+            opened => opened.expect("a sound volume opens"),
+        };
         walk(&fs);
         fs.create_file("/after the repair", 0o600)
             .and_then(|file| file.write_at(0, &[1; 5000]))
