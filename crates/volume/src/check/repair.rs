@@ -16,7 +16,7 @@
 //! - A block that two slots refer to belongs to the one that its summary names; the other one becomes a hole.
 //! - An inode's fields follow from what hangs on it; a directory entry's from the inode, which keeps its first name.
 //! - Inodes that nothing refers to get their first name back where it is free, or go to `lost+found`, by their numbers; nodes
-//!   without an inode are freed.
+//!   without an inode are freed. If the root itself is gone, an empty one is made, which they come back to.
 //! - What cannot be told is left alone: the check of the result then still finds it, and [`Repair::after`] says so.
 //!
 //! A volume that was not closed is repaired at its last checkpoint: open it for writing first if it can be opened, so that
@@ -32,6 +32,7 @@ mod backup;
 mod directory;
 mod inode;
 mod lost;
+mod make;
 mod overlay;
 mod rebuild;
 mod state;

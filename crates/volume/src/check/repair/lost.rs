@@ -3,16 +3,15 @@
 use std::collections::VecDeque;
 
 use f2fs_format::dentry::{DentryView, DentryViewMut, FileType, slots_for};
-use f2fs_format::feature::Features;
-use f2fs_format::inode::{DEFAULT_INLINE_XATTR_WORDS, EXTRA_SIZE, inline, mode};
+use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
-use f2fs_format::{BlockAddr, Nid, SegmentNo, hash};
+use f2fs_format::{BlockAddr, Nid, hash};
 
 use super::RepairError;
 use super::directory::{own_name, room_in};
+use super::make;
 use super::overlay::Overlay;
-use super::rebuild;
-use super::state::{Claim, Reference, Slot, State};
+use super::state::{Reference, Slot, State};
 use super::tables::Tables;
 use super::walk::{Role, Walk};
 
@@ -20,12 +19,16 @@ use super::walk::{Role, Walk};
 const MAX_DIRECTORIES: u32 = 4096;
 /// The longest number, which takes two slots.
 const LONGEST: &[u8] = b"4294967295";
-/// What a directory of an absent owner is to others.
-const PERMISSIONS: u16 = 0o700;
+/// Slots that a root which was made keeps for directories of lost files: 24 of them, for 2,000 files.
+const KEPT_SLOTS: usize = 48;
 
 /// Names every inode that is there but was not reached, and frees the other nodes.
 pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<(), RepairError> {
     let mut walk = Walk { overlay, tables, state, pending: VecDeque::new() };
+    let new_root = !walk.state.inodes.contains_key(&walk.tables.geometry.root_ino.0);
+    if new_root {
+        make::root(&mut walk)?;
+    }
     let mut lost = Vec::new();
     let unreached: Vec<Nid> = walk.tables.nat.in_use().filter(|nid| !walk.state.nodes.contains_key(&nid.0)).collect();
     for nid in unreached {
@@ -45,7 +48,7 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
         let is_dir = *file_type == FileType::Directory;
         (!is_dir, is_dir && all.contains(&parent.0), nid.0)
     });
-    let mut found = Shelf { directory: None, made: 0 };
+    let mut found = Shelf { directory: None, made: 0, new_root };
     for ino in nameless {
         let Some(node) = walk.peek(ino)? else { continue };
         let file_type = FileType::from_mode(node.inode().i_mode.get());
@@ -90,6 +93,8 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
 struct Shelf {
     directory: Option<Nid>,
     made: u32,
+    /// The root has room for names in its inode only.
+    new_root: bool,
 }
 
 impl Shelf {
@@ -111,7 +116,7 @@ impl Shelf {
                 }
                 continue;
             }
-            let ino = make(walk, root, name.as_bytes())?;
+            let ino = make::directory(walk, root, name.as_bytes())?;
             self.directory = Some(ino);
             return Ok(ino);
         }
@@ -127,6 +132,7 @@ impl Shelf {
             if let Some(name) = own_name(&node).filter(|_| is_there)
                 && look_up(walk, parent, &name)?.is_none()
                 && has_room(walk, parent, &name)?
+                && (!self.new_root || parent != walk.tables.geometry.root_ino || leaves_room(walk, parent, &name)?)
             {
                 return Ok((parent, name));
             }
@@ -164,7 +170,7 @@ fn own_blocks(walk: &Walk<'_>, node: &NodeBlock) -> Vec<(u64, BlockAddr)> {
     addrs.filter(|(_, addr)| walk.tables.geometry.in_main(*addr)).collect()
 }
 
-fn node_of(walk: &Walk<'_>, ino: Nid) -> Result<(BlockAddr, Box<NodeBlock>), RepairError> {
+pub(super) fn node_of(walk: &Walk<'_>, ino: Nid) -> Result<(BlockAddr, Box<NodeBlock>), RepairError> {
     let addr: BlockAddr = walk.tables.nat.get(ino).block_addr.into();
     Ok((addr, Box::new(*NodeBlock::read(&*walk.overlay.block(addr)?))))
 }
@@ -192,6 +198,13 @@ fn has_room(walk: &Walk<'_>, dir: Nid, name: &[u8]) -> Result<bool, RepairError>
     Ok(true)
 }
 
+/// Whether an inline directory has [`KEPT_SLOTS`] left when it has taken a name.
+fn leaves_room(walk: &Walk<'_>, dir: Nid, name: &[u8]) -> Result<bool, RepairError> {
+    let (_, node) = node_of(walk, dir)?;
+    let entries = DentryView::inline(node.inode().inline_data(walk.tables.geometry.features));
+    Ok(entries.used_slots() + slots_for(name.len()) + KEPT_SLOTS <= entries.slots())
+}
+
 fn look_up(walk: &Walk<'_>, dir: Nid, name: &[u8]) -> Result<Option<Nid>, RepairError> {
     let (_, node) = node_of(walk, dir)?;
     let wanted = hash::dentry_hash(name);
@@ -209,7 +222,13 @@ fn look_up(walk: &Walk<'_>, dir: Nid, name: &[u8]) -> Result<Option<Nid>, Repair
 }
 
 /// Puts an entry into a directory, and counts its link. False: there is no room.
-fn insert(walk: &mut Walk<'_>, dir: Nid, name: &[u8], ino: Nid, file_type: FileType) -> Result<bool, RepairError> {
+pub(super) fn insert(
+    walk: &mut Walk<'_>,
+    dir: Nid,
+    name: &[u8],
+    ino: Nid,
+    file_type: FileType,
+) -> Result<bool, RepairError> {
     let (addr, mut node) = node_of(walk, dir)?;
     let features = walk.tables.geometry.features;
     let (wanted, slots) = (hash::dentry_hash(name), slots_for(name.len()));
@@ -260,74 +279,4 @@ fn set_parent(walk: &mut Walk<'_>, ino: Nid, parent: Nid) -> Result<(), RepairEr
         }
     }
     Ok(())
-}
-
-/// Makes an empty directory in the root, with its entries in the inode.
-fn make(walk: &mut Walk<'_>, root: Nid, name: &[u8]) -> Result<Nid, RepairError> {
-    let features = walk.tables.geometry.features;
-    let taken = |nid: &u32| walk.state.nodes.contains_key(nid) || walk.tables.nat.get(Nid(*nid)).block_addr.get() != 0;
-    let nid = (4..walk.tables.nat.len()).find(|nid| !taken(nid)).ok_or(RepairError::NoRoom("an inode number"))?;
-    let (ino, addr) = (Nid(nid), new_block(walk)?);
-    let mut node = NodeBlock::new_box();
-    (node.footer.nid, node.footer.ino) = (ino.into(), ino.into());
-    node.footer.cp_ver = walk.tables.pack.block.footer_version().into();
-    node.footer.next_blkaddr = addr.offset(1).into();
-    let times = node_of(walk, root)?.1.inode().i_ctime;
-    let inode = node.inode_mut();
-    inode.i_mode = (mode::DIRECTORY | PERMISSIONS).into();
-    inode.i_inline = inline::DENTRY | inline::XATTR;
-    (inode.i_atime, inode.i_mtime, inode.i_ctime) = (times, times, times);
-    (inode.i_links, inode.i_blocks, inode.i_current_depth) = (2.into(), 1.into(), 1.into());
-    inode.i_pino = root.into();
-    inode.i_namelen = (name.len() as u32).into();
-    inode.i_name[..name.len()].copy_from_slice(name);
-    if features.contains(Features::EXTRA_ATTR) {
-        inode.i_inline |= inline::EXTRA_ATTR;
-        let extra = inode.extra_mut();
-        extra.i_extra_isize = (EXTRA_SIZE as u16).into();
-        extra.i_inline_xattr_size = (DEFAULT_INLINE_XATTR_WORDS as u16).into();
-    }
-    let area = inode.inline_data_mut(features);
-    let size = area.len() as u64;
-    if !DentryViewMut::inline(area).make_empty(ino, root) {
-        return Err(RepairError::NoRoom("the entries of a directory"));
-    }
-    inode.i_size = size.into();
-    if !insert(walk, root, name, ino, FileType::Directory)? {
-        return Err(RepairError::NoRoom("a directory of lost files in the root"));
-    }
-    let by = Reference { holder: ino, slot: Slot::Table };
-    let claim = Claim { by, strong: true, is_node: true, owner: (ino, 0) };
-    walk.state.claim_node(ino, claim);
-    walk.state.claim_block(addr.0, claim);
-    walk.state.inodes.insert(nid, 1);
-    walk.state.directories.insert(nid, root);
-    let mut entry = walk.tables.nat.get(ino);
-    (entry.ino, entry.block_addr) = (ino.into(), addr.into());
-    walk.tables.nat.set(ino, entry);
-    walk.put(addr, &mut node);
-    walk.state.act(|| format!("directory {} is made, inode {ino}", String::from_utf8_lossy(name)));
-    Ok(ino)
-}
-
-/// A block of a segment of its own.
-fn new_block(walk: &mut Walk<'_>) -> Result<BlockAddr, RepairError> {
-    let segment = match walk.state.own_segment {
-        Some((segment, next)) if next < f2fs_format::BLOCKS_PER_SEGMENT => (segment, next),
-        _ => {
-            let logs = rebuild::log_segments(walk.tables);
-            let free = |segment: &u32| {
-                let in_use = walk.tables.sit.get(SegmentNo(*segment)).valid_map.iter().any(|byte| *byte != 0);
-                let start = walk.tables.geometry.block_at(SegmentNo(*segment), 0).0;
-                let claimed =
-                    (start..start + f2fs_format::BLOCKS_PER_SEGMENT).any(|addr| walk.state.blocks.contains_key(&addr));
-                !in_use && !claimed && !logs.contains(&SegmentNo(*segment))
-            };
-            let found =
-                walk.tables.sit.segments().find(free).ok_or(RepairError::NoRoom("a directory of lost files"))?;
-            (SegmentNo(found), 0)
-        }
-    };
-    walk.state.own_segment = Some((segment.0, segment.1 + 1));
-    Ok(walk.tables.geometry.block_at(segment.0, segment.1))
 }

@@ -1,7 +1,7 @@
 //! Mutants of nodes: footers, inodes, trees, addresses.
 
-use f2fs_format::BlockAddr;
 use f2fs_format::inode::{advise, inline, mode};
+use f2fs_format::{BlockAddr, Nid};
 
 use super::cases::{Case, Fsck, case, run};
 use super::image::{Image, populated};
@@ -36,6 +36,10 @@ fn footers_and_trees() {
         }),
         case("footer of an indirect node", Kind::NodeFooter, Finds, |image| {
             image.edit_node(child(image, 2), |node| node.footer.nid = 3.into());
+        }),
+        case("the root's entry and footer", Kind::NatEntry, Finds, |image| {
+            image.edit_node(Nid::ROOT, |node| (node.footer.nid, node.footer.ino) = (77.into(), 78.into()));
+            image.edit_nat(Nid::ROOT, |entry| (entry.ino, entry.block_addr) = (0.into(), 0.into()));
         }),
         case("nid out of range", Kind::NodeTree, Finds, |image| {
             image.edit_node(image.find("large").ino, |node| node.inode_mut().i_nid[4] = u32::MAX.into());
