@@ -157,7 +157,8 @@ impl Volume {
         let data_blocks = self.blocks_written.sum();
         self.blocks_written.sub(data_blocks);
         let kbytes = 4 * (data_blocks.max(0) as u64 + report.nodes + report.table_blocks);
-        let kbytes_written = state.kbytes_written + kbytes;
+        // Only counted, and a damaged count may be the largest there is.
+        let kbytes_written = state.kbytes_written.saturating_add(kbytes);
         let index = 1 - state.pack;
         let orphans = self.orphans.list();
         let mut summaries: Vec<Box<SummaryBlock>> = segments.logs.iter().map(|log| log.summary.clone()).collect();

@@ -8,7 +8,7 @@ use super::image::{Image, populated};
 use crate::check::FindingKind as Kind;
 
 /// Block and inode number of the node in slot `slot` of `large`'s `i_nid`.
-fn child(image: &Image, slot: usize) -> f2fs_format::Nid {
+fn child(image: &Image, slot: usize) -> Nid {
     image.node(image.find("large").ino).inode().i_nid[slot].into()
 }
 
