@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Machines that run at the same time, each with one processor.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Trees of medium size where they would be large: for a run of minutes.
+    /// Trees of medium size where they would be large, and small ones where they would be medium: for a run of minutes.
     #[arg(long)]
     quick: bool,
 }
@@ -68,7 +68,11 @@ struct Bench {
 impl Bench {
     /// The scale of a tree.
     fn scale(&self, scale: &'static str) -> &'static str {
-        if self.quick && matches!(scale, "full" | "wide") { "medium" } else { scale }
+        match scale {
+            "full" | "wide" if self.quick => "medium",
+            "medium" if self.quick => "small",
+            scale => scale,
+        }
     }
 
     /// The file for an image with this name.

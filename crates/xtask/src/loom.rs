@@ -24,8 +24,8 @@
 //!
 //! # What it does
 //!
-//! It builds each crate's models once, one crate after the other, with `RUSTFLAGS="--cfg loom"`, the `checked` profile and a
-//! target directory of its own (`target/loom`). It runs each model in a process of its own, as many at once as there are
+//! It builds the models of all crates with `RUSTFLAGS="--cfg loom"`, the `checked` profile and a target directory of its own
+//! (`target/loom`). It runs each model in a process of its own, as many at once as there are
 //! processors; then each mutant, by setting `F2FS_MUTANT`. One line each tells the name, the iterations, the seconds,
 //! and `passed` or `killed` with the first line of the panic. It fails if a model fails, a mutant survives, a mutant in the
 //! sources is announced nowhere, or one that is announced does not exist.
@@ -84,12 +84,11 @@ pub(crate) fn run_half(half: Half, packages: &[String], filter: Option<&str>, te
             println!("{}: {problem}", krate.package);
         }
         tally.failed += krate.problems.len();
-        if krate.tests.is_empty() {
-            continue;
+    }
+    if crates.iter().any(|krate| !krate.tests.is_empty()) {
+        for (krate, models) in crates.iter().zip(build::models(&crates, half)?) {
+            tally.add(&jobs::run(&jobs::plan(krate, &models, filter)?, terms)?);
         }
-        let models = build::models(krate, half)?;
-        let jobs = jobs::plan(krate, &models, filter)?;
-        tally.add(&jobs::run(&jobs, terms)?);
     }
     println!("{}: {tally}; {:.0} s with building", half.name(), start.elapsed().as_secs_f64());
     if tally.models == 0 && tally.mutants == 0 && tally.failed == 0 {

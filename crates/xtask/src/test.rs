@@ -3,7 +3,19 @@
 //! Tests are built as cargo builds them by default, optimised a little: building all of the workspace so takes four fifths
 //! of the processor time that full optimisation takes, this program's own dependencies are shared, and the tests spend
 //! theirs in other programs and in the kernel.
+//!
+//! ```text
+//!   tools ── fmt ── clippy ── doc ── tests ── doctests ── examples ── crash ── guest
+//!                └─ loom ── shuttle ── counting ── fuzz                               beside the others
+//! ```
+//!
+//! The models, the counting half and the fuzz targets have target directories of their own, and compilers seldom keep all
+//! processors busy: so those steps run beside the others, and their output is printed when they have ended.
 
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
@@ -23,10 +35,16 @@ pub(crate) struct Args {
     /// Go on after a step that failed.
     #[arg(long)]
     keep_going: bool,
+    /// One step after the other.
+    #[arg(long)]
+    in_turn: bool,
 }
 
+/// How long a step may take that runs beside the others.
+const LIMIT: Duration = Duration::from_secs(3600);
+
 /// The steps, in the order in which they run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Step {
     /// The programs that the steps need are there, or get installed.
     Tools,
@@ -52,14 +70,15 @@ enum Step {
     Crash,
     /// The fuzz targets, three seconds each.
     Fuzz,
-    /// The Linux kernel is the judge, of trees of medium size.
+    /// The Linux kernel is the judge, of small and medium trees.
     Guest,
 }
 
 impl Step {
     fn run(self) -> Result<()> {
         match self {
-            Step::Tools => tools::require(tools::FOR_TESTS),
+            // `run` does it: which programs depends on the other steps.
+            Step::Tools => Ok(()),
             Step::Fmt => lint::format(),
             Step::Clippy => lint::clippy(),
             Step::Doc => lint::documentation(),
@@ -68,17 +87,47 @@ impl Step {
                 process::run(process::cargo(["test"]).args(all))
             }
             Step::Doctests => process::run(&mut process::cargo(["test", "--workspace", "--doc"])),
-            Step::Loom => chore(&["loom"]),
-            Step::Shuttle => chore(&["shuttle"]),
-            Step::Counting => chore(&["counting"]),
             Step::Examples => process::run(&mut process::cargo(["run", "--release", "--example", "quickstart"])),
             Step::Crash => {
                 chore(&["crash", "--", "--states", "100000", "--seconds", "120"])?;
                 chore(&["crash", "--mutants"])
             }
-            Step::Fuzz => chore(&["fuzz", "--quick", "--seconds", "3"]),
             Step::Guest => chore(&["guest", "--quick"]),
+            Step::Loom | Step::Shuttle | Step::Counting | Step::Fuzz => chore(self.words()),
         }
+    }
+
+    /// The chore that a step is which has a target directory of its own; nothing for the others.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Step::Loom => &["loom"],
+            Step::Shuttle => &["shuttle"],
+            Step::Counting => &["counting"],
+            Step::Fuzz => &["fuzz", "--quick", "--seconds", "3"],
+            _ => &[],
+        }
+    }
+
+    /// The programs that the step needs.
+    fn needs(self) -> &'static [&'static str] {
+        match self {
+            Step::Tests | Step::Crash => tools::FOR_TESTS,
+            Step::Fuzz => tools::FOR_FUZZ,
+            Step::Guest => tools::FOR_GUEST,
+            _ => &[],
+        }
+    }
+
+    /// Runs the step as a program of its own, and prints what it said when it has ended.
+    fn run_beside(self) -> Result<()> {
+        let mut command = Command::new(std::env::current_exe()?);
+        let outcome = process::capture(command.args(self.words()), LIMIT)?;
+        // One call, so that nothing of another step comes between.
+        print!("\n=== {}, beside the others ===\n{}{}", name(self), outcome.stderr, outcome.stdout);
+        if !outcome.success {
+            bail!("`{}` {}", process::shown(&command), if outcome.timed_out { "took too long" } else { "failed" });
+        }
+        Ok(())
     }
 }
 
@@ -96,27 +145,35 @@ enum End {
 /// If a step fails.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
-    let mut ends = Vec::new();
-    let mut failed = Vec::new();
-    for &step in Step::value_variants() {
-        if args.skip.contains(&step) || !(args.only.is_empty() || args.only.contains(&step)) {
-            continue;
-        }
-        if !failed.is_empty() && !args.keep_going {
-            ends.push((step, End::NotRun));
-            continue;
-        }
+    let chosen = |step: &Step| !args.skip.contains(step) && (args.only.is_empty() || args.only.contains(step));
+    let all = Step::value_variants().iter().copied().filter(chosen);
+    // Before all else: packages are installed by one program at a time.
+    let needs: Vec<&str> = all.clone().flat_map(Step::needs).copied().collect();
+    let here = |step: Step| {
         println!("\n=== {} ===", name(step));
-        let start = Instant::now();
-        match step.run() {
-            Ok(()) => ends.push((step, End::Passed(start.elapsed()))),
-            Err(error) => {
-                eprintln!("{}: {error:#}", name(step));
-                ends.push((step, End::Failed(start.elapsed())));
-                failed.push(name(step));
+        if step == Step::Tools { tools::require(&needs) } else { step.run() }
+    };
+    let (beside, others): (Vec<Step>, Vec<Step>) = all.partition(|step| !args.in_turn && !step.words().is_empty());
+    let ends = Mutex::new(Vec::new());
+    let stop = AtomicBool::new(false);
+    let run_all = |steps: &[Step], run: &dyn Fn(Step) -> Result<()>| {
+        for &step in steps {
+            let end = if stop.load(Ordering::Relaxed) { End::NotRun } else { timed(step, run) };
+            if matches!(end, End::Failed(_)) && !args.keep_going {
+                stop.store(true, Ordering::Relaxed);
             }
+            ends.lock().unwrap_or_else(PoisonError::into_inner).push((step, end));
         }
-    }
+    };
+    // What all need comes first.
+    let first = others.iter().take_while(|step| matches!(step, Step::Tools | Step::Fmt)).count();
+    run_all(&others[..first], &here);
+    thread::scope(|scope| {
+        scope.spawn(|| run_all(&beside, &Step::run_beside));
+        run_all(&others[first..], &here);
+    });
+    let mut ends = ends.into_inner().unwrap_or_else(PoisonError::into_inner);
+    ends.sort_by_key(|(step, _)| *step);
 
     println!("\n=== summary ===");
     for (step, end) in &ends {
@@ -127,10 +184,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     println!("{:<9} {:>7.1} s", "all", start.elapsed().as_secs_f64());
+    let failed: Vec<String> =
+        ends.iter().filter(|(_, end)| matches!(end, End::Failed(_))).map(|(step, _)| name(*step)).collect();
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
     }
     Ok(())
+}
+
+fn timed(step: Step, run: &dyn Fn(Step) -> Result<()>) -> End {
+    let start = Instant::now();
+    match run(step) {
+        Ok(()) => End::Passed(start.elapsed()),
+        Err(error) => {
+            eprintln!("{}: {error:#}", name(step));
+            End::Failed(start.elapsed())
+        }
+    }
 }
 
 /// A step's name on the command line.

@@ -14,7 +14,8 @@ const LIMIT: Duration = Duration::from_secs(900);
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let image = bench.image("nvme");
     File::create(&image)?.set_len(1 << 30)?;
-    let output = bench.guest.boot("nvme").disk(&image, Bus::Nvme, "target").run(&script(), LIMIT)?;
+    let output =
+        bench.guest.boot("nvme").disk(&image, Bus::Nvme, "target").run(&script(bench.scale("medium")), LIMIT)?;
     judge::succeeded(&output)?;
     let read = |name: &str| fs::read_to_string(output.share.join(name));
     let made = read("made")?;
@@ -30,18 +31,18 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     Ok(Outcome { wall: output.wall, remark: format!("{paths} paths on /dev/nvme0n1, the same in the kernel and here") })
 }
 
-fn script() -> String {
+fn script(scale: &str) -> String {
     format!(
         "set -e\n\
          disk=$(device target)\n\
          test $disk = /dev/nvme0n1\n\
          f2fs format $disk -O {EXTRA_FEATURES}\n\
-         guest-agent make --scale medium --require-io-uring --image $disk\n\
+         guest-agent make --scale {scale} --require-io-uring --image $disk\n\
          f2fs check $disk\n\
          f2fs manifest $disk > /share/made\n\
          mount -t f2fs $disk /mnt\n\
          guest-agent manifest --defer /share/mounted.large /mnt > /share/mounted\n\
-         guest-agent change --scale medium /mnt\n\
+         guest-agent change --scale {scale} /mnt\n\
          umount /mnt\n\
          mount -t f2fs -o ro $disk /mnt\n\
          guest-agent manifest --defer /share/changed.large /mnt > /share/changed\n\

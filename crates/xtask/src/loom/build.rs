@@ -1,5 +1,6 @@
-//! Builds the models of a crate and lists them.
+//! Builds the models of all crates, and lists them.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -26,6 +27,7 @@ pub(super) struct Model {
 #[derive(Deserialize)]
 struct Message {
     reason: String,
+    package_id: Option<String>,
     target: Option<Target>,
     executable: Option<PathBuf>,
 }
@@ -35,20 +37,20 @@ struct Target {
     name: String,
 }
 
-/// Builds the crate's models and lists them.
+/// Builds the crates' models, all at once so that what they share is built once, and lists them for each crate.
 ///
 /// # Errors
 ///
 /// If they do not compile.
-pub(super) fn models(krate: &Crate, half: Half) -> Result<Vec<Model>> {
-    let mut command = process::cargo(["test", "--quiet", "--no-run", "--profile", "checked", "--package"]);
-    command.arg(&krate.package).args([
-        "--target-dir",
-        &format!("target/{}", half.name()),
-        "--message-format",
-        "json-render-diagnostics",
-    ]);
-    for test in &krate.tests {
+pub(super) fn models(crates: &[Crate], half: Half) -> Result<Vec<Vec<Model>>> {
+    let mut command = process::cargo(["test", "--quiet", "--no-run", "--profile", "checked"]);
+    command.args(["--message-format", "json-render-diagnostics"]);
+    command.args(["--target-dir", &format!("target/{}", half.name())]);
+    for krate in crates.iter().filter(|krate| !krate.tests.is_empty()) {
+        command.args(["--package", &krate.package]);
+    }
+    let tests: BTreeSet<&String> = crates.iter().flat_map(|krate| &krate.tests).collect();
+    for test in tests {
         command.args(["--test", test]);
     }
     // Added to the user's own flags. Cargo would prefer the encoded form, if it were set.
@@ -57,23 +59,41 @@ pub(super) fn models(krate: &Crate, half: Half) -> Result<Vec<Model>> {
 
     let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     if !output.status.success() {
-        bail!("the models of {} do not compile", krate.package);
+        bail!("the models do not compile");
     }
-    let mut models = Vec::new();
+    let mut models: Vec<Vec<Model>> = crates.iter().map(|_| Vec::new()).collect();
     for line in String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.starts_with('{')) {
         let message: Message = serde_json::from_str(line).context("cargo wrote something that is not its JSON")?;
-        let (Some(target), Some(executable)) = (message.target, message.executable) else { continue };
-        if message.reason == "compiler-artifact" && krate.tests.contains(&target.name) {
+        let (Some(id), Some(target), Some(executable)) = (message.package_id, message.target, message.executable)
+        else {
+            continue;
+        };
+        let owner = crates.iter().position(|krate| krate.package == package_name(&id));
+        if let Some(owner) = owner.filter(|owner| crates[*owner].tests.contains(&target.name))
+            && message.reason == "compiler-artifact"
+        {
             let names = list(&executable)?;
-            models.extend(names.into_iter().map(|name| Model {
+            models[owner].extend(names.into_iter().map(|name| Model {
                 test: target.name.clone(),
                 name,
                 executable: executable.clone(),
             }));
         }
     }
-    models.sort_by(|a, b| (&a.test, &a.name).cmp(&(&b.test, &b.name)));
+    for models in &mut models {
+        models.sort_by(|a, b| (&a.test, &a.name).cmp(&(&b.test, &b.name)));
+    }
     Ok(models)
+}
+
+/// The name in a package's identity: `path+file:///f2fs/crates/nat#f2fs-nat@0.1.0`, or without the name if the directory has the
+/// same: `path+file:///f2fs/crates/f2fs#0.1.0`.
+fn package_name(id: &str) -> &str {
+    let (url, rest) = id.rsplit_once('#').unwrap_or((id, ""));
+    match rest.split_once('@') {
+        Some((name, _)) => name,
+        None => url.rsplit('/').next().unwrap_or(url),
+    }
 }
 
 /// The tests in an executable.
@@ -84,4 +104,15 @@ fn list(executable: &PathBuf) -> Result<Vec<String>> {
         bail!("{} does not list its tests:\n{}", executable.display(), outcome.stderr);
     }
     Ok(outcome.stdout.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_known_by_their_identities() {
+        assert_eq!(package_name("path+file:///f2fs/crates/nat#f2fs-nat@0.1.0"), "f2fs-nat");
+        assert_eq!(package_name("path+file:///f2fs/crates/f2fs#0.1.0"), "f2fs");
+    }
 }
