@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// Lists the tests and runs none.
     #[arg(long)]
     list: bool,
+    /// Builds the programs for the machine, and fetches its kernel; runs none.
+    #[arg(long)]
+    prepare: bool,
     /// Keeps the images of tests that passed (those of failed tests are always kept, under target/guest/images).
     #[arg(long)]
     keep: bool,
@@ -122,7 +125,7 @@ const TESTS: [Test; 8] = [
 ///
 /// If the virtual machine cannot be started, or a test in it fails.
 pub(crate) fn run(args: Args) -> Result<()> {
-    let Args { tests, list, keep, jobs, quick } = args;
+    let Args { tests, list, prepare, keep, jobs, quick } = args;
     let chosen = choose(&tests)?;
     if list {
         for (name, shows, _) in chosen {
@@ -139,6 +142,9 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let here = Here { f2fs: programs[0].clone(), agent: programs[1].clone() };
     let bench = Bench { guest: Guest::new(&cache, programs)?, here, images, quick };
     println!("guest tests with Linux {}", bench.guest.release());
+    if prepare {
+        return Ok(());
+    }
     let failed = run_all(&bench, &chosen, jobs);
     if !keep {
         for (name, ..) in chosen.iter().filter(|(name, ..)| !failed.contains(name)) {

@@ -6,11 +6,12 @@
 //!
 //! ```text
 //!   tools ── fmt ── clippy ── doc ── tests ── doctests ── examples ── crash ── guest
-//!                └─ loom ── shuttle ── counting ── fuzz                               beside the others
+//!                └─ loom ── shuttle ── counting ── fuzz ── prepare                    beside the others
 //! ```
 //!
-//! The models, the counting half and the fuzz targets have target directories of their own, and compilers seldom keep all
-//! processors busy: so those steps run beside the others, and their output is printed when they have ended.
+//! The models, the counting half, the fuzz targets and the programs for the guest have target directories of their own, and
+//! compilers seldom keep all processors busy: so those steps run beside the others, and their output is printed when they
+//! have ended.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,6 +71,8 @@ enum Step {
     Crash,
     /// The fuzz targets, three seconds each.
     Fuzz,
+    /// The programs for the guest are built, and its kernel is fetched.
+    Prepare,
     /// The Linux kernel is the judge, of small and medium trees.
     Guest,
 }
@@ -93,7 +96,7 @@ impl Step {
                 chore(&["crash", "--mutants"])
             }
             Step::Guest => chore(&["guest", "--quick"]),
-            Step::Loom | Step::Shuttle | Step::Counting | Step::Fuzz => chore(self.words()),
+            Step::Loom | Step::Shuttle | Step::Counting | Step::Fuzz | Step::Prepare => chore(self.words()),
         }
     }
 
@@ -104,6 +107,7 @@ impl Step {
             Step::Shuttle => &["shuttle"],
             Step::Counting => &["counting"],
             Step::Fuzz => &["fuzz", "--quick", "--seconds", "3"],
+            Step::Prepare => &["guest", "--prepare"],
             _ => &[],
         }
     }
@@ -113,7 +117,7 @@ impl Step {
         match self {
             Step::Tests | Step::Crash => tools::FOR_TESTS,
             Step::Fuzz => tools::FOR_FUZZ,
-            Step::Guest => tools::FOR_GUEST,
+            Step::Prepare | Step::Guest => tools::FOR_GUEST,
             _ => &[],
         }
     }
