@@ -351,8 +351,10 @@ pub fn repair(device: &Arc<MemoryDevice>) {
     assert_eq!(found.findings, repair.after.findings);
     if found.is_consistent() && found.complete {
         let fs = match FileSystem::open(device.clone(), Options::new()) {
-            // A volume with quotas can be checked and read, and not be changed.
-            Err(FsError::Volume(VolumeError::Format(FormatError::Unsupported { .. }))) => {
+            // A volume with quotas, or one whose checkpoints are switched off, can be checked and read, and not be changed.
+            Err(FsError::Volume(
+                VolumeError::Format(FormatError::Unsupported { .. }) | VolumeError::CheckpointDisabled,
+            )) => {
                 return walk(
                     &FileSystem::open(device.clone(), Options::new().read_only(true)).expect("it can be read"),
                 );
