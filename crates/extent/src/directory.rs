@@ -26,8 +26,9 @@
 //! holds anything there who has looked at the hull and stayed.
 //!
 //! **Rules.** Directory, slots and chunks are written once, and then never move or go until the table does: whoever has
-//! found a word may keep it. They are found without a lock (three acquire loads; four in a file of more than 32 GiB). They are allocated before they are
-//! published, outside of every lock; when two threads install the same one, the later drops its own and uses the other's.
+//! found a word may keep it. They are found without a lock (three acquire loads; four in a file of more than 32 GiB). They are
+//! allocated before they are published, outside of every lock; when two threads install the same one, the later drops its own
+//! and uses the other's.
 
 use std::fmt;
 

@@ -28,6 +28,12 @@ pub(crate) const CLASSES: usize = 24;
 #[cfg(loom)]
 pub(crate) const CLASSES: usize = 2;
 
+/// Places in a piece of a row: of chunks of lines, or of bits.
+#[cfg(not(loom))]
+pub(crate) const PIECE: usize = 1024;
+#[cfg(loom)]
+pub(crate) const PIECE: usize = 1;
+
 /// How many may share a block at once; further readers queue until one leaves.
 #[cfg(not(loom))]
 pub(crate) const MAX_READERS: u64 = 126;

@@ -13,8 +13,7 @@
 
 use f2fs_sync::OnceLock;
 
-/// Places in a piece.
-const PIECE: usize = 1024;
+use crate::geometry::PIECE;
 
 /// Places that begin as `T::default()`.
 #[derive(Debug)]
@@ -60,7 +59,7 @@ fn new_places<T: Default>(places: usize) -> Box<[T]> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use f2fs_sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     use super::*;
 

@@ -8,7 +8,7 @@ mod diary;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
@@ -87,7 +87,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         process::run(&mut build)?;
         let programs = dir.join(&triple).join(profile);
         for target in targets {
-            diary.add(fuzz_one(&fuzz, &programs.join(target), target, args)?)?;
+            let (line, status) = fuzz_one(&fuzz, &programs.join(target), target, args)?;
+            // Inputs count that were given before one broke the target.
+            diary.add(line)?;
+            if !status.success() {
+                bail!("{target}: {status}");
+            }
         }
     }
     print!("{diary}");
@@ -103,7 +108,8 @@ fn longest(target: &str) -> u32 {
     }
 }
 
-fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<Line> {
+/// Runs a target to its end: what it was given, and how it ended.
+fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<(Line, ExitStatus)> {
     let limit = match args.runs {
         Some(runs) => format!("-runs={runs}"),
         None => format!("-max_total_time={}", args.seconds),
@@ -132,10 +138,8 @@ fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<Li
         }
     }
     let status = child.wait()?;
-    if !status.success() {
-        bail!("{target}: {status}");
-    }
-    Ok(Line { target: target.to_owned(), executions, seconds: start.elapsed().as_secs_f64() })
+    let line = Line { target: target.to_owned(), executions, seconds: start.elapsed().as_secs_f64() };
+    Ok((line, status))
 }
 
 /// The triple that the compiler builds for by itself.

@@ -157,7 +157,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         println!("\n=== {} ===", name(step));
         if step == Step::Tools { tools::require(&needs) } else { step.run() }
     };
-    let (beside, others): (Vec<Step>, Vec<Step>) = all.partition(|step| !args.in_turn && !step.words().is_empty());
+    let comes_first = |step: &Step| matches!(step, Step::Tools | Step::Fmt);
+    // With nothing beside them, their output is shown as it comes.
+    let in_turn = args.in_turn || !all.clone().any(|step| step.words().is_empty() && !comes_first(&step));
+    let (beside, others): (Vec<Step>, Vec<Step>) = all.partition(|step| !in_turn && !step.words().is_empty());
     let ends = Mutex::new(Vec::new());
     let stop = AtomicBool::new(false);
     let run_all = |steps: &[Step], run: &dyn Fn(Step) -> Result<()>| {
@@ -170,7 +173,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     };
     // What all need comes first.
-    let first = others.iter().take_while(|step| matches!(step, Step::Tools | Step::Fmt)).count();
+    let first = others.iter().take_while(|step| comes_first(step)).count();
     run_all(&others[..first], &here);
     thread::scope(|scope| {
         scope.spawn(|| run_all(&beside, &Step::run_beside));

@@ -30,6 +30,7 @@
 
 mod backup;
 mod directory;
+mod entries;
 mod inode;
 mod lost;
 mod make;

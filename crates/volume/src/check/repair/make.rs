@@ -7,7 +7,7 @@ use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid, SegmentNo};
 
 use super::RepairError;
-use super::lost::{insert, node_of};
+use super::entries::{insert, node_of};
 use super::rebuild;
 use super::state::{Claim, Reference, Slot};
 use super::walk::Walk;
@@ -37,7 +37,7 @@ pub(super) fn directory(walk: &mut Walk<'_>, root: Nid, name: &[u8]) -> Result<N
     Ok(ino)
 }
 
-/// Makes a root with nothing in it. It has the time of no change that is known.
+/// Makes a root with nothing in it. Its times are zero: when the old one changed is not known.
 pub(super) fn root(walk: &mut Walk<'_>) -> Result<(), RepairError> {
     let ino = walk.tables.geometry.root_ino;
     let addr = new_block(walk)?;
