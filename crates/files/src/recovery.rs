@@ -27,6 +27,7 @@ use f2fs_volume::ChainNode;
 
 use crate::FsError;
 use crate::filesystem::Core;
+use crate::stat::FileKind;
 
 /// What roll-forward brought back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,6 +136,9 @@ impl Core {
         }
         for (index, node) in wanted(chain, plan) {
             let inode = self.inode(node.ino)?;
+            if inode.kind != FileKind::Regular {
+                return Err(FsError::WrongKind { operation: "recover a synced node", kind: inode.kind.name() });
+            }
             let block = self.volume.synced_node(node.addr)?;
             if block.is_inode() {
                 self.change(|op| self.recover_inode(op, &inode, &block))?;

@@ -20,6 +20,11 @@ fn chained() -> (Arc<MemoryDevice>, Vec<u64>) {
     let (device, fs) = start(Features(0), FsyncMode::Posix);
     fs.create_dir("/dir", 0o755).unwrap();
     fs.create_file("/dir/old", 0o644).unwrap().write_at(0, &content(1, 6 << 20)).unwrap();
+    // A directory with a block of its own.
+    fs.create_dir("/wide", 0o755).unwrap();
+    for number in 0..30 {
+        fs.create_file(format!("/wide/{number:0>200}"), 0o644).unwrap();
+    }
     fs.checkpoint().unwrap();
     let old = fs.open_file("/dir/old").unwrap();
     old.write_at(1 << 20, &content(2, 4 << 20)).unwrap();
@@ -75,12 +80,22 @@ fn a_chain_that_contradicts_itself_is_an_error_with_numbers() {
     assert!(itself.contains("loops at block"), "{itself}");
     let outside = verdict(&|device| change(device, direct, |node| node.slots_mut()[500] = 7.into()));
     assert!(outside.contains("block 7 "), "{outside}");
-    // A block that another file has.
-    let root = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
-    let used = root.volume().geometry().main_blkaddr;
-    drop(root);
-    let taken = verdict(&|device| change(device, direct, |node| node.slots_mut()[500] = used.into()));
+    let fs = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
+    let node = fs.volume().geometry().main_blkaddr;
+    let wide = fs.stat("/wide").unwrap().ino;
+    let names = fs.volume().node(wide).unwrap().read().address(0, Features(0)).unwrap();
+    drop(fs);
+    let taken = verdict(&|device| change(device, direct, |block| block.slots_mut()[500] = node.into()));
     assert!(taken.contains("in use"), "{taken}");
+    let taken = verdict(&|device| change(device, direct, |block| block.slots_mut()[500] = names.into()));
+    assert!(taken.contains("a directory's") && taken.contains(&names.0.to_string()), "{taken}");
+    let directory = verdict(&|device| {
+        change(device, direct, |block| {
+            block.footer.ino = wide.into();
+            block.footer.set_mark(mark::FSYNC, true);
+        });
+    });
+    assert!(directory.contains("directory"), "{directory}");
     let kind = verdict(&|device| change(device, last, |node| node.inode_mut().i_mode = 0o040_755.into()));
     assert!(kind.contains("directory"), "{kind}");
     let name = verdict(&|device| change(device, last, |node| node.inode_mut().i_namelen = 256.into()));

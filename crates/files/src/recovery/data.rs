@@ -11,6 +11,7 @@ use crate::FsError;
 use crate::block_map::{Slot, add_blocks, ensure_slot, load_child};
 use crate::filesystem::Core;
 use crate::inode::{Inode, is_inline};
+use crate::stat::FileKind;
 use crate::truncate::{Progress, drop_extent, truncate_step};
 
 impl Core {
@@ -167,7 +168,8 @@ impl Core {
     }
 
     /// A block that is in use belonged to another place when the checkpoint was written, or when an earlier node of the chain
-    /// was: that place loses it (`check_index_in_prev_nodes`).
+    /// was: that place loses it (`check_index_in_prev_nodes`). Only regular files have blocks that may come to be free, or
+    /// another file's, without a checkpoint in between that the chain would have ended with.
     fn release_owner(&self, op: &Op<'_>, addr: BlockAddr) -> Result<(), FsError> {
         let Some(summary) = self.volume.owner_of(addr)? else { return Ok(()) };
         let node = self.volume.node(summary.nid.into())?;
@@ -175,10 +177,14 @@ impl Core {
         if slot.get(&self.volume) != addr {
             return Ok(());
         }
-        let owner = self.volume.node(slot.node.ino())?;
+        let owner = self.inode(slot.node.ino())?;
+        if owner.kind != FileKind::Regular {
+            let what = "synced block that is a directory's or a link's";
+            return Err(FsError::Volume(Corruption::Address { what, nid: owner.ino, addr }.into()));
+        }
         slot.set(op, BlockAddr::NULL);
         self.volume.free_block(op, addr)?;
-        add_blocks(op, &owner, -1);
+        add_blocks(op, &owner.node, -1);
         Ok(())
     }
 }

@@ -45,9 +45,6 @@ impl Core {
     pub(super) fn recover_inode(&self, op: &Op<'_>, inode: &Inode, block: &NodeBlock) -> Result<(), FsError> {
         let from = block.inode();
         self.check_synced(inode.ino, from)?;
-        if inode.kind != FileKind::Regular {
-            return Err(FsError::WrongKind { operation: "recover a synced node", kind: inode.kind.name() });
-        }
         let features = self.volume.features();
         let mut node = inode.node.write(op);
         let to = node.inode_mut();
