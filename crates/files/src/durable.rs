@@ -6,6 +6,9 @@
 //!                           node ────►
 //! ```
 //!
+//! A short write is not sent by the thread that makes it: the leader of its group of syncs sends the data of all, and their nodes,
+//! as few requests, since what threads are given at the same time stands side by side.
+//!
 //! What one request of the log cannot take along (data in the inode, more than a segment, a full volume) is written and synced
 //! in turn.
 
@@ -57,7 +60,7 @@ impl Core {
         if self.takes_a_hazardous_name(inode, version) {
             return Ok(Sent::Nothing);
         }
-        let flight = match self.start_write(&op, inode, content, &[piece], Next::Other) {
+        let flight = match self.start_write(&op, inode, content, &[piece], Next::Sync) {
             Err(error) if error.is_no_space() => return Ok(Sent::Nothing),
             flight => flight?,
         };

@@ -31,6 +31,8 @@ pub(crate) use source::Piece;
 use source::{Edge, Source};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
+/// Blocks of a request that is better sent with those of others than at once, at most: a request costs as much as so many.
+const SHORT: u64 = 16;
 
 /// Slots of one node that follow each other.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ pub(crate) struct Flight {
     /// Where the last of them ends in the file.
     end: u64,
     tickets: Vec<Ticket>,
-    /// The only request, if nothing is to be done while it is on its way: it is sent when it is waited for.
+    /// The only request, if it need not go off at once.
     late: Option<Request>,
 }
 
@@ -73,7 +75,8 @@ impl Flight {
         });
         let (end, now, mut before) = (self.end, core.now(), u64::MAX);
         let file = inode.clone();
-        Arrival::new(&inode.node, (slots.collect(), self.runs), self.tickets, self.new_blocks, move |raw, done| {
+        let requests = (self.tickets, self.late);
+        Arrival::new(&inode.node, (slots.collect(), self.runs), requests, self.new_blocks, move |raw, done| {
             let size = raw.i_size.get();
             if done {
                 before = size;
@@ -107,13 +110,22 @@ impl Flight {
 pub(crate) enum Next {
     /// Something else: the requests go off at once.
     Other,
-    /// Nothing, it finishes the flight.
+    /// Nothing, it finishes the flight: the only request is sent when it is waited for.
     Finish,
+    /// It hands the flight to a sync: the only request, if it is short, goes together with those of others.
+    Sync,
 }
 
-/// Whether there is only one request for these runs.
-fn is_one_request(runs: &[Run]) -> bool {
-    matches!(runs, [run] if u64::from(run.len) <= PIECE)
+impl Next {
+    /// Whether what is written to these runs is one request that can wait.
+    fn waits(self, runs: &[Run]) -> bool {
+        let most = match self {
+            Next::Other => 0,
+            Next::Finish => PIECE,
+            Next::Sync => SHORT,
+        };
+        matches!(runs, [run] if u64::from(run.len) <= most)
+    }
 }
 
 impl Core {
@@ -204,7 +216,7 @@ impl Core {
                 source.fill(&mut data);
                 let request = Request::write(u64::from(run.addr.offset(done as u32).0), data);
                 self.volume.count_request(&request);
-                if next == Next::Finish && is_one_request(&flight.runs) {
+                if next.waits(&flight.runs) {
                     flight.late = Some(request);
                     continue;
                 }

@@ -36,7 +36,7 @@ use core::time::Duration;
 use crate::{Arc, Condvar, Mutex, mutant};
 
 /// Threads that wait for each other at most.
-const FEW: usize = 4;
+const FEW: usize = 16;
 /// How long the first request of a group waits for others at most.
 const PATIENCE: Duration = Duration::from_millis(1);
 /// Groups that form at once after waiting was in vain so many times in a row (a power of two, this one at most).

@@ -9,6 +9,8 @@
 //!                                             slots as they were, new blocks freed
 //! ```
 //!
+//! A short request is not sent before: the leader sends it with those of the group ([`Arrival::new`]).
+//!
 //! Who waits for the data first and for the node that names it afterwards waits twice. Here both are on their way at once, and
 //! one flush follows: what a crash leaves of that is what it may leave of the two in turn, since no flush was between them.
 //!
@@ -24,7 +26,7 @@
 
 use core::fmt;
 
-use f2fs_device::{DeviceError, Ticket};
+use f2fs_device::{BlockDevice, DeviceError, Request, Ticket};
 use f2fs_format::BlockAddr;
 use f2fs_format::inode::Inode;
 use f2fs_segment::Run;
@@ -62,6 +64,8 @@ pub struct Arrival {
     slots: Vec<Slots>,
     runs: Vec<Run>,
     tickets: Vec<Ticket>,
+    /// A request that goes off with those of the group.
+    late: Option<Request>,
     /// Slots that were holes: blocks that the file has more.
     new_blocks: u64,
     change: Change,
@@ -77,17 +81,28 @@ impl fmt::Debug for Arrival {
 }
 
 impl Arrival {
-    /// Of the blocks of `runs`, which `tickets` are of, for as many `slots` of nodes of `inode`; `new_blocks` of them are reserved.
+    /// Of the blocks of `runs`, which `tickets` and `late` are of, for as many `slots` of nodes of `inode`; `new_blocks` of them
+    /// are reserved. `late` is not sent yet: the group sends it with its own requests.
     /// `change`: what the write does to the inode beside that (true), and how it is undone (false), with the inode's page locked.
     pub fn new(
         inode: &Node,
         (slots, runs): (Vec<Slots>, Vec<Run>),
-        tickets: Vec<Ticket>,
+        (tickets, late): (Vec<Ticket>, Option<Request>),
         new_blocks: u64,
         change: impl FnMut(&mut Inode, bool) + Send + 'static,
     ) -> Arrival {
         let change: Change = Box::new(change);
-        Arrival { inode: inode.clone(), slots, runs, tickets, new_blocks, change, old: Vec::new(), stage: Stage::Sent }
+        Arrival {
+            inode: inode.clone(),
+            slots,
+            runs,
+            tickets,
+            late,
+            new_blocks,
+            change,
+            old: Vec::new(),
+            stage: Stage::Sent,
+        }
     }
 
     /// Puts the addresses into the slots.
@@ -109,9 +124,14 @@ impl Arrival {
         self.stage = Stage::Named;
     }
 
+    /// The request that waited for the group, if there is one: the caller sends it before it calls [`land`](Self::land).
+    pub(crate) fn take_late(&mut self) -> Option<Request> {
+        self.late.take()
+    }
+
     /// Waits for the device.
-    pub(crate) fn land(&mut self) -> Result<(), DeviceError> {
-        let mut result = Ok(());
+    pub(crate) fn land(&mut self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
+        let mut result = self.late.take().map_or(Ok(()), |request| device.execute(request).result);
         for mut ticket in self.tickets.drain(..) {
             while let Some((_, completion)) = ticket.wait_any() {
                 result = result.and(completion.result);
@@ -128,7 +148,7 @@ impl Arrival {
     pub(crate) fn end<T>(&mut self, op: &Op<'_>, mut result: Result<T, VolumeError>) -> Result<T, VolumeError> {
         if self.stage == Stage::Sent && result.is_ok() {
             // An ordinary write.
-            match self.land() {
+            match self.land(&*op.volume.device) {
                 Ok(()) => self.name(op),
                 Err(error) => result = Err(error.into()),
             }
@@ -159,7 +179,8 @@ impl Arrival {
     /// The slots name what they named before.
     fn withdraw(&mut self, op: &Op<'_>) {
         // Whatever the device says of blocks that nobody will read.
-        let _ = self.land();
+        self.late = None;
+        let _ = self.land(&*op.volume.device);
         if self.stage != Stage::Sent {
             let features = op.volume.features();
             let mut old = self.old.drain(..);

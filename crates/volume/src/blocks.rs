@@ -57,19 +57,37 @@ fn runs(addrs: &[BlockAddr]) -> impl Iterator<Item = (BlockAddr, usize)> + '_ {
 pub(crate) struct WriteBatch<'a> {
     device: &'a dyn BlockDevice,
     pending: Vec<(BlockAddr, AlignedBuf)>,
+    /// Blocks in `pending`.
+    waiting: usize,
     requests: u64,
     blocks: u64,
 }
 
 impl<'a> WriteBatch<'a> {
     pub(crate) fn new(device: &'a dyn BlockDevice) -> Self {
-        WriteBatch { device, pending: Vec::new(), requests: 0, blocks: 0 }
+        WriteBatch { device, pending: Vec::new(), waiting: 0, requests: 0, blocks: 0 }
     }
 
     /// Adds one block.
     pub(crate) fn push(&mut self, addr: BlockAddr, block: &RawBlock) -> Result<(), DeviceError> {
-        self.pending.push((addr, AlignedBuf::from_bytes(block)));
-        if self.pending.len() >= MAX_BATCH_BLOCKS { self.write_out() } else { Ok(()) }
+        self.add(addr, AlignedBuf::from_bytes(block))
+    }
+
+    /// Adds a request that writes.
+    pub(crate) fn push_request(&mut self, request: Request) -> Result<(), DeviceError> {
+        let mut at = BlockAddr(request.start as u32);
+        for buf in request.bufs {
+            let next = at.offset(buf.blocks() as u32);
+            self.add(at, buf)?;
+            at = next;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, addr: BlockAddr, buf: AlignedBuf) -> Result<(), DeviceError> {
+        self.waiting += buf.blocks();
+        self.pending.push((addr, buf));
+        if self.waiting >= MAX_BATCH_BLOCKS { self.write_out() } else { Ok(()) }
     }
 
     /// Writes what is left; returns requests and blocks written in all.
@@ -78,19 +96,27 @@ impl<'a> WriteBatch<'a> {
         Ok((self.requests, self.blocks))
     }
 
-    fn write_out(&mut self) -> Result<(), DeviceError> {
+    /// Writes what was pushed, and waits for it.
+    pub(crate) fn write_out(&mut self) -> Result<(), DeviceError> {
         let mut pending = core::mem::take(&mut self.pending);
         pending.sort_by_key(|(addr, _)| *addr);
-        self.blocks += pending.len() as u64;
+        self.blocks += core::mem::take(&mut self.waiting) as u64;
         let mut requests: Vec<Request> = Vec::new();
+        // Where the last of them ends, and its length.
+        let (mut end, mut len) = (0, 0);
         for (addr, buf) in pending {
-            let start = u64::from(addr.0);
+            let (start, blocks) = (u64::from(addr.0), buf.blocks());
             match requests.last_mut() {
-                Some(last) if last.start + last.bufs.len() as u64 == start && last.bufs.len() < MAX_REQUEST_BLOCKS => {
+                Some(last) if end == start && len + blocks <= MAX_REQUEST_BLOCKS => {
                     last.bufs.push(buf);
+                    len += blocks;
                 }
-                _ => requests.push(Request::vectored(Op::Write, start, vec![buf])),
+                _ => {
+                    requests.push(Request::vectored(Op::Write, start, vec![buf]));
+                    len = blocks;
+                }
             }
+            end = start + blocks as u64;
         }
         self.requests += requests.len() as u64;
         if let [_] = &*requests {

@@ -170,16 +170,26 @@ impl Volume {
         }
         let arrivals = || group.iter().filter_map(|request| request.arrival.as_deref());
         let land = || match mutant("sync_forgets_arrivals") {
-            false => arrivals().try_for_each(|arrival| arrival.lock().land()),
+            false => arrivals().try_for_each(|arrival| arrival.lock().land(&*self.device)),
             true => Ok(()),
         };
-        arrivals().for_each(|arrival| arrival.lock().name(op));
+        let mut batch = WriteBatch::new(&*self.device);
+        for arrival in arrivals() {
+            let mut arrival = arrival.lock();
+            arrival.name(op);
+            if !mutant("sync_forgets_arrivals")
+                && let Some(request) = arrival.take_late()
+                && let Err(error) = batch.push_request(request)
+            {
+                drop(arrival);
+                return failed(error.into());
+            }
+        }
         if self.roll_forward.mode == FsyncMode::Strict
-            && let Err(error) = land().and_then(|()| self.device.flush())
+            && let Err(error) = batch.write_out().and_then(|()| land()).and_then(|()| self.device.flush())
         {
             return failed(error.into());
         }
-        let mut batch = WriteBatch::new(&*self.device);
         let mut answers = Vec::with_capacity(group.len());
         for request in group {
             match self.log_file(&request.inode, &mut batch) {
