@@ -17,6 +17,8 @@ use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_volume::format::FormatOptions;
 
 const CHECKPOINTS: usize = 300;
+/// So often that is tried.
+const TRIES: usize = 20;
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// What the files of a directory hold, by name.
@@ -65,21 +67,28 @@ fn checkpoints(
     images
 }
 
-/// The same; each of the checkpoints must hold one of `states`.
+/// The same; each of the checkpoints must hold one of `states`, and not all the same.
 fn assert_atomic(
     states: &[Held],
-    begin: impl FnOnce(&FileSystem),
+    begin: impl Fn(&FileSystem),
     round: impl Fn(&FileSystem) -> Result<(), FsError> + Sync,
 ) {
     let mut seen = vec![0; states.len()];
-    for image in checkpoints(CHECKPOINTS, begin, round) {
-        let fs = FileSystem::open(Arc::new(image), Options::new().read_only(true)).unwrap();
-        let held = read_all(&fs, "/d");
-        let state = states.iter().position(|state| *state == held);
-        let sizes = || held.iter().map(|(name, held)| (name, held.len())).collect::<Vec<_>>();
-        seen[state.unwrap_or_else(|| panic!("a checkpoint holds what never was: {:?}", sizes()))] += 1;
+    let changed = |seen: &[u32]| seen.iter().filter(|count| **count > 0).count() > 1;
+    // On a busy machine the other thread may have no turn between all these checkpoints.
+    for _ in 0..TRIES {
+        for image in checkpoints(CHECKPOINTS, &begin, &round) {
+            let fs = FileSystem::open(Arc::new(image), Options::new().read_only(true)).unwrap();
+            let held = read_all(&fs, "/d");
+            let state = states.iter().position(|state| *state == held);
+            let sizes = || held.iter().map(|(name, held)| (name, held.len())).collect::<Vec<_>>();
+            seen[state.unwrap_or_else(|| panic!("a checkpoint holds what never was: {:?}", sizes()))] += 1;
+        }
+        if changed(&seen) {
+            return;
+        }
     }
-    assert!(seen.iter().filter(|count| **count > 0).count() > 1, "nothing changed between checkpoints: {seen:?}");
+    panic!("nothing changed between checkpoints: {seen:?}");
 }
 
 fn held<const N: usize>(files: [(&str, &[u8]); N]) -> Held {

@@ -75,6 +75,16 @@ pub enum Corruption {
         /// The address in it.
         addr: BlockAddr,
     },
+    /// Two structures disagree about who a block belongs to, or whether it is in use.
+    #[error("block {addr} of node {nid}: {what}")]
+    Block {
+        /// What is wrong with it.
+        what: &'static str,
+        /// The node that names it.
+        nid: Nid,
+        /// The block.
+        addr: BlockAddr,
+    },
     /// A directory entry cannot be what it says.
     #[error("directory entry in slot {slot}: {what}: {found} is not in {min}..={max}")]
     Dentry {

@@ -252,6 +252,12 @@ impl Volume {
         !self.nat.get(nid).is_ok_and(|entry| !entry.addr.is_real())
     }
 
+    /// Whether the SIT says that a block is in use.
+    #[must_use]
+    pub fn is_in_use(&self, addr: BlockAddr) -> bool {
+        self.segments.is_valid(addr)
+    }
+
     /// Reads data blocks that follow each other on the device.
     ///
     /// # Errors

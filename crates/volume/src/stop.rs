@@ -66,7 +66,7 @@ fn classify(error: Option<&VolumeError>) -> (StopReason, Option<ErrorKind>) {
 
 fn kind_of(corruption: &Corruption) -> ErrorKind {
     match corruption {
-        Corruption::Address { .. } => ErrorKind::InvalidBlkaddr,
+        Corruption::Address { .. } | Corruption::Block { .. } => ErrorKind::InvalidBlkaddr,
         Corruption::Node { .. } => ErrorKind::InconsistentFooter,
         Corruption::Dentry { .. } => ErrorKind::CorruptedDirent,
         _ => ErrorKind::CorruptedInode,

@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 
 use f2fs_device::AlignedBuf;
-use f2fs_format::{BlockAddr, RawBlock};
+use f2fs_format::{BlockAddr, Corruption, RawBlock};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{Arc, RwLock, mutant, share};
 use f2fs_volume::Op;
@@ -44,6 +44,14 @@ impl Directory {
             let Some(slot) = find_slot(&core.volume, &inode.node, block)? else { return Ok(None) };
             let addr = slot.get(&core.volume);
             let data = if addr.is_real() {
+                if core.volume.geometry().in_main(addr) && !core.volume.is_in_use(addr) {
+                    if slot.get(&core.volume) != addr {
+                        continue;
+                    }
+                    // A log may be about to write to it.
+                    let (what, nid) = ("a dentry block that is not in use", slot.node.nid());
+                    return Err(FsError::Volume(Corruption::Block { what, nid, addr }.into()));
+                }
                 let mut buf = AlignedBuf::new(1);
                 core.volume.read_data(slot.node.nid(), addr, &mut buf)?;
                 Box::new(*buf.block(0))

@@ -179,8 +179,8 @@ impl Core {
         }
         let owner = self.inode(slot.node.ino())?;
         if owner.kind != FileKind::Regular {
-            let what = "synced block that is a directory's or a link's";
-            return Err(FsError::Volume(Corruption::Address { what, nid: owner.ino, addr }.into()));
+            let what = "synced as another file's, and a directory's or a link's";
+            return Err(FsError::Volume(Corruption::Block { what, nid: owner.ino, addr }.into()));
         }
         slot.set(op, BlockAddr::NULL);
         self.volume.free_block(op, addr)?;

@@ -102,8 +102,8 @@ impl Volume {
     pub fn adopt_block(&self, _op: &Op<'_>, addr: BlockAddr, summary: Summary) -> Result<(), VolumeError> {
         match self.segments.adopt(addr, summary, self.clock.now()) {
             Err(SegmentError::InUse { .. } | SegmentError::LogType { .. } | SegmentError::Phase { .. }) => {
-                let (what, nid) = ("a synced block that is in use", summary.nid.into());
-                Err(Corruption::Node { nid, addr, what, expected: 0, found: 1 }.into())
+                let what = "synced, and in use already";
+                Err(Corruption::Block { what, nid: summary.nid.into(), addr }.into())
             }
             result => Ok(result?),
         }
