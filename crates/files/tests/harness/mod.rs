@@ -297,12 +297,12 @@ pub fn read_everything(device: &Arc<MemoryDevice>) {
 
 /// Rolls forward in memory and for good: what a reader is shown is what a writer finds.
 pub fn roll_forward(device: &Arc<MemoryDevice>) {
-    let names = |fs: &FileSystem| -> Vec<Vec<u8>> {
-        ["/", "/hashed", "/inline"]
-            .iter()
-            .flat_map(|path| fs.read_dir(path).unwrap_or_default())
-            .map(|entry| entry.name)
-            .collect()
+    // Of each directory its names, if it can be read.
+    let names = |fs: &FileSystem| {
+        ["/", "/hashed", "/inline"].map(|path| {
+            let entries = fs.read_dir(path).ok()?;
+            Some(entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>())
+        })
     };
     let options = || Options::new().volume(f2fs_volume::OpenOptions::new().recovery(false)).read_only(true);
     let without = FileSystem::open(device.clone(), options()).is_ok();
@@ -317,10 +317,15 @@ pub fn roll_forward(device: &Arc<MemoryDevice>) {
     };
     drop(reader);
     let Ok(fs) = FileSystem::open(device.clone(), Options::new()) else { return };
-    // Errors while directories are read are damage, which a checkpoint may have covered up or not.
-    if let Some(shown) = shown {
-        let found = names(&fs);
-        assert!(found == shown, "a reader sees {} names, a writer {}", shown.len(), found.len());
+    for (shown, found) in shown.into_iter().flatten().zip(names(&fs)) {
+        let count = |names: &Option<Vec<_>>| names.as_ref().map(Vec::len);
+        // An error is damage, and what the writer's checkpoint wrote may have covered it up.
+        assert!(
+            shown.is_none() || found == shown,
+            "a reader sees {:?} names, a writer {:?}",
+            count(&shown),
+            count(&found)
+        );
     }
     walk(&fs);
     let _ = fs.close();
