@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -80,19 +81,19 @@ impl Place {
 
     /// Changes every inode block with this number, stale ones included, and leaves its checksum as it is.
     fn edit_inode(&self, ino: u32, change: impl Fn(&mut NodeBlock)) {
-        let mut bytes = self.bytes();
+        let file = fs::File::options().read(true).write(true).open(&self.image).unwrap();
         let mut found = 0;
-        for raw in bytes[2 << 20..].chunks_exact_mut(BLOCK) {
+        // The areas in front hold no block with such a footer.
+        let first = (2 << 20) / BLOCK;
+        for (number, raw) in self.bytes().chunks_exact(BLOCK).enumerate().skip(first) {
             let mut node = *NodeBlock::read(raw.first_chunk().unwrap());
-            // The areas in front hold no block with such a footer.
             if node.nid().0 == ino && node.ino().0 == ino {
                 change(&mut node);
-                raw.copy_from_slice(node.as_block());
+                file.write_all_at(node.as_block(), (number * BLOCK) as u64).unwrap();
                 found += 1;
             }
         }
         assert_ne!(found, 0);
-        fs::write(&self.image, bytes).unwrap();
     }
 
     fn edit_superblocks(&self, change: impl Fn(&mut SuperBlock)) {
@@ -262,9 +263,9 @@ fn a_directory_without_its_first_block_is_marked_as_one_without_dots() {
     assert!(said.contains(&format!("directory {ino}: is marked as one without")), "{said}");
     place.sound();
     place.ok(&["stat"], &[&kept]);
-    // What stood in the lost block has no name any more.
+    // What stood in the lost block is back, in a new one.
     assert_ne!(place.ino(&kept), deep);
-    place.ok(&["stat"], &[&format!("/lost+found/{deep}")]);
+    assert_eq!(place.ino("/docs/below/deep"), deep);
     // And it is used like any other.
     place.ok(&["mkdir"], &["/docs/below/new"]);
     place.sound();
@@ -298,6 +299,61 @@ fn what_has_no_name_any_more_goes_to_lost_and_found() {
     assert!(place.run(&["cat"], &[FILES[2].0]).stdout == content(FILES[2].0, FILES[2].1));
     place.ok(&["rm", "-r"], &["/lost+found"]);
     place.sound();
+}
+
+/// More files than fit into the inode of a directory, or of all the directories that a root has room for in its own.
+#[test]
+fn directories_grow_for_what_comes_back() {
+    const MANY: usize = 17_000;
+    let names = |place: &Place, path: &str| {
+        let device = Arc::new(UringDevice::open(&place.image, UringOptions::new()).unwrap());
+        let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
+        let mut names: Vec<Vec<u8>> = fs.read_dir(path).unwrap().into_iter().map(|entry| entry.name).collect();
+        names.sort();
+        names
+    };
+    let features = Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM);
+    for dir in ["/home/many", "/"] {
+        let place = Place::new();
+        place.ok(&["format", "--size", "160M", "-O", "extra_attr,inode_checksum,sb_checksum", "--force"], &[]);
+        let device = Arc::new(UringDevice::open(&place.image, UringOptions::new()).unwrap());
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        fs.create_dir("/home", 0o755).unwrap();
+        fs.create_dir("/home/many", 0o755).unwrap();
+        (0..MANY).for_each(|number| drop(fs.create_file(format!("{dir}/file {number}"), 0o644).unwrap()));
+        let ino = fs.stat(dir).unwrap().ino.0;
+        fs.close().unwrap();
+        drop(fs);
+        let before = names(&place, dir);
+        // The inode is empty: the names are known to the files.
+        place.edit_inode(ino, |node| *node = NodeBlock::ZERO);
+        place.code(&["check", "--repair"], &[], 1);
+        place.sound();
+        assert!(names(&place, dir) == before, "{dir}");
+        // And it is used like any other.
+        place.ok(&["mv"], &[&format!("{dir}/file 7777"), "/moved"]);
+        place.sound();
+        if dir == "/" {
+            continue;
+        }
+        fs::remove_file(place.path("image.f2fs-backup")).unwrap();
+        // Nobody knows the inode any more.
+        place.edit_inode(ino, |node| *node = NodeBlock::ZERO);
+        place.edit_inode(place.ino("/home"), |node| {
+            let mut entries = DentryViewMut::inline(node.inode_mut().inline_data_mut(features));
+            let slots: Vec<usize> = entries
+                .as_view()
+                .entries()
+                .flatten()
+                .filter(|entry| entry.ino.0 == ino)
+                .map(|entry| entry.slot)
+                .collect();
+            slots.into_iter().for_each(|slot| drop(entries.remove(slot)));
+        });
+        place.code(&["check", "--repair"], &[], 1);
+        place.sound();
+        assert_eq!(names(&place, "/lost+found").len(), MANY - 1);
+    }
 }
 
 #[test]

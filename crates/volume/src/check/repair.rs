@@ -31,6 +31,7 @@
 mod backup;
 mod directory;
 mod entries;
+mod grow;
 mod inode;
 mod lost;
 mod make;

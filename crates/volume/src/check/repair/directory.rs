@@ -6,7 +6,7 @@ use f2fs_format::bits::lsb;
 use f2fs_format::dentry::{DentryView, DentryViewMut, FileType};
 use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
-use f2fs_format::{BlockAddr, Nid, hash};
+use f2fs_format::{Nid, hash};
 
 use super::RepairError;
 use super::inode::Content;
@@ -372,24 +372,4 @@ fn clear(area: &mut [u8], slot: usize, count: usize) {
     for index in slot..slot + count {
         lsb::clear(area, index);
     }
-}
-
-/// Where an entry could be put into a directory that is whole: block and its address.
-pub(super) fn room_in(
-    walk: &Walk<'_>,
-    node: &NodeBlock,
-    data: &[(u64, BlockAddr)],
-    name: &[u8],
-) -> Result<Option<BlockAddr>, RepairError> {
-    let slots = f2fs_format::dentry::slots_for(name.len());
-    for &(block, addr) in data {
-        let at = u32::try_from(block).unwrap_or(INLINE - 1);
-        if in_place(at, hash::dentry_hash(name), node.inode().i_dir_level) {
-            let bytes = walk.overlay.block(addr)?;
-            if DentryView::block(&bytes).room_for(slots).is_some() {
-                return Ok(Some(addr));
-            }
-        }
-    }
-    Ok(None)
 }

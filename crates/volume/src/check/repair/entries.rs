@@ -1,24 +1,14 @@
-//! The entries of directories that are whole already: finding one, room for one, adding one. Only the blocks that the inode
-//! refers to by itself are looked at.
+//! The entries of directories that are whole already: finding one, room for one, adding one.
 
 use f2fs_format::dentry::{DentryView, DentryViewMut, FileType, slots_for};
 use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
+use f2fs_format::path::NodePath;
 use f2fs_format::{BlockAddr, Nid, hash};
 
 use super::RepairError;
-use super::directory::room_in;
+use super::grow;
 use super::walk::Walk;
-
-/// The longest number, which takes two slots.
-pub(super) const LONGEST: &[u8] = b"4294967295";
-
-/// The blocks that the inode of a directory refers to by itself.
-fn own_blocks(walk: &Walk<'_>, node: &NodeBlock) -> Vec<(u64, BlockAddr)> {
-    let features = walk.tables.geometry.features;
-    let addrs = (0..).zip(node.addresses(features));
-    addrs.filter(|(_, addr)| walk.tables.geometry.in_main(*addr)).collect()
-}
 
 pub(super) fn node_of(walk: &Walk<'_>, ino: Nid) -> Result<(BlockAddr, Box<NodeBlock>), RepairError> {
     let addr: BlockAddr = walk.tables.nat.get(ino).block_addr.into();
@@ -29,30 +19,62 @@ fn is_inline(node: &NodeBlock) -> bool {
     node.inode().i_inline & inline::DENTRY != 0
 }
 
-pub(super) fn has_room(walk: &Walk<'_>, dir: Nid, name: &[u8]) -> Result<bool, RepairError> {
-    let (_, node) = node_of(walk, dir)?;
-    if is_inline(&node) {
-        let area = node.inode().inline_data(walk.tables.geometry.features);
-        return Ok(DentryView::inline(area).room_for(slots_for(name.len())).is_some());
-    }
-    let data = own_blocks(walk, &node);
-    if name != LONGEST {
-        return Ok(room_in(walk, &node, &data, name)?.is_some());
-    }
-    // Whatever the number hashes to: both buckets of the first level.
-    for probe in [&b"4294967290"[..], b"4294967291", b"4294967292", b"4294967293", b"4294967294"] {
-        if room_in(walk, &node, &data, probe)?.is_none() {
-            return Ok(false);
+/// Where a block of a directory is; `None` for a hole.
+fn address(walk: &Walk<'_>, node: &NodeBlock, block: u64) -> Result<Option<BlockAddr>, RepairError> {
+    let geometry = &walk.tables.geometry;
+    let Some(path) = NodePath::to_block(block, node.address_count(geometry.features)) else { return Ok(None) };
+    let mut below: Option<Box<NodeBlock>> = None;
+    for slot in &path.slots()[..path.level()] {
+        let nid = match &below {
+            None => node.inode().i_nid[usize::from(*slot)],
+            Some(node) => node.slots()[usize::from(*slot)],
+        };
+        let nid = Nid::from(nid);
+        if nid.is_null() || nid.0 >= walk.tables.nat.len() {
+            return Ok(None);
         }
+        below = Some(node_of(walk, nid)?.1);
     }
-    Ok(true)
+    let holder = below.as_deref().unwrap_or(node);
+    Ok(holder.address(path.address_slot(), geometry.features).filter(|addr| geometry.in_main(*addr)))
 }
 
-/// Whether an inline directory has so many slots left when it has taken a name.
-pub(super) fn leaves_room(walk: &Walk<'_>, dir: Nid, name: &[u8], left: usize) -> Result<bool, RepairError> {
-    let (_, node) = node_of(walk, dir)?;
-    let entries = DentryView::inline(node.inode().inline_data(walk.tables.geometry.features));
-    Ok(entries.used_slots() + slots_for(name.len()) + left <= entries.slots())
+/// The blocks in which a name with this hash may stand.
+fn bucket(walk: &Walk<'_>, node: &NodeBlock, wanted: u32) -> Result<Vec<BlockAddr>, RepairError> {
+    let inode = node.inode();
+    let mut found = Vec::new();
+    for level in 0..inode.i_current_depth.get().min(hash::MAX_DEPTH) {
+        for block in hash::bucket_range(level, inode.i_dir_level, wanted) {
+            found.extend(address(walk, node, block)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The block that has room for a name in a directory with blocks.
+fn room_for(walk: &Walk<'_>, node: &NodeBlock, name: &[u8]) -> Result<Option<BlockAddr>, RepairError> {
+    for addr in bucket(walk, node, hash::dentry_hash(name))? {
+        if DentryView::block(&*walk.overlay.block(addr)?).room_for(slots_for(name.len())).is_some() {
+            return Ok(Some(addr));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a directory has room for a name, now. If it had none before, it has a block more.
+pub(super) fn make_room(walk: &mut Walk<'_>, dir: Nid, name: &[u8]) -> Result<bool, RepairError> {
+    let (_, mut node) = node_of(walk, dir)?;
+    if is_inline(&node) {
+        let area = node.inode().inline_data(walk.tables.geometry.features);
+        if DentryView::inline(area).room_for(slots_for(name.len())).is_some() {
+            return Ok(true);
+        }
+        if !grow::out_of_inode(walk, dir)? {
+            return Ok(false);
+        }
+        (_, node) = node_of(walk, dir)?;
+    }
+    Ok(room_for(walk, &node, name)?.is_some() || grow::add_block(walk, dir, hash::dentry_hash(name))?)
 }
 
 pub(super) fn look_up(walk: &Walk<'_>, dir: Nid, name: &[u8]) -> Result<Option<Nid>, RepairError> {
@@ -62,9 +84,8 @@ pub(super) fn look_up(walk: &Walk<'_>, dir: Nid, name: &[u8]) -> Result<Option<N
     if is_inline(&node) {
         return Ok(found(DentryView::inline(node.inode().inline_data(walk.tables.geometry.features))));
     }
-    for (_, addr) in own_blocks(walk, &node) {
-        let bytes = walk.overlay.block(addr)?;
-        if let Some(ino) = found(DentryView::block(&bytes)) {
+    for addr in bucket(walk, &node, wanted)? {
+        if let Some(ino) = found(DentryView::block(&*walk.overlay.block(addr)?)) {
             return Ok(Some(ino));
         }
     }
@@ -90,8 +111,7 @@ pub(super) fn insert(
             return Ok(false);
         }
     } else {
-        let data = own_blocks(walk, &node);
-        let Some(block) = room_in(walk, &node, &data, name)? else { return Ok(false) };
+        let Some(block) = room_for(walk, &node, name)? else { return Ok(false) };
         let mut bytes = walk.overlay.block(block)?;
         let mut entries = DentryViewMut::block(&mut bytes);
         let Some(slot) = entries.as_view().room_for(slots) else { return Ok(false) };
@@ -120,7 +140,7 @@ pub(super) fn set_parent(walk: &mut Walk<'_>, ino: Nid, parent: Nid) -> Result<(
         walk.put(addr, &mut node);
         return Ok(());
     }
-    for (_, block) in own_blocks(walk, &node).into_iter().take(1) {
+    if let Some(block) = address(walk, &node, 0)? {
         let mut bytes = walk.overlay.block(block)?;
         let mut entries = DentryViewMut::block(&mut bytes);
         if let Ok(Some(dots)) = entries.as_view().find(0, b"..").map(|entry| entry.map(|entry| entry.slot)) {

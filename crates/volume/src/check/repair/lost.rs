@@ -1,29 +1,24 @@
 //! Inodes that nothing refers to get their first name back, or one in `lost+found`: their number.
 
-use std::collections::VecDeque;
-
 use f2fs_format::Nid;
 use f2fs_format::dentry::FileType;
 
 use super::RepairError;
 use super::directory::own_name;
-use super::entries::{LONGEST, has_room, insert, leaves_room, look_up, node_of, set_parent};
+use super::entries::{insert, look_up, make_room, node_of, set_parent};
 use super::make;
 use super::overlay::Overlay;
 use super::state::{Reference, Slot, State};
 use super::tables::Tables;
 use super::walk::{Role, Walk};
 
-/// Directories of lost files at most; each holds some 180 names, unless it has blocks of its own.
+/// Directories of lost files at most; each has room for tens of thousands of names.
 const MAX_DIRECTORIES: u32 = 4096;
-/// Slots that a root which was made keeps for directories of lost files: 24 of them, for 2,000 files.
-const KEPT_SLOTS: usize = 48;
 
 /// Names every inode that is there but was not reached, and frees the other nodes.
 pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<(), RepairError> {
-    let mut walk = Walk { overlay, tables, state, pending: VecDeque::new() };
-    let new_root = !walk.state.inodes.contains_key(&walk.tables.geometry.root_ino.0);
-    if new_root {
+    let mut walk = Walk::new(overlay, tables, state);
+    if !walk.state.inodes.contains_key(&walk.tables.geometry.root_ino.0) {
         make::root(&mut walk)?;
     }
     let mut lost = Vec::new();
@@ -45,7 +40,7 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
         let is_dir = *file_type == FileType::Directory;
         (!is_dir, is_dir && all.contains(&parent.0), nid.0)
     });
-    let mut found = Shelf { directory: None, made: 0, new_root };
+    let mut found = Shelf { directory: None, made: 0 };
     for ino in nameless {
         let Some(node) = walk.peek(ino)? else { continue };
         let file_type = FileType::from_mode(node.inode().i_mode.get());
@@ -66,20 +61,14 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
             continue;
         }
         walk.state.inodes.insert(ino.0, 1);
-        let before: std::collections::BTreeSet<u32> = walk.state.inodes.keys().copied().collect();
         walk.run()?;
         let named = name(&mut walk, ino, file_type, &place)?;
         debug_assert!(named, "a place was found for it");
-        let below: Vec<(u32, u32)> = walk
-            .state
-            .inodes
-            .iter()
-            .filter(|(nid, _)| **nid == ino.0 || !before.contains(nid))
-            .map(|(nid, links)| (*nid, *links))
-            .collect();
-        for (nid, links) in below {
-            if !walk.state.directories.contains_key(&nid) {
-                walk.set_links(Nid(nid), links)?;
+        // It, and what is below it.
+        for nid in std::mem::take(&mut walk.entered) {
+            let links = walk.state.inodes.get(&nid.0).copied();
+            if let Some(links) = links.filter(|_| !walk.state.directories.contains_key(&nid.0)) {
+                walk.set_links(nid, links)?;
             }
         }
     }
@@ -90,15 +79,13 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
 struct Shelf {
     directory: Option<Nid>,
     made: u32,
-    /// The root has room for names in its inode only.
-    new_root: bool,
 }
 
 impl Shelf {
     /// A directory with room for a number.
-    fn place(&mut self, walk: &mut Walk<'_>) -> Result<Nid, RepairError> {
+    fn place(&mut self, walk: &mut Walk<'_>, number: &[u8]) -> Result<Nid, RepairError> {
         if let Some(directory) = self.directory
-            && has_room(walk, directory, LONGEST)?
+            && make_room(walk, directory, number)?
         {
             return Ok(directory);
         }
@@ -107,7 +94,7 @@ impl Shelf {
             let name = if self.made == 0 { "lost+found".to_owned() } else { format!("lost+found.{}", self.made) };
             self.made += 1;
             if let Some(existing) = look_up(walk, root, name.as_bytes())? {
-                if walk.state.directories.contains_key(&existing.0) && has_room(walk, existing, LONGEST)? {
+                if walk.state.directories.contains_key(&existing.0) && make_room(walk, existing, number)? {
                     self.directory = Some(existing);
                     return Ok(existing);
                 }
@@ -128,15 +115,13 @@ impl Shelf {
             let is_there = parent != ino && walk.state.directories.contains_key(&parent.0);
             if let Some(name) = own_name(&node).filter(|_| is_there)
                 && look_up(walk, parent, &name)?.is_none()
-                && has_room(walk, parent, &name)?
-                && (!self.new_root
-                    || parent != walk.tables.geometry.root_ino
-                    || leaves_room(walk, parent, &name, KEPT_SLOTS)?)
+                && make_room(walk, parent, &name)?
             {
                 return Ok((parent, name));
             }
         }
-        Ok((self.place(walk)?, ino.to_string().into_bytes()))
+        let number = ino.to_string().into_bytes();
+        Ok((self.place(walk, &number)?, number))
     }
 }
 

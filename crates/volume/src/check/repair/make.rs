@@ -1,14 +1,14 @@
-//! Directories that a repair makes: those of lost files, and the root if it is gone. Their entries lie in the inode.
+//! Directories that a repair makes: those of lost files, and the root if it is gone.
 
 use f2fs_format::dentry::{DentryViewMut, FileType};
 use f2fs_format::feature::Features;
 use f2fs_format::inode::{DEFAULT_INLINE_XATTR_WORDS, EXTRA_SIZE, inline, mode};
 use f2fs_format::node::NodeBlock;
-use f2fs_format::{BlockAddr, Nid, SegmentNo};
+use f2fs_format::{BlockAddr, LogType, Nid};
 
 use super::RepairError;
-use super::entries::{insert, node_of};
-use super::rebuild;
+use super::entries::{insert, make_room, node_of};
+use super::grow::block;
 use super::state::{Claim, Reference, Slot};
 use super::walk::Walk;
 
@@ -21,8 +21,8 @@ pub(super) fn directory(walk: &mut Walk<'_>, root: Nid, name: &[u8]) -> Result<N
     let taken = |nid: &u32| walk.state.nodes.contains_key(nid) || walk.tables.nat.get(Nid(*nid)).block_addr.get() != 0;
     let nid = (4..walk.tables.nat.len()).find(|nid| !taken(nid)).ok_or(RepairError::NoRoom("an inode number"))?;
     let ino = Nid(nid);
-    let addr = new_block(walk)?;
-    if !insert(walk, root, name, ino, FileType::Directory)? {
+    let addr = block(walk, LogType::HotNode)?.ok_or(RepairError::NoRoom("a directory of lost files"))?;
+    if !make_room(walk, root, name)? || !insert(walk, root, name, ino, FileType::Directory)? {
         return Err(RepairError::NoRoom("a directory of lost files in the root"));
     }
     let mut node = empty(walk, ino, root, addr)?;
@@ -40,7 +40,7 @@ pub(super) fn directory(walk: &mut Walk<'_>, root: Nid, name: &[u8]) -> Result<N
 /// Makes a root with nothing in it. Its times are zero: when the old one changed is not known.
 pub(super) fn root(walk: &mut Walk<'_>) -> Result<(), RepairError> {
     let ino = walk.tables.geometry.root_ino;
-    let addr = new_block(walk)?;
+    let addr = block(walk, LogType::HotNode)?.ok_or(RepairError::NoRoom("a root"))?;
     let mut node = empty(walk, ino, ino, addr)?;
     node.inode_mut().i_mode = (mode::DIRECTORY | ROOT_PERMISSIONS).into();
     add(walk, ino, ino, addr, &mut node);
@@ -86,26 +86,4 @@ fn add(walk: &mut Walk<'_>, ino: Nid, parent: Nid, addr: BlockAddr, node: &mut N
     (entry.ino, entry.block_addr) = (ino.into(), addr.into());
     walk.tables.nat.set(ino, entry);
     walk.put(addr, node);
-}
-
-/// A block of a segment of its own.
-fn new_block(walk: &mut Walk<'_>) -> Result<BlockAddr, RepairError> {
-    let segment = match walk.state.own_segment {
-        Some((segment, next)) if next < f2fs_format::BLOCKS_PER_SEGMENT => (segment, next),
-        _ => {
-            let logs = rebuild::log_segments(walk.tables);
-            let free = |segment: &u32| {
-                let in_use = walk.tables.sit.get(SegmentNo(*segment)).valid_map.iter().any(|byte| *byte != 0);
-                let start = walk.tables.geometry.block_at(SegmentNo(*segment), 0).0;
-                let claimed =
-                    (start..start + f2fs_format::BLOCKS_PER_SEGMENT).any(|addr| walk.state.blocks.contains_key(&addr));
-                !in_use && !claimed && !logs.contains(&SegmentNo(*segment))
-            };
-            let found =
-                walk.tables.sit.segments().find(free).ok_or(RepairError::NoRoom("a directory of lost files"))?;
-            (SegmentNo(found), 0)
-        }
-    };
-    walk.state.own_segment = Some((segment.0, segment.1 + 1));
-    Ok(walk.tables.geometry.block_at(segment.0, segment.1))
 }

@@ -55,7 +55,7 @@ fn used(tables: &Tables, state: &State) -> BTreeMap<u32, Used> {
 fn place_logs(tables: &Tables, used: &BTreeMap<u32, Used>, state: &mut State) -> Result<[LogPosition; 6], RepairError> {
     let mut taken: BTreeSet<u32> = BTreeSet::new();
     // What stands in a log's segment belongs there before anything else does.
-    let mut others: BTreeSet<u32> = state.own_segment.iter().map(|(segment, _)| segment.0).collect();
+    let mut others: BTreeSet<u32> = state.own.iter().map(|own| own.segment.0).collect();
     others.extend(used.keys());
     let mut logs = Vec::with_capacity(6);
     for log in LogType::ALL {
@@ -103,7 +103,6 @@ fn write_sit(
     logs: &[LogPosition; 6],
     state: &mut State,
 ) -> Result<Vec<RawSitEntry>, RepairError> {
-    let own = state.own_segment.map(|(segment, _)| segment);
     let mut entries = Vec::new();
     for segment in tables.sit.segments().map(SegmentNo) {
         let old = *tables.sit.get(segment);
@@ -112,11 +111,8 @@ fn write_sit(
         entry.valid_map = used.map_or([0; sit::VALID_MAP_SIZE], |used| used.map);
         let is_node = used.map(|used| used.nodes >= used.data);
         let kept = old.log_type().filter(|log| is_node.is_none_or(|is_node| log.is_node() == is_node));
-        let guess = match is_node {
-            Some(true) if own == Some(segment) => LogType::HotNode,
-            Some(true) => LogType::WarmNode,
-            _ => LogType::WarmData,
-        };
+        let own = state.own.iter().find(|own| own.segment == segment).map(|own| own.log);
+        let guess = own.unwrap_or(if is_node == Some(true) { LogType::WarmNode } else { LogType::WarmData });
         let log = log_of(logs, segment).or(kept).unwrap_or(guess);
         entry.set_blocks(log, msb::count(&entry.valid_map));
         if entry.valid_map != old.valid_map || entry.vblocks != old.vblocks {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use f2fs_format::{Nid, SegmentNo};
+use f2fs_format::{LogType, Nid, SegmentNo};
 
 /// Lines about what is done that are kept.
 const MAX_ACTIONS: usize = 10_000;
@@ -39,6 +39,16 @@ pub(super) struct Claim {
     pub(super) owner: (Nid, u16),
 }
 
+/// A segment that was free, with blocks of the repair's own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnSegment {
+    pub(super) segment: SegmentNo,
+    /// What its blocks are.
+    pub(super) log: LogType,
+    /// The next block in it.
+    pub(super) next: u32,
+}
+
 /// All of it. References that lost a conflict are kept from pass to pass, everything else begins anew.
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -59,8 +69,8 @@ pub(super) struct State {
     pub(super) orphans: Vec<Nid>,
     /// Reserved blocks (`NEW_ADDR`).
     pub(super) reserved: u64,
-    /// A free segment that new nodes go to, and the next block in it.
-    pub(super) own_segment: Option<(SegmentNo, u32)>,
+    /// Free segments that new blocks go to.
+    pub(super) own: Vec<OwnSegment>,
     pub(super) actions: Vec<String>,
 }
 

@@ -31,13 +31,15 @@ pub(super) struct Walk<'w> {
     pub(super) tables: &'w mut Tables,
     pub(super) state: &'w mut State,
     pub(super) pending: VecDeque<(Nid, Role)>,
+    /// Inodes in the order in which they were entered.
+    pub(super) entered: Vec<Nid>,
 }
 
 /// Walks everything that is reachable.
 pub(super) fn walk(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<(), RepairError> {
     let (root, listed) = (tables.geometry.root_ino, tables.orphans.clone());
     let quota: Vec<Nid> = tables.sb.qf_ino.iter().map(|ino| Nid::from(*ino)).filter(|ino| !ino.is_null()).collect();
-    let mut walk = Walk { overlay, tables, state, pending: VecDeque::new() };
+    let mut walk = Walk::new(overlay, tables, state);
     walk.enter(root, Role::Root)?;
     for ino in quota {
         walk.enter(ino, Role::Quota)?;
@@ -58,7 +60,11 @@ pub(super) fn walk(overlay: &Overlay, tables: &mut Tables, state: &mut State) ->
 /// What is done with a child node: the walk, its NID, its node offset, and itself.
 type EachChild<'e, W> = dyn FnMut(&mut W, Nid, u32, Box<NodeBlock>) -> Result<(), RepairError> + 'e;
 
-impl Walk<'_> {
+impl<'w> Walk<'w> {
+    pub(super) fn new(overlay: &'w Overlay, tables: &'w mut Tables, state: &'w mut State) -> Walk<'w> {
+        Walk { overlay, tables, state, pending: VecDeque::new(), entered: Vec::new() }
+    }
+
     /// Puts an inode on the list of those to be walked; tells whether there is one, and it was not there before.
     pub(super) fn enter(&mut self, ino: Nid, role: Role) -> Result<bool, RepairError> {
         let by = Reference { holder: ino, slot: Slot::Table };
@@ -66,6 +72,7 @@ impl Walk<'_> {
             return Ok(false);
         }
         self.state.inodes.insert(ino.0, 0);
+        self.entered.push(ino);
         self.pending.push_back((ino, role));
         Ok(true)
     }
