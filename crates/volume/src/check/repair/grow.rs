@@ -2,6 +2,7 @@
 
 use f2fs_format::dentry::{DentryView, DentryViewMut, FileType};
 use f2fs_format::inode::inline;
+use f2fs_format::node::NodeBlock;
 use f2fs_format::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, SegmentNo, hash};
 
 use super::RepairError;
@@ -23,6 +24,7 @@ pub(super) fn block(walk: &mut Walk<'_>, log: LogType) -> Result<Option<BlockAdd
                 let start = geometry.block_at(*segment, 0).0;
                 walk.tables.sit.get(*segment).valid_map.iter().all(|byte| *byte == 0)
                     && !logs.contains(segment)
+                    && !state.spoken_for.contains(segment)
                     && !state.own.iter().any(|own| own.segment == *segment)
                     && !(start..start + BLOCKS_PER_SEGMENT).any(|addr| state.blocks.contains_key(&addr))
             };
@@ -87,13 +89,7 @@ pub(super) fn add_block(walk: &mut Walk<'_>, dir: Nid, wanted: u32) -> Result<bo
 }
 
 /// Makes a new block the directory's, at a file block of a level.
-fn take(
-    walk: &mut Walk<'_>,
-    dir: Nid,
-    node: &mut f2fs_format::node::NodeBlock,
-    (level, at): (u32, u64),
-    fresh: BlockAddr,
-) {
+fn take(walk: &mut Walk<'_>, dir: Nid, node: &mut NodeBlock, (level, at): (u32, u64), fresh: BlockAddr) {
     node.set_address(at as usize, fresh, walk.tables.geometry.features);
     let inode = node.inode_mut();
     inode.i_blocks = (inode.i_blocks.get() + 1).into();

@@ -2,6 +2,8 @@
 
 use f2fs_format::Nid;
 use f2fs_format::dentry::FileType;
+use f2fs_format::inode::inline;
+use f2fs_format::node::NodeBlock;
 
 use super::RepairError;
 use super::directory::own_name;
@@ -18,12 +20,18 @@ const MAX_DIRECTORIES: u32 = 4096;
 /// Names every inode that is there but was not reached, and frees the other nodes.
 pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<(), RepairError> {
     let mut walk = Walk::new(overlay, tables, state);
+    let unreached: Vec<Nid> = walk.tables.nat.in_use().filter(|nid| !walk.state.nodes.contains_key(&nid.0)).collect();
+    for nid in &unreached {
+        speak_for(&mut walk, *nid)?;
+    }
     if !walk.state.inodes.contains_key(&walk.tables.geometry.root_ino.0) {
         make::root(&mut walk)?;
     }
     let mut lost = Vec::new();
-    let unreached: Vec<Nid> = walk.tables.nat.in_use().filter(|nid| !walk.state.nodes.contains_key(&nid.0)).collect();
     for nid in unreached {
+        if walk.state.nodes.contains_key(&nid.0) {
+            continue;
+        }
         let by = Reference { holder: nid, slot: Slot::Table };
         let Some(node) = walk.peek(nid)? else { continue };
         let addr = walk.tables.nat.get(nid).block_addr.get();
@@ -71,6 +79,20 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
                 walk.set_links(nid, links)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Keeps the segments of a node, and of the data that it names, from being taken for free ones: the SIT may say that they are.
+fn speak_for(walk: &mut Walk<'_>, nid: Nid) -> Result<(), RepairError> {
+    let geometry = &walk.tables.geometry;
+    let addr = walk.tables.nat.get(nid).block_addr.into();
+    let Some((segment, _)) = geometry.locate(addr) else { return Ok(()) };
+    walk.state.spoken_for.insert(segment);
+    let node = *NodeBlock::read(&*walk.overlay.block(addr)?);
+    if !(node.is_inode() && node.inode().i_inline & (inline::DATA | inline::DENTRY) != 0) {
+        let named = node.addresses(geometry.features).filter_map(|addr| geometry.locate(addr));
+        walk.state.spoken_for.extend(named.map(|(segment, _)| segment));
     }
     Ok(())
 }

@@ -69,6 +69,8 @@ pub(super) struct State {
     pub(super) orphans: Vec<Nid>,
     /// Reserved blocks (`NEW_ADDR`).
     pub(super) reserved: u64,
+    /// Segments that inodes which are not reached yet have blocks in, by what their nodes say.
+    pub(super) spoken_for: BTreeSet<SegmentNo>,
     /// Free segments that new blocks go to.
     pub(super) own: Vec<OwnSegment>,
     pub(super) actions: Vec<String>,

@@ -1,11 +1,13 @@
 //! Mutants of nodes: footers, inodes, trees, addresses.
 
+use f2fs_device::BlockDevice;
 use f2fs_format::inode::{advise, inline, mode};
-use f2fs_format::{BlockAddr, Nid};
+use f2fs_format::{BlockAddr, Nid, SegmentNo};
+use f2fs_sync::Arc;
 
 use super::cases::{Case, Fsck, case, run};
 use super::image::{Image, populated};
-use crate::check::FindingKind as Kind;
+use crate::check::{CheckOptions, FindingKind as Kind, repair};
 
 /// Block and inode number of the node in slot `slot` of `large`'s `i_nid`.
 fn child(image: &Image, slot: usize) -> Nid {
@@ -75,6 +77,34 @@ fn footers_and_trees() {
         }),
     ];
     run(populated(), &cases);
+}
+
+/// A new root needs a block; the SIT calls the segments of a large file free, and others, all but one, in use.
+#[test]
+fn what_is_lost_is_not_written_over() {
+    let image = populated().copy();
+    let large = image.find("large").ino;
+    let content = |image: &Image| {
+        let blocks = (0..800).map(|index| image.data(large, index));
+        blocks.map(|addr| (addr, image.block(addr))).collect::<Vec<_>>()
+    };
+    let before = content(&image);
+    image.edit_node(Nid::ROOT, |node| (node.footer.nid, node.footer.ino) = (77.into(), 78.into()));
+    image.edit_nat(Nid::ROOT, |entry| (entry.ino, entry.block_addr) = (0.into(), 0.into()));
+    for segment in (0..image.geometry.main_segments - 1).map(SegmentNo) {
+        let of_large = before.iter().any(|(addr, _)| image.geometry.locate(*addr).unwrap().0 == segment);
+        image.edit_sit(segment, |entry| {
+            entry.valid_map.fill(0);
+            entry.valid_map[0] = if of_large { 0 } else { 0x80 };
+            entry.vblocks = (entry.vblocks.get() & !0x3ff | u16::from(!of_large)).into();
+        });
+    }
+    let device: Arc<dyn BlockDevice> = Arc::new(image.device.snapshot().read_only());
+    let repair = repair::plan(&device, &CheckOptions::default()).unwrap();
+    assert!(repair.after.is_clean() && repair.after.complete, "{}", repair.after);
+    repair.apply(&image.device).unwrap();
+    assert!(content(&image) == before, "{:?}", repair.actions);
+    assert!(image.fsck().is_clean());
 }
 
 #[test]
