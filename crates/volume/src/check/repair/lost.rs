@@ -97,6 +97,11 @@ fn speak_for(walk: &mut Walk<'_>, nid: Nid) -> Result<(), RepairError> {
     Ok(())
 }
 
+/// Whether a directory has no such name yet, and room for it.
+fn takes(walk: &mut Walk<'_>, dir: Nid, name: &[u8]) -> Result<bool, RepairError> {
+    Ok(look_up(walk, dir, name)?.is_none() && make_room(walk, dir, name)?)
+}
+
 /// The directory that takes names at present.
 struct Shelf {
     directory: Option<Nid>,
@@ -107,7 +112,7 @@ impl Shelf {
     /// A directory with room for a number.
     fn place(&mut self, walk: &mut Walk<'_>, number: &[u8]) -> Result<Nid, RepairError> {
         if let Some(directory) = self.directory
-            && make_room(walk, directory, number)?
+            && takes(walk, directory, number)?
         {
             return Ok(directory);
         }
@@ -116,7 +121,7 @@ impl Shelf {
             let name = if self.made == 0 { "lost+found".to_owned() } else { format!("lost+found.{}", self.made) };
             self.made += 1;
             if let Some(existing) = look_up(walk, root, name.as_bytes())? {
-                if walk.state.directories.contains_key(&existing.0) && make_room(walk, existing, number)? {
+                if walk.state.directories.contains_key(&existing.0) && takes(walk, existing, number)? {
                     self.directory = Some(existing);
                     return Ok(existing);
                 }
@@ -136,8 +141,7 @@ impl Shelf {
             let parent = Nid::from(node.inode().i_pino);
             let is_there = parent != ino && walk.state.directories.contains_key(&parent.0);
             if let Some(name) = own_name(&node).filter(|_| is_there)
-                && look_up(walk, parent, &name)?.is_none()
-                && make_room(walk, parent, &name)?
+                && takes(walk, parent, &name)?
             {
                 return Ok((parent, name));
             }
