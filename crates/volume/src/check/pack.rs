@@ -1,6 +1,6 @@
 //! The two checkpoint packs, and the fields of the one in force.
 
-use f2fs_format::checkpoint::{CheckpointBlock, CheckpointHeader, VersionBitmaps, alloc_type, flags};
+use f2fs_format::checkpoint::{self, CheckpointBlock, CheckpointHeader, VersionBitmaps, alloc_type, flags};
 use f2fs_format::feature::Features;
 use f2fs_format::summary::{COMPACT_FIRST, COMPACT_NEXT, compact};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, RawBlock, SegmentNo};
@@ -222,11 +222,10 @@ fn check_flags(pack: &Pack, findings: &Collector) {
         let problem = Problem::Bits { what: "ckpt_flags", expected: 0, found: marked.into() };
         findings.add(FindingKind::Marked, Place::Pack(pack.index), problem);
     }
-    if pack.has(flags::LARGE_NAT_BITMAP) {
-        let (expected, found) = (f2fs_format::checkpoint::HEADER_SIZE, pack.header().checksum_offset.get());
-        let place = Place::Pack(pack.index);
-        findings.expect(FindingKind::Checkpoint, &place, "checksum_offset", expected as u64, found.into());
-    }
+    let large = pack.has(flags::LARGE_NAT_BITMAP);
+    let expected = if large { checkpoint::HEADER_SIZE } else { checkpoint::CHECKSUM_OFFSET };
+    let (place, found) = (Place::Pack(pack.index), pack.header().checksum_offset.get());
+    findings.expect(FindingKind::Checkpoint, &place, "checksum_offset", expected as u64, found.into());
 }
 
 /// Six distinct segments, and a known way to fill each.

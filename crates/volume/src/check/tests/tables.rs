@@ -78,6 +78,9 @@ fn superblock() {
 fn checkpoint() {
     use Fsck::{Blind, Finds};
     let cases: Vec<Case> = vec![
+        case("checksum in front of its place", Kind::Checkpoint, Blind, |image| {
+            image.edit_checkpoint(|block| block.header.checksum_offset = 3840.into());
+        }),
         case("older pack lost", Kind::TornPack, Blind, |image| {
             image.put(image.geometry.checkpoint_pack(1 - image.pack().index), &[0; 4096]);
         }),
