@@ -253,7 +253,7 @@ fn mend_layout(geometry: &Geometry, checkpoint: &mut CheckpointBlock) {
     let start = header.cp_pack_start_sum.get();
     if flags & flags::ORPHAN_PRESENT == 0 {
         header.cp_pack_start_sum = first.into();
-    } else if start <= first || start + nodes >= total {
+    } else if start <= first || start.saturating_add(nodes) >= total {
         header.cp_pack_start_sum = (first + 1).into();
     }
     // A log that stands nowhere gets another segment later; for now any will do.
