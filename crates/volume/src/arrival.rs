@@ -129,7 +129,7 @@ impl Arrival {
         self.late.take()
     }
 
-    /// Waits for the device.
+    /// Sends what nobody sent yet, and waits for the device.
     pub(crate) fn land(&mut self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
         let mut result = self.late.take().map_or(Ok(()), |request| device.execute(request).result);
         for mut ticket in self.tickets.drain(..) {

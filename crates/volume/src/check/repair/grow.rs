@@ -41,7 +41,10 @@ pub(super) fn block(walk: &mut Walk<'_>, log: LogType) -> Result<Option<BlockAdd
 /// Moves the entries of an inline directory to a block; tells whether that can be (`f2fs_move_inline_dirents`).
 pub(super) fn out_of_inode(walk: &mut Walk<'_>, dir: Nid) -> Result<bool, RepairError> {
     let features = walk.tables.geometry.features;
-    let (_, mut node) = node_of(walk, dir)?;
+    let (addr, mut node) = node_of(walk, dir)?;
+    if node.inode().i_dir_level != 0 {
+        return Ok(false);
+    }
     let mut bytes = Box::new([0; BLOCK_SIZE]);
     let mut entries = DentryViewMut::block(&mut bytes);
     for entry in DentryView::inline(node.inode().inline_data(features)).entries() {
@@ -52,9 +55,6 @@ pub(super) fn out_of_inode(walk: &mut Walk<'_>, dir: Nid) -> Result<bool, Repair
             return Ok(false);
         }
     }
-    if node.inode().i_dir_level != 0 {
-        return Ok(false);
-    }
     let inode = node.inode_mut();
     inode.inline_data_mut(features).fill(0);
     inode.i_inline &= !inline::DENTRY;
@@ -62,7 +62,6 @@ pub(super) fn out_of_inode(walk: &mut Walk<'_>, dir: Nid) -> Result<bool, Repair
     for slot in 0..node.address_count(features) {
         node.set_address(slot, BlockAddr::NULL, features);
     }
-    let addr: BlockAddr = walk.tables.nat.get(dir).block_addr.into();
     let Some(fresh) = block(walk, LogType::HotData)? else { return Ok(false) };
     walk.overlay.put(fresh, &bytes);
     take(walk, dir, &mut node, (0, 0), fresh);
@@ -76,11 +75,11 @@ pub(super) fn add_block(walk: &mut Walk<'_>, dir: Nid, wanted: u32) -> Result<bo
     let features = walk.tables.geometry.features;
     let (addr, mut node) = node_of(walk, dir)?;
     let dir_level = node.inode().i_dir_level;
-    let places = (0..hash::MAX_DEPTH)
+    let mut places = (0..hash::MAX_DEPTH)
         .flat_map(|level| hash::bucket_range(level, dir_level, wanted).map(move |block| (level, block)))
         .take_while(|(_, block)| *block < node.address_count(features) as u64);
     let hole = |place: &(u32, u64)| node.address(place.1 as usize, features).is_some_and(BlockAddr::is_null);
-    let Some((level, at)) = places.into_iter().find(hole) else { return Ok(false) };
+    let Some((level, at)) = places.find(hole) else { return Ok(false) };
     let Some(fresh) = block(walk, LogType::HotData)? else { return Ok(false) };
     walk.overlay.put(fresh, &[0; BLOCK_SIZE]);
     take(walk, dir, &mut node, (level, at), fresh);
