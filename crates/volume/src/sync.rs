@@ -177,8 +177,7 @@ impl Volume {
         for arrival in arrivals() {
             let mut arrival = arrival.lock();
             arrival.name(op);
-            if !mutant("sync_forgets_arrivals")
-                && let Some(request) = arrival.take_late()
+            if let Some(request) = arrival.take_late()
                 && let Err(error) = batch.push_request(request)
             {
                 drop(arrival);
