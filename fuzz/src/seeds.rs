@@ -1,5 +1,5 @@
 //! Inputs to begin with: blocks of real volumes for the parsers, patches of single fields for the volumes, and steps of every
-//! kind for the extent table.
+//! kind for the extent table and the zones.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -20,7 +20,7 @@ pub fn write(target: &str) {
     let Some(corpus) = given else { return };
     let written = match target {
         "parsers" => blocks(&corpus),
-        "extent" => steps(&corpus),
+        "extent" | "zones" => steps(&corpus),
         _ => patches(&corpus),
     };
     written.expect("the corpus can be written to");

@@ -93,6 +93,9 @@ pub enum DeviceErrorKind {
     /// The back end never said how the request went: it may have happened or not.
     #[error("the device lost the request")]
     Lost,
+    /// A zone of a zoned device does not do that now. No I/O was done.
+    #[error(transparent)]
+    Zone(#[from] crate::ZoneError),
     /// A request that makes no sense: a discard with buffers. No I/O was done.
     #[error("malformed request: {reason}")]
     Malformed {
@@ -152,7 +155,9 @@ impl From<DeviceError> for io::Error {
     fn from(error: DeviceError) -> Self {
         let kind = match &error.kind {
             DeviceErrorKind::Io { kind, .. } => *kind,
-            DeviceErrorKind::OutOfRange { .. } | DeviceErrorKind::Malformed { .. } => io::ErrorKind::InvalidInput,
+            DeviceErrorKind::OutOfRange { .. } | DeviceErrorKind::Zone(_) | DeviceErrorKind::Malformed { .. } => {
+                io::ErrorKind::InvalidInput
+            }
             DeviceErrorKind::ShortTransfer { .. } => io::ErrorKind::UnexpectedEof,
             DeviceErrorKind::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
             DeviceErrorKind::Unsupported => io::ErrorKind::Unsupported,

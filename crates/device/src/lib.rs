@@ -14,6 +14,7 @@
 //! | [`RecordingDevice`], [`CrashLog`], [`Replay`] | every write and flush in order, and the images a power cut may leave |
 //! | [`CutPlan`], [`Cut`] | all of those images, or a choice of them, each with a name to find it again by |
 //! | [`TimingDevice`], [`cost`] | virtual time for each request by a table of costs, and counts of requests by size |
+//! | [`ZonedDevice`] | zones that are written from their start to their end, as zoned disks and NVMe namespaces demand |
 //! | [`FlushGate`] | for back ends: shared flushes and the poison of a failed one |
 //! | [`Handover`] | for back ends: waiting threads that share one completion queue |
 //!
@@ -38,7 +39,8 @@
 //! different chunks meet nowhere. [`FlushGate`] and [`Handover`] hold their locks for
 //! bookkeeping only, never while the device works; their protocols are model checked (`tests/loom_waiting.rs`). The test wrappers
 //! lock more: [`RecordingDevice`] applies one change at a time (its point is a total order), [`FaultDevice`] counts under a lock.
-//! [`TimingDevice`] adds to shared counters; it is for experiments, not for scaling.
+//! [`TimingDevice`] adds to shared counters; it is for experiments, not for scaling. [`ZonedDevice`] locks the zone that it
+//! writes, and one lock for all when a zone opens or ends (`tests/loom_zones.rs`).
 //!
 //! # Example
 //!
@@ -80,6 +82,7 @@ mod recycle;
 mod request;
 mod ticket;
 mod timing;
+mod zoned;
 
 pub use buf::{AlignedBuf, Block, BufHome};
 pub use crash::{CrashLog, Event, Replay};
@@ -97,6 +100,7 @@ pub use recycle::Recycler;
 pub use request::{Completion, Op, Request};
 pub use ticket::{Pending, Ticket};
 pub use timing::{TimingDevice, TimingStat, Traffic};
+pub use zoned::{Zone, ZoneError, ZoneLayout, ZoneState, ZonedDevice};
 
 /// Bytes in a block: the unit of every transfer.
 pub const BLOCK_SIZE: usize = 4096;

@@ -17,7 +17,8 @@ use self::diary::{Diary, Line};
 use crate::{Result, process, tools};
 
 /// All targets.
-const TARGETS: [&str; 7] = ["parsers", "open_check", "read_all", "use_corrupt", "roll_forward", "repair", "extent"];
+const TARGETS: [&str; 8] =
+    ["parsers", "open_check", "read_all", "use_corrupt", "roll_forward", "repair", "extent", "zones"];
 /// Coverage counters for libFuzzer (what cargo-fuzz sets, without the sanitizers, which would need a nightly compiler and find
 /// nothing in code without `unsafe`).
 const COUNTERS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -33,7 +34,7 @@ const EXECUTED: &str = "stat::number_of_executed_units:";
 /// Options of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this target: parsers, `open_check`, `read_all`, `use_corrupt`, `roll_forward`, repair or extent.
+    /// Only this target: parsers, `open_check`, `read_all`, `use_corrupt`, `roll_forward`, repair, extent or zones.
     target: Option<String>,
     /// How long each target runs.
     #[arg(long, default_value_t = 60)]
@@ -99,11 +100,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of an input at most: a selector and a block; some 24 patches and operations; some 85 steps.
+/// Bytes of an input at most: a selector and a block; some 24 patches and operations; some 85 steps; some 150.
 fn longest(target: &str) -> u32 {
     match target {
         "parsers" => 4097,
-        "extent" => 513,
+        "extent" | "zones" => 513,
         _ => 2048,
     }
 }
