@@ -232,3 +232,35 @@ fn directories_that_contain_themselves() {
         }
     });
 }
+
+/// With a large `i_dir_level`, up to half of the names belong behind all that a directory can address: there is no room for them, and
+/// nothing else is wrong.
+#[test]
+fn directories_whose_buckets_lie_behind_their_end() {
+    for dir_level in [29, 30, 200] {
+        let device = Arc::new(volume());
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        (0..400).for_each(|number| fs.unlink(format!("/hashed/{number}")).unwrap());
+        fs.close().unwrap();
+        patch_node(&device, ino(&device, "/hashed"), |node| node.inode_mut().i_dir_level = dir_level);
+        let (mut kept, mut refused) = (Vec::new(), 0);
+        let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+        for name in (0..400).map(|number| format!("/hashed/name-{number}")) {
+            assert!(matches!(fs.stat(&name), Err(FsError::NotFound)));
+            match fs.create_file(&name, 0o644) {
+                Ok(_) => kept.push(name),
+                Err(error) => {
+                    assert!(error.is_no_space(), "{error}");
+                    assert!(matches!(fs.stat(&name), Err(FsError::NotFound)));
+                    refused += 1;
+                }
+            }
+        }
+        assert!(kept.len() > 100 && refused > 0, "{} kept, {refused} refused", kept.len());
+        fs.close().unwrap();
+        let report = f2fs_volume::check::check(&device, &f2fs_volume::check::CheckOptions::default()).unwrap();
+        assert!(report.is_consistent(), "{report}");
+        let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
+        assert!(kept.iter().all(|name| fs.stat(name).is_ok()));
+    }
+}

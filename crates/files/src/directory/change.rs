@@ -8,7 +8,7 @@ use f2fs_format::inode::inline;
 use f2fs_format::{BlockAddr, Corruption, Nid, RawBlock};
 use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
-use f2fs_volume::Op;
+use f2fs_volume::{Op, VolumeError};
 
 use super::{Directory, is_inline};
 use crate::FsError;
@@ -67,17 +67,21 @@ impl Directory {
         let mut level = self.names(name.hash()).read().first_level(wanted);
         let mut hinted = level > 0;
         while level < MAX_DEPTH {
-            if level >= self.depth() {
-                if std::mem::take(&mut hinted) {
-                    // Levels that were crowded need not be any more: the directory grows only if all of them are.
-                    level = 0;
-                    continue;
-                }
-                self.depth.fetch_max(level + 1, Ordering::AcqRel);
+            if level >= self.depth() && std::mem::take(&mut hinted) {
+                // Levels that were crowded need not be any more: the directory grows only if all of them are.
+                level = 0;
+                continue;
             }
             for block in bucket_range(level, self.dir_level, name.hash()) {
                 loop {
-                    let page = self.page_or_new(op, core, inode, block)?;
+                    let page = match self.page_or_new(op, core, inode, block) {
+                        // Deeper levels are farther away still.
+                        Err(FsError::FileTooLarge { .. }) => return Err(no_room()),
+                        page => page?,
+                    };
+                    if level >= self.depth() {
+                        self.depth.fetch_max(level + 1, Ordering::AcqRel);
+                    }
                     let mut data = page.data.write();
                     if page.is_dead() {
                         continue;
@@ -96,7 +100,7 @@ impl Directory {
             }
             level += 1;
         }
-        Err(FsError::Volume(f2fs_volume::VolumeError::NoSpace { wanted: 1, available: 0 }))
+        Err(no_room())
     }
 
     /// Removes a name. The caller holds its stripe exclusively. Returns the inode that it named.
@@ -236,6 +240,11 @@ impl Directory {
         core.queue_directory(inode);
         Ok(())
     }
+}
+
+/// No name more with this hash fits into the directory (`ENOSPC`, as in the kernel).
+fn no_room() -> FsError {
+    FsError::Volume(VolumeError::NoSpace { wanted: 1, available: 0 })
 }
 
 /// Puts an entry into slots that were found free; that they are not is a contradiction in the block.

@@ -41,7 +41,12 @@ impl Directory {
             if let Some(page) = self.shard(block).read().get(&block) {
                 return Ok(Some(share(page)));
             }
-            let Some(slot) = find_slot(&core.volume, &inode.node, block)? else { return Ok(None) };
+            let slot = match find_slot(&core.volume, &inode.node, block) {
+                // A bucket behind all that an inode can address (a large `i_dir_level`): no name is there.
+                Err(FsError::FileTooLarge { .. }) => return Ok(None),
+                slot => slot?,
+            };
+            let Some(slot) = slot else { return Ok(None) };
             let addr = slot.get(&core.volume);
             let data = if addr.is_real() {
                 if core.volume.geometry().in_main(addr) && !core.volume.is_in_use(addr) {
