@@ -131,7 +131,7 @@ pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result
         return Ok(repair);
     }
     let mut state = state::State::default();
-    for _ in 0..MAX_PASSES {
+    for pass in 1..=MAX_PASSES {
         let overlay = Overlay::new(device.clone());
         state.begin_pass();
         let conflicts = state.conflicts();
@@ -141,6 +141,10 @@ pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result
             continue;
         }
         lost::attach(&overlay, &mut tables, &mut state)?;
+        // Without end: better than before, and what is left is found.
+        if state.is_too_late() && pass < MAX_PASSES {
+            continue;
+        }
         let chain = rebuild::write(&overlay, &mut tables, &mut state)?;
         repair.after = check(&overlay, options)?;
         repair.actions = std::mem::take(&mut state.actions);

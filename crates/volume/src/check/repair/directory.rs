@@ -172,7 +172,7 @@ impl Directory {
             if block != INLINE && !in_place(block, 0, dir_level) {
                 return Ok(Verdict::Remove("it stands in the wrong bucket"));
             }
-            return Ok(self.dot(dot.len() - 1, ino, raw.file_type, whole));
+            return Ok(self.dot(dot.len() - 1, ino, raw.file_type, whole && stored == 0));
         }
         let reference = Reference { holder: self.ino, slot: Slot::Entry(block, slot as u32) };
         if walk.state.is_cut(reference) {
@@ -260,6 +260,9 @@ impl Directory {
         }
         let is_dir = file_type == FileType::Directory;
         if walk.state.inodes.contains_key(&ino.0) {
+            if walk.state.orphans.contains(&ino) {
+                walk.state.name_orphan();
+            }
             if !is_dir {
                 walk.state.inodes.entry(ino.0).and_modify(|links| *links += 1);
                 return Ok(true);
@@ -270,7 +273,7 @@ impl Directory {
                     walk.state.cut(other);
                 }
             } else {
-                walk.state.cut(reference);
+                walk.state.refuse(reference);
             }
             return Ok(false);
         }

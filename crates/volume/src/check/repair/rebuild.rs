@@ -267,7 +267,7 @@ fn write_pack(
         next_free_nid: Nid(next_free_nid),
         elapsed_time: header.elapsed_time.get(),
     };
-    let orphans = state.orphans.clone();
+    let orphans: Vec<Nid> = state.orphans.iter().copied().collect();
     let index = 1 - tables.pack.index;
     let next = NextPack {
         geometry,

@@ -49,10 +49,15 @@ pub(super) struct OwnSegment {
     pub(super) next: u32,
 }
 
-/// All of it. References that lost a conflict are kept from pass to pass, everything else begins anew.
+/// All of it. What was learnt of conflicts is kept from pass to pass, everything else begins anew.
 #[derive(Debug, Default)]
 pub(super) struct State {
+    /// References that lost a conflict.
     cuts: BTreeSet<Reference>,
+    /// A lost directory names an inode of the list of orphans: none of them is taken for one.
+    orphans_have_names: bool,
+    /// In this pass something was found that would have changed what was done before.
+    too_late: bool,
     /// Blocks, by address.
     pub(super) blocks: HashMap<u32, Claim>,
     /// Nodes.
@@ -66,7 +71,7 @@ pub(super) struct State {
     /// Inodes that lost their name because their bucket had no room.
     nameless: BTreeSet<u32>,
     /// Orphans that are.
-    pub(super) orphans: Vec<Nid>,
+    pub(super) orphans: BTreeSet<Nid>,
     /// Reserved blocks (`NEW_ADDR`).
     pub(super) reserved: u64,
     /// Segments that inodes which are not reached yet have blocks in, by what their nodes say.
@@ -78,12 +83,26 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn begin_pass(&mut self) {
-        let cuts = std::mem::take(&mut self.cuts);
-        *self = State { cuts, ..State::default() };
+        let (cuts, orphans_have_names) = (std::mem::take(&mut self.cuts), self.orphans_have_names);
+        *self = State { cuts, orphans_have_names, ..State::default() };
     }
 
     pub(super) fn conflicts(&self) -> usize {
         self.cuts.len()
+    }
+
+    /// Whether this pass took for right what it found to be wrong later.
+    pub(super) fn is_too_late(&self) -> bool {
+        self.too_late
+    }
+
+    pub(super) fn orphans_have_names(&self) -> bool {
+        self.orphans_have_names
+    }
+
+    /// An entry names an orphan that was entered as one.
+    pub(super) fn name_orphan(&mut self) {
+        (self.orphans_have_names, self.too_late) = (true, true);
     }
 
     pub(super) fn act(&mut self, text: impl FnOnce() -> String) {
@@ -107,12 +126,12 @@ impl State {
             }
             Some(old) if old.by == claim.by => true,
             Some(old) if claim.strong && !old.strong => {
-                self.cuts.insert(old.by);
+                self.cut(old.by);
                 self.blocks.insert(addr, claim);
                 true
             }
             Some(_) => {
-                self.cuts.insert(claim.by);
+                self.refuse(claim.by);
                 false
             }
         }
@@ -126,19 +145,24 @@ impl State {
                 true
             }
             Some(old) if claim.strong && !old.strong && old.by.slot != Slot::Table => {
-                self.cuts.insert(old.by);
+                self.cut(old.by);
                 self.nodes.insert(nid.0, claim);
                 true
             }
             Some(_) => {
-                self.cuts.insert(claim.by);
+                self.refuse(claim.by);
                 false
             }
         }
     }
 
-    /// A reference that is given up at once.
+    /// A reference that was taken for right is given up.
     pub(super) fn cut(&mut self, reference: Reference) {
+        self.too_late |= self.cuts.insert(reference);
+    }
+
+    /// A reference that is not taken, in this pass and the next ones.
+    pub(super) fn refuse(&mut self, reference: Reference) {
         self.cuts.insert(reference);
     }
 

@@ -47,10 +47,11 @@ pub(super) fn walk(overlay: &Overlay, tables: &mut Tables, state: &mut State) ->
     walk.run()?;
     // Last: what has a name is no orphan.
     for ino in listed {
-        if walk.state.inodes.contains_key(&ino.0) || !walk.enter(ino, Role::Orphan)? {
+        let named = walk.state.orphans_have_names() || walk.state.inodes.contains_key(&ino.0);
+        if named || !walk.enter(ino, Role::Orphan)? {
             walk.state.act(|| format!("orphan {ino}: is off the list"));
         } else {
-            walk.state.orphans.push(ino);
+            walk.state.orphans.insert(ino);
         }
     }
     walk.run()?;
