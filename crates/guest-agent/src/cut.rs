@@ -5,11 +5,13 @@ use std::path::Path;
 
 use f2fs_device::CrashLog;
 
+use crate::random::Random;
+
 /// Writes what a cut leaves to `image`; returns the event at which it happens, and how many blocks are lost.
 ///
 /// `seed` 0 cuts at the end, and loses all that was not flushed. Others cut anywhere, and keep every other block or so of it.
 pub(crate) fn save(log: &CrashLog, seed: u64, image: &Path) -> io::Result<(usize, u64)> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let events = log.events().len();
     let position = if seed == 0 { events } else { random.next() as usize % (events + 1) };
     let mut lost = 0;
@@ -21,16 +23,4 @@ pub(crate) fn save(log: &CrashLog, seed: u64, image: &Path) -> io::Result<(usize
     let left = log.image_at(position, survives);
     left.save(image)?;
     Ok((position, lost))
-}
-
-/// The numbers of splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let a = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let b = (a ^ (a >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        b ^ (b >> 31)
-    }
 }

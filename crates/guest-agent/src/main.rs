@@ -1,9 +1,11 @@
 //! What `cargo xtask guest` runs on both sides of a test: makes and changes trees by the scripts of
-//! [`f2fs_workload::tree`], and prints their manifests. Linked statically, so that it runs in a guest that has no C library.
+//! [`f2fs_workload::tree`], prints their manifests, and compares zones. Linked statically, so that it runs in a guest that has no C library.
 #![forbid(unsafe_code)]
 
 mod cut;
+mod random;
 mod sparse;
+mod zones;
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -61,6 +63,8 @@ enum Command {
         #[arg(long)]
         merge_ages: bool,
     },
+    /// Gives random commands to the zones of a kernel's device and to those of the library, and compares them.
+    Zones(zones::Args),
     /// Prints the manifest of a directory.
     Manifest {
         /// The directory that becomes `/`.
@@ -150,6 +154,7 @@ fn main() -> anyhow::Result<()> {
             println!("{} blocks, {} overwritten: {:?}", report.blocks, report.updates, report.written);
             Ok(())
         }
+        Command::Zones(args) => zones::run(&args),
         Command::Manifest { directory, defer } => {
             let manifest = match defer {
                 Some(copies) => {

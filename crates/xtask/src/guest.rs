@@ -20,6 +20,7 @@ mod nvme;
 mod programs;
 mod rolled_forward;
 mod unclean;
+mod zones;
 
 use std::fs;
 use std::path::PathBuf;
@@ -96,7 +97,7 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// Those that take long first, so that what runs beside the last ones is short.
-const TESTS: [Test; 8] = [
+const TESTS: [Test; 9] = [
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -111,6 +112,7 @@ const TESTS: [Test; 8] = [
     ),
     ("unclean", "volumes that either side left without closing show the same last checkpoint on both", unclean::run),
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
+    ("zones", "zones change their states here as those of the kernel's null_blk do", zones::run),
     ("copies", "f2fs put -r and get -r keep every kind of file and attribute", copies::run),
     (
         "aged",

@@ -12,8 +12,9 @@ die() {
     poweroff -f
     sleep 1000
 }
-while read -r module; do
-    insmod "/modules/$module.ko" || die "cannot load the module $module"
+while read -r module parameters; do
+    # Parameters are words.
+    insmod "/modules/$module.ko" $parameters || die "cannot load the module $module"
 done < /modules/order
 mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 share /share || die "cannot mount the share"
 cp /share/bin/* /bin/ 2>/dev/null

@@ -11,9 +11,11 @@ use super::modules::ModuleTree;
 use crate::{Result, tools};
 
 /// What the guest needs besides what is built into Debian's kernel. F2FS asks for "crc32" by its algorithm's name, which
-/// only modprobe could resolve, so an implementation of it is named here.
-const MODULES: [&str; 8] =
-    ["virtio_blk", "nvme", "9p", "9pnet_virtio", "crc32_generic", "crc32_pclmul", "f2fs", "loop"];
+/// only modprobe could resolve, so an implementation of it is named here. `null_blk` makes no device by itself.
+const MODULES: [&str; 9] =
+    ["virtio_blk", "nvme", "9p", "9pnet_virtio", "crc32_generic", "crc32_pclmul", "f2fs", "loop", "null_blk"];
+/// Parameters of modules.
+const PARAMETERS: [(&str, &str); 1] = [("null_blk", "nr_devices=0")];
 
 /// Runs as process 1. The share carries the test's script in, and its log and exit status out.
 const INIT: &str = include_str!("init.sh");
@@ -39,8 +41,8 @@ pub(crate) fn build(cache: &Path, kernel: &Kernel) -> Result<PathBuf> {
     let mut names = String::new();
     for module in ModuleTree::index(&kernel.modules)?.load_order(&MODULES)? {
         archive.file(&format!("modules/{}.ko", module.name), 0o644, &module.object);
-        names.push_str(&module.name);
-        names.push('\n');
+        let parameters = PARAMETERS.iter().find(|(name, _)| *name == module.name).map_or("", |(_, value)| value);
+        names.push_str(&format!("{} {parameters}\n", module.name));
     }
     archive.file("modules/order", 0o644, names.as_bytes());
     let path = cache.join("initrd.cpio");

@@ -57,7 +57,7 @@ impl Guest {
 
     /// Describes a boot. `name` names its directory.
     pub(crate) fn boot(&self, name: &str) -> Boot<'_> {
-        Boot { guest: self, name: name.to_owned(), disks: Vec::new() }
+        Boot { guest: self, name: name.to_owned(), disks: Vec::new(), programs: Vec::new() }
     }
 }
 
@@ -67,6 +67,7 @@ pub(crate) struct Boot<'a> {
     guest: &'a Guest,
     name: String,
     disks: Vec<(PathBuf, Bus, String)>,
+    programs: Vec<PathBuf>,
 }
 
 /// What a script left behind.
@@ -99,6 +100,12 @@ impl Boot<'_> {
         self
     }
 
+    /// Adds a program, or a library of one, to those that the guest has in `/bin`.
+    pub(crate) fn program(mut self, file: &Path) -> Self {
+        self.programs.push(file.to_owned());
+        self
+    }
+
     /// Boots and runs `script` with busybox sh. About one boot in thirty dies early under emulation, so one is repeated.
     ///
     /// # Errors
@@ -127,7 +134,7 @@ impl Boot<'_> {
         let share = home.join("share");
         let programs = share.join("bin");
         fs::create_dir_all(&programs)?;
-        for program in &self.guest.programs {
+        for program in self.guest.programs.iter().chain(&self.programs) {
             let name = program.file_name().with_context(|| format!("{} has no name", program.display()))?;
             fs::copy(program, programs.join(name)).with_context(|| format!("cannot copy {}", program.display()))?;
         }

@@ -1,0 +1,259 @@
+//! The zones of [`ZonedDevice`] beside those of the kernel's `null_blk`: the same random commands and writes to both, and the
+//! same reports afterwards.
+//!
+//! Left out is what the two choose differently, and the standards leave open: which of several zones gives its place up, and
+//! whether one does for a closed zone when no more may become active.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+use f2fs_device::{
+    AlignedBuf, BlockDevice, DeviceErrorKind, MemoryDevice, Zone, ZoneError, ZoneLayout, ZoneState, ZonedDevice,
+};
+use rustix::fs::OFlags;
+
+use crate::random::Random;
+
+/// Sectors of 512 bytes in a block.
+const SECTORS: u64 = 8;
+
+/// Blocks of a request that the kernel does not cut.
+const LONGEST: u64 = 31;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The kernel's device.
+    device: PathBuf,
+    /// The program blkzone, and what goes before its arguments.
+    #[arg(long, value_delimiter = ' ', required = true)]
+    blkzone: Vec<String>,
+    /// Blocks of the device.
+    #[arg(long)]
+    blocks: u64,
+    /// Blocks of a zone.
+    #[arg(long)]
+    zone_blocks: u64,
+    /// Blocks of a zone that can be written.
+    #[arg(long)]
+    capacity: u64,
+    /// Zones without a write pointer.
+    #[arg(long, default_value_t = 0)]
+    conventional: u32,
+    /// Zones that may be open; 0 is no limit.
+    #[arg(long, default_value_t = 0)]
+    max_open: u32,
+    /// Zones that may be active; 0 is no limit.
+    #[arg(long, default_value_t = 0)]
+    max_active: u32,
+    /// A zone that the kernel's device has worn out, and one that is dead.
+    #[arg(long, num_args = 2)]
+    retired: Option<Vec<u32>>,
+    /// How many commands and writes.
+    #[arg(long, default_value_t = 100)]
+    steps: u32,
+    /// Which ones.
+    #[arg(long)]
+    seed: u64,
+}
+
+struct Pair<'a> {
+    args: &'a Args,
+    ours: ZonedDevice<MemoryDevice>,
+    kernel: File,
+}
+
+/// What was done, and how it ended.
+#[derive(Debug, Default)]
+struct Tally {
+    succeeded: u32,
+    refused: u32,
+    left_out: u32,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let layout = ZoneLayout::new(args.zone_blocks).with_capacity(args.capacity).with_conventional(args.conventional);
+    let ours = ZonedDevice::new(MemoryDevice::new(args.blocks), layout.with_limits(args.max_open, args.max_active))?;
+    let direct = OFlags::DIRECT.bits().cast_signed();
+    let kernel = OpenOptions::new().write(true).custom_flags(direct).open(&args.device)?;
+    let pair = Pair { args, ours, kernel };
+    if let Some(&[worn_out, dead]) = args.retired.as_deref() {
+        pair.ours.wear_out(worn_out)?;
+        pair.ours.take_offline(dead)?;
+    }
+    pair.compare().context("at first")?;
+    let (mut random, mut tally) = (Random::new(args.seed), Tally::default());
+    for step in 0..args.steps {
+        pair.step(&mut random, &mut tally).with_context(|| format!("step {step}"))?;
+    }
+    println!("{}: {tally:?}", args.device.display());
+    ensure!(tally.succeeded > args.steps / 4 && tally.refused > args.steps / 20, "not much was tried: {tally:?}");
+    Ok(())
+}
+
+impl Pair<'_> {
+    fn step(&self, random: &mut Random, tally: &mut Tally) -> anyhow::Result<()> {
+        let zone = self.ours.zone(random.below(u64::from(self.ours.zones())) as u32)?;
+        let what = random.below(12);
+        let opens = matches!(zone.state, ZoneState::Empty | ZoneState::Closed) && what != 9 && what != 10;
+        if opens && self.is_a_matter_of_choice(zone) {
+            tally.left_out += 1;
+            return Ok(());
+        }
+        let (name, ours, kernel) = match what {
+            0..=4 => self.write(zone, random)?,
+            5 => self.write_elsewhere(zone)?,
+            6 | 7 => ("open", self.ours.open(zone.number), self.blkzone("open", zone)?),
+            8 => ("finish", self.ours.finish(zone.number), self.blkzone("finish", zone)?),
+            9 => ("close", self.ours.close(zone.number), self.blkzone("close", zone)?),
+            _ => ("reset", self.ours.reset(zone.number), self.blkzone("reset", zone)?),
+        };
+        *if ours.is_ok() { &mut tally.succeeded } else { &mut tally.refused } += 1;
+        if ours.is_ok() != kernel.is_none() {
+            bail!("{name} of {zone:?}: here {ours:?}, in the kernel {kernel:?}");
+        }
+        self.compare().with_context(|| format!("{name} of {zone:?}: {ours:?}"))
+    }
+
+    /// Whether a zone that opens now makes one of several give up its place, or does so at the limit of active ones.
+    fn is_a_matter_of_choice(&self, zone: Zone) -> bool {
+        let count = |which: fn(ZoneState) -> bool| self.ours.report().filter(|zone| which(zone.state)).count() as u32;
+        let implicit = count(|state| state == ZoneState::ImplicitlyOpen);
+        let at_most_active = self.args.max_active > 0 && count(ZoneState::is_active) == self.args.max_active;
+        self.args.max_open > 0
+            && count(ZoneState::is_open) == self.args.max_open
+            && (implicit > 1 || (implicit == 1 && at_most_active && zone.state == ZoneState::Closed))
+    }
+
+    /// A write at the write pointer; anywhere in a conventional zone.
+    fn write(&self, zone: Zone, random: &mut Random) -> anyhow::Result<Outcome> {
+        let left = zone.capacity - zone.written.unwrap_or(0);
+        let at = zone.write_pointer().unwrap_or(zone.start);
+        let blocks = if random.below(3) == 0 { left } else { 1 + random.below(zone.capacity / 2) };
+        // One block too many, and never across the end of the zone: the kernel cuts what is long or crosses that, and the first
+        // part would be written.
+        let most = if left < LONGEST { (left + 1).min(zone.start + zone.blocks - at) } else { left };
+        self.write_both("write", at, blocks.min(most).max(1))
+    }
+
+    fn write_elsewhere(&self, zone: Zone) -> anyhow::Result<Outcome> {
+        let at = zone.write_pointer().unwrap_or(zone.start) + 1;
+        if at >= zone.start + zone.blocks {
+            return self.write_both("write", zone.start, 1);
+        }
+        self.write_both("write behind the pointer", at, 1)
+    }
+
+    fn write_both(&self, name: &'static str, at: u64, blocks: u64) -> anyhow::Result<Outcome> {
+        let mut buf = AlignedBuf::new(blocks as usize);
+        buf.as_bytes_mut().fill(7);
+        let written = self.kernel.write_at(buf.as_bytes(), at * SECTORS * 512);
+        let kernel = match written {
+            Ok(bytes) if bytes as u64 == blocks * SECTORS * 512 => None,
+            Ok(bytes) => Some(format!("{bytes} bytes written")),
+            Err(error) => Some(error.to_string()),
+        };
+        let ours = match self.ours.write(at, buf).map_err(|error| error.kind) {
+            Err(DeviceErrorKind::Zone(error)) => Err(error),
+            result => {
+                result.map_err(|kind| anyhow::anyhow!("{name} of {blocks} blocks at {at}: {kind}"))?;
+                Ok(())
+            }
+        };
+        Ok((name, ours, kernel))
+    }
+
+    /// Runs blkzone on a zone; what it says if it fails.
+    fn blkzone(&self, command: &str, zone: Zone) -> anyhow::Result<Option<String>> {
+        let range = [zone.start, zone.blocks].map(|blocks| (blocks * SECTORS).to_string());
+        let mut program = self.program(command);
+        let output = program.args(["-o", &range[0], "-l", &range[1]]).arg(&self.args.device).output()?;
+        Ok((!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned()))
+    }
+
+    fn program(&self, command: &str) -> Command {
+        let mut program = Command::new(&self.args.blkzone[0]);
+        program.args(&self.args.blkzone[1..]).arg(command);
+        program
+    }
+
+    /// Both reports are the same.
+    fn compare(&self) -> anyhow::Result<()> {
+        let report = self.program("report").arg(&self.args.device).output()?;
+        ensure!(report.status.success(), "blkzone report: {}", String::from_utf8_lossy(&report.stderr));
+        let report = String::from_utf8_lossy(&report.stdout);
+        ensure!(report.lines().count() == self.ours.zones() as usize, "the kernel has other zones:\n{report}");
+        for (line, zone) in report.lines().zip(self.ours.report()) {
+            let kernel = parse(line).with_context(|| format!("cannot read {line:?}"))?;
+            let state = letters(zone.state);
+            // The pointer of a worn-out zone means nothing in the kernel.
+            let written = if zone.state == ZoneState::ReadOnly { None } else { zone.written };
+            let same = kernel.start == zone.start
+                && kernel.blocks == zone.blocks
+                && kernel.capacity == zone.capacity
+                && kernel.state == state
+                && written.is_none_or(|written| written == kernel.written);
+            ensure!(same, "here {zone:?}, in the kernel {line}");
+        }
+        Ok(())
+    }
+}
+
+/// What was done, what the library said, and what the kernel said if it failed.
+type Outcome = (&'static str, Result<(), ZoneError>, Option<String>);
+
+/// A line of blkzone's report, in blocks.
+struct Line<'a> {
+    start: u64,
+    blocks: u64,
+    capacity: u64,
+    written: u64,
+    state: &'a str,
+}
+
+/// Reads `start: 0x000000000, len 0x000800, cap 0x000800, wptr 0x000010 reset:0 non-seq:0, zcond: 2(oi) [type: ...`.
+fn parse(line: &str) -> Option<Line<'_>> {
+    let after = |mark: &str| line.split_once(mark).map(|(_, rest)| rest.trim_start());
+    let number = |mark: &str| {
+        let digits = after(mark)?.strip_prefix("0x")?;
+        let end = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
+        Some(u64::from_str_radix(&digits[..end], 16).ok()? / SECTORS)
+    };
+    let state = after("zcond:")?.split_once('(')?.1.split_once(')')?.0;
+    Some(Line {
+        start: number("start:")?,
+        blocks: number("len")?,
+        capacity: number("cap")?,
+        written: number("wptr")?,
+        state,
+    })
+}
+
+/// blkzone's letters for a state.
+fn letters(state: ZoneState) -> &'static str {
+    match state {
+        ZoneState::Conventional => "nw",
+        ZoneState::Empty => "em",
+        ZoneState::ImplicitlyOpen => "oi",
+        ZoneState::ExplicitlyOpen => "oe",
+        ZoneState::Closed => "cl",
+        ZoneState::Full => "fu",
+        ZoneState::ReadOnly => "ro",
+        ZoneState::Offline => "of",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn a_line_of_a_report() {
+        let line = "  start: 0x000000800, len 0x000800, cap 0x000400, wptr 0x000010 reset:0 non-seq:0, zcond: 2(oi) [type: 2(SEQ_WRITE_REQUIRED)]";
+        let zone = parse(line).expect("it is one");
+        assert_eq!((zone.start, zone.blocks, zone.capacity, zone.written, zone.state), (256, 256, 128, 2, "oi"));
+        assert!(parse("no zones").is_none());
+    }
+}
