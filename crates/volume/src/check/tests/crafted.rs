@@ -155,9 +155,7 @@ fn inline_content() {
 pub(super) fn with_orphan() -> Image {
     let image = populated().copy();
     let tiny = image.find("tiny");
-    image.edit(tiny.block, |block| {
-        DentryViewMut::block(block).remove(tiny.slot).unwrap();
-    });
+    unlink(&image, "tiny");
     image.edit_node(tiny.ino, |node| node.inode_mut().i_links = 0.into());
     let pack = image.pack();
     let (first, total) = (pack.start_sum(), pack.total());
@@ -191,6 +189,19 @@ fn edit_orphans(image: &Image, change: impl FnOnce(&mut OrphanBlock)) {
     });
 }
 
+/// The one on the list.
+fn orphan(image: &Image) -> Nid {
+    OrphanBlock::read(&image.block(image.pack().start.offset(1))).ino[0].into()
+}
+
+/// Takes the entry of a path away.
+fn unlink(image: &Image, path: &str) {
+    let entry = image.find(path);
+    image.edit(entry.block, |block| {
+        DentryViewMut::block(block).remove(entry.slot).unwrap();
+    });
+}
+
 #[test]
 fn orphans() {
     use Fsck::{Blind, Finds};
@@ -218,9 +229,27 @@ fn orphans() {
             let other = image.find("small").ino;
             edit_orphans(image, |orphans| orphans.ino[0] = other.into());
         }),
+        case("named by a lost directory", Kind::UnreachableNid, Finds, |image| {
+            let named = image.find("many/a name that takes several slots, number 0003").ino;
+            edit_orphans(image, |orphans| orphans.ino[0] = named.into());
+            unlink(image, "many");
+        }),
+        case("with a block of a lost file", Kind::Summary, Finds, |image| {
+            let (orphan, small, features) = (orphan(image), image.find("small").ino, image.geometry.features);
+            let block = image.data(small, 1);
+            image.edit_node(orphan, |node| {
+                node.inode_mut().i_inline &= !(inline::DATA | inline::DATA_EXIST);
+                for slot in 0..9 {
+                    node.set_address(slot, BlockAddr::NULL, features);
+                }
+                node.set_address(2, block, features);
+                node.inode_mut().i_blocks = 2.into();
+            });
+            unlink(image, "small");
+            unlink(image, "deep/hard link");
+        }),
         case("with links", Kind::Links, Finds, |image| {
-            let orphan = Nid::from(OrphanBlock::read(&image.block(image.pack().start.offset(1))).ino[0]);
-            image.edit_node(orphan, |node| node.inode_mut().i_links = 1.into());
+            image.edit_node(orphan(image), |node| node.inode_mut().i_links = 1.into());
         }),
     ];
     run(&with_orphan(), &cases);

@@ -119,6 +119,10 @@ fn directories() {
                 node.set_address(blocks[2], first, features);
             });
         }),
+        case("hash of the directory itself", Kind::DentryHash, Finds, |image| {
+            let block = image.data(image.find("many").ino, 0);
+            edit_block(image, block, |content| content.dentry[0].hash_code = 1.into());
+        }),
         case("depth too small", Kind::DentryPosition, Blind, |image| {
             image.edit_node(image.find("many").ino, |node| node.inode_mut().i_current_depth = 1.into());
         }),
