@@ -1,21 +1,25 @@
 //! The states and write pointers of all zones: the state machine of a zoned device, without its data.
 //!
 //! ```text
-//!                 write, append                                   the end of the capacity is written
-//!        +---------------------------------> implicitly open -------------------------------------+
-//!        |                                    |  ^       |                                        |
-//!        |              close, another zone   |  |       | open                                   |
-//!        |              needs the place       v  | write v                                        v
-//!      empty                                closed      explicitly open --------------------->  full
-//!        |  ^                                 ^  |       ^  |        the end is written           ^
-//!        |  |                           close |  | open  |  |                                     |
-//!        |  |                                 +--|-------|--+                                     |
-//!        |  |                                    +-------+                                        |
-//!        |  +-- close of a zone in which nothing is written                                       |
-//!        +------------------------------------ open ----> explicitly open                         |
-//!        +------------------------------------ finish (from any of these) ------------------------+
-//!  any of these -- reset --> empty          any of these -- retire --> read-only, offline (for good)
+//!            write                       open
+//!   empty ----------> implicitly open ----------> explicitly open
+//!                        |      ^                   |        ^
+//!                  close |      | write       close |        | open
+//!                        v      |                   v        |
+//!                       closed -+                  closed ---+
 //! ```
+//!
+//! | state | write | open | close | finish | reset |
+//! |---|---|---|---|---|---|
+//! | empty | implicitly open | explicitly open | refused | full | empty |
+//! | implicitly open | stays; full at the end | explicitly open | closed, or empty if nothing is written | full | empty |
+//! | explicitly open | stays; full at the end | stays | closed, or empty if nothing is written | full | empty |
+//! | closed | implicitly open; full at the end | explicitly open | stays | full | empty |
+//! | full | refused | refused | refused | stays | empty |
+//! | read-only, offline | refused | refused | refused | refused | refused |
+//!
+//! Where the limit of open zones is reached, a zone that opens, or is finished from a state that is not open, has the zone closed
+//! that a write opened first. Every sequential zone can become read-only or offline, for good.
 //!
 //! Locking rules: `open` counts the zones that are open and closed, and is held whenever a zone changes its state; each zone has a
 //! lock of its own for state and write pointer. `open` is taken before a zone. Who holds `open` may lock two zones at
