@@ -31,6 +31,9 @@ use script::Script;
 /// One run takes a fraction of a second; this is a hang.
 const HANG: Duration = Duration::from_secs(60);
 
+/// A run whose request did not come is tried again.
+const ATTEMPTS: usize = 10;
+
 /// The base that the matrix runs on.
 pub const BASE: BaseKind = BaseKind::Checksums;
 
@@ -81,7 +84,16 @@ pub fn run(base: &Base, settings: &Settings, progress: &(dyn Fn(u64, u64) + Sync
     let result = Mutex::new((vec![Row::default(); Way::ALL.len()], broken));
     pool::each(&jobs, settings.threads, |done, &(way, episode, index)| {
         let begun = Instant::now();
-        let run = pool::caught(|| trial::run(&script.episodes[episode], way, index));
+        let run = pool::caught(|| {
+            let mut row = trial::run(&script.episodes[episode], way, index)?;
+            for _ in 1..ATTEMPTS {
+                if row.reached > 0 {
+                    break;
+                }
+                row = trial::run(&script.episodes[episode], way, index)?;
+            }
+            Ok(row)
+        });
         let mut result = result.lock();
         match run {
             Ok(row) => {

@@ -11,6 +11,9 @@ use super::way::Way;
 pub struct Row {
     /// Runs, one for each request that can fail so.
     pub runs: u64,
+    /// Runs in which that request came, at one of several attempts: which requests there are depends a little on the processors
+    /// that the threads run on.
+    pub reached: u64,
     /// Runs in which an operation gave an error.
     pub surfaced: u64,
     /// Runs in which no operation did: the request was tried again, was not needed, or the device lied.
@@ -32,6 +35,7 @@ impl Row {
     pub(super) fn plus(self, other: Row) -> Row {
         Row {
             runs: self.runs + other.runs,
+            reached: self.reached + other.reached,
             surfaced: self.surfaced + other.surfaced,
             absorbed: self.absorbed + other.absorbed,
             stopped: self.stopped + other.stopped,
@@ -77,15 +81,15 @@ impl fmt::Display for Matrix {
         writeln!(f, "{} episodes, {all} requests: {reads} reads, {writes} writes, {flushes} flushes\n", self.episodes)?;
         writeln!(
             f,
-            "| fault | runs | an operation fails | none does | volume stops | all kept | check finds | does not open | silent |"
+            "| fault | runs | reached | an operation fails | none does | volume stops | all kept | check finds | does not open | silent |"
         )?;
-        writeln!(f, "|---|--:|--:|--:|--:|--:|--:|--:|--:|")?;
+        writeln!(f, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")?;
         for (way, row) in &self.rows {
-            let Row { runs, surfaced, absorbed, stopped, kept, damaged, refused, silent } = row;
+            let Row { runs, reached, surfaced, absorbed, stopped, kept, damaged, refused, silent } = row;
             let name = way.name();
             writeln!(
                 f,
-                "| {name} | {runs} | {surfaced} | {absorbed} | {stopped} | {kept} | {damaged} | {refused} | {silent} |"
+                "| {name} | {runs} | {reached} | {surfaced} | {absorbed} | {stopped} | {kept} | {damaged} | {refused} | {silent} |"
             )?;
         }
         writeln!(f, "\n{} broken promises, {:.1} s", self.broken.len(), self.took.as_secs_f64())

@@ -79,6 +79,7 @@ pub(super) fn run(episode: &Episode, way: Way, index: u64) -> Result<Row, String
         Err(error) => return Err(format!("the opening fails with {error}")),
     }
     trial.note_hit();
+    trial.row.reached = u64::from(faulty.faults() > 0);
     trial.row.absorbed = 1 - trial.row.surfaced;
     let (hit, mut row) = (trial.hit, trial.row);
     let lane = trial.lane;
