@@ -38,6 +38,10 @@ pub(super) fn check(
     let kind = FindingKind::RecoveryChain;
     let seen = SparseBits::new(geometry.main_blocks().into());
     let (segment, offset) = pack.log(LogType::WarmNode);
+    if segment.0 >= geometry.main_segments {
+        // Found with the logs.
+        return Ok(());
+    }
     let mut addr = geometry.block_at(segment, offset);
     while let Some((segment, offset)) = geometry.locate(addr) {
         let block = source.block(addr)?;
