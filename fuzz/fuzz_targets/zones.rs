@@ -1,7 +1,7 @@
 //! The zone state machine: layouts and commands, step by step beside the naive model that its property test uses.
 #![no_main]
 
-#[path = "../../crates/device/tests/common/mod.rs"]
-mod common;
+#[path = "../../crates/device/tests/zone_model/mod.rs"]
+mod zone_model;
 
-libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("zones"), |data: &[u8]| common::run(data));
+libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("zones"), |data: &[u8]| zone_model::run(data));

@@ -1,7 +1,7 @@
-//! The zoned device against the naive model of `common/mod.rs`, and what that leaves out.
+//! The zoned device against the naive model of `zone_model/mod.rs`, and what that leaves out.
 #![cfg(not(loom))]
 
-mod common;
+mod zone_model;
 
 use f2fs_device::{
     AlignedBuf, BlockDevice, DeviceErrorKind, Fault, FaultDevice, FaultRule, MemoryDevice, Operation, ZoneError,
@@ -15,7 +15,7 @@ proptest! {
 
     #[test]
     fn commands_agree_with_a_naive_model(bytes in vec(any::<u8>(), 0..400)) {
-        common::run(&bytes);
+        zone_model::run(&bytes);
     }
 }
 
@@ -37,6 +37,11 @@ fn a_zone_larger_than_the_device_ends_with_it() {
     assert_eq!(device.report().map(|zone| (zone.blocks, zone.state)).collect::<Vec<_>>(), [(10, ZoneState::Full)]);
     assert_eq!(device.read(0, 10).unwrap().blocks(), 10);
     assert_eq!(device.zone(1), Err(ZoneError::NoSuchZone { zone: 1, zones: 1 }));
+    // However far behind.
+    let device = ZonedDevice::new(MemoryDevice::new(10), ZoneLayout::new(5)).unwrap();
+    for block in [10, 5 << 32, u64::MAX] {
+        assert!(device.zone(device.zone_of(block)).is_err(), "{block}");
+    }
 }
 
 #[test]

@@ -100,7 +100,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of an input at most: a selector and a block; some 24 patches and operations; some 85 steps; some 150.
+/// Bytes of an input at most: a selector and a block; some 24 patches and operations; some 85 steps of the extent
+/// table, or 150 of the zones.
 fn longest(target: &str) -> u32 {
     match target {
         "parsers" => 4097,

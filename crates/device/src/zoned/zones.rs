@@ -80,9 +80,9 @@ impl Zones {
         self.zones.len() as u32
     }
 
-    /// The zone that `block` belongs to.
+    /// The zone that `block` belongs to; one that does not exist for blocks behind the device.
     pub(super) fn of(&self, block: u64) -> u32 {
-        (block / self.layout.zone_blocks) as u32
+        u32::try_from(block / self.layout.zone_blocks).unwrap_or(u32::MAX)
     }
 
     fn start(&self, zone: u32) -> u64 {

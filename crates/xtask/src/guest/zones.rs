@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
+use super::judge;
 use super::{Bench, Outcome};
 use crate::{Result, process, tools};
 
@@ -32,16 +33,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         boot = boot.program(&file);
     }
     let output = boot.run(&script(steps), LIMIT)?;
-    let broken = ["BUG:", "WARNING:", "Oops", "Call Trace"];
-    let complaint = output.dmesg.lines().find(|line| broken.iter().any(|mark| line.contains(mark)));
-    if output.status != 0 || complaint.is_some() {
-        bail!(
-            "exit status {} in the guest\nlog:\n{}\n{}",
-            output.status,
-            output.log.trim(),
-            complaint.unwrap_or_default()
-        );
-    }
+    judge::succeeded_with_refusals(&output)?;
     let commands = DEVICES.len() * steps;
     let remark = format!("{commands} commands to {} devices, the same in null_blk and here", DEVICES.len());
     Ok(Outcome { wall: output.wall, remark })
