@@ -9,7 +9,7 @@ use f2fs_format::{BlockAddr, Geometry, LogType};
 
 use super::error::CheckError;
 use super::finding::{FindingKind, Place};
-use super::pack::Pack;
+use super::pack::{Pack, is_in_use};
 use super::report::Collector;
 use super::sit::SitTable;
 use super::source::Source;
@@ -32,16 +32,13 @@ pub(super) fn check(
     sit: &SitTable,
     findings: &Collector,
 ) -> Result<(), CheckError> {
-    if pack.has(flags::UMOUNT) {
+    // A read-only volume has no such log, and what the pack says of it was not looked at.
+    if pack.has(flags::UMOUNT) || !is_in_use(LogType::WarmNode, geometry) {
         return Ok(());
     }
     let kind = FindingKind::RecoveryChain;
     let seen = SparseBits::new(geometry.main_blocks().into());
     let (segment, offset) = pack.log(LogType::WarmNode);
-    if segment.0 >= geometry.main_segments {
-        // Found with the logs.
-        return Ok(());
-    }
     let mut addr = geometry.block_at(segment, offset);
     while let Some((segment, offset)) = geometry.locate(addr) {
         let block = source.block(addr)?;

@@ -82,7 +82,7 @@ impl Tables {
     fn summary_by_footers(&self, overlay: &Overlay, segment: SegmentNo) -> Result<Box<SummaryBlock>, RepairError> {
         let mut summary = SummaryBlock::new_box();
         summary.entry_type = TYPE_NODE;
-        // A log that stands in no segment gets another one.
+        // One that is not in use, on a read-only volume, may stand anywhere.
         let blocks = if segment.0 < self.geometry.main_segments { BLOCKS_PER_SEGMENT } else { 0 };
         for offset in 0..blocks {
             let block = overlay.block(self.geometry.block_at(segment, offset))?;

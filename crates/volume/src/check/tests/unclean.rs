@@ -1,13 +1,16 @@
 //! Volumes that were not unmounted: no node summaries in the pack, and perhaps a chain of nodes to roll forward.
 
+use f2fs_device::BlockDevice;
 use f2fs_format::checkpoint::flags;
+use f2fs_format::feature::Features;
 use f2fs_format::inode::mode;
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::{BlockAddr, LogType, Nid};
+use f2fs_sync::Arc;
 
 use super::cases::{Case, Fsck, case, run};
 use super::image::{Image, populated};
-use crate::check::FindingKind as Kind;
+use crate::check::{CheckOptions, FindingKind as Kind, repair};
 
 /// The populated volume as a checkpoint in the middle of its life leaves it.
 fn unclean() -> Image {
@@ -63,6 +66,21 @@ fn a_chain_of_nodes_is_no_damage() {
     let report = image.check();
     assert!(report.is_clean(), "{report}");
     assert!(image.fsck().is_clean());
+}
+
+/// On a read-only volume the pack may say anything of a log that is not in use: nobody looks for a chain there.
+#[test]
+fn a_log_that_is_not_in_use_may_stand_anywhere() {
+    let image = unclean();
+    for copy in [0, 1] {
+        image.edit_superblock(copy, |sb| sb.feature = (sb.feature.get() | Features::READONLY.0).into());
+    }
+    image.edit_checkpoint(|cp| cp.header.cur_node_segno[1] = u32::MAX.into());
+    let report = image.check();
+    assert!(report.complete && !report.has(Kind::RecoveryChain), "{report}");
+    let device: Arc<dyn BlockDevice> = Arc::new(image.device.snapshot());
+    let repair = repair::plan(&device, &CheckOptions::default()).unwrap();
+    assert!(repair.after.complete, "{}", repair.after);
 }
 
 #[test]
