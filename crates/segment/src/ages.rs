@@ -53,7 +53,7 @@ fn utilisation(class: usize) -> f64 {
 }
 
 impl Ages {
-    pub(crate) fn new(sections: u32, section_blocks: u32) -> Ages {
+    pub(crate) fn new(section_blocks: u32) -> Ages {
         Ages {
             section_blocks,
             classes: vec![BTreeSet::new(); CLASSES as usize],
@@ -61,7 +61,7 @@ impl Ages {
             chunks: [f64::INFINITY; CHUNKS],
             benefit: Box::new(core::array::from_fn(|class| (1.0 - utilisation(class)) / (1.0 + utilisation(class)))),
             free: Box::new(core::array::from_fn(|class| 1.0 - utilisation(class))),
-            places: vec![None; sections as usize],
+            places: Vec::new(),
             hidden: Vec::with_capacity(MOST_HIDDEN),
             ranks: None,
         }
@@ -93,6 +93,9 @@ impl Ages {
     /// count.
     pub(crate) fn update(&mut self, section: u32, state: Option<(u32, u64)>, held: bool) {
         let new = state.map(|(valid, mtime)| (self.class(valid), mtime));
+        if section as usize >= self.places.len() {
+            self.places.resize(section as usize + 1, None);
+        }
         let old = self.places[section as usize];
         if let Some((class, mtime)) = old {
             let entry = (mtime, section);
@@ -251,7 +254,7 @@ mod tests {
             ops in prop::collection::vec((0u32..40, prop::option::weighted(0.8, (1u32..512, 0u64..1000)), 0u8..4), 1..120),
             threshold in 0u64..1200, ratio in 0u32..101, min_candidates in 0u32..12, age_weight in 0u32..101, later in 0u64..50,
         ) {
-            let (mut ages, mut model) = (Ages::new(40, 512), Sections::new());
+            let (mut ages, mut model) = (Ages::new(512), Sections::new());
             let mut known = Sections::new();
             for (section, state, held) in ops {
                 // One of four marks a section as it is, another one marks and changes it.

@@ -339,14 +339,17 @@ impl SegmentManager {
     }
 
     fn free_in(&self, segment: SegmentNo, offset: u32, len: u32, now: u64) -> Result<(), SegmentError> {
-        let mut state = self.lock(segment);
+        let Some(lock) = self.states.get(segment) else {
+            return Err(SegmentError::NotValid { addr: self.geometry.block_at(segment, offset), segment, offset });
+        };
+        let mut state = lock.lock();
         if let Some(hole) = state.valid_map.next(offset, false).filter(|hole| *hole < offset + len) {
             return Err(SegmentError::NotValid { addr: self.geometry.block_at(segment, hole), segment, offset: hole });
         }
         if mutant("segment_invalidate_split") {
             let valid = state.valid;
             drop(state);
-            state = self.lock(segment);
+            state = lock.lock();
             state.valid = valid;
         }
         state.free(offset, len, now);

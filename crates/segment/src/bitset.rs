@@ -22,6 +22,21 @@ impl BitSet {
         }
     }
 
+    /// All numbers below `bound`.
+    pub(crate) fn full(bound: u32) -> BitSet {
+        let mut set = BitSet::new(bound);
+        let mut bits = bound as usize;
+        for level in &mut set.levels {
+            for (index, word) in level.iter_mut().enumerate() {
+                let here = bits.saturating_sub(index * 64).min(64);
+                *word = if here == 0 { 0 } else { u64::MAX >> (64 - here) };
+            }
+            bits = bits.div_ceil(64);
+        }
+        set.len = bound;
+        set
+    }
+
     /// Members.
     pub(crate) fn len(&self) -> u32 {
         self.len
@@ -101,8 +116,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_tree(bound in 1u32..300_000, ops in prop::collection::vec((any::<u32>(), any::<bool>()), 1..200)) {
+        fn agrees_with_a_tree(bound in 1u32..300_000, full in any::<bool>(), ops in prop::collection::vec((any::<u32>(), any::<bool>()), 1..200)) {
             let (mut set, mut model) = (BitSet::new(bound), BTreeSet::new());
+            if full {
+                (set, model) = (BitSet::full(bound), (0..bound).collect());
+            }
             for (number, add) in ops {
                 let number = number % bound;
                 if add {

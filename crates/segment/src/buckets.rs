@@ -1,4 +1,5 @@
-//! Items sorted into buckets by a small key, first in first out, each operation in constant time.
+//! Items sorted into buckets by a small key, first in first out, each operation in constant time. Memory is for the items up
+//! to the greatest one that was ever placed.
 
 use crate::bitset::BitSet;
 
@@ -25,17 +26,23 @@ struct Link {
     next: u32,
 }
 
+const UNLINKED: Link = Link { bucket: NONE, previous: NONE, next: NONE };
+
 impl Buckets {
-    pub(crate) fn new(items: u32, buckets: u32) -> Buckets {
+    /// So many buckets; items come as they are placed.
+    pub(crate) fn new(buckets: u32) -> Buckets {
         Buckets {
             ends: vec![Ends { first: NONE, last: NONE }; buckets as usize],
-            links: vec![Link { bucket: NONE, previous: NONE, next: NONE }; items as usize],
+            links: Vec::new(),
             occupied: BitSet::new(buckets),
         }
     }
 
     /// Puts an item at the end of a bucket, out of the one it is in; where it is already there it keeps its place.
     pub(crate) fn place(&mut self, item: u32, bucket: u32) {
+        if item as usize >= self.links.len() {
+            self.links.resize(item as usize + 1, UNLINKED);
+        }
         if self.links[item as usize].bucket == bucket {
             return;
         }
@@ -54,7 +61,7 @@ impl Buckets {
 
     /// Takes an item out of its bucket, if it is in one.
     pub(crate) fn remove(&mut self, item: u32) {
-        let Link { bucket, previous, next } = self.links[item as usize];
+        let Some(&Link { bucket, previous, next }) = self.links.get(item as usize) else { return };
         if bucket == NONE {
             return;
         }
@@ -102,7 +109,7 @@ mod tests {
     proptest! {
         #[test]
         fn agrees_with_queues(ops in prop::collection::vec((0u32..20, prop::option::of(0u32..8)), 1..100), from in 0u32..8, to in 0u32..9) {
-            let (mut buckets, mut model) = (Buckets::new(20, 8), vec![VecDeque::new(); 8]);
+            let (mut buckets, mut model) = (Buckets::new(8), vec![VecDeque::new(); 8]);
             for (item, bucket) in ops {
                 match bucket {
                     Some(bucket) if model[bucket as usize].contains(&item) => buckets.place(item, bucket),

@@ -57,7 +57,7 @@ impl SegmentManager {
             changed.extend(failed.frozen.iter().map(|frozen| frozen.segment));
         }
         let plan = sit.plan(changed.iter().copied(), journal_capacity);
-        let entry = |segment| self.lock(segment).entry();
+        let entry = |segment| self.states.entry(segment);
         let journal: Vec<_> = plan.journal.iter().map(|&segment| (segment, entry(segment))).collect();
         let mut bitmap = sit.bitmap.clone();
         let segments = self.geometry.main_segments;

@@ -1,11 +1,11 @@
 //! A manager without a volume: for storage engines that bring their own metadata, for benches and for tests.
 
 use f2fs_format::feature::Features;
-use f2fs_format::sit::{ENTRIES_PER_BLOCK, RawSitEntry};
+use f2fs_format::sit::ENTRIES_PER_BLOCK;
 use f2fs_format::summary::SummaryBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, Nid, SegmentNo};
 
-use crate::{LogState, SegmentConfig, SegmentError, SegmentManager};
+use crate::{LogState, SegmentConfig, SegmentError, SegmentManager, SegmentTable};
 
 impl SegmentConfig {
     /// The configuration of a main area of `main_segments` segments that no superblock describes, in sections of
@@ -76,10 +76,10 @@ impl SegmentManager {
     /// # Errors
     /// As [`new`](SegmentManager::new).
     pub fn empty(config: SegmentConfig) -> Result<SegmentManager, SegmentError> {
-        let entries = vec![RawSitEntry::ZERO; config.geometry.main_segments as usize];
+        let table = SegmentTable::new(config.geometry.main_segments, &[])?;
         let bitmap = vec![0; config.geometry.sit_bitmap_size()];
         let logs = LogState::at_the_start(&config.geometry);
-        SegmentManager::new(config, entries, bitmap, logs)
+        SegmentManager::open(config, table, bitmap, logs)
     }
 }
 

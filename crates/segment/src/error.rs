@@ -133,6 +133,12 @@ pub enum SegmentError {
         /// Segments of the main area.
         segments: u32,
     },
+    /// A segment's entry was loaded before.
+    #[error("the entry of segment {segment} was loaded twice")]
+    LoadedTwice {
+        /// The segment, or the first of those that were loaded together.
+        segment: SegmentNo,
+    },
     /// A block that should be valid is not.
     #[error("block {addr} (segment {segment}, block {offset} of it) is not valid")]
     NotValid {

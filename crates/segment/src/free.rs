@@ -25,28 +25,45 @@ pub(crate) struct FreeSpace {
 struct FreeMap {
     segments: BitSet,
     sections: BitSet,
-    /// Free segments of each section.
+    /// Free segments of each section; nothing where each segment is a section.
     in_section: Vec<u32>,
     /// The zone that each log writes in.
     zones: [u32; 6],
 }
 
+impl FreeMap {
+    /// Takes a segment out; tells whether it was in.
+    fn remove(&mut self, segment: u32, segs_per_sec: u32) -> bool {
+        let was_free = self.segments.remove(segment);
+        if was_free {
+            let section = segment / segs_per_sec;
+            if let Some(count) = self.in_section.get_mut(section as usize) {
+                *count -= 1;
+            }
+            self.sections.remove(section);
+        }
+        was_free
+    }
+}
+
 impl FreeSpace {
-    pub(crate) fn new(geometry: &Geometry, free: impl Iterator<Item = SegmentNo>) -> FreeSpace {
-        let space = FreeSpace {
-            map: Mutex::new(FreeMap {
-                segments: BitSet::new(geometry.main_segments),
-                sections: BitSet::new(geometry.sections),
-                in_section: vec![0; geometry.sections as usize],
-                zones: [u32::MAX; 6],
-            }),
-            segments: AtomicU32::new(0),
-            sections: AtomicU32::new(0),
+    /// All segments are free but these.
+    pub(crate) fn new(geometry: &Geometry, used: impl Iterator<Item = SegmentNo>) -> FreeSpace {
+        let counted = if geometry.segs_per_sec == 1 { 0 } else { geometry.sections };
+        let mut map = FreeMap {
+            segments: BitSet::full(geometry.main_segments),
+            sections: BitSet::full(geometry.sections),
+            in_section: vec![geometry.segs_per_sec; counted as usize],
+            zones: [u32::MAX; 6],
+        };
+        used.for_each(|segment| drop(map.remove(segment.0, geometry.segs_per_sec)));
+        FreeSpace {
+            segments: AtomicU32::new(map.segments.len()),
+            sections: AtomicU32::new(map.sections.len()),
+            map: Mutex::new(map),
             segs_per_sec: geometry.segs_per_sec,
             secs_per_zone: geometry.secs_per_zone,
-        };
-        space.put(free);
-        space
+        }
     }
 
     /// Free segments.
@@ -70,11 +87,13 @@ impl FreeSpace {
         for segment in segments {
             if map.segments.insert(segment.0) {
                 let section = segment.0 / self.segs_per_sec;
-                let count = &mut map.in_section[section as usize];
-                *count += 1;
-                if *count == self.segs_per_sec {
-                    map.sections.insert(section);
+                if let Some(count) = map.in_section.get_mut(section as usize) {
+                    *count += 1;
+                    if *count != self.segs_per_sec {
+                        continue;
+                    }
                 }
+                map.sections.insert(section);
             }
         }
         self.publish(&map);
@@ -83,10 +102,7 @@ impl FreeSpace {
     /// Takes this segment, if it is free: no log is to have it.
     pub(crate) fn remove(&self, segment: SegmentNo) {
         let mut map = self.map.lock();
-        if map.segments.remove(segment.0) {
-            let section = segment.0 / self.segs_per_sec;
-            map.in_section[section as usize] -= 1;
-            map.sections.remove(section);
+        if map.remove(segment.0, self.segs_per_sec) {
             self.publish(&map);
         }
     }
@@ -143,11 +159,8 @@ impl FreeSpace {
     }
 
     fn take_out(&self, map: &mut FreeMap, log: LogType, found: u32) -> SegmentNo {
-        map.segments.remove(found);
-        let section = found / self.segs_per_sec;
-        map.in_section[section as usize] -= 1;
-        map.sections.remove(section);
-        map.zones[log.index()] = self.zone(section);
+        map.remove(found, self.segs_per_sec);
+        map.zones[log.index()] = self.zone(found / self.segs_per_sec);
         self.publish(map);
         SegmentNo(found)
     }
@@ -179,7 +192,7 @@ mod tests {
     #[test]
     fn a_log_goes_on_in_its_section() {
         let geometry = geometry(24, 4, 1);
-        let space = FreeSpace::new(&geometry, (1..24).map(SegmentNo));
+        let space = FreeSpace::new(&geometry, [SegmentNo(0)].into_iter());
         assert_eq!(all(&space), (23, 5));
         assert!(space.continues(SegmentNo(0)));
         assert_eq!(space.take(LogType::WarmData, SegmentNo(0), 9), Some(SegmentNo(1)));
@@ -200,7 +213,7 @@ mod tests {
     #[test]
     fn logs_keep_to_different_zones() {
         let geometry = geometry(24, 1, 4);
-        let space = FreeSpace::new(&geometry, (1..24).map(SegmentNo));
+        let space = FreeSpace::new(&geometry, [SegmentNo(0)].into_iter());
         space.stands(LogType::HotData, SegmentNo(0));
         space.stands(LogType::WarmData, SegmentNo(23));
         assert_eq!(space.take(LogType::HotNode, SegmentNo(23), 0), Some(SegmentNo(4)));

@@ -16,6 +16,7 @@ use crate::segment::{Phase, Segment};
 pub(crate) const LISTS: usize = if cfg!(loom) { 2 } else { 16 };
 /// Buckets of one log: the blocks that are taken, 0 ..= 512.
 const PER_LOG: u32 = BLOCKS_PER_SEGMENT + 1;
+const NO_SEGMENT: SegmentNo = SegmentNo(u32::MAX);
 
 /// The lists of segments that changed.
 #[derive(Debug)]
@@ -44,21 +45,24 @@ impl Changed {
 }
 
 /// The dirty segments by log and by the blocks that are taken in them, and the sections.
+///
+/// Within, a segment goes by the number of its state: so the index takes memory for segments in use, not for all.
 #[derive(Debug)]
 pub(crate) struct Index {
     by_room: Buckets,
     pub(crate) sections: Sections,
-    segments: u32,
+    /// The segment with each state; [`NO_SEGMENT`] where the index has not seen it yet.
+    segments: Vec<SegmentNo>,
     /// Built when moved blocks are first put among others of their age.
     neighbours: Option<Box<Neighbours>>,
 }
 
 impl Index {
-    pub(crate) fn new(segments: u32, segs_per_sec: u32) -> Index {
+    pub(crate) fn new(segs_per_sec: u32) -> Index {
         Index {
-            by_room: Buckets::new(segments, 6 * PER_LOG),
-            sections: Sections::new(segments, segs_per_sec),
-            segments,
+            by_room: Buckets::new(6 * PER_LOG),
+            sections: Sections::new(segs_per_sec),
+            segments: Vec::new(),
             neighbours: None,
         }
     }
@@ -66,14 +70,18 @@ impl Index {
     /// Sorts a segment in, by its state as it is now. Called with the segment's lock held.
     pub(crate) fn update(&mut self, segment: SegmentNo, state: &mut Segment) {
         state.queued = false;
+        if state.number as usize >= self.segments.len() {
+            self.segments.resize(state.number as usize + 1, NO_SEGMENT);
+        }
+        self.segments[state.number as usize] = segment;
         if state.phase == Phase::Dirty && !state.victim && u32::from(state.taken) < BLOCKS_PER_SEGMENT {
-            self.by_room.place(segment.0, u32::from(state.log.number()) * PER_LOG + u32::from(state.taken));
+            self.by_room.place(state.number, u32::from(state.log.number()) * PER_LOG + u32::from(state.taken));
         } else {
-            self.by_room.remove(segment.0);
+            self.by_room.remove(state.number);
         }
         self.sections.update(segment, state);
         if let Some(neighbours) = &mut self.neighbours {
-            neighbours.update(segment, state);
+            neighbours.update(state);
         }
     }
 
@@ -82,28 +90,29 @@ impl Index {
         self.neighbours.is_some()
     }
 
-    /// Sorts all segments by age, each locked for as long as it is looked at, and keeps them sorted from now on.
+    /// Sorts all segments that the index has seen by age, each locked for as long as it is looked at, and keeps them sorted from now on.
     pub(crate) fn sort_neighbours<'a>(&mut self, lock: impl Fn(SegmentNo) -> MutexGuard<'a, Segment>) {
-        let mut neighbours = Neighbours::new(self.segments);
-        (0..self.segments).map(SegmentNo).for_each(|segment| neighbours.update(segment, &lock(segment)));
+        let mut neighbours = Neighbours::new();
+        let seen = self.segments.iter().filter(|segment| **segment != NO_SEGMENT);
+        seen.for_each(|segment| neighbours.update(&lock(*segment)));
         self.neighbours = Some(Box::new(neighbours));
     }
 
     /// Of a log's dirty segments of about this age, the fullest.
     pub(crate) fn fullest_near(&self, log: LogType, age: u64) -> Option<SegmentNo> {
-        self.neighbours.as_ref()?.fullest_near(log, age)
+        Some(self.segments[self.neighbours.as_ref()?.fullest_near(log, age)? as usize])
     }
 
     /// The segments of a log that have room, those with the most first.
     pub(crate) fn by_room(&self, log: LogType) -> impl Iterator<Item = SegmentNo> + '_ {
         let from = u32::from(log.number()) * PER_LOG;
-        self.by_room.ascending(from, from + BLOCKS_PER_SEGMENT).map(SegmentNo)
+        self.by_room.ascending(from, from + BLOCKS_PER_SEGMENT).map(|state| self.segments[state as usize])
     }
 
     /// The segment of a log with the most room.
     pub(crate) fn roomiest(&self, log: LogType) -> Option<SegmentNo> {
         let from = u32::from(log.number()) * PER_LOG;
-        self.by_room.first(from, from + BLOCKS_PER_SEGMENT).map(SegmentNo)
+        self.by_room.first(from, from + BLOCKS_PER_SEGMENT).map(|state| self.segments[state as usize])
     }
 }
 

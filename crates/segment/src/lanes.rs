@@ -108,7 +108,7 @@ impl SegmentManager {
             && let Some(lane) = self.lanes.get(log, lane)
         {
             let mut slot = lane.lock();
-            if let Some(head) = self.open(&mut slot, Class::Checkpoint, log)? {
+            if let Some(head) = self.open_lane(&mut slot, Class::Checkpoint, log)? {
                 let addr = self.geometry.block_at(head.segment, head.next);
                 match self.take_from(head, Class::Checkpoint, log, &[summary], now, &mut Sink::new(&mut Vec::new())) {
                     Err(SegmentError::NoSpace { .. }) => {}
@@ -130,7 +130,7 @@ impl SegmentManager {
         sink: &mut Sink<'_>,
     ) -> Option<Result<(), SegmentError>> {
         let mut slot = self.lanes.get(log, lane)?.lock();
-        let head = match self.open(&mut slot, class, log) {
+        let head = match self.open_lane(&mut slot, class, log) {
             Ok(head) => head?,
             Err(error) => return Some(Err(error)),
         };
@@ -141,7 +141,7 @@ impl SegmentManager {
     }
 
     /// The head of a lane; a closed lane is given a free segment if there are enough.
-    fn open<'a>(
+    fn open_lane<'a>(
         &self,
         slot: &'a mut Option<Head>,
         class: Class,

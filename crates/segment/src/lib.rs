@@ -100,6 +100,8 @@ mod segment;
 mod selective;
 mod sit;
 mod ssr;
+mod states;
+mod table;
 #[cfg(test)]
 mod testing;
 mod victim;
@@ -113,4 +115,5 @@ pub use manager::SegmentManager;
 pub use map::BlockMap;
 pub use segment::{Phase, SegmentInfo};
 pub use sit::SitBlockWrite;
+pub use table::SegmentTable;
 pub use victim::{AgeThreshold, Victim, VictimPolicy};

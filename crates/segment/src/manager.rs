@@ -14,7 +14,8 @@ use crate::pressure::Pressure;
 use crate::retired::Retired;
 use crate::segment::{Phase, Segment};
 use crate::sit::{DirtyEntries, Sit};
-use crate::{SegmentConfig, SegmentError, SegmentInfo};
+use crate::states::States;
+use crate::{SegmentConfig, SegmentError, SegmentInfo, SegmentTable};
 use f2fs_format::sit::RawSitEntry;
 
 /// Stripes of the count of valid blocks; a segment's stripe is its number modulo this.
@@ -31,7 +32,7 @@ pub struct SegmentManager {
     pub(crate) reserved_segments: u32,
     overprovision_segments: u32,
     pub(crate) source: Option<Source>,
-    segments: Box<[Mutex<Segment>]>,
+    pub(crate) states: States,
     heads: [CachePadded<Mutex<Head>>; 6],
     pub(crate) lanes: Lanes,
     pub(crate) free: FreeSpace,
@@ -77,9 +78,30 @@ impl SegmentManager {
         sit_bitmap: Vec<u8>,
         logs: [LogState; 6],
     ) -> Result<SegmentManager, SegmentError> {
+        let segments = config.geometry.main_segments;
+        equal("SIT entries (one a main segment)", segments.into(), entries.len() as u64)?;
+        let table = SegmentTable::new(segments, &[])?;
+        table.load(SegmentNo(0), &entries)?;
+        SegmentManager::open(config, table, sit_bitmap, logs)
+    }
+
+    /// Takes over the state that a checkpoint describes, from a table that was loaded piece by piece: what a large main area
+    /// calls for. The rest is as for [`new`](Self::new).
+    ///
+    /// Costs two passes over the words of the table (4 bytes a segment), and for each segment with valid blocks its place in
+    /// the victim index.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn open(
+        config: SegmentConfig,
+        table: SegmentTable,
+        sit_bitmap: Vec<u8>,
+        logs: [LogState; 6],
+    ) -> Result<SegmentManager, SegmentError> {
         let geometry = config.geometry;
         let segments = geometry.main_segments;
-        equal("SIT entries (one a main segment)", segments.into(), entries.len() as u64)?;
+        equal("segments of the table", segments.into(), table.segments().into())?;
         equal(
             "segments of all sections",
             u64::from(geometry.sections) * u64::from(geometry.segs_per_sec),
@@ -93,12 +115,10 @@ impl SegmentManager {
                 found: sit_bitmap.len() as u64,
             });
         }
-        let mut states = (0..)
-            .zip(entries)
-            .map(|(number, entry)| Segment::from_entry(SegmentNo(number), &entry))
-            .collect::<Result<Vec<_>, _>>()?;
+        let states = table.states;
 
         let mut journaled: std::collections::BTreeSet<SegmentNo> = config.journaled.into_iter().collect();
+        journaled.extend(table.journaled);
         let in_summary = logs[LogType::ColdData.index()].summary.journal.sit_entries().unwrap_or_default();
         journaled.extend(in_summary.iter().map(|(segment, _)| *segment));
         if let Some(&segment) = journaled.iter().find(|segment| segment.0 >= segments) {
@@ -109,13 +129,14 @@ impl SegmentManager {
         let mut heads = Vec::with_capacity(6);
         for (log, mut state) in LogType::ALL.into_iter().zip(logs) {
             let segment = state.segment;
-            let Some(held) = states.get_mut(segment.index()) else {
+            if segment.0 >= segments {
                 return Err(SegmentError::LogOutside { log, segment, segments });
-            };
+            }
             if let Some(first) = holders.iter().position(|holder| *holder == Some(segment)) {
                 return Err(SegmentError::SharedSegment { segment, first: LogType::ALL[first], second: log });
             }
             holders[log.index()] = Some(segment);
+            let mut held = states.lock(segment);
             if held.log != log {
                 // The kernel accepts another type on a segment that nothing was written to yet.
                 if held.valid != 0 {
@@ -131,15 +152,17 @@ impl SegmentManager {
             return Err(SegmentError::Config { what: "logs", expected: 6, found: 0 });
         };
 
-        let free =
-            (0..).zip(&states).filter(|(_, state)| state.phase == Phase::Free).map(|(number, _)| SegmentNo(number));
-        let free = FreeSpace::new(&geometry, free);
-        let mut index = Index::new(segments, geometry.segs_per_sec);
-        let valid: [CachePadded<AtomicI64>; STRIPES] = core::array::from_fn(|_| CachePadded::new(AtomicI64::new(0)));
-        for (number, state) in states.iter_mut().enumerate() {
-            index.update(SegmentNo(number as u32), state);
-            valid[number % STRIPES].fetch_add(state.valid.into(), Ordering::Relaxed);
-        }
+        let mut index = Index::new(geometry.segs_per_sec);
+        let mut valid = [0i64; STRIPES];
+        let mut used = Vec::with_capacity(states.used() as usize);
+        states.each_used(|segment, state| {
+            index.update(segment, state);
+            valid[segment.index() % STRIPES] += i64::from(state.valid);
+            if state.phase != Phase::Free {
+                used.push(segment);
+            }
+        });
+        let free = FreeSpace::new(&geometry, used.into_iter());
         for (log, segment) in LogType::ALL.into_iter().zip(holders) {
             free.stands(log, segment.unwrap_or_default());
         }
@@ -148,7 +171,7 @@ impl SegmentManager {
             reserved_segments: config.reserved_segments,
             overprovision_segments: config.overprovision_segments,
             source: config.summaries.filter(|_| may_ssr).map(Source),
-            segments: states.into_iter().map(Mutex::new).collect(),
+            states,
             heads,
             lanes: Lanes::new(config.lanes),
             free,
@@ -157,7 +180,7 @@ impl SegmentManager {
             retired: Retired::new(),
             dirty: DirtyEntries::new(segments),
             sit: Mutex::new(Sit { bitmap: sit_bitmap, journaled, pending: None }),
-            valid,
+            valid: valid.map(|valid| CachePadded::new(AtomicI64::new(valid))),
             prefree: AtomicU32::new(0),
             begun: AtomicU64::new(1),
             durable: AtomicU64::new(1),
@@ -172,9 +195,9 @@ impl SegmentManager {
         &self.geometry
     }
 
-    /// A segment's lock. The number must have been checked.
+    /// A segment, locked; one that was never used is given a state. The number must have been checked.
     pub(crate) fn lock(&self, segment: SegmentNo) -> MutexGuard<'_, Segment> {
-        self.segments[segment.index()].lock()
+        self.states.lock(segment)
     }
 
     /// A log's lock.
@@ -207,7 +230,9 @@ impl SegmentManager {
     /// Whether a block is valid now; false outside the main area.
     #[must_use]
     pub fn is_valid(&self, addr: BlockAddr) -> bool {
-        self.geometry.locate(addr).is_some_and(|(segment, offset)| self.lock(segment).valid_map.contains(offset))
+        self.geometry.locate(addr).is_some_and(|(segment, offset)| {
+            self.states.get(segment).is_some_and(|state| state.lock().valid_map.contains(offset))
+        })
     }
 
     /// Free segments: those that a log may take now. Prefree ones do not count.
@@ -252,7 +277,7 @@ impl SegmentManager {
     /// [`SegmentError::OutsideTable`].
     pub fn segment(&self, segment: SegmentNo) -> Result<SegmentInfo, SegmentError> {
         self.check(segment)?;
-        Ok(self.lock(segment).info(segment))
+        Ok(self.states.find(segment).state().info(segment))
     }
 
     pub(crate) fn check(&self, segment: SegmentNo) -> Result<(), SegmentError> {

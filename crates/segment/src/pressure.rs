@@ -125,7 +125,7 @@ impl SegmentManager {
             let per_section = self.geometry.segs_per_sec;
             let first = self.head(log).segment.0 / per_section * per_section;
             let segments = (first..first + per_section).map(f2fs_format::SegmentNo);
-            let taken: u32 = segments.map(|segment| u32::from(self.lock(segment).taken)).sum();
+            let taken: u32 = segments.map(|segment| u32::from(self.states.find(segment).state().taken)).sum();
             wanted <= self.section_blocks() - taken
         })
     }

@@ -1,5 +1,7 @@
 //! What the index knows of each section, and which sections can be cleaned.
 
+use std::collections::BTreeMap;
+
 use f2fs_format::{BLOCKS_PER_SEGMENT, SegmentNo};
 
 use crate::ages::Ages;
@@ -7,42 +9,62 @@ use crate::buckets::Buckets;
 use crate::segment::{Phase, Segment};
 
 /// What was last seen of a segment.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Seen {
     mtime: u64,
+    /// The slot of its section; [`NO_SLOT`] if the segment was never seen.
+    slot: u32,
     valid: u16,
     /// A log stands in it, or a cleaner has marked it.
     held: bool,
 }
 
+const NO_SLOT: u32 = u32::MAX;
+const UNSEEN: Seen = Seen { mtime: 0, slot: NO_SLOT, valid: 0, held: false };
+
+impl Seen {
+    fn weight(&self) -> u128 {
+        u128::from(self.mtime) * u128::from(self.valid)
+    }
+}
+
 /// Sums over the segments of a section.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Sums {
+    /// Of the times of valid blocks, each block with the mean time of its segment.
     mtime: u128,
+    /// The section.
+    section: u32,
     valid: u32,
     held: u32,
 }
 
 /// All sections, and those that can be cleaned sorted by what cleaning them costs. A section can be cleaned if it holds
 /// valid blocks and blocks that are not, no log stands in it and no cleaner has marked it.
+///
+/// A section has a *slot* from when one of its segments is first seen; within, it goes by that.
 #[derive(Debug)]
 pub(crate) struct Sections {
     segs_per_sec: u32,
+    /// By the numbers of the segments' states.
     seen: Vec<Seen>,
+    /// By slot.
     sums: Vec<Sums>,
+    /// Slots of sections of several segments.
+    slots: BTreeMap<u32, u32>,
     by_valid: Buckets,
     /// Built when a policy that looks at ages is first used.
     ages: Option<Box<Ages>>,
 }
 
 impl Sections {
-    pub(crate) fn new(segments: u32, segs_per_sec: u32) -> Sections {
-        let sections = segments / segs_per_sec;
+    pub(crate) fn new(segs_per_sec: u32) -> Sections {
         Sections {
             segs_per_sec,
-            seen: vec![Seen::default(); segments as usize],
-            sums: vec![Sums::default(); sections as usize],
-            by_valid: Buckets::new(sections, segs_per_sec.saturating_mul(BLOCKS_PER_SEGMENT) + 1),
+            seen: Vec::new(),
+            sums: Vec::new(),
+            slots: BTreeMap::new(),
+            by_valid: Buckets::new(segs_per_sec.saturating_mul(BLOCKS_PER_SEGMENT) + 1),
             ages: None,
         }
     }
@@ -53,53 +75,74 @@ impl Sections {
 
     /// Takes note of a segment's state.
     pub(crate) fn update(&mut self, segment: SegmentNo, state: &Segment) {
+        let number = state.number as usize;
+        if number >= self.seen.len() {
+            self.seen.resize(number + 1, UNSEEN);
+        }
+        let slot = match self.seen[number].slot {
+            NO_SLOT => self.slot_of(segment.0 / self.segs_per_sec),
+            slot => slot,
+        };
         let held = state.phase == Phase::Current || state.victim;
-        let new = Seen { mtime: state.mtime, valid: state.valid, held };
-        let old = core::mem::replace(&mut self.seen[segment.index()], new);
-        let section = segment.0 / self.segs_per_sec;
-        let sums = &mut self.sums[section as usize];
-        sums.mtime = sums.mtime - u128::from(old.mtime) + u128::from(new.mtime);
+        let new = Seen { mtime: state.mtime, slot, valid: state.valid, held };
+        let old = core::mem::replace(&mut self.seen[number], new);
+        let sums = &mut self.sums[slot as usize];
+        sums.mtime = sums.mtime - old.weight() + new.weight();
         sums.valid = sums.valid - u32::from(old.valid) + u32::from(new.valid);
         sums.held = sums.held - u32::from(old.held) + u32::from(new.held);
-        match self.cost(section) {
-            Some((valid, _)) => self.by_valid.place(section, valid),
-            None => self.by_valid.remove(section),
+        let (cost, held) = (self.cost_if_free(slot), self.is_held(slot));
+        match cost.filter(|_| !held) {
+            Some((valid, _)) => self.by_valid.place(slot, valid),
+            None => self.by_valid.remove(slot),
         }
-        let (cost, held) = (self.cost_if_free(section), self.is_held(section));
         if let Some(ages) = &mut self.ages {
-            ages.update(section, cost, held);
+            ages.update(slot, cost, held);
         }
     }
 
-    fn is_held(&self, section: u32) -> bool {
-        self.sums[section as usize].held != 0
+    /// The slot of a section of which a segment is seen for the first time.
+    fn slot_of(&mut self, section: u32) -> u32 {
+        let next = self.sums.len() as u32;
+        let slot = if self.segs_per_sec == 1 { next } else { *self.slots.entry(section).or_insert(next) };
+        if slot == next {
+            self.sums.push(Sums { mtime: 0, section, valid: 0, held: 0 });
+        }
+        slot
+    }
+
+    /// The section with a slot.
+    pub(crate) fn section(&self, slot: u32) -> u32 {
+        self.sums[slot as usize].section
+    }
+
+    fn is_held(&self, slot: u32) -> bool {
+        self.sums[slot as usize].held != 0
     }
 
     /// Valid blocks and mean time of a section that can be cleaned once nobody holds it.
-    fn cost_if_free(&self, section: u32) -> Option<(u32, u64)> {
-        let sums = &self.sums[section as usize];
+    fn cost_if_free(&self, slot: u32) -> Option<(u32, u64)> {
+        let sums = &self.sums[slot as usize];
         let cleanable = sums.valid != 0 && sums.valid < self.section_blocks();
-        cleanable.then(|| (sums.valid, (sums.mtime / u128::from(self.segs_per_sec)) as u64))
+        cleanable.then(|| (sums.valid, (sums.mtime / u128::from(sums.valid)) as u64))
     }
 
     /// Valid blocks and mean time of a section that can be cleaned.
-    pub(crate) fn cost(&self, section: u32) -> Option<(u32, u64)> {
-        self.cost_if_free(section).filter(|_| !self.is_held(section))
+    pub(crate) fn cost(&self, slot: u32) -> Option<(u32, u64)> {
+        self.cost_if_free(slot).filter(|_| !self.is_held(slot))
     }
 
-    /// The section with the fewest valid blocks.
+    /// The slot of the section with the fewest valid blocks.
     pub(crate) fn emptiest(&self) -> Option<u32> {
         self.by_valid.first(0, self.section_blocks())
     }
 
-    /// The sections by age.
+    /// The sections by age, each by its slot.
     pub(crate) fn ages(&mut self) -> &mut Ages {
         if self.ages.is_none() {
-            let sections = self.sums.len() as u32;
-            let mut ages = Ages::new(sections, self.section_blocks());
-            (0..sections).for_each(|section| ages.update(section, self.cost(section), false));
+            let mut ages = Ages::new(self.section_blocks());
+            (0..self.sums.len() as u32).for_each(|slot| ages.update(slot, self.cost(slot), false));
             self.ages = Some(Box::new(ages));
         }
-        self.ages.get_or_insert_with(|| Box::new(Ages::new(0, 1)))
+        self.ages.get_or_insert_with(|| Box::new(Ages::new(1)))
     }
 }

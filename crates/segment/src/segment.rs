@@ -99,12 +99,32 @@ pub(crate) struct Segment {
     pub(crate) queued: bool,
     /// A cleaner empties it.
     pub(crate) victim: bool,
+    /// The number of this state, for the victim index. Dense, and the segment's for good.
+    pub(crate) number: u32,
 }
 
 const FULL: u16 = BLOCKS_PER_SEGMENT as u16;
 
 impl Segment {
-    /// A segment from its entry; not yet current.
+    /// A free segment without a valid block, which `log` wrote last.
+    pub(crate) const fn idle(log: LogType, mtime: u64, number: u32) -> Segment {
+        Segment {
+            valid_map: BlockMap::EMPTY,
+            taken_map: BlockMap::EMPTY,
+            mtime,
+            valid: 0,
+            taken: 0,
+            log,
+            phase: Phase::Free,
+            last_take: 0,
+            dirty: false,
+            queued: false,
+            victim: false,
+            number,
+        }
+    }
+
+    /// A segment from its entry; not yet current. Its number is to be set.
     pub(crate) fn from_entry(segment: SegmentNo, entry: &RawSitEntry) -> Result<Segment, SegmentError> {
         let log = entry.log_type().ok_or(SegmentError::BadType { segment, found: entry.type_number() })?;
         let valid_map = BlockMap::from_bytes(&entry.valid_map);
@@ -115,15 +135,9 @@ impl Segment {
         let mut state = Segment {
             valid_map,
             taken_map: valid_map,
-            mtime: entry.mtime.get(),
             valid: count as u16,
             taken: count as u16,
-            log,
-            phase: Phase::Free,
-            last_take: 0,
-            dirty: false,
-            queued: false,
-            victim: false,
+            ..Segment::idle(log, entry.mtime.get(), u32::MAX)
         };
         if count != 0 {
             state.phase = state.phase_without_log();

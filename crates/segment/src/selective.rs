@@ -88,9 +88,12 @@ impl SegmentManager {
     /// [`SegmentError::OutsideTable`].
     pub fn release_segment(&self, segment: SegmentNo) -> Result<(), SegmentError> {
         self.check(segment)?;
-        let mut state = self.lock(segment);
-        state.victim = false;
-        self.changed.note(segment, &mut state);
+        // A segment that was never used is not marked.
+        if let Some(state) = self.states.get(segment) {
+            let mut state = state.lock();
+            state.victim = false;
+            self.changed.note(segment, &mut state);
+        }
         Ok(())
     }
 

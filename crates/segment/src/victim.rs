@@ -92,12 +92,13 @@ impl SegmentManager {
         let mut index = self.fresh_index();
         let per_section = self.geometry.segs_per_sec;
         loop {
-            let section = match policy {
+            let slot = match policy {
                 VictimPolicy::Greedy => index.sections.emptiest(),
                 VictimPolicy::CostBenefit => index.sections.ages().cost_benefit(now),
                 VictimPolicy::AgeThreshold(rule) => index.sections.ages().age_threshold(&rule),
             }?;
-            let (_, mtime) = index.sections.cost(section)?;
+            let (_, mtime) = index.sections.cost(slot)?;
+            let section = index.sections.section(slot);
             let mut victim =
                 Victim { section, first: SegmentNo(section * per_section), segments: per_section, valid: 0, mtime };
             let mut marked = Vec::with_capacity(per_section as usize);
@@ -128,12 +129,6 @@ impl SegmentManager {
     /// # Errors
     /// [`SegmentError::OutsideTable`] for a victim that is not of this volume.
     pub fn release_victim(&self, victim: &Victim) -> Result<(), SegmentError> {
-        victim.segments().try_for_each(|segment| {
-            self.check(segment)?;
-            let mut state = self.lock(segment);
-            state.victim = false;
-            self.changed.note(segment, &mut state);
-            Ok(())
-        })
+        victim.segments().try_for_each(|segment| self.release_segment(segment))
     }
 }
