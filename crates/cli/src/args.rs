@@ -29,6 +29,9 @@ pub(crate) enum Command {
     Inspect {
         /// File or block device.
         image: PathBuf,
+        /// How long the holes between valid blocks are: reads the whole SIT, 38 MiB for each TiB.
+        #[arg(long)]
+        holes: bool,
         /// For programs.
         #[arg(long)]
         json: bool,

@@ -20,7 +20,7 @@ use crate::error::CliError;
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
     match &arguments.command {
         Command::Format(args) => format::run(args)?,
-        Command::Inspect { image, json } => inspect::run(image, *json)?,
+        Command::Inspect { image, holes, json } => inspect::run(image, *holes, *json)?,
         Command::Check(args) => return Ok(check::run(args)),
         Command::Calibrate(args) => calibrate::run(args)?,
         Command::Ls { view, long, recursive, json, image, path } => {

@@ -127,6 +127,10 @@ fn inspect_for_people_and_programs() {
         &ok(f2fs(["inspect"]).arg(&image)),
         &["label", "uuid", "features", "checkpoint", "segments", "orphans", "NIDs"],
     );
+    assert!(value["holes"].is_null());
+    let value = json(f2fs(["inspect", "--holes", "--json"]).arg(&image));
+    assert_eq!(value["holes"]["dirty_segments"], 0);
+    contains(&ok(f2fs(["inspect", "--holes"]).arg(&image)), &["blocks in 0 dirty segments"]);
 }
 
 #[test]

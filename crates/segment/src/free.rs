@@ -56,7 +56,9 @@ impl FreeSpace {
             in_section: vec![geometry.segs_per_sec; counted as usize],
             zones: [u32::MAX; 6],
         };
-        used.for_each(|segment| drop(map.remove(segment.0, geometry.segs_per_sec)));
+        used.for_each(|segment| {
+            map.remove(segment.0, geometry.segs_per_sec);
+        });
         FreeSpace {
             segments: AtomicU32::new(map.segments.len()),
             sections: AtomicU32::new(map.sections.len()),

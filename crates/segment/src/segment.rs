@@ -76,6 +76,18 @@ pub struct SegmentInfo {
     pub victim: bool,
 }
 
+impl SegmentInfo {
+    /// A segment as its SIT entry describes it, for who does not open the whole table. `stands`: whether a log stands in it.
+    ///
+    /// # Errors
+    /// [`SegmentError::BadType`], [`SegmentError::BadCount`].
+    pub fn from_entry(segment: SegmentNo, entry: &RawSitEntry, stands: bool) -> Result<SegmentInfo, SegmentError> {
+        let state = Segment::from_entry(segment, entry)?;
+        let phase = if stands { Phase::Current } else { state.phase };
+        Ok(SegmentInfo { phase, ..state.info(segment) })
+    }
+}
+
 /// The state behind a segment's lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {

@@ -36,30 +36,30 @@ impl Volume {
         if self.store.is_crowded(hint, self.dirty_limit) && self.store.dirty() > self.dirty_limit {
             return Need::Checkpoint;
         }
+        let Ok(segments) = self.segments.manager() else { return Need::Nothing };
         // What is dirty must always fit into free segments, or the next checkpoint cannot be written.
-        if self.segments.free_sections() > self.segments.floor(Class::User) + MARGIN {
-            let precleans =
-                self.planner.is_some() && self.segments.need_ssr() && self.stock.load(Ordering::Relaxed) <= 0;
+        if segments.free_sections() > segments.floor(Class::User) + MARGIN {
+            let precleans = self.planner.is_some() && segments.need_ssr() && self.stock.load(Ordering::Relaxed) <= 0;
             return if precleans { Need::Preclean } else { Need::Nothing };
         }
-        if self.segments.dirty_sections() > MARGIN || self.segments.prefree_segments() > 0 {
+        if segments.dirty_sections() > MARGIN || segments.prefree_segments() > 0 {
             return Need::Checkpoint;
         }
         if self.cleaning_may_help() { Need::Cleaning } else { Need::Nothing }
     }
 
-    /// Free segments that a cleaning should aim at.
+    /// Free segments that a cleaning should aim at; 0 for a volume that is open for reading.
     #[must_use]
     pub fn cleaning_goal(&self) -> u32 {
-        let floor = (self.segments.floor(Class::User) + 2 * MARGIN) * self.geometry.segs_per_sec;
-        floor.max(self.segments.reserved_segments())
+        let Ok(segments) = self.segments.manager() else { return 0 };
+        let floor = (segments.floor(Class::User) + 2 * MARGIN) * self.geometry.segs_per_sec;
+        floor.max(segments.reserved_segments())
     }
 
     /// Whether a checkpoint or a cleaning would make room for an operation that found none.
     #[must_use]
     pub fn reclaim_may_help(&self) -> bool {
-        !self.is_recovering()
-            && (self.segments.prefree_segments() > 0 || self.store.dirty() > 0 || self.cleaning_may_help())
+        !self.is_recovering() && (self.segments.free().1 > 0 || self.store.dirty() > 0 || self.cleaning_may_help())
     }
 
     fn cleaning_may_help(&self) -> bool {
@@ -84,6 +84,8 @@ impl Volume {
     pub(crate) fn update_pressure(&self) {
         let nodes = self.store.dirty().min(u64::from(u32::MAX)) as u32;
         let dentries = self.dirty_dentries.load(Ordering::Relaxed).min(u64::from(u32::MAX)) as u32;
-        self.segments.set_pressure(nodes, dentries);
+        if let Ok(segments) = self.segments.manager() {
+            segments.set_pressure(nodes, dentries);
+        }
     }
 }

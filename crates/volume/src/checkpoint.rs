@@ -148,7 +148,7 @@ impl Volume {
         state: &mut CheckpointState,
     ) -> Result<CheckpointReport, VolumeError> {
         let mut report = CheckpointReport { nodes: self.write_nodes()?, ..CheckpointReport::default() };
-        let segments = self.segments.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
+        let segments = self.segments.manager()?.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
         let nat = self.nat.begin_checkpoint(NAT_JOURNAL_ENTRIES)?;
         report.table_blocks = self.write_tables(&segments, &nat)?;
         self.device.flush()?;
@@ -200,7 +200,7 @@ impl Volume {
         self.roll_forward.begin(state.checkpoint.valid_blocks);
         self.footer_version.store(pack.block.footer_version(), Ordering::Release);
         self.nat.end_checkpoint();
-        let freed = self.segments.end_checkpoint();
+        let freed = self.segments.manager()?.end_checkpoint();
         report.freed_segments = freed.iter().map(|run| u64::from(run.len)).sum::<u64>() / 512;
         self.release_precleaned();
         self.store.shrink();
@@ -251,7 +251,8 @@ impl Volume {
         let now = self.clock.now();
         let log = node_log(block);
         let entry = self.nat.get(page.nid)?;
-        let (addr, next) = self.segments.allocate_node(log, Summary::new(page.nid, entry.version, 0), now)?;
+        let (addr, next) =
+            self.segments.manager()?.allocate_node(log, Summary::new(page.nid, entry.version, 0), now)?;
         block.footer.cp_ver = version.into();
         block.footer.next_blkaddr = next.into();
         block.footer.set_mark(mark::FSYNC, marks & mark::FSYNC != 0);
@@ -263,7 +264,7 @@ impl Volume {
         batch.push(addr, block.as_block())?;
         self.nat.bind(page.nid, page.ino, addr)?;
         if entry.addr.is_real() {
-            self.segments.invalidate(entry.addr, now)?;
+            self.segments.invalidate_run(Run { addr: entry.addr, len: 1 }, now)?;
         }
         page.dirty.store(false, Ordering::Release);
         Ok(())

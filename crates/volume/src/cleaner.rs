@@ -76,16 +76,16 @@ impl Volume {
         let mut report = CleanReport::default();
         self.alone(above, |op, state| {
             loop {
-                let before = self.segments.free_segments();
+                let before = self.segments.manager()?.free_segments();
                 let victims = self.clean_round(op, goal, &mut report)?;
                 self.write_checkpoint(Reason::Sync, state)?;
                 report.checkpoints += 1;
-                let after = self.segments.free_segments();
+                let after = self.segments.manager()?.free_segments();
                 if after >= goal || victims == 0 || after <= before {
                     break;
                 }
             }
-            report.free_segments = self.segments.free_segments();
+            report.free_segments = self.segments.manager()?.free_segments();
             if report.free_segments < goal {
                 // Nothing more can be gained until blocks are freed.
                 self.futile.store(self.space.blocks(), Ordering::Relaxed);
@@ -102,26 +102,26 @@ impl Volume {
         let mut moved: u64 = 0;
         let mut gained: u64 = 0;
         loop {
-            let free = u64::from(self.segments.free_segments()) * u64::from(BLOCKS_PER_SEGMENT);
+            let free = u64::from(self.segments.manager()?.free_segments()) * u64::from(BLOCKS_PER_SEGMENT);
             // What is dirty must fit as well, and each log leaves a segment unfinished.
             let room = free.saturating_sub(self.store.dirty() + 3 * u64::from(section));
             let wanted = u64::from(goal) * u64::from(BLOCKS_PER_SEGMENT);
             if free + gained >= wanted {
                 return Ok(victims);
             }
-            let Some(victim) = self.segments.choose_victim(VictimPolicy::Greedy, self.clock.now()) else {
+            let Some(victim) = self.segments.manager()?.choose_victim(VictimPolicy::Greedy, self.clock.now()) else {
                 return Ok(victims);
             };
             // A section that is nearly full costs as much as it gives.
             let worth = u64::from(victim.valid) * 64 < u64::from(section) * 63;
             if !worth || u64::from(victim.valid) > room {
-                self.segments.release_victim(&victim)?;
+                self.segments.manager()?.release_victim(&victim)?;
                 return Ok(victims);
             }
             // What was moved until an error came is whole: each block is written before its slot changes.
             let emptied = self.empty(op, &victim, Company::Cold, report);
             if !matches!(emptied, Ok(true)) {
-                self.segments.release_victim(&victim)?;
+                self.segments.manager()?.release_victim(&victim)?;
             }
             if emptied? {
                 victims += 1;
@@ -147,7 +147,7 @@ impl Volume {
         report: &mut CleanReport,
     ) -> Result<bool, VolumeError> {
         for segment in victim.segments() {
-            let info = self.segments.segment(segment)?;
+            let info = self.segments.info(segment)?;
             if info.valid == 0 {
                 continue;
             }
@@ -177,7 +177,7 @@ impl Volume {
 
     /// Sections that must be free for a step to begin: those of users' floor, so that a step takes nothing from checkpoints.
     fn step_floor(&self) -> u32 {
-        self.segments.floor(Class::User) + MARGIN
+        self.segments.manager().map_or(0, |segments| segments.floor(Class::User)) + MARGIN
     }
 
     /// Empties one section while operations run: to the cold log, or, with [`VictimPolicy::AgeThreshold`], among blocks of about
@@ -192,24 +192,24 @@ impl Volume {
     pub fn clean_step(&self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
         let op = self.begin()?;
         let section = self.geometry.segs_per_sec * BLOCKS_PER_SEGMENT;
-        let free = self.segments.free_sections();
+        let free = self.segments.manager()?.free_sections();
         let floor = self.step_floor();
         if free <= floor {
             return Ok(None);
         }
-        let Some(victim) = self.segments.choose_victim(policy, self.clock.now()) else { return Ok(None) };
+        let Some(victim) = self.segments.manager()?.choose_victim(policy, self.clock.now()) else { return Ok(None) };
         let worth = u64::from(victim.valid) * 64 < u64::from(section) * 63;
         // Moved blocks take room at once, and nodes with the checkpoint.
         let room = u64::from(free - floor) * u64::from(section);
         if !worth || u64::from(victim.valid) > room {
-            self.segments.release_victim(&victim)?;
+            self.segments.manager()?.release_victim(&victim)?;
             return Ok(None);
         }
         let mut report = CleanReport::default();
         let company = if matches!(policy, VictimPolicy::AgeThreshold(_)) { Company::SameAge } else { Company::Cold };
         let emptied = self.empty(&op, &victim, company, &mut report);
         if !matches!(emptied, Ok(true)) {
-            self.segments.release_victim(&victim)?;
+            self.segments.manager()?.release_victim(&victim)?;
         }
         let segments = if emptied? { victim.segments } else { 0 };
         self.update_pressure();
@@ -233,11 +233,13 @@ impl Volume {
         // Written by then, this step is due again: also if it finds nothing now.
         let mut stock = i64::from(BLOCKS_PER_SEGMENT) * PRECLEANED as i64;
         let mut moved = 0;
-        let planner = planner.clone().with_cold_hole(self.segments.mean_hole(LogType::ColdData));
+        let planner = planner.clone().with_cold_hole(self.segments.manager()?.mean_hole(LogType::ColdData));
         let request = self.request_blocks.load(Ordering::Relaxed).clamp(1, u64::from(BLOCKS_PER_SEGMENT)) as u32;
         let mut cleared = Vec::new();
-        while cleared.len() < PRECLEANED && self.segments.free_sections() > self.step_floor() {
-            let Some((segment, runs)) = self.segments.preclean(LogType::WarmData, &planner, request) else { break };
+        while cleared.len() < PRECLEANED && self.segments.manager()?.free_sections() > self.step_floor() {
+            let Some((segment, runs)) = self.segments.manager()?.preclean(LogType::WarmData, &planner, request) else {
+                break;
+            };
             cleared.push(segment);
             let offsets: Vec<u32> = runs
                 .iter()
@@ -259,9 +261,8 @@ impl Volume {
             }
         }
         if !cleared.is_empty() {
-            let room = |segment: &_| {
-                self.segments.segment(*segment).map_or(0, |info| i64::from(BLOCKS_PER_SEGMENT - info.valid))
-            };
+            let room =
+                |segment: &_| self.segments.info(*segment).map_or(0, |info| i64::from(BLOCKS_PER_SEGMENT - info.valid));
             stock = cleared.iter().map(room).sum();
         }
         self.written.add(Count::PrecleanedSegments, cleared.len() as u64);
@@ -273,9 +274,10 @@ impl Volume {
 
     /// Lets the logs have the segments that were cleared for them. Called after a checkpoint, with the gate closed.
     pub(crate) fn release_precleaned(&self) {
+        let Ok(segments) = self.segments.manager() else { return };
         for segment in core::mem::take(&mut *self.precleaned.lock()) {
             // Its number came from the manager itself.
-            let _ = self.segments.release_segment(segment);
+            let _ = segments.release_segment(segment);
         }
     }
 }

@@ -66,13 +66,21 @@ impl Volume {
         let mut rewrites = Vec::new();
         match &self.planner {
             // Only where logs write into holes is there anything to choose.
-            Some(planner) if !log.is_node() && summaries.len() > 1 && self.segments.need_ssr() => {
+            Some(planner) if !log.is_node() && summaries.len() > 1 && self.writes_into_holes() => {
                 let now = self.clock.now();
-                self.segments.allocate_selective(class, log, summaries, now, planner, runs, &mut rewrites)?;
+                self.segments.manager()?.allocate_selective(
+                    class,
+                    log,
+                    summaries,
+                    now,
+                    planner,
+                    runs,
+                    &mut rewrites,
+                )?;
             }
             _ => {
                 let lane = self.lanes.slot_index();
-                self.segments.allocate_on(lane, class, log, summaries, self.clock.now(), runs)?;
+                self.segments.manager()?.allocate_on(lane, class, log, summaries, self.clock.now(), runs)?;
             }
         }
         let blocks = summaries.len() as u64;
@@ -135,7 +143,7 @@ impl Volume {
         let mean = self.request_blocks.load(Ordering::Relaxed);
         let next = (mean * (WEIGHT - blocks) + blocks * blocks).div_ceil(WEIGHT);
         self.request_blocks.store(next, Ordering::Relaxed);
-        if self.segments.need_ssr() {
+        if self.writes_into_holes() {
             self.stock.fetch_sub(blocks as i64, Ordering::Relaxed);
         }
     }
@@ -153,10 +161,10 @@ impl Volume {
         let mut runs = Vec::new();
         match company {
             Company::Cold => {
-                self.segments.allocate_as(Class::Cleaner, LogType::ColdData, summaries, now, &mut runs)?;
+                self.segments.manager()?.allocate_as(Class::Cleaner, LogType::ColdData, summaries, now, &mut runs)?;
             }
             Company::SameAge => {
-                let merged = self.segments.allocate_aged(from, summaries, now, &mut runs)?;
+                let merged = self.segments.manager()?.allocate_aged(from, summaries, now, &mut runs)?;
                 self.written.add(Count::MergedData, merged as u64);
             }
         }
@@ -203,7 +211,7 @@ impl Volume {
         fresh: &[BlockAddr],
     ) -> Result<(), VolumeError> {
         let now = self.clock.now();
-        Ok(self.segments.overwrite_slots(|| node.write(op), first, fresh, self.features(), now)?)
+        Ok(self.segments.manager()?.overwrite_slots(|| node.write(op), first, fresh, self.features(), now)?)
     }
 
     /// Takes a block out of use because its data stands elsewhere now. Its reservation stays.
@@ -212,7 +220,7 @@ impl Volume {
     /// [`VolumeError::Segment`] if the SIT says that it was not in use.
     pub fn invalidate(&self, _op: &Op<'_>, addr: BlockAddr) -> Result<(), VolumeError> {
         if addr.is_real() {
-            self.segments.invalidate(addr, self.clock.now())?;
+            self.segments.invalidate_run(Run { addr: addr, len: 1 }, self.clock.now())?;
         }
         Ok(())
     }
@@ -252,9 +260,11 @@ impl Volume {
         !self.nat.get(nid).is_ok_and(|entry| !entry.addr.is_real())
     }
 
-    /// Whether the SIT says that a block is in use.
-    #[must_use]
-    pub fn is_in_use(&self, addr: BlockAddr) -> bool {
+    /// Whether the SIT says that a block is in use. A volume that is open for reading may have to read the block of the SIT.
+    ///
+    /// # Errors
+    /// [`VolumeError::Device`].
+    pub fn is_in_use(&self, addr: BlockAddr) -> Result<bool, VolumeError> {
         self.segments.is_valid(addr)
     }
 

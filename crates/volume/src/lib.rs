@@ -61,6 +61,8 @@ mod orphans;
 mod pack;
 mod recovery;
 mod relocate;
+mod segments;
+mod sit;
 mod space;
 mod stat;
 mod stop;

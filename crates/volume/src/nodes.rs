@@ -151,7 +151,7 @@ impl Volume {
                 // Roll-forward adds nodes to a file; it knows of none that went.
                 inode.unloggable.store(self.footer_version(), Ordering::Release);
             }
-            self.segments.invalidate(old.addr, self.clock.now())?;
+            self.segments.invalidate_run(f2fs_segment::Run { addr: old.addr, len: 1 }, self.clock.now())?;
         }
         Ok(())
     }

@@ -1,17 +1,17 @@
-//! Opening a volume: superblock, checkpoint pack, SIT, logs, NAT.
+//! Opening a volume: superblock, checkpoint pack; for writing also SIT and logs. Of the NAT nothing is read before it is
+//! needed.
 
 use core::num::NonZeroUsize;
 
 use f2fs_device::BlockDevice;
-use f2fs_format::checkpoint::{Checkpoint, flags};
+use f2fs_format::checkpoint::flags;
 use f2fs_format::feature::Features;
 use f2fs_format::nat::NatBlock;
 use f2fs_format::node::NodeBlock;
-use f2fs_format::sit::{self, RawSitEntry, SitBlock};
 use f2fs_format::summary::{self, Summary, SummaryBlock};
-use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, bits, inode, orphan};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, inode, orphan};
 use f2fs_nat::{Nat, NatConfig, NatSource};
-use f2fs_segment::{LogState, SegmentConfig, SegmentManager, SummarySource};
+use f2fs_segment::{LogState, SegmentConfig, SegmentManager, SegmentTable, SummarySource};
 use f2fs_sync::atomic::{AtomicI64, AtomicU64};
 use f2fs_sync::{Arc, Gate, GroupCommit, Mutex, OnceLock, PerCore, ShardedCounter};
 
@@ -22,6 +22,8 @@ use crate::node_store::NodeStore;
 use crate::orphans::Orphans;
 use crate::pack::Pack;
 use crate::recovery::RollForward;
+use crate::segments::{Segments, SitReader};
+use crate::sit;
 use crate::space::Space;
 use crate::superblock::LoadedSuperblock;
 use crate::write_stat::WriteCounters;
@@ -44,6 +46,9 @@ pub struct OpenOptions {
     /// Segments that each data log writes into at a time, on different processors. Only six are recorded by a checkpoint; the
     /// others are dirty segments to it.
     pub lanes: usize,
+    /// Threads that read the SIT when the volume is opened for writing, the opener's among them. They end before the volume is
+    /// open; small volumes need no second one. Nothing of the SIT is read when it is opened for reading.
+    pub threads: usize,
     /// Whether what was synced since the last checkpoint is recovered. What lies on the volume does that: without it the volume
     /// is at its last checkpoint.
     pub recovery: bool,
@@ -78,6 +83,7 @@ impl Default for OpenOptions {
             discard: true,
             allocation: Allocation::default(),
             lanes: PerCore::<()>::default().slots().min(MOST_LANES),
+            threads: PerCore::<()>::default().slots().min(MOST_LANES),
         }
     }
 }
@@ -145,6 +151,13 @@ impl OpenOptions {
         self
     }
 
+    /// Threads that read the SIT when the volume is opened for writing, the opener's among them; at least 1.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
     /// How free NIDs are found.
     #[must_use]
     pub fn nid_policy(mut self, policy: f2fs_nat::Policy) -> Self {
@@ -153,7 +166,7 @@ impl OpenOptions {
     }
 }
 
-/// Lanes of a log unless asked otherwise, on machines with as many processors.
+/// Lanes of a log, and threads of an opening, unless asked otherwise, on machines with as many processors.
 const MOST_LANES: usize = 8;
 
 type SourceError = Box<dyn core::error::Error + Send + Sync>;
@@ -187,6 +200,10 @@ impl SummarySource for Tables {
 impl Volume {
     /// Opens the volume at its last checkpoint.
     ///
+    /// For reading, this reads the superblock and the checkpoint, whatever the size of the volume. For writing it reads one
+    /// copy of the SIT as well, 4 KiB for 110 MiB of main area (38 MiB for a TiB), on [`OpenOptions::threads`] threads. The crate
+    /// documentation says what a TiB takes.
+    ///
     /// # Errors
     /// [`VolumeError`]: no valid superblock or checkpoint pack, an unsupported feature (by name), a truncated image, or a
     /// contradiction in the tables, each with its numbers. Nothing is written.
@@ -207,15 +224,19 @@ impl Volume {
         if checkpoint.has(flags::DISABLED) && !options.read_only {
             return Err(VolumeError::CheckpointDisabled);
         }
-        let entries = load_sit(&*device, &geometry, &pack)?;
-        check_totals(checkpoint, &entries)?;
         let tables = Arc::new(Tables { device: device.clone(), geometry: geometry.clone() });
-        let logs = load_logs(&*device, &geometry, &pack, &entries)?;
-        let config =
-            SegmentConfig::new(geometry.clone(), checkpoint.reserved_segments, checkpoint.overprovision_segments)
-                .summaries(tables.clone())
-                .lanes(options.lanes);
-        let segments = SegmentManager::new(config, entries, pack.bitmaps.sit.clone(), logs)?;
+        let segments = if options.read_only {
+            let journal = sit::journal(&geometry, &pack)?;
+            Segments::OnDemand(Box::new(SitReader::new(device.clone(), &geometry, &pack, journal)))
+        } else {
+            let table = sit::load(&*device, &geometry, &pack, options.threads)?;
+            let logs = load_logs(&*device, &geometry, &pack, &table)?;
+            let config =
+                SegmentConfig::new(geometry.clone(), checkpoint.reserved_segments, checkpoint.overprovision_segments)
+                    .summaries(tables.clone())
+                    .lanes(options.lanes);
+            Segments::Managed(SegmentManager::open(config, table, pack.bitmaps.sit.clone(), logs)?)
+        };
         let nat_journal = pack.journal(LogType::HotData).nat_entries().ok_or(Corruption::Range {
             what: "NAT journal entries",
             found: u64::from(pack.journal(LogType::HotData).count.get()),
@@ -275,64 +296,13 @@ impl Volume {
     }
 }
 
-/// All SIT entries, journal applied.
-fn load_sit(device: &dyn BlockDevice, geometry: &Geometry, pack: &Pack) -> Result<Vec<RawSitEntry>, VolumeError> {
-    let addrs: Vec<BlockAddr> = (0..geometry.sit_blocks())
-        .map(|index| geometry.sit_block(index, bits::msb::test(&pack.bitmaps.sit, index as usize)))
-        .collect();
-    let total = geometry.main_segments as usize;
-    let mut entries = Vec::with_capacity(total);
-    read_each::<VolumeError>(device, &addrs, |_, block| {
-        let room = total - entries.len();
-        entries.extend_from_slice(&SitBlock::read(block).entries[..room.min(sit::ENTRIES_PER_BLOCK)]);
-        Ok(())
-    })?;
-    let raw = pack.journal(LogType::ColdData);
-    let journal = raw.sit_entries().ok_or(Corruption::Range {
-        what: "SIT journal entries",
-        found: u64::from(raw.count.get()),
-        min: 0,
-        max: summary::SIT_JOURNAL_ENTRIES as u64,
-    })?;
-    for (segment, entry) in journal {
-        *entries.get_mut(segment.index()).ok_or(Corruption::Range {
-            what: "segment in the SIT journal",
-            found: segment.0.into(),
-            min: 0,
-            max: total as u64 - 1,
-        })? = entry;
-    }
-    Ok(entries)
-}
-
-/// Checks the SIT's sums against the checkpoint. The kernel refuses a volume whose node count differs.
-fn check_totals(checkpoint: &Checkpoint, entries: &[RawSitEntry]) -> Result<(), Corruption> {
-    let sum = |node: bool| -> u64 {
-        entries
-            .iter()
-            .filter(|entry| entry.log_type().is_some_and(LogType::is_node) == node)
-            .map(|entry| u64::from(entry.valid_blocks()))
-            .sum()
-    };
-    let (data, node) = (sum(false), sum(true));
-    if node != u64::from(checkpoint.valid_nodes) {
-        return Err(Corruption::Mismatch {
-            what: "node blocks in the SIT",
-            expected: checkpoint.valid_nodes.into(),
-            found: node,
-        });
-    }
-    // Reservations (NEW_ADDR) are counted as valid blocks, but no segment holds them.
-    Corruption::check_range("valid blocks in the SIT", data + node, 0, checkpoint.valid_blocks)
-}
-
 /// The six logs. Without node summaries in the pack they are read off the node blocks themselves
 /// (`f2fs_restore_node_summary`), as far as these are valid: nobody asks for the owner of another block.
 fn load_logs(
     device: &dyn BlockDevice,
     geometry: &Geometry,
     pack: &Pack,
-    entries: &[RawSitEntry],
+    table: &SegmentTable,
 ) -> Result<[LogState; 6], VolumeError> {
     let mut logs = Vec::with_capacity(6);
     for log in LogType::ALL {
@@ -341,9 +311,8 @@ fn load_logs(
             (_, false) => pack.data[log.index()].clone(),
             (Some(node), true) => node[log.index() - 3].clone(),
             (None, true) => {
-                let map = &entries[position.segment.index()].valid_map;
-                let valid: Vec<u32> =
-                    (0..BLOCKS_PER_SEGMENT).filter(|offset| bits::msb::test(map, *offset as usize)).collect();
+                let map = table.valid_map(position.segment)?;
+                let valid: Vec<u32> = map.runs(true).flat_map(|(start, len)| start..start + len).collect();
                 let addrs: Vec<BlockAddr> =
                     valid.iter().map(|offset| geometry.block_at(position.segment, *offset)).collect();
                 let mut summary = SummaryBlock::new_box();

@@ -67,7 +67,7 @@ impl Relocated {
 impl Volume {
     /// The summary of a segment that no log may take or leave meanwhile.
     pub(crate) fn summary_of(&self, segment: SegmentNo) -> Result<Box<SummaryBlock>, VolumeError> {
-        if let Some(summary) = self.segments.summary(segment) {
+        if let Some(summary) = self.segments.manager()?.summary(segment) {
             return Ok(summary);
         }
         let buf = read_block(&*self.device, self.geometry.summary_block(segment))?;
@@ -96,7 +96,7 @@ impl Volume {
             let node = self.node(entry.nid.into()).ok().filter(|_| slot < ADDRS_PER_BLOCK);
             let Some(node) = node.filter(|node| node.owns(slot, from, features)) else {
                 // Freed meanwhile, not owned up to, or on its way.
-                if self.segments.is_valid(from) {
+                if self.segments.is_valid(from)? {
                     done.left += 1;
                 } else {
                     done.lost += 1;
@@ -132,7 +132,7 @@ impl Volume {
         let now = self.clock.now();
         let mut failed = None;
         for (Owned { node, slot, from }, to) in blocks.iter().zip(&mut fresh) {
-            match self.segments.switch_slot(|| node.write(op), *slot, (*from, to), features, now) {
+            match self.segments.manager()?.switch_slot(|| node.write(op), *slot, (*from, to), features, now) {
                 Ok(true) => done.moved += 1,
                 Ok(false) => done.lost += 1,
                 Err(error) => {
@@ -145,7 +145,7 @@ impl Volume {
         }
         if let Some(error) = failed {
             // No slot names the rest.
-            fresh.try_for_each(|to| self.segments.invalidate(to, now))?;
+            fresh.try_for_each(|to| self.segments.invalidate_run(f2fs_segment::Run { addr: to, len: 1 }, now))?;
             return Err(error.into());
         }
         self.written.add(cause, done.moved);
@@ -188,7 +188,7 @@ impl Volume {
                     drop(node.write(op));
                     done.moved += 1;
                 }
-                _ if self.segments.is_valid(here) => done.left += 1,
+                _ if self.segments.is_valid(here).unwrap_or(true) => done.left += 1,
                 _ => done.lost += 1,
             }
         }

@@ -18,6 +18,7 @@ use crate::moves::Moves;
 use crate::node_store::NodeStore;
 use crate::orphans::{OrphanRoom, Orphans};
 use crate::recovery::RollForward;
+use crate::segments::Segments;
 use crate::space::Space;
 use crate::sync::{SyncRequest, Synced};
 use crate::write_stat::WriteCounters;
@@ -33,7 +34,7 @@ pub struct Volume {
     pub(crate) read_only: bool,
     pub(crate) gate: Gate,
     pub(crate) nat: Nat,
-    pub(crate) segments: SegmentManager,
+    pub(crate) segments: Segments,
     pub(crate) store: NodeStore,
     pub(crate) space: Space,
     pub(crate) orphans: Orphans,
@@ -290,14 +291,15 @@ impl Volume {
     /// Counts and sizes, as `statfs` wants them, and more.
     #[must_use]
     pub fn stat(&self) -> VolumeStat {
+        let (free_segments, prefree_segments) = self.segments.free();
         VolumeStat {
             user_blocks: self.space.block_limit(),
             valid_blocks: self.space.blocks(),
             max_nodes: self.space.node_limit(),
             valid_nodes: self.space.nodes(),
             valid_inodes: self.space.inodes(),
-            free_segments: self.segments.free_segments(),
-            prefree_segments: self.segments.prefree_segments(),
+            free_segments,
+            prefree_segments,
             dirty_nodes: self.store.dirty(),
             cached_nodes: self.store.len() as u64,
             free_nids: self.space.node_limit().saturating_sub(self.space.nodes()),
@@ -306,24 +308,25 @@ impl Volume {
         }
     }
 
-    /// Which blocks of a segment are valid, and what it is to the allocator.
+    /// Which blocks of a segment are valid, and what it is to the allocator. A volume that is open for reading may have to read
+    /// the block of the SIT.
     ///
     /// # Errors
-    /// [`VolumeError::Segment`] for a segment that the volume does not have.
+    /// [`VolumeError::Segment`] for a segment that the volume does not have, [`VolumeError::Device`].
     pub fn segment(&self, segment: SegmentNo) -> Result<f2fs_segment::SegmentInfo, VolumeError> {
-        Ok(self.segments.segment(segment)?)
+        self.segments.info(segment)
     }
 
-    /// The mean length of the holes that a log writes into now, in blocks.
+    /// The mean length of the holes that a log writes into now, in blocks; of a volume that is open for reading, 0.
     #[must_use]
     pub fn mean_hole(&self, log: f2fs_format::LogType) -> f64 {
-        self.segments.mean_hole(log)
+        self.segments.manager().map_or(0.0, |segments| segments.mean_hole(log))
     }
 
     /// Whether free segments are so few that logs write into the holes of dirty ones.
     #[must_use]
     pub fn writes_into_holes(&self) -> bool {
-        self.segments.need_ssr()
+        self.segments.manager().is_ok_and(SegmentManager::need_ssr)
     }
 
     /// Seconds since the volume was first used, as segments' modification times count them.

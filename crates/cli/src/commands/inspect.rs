@@ -13,14 +13,14 @@ use crate::error::CliError;
 use crate::image::{Access, open};
 use crate::size::human;
 
-pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
+pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), CliError> {
     let fs = open(image, Access::ReadCheckpoint)?;
     let volume = fs.volume();
     let geometry = volume.geometry();
     let superblock = volume.superblock();
     let checkpoint = volume.last_checkpoint();
     let stat = volume.stat();
-    let holes = Holes::of(volume)?;
+    let holes = if with_holes { Some(Holes::of(volume)?) } else { None };
     let set: Vec<&str> =
         flags::NAMES.iter().filter(|(bit, _)| checkpoint.flags & bit != 0).map(|(_, name)| *name).collect();
     let stops = superblock.stops();
@@ -36,7 +36,7 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
             })
         })
         .collect();
-    let value = json!({
+    let mut value = json!({
         "device": volume.device().info().description.clone(),
         "superblock": {
             "label": superblock.label(),
@@ -80,14 +80,16 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
             "free_nids": stat.free_nids,
             "orphans": volume.orphans().len(),
         },
-        "holes": {
+    });
+    if let Some(holes) = &holes {
+        value["holes"] = json!({
             "dirty_segments": holes.segments,
             "blocks": holes.blocks,
             "mean_hole": holes.mean_hole(),
             "mean_run": holes.mean_run(),
             "segments_by_valid_tenth": holes.by_tenth,
-        },
-    });
+        });
+    }
     let mut out = std::io::stdout().lock();
     if as_json {
         writeln!(out, "{value:#}")?;
@@ -120,16 +122,18 @@ pub(crate) fn run(image: &Path, as_json: bool) -> Result<(), CliError> {
             stat.free_segments, checkpoint.reserved_segments, checkpoint.overprovision_segments
         ),
     );
-    row(
-        "holes",
-        format!(
-            "{} blocks in {} dirty segments, mean hole {:.1}, mean run between two {:.1}",
-            holes.blocks,
-            holes.segments,
-            holes.mean_hole(),
-            holes.mean_run()
-        ),
-    );
+    if let Some(holes) = &holes {
+        row(
+            "holes",
+            format!(
+                "{} blocks in {} dirty segments, mean hole {:.1}, mean run between two {:.1}",
+                holes.blocks,
+                holes.segments,
+                holes.mean_hole(),
+                holes.mean_run()
+            ),
+        );
+    }
     row("orphans", volume.orphans().len().to_string());
     let stops: Vec<String> = stops.iter().map(|(name, count)| format!("{name} ({count} times)")).collect();
     row("stopped", or_none(&stops.join(", ")));

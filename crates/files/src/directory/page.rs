@@ -49,7 +49,7 @@ impl Directory {
             let Some(slot) = slot else { return Ok(None) };
             let addr = slot.get(&core.volume);
             let data = if addr.is_real() {
-                if core.volume.geometry().in_main(addr) && !core.volume.is_in_use(addr) {
+                if core.volume.geometry().in_main(addr) && !core.volume.is_in_use(addr)? {
                     if slot.get(&core.volume) != addr {
                         continue;
                     }

@@ -101,11 +101,13 @@ impl Volume {
     /// [`VolumeError::Corrupt`] if it is in use, or cannot be; [`VolumeError::Segment`].
     pub fn adopt_block(&self, _op: &Op<'_>, addr: BlockAddr, summary: Summary) -> Result<(), VolumeError> {
         match self.segments.adopt(addr, summary, self.clock.now()) {
-            Err(SegmentError::InUse { .. } | SegmentError::LogType { .. } | SegmentError::Phase { .. }) => {
+            Err(VolumeError::Segment(
+                SegmentError::InUse { .. } | SegmentError::LogType { .. } | SegmentError::Phase { .. },
+            )) => {
                 let what = "synced, and in use already";
                 Err(Corruption::Block { what, nid: summary.nid.into(), addr }.into())
             }
-            result => Ok(result?),
+            result => result,
         }
     }
 
@@ -115,17 +117,17 @@ impl Volume {
     /// [`VolumeError::Device`].
     pub fn owner_of(&self, addr: BlockAddr) -> Result<Option<Summary>, VolumeError> {
         let Some((segment, offset)) = self.geometry.locate(addr) else { return Ok(None) };
-        let info = self.segments.segment(segment)?;
+        let info = self.segments.info(segment)?;
         if !info.valid_map.contains(offset) || LogType::is_node(info.log) {
             return Ok(None);
         }
-        let summary = match self.segments.summary(segment) {
-            Some(summary) => summary,
+        let owner = match self.segments.newer_owner(addr, segment, offset) {
+            Some(owner) => owner,
             None => {
                 let buf = read_block(&*self.device, self.geometry.summary_block(segment))?;
-                Box::new(*SummaryBlock::read(buf.block(0)))
+                SummaryBlock::read(buf.block(0)).entries[offset as usize]
             }
         };
-        Ok(Some(summary.entries[offset as usize]))
+        Ok(Some(owner))
     }
 }
