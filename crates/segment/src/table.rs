@@ -56,7 +56,7 @@ impl SegmentTable {
         let mut table = SegmentTable {
             states: States::new(segments),
             journaled: Vec::new(),
-            valid: [const { AtomicU64::new(0) }; 6],
+            valid: core::array::from_fn(|_| AtomicU64::new(0)),
         };
         // Of two entries of a segment the later one counts, as in the kernel.
         let journal: BTreeMap<SegmentNo, &RawSitEntry> =

@@ -13,6 +13,8 @@
 // mutant: segment_move_ignores_overwrite, killed by: a_block_moves_while_it_is_overwritten
 // mutant: segment_overwrite_reads_early, killed by: a_block_moves_while_it_is_overwritten
 // mutant: segment_aged_claims_unseen, killed by: moved_blocks_join_a_segment_that_loses_its_last
+// mutant: segment_state_numbered_twice, killed by: two_logs_change_at_once
+// mutant: segment_state_named_early, killed by: a_segment_is_first_used_while_others_look
 // mutant: account_pays_in_two_steps, killed by: two_writers_share_an_account
 
 mod common;
@@ -95,6 +97,41 @@ fn two_logs_change_at_once() {
         assert!(mine.is_some() && other.is_some());
         assert_ne!(manager.log(warm).segment, manager.log(cold).segment);
         assert_eq!((manager.free_segments(), manager.valid_blocks()), (0, 1024));
+    });
+}
+
+#[test]
+fn a_segment_is_first_used_while_others_look() {
+    model::exhaustive("a_segment_is_first_used_while_others_look", || {
+        let warm = LogType::WarmData;
+        let geometry = geometry(7, 1);
+        let mut logs = LogState::at_the_start(&geometry);
+        (logs[warm.index()].segment, logs[warm.index()].next_offset) = (SegmentNo(1), 511);
+        let mut entries = vec![RawSitEntry::ZERO; 7];
+        entries[1].set_blocks(warm, 511);
+        (0..511).for_each(|at| msb::set(&mut entries[1].valid_map, at));
+        // The only free segment was another log's, some time ago: a word says so, and a state once it is used.
+        entries[6].set_blocks(LogType::ColdNode, 0);
+        entries[6].mtime.set(40);
+        let config = SegmentConfig::new(geometry, 0, 0).user_floor(0);
+        let manager = Arc::new(SegmentManager::new(config, entries, vec![0; 64], logs).unwrap());
+        let writer = spawn(&manager, move |manager| {
+            take(manager, Class::Checkpoint, warm).unwrap();
+            take(manager, Class::Checkpoint, warm).unwrap()
+        });
+        let info = manager.segment(SegmentNo(6)).unwrap();
+        let seen = (info.phase, info.log, info.valid, info.mtime);
+        let possible = [
+            (Phase::Free, LogType::ColdNode, 0, 40),
+            (Phase::Current, LogType::ColdNode, 0, 40),
+            (Phase::Current, warm, 0, 40),
+            (Phase::Current, warm, 1, 5),
+        ];
+        assert!(possible.contains(&seen), "{seen:?}");
+        let addr = writer.join().unwrap();
+        assert!(manager.is_valid(addr));
+        assert_eq!(manager.segment(SegmentNo(6)).unwrap().valid, 1);
+        assert_eq!(manager.valid_blocks(), 513);
     });
 }
 

@@ -1,0 +1,173 @@
+//! What opening a volume of 16 TiB costs, in requests and in memory.
+#![allow(clippy::unwrap_used)] // what fails here is a failed test
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use allocation_counter::measure;
+use f2fs_device::{Block, BlockDevice, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
+use f2fs_format::{LogType, Nid, SegmentNo};
+use f2fs_volume::format::FormatOptions;
+use f2fs_volume::{NewNode, OpenOptions, Reason, Volume};
+
+/// The largest file of ext4, less what does not make up a segment.
+const BLOCKS: u64 = (16 << 40 >> 12) - 512;
+
+/// A device that keeps blocks that are not zero, and counts reads.
+#[derive(Debug)]
+struct Sparse {
+    info: DeviceInfo,
+    blocks: Mutex<BTreeMap<u64, Box<Block>>>,
+    requests: AtomicU64,
+    /// Blocks read, and how many of them from where a test looks.
+    read: AtomicU64,
+    watched: Mutex<core::ops::Range<u64>>,
+    read_watched: AtomicU64,
+}
+
+impl Sparse {
+    fn new() -> Sparse {
+        let mut info = DeviceInfo::new(BLOCKS, "sparse");
+        info.supports_discard = true;
+        Sparse {
+            info,
+            blocks: Mutex::default(),
+            requests: AtomicU64::new(0),
+            read: AtomicU64::new(0),
+            watched: Mutex::new(0..0),
+            read_watched: AtomicU64::new(0),
+        }
+    }
+
+    /// Requests, blocks read, and those of them in a range, of a call.
+    fn count<T>(&self, watched: core::ops::Range<u64>, call: impl FnOnce() -> T) -> (T, [u64; 3]) {
+        *self.watched.lock().unwrap() = watched;
+        let counters = [&self.requests, &self.read, &self.read_watched];
+        counters.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+        let result = call();
+        (result, counters.map(|counter| counter.load(Ordering::Relaxed)))
+    }
+}
+
+impl BlockDevice for Sparse {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        Ticket::ready(requests.into_iter().map(|request| self.execute(request)).collect())
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn execute(&self, mut request: Request) -> Completion {
+        let mut at = request.start;
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let mut blocks = self.blocks.lock().unwrap();
+        if matches!(request.op, Op::Read) {
+            let watched = self.watched.lock().unwrap().clone();
+            for to in request.bufs.iter_mut().flat_map(|buf| buf.as_blocks_mut()) {
+                *to = blocks.get(&at).map_or(Block::ZERO, |block| **block);
+                self.read.fetch_add(1, Ordering::Relaxed);
+                self.read_watched.fetch_add(u64::from(watched.contains(&at)), Ordering::Relaxed);
+                at += 1;
+            }
+        } else if matches!(request.op, Op::Discard { .. }) {
+            blocks.split_off(&at).split_off(&(at + request.blocks())).into_iter().for_each(|(at, block)| {
+                blocks.insert(at, block);
+            });
+        } else {
+            for from in request.bufs.iter().flat_map(|buf| buf.as_blocks()) {
+                if from.0 == Block::ZERO.0 {
+                    blocks.remove(&at);
+                } else {
+                    blocks.insert(at, Box::new(*from));
+                }
+                at += 1;
+            }
+        }
+        Completion { request, result: Ok(()) }
+    }
+}
+
+fn fresh() -> Arc<Sparse> {
+    let device = Arc::new(Sparse::new());
+    Volume::format(&*device, &FormatOptions::default()).unwrap();
+    device
+}
+
+#[test]
+fn opening_for_reading_reads_neither_sit_nor_summaries() {
+    let device = fresh();
+    let options = OpenOptions::new().read_only(true);
+    let geometry = Volume::open(device.clone(), &options).unwrap().geometry().clone();
+    let sit = u64::from(geometry.sit_blkaddr.0)..u64::from(geometry.nat_blkaddr.0);
+    let mut opened = None;
+    let (memory, [requests, read, of_sit]) = device.count(sit.clone(), || {
+        measure(|| {
+            let volume = Volume::open(device.clone(), &options).unwrap();
+            drop(volume.node(geometry.root_ino).unwrap());
+            opened = Some(volume);
+        })
+    });
+    assert_eq!(of_sit, 0);
+    assert!(requests <= 24 && read <= 128, "{requests} requests, {read} blocks");
+    assert!(memory.bytes_max < 32 << 20, "{} bytes", memory.bytes_max);
+    let volume = opened.unwrap();
+    assert_eq!(volume.stat().free_segments, geometry.main_segments - 6);
+
+    // Who asks for a segment has one block read, and once.
+    let far = SegmentNo(geometry.main_segments - 1);
+    let root = volume.last_checkpoint().log(LogType::HotNode);
+    let [.., of_sit] = device.count(sit.clone(), || assert_eq!(volume.segment(far).unwrap().valid, 0)).1;
+    assert_eq!(of_sit, 1);
+    let in_use = geometry.block_at(root.segment, 0);
+    let ask = || {
+        assert!(volume.is_in_use(in_use).unwrap());
+        assert!(!volume.is_in_use(in_use.offset(u32::from(root.next_offset))).unwrap());
+        assert_eq!(volume.segment(root.segment).unwrap().valid, 1);
+    };
+    assert!(device.count(sit.clone(), ask).1[2] <= 1);
+    assert_eq!(device.count(sit, ask).1[2], 0);
+    assert!(volume.segment(SegmentNo(geometry.main_segments)).is_err());
+}
+
+#[test]
+fn opening_for_writing_takes_eight_bytes_a_segment() {
+    let device = fresh();
+    for threads in [1, 3] {
+        let options = OpenOptions::new().threads(threads);
+        let mut opened = None;
+        let (memory, [_, read, _]) =
+            device.count(0..0, || measure(|| opened = Some(Volume::open(device.clone(), &options).unwrap())));
+        let volume = opened.unwrap();
+        let geometry = volume.geometry().clone();
+        let segments = u64::from(geometry.main_segments);
+        let held = memory.bytes_current;
+        // What another thread allocates is not counted, and what is, is kept.
+        assert!(held > 0 && held as u64 <= 8 * segments, "{held} bytes for {segments} segments");
+        let buffers = 4 << 20;
+        assert!(memory.bytes_max <= 8 * segments + buffers, "{} bytes", memory.bytes_max);
+        // One copy of the table.
+        assert!(read <= u64::from(geometry.sit_blocks()) + 128, "{read} blocks of {}", geometry.sit_blocks());
+
+        // It is a volume like any other.
+        let more = measure(|| {
+            let op = volume.begin().unwrap();
+            let new = NewNode { ino: None, offset: 0, directory: false };
+            let nid: Nid = volume.new_node(&op, new).unwrap().nid();
+            drop(op);
+            volume.checkpoint(Reason::Sync).unwrap();
+            assert!(volume.has_node(nid).unwrap());
+        });
+        assert!(more.bytes_current < 1 << 20, "{} bytes more", more.bytes_current);
+        let before = volume.stat();
+        volume.close().unwrap();
+        drop(volume);
+        let again = Volume::open(device.clone(), &OpenOptions::new().read_only(true)).unwrap();
+        assert_eq!((again.stat().valid_nodes, again.stat().valid_blocks), (before.valid_nodes, before.valid_blocks));
+    }
+}
