@@ -9,6 +9,7 @@
 //! | [`Nat`] | the table and the allocator |
 //! | [`NatEntry`] | inode, address and version of one NID |
 //! | [`NatSource`] | how blocks of the table are read |
+//! | [`UsedNids`] | all NIDs in use, from [`Nat::used`] |
 //! | [`NatFlush`] | what a checkpoint has to write: journal entries, blocks, the version bitmap |
 //! | [`NatConfig`], [`Policy`] | size, memory, and how free NIDs are found |
 //!
@@ -42,6 +43,36 @@
 //! [`cached_blocks`](NatConfig::cached_blocks) set, entries of blocks that are clean and were not used lately are given up,
 //! and what stays is 0.6 bytes per NID.
 //!
+//! # Size and exhaustion
+//!
+//! A table of `n` blocks has `455 n` NIDs, of which `455 n - 3` can be allocated: 0, 1 and 2 belong to no node. When none is free,
+//! [`allocate`](Nat::allocate) says `None`, which is no error of the table; [`free`](Nat::free) never needs a NID, so deleting goes
+//! on, and a NID that was freed can be had after the next durable checkpoint. An owner that answers `None` with a
+//! checkpoint and tries once more therefore fails only if every NID is in use.
+//!
+//! # Opening, and the order of a checkpoint's writes
+//!
+//! The table stands on the device twice, and a *checkpoint record* of the owner's says which copy of each block is current (the
+//! version bitmap), and holds a journal of entries that are newer than their blocks. The record is the point from which on a
+//! checkpoint counts: it must be written whole or not at all, so give it a checksum and two places in turn.
+//!
+//! Opening: read the newest record that is whole; give its bitmap, journal, `next_free_nid` and number of nodes to
+//! [`Nat::new`]. The table's blocks are read when they are needed.
+//!
+//! A checkpoint, with no other call of the table while it runs but [`get`](Nat::get):
+//!
+//! 1. Write every node whose entry says [`BlockAddr::NEW`](f2fs_format::BlockAddr::NEW), and [`bind`](Nat::bind) it to its block.
+//! 2. [`begin_checkpoint`](Nat::begin_checkpoint). Write each block of [`NatFlush::blocks`] to the copy that it names: never the one
+//!    that the last durable record calls current, so a crash up to here changes nothing.
+//! 3. Flush the device: nodes and blocks are durable **before** the record that points to them.
+//! 4. Write the record: [`NatFlush::version_bitmap`], [`NatFlush::journal`] (all of it: it replaces the one before),
+//!    [`next_free_nid`](Nat::next_free_nid). Make it durable (flush, or a write with FUA).
+//! 5. [`end_checkpoint`](Nat::end_checkpoint), and **not before 4 is durable**: it lets NIDs be handed out that were freed before 2. A
+//!    NID that is bound anew while the durable record still calls it bound would name two nodes after a crash.
+//!
+//! If a step fails, leave out the rest: the table is as after the last durable checkpoint plus what was changed since, and the
+//! next `begin_checkpoint` takes everything over. An owner that has `f2fs-segment` too makes one record for both.
+//!
 //! # Example
 //!
 //! ```
@@ -57,6 +88,10 @@
 //! nat.bind(nid, nid, BlockAddr::NEW)?; // a new inode, not written yet
 //! nat.bind(nid, nid, BlockAddr(5000))?; // written
 //! assert_eq!(nat.get(nid)?.addr, BlockAddr(5000));
+//! for used in nat.used() {
+//!     let (nid, entry) = used?;
+//!     println!("node {nid} of inode {} is in block {}", entry.ino, entry.addr);
+//! }
 //!
 //! // One entry: the journal (of at most 38) has room for it, no block need be written.
 //! let flush = nat.begin_checkpoint(38)?;
@@ -90,6 +125,7 @@ mod slot;
 mod source;
 mod stats;
 mod table;
+mod used;
 
 pub use checkpoint::{NatBlockWrite, NatFlush};
 pub use config::NatConfig;
@@ -100,3 +136,4 @@ pub use nat::Nat;
 pub use policy::{Policy, UnknownPolicy};
 pub use source::{EmptySource, NatSource};
 pub use stats::NatStats;
+pub use used::UsedNids;

@@ -154,7 +154,7 @@ impl Table {
     }
 
     /// The block as the device has it, journal included.
-    fn read_block(&self, block: u32) -> Result<[NatEntry; ENTRIES], NatError> {
+    pub(crate) fn read_block(&self, block: u32) -> Result<[NatEntry; ENTRIES], NatError> {
         let second = bits::msb::test(&self.ledger.read().bitmap, block as usize);
         let raw =
             self.source.read_nat_block(block, second).map_err(|source| NatError::Source { block, second, source })?;

@@ -349,3 +349,39 @@ fn the_kernels_list_is_refilled_as_the_kernel_does_it() {
     assert_eq!(reads(), before + 16);
     assert!(clue.stats().scans > 2 && !clue.stats().scan_time.is_zero());
 }
+
+#[test]
+fn the_nids_in_use_are_walked_in_order_and_blocks_are_not_kept() {
+    let mut device = Device::new(40);
+    let nat = device.open(NatConfig::new(40));
+    let nids: Vec<Nid> = (0..40).map(|block| Nid(block * ENTRIES + 9)).collect();
+    for nid in &nids {
+        assert!(nat.reserve(*nid).unwrap());
+        nat.bind(*nid, Nid(9), BlockAddr(nid.0 + 7)).unwrap();
+    }
+    let flush = nat.begin_checkpoint(38).unwrap();
+    device.write_blocks(&flush);
+    device.commit(&nat, flush);
+    nat.end_checkpoint();
+
+    let nat = device.open(NatConfig::new(40));
+    // One is freed, and one has no block yet: memory counts, not the device.
+    nat.free(nids[20]).unwrap();
+    let fresh = Nid(30 * ENTRIES);
+    assert!(nat.reserve(fresh).unwrap());
+    nat.bind(fresh, fresh, BlockAddr::NEW).unwrap();
+    let in_memory = nat.stats();
+    let used: Vec<_> = nat.used().map(Result::unwrap).collect();
+    assert_eq!(nat.stats().cached_blocks, in_memory.cached_blocks);
+    let mut expected: Vec<_> =
+        nids.iter().filter(|nid| **nid != nids[20]).map(|nid| (*nid, BlockAddr(nid.0 + 7))).collect();
+    expected.push((fresh, BlockAddr::NEW));
+    expected.sort_unstable();
+    assert_eq!(used.iter().map(|(nid, entry)| (*nid, entry.addr)).collect::<Vec<_>>(), expected);
+
+    // Blocks that cannot be read are errors in their places.
+    device.memory.broken.store(true, Ordering::Relaxed);
+    let (read, failed): (Vec<_>, Vec<_>) = nat.used().partition(Result::is_ok);
+    // Two NIDs of the one block that is in memory, none of the other one.
+    assert_eq!((read.len(), failed.len()), (2, 38));
+}

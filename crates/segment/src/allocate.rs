@@ -13,7 +13,7 @@ use crate::head::{AllocType, Head, entry_type};
 use crate::map::BlockMap;
 use crate::plan::{Choice, Layout, Planner};
 use crate::segment::{Phase, Segment};
-use crate::{Class, SegmentError, SegmentManager};
+use crate::{Class, NodeLog, SegmentError, SegmentManager};
 
 /// Consecutive blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,24 +83,38 @@ impl SegmentManager {
         }
     }
 
-    /// Takes one block for a node. Gives its address, and the address that the log will hand out next, which belongs into
-    /// the node's footer (`next_blkaddr`).
+    /// Takes one block for a node that is written again, by a checkpoint say ([`Class::Checkpoint`]): it may have the last
+    /// segment. Gives its address, and the address that the log will hand out next, which belongs into the node's footer
+    /// (`next_blkaddr`).
     ///
     /// # Errors
-    /// As [`allocate`](Self::allocate); [`SegmentError::WrongLog`] for a data log.
+    /// As [`allocate`](Self::allocate).
     pub fn allocate_node(
         &self,
-        log: LogType,
+        log: NodeLog,
         summary: Summary,
         now: u64,
     ) -> Result<(BlockAddr, BlockAddr), SegmentError> {
-        if !log.is_node() {
-            return Err(SegmentError::WrongLog { log, expected: "node" });
-        }
+        self.allocate_node_as(Class::Checkpoint, log, summary, now)
+    }
+
+    /// [`allocate_node`](Self::allocate_node), and says who asks: a store whose users make nodes takes new ones as
+    /// [`Class::User`], so that there is room for the nodes that deleting writes.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn allocate_node_as(
+        &self,
+        class: Class,
+        log: NodeLog,
+        summary: Summary,
+        now: u64,
+    ) -> Result<(BlockAddr, BlockAddr), SegmentError> {
+        let log = log.log();
         let take = || {
             let mut head = self.head(log);
             let addr = self.geometry.block_at(head.segment, head.next);
-            self.take_from(&mut head, Class::Checkpoint, log, &[summary], now, &mut Sink::new(&mut Vec::new()))?;
+            self.take_from(&mut head, class, log, &[summary], now, &mut Sink::new(&mut Vec::new()))?;
             Ok((addr, self.geometry.block_at(head.segment, head.next)))
         };
         match take() {

@@ -10,7 +10,8 @@ use crate::{LogState, SegmentConfig, SegmentError, SegmentManager, SegmentTable}
 impl SegmentConfig {
     /// The configuration of a main area of `main_segments` segments that no superblock describes, in sections of
     /// `segs_per_sec`, with nothing reserved. The areas before it have the sizes that mkfs.f2fs would give them; an engine
-    /// that has no use for them takes [`main_blkaddr`](Geometry::main_blkaddr) off each address.
+    /// that has no use for them takes [`main_blkaddr`](Geometry::main_blkaddr) off each address. How much of it users can fill
+    /// is said in the [crate's documentation](crate#sizes-and-exhaustion).
     ///
     /// # Errors
     /// [`SegmentError::Config`], if the sections do not make up the segments, six logs do not fit (one section each), or the

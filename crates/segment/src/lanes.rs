@@ -14,7 +14,7 @@ use f2fs_sync::{CachePadded, Mutex};
 
 use crate::allocate::{Run, Sink};
 use crate::head::{AllocType, Head};
-use crate::{Class, SegmentError, SegmentManager};
+use crate::{Class, NodeLog, SegmentError, SegmentManager};
 
 /// The lanes of all logs beside lane 0, each behind its lock. A lane without a segment is closed.
 #[derive(Debug)]
@@ -100,13 +100,12 @@ impl SegmentManager {
     pub fn allocate_node_on(
         &self,
         lane: usize,
-        log: LogType,
+        node_log: NodeLog,
         summary: Summary,
         now: u64,
     ) -> Result<(BlockAddr, BlockAddr), SegmentError> {
-        if log.is_node()
-            && let Some(lane) = self.lanes.get(log, lane)
-        {
+        let log = node_log.log();
+        if let Some(lane) = self.lanes.get(log, lane) {
             let mut slot = lane.lock();
             if let Some(head) = self.open_lane(&mut slot, Class::Checkpoint, log)? {
                 let addr = self.geometry.block_at(head.segment, head.next);
@@ -116,7 +115,7 @@ impl SegmentManager {
                 }
             }
         }
-        self.allocate_node(log, summary, now)
+        self.allocate_node(node_log, summary, now)
     }
 
     /// `None`: the lane has no segment and gets none, or not enough of them; lane 0 must serve.

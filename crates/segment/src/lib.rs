@@ -38,6 +38,51 @@
 //! log and its segment once. The lock that writers of a kind of data share is their log's head; with
 //! [lanes](SegmentConfig::lanes), writers on different lanes share none until space is short.
 //!
+//! # Memory and time
+//!
+//! | | |
+//! |---|---|
+//! | a segment that was never used | 4.6 bytes: a word, and its bits in two sets |
+//! | a segment with valid blocks, or used since the open | about 250 bytes more: maps, age, its place in the victim index |
+//! | a summary that waits for the next checkpoint | 4 KiB |
+//!
+//! A TiB is 524,288 segments: 2.4 MB when it is empty, 130 MB when every segment is in use. [`SegmentTable`] takes the SIT over piece
+//! by piece, on as many threads as its owner likes; a TiB of it is 38 MiB to read.
+//!
+//! # Sizes and exhaustion
+//!
+//! Six logs stand in a section each. A caller of [`Class::User`] gets [`SegmentError::NoSpace`] while [`floor`](SegmentManager::floor)
+//! sections are still free ([`user_floor`](SegmentConfig::user_floor), 6 unless set otherwise, and what is dirty): that room is
+//! for deleting, which writes nodes and no user data. So data goes through [`allocate`](SegmentManager::allocate), which is
+//! `User` for data logs; a *new* node through [`allocate_node_as`](SegmentManager::allocate_node_as) with `User`; a node that is
+//! written again, because something was deleted from it or by a checkpoint, through [`allocate_node`](SegmentManager::allocate_node), which may
+//! have the last segment. `NoSpace` takes nothing; freed blocks are to be had after the next durable checkpoint.
+//!
+//! Of `n` sections of a new main area, one data log can so fill `n - 5 - user_floor` sections, less the one block that it stands on.
+//!
+//! # Opening, and the order of a checkpoint's writes
+//!
+//! The owner keeps a *checkpoint record*: the SIT version bitmap, the SIT journal, where the six logs stand and their summaries, in
+//! two places in turn, each whole or not at all (a checksum). The SIT stands on the device twice, the SSA once.
+//!
+//! Opening: read the newest record that is whole; load the current copy of each SIT block into a [`SegmentTable`], made with the
+//! journal; hand table, bitmap and logs to [`SegmentManager::open`]. Whatever was written behind the record is free again.
+//!
+//! A checkpoint, with no other call while `begin_checkpoint` runs:
+//!
+//! 1. Everything that the new record will reach is written: data, then the nodes that name it, at addresses that `allocate` gave.
+//! 2. [`begin_checkpoint`](SegmentManager::begin_checkpoint). Write [`SegmentFlush::sit_blocks`] to the copies that they name (never
+//!    those that the last durable record uses), and [`SegmentFlush::summaries`] to the SSA. A summary that is overwritten keeps
+//!    the entries of all blocks that are valid in the old record, so it serves both.
+//! 3. Flush the device: all of this is durable **before** the record that points to it.
+//! 4. Write the record (bitmap, journal, logs), and make it durable.
+//! 5. [`end_checkpoint`](SegmentManager::end_checkpoint), and **not before 4 is durable**: it lets the blocks be written that were freed
+//!    before 2, to which the record before still points. Discards of what it returns come after it and before the next
+//!    allocation.
+//!
+//! If a step fails, leave out the rest; the next `begin_checkpoint` writes again all that this one had. With `f2fs-nat`, both
+//! `begin_checkpoint`s come before one flush and one record, and both `end_checkpoint`s after it.
+//!
 //! # Example
 //!
 //! ```
@@ -89,6 +134,7 @@ mod lanes;
 mod manager;
 mod map;
 mod neighbours;
+mod node_log;
 pub mod plan;
 mod pressure;
 mod ranked;
@@ -113,6 +159,7 @@ pub use error::SegmentError;
 pub use head::{AllocType, LogState};
 pub use manager::SegmentManager;
 pub use map::BlockMap;
+pub use node_log::NodeLog;
 pub use segment::{Phase, SegmentInfo};
 pub use sit::SitBlockWrite;
 pub use table::SegmentTable;

@@ -109,18 +109,21 @@ fn a_segment_is_first_used_while_others_look() {
         (logs[warm.index()].segment, logs[warm.index()].next_offset) = (SegmentNo(1), 511);
         let mut entries = vec![RawSitEntry::ZERO; 7];
         entries[1].set_blocks(warm, 511);
-        (0..511).for_each(|at| msb::set(&mut entries[1].valid_map, at));
+        for at in 0..511 {
+            msb::set(&mut entries[1].valid_map, at);
+        }
         // The only free segment was another log's, some time ago: a word says so, and a state once it is used.
         entries[6].set_blocks(LogType::ColdNode, 0);
         entries[6].mtime.set(40);
         let config = SegmentConfig::new(geometry, 0, 0).user_floor(0);
         let manager = Arc::new(SegmentManager::new(config, entries, vec![0; 64], logs).unwrap());
-        let writer = spawn(&manager, move |manager| {
-            take(manager, Class::Checkpoint, warm).unwrap();
-            take(manager, Class::Checkpoint, warm).unwrap()
+        let reader = spawn(&manager, |manager| {
+            let info = manager.segment(SegmentNo(6)).unwrap();
+            (info.phase, info.log, info.valid, info.mtime)
         });
-        let info = manager.segment(SegmentNo(6)).unwrap();
-        let seen = (info.phase, info.log, info.valid, info.mtime);
+        let _last = take(&manager, Class::Checkpoint, warm).unwrap();
+        let addr = take(&manager, Class::Checkpoint, warm).unwrap();
+        let seen = reader.join().unwrap();
         let possible = [
             (Phase::Free, LogType::ColdNode, 0, 40),
             (Phase::Current, LogType::ColdNode, 0, 40),
@@ -128,7 +131,6 @@ fn a_segment_is_first_used_while_others_look() {
             (Phase::Current, warm, 1, 5),
         ];
         assert!(possible.contains(&seen), "{seen:?}");
-        let addr = writer.join().unwrap();
         assert!(manager.is_valid(addr));
         assert_eq!(manager.segment(SegmentNo(6)).unwrap().valid, 1);
         assert_eq!(manager.valid_blocks(), 513);

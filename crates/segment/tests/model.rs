@@ -11,7 +11,7 @@ use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
 use f2fs_segment::cost::{Card, CostModel, Interior};
 use f2fs_segment::plan::{self, Planner};
 use f2fs_segment::{
-    AgeThreshold, Class, Phase, Run, SegmentConfig, SegmentError, SegmentInfo, SegmentManager, VictimPolicy,
+    AgeThreshold, Class, NodeLog, Phase, Run, SegmentConfig, SegmentError, SegmentInfo, SegmentManager, VictimPolicy,
 };
 use proptest::prelude::*;
 
@@ -222,7 +222,8 @@ impl World {
     fn node(&mut self, log: LogType, lane: usize) -> Result<(), TestCaseError> {
         let summary = self.summaries(1)[0];
         let expected = self.manager.next_block(log);
-        if let Ok((addr, next)) = self.manager.allocate_node_on(lane, log, summary, self.now) {
+        let node_log = NodeLog::of(log).unwrap();
+        if let Ok((addr, next)) = self.manager.allocate_node_on(lane, node_log, summary, self.now) {
             if lane == 0 || log == LogType::WarmNode {
                 prop_assert_eq!(addr, expected);
                 prop_assert_eq!(next, self.manager.next_block(log));

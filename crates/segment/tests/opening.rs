@@ -10,7 +10,9 @@ use common::{empty, geometry};
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::{Journal, Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
-use f2fs_segment::{Class, LogState, Phase, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource};
+use f2fs_segment::{
+    Class, LogState, NodeLog, Phase, Run, SegmentConfig, SegmentError, SegmentManager, SegmentTable, SummarySource,
+};
 
 fn entry(log: LogType, valid: &[u32]) -> RawSitEntry {
     let mut entry = RawSitEntry::ZERO;
@@ -90,8 +92,12 @@ fn blocks_outside_the_main_area_are_named() {
     }
     let error = manager.segment(SegmentNo(20)).unwrap_err();
     assert!(matches!(error, SegmentError::OutsideTable { .. }), "{error}");
-    let error = manager.allocate_node(LogType::ColdData, Summary::default(), 1).unwrap_err();
-    assert!(matches!(error, SegmentError::WrongLog { .. }), "{error}");
+    for log in NodeLog::ALL {
+        let expected = manager.next_block(log.into());
+        assert_eq!(manager.allocate_node(log, Summary::default(), 1).unwrap().0, expected);
+        assert_eq!(NodeLog::of(log.log()), Some(log));
+    }
+    assert_eq!(NodeLog::of(LogType::ColdData), None);
 }
 
 #[test]
@@ -182,4 +188,77 @@ fn a_summary_that_cannot_be_read_takes_nothing() {
     // The warm-node log does not even ask.
     let error = manager.allocate(LogType::WarmNode, &summaries, 1, &mut runs).unwrap_err();
     assert!(matches!(error, SegmentError::NoSpace { .. }), "{error}");
+}
+
+#[test]
+fn a_full_store_has_room_to_delete() {
+    let (sections, per_section) = (24u64, 2);
+    let manager = SegmentManager::empty(SegmentConfig::embedded(48, per_section).unwrap()).unwrap();
+    let section = u64::from(per_section) * 512;
+    let (mut runs, mut data) = (Vec::new(), 0);
+    while manager.allocate(LogType::WarmData, &[Summary::default()], 1, &mut runs).is_ok() {
+        data += 1;
+    }
+    assert_eq!(data, (sections - 5 - 6) * section - 1, "as the documentation says");
+    let new = |class| manager.allocate_node_as(class, NodeLog::Warm, Summary::default(), 1);
+    while new(Class::User).is_ok() {}
+    // Nobody gets more data or new nodes; what deleting writes still has the sections that are kept back.
+    assert!(matches!(
+        manager.allocate(LogType::HotData, &[Summary::default(); 1024], 1, &mut runs),
+        Err(SegmentError::NoSpace { .. })
+    ));
+    for _ in 0..6 * section {
+        new(Class::Checkpoint).unwrap();
+    }
+    assert_eq!(manager.free_sections(), 0);
+    for run in runs {
+        manager.invalidate_run(run, 2).unwrap();
+    }
+    manager.begin_checkpoint(6).unwrap();
+    manager.end_checkpoint();
+    assert!(u64::from(manager.free_sections()) >= sections - 5 - 6 - 1);
+    manager.allocate(LogType::WarmData, &[Summary::default()], 3, &mut Vec::new()).unwrap();
+}
+
+#[test]
+fn a_table_is_loaded_in_any_order_and_once() {
+    let used = entry(LogType::WarmData, &[3, 4]);
+    let mut idle = RawSitEntry::ZERO;
+    idle.set_blocks(LogType::ColdNode, 0);
+    idle.mtime.set(99);
+    let mut entries = vec![RawSitEntry::ZERO; 20];
+    (entries[15], entries[9]) = (used, idle);
+    // The journal's entry counts, not the block's.
+    let journal = [(SegmentNo(15), entry(LogType::ColdData, &[7]))];
+    let table = SegmentTable::new(20, &journal).unwrap();
+    table.load(SegmentNo(12), &entries[12..]).unwrap();
+    table.load(SegmentNo(0), &entries[..12]).unwrap();
+    assert_eq!((table.valid_blocks(LogType::ColdData), table.valid_blocks(LogType::WarmData)), (1, 0));
+    assert!(table.valid_map(SegmentNo(15)).unwrap().contains(7));
+    assert!(matches!(table.load(SegmentNo(9), &[used]), Err(SegmentError::LoadedTwice { segment: SegmentNo(9) })));
+    assert!(matches!(
+        table.load(SegmentNo(19), &[used; 2]),
+        Err(SegmentError::OutsideTable { segment: SegmentNo(20), .. })
+    ));
+    assert!(matches!(SegmentTable::new(20, &[(SegmentNo(20), used)]), Err(SegmentError::OutsideTable { .. })));
+
+    let table = SegmentTable::new(20, &journal).unwrap();
+    table.load(SegmentNo(0), &entries).unwrap();
+    let config = SegmentConfig::new(geometry(20, 1), 0, 0);
+    let logs = LogState::at_the_start(&geometry(20, 1));
+    let manager = SegmentManager::open(config, table, vec![0; 64], logs).unwrap();
+    assert_eq!((manager.free_segments(), manager.valid_blocks()), (13, 1));
+    let info = manager.segment(SegmentNo(9)).unwrap();
+    assert_eq!((info.phase, info.log, info.mtime), (Phase::Free, LogType::ColdNode, 99));
+    // What a checkpoint writes of a segment that was not used is what was read.
+    let flush = manager.begin_checkpoint(0).unwrap();
+    assert_eq!(flush.sit_blocks.len(), 1);
+    assert_eq!(flush.sit_blocks[0].block.entries[9], idle);
+    assert_eq!(flush.sit_blocks[0].block.entries[15], journal[0].1);
+    // Nothing was ever taken there, and asking does not change that.
+    let addr = manager.geometry().block_at(SegmentNo(10), 5);
+    assert!(matches!(manager.invalidate(addr, 1), Err(SegmentError::NotValid { .. })));
+    assert!(!manager.is_valid(addr));
+    manager.release_segment(SegmentNo(10)).unwrap();
+    assert_eq!(manager.segment(SegmentNo(10)).unwrap().phase, Phase::Free);
 }

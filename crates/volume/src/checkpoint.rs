@@ -23,7 +23,7 @@ use f2fs_format::path::NodeKind;
 use f2fs_format::summary::{Journal, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES, Summary, SummaryBlock};
 use f2fs_format::{Corruption, LogType, inode};
 use f2fs_nat::NatFlush;
-use f2fs_segment::{Run, SegmentFlush};
+use f2fs_segment::{NodeLog, Run, SegmentFlush};
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::mutant;
 
@@ -320,12 +320,12 @@ pub(crate) fn is_indirect_offset(offset: u32) -> bool {
 }
 
 /// The log that a node belongs to (`__get_segment_type_6` in `fs/f2fs/segment.c`).
-pub(crate) fn node_log(block: &NodeBlock) -> LogType {
+pub(crate) fn node_log(block: &NodeBlock) -> NodeLog {
     if is_indirect_offset(block.footer.node_offset()) {
-        LogType::ColdNode
+        NodeLog::Cold
     } else if block.footer.has_mark(mark::COLD) {
-        LogType::WarmNode
+        NodeLog::Warm
     } else {
-        LogType::HotNode
+        NodeLog::Hot
     }
 }

@@ -19,8 +19,9 @@
 //! one page at a time, those of others among them, and whoever waits for it holds none.
 
 use f2fs_device::BlockDevice;
+use f2fs_format::inode;
 use f2fs_format::node::{NodeBlock, mark};
-use f2fs_format::{LogType, inode};
+use f2fs_segment::NodeLog;
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Mutex, mutant};
 
@@ -131,7 +132,7 @@ impl Volume {
 
     fn must_checkpoint(&self, page: &NodePage, block: &NodeBlock) -> Option<MustCheckpoint> {
         let raw = block.inode();
-        if raw.file_type() != inode::mode::REGULAR || node_log(block) != LogType::WarmNode {
+        if raw.file_type() != inode::mode::REGULAR || node_log(block) != NodeLog::Warm {
             return Some(MustCheckpoint::NotRegular);
         }
         if raw.i_links.get() != 1 {
