@@ -72,6 +72,7 @@ impl SegmentManager {
     ///
     /// # Errors
     /// What the table, the logs and the geometry contradict each other in ([`SegmentError`], all variants but `NoSpace`).
+    #[allow(clippy::needless_pass_by_value)] // taken over, as `open` takes its table
     pub fn new(
         config: SegmentConfig,
         entries: Vec<RawSitEntry>,

@@ -27,6 +27,19 @@
 //!   free what it finds in a slot *when it stores the new address* ([`Volume::replace_blocks`]), not what it read before.
 //!   Caches of addresses ask [`Volume::moves`].
 //!
+//! # What opening takes
+//!
+//! | | for reading | for writing |
+//! |---|---|---|
+//! | is read | superblocks, checkpoint | these, and one copy of the SIT: 38 MiB for a TiB |
+//! | memory for a TiB, empty | 0.5 MB, of the NAT | 2.9 MB |
+//! | memory for a TiB, every segment in use | the same | 130 MB: maps, age and victim index of 524,288 segments |
+//!
+//! Blocks of the NAT and nodes come when they are asked for; of the SIT, a volume that is open for reading reads a block when somebody
+//! asks about one of its segments, and keeps up to 4 MiB of them. The SIT is read on [`OpenOptions::threads`] threads, which end
+//! before the volume is open. Seen once on a virtual machine with two busy processors, a new volume of 16 TiB in a sparse file:
+//! `f2fs ls` took 0.01 s of processor time and 14 MB in all, `f2fs mkdir` 0.5 s and 53 MB.
+//!
 //! # What is never done
 //!
 //! A block or NID that was freed is not handed out again before the checkpoint that frees it is durable; nothing that the
