@@ -132,6 +132,10 @@ impl SegmentManager {
         now: u64,
         sink: &mut Sink<'_>,
     ) -> Result<(), SegmentError> {
+        if head.alloc == AllocType::Lfs && summaries.len() < (BLOCKS_PER_SEGMENT - head.next) as usize {
+            // Most often all fits into the log's own segment, with a block left behind.
+            return self.fill(head, summaries, now, sink).map(|_| ());
+        }
         let mut spare = self.secure(head, class, log, summaries.len() as u64)?.into_iter();
         let mut rest = summaries;
         let result = loop {
