@@ -168,8 +168,8 @@ fn run(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRepo
     step(Phase::Tables, 2, 3);
     let mut sit = SitTable::load(&source, &geometry, &pack.bitmaps.sit)?;
     sit.apply_journal(&logs.sit_journal, &findings);
-    let summaries = Summaries::new(logs.summaries, geometry.features);
-    for log in LogType::ALL.into_iter().filter(|log| pack::is_in_use(*log, &geometry)) {
+    let summaries = Summaries::new(logs.summaries, &geometry);
+    for log in LogType::ALL.into_iter().filter(|log| geometry.has_log(*log)) {
         sit.check_log(log, pack.log(log), pack.is_ssr(log), &findings);
     }
     recovery::check(&source, &pack, &geometry, &sit, &findings)?;

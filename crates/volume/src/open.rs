@@ -9,7 +9,7 @@ use f2fs_format::nat::NatBlock;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::sit::{self, RawSitEntry, SitBlock};
 use f2fs_format::summary::{self, Summary, SummaryBlock};
-use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, bits, inode, orphan};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, SegmentNo, bits, inode, orphan};
 use f2fs_nat::{Nat, NatConfig, NatSource};
 use f2fs_segment::{LogState, SegmentConfig, SegmentManager, SummarySource};
 use f2fs_sync::atomic::{AtomicI64, AtomicU64};
@@ -178,7 +178,7 @@ impl NatSource for Tables {
 }
 
 impl SummarySource for Tables {
-    fn read_summary(&self, segment: f2fs_format::SegmentNo) -> Result<Box<SummaryBlock>, SourceError> {
+    fn read_summary(&self, segment: SegmentNo) -> Result<Box<SummaryBlock>, SourceError> {
         let buf = read_block(&*self.device, self.geometry.summary_block(segment))?;
         Ok(Box::new(*SummaryBlock::read(buf.block(0))))
     }
@@ -337,6 +337,13 @@ fn load_logs(
     let mut logs = Vec::with_capacity(6);
     for log in LogType::ALL {
         let position = pack.checkpoint.log(log);
+        if !geometry.has_log(log) {
+            // Its summary may hold a journal nevertheless.
+            let summary =
+                if log.is_node() { SummaryBlock::new_box() } else { pack.data[log.index()].clone() };
+            logs.push(LogState { segment: SegmentNo::NULL, next_offset: 0, alloc_type: 0, summary });
+            continue;
+        }
         let summary = match (&pack.node, log.is_node()) {
             (_, false) => pack.data[log.index()].clone(),
             (Some(node), true) => node[log.index() - 3].clone(),
