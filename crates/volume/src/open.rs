@@ -339,8 +339,7 @@ fn load_logs(
         let position = pack.checkpoint.log(log);
         if !geometry.has_log(log) {
             // Its summary may hold a journal nevertheless.
-            let summary =
-                if log.is_node() { SummaryBlock::new_box() } else { pack.data[log.index()].clone() };
+            let summary = if log.is_node() { SummaryBlock::new_box() } else { pack.data[log.index()].clone() };
             logs.push(LogState { segment: SegmentNo::NULL, next_offset: 0, alloc_type: 0, summary });
             continue;
         }

@@ -39,10 +39,7 @@ pub(super) struct SummaryCursor {
 }
 
 impl Summaries {
-    pub(super) fn new(
-        mut logs: [(SegmentNo, Option<Arc<SummaryBlock>>); 6],
-        geometry: &Geometry,
-    ) -> Summaries {
+    pub(super) fn new(mut logs: [(SegmentNo, Option<Arc<SummaryBlock>>); 6], geometry: &Geometry) -> Summaries {
         // Whatever the pack says of a log that is not in use, it stands nowhere.
         let unused = LogType::ALL.into_iter().zip(&mut logs).filter(|(log, _)| !geometry.has_log(*log));
         unused.for_each(|(_, (segment, _))| *segment = SegmentNo::NULL);
