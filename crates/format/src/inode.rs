@@ -181,7 +181,10 @@ impl InodeLayout {
     /// Addresses that each node of the file holds.
     #[must_use]
     pub fn addresses(self) -> Addresses {
-        Addresses { inode: self.address_count(), direct: ADDRS_PER_BLOCK - ADDRS_PER_BLOCK % self.cluster.max(1) }
+        Addresses {
+            inode: self.address_count() as u16,
+            direct: (ADDRS_PER_BLOCK - ADDRS_PER_BLOCK % self.cluster.max(1)) as u16,
+        }
     }
 
     /// Bytes of inline data (or inline dentries) that fit.

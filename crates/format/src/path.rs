@@ -34,21 +34,21 @@ const WIDTH: u32 = ADDRS_PER_BLOCK as u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// Those in the inode.
-    pub inode: usize,
+    pub inode: u16,
     /// Those in a direct node: [`ADDRS_PER_BLOCK`], or fewer in a compressed file.
-    pub direct: usize,
+    pub direct: u16,
 }
 
 impl From<usize> for Addresses {
     fn from(inode: usize) -> Addresses {
-        Addresses { inode, direct: ADDRS_PER_BLOCK }
+        Addresses { inode: inode as u16, direct: ADDRS_PER_BLOCK as u16 }
     }
 }
 
 impl Addresses {
     /// File blocks below one direct node.
     fn below_direct(self) -> u64 {
-        self.direct as u64
+        u64::from(self.direct)
     }
 
     /// File blocks below one indirect node.
@@ -67,7 +67,7 @@ impl Addresses {
 pub fn max_file_blocks(addresses: impl Into<Addresses>) -> u64 {
     let addresses = addresses.into();
     let direct = 2 * addresses.below_direct();
-    addresses.inode as u64 + direct + 2 * addresses.below_indirect() + addresses.below_double()
+    u64::from(addresses.inode) + direct + 2 * addresses.below_indirect() + addresses.below_double()
 }
 
 /// What a node is, by its offset.
@@ -133,8 +133,8 @@ impl NodePath {
     #[must_use]
     pub fn to_block(block: u64, addresses: impl Into<Addresses>) -> Option<NodePath> {
         let addresses = addresses.into();
-        let mut path = NodePath { level: 0, slots: [0; 4], node_offsets: [0; 4], direct: addresses.direct as u16 };
-        let Some(mut rest) = block.checked_sub(addresses.inode as u64) else {
+        let mut path = NodePath { level: 0, slots: [0; 4], node_offsets: [0; 4], direct: addresses.direct };
+        let Some(mut rest) = block.checked_sub(addresses.inode.into()) else {
             path.slots[0] = block as u16;
             return Some(path);
         };
@@ -246,7 +246,7 @@ pub fn first_block(node_offset: u32, addresses: impl Into<Addresses>) -> Option<
         },
         NodeKind::Indirect | NodeKind::DoubleIndirect | NodeKind::Xattr => return None,
     };
-    Some(addresses.inode as u64 + u64::from(direct_index) * addresses.below_direct())
+    Some(u64::from(addresses.inode) + u64::from(direct_index) * addresses.below_direct())
 }
 
 /// The node offset of the child in slot `slot` of a node (of `i_nid` for the inode); `None` if there is no such slot,

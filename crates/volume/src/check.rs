@@ -17,9 +17,14 @@
 //! |---|---|
 //! | `superblock`, `pack`, `logs`, `recovery` | both superblocks, both packs, orphans, summaries, NAT bits, the fsync chain |
 //! | `nat`, `sit`, `summary` | the tables, and the owner of each block |
-//! | `walk`, `inode`, `tree`, `extent`, `xattr`, `directory`, `names` | everything that is reachable |
+//! | `walk`, `inode`, `tree`, `extent`, `clusters`, `xattr`, `directory`, `names` | everything that is reachable |
 //! | `totals` | what must add up at the end |
 //! | [`repair`] | what was found is put right |
+//!
+//! # What is not judged
+//!
+//! Data: neither whether compressed clusters can be decompressed, nor verity's digests. The hash of a name that is casefolded and
+//! not ASCII, or casefolded and encrypted, is believed, and the name's place is judged by it.
 //!
 //! # Bounds
 //!
@@ -46,6 +51,7 @@
 #![doc = ""]
 #![doc = include_str!("check/corpus.md")]
 
+mod clusters;
 mod directory;
 mod error;
 mod extent;

@@ -193,8 +193,11 @@ impl Volume {
     pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Volume, VolumeError> {
         let loaded = LoadedSuperblock::load(&*device)?;
         let geometry = loaded.geometry;
-        let allowed = if options.read_only { Features::READ_ONLY } else { Features::READ_WRITE };
-        geometry.features.require_within(allowed)?;
+        geometry.features.require_within(Features::READ_ONLY)?;
+        let unwritten = Features(geometry.features.0 & !Features::READ_WRITE.0);
+        if unwritten != Features(0) && !options.read_only {
+            return Err(VolumeError::OnlyForReading { bits: unwritten.0, names: unwritten.names().join(", ") });
+        }
         if !options.read_only && device.info().read_only {
             return Err(VolumeError::ReadOnly);
         }

@@ -86,6 +86,6 @@ fn what_is_no_volume_is_an_error() {
         other => panic!("{other}"),
     }
 
-    let error = check(&image::fresh(64 * MIB, &["-O", "encrypt"]).device, &options).unwrap_err();
-    assert!(matches!(&error, CheckError::Unsupported { bits: 1, names } if names == "encrypt"), "{error}");
+    let error = check(&image::fresh(64 * MIB, &["-m"]).device, &options).unwrap_err();
+    assert!(matches!(&error, CheckError::Unsupported { bits: 2, names } if names == "blkzoned"), "{error}");
 }
