@@ -16,6 +16,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
     ("cpio", "cpio"),
+    ("f2fs_io", "f2fs-tools"),
+    ("xfs_io", "xfsprogs"),
     ("blkzone", "util-linux"),
     ("zstd", "zstd"),
     ("xz", "xz-utils"),
@@ -30,7 +32,7 @@ pub(crate) const FOR_TESTS: &[&str] = &["mkfs.f2fs", "fsck.f2fs", "dump.f2fs"];
 
 /// What the guest tests need on this machine.
 pub(crate) const FOR_GUEST: &[&str] =
-    &["qemu-system-x86_64", "busybox", "dpkg-deb", "mkfs.f2fs", "fsck.f2fs", "blkzone"];
+    &["qemu-system-x86_64", "busybox", "dpkg-deb", "mkfs.f2fs", "fsck.f2fs", "f2fs_io", "xfs_io", "blkzone"];
 
 /// What the fuzz targets need on this machine: libFuzzer is built with them.
 pub(crate) const FOR_FUZZ: &[&str] = &["c++"];
