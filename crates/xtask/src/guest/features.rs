@@ -16,7 +16,7 @@ use crate::Result;
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Programs of Debian that give the file system its commands.
-const PROGRAMS: [&str; 2] = ["f2fs_io", "xfs_io"];
+const PROGRAMS: [&str; 3] = ["f2fs_io", "xfs_io", "fsverity"];
 const FEATURES: &str = "encrypt,extra_attr,project_quota,inode_checksum,flexible_inline_xattr,quota,inode_crtime,lost_found,\
                         verity,sb_checksum,casefold,compression";
 /// Makes the tree; shows it with the keys, and mounted again without.

@@ -71,7 +71,7 @@ echo small > verified/small
 head -c 1000001 /dev/urandom > verified/large
 echo secret > secret/verified
 for file in verified/empty verified/small verified/large secret/verified; do
-    run f2fs_io set_verity $file
+    run fsverity enable $file
 done
 chown -R 1000:1000 verified
 

@@ -9,10 +9,12 @@ use super::machine::GuestOutput;
 use crate::Result;
 
 /// F2FS's messages that report no trouble.
-const QUIET: [&str; 5] = [
+const QUIET: [&str; 6] = [
     "Mounted with checkpoint version",
     "Found nat_bits in checkpoint",
     "Start checkpoint disabled",
+    // The version of Unicode that folds names.
+    "Using encoding defined by superblock",
     // What recovery writes.
     "checkpoint: version =",
     // What `norecovery` says.
