@@ -77,13 +77,10 @@ fn a_read_only_volume_that_sload_filled_is_shown_checked_and_copied() {
     fail(&mut f2fs(&["mkdir", "/new"], &image), 1, "with readonly");
 }
 
-/// The same with compressed files. The tools of Debian are built without compressors, so this image is kept here: pieces of it that
-/// are not zero, each with its place and its length. It was made by
-/// `mkfs.f2fs -O extra_attr,ro,compression` and `sload.f2fs -c -L 2 -a lz4` of f2fs-tools 1.15, built with lz4.
-#[test]
-fn compressed_files_of_a_read_only_volume_are_named_and_the_others_read() {
-    let place = Place::new();
-    let image = place.path("image");
+/// A read-only volume with compressed files. The tools of Debian are built without compressors, so this image is kept here: pieces of
+/// it that are not zero, each with its place and its length. It was made by `mkfs.f2fs -O extra_attr,ro,compression` and
+/// `sload.f2fs -c -L 2 -a lz4` of f2fs-tools 1.15, built with lz4.
+fn with_compressed_files() -> Vec<u8> {
     let mut bytes = vec![0; 26 << 20];
     let mut pieces = &include_bytes!("data/read-only-lz4.sparse")[..];
     while let Some((head, rest)) = pieces.split_first_chunk::<8>() {
@@ -91,7 +88,14 @@ fn compressed_files_of_a_read_only_volume_are_named_and_the_others_read() {
         bytes[at..at + len].copy_from_slice(&rest[..len]);
         pieces = &rest[len..];
     }
-    fs::write(&image, bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn compressed_files_of_a_read_only_volume_are_named_and_the_others_read() {
+    let place = Place::new();
+    let image = place.path("image");
+    fs::write(&image, with_compressed_files()).unwrap();
     f2fs_oracle::assert_clean(&image);
     assert_eq!(ok(&mut f2fs(&["check"], &image)), "");
 
@@ -138,4 +142,37 @@ fn a_feature_that_no_file_uses_keeps_nobody_from_looking() {
         fail(&mut f2fs(words, &image), 1, "it opens for reading only");
     }
     assert!(fs::read(&image).unwrap() == before);
+}
+
+/// One change to the inode of a compressed file at a time: where it stands in the inode, and what it is then.
+#[test]
+fn a_compressed_file_that_contradicts_itself_is_found() {
+    let place = Place::new();
+    let image = place.path("image");
+    let sound = with_compressed_files();
+    // The name stands behind its length, at byte 88.
+    let name = [&4u32.to_le_bytes()[..], b"text\0"].concat();
+    let at = (0..sound.len()).step_by(4096).find(|at| sound[at + 88..].starts_with(&name)).unwrap();
+    let head = u32::MAX - 1;
+    assert_eq!(sound[at + 396..at + 400], head.to_le_bytes(), "the first cluster is compressed");
+    let changes: [(&str, usize, &[u8]); 5] = [
+        ("i_compr_blocks, by the blocks that compressed clusters save", 384, &[200]),
+        ("i_log_cluster_size", 393, &[9]),
+        ("i_compress_algorithm", 392, &[4]),
+        ("the mark of a compressed cluster within it, at file block", 400, &head.to_le_bytes()),
+        ("address outside the main area", 80, &[0]),
+    ];
+    for (said, offset, bytes) in changes {
+        let mut changed = sound.clone();
+        changed[at + offset..][..bytes.len()].copy_from_slice(bytes);
+        fs::write(&image, changed).unwrap();
+        let output = common::run(&mut f2fs(&["check"], &image));
+        let found = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(4), "{said}: {found}");
+        assert!(found.contains(said), "{said}: {found}");
+        // Whatever it says, looking at it ends in an answer or an error.
+        let output = common::run(&mut f2fs(&["manifest"], &image));
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{said}: {output:?}");
+        fail(&mut f2fs(&["check", "--repair"], &image), 8, "cannot repair a volume with compression");
+    }
 }
