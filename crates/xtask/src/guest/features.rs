@@ -25,7 +25,10 @@ const SCRIPT: &str = include_str!("features.sh");
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let image = bench.image("features");
     f2fs_oracle::mkfs_sized(&image, 512 << 20, &["-O", FEATURES, "-C", "utf8"])?;
+    let stopped = bench.image("features-stopped");
+    f2fs_oracle::mkfs_sized(&stopped, 256 << 20, &["-O", FEATURES, "-C", "utf8"])?;
     let mut boot = bench.guest.boot("features").disk(&image, Bus::Nvme, "features");
+    boot = boot.disk(&stopped, Bus::VirtioBlk, "stopped");
     for program in PROGRAMS {
         for file in dynamic(program)? {
             boot = boot.program(&file);
@@ -40,14 +43,27 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let unread = compare(&kernel, &here)?;
     let with_key = bench.here.guest_manifest(&output.share, "with-key")?;
     ensure!(with_key.lines().count() == here.lines().count(), "the keys show other paths than there are without");
+    let recovered = recovered(bench, &output.share)?;
     let tool = Tool { bench, image: &image };
     tool.look_ups()?;
     tool.errors(&std::fs::read_to_string(output.share.join("key"))?)?;
     tool.marks(&std::fs::read_to_string(output.share.join("saved"))?)?;
     let (paths, unread) = (here.lines().count(), unread.len());
-    let remark =
-        format!("{paths} paths, names without a key among them, the same here; {unread} compressed files named");
+    let remark = format!(
+        "{paths} paths, names without a key among them, the same here; {unread} compressed files named; \
+                          {recovered} paths of a stopped volume"
+    );
     Ok(Outcome { wall: output.wall, remark })
+}
+
+/// What was synced before a stop is shown, before the kernel mounts the volume, as the kernel recovers it then. Gives how many files.
+fn recovered(bench: &Bench, share: &Path) -> Result<usize> {
+    let kernel = bench.here.guest_manifest(share, "stopped")?;
+    let here = std::fs::read_to_string(share.join("stopped-here"))?;
+    judge::same("a stopped volume", ("the kernel", &kernel), ("this project", &here))?;
+    let said = std::fs::read_to_string(share.join("stopped-said"))?;
+    ensure!(said.contains("300 files synced after the last checkpoint"), "nothing was recovered: {said}");
+    Ok(here.lines().count())
 }
 
 /// Both views are the same, but for the data of compressed files, which the kernel reads. Gives their paths.

@@ -83,3 +83,35 @@ umount /mnt
 mount -t f2fs -o ro $disk /mnt
 guest-agent manifest /mnt > /share/no-key
 umount /mnt
+
+# New files that were synced, and a stop without a checkpoint: the names that are brought back are ciphertext, or folded ones.
+disk=$(device stopped)
+mount -t f2fs $disk /mnt
+cd /mnt
+id=$(run xfs_io -c add_enckey /mnt < /tmp/key)
+id=${id##* }
+mkdir fold secret both
+run f2fs_io setflags casefold fold
+run xfs_io -c "set_encpolicy -v 2 -f 0 $id" secret
+run xfs_io -c "set_encpolicy -v 2 -f 3 $id" both
+run f2fs_io setflags casefold both
+echo old > fold/Old
+echo old > secret/old
+sync
+i=0
+while [ $i -lt 60 ]; do
+    for name in fold/New-$i fold/Größe-$i secret/new-$i both/New-$i secret/$i$long; do
+        name=$(echo $name | cut -c 1-240)
+        echo $i > $name
+        sync $name
+    done
+    i=$((i + 1))
+done
+echo lost > fold/never-synced
+run f2fs_io shutdown 2 /mnt
+cd /
+umount /mnt
+f2fs manifest $disk > /share/stopped-here 2> /share/stopped-said
+mount -t f2fs -o ro $disk /mnt
+guest-agent manifest /mnt > /share/stopped
+umount /mnt
