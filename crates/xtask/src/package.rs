@@ -1,5 +1,5 @@
 //! `cargo xtask package`: every published crate is packaged, and built from its package alone; and `f2fs-format` is built without
-//! the standard library. Nothing is fetched.
+//! the standard library. Nothing is fetched. Packages that build on each other are packaged together, which cargo does since 1.90.
 
 use std::fs;
 use std::path::Path;
