@@ -41,7 +41,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::NotFound`] and what else a path can run into.
     pub fn stat(&self, path: impl AsRef<Path>) -> Result<Stat, FsError> {
-        self.at(path.as_ref(), Last::Follow)?.stat()
+        self.at(path.as_ref(), Last::Follow)?.stat(self.core.volume.features())
     }
 
     /// What is known of a file; a symbolic link at the end is not followed.
@@ -49,7 +49,7 @@ impl FileSystem {
     /// # Errors
     /// As [`stat`](Self::stat).
     pub fn symlink_stat(&self, path: impl AsRef<Path>) -> Result<Stat, FsError> {
-        self.at(path.as_ref(), Last::Keep)?.stat()
+        self.at(path.as_ref(), Last::Keep)?.stat(self.core.volume.features())
     }
 
     /// Whether there is something under this path.
@@ -127,7 +127,7 @@ impl FileSystem {
         if new.kind == FileKind::Symlink {
             return Err(FsError::WrongKind { operation: "create without a target", kind: new.kind.name() });
         }
-        self.create_at(path.as_ref(), new)?.inode.stat()
+        self.create_at(path.as_ref(), new)?.inode.stat(self.core.volume.features())
     }
 
     /// Makes a directory.
@@ -145,7 +145,8 @@ impl FileSystem {
     pub fn symlink(&self, target: &[u8], path: impl AsRef<Path>, new: &NewFile) -> Result<Stat, FsError> {
         let (parent, name) = self.core.resolve_parent(bytes(path.as_ref()))?;
         let new = NewFile { kind: FileKind::Symlink, permissions: 0o777, ..*new };
-        Handle::first(self.core_ref(), self.core.symlink(&parent, name, target, &new)?).inode.stat()
+        let made = Handle::first(self.core_ref(), self.core.symlink(&parent, name, target, &new)?);
+        made.inode.stat(self.core.volume.features())
     }
 
     /// Gives a file that is no directory another name.

@@ -8,7 +8,7 @@
 //! that hold no such block may go meanwhile: nobody who looks for a block comes by them.
 
 use f2fs_format::node::NodeBlock;
-use f2fs_format::path::NodePath;
+use f2fs_format::path::{Addresses, NodePath};
 use f2fs_format::{BlockAddr, Corruption, Nid};
 use f2fs_volume::{NewNode, Node, Op, Volume};
 
@@ -47,12 +47,12 @@ pub(crate) struct Mapping {
     pub(crate) len: u64,
 }
 
-fn addresses_of(volume: &Volume, inode: &Node) -> usize {
-    inode.read().inode().layout(volume.features()).address_count()
+fn addresses_of(volume: &Volume, inode: &Node) -> Addresses {
+    inode.read().inode().layout(volume.features()).addresses()
 }
 
-/// The way to a block in a file whose inode has so many address slots.
-pub(crate) fn path_to(addresses: usize, block: u64) -> Result<NodePath, FsError> {
+/// The way to a block in a file whose nodes have so many address slots.
+pub(crate) fn path_to(addresses: Addresses, block: u64) -> Result<NodePath, FsError> {
     NodePath::to_block(block, addresses).ok_or_else(|| FsError::FileTooLarge {
         size: block.saturating_add(1).saturating_mul(4096),
         limit: f2fs_format::path::max_file_blocks(addresses).saturating_mul(4096),
@@ -130,7 +130,7 @@ pub(crate) fn ensure_slot(op: &Op<'_>, inode: &Node, block: u64) -> Result<Slot,
         let block_of_inode = inode.read();
         let raw = block_of_inode.inode();
         let directory = raw.file_type() == f2fs_format::inode::mode::DIRECTORY;
-        (path_to(raw.layout(volume.features()).address_count(), block)?, directory)
+        (path_to(raw.layout(volume.features()).addresses(), block)?, directory)
     };
     let mut node = inode.clone();
     for (level, offset) in path.node_offsets().iter().enumerate().skip(1) {
@@ -201,6 +201,9 @@ impl Core {
     /// what else the node says of the file goes into the cache.
     #[cold]
     pub(crate) fn look_up(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<Mapping, FsError> {
+        if let Some(cluster) = inode.form.cluster() {
+            return self.look_up_in_cluster(inode, content, first, last, cluster);
+        }
         let features = self.volume.features();
         let most = (last - first).saturating_add(1);
         let path = path_to(content.addresses, first)?;
@@ -228,6 +231,42 @@ impl Core {
     }
 }
 
+impl Core {
+    /// The same in a compressed file: the run ends with the cluster, which no node divides, and a cluster that stands compressed
+    /// is an error. Nothing is remembered, so that this is asked for every cluster.
+    fn look_up_in_cluster(
+        &self,
+        inode: &Inode,
+        content: &Content,
+        first: u64,
+        last: u64,
+        cluster: u64,
+    ) -> Result<Mapping, FsError> {
+        let features = self.volume.features();
+        let within = first % cluster;
+        let most = (last - first).saturating_add(1);
+        let slot = match find(&self.volume, &inode.node, &path_to(content.addresses, first - within)?)? {
+            Place::Slot(slot) => slot,
+            Place::Hole(blocks) => return Ok(Mapping { addr: BlockAddr::NULL, len: most.min(blocks - within) }),
+        };
+        let node = slot.node.read();
+        let address = |block: u64| node.address(slot.index + block as usize, features).unwrap_or(BlockAddr::NULL);
+        if address(0) == BlockAddr::COMPRESS {
+            drop(node);
+            let compression = inode.node.read().inode().compression(features);
+            return Err(match compression {
+                Some(compression) => FsError::Compressed { ino: inode.ino, cluster: first / cluster, compression },
+                None => FsError::Unsupported { ino: inode.ino, what: "compression" },
+            });
+        }
+        let mut run = Mapping { addr: address(within), len: 1 };
+        while run.len < most.min(cluster - within) && run.is_followed_by(address(within + run.len)) {
+            run.len += 1;
+        }
+        Ok(run)
+    }
+}
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use f2fs_device::MemoryDevice;
@@ -246,7 +285,7 @@ mod tests {
         let file = fs.create_file("/sparse", 0o644).unwrap();
         let (addresses, end) = {
             let addresses = addresses_of(&fs.core.volume, &file.inode().node);
-            (addresses as u64, f2fs_format::path::max_file_blocks(addresses))
+            (u64::from(addresses.inode), f2fs_format::path::max_file_blocks(addresses))
         };
         let direct = f2fs_format::node::ADDRS_PER_BLOCK as u64;
         let far = addresses + 2 * direct + 2 * direct * direct + 7 * direct * direct + 9 * direct + 11;

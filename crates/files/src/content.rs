@@ -21,6 +21,7 @@
 use f2fs_extent::AddressCache;
 use f2fs_format::BLOCK_SIZE;
 use f2fs_format::inode::{Inode as RawInode, inline};
+use f2fs_format::path::Addresses;
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::filesystem::Core;
@@ -41,8 +42,8 @@ pub(crate) struct Content {
     inline: AtomicBool,
     /// Bytes of `ranges` that [`Idle`](crate::idle::Idle) counts.
     listed: AtomicU64,
-    /// Address slots in the inode.
-    pub(crate) addresses: usize,
+    /// Address slots in the nodes.
+    pub(crate) addresses: Addresses,
 }
 
 /// A part of the file that may be read.
@@ -71,7 +72,7 @@ impl Content {
             size: AtomicU64::new(inode.i_size.get()),
             inline: AtomicBool::new(inode.i_inline & inline::DATA != 0),
             listed: AtomicU64::new(0),
-            addresses: inode.layout(core.volume.features()).address_count(),
+            addresses: inode.layout(core.volume.features()).addresses(),
         }
     }
 

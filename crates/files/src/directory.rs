@@ -26,6 +26,7 @@
 //! ```
 
 mod change;
+mod foreign;
 mod lookup;
 mod names;
 mod page;
@@ -38,6 +39,7 @@ use f2fs_sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use f2fs_sync::{Arc, Budget, Mutex, RwLock, RwLockWriteGuard, Stamp};
 use rustc_hash::FxHashMap;
 
+use crate::form::Form;
 use crate::stat::Time;
 use names::Names;
 use page::Page;
@@ -90,6 +92,7 @@ pub(crate) struct Directory {
     /// Levels of the hash table in use (`i_current_depth`), written back with the pages.
     depth: AtomicU32,
     dir_level: u8,
+    form: Form,
     pages: Box<[PageMap]>,
     /// Pages that differ from the device, by the number of the block.
     dirty: Mutex<FxHashMap<u64, Arc<Page>>>,
@@ -105,7 +108,7 @@ pub(crate) struct Found {
 }
 
 impl Directory {
-    pub(crate) fn new(inode: &raw::Inode, lock: DirectoryLock) -> Directory {
+    pub(crate) fn new(inode: &raw::Inode, form: Form, lock: DirectoryLock) -> Directory {
         let stripes = match lock {
             DirectoryLock::Bucket => STRIPES,
             DirectoryLock::Whole => 1,
@@ -118,6 +121,7 @@ impl Directory {
             dead: AtomicBool::new(false),
             depth: AtomicU32::new(inode.i_current_depth.get().max(1)),
             dir_level: inode.i_dir_level.min(31),
+            form,
             pages: (0..PAGE_SHARDS).map(|_| PageMap::default()).collect(),
             dirty: Mutex::default(),
             queued: AtomicBool::new(false),

@@ -1,6 +1,8 @@
 //! Why an operation on files failed.
 
 use f2fs_device::DeviceError;
+use f2fs_format::compression::Compression;
+use f2fs_format::encryption::EncryptionPolicy;
 use f2fs_format::{Corruption, FormatError, Nid};
 use f2fs_volume::VolumeError;
 use thiserror::Error;
@@ -79,7 +81,25 @@ pub enum FsError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The file needs something that this library does not do: an encrypted, compressed or case-folded file (`EOPNOTSUPP`).
+    /// The data is encrypted, and this library has no keys (`ENOKEY`).
+    #[error("the data of inode {ino} is encrypted ({})", policy_name(.policy.as_ref()))]
+    Encrypted {
+        /// The inode.
+        ino: Nid,
+        /// How, and by which key; `None` if the inode does not say it, or not so that the kernel knew it.
+        policy: Option<EncryptionPolicy>,
+    },
+    /// The data is compressed, and this library does not decompress (`EOPNOTSUPP`).
+    #[error("cluster {cluster} of inode {ino} is compressed ({compression})")]
+    Compressed {
+        /// The inode.
+        ino: Nid,
+        /// The first cluster that was to be read, counted from the start of the file.
+        cluster: u64,
+        /// How the file is compressed.
+        compression: Compression,
+    },
+    /// The file needs something that this library does not do (`EOPNOTSUPP`).
     #[error("inode {ino}: unsupported: {what}")]
     Unsupported {
         /// The inode.
@@ -97,6 +117,10 @@ pub enum FsError {
     /// The volume below failed.
     #[error(transparent)]
     Volume(VolumeError),
+}
+
+fn policy_name(policy: Option<&EncryptionPolicy>) -> String {
+    policy.map_or_else(|| "by no known policy".into(), ToString::to_string)
 }
 
 impl<E: Into<VolumeError>> From<E> for FsError {
@@ -119,6 +143,13 @@ impl FsError {
     /// Whether segments or NIDs are missing although the volume need not be full: cleaning may help.
     pub(crate) fn is_shortage(&self) -> bool {
         matches!(self, FsError::Volume(VolumeError::Segment(_) | VolumeError::NoNids { .. })) && self.is_no_space()
+    }
+
+    /// Whether the file is sound, and its data needs a key or a decompressor, or is another device: those who read a whole volume
+    /// can go on with the next file.
+    #[must_use]
+    pub fn is_unreadable_content(&self) -> bool {
+        matches!(self, FsError::Encrypted { .. } | FsError::Compressed { .. } | FsError::Unsupported { .. })
     }
 
     /// What the device said, if that is the reason.

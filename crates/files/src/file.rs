@@ -47,7 +47,10 @@ pub struct File {
 impl File {
     pub(crate) fn new(handle: Handle) -> Result<File, FsError> {
         match handle.inode.kind {
-            FileKind::Regular => Ok(File { handle }),
+            FileKind::Regular => {
+                handle.core.require_readable(&handle.inode)?;
+                Ok(File { handle })
+            }
             FileKind::Directory => Err(FsError::IsDirectory),
             kind => Err(FsError::WrongKind { operation: "open", kind: kind.name() }),
         }
@@ -281,7 +284,7 @@ impl File {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn stat(&self) -> Result<Stat, FsError> {
-        self.handle.inode.stat()
+        self.handle.inode.stat(self.handle.core.volume.features())
     }
 
     /// Size in bytes.
@@ -354,6 +357,6 @@ impl Dir {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn stat(&self) -> Result<Stat, FsError> {
-        self.handle.inode.stat()
+        self.handle.inode.stat(self.handle.core.volume.features())
     }
 }

@@ -22,6 +22,7 @@
 //!
 //! A freed inode never comes back: its number may be given to a new inode after the next checkpoint, in a new object.
 
+use f2fs_format::feature::Features;
 use f2fs_format::inode::{self as raw, EXTRA_SIZE, advise, inline};
 use f2fs_format::{Corruption, Nid};
 use f2fs_sync::atomic::AtomicU8;
@@ -31,6 +32,7 @@ use f2fs_volume::{Node, Volume};
 use crate::content::Content;
 use crate::directory::Directory;
 use crate::filesystem::Core;
+use crate::form::{self, Form};
 use crate::stat::{self, DeviceNumber, FileKind, Stat, Time};
 use crate::{FsError, Options};
 
@@ -46,6 +48,7 @@ pub(crate) struct Life {
 pub(crate) struct Inode {
     pub(crate) ino: Nid,
     pub(crate) kind: FileKind,
+    pub(crate) form: Form,
     pub(crate) node: Node,
     pub(crate) xattrs: RwLock<()>,
     content: OnceLock<Box<Content>>,
@@ -55,16 +58,11 @@ pub(crate) struct Inode {
     pub(crate) directory: Option<Box<Directory>>,
 }
 
-/// Flag of `i_flags`: names are compared without case.
-const CASEFOLD_FL: u32 = 0x4000_0000;
-/// Flag of `i_flags`: the file is compressed.
-const COMPR_FL: u32 = 0x0000_0004;
-
 impl Inode {
     /// Takes a node as an inode, after checking what everything else relies on.
     pub(crate) fn load(volume: &Volume, ino: Nid, options: &Options) -> Result<Inode, FsError> {
         let node = volume.node(ino)?;
-        let kind = {
+        let (kind, form) = {
             let block = node.read();
             if !block.is_inode() {
                 return Err(Corruption::Mismatch {
@@ -74,20 +72,26 @@ impl Inode {
                 }
                 .into());
             }
-            check(volume, ino, block.inode())?
+            (check(volume, ino, block.inode())?, Form::of(block.inode(), volume.features()))
         };
-        Ok(Inode::new(node, kind, options))
+        Ok(Inode::with_form(node, kind, form, options))
+    }
+
+    /// An inode around a node that was just made.
+    pub(crate) fn new(node: Node, kind: FileKind, options: &Options) -> Inode {
+        Inode::with_form(node, kind, Form::default(), options)
     }
 
     /// An inode around a node that is known to be good.
-    pub(crate) fn new(node: Node, kind: FileKind, options: &Options) -> Inode {
+    fn with_form(node: Node, kind: FileKind, form: Form, options: &Options) -> Inode {
         let directory = (kind == FileKind::Directory).then(|| {
             let block = node.read();
-            Box::new(Directory::new(block.inode(), options.directory_lock))
+            Box::new(Directory::new(block.inode(), form, options.directory_lock))
         });
         Inode {
             ino: node.nid(),
             kind,
+            form,
             node,
             xattrs: RwLock::new(()),
             content: OnceLock::new(),
@@ -139,7 +143,7 @@ impl Inode {
     }
 
     /// What `stat` says.
-    pub(crate) fn stat(&self) -> Result<Stat, FsError> {
+    pub(crate) fn stat(&self, features: Features) -> Result<Stat, FsError> {
         let block = self.node.read();
         if self.node.is_removed() {
             return Err(FsError::NotFound);
@@ -165,7 +169,10 @@ impl Inode {
             uid: inode.i_uid.get(),
             gid: inode.i_gid.get(),
             links: inode.i_links.get(),
-            size: inode.i_size.get(),
+            size: match self.kind {
+                FileKind::Symlink => self.form.target_size(inode.i_size.get()),
+                _ => inode.i_size.get(),
+            },
             blocks: inode.i_blocks.get(),
             accessed,
             modified,
@@ -174,6 +181,10 @@ impl Inode {
             device,
             generation: inode.i_generation.get(),
             inline: inode.i_inline & (inline::DATA | inline::DENTRY) != 0,
+            encrypted: self.form.encrypted,
+            casefolded: self.form.casefolded,
+            verity: inode.i_advise & advise::VERITY != 0,
+            compression: inode.compression(features),
         })
     }
 
@@ -187,18 +198,9 @@ impl Inode {
 
 /// What everything else relies on in an inode (`sanity_check_inode` in `fs/f2fs/inode.c`).
 pub(crate) fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<FileKind, FsError> {
-    use f2fs_format::feature::Features;
     let kind = FileKind::from_mode(inode.i_mode.get())
         .ok_or_else(|| FsError::corrupt("file type of an inode", inode.file_type().into(), 0, 0))?;
-    if inode.i_advise & (advise::ENCRYPT | advise::ENC_NAME) != 0 {
-        return Err(FsError::Unsupported { ino, what: "encryption" });
-    }
-    if inode.i_flags.get() & CASEFOLD_FL != 0 {
-        return Err(FsError::Unsupported { ino, what: "case folding" });
-    }
-    if inode.i_flags.get() & COMPR_FL != 0 && volume.features().contains(Features::COMPRESSION) {
-        return Err(FsError::Unsupported { ino, what: "compression" });
-    }
+    form::check(ino, inode, kind, volume.features())?;
     if let Some(extra) = inode.extra() {
         let size = extra.i_extra_isize.get();
         if !volume.features().contains(Features::EXTRA_ATTR)
@@ -236,7 +238,7 @@ pub(crate) fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<Fil
         // The kernel reads one page.
         FileKind::Symlink => f2fs_format::BLOCK_SIZE as u64,
         _ => {
-            f2fs_format::path::max_file_blocks(inode.layout(volume.features()).address_count())
+            f2fs_format::path::max_file_blocks(inode.layout(volume.features()).addresses())
                 * f2fs_format::BLOCK_SIZE as u64
         }
     };

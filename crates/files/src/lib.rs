@@ -66,6 +66,22 @@
 //! | names of directories that were made here | 8 Mi of them |
 //! | nodes | [`OpenOptions::node_cache`](f2fs_volume::OpenOptions::node_cache) |
 //!
+//! # What is not stored plainly
+//!
+//! Volumes with these forms are opened for reading only.
+//!
+//! | Form | read | not read |
+//! |---|---|---|
+//! | encrypted directory | its entries, under the names that the kernel shows without the key | the names themselves |
+//! | encrypted file | attributes | its data: [`FsError::Encrypted`] |
+//! | encrypted symbolic link | its target, as the kernel shows it without the key | the target itself |
+//! | casefolded directory | everything; names in ASCII are found in small and capital letters, others by their exact bytes | |
+//! | compressed file | clusters that stand uncompressed | the others: [`FsError::Compressed`] |
+//! | verity file | its data, which is not verified | |
+//! | file that stands for a device | attributes | its data: [`FsError::Unsupported`] |
+//!
+//! To find a name beyond ASCII in a casefolded directory all of its blocks are read, unless the name stands where its own hash leads.
+//!
 //! # Write path
 //!
 //! File data goes to the device at once and out of place; nodes and dentry blocks are written by the checkpoint. Until then
@@ -85,6 +101,7 @@ mod error;
 mod file;
 mod filesystem;
 mod flight;
+mod form;
 mod free;
 mod hazard;
 mod idle;
@@ -126,4 +143,6 @@ pub use temperature::{Temperature, WriteHint};
 pub use write_many::WriteSlice;
 pub use xattr::Xattr;
 
+pub use f2fs_format::compression::Compression;
+pub use f2fs_format::encryption::EncryptionPolicy;
 pub use f2fs_format::xattr::SetMode;

@@ -8,6 +8,7 @@ use f2fs_sync::Arc;
 
 use crate::FsError;
 use crate::filesystem::Core;
+use crate::form::Form;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::near::Near;
@@ -143,7 +144,7 @@ impl Core {
         Ok(here)
     }
 
-    /// The target of a symbolic link.
+    /// The target of a symbolic link, or what is shown of it without its key.
     pub(crate) fn read_link_target(&self, inode: &Inode) -> Result<Vec<u8>, FsError> {
         if inode.kind != FileKind::Symlink {
             return Err(FsError::WrongKind { operation: "read the target", kind: inode.kind.name() });
@@ -156,6 +157,9 @@ impl Core {
         let mut target = vec![0; size as usize];
         let len = self.read_at(inode, 0, &mut target)?;
         target.truncate(len);
+        if inode.form.encrypted {
+            return Form::target(&target);
+        }
         // Old kernels stored the terminator as well.
         while target.last() == Some(&0) {
             target.pop();

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use f2fs_format::Nid;
+use f2fs_format::compression::Compression;
 use f2fs_format::inode::{Inode, mode};
 
 /// The kind of a file.
@@ -192,6 +193,14 @@ pub struct Stat {
     pub generation: u32,
     /// Whether data or entries stand in the inode itself.
     pub inline: bool,
+    /// Whether data, names or target are encrypted. The size of a symbolic link is then that of what is shown of its target.
+    pub encrypted: bool,
+    /// Whether it is a directory whose names are looked up without case.
+    pub casefolded: bool,
+    /// Whether the data is protected by fs-verity. It is read without verification.
+    pub verity: bool,
+    /// How the file is compressed.
+    pub compression: Option<Compression>,
 }
 
 pub(crate) fn times(inode: &Inode) -> (Time, Time, Time) {

@@ -27,7 +27,7 @@ impl Core {
     }
 
     /// All attributes of an inode. The caller holds the lock of its xattrs.
-    fn xattrs(&self, inode: &Inode) -> Result<XattrBuffer, FsError> {
+    pub(crate) fn xattrs(&self, inode: &Inode) -> Result<XattrBuffer, FsError> {
         let node = self.xattr_node(inode)?;
         let body = node.map(|node| Box::new(node.read().body));
         let block = inode.node.read();

@@ -192,8 +192,11 @@ fn sizes_that_lie() {
 #[test]
 fn features_are_refused_by_name() {
     for (bits, names, reading) in [
-        (0x1000, "casefold", false),
-        (0x2001, "encrypt, compression", false),
+        (0x1000, "casefold", true),
+        (0x2001, "encrypt, compression", true),
+        (0x8000, "device_alias", true),
+        (0x4000, "readonly", true),
+        (0x0002, "blkzoned", false),
         (0x8000_0000, "bit 31", false),
         (0x0080, "quota", true),
         (0x0400, "verity", true),
@@ -205,7 +208,10 @@ fn features_are_refused_by_name() {
         let shared = Arc::new(device.snapshot());
         match FileSystem::open(shared.clone(), Options::new()).unwrap_err() {
             FsError::Volume(VolumeError::Format(FormatError::Unsupported { bits: found, names: said })) => {
-                assert_eq!((found, said.as_str()), (bits, names));
+                assert_eq!((found, said.as_str(), reading), (bits, names, false));
+            }
+            FsError::Volume(VolumeError::OnlyForReading { bits: found, names: said }) => {
+                assert_eq!((found, said.as_str(), reading), (bits, names, true));
             }
             other => panic!("{other}"),
         }

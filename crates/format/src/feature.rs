@@ -12,13 +12,16 @@
 //! | `quota` (hidden quota files would go stale) | 0x0080 | refused | yes |
 //! | `verity` (protected files are read without verification) | 0x0400 | refused | yes |
 //! | `readonly` | 0x4000 | refused | yes |
-//! | `encrypt` | 0x0001 | refused | refused |
+//! | `encrypt` (names as the kernel shows them without a key; no contents of encrypted files) | 0x0001 | refused | yes |
+//! | `casefold` (names beyond ASCII are found by their exact bytes only) | 0x1000 | refused | yes |
+//! | `compression` (no contents of compressed clusters) | 0x2000 | refused | yes |
+//! | `device_alias` (no contents of the files that stand for a device) | 0x8000 | refused | yes |
 //! | `blkzoned` | 0x0002 | refused | refused |
 //! | `atomic_write` (never used by any kernel) | 0x0004 | refused | refused |
-//! | `casefold` | 0x1000 | refused | refused |
-//! | `compression` | 0x2000 | refused | refused |
-//! | `device_alias` | 0x8000 | refused | refused |
 //! | anything else | | refused | refused |
+//!
+//! A feature that is refused for writing is refused also where no file uses it yet: a new file takes encryption, compression and
+//! casefolding from its directory, and quota files go stale with every block.
 
 use alloc::format;
 use alloc::string::String;
@@ -97,7 +100,16 @@ impl Features {
     );
 
     /// What is opened for reading.
-    pub const READ_ONLY: Features = Features(Self::READ_WRITE.0 | Self::QUOTA.0 | Self::VERITY.0 | Self::READONLY.0);
+    pub const READ_ONLY: Features = Features(
+        Self::READ_WRITE.0
+            | Self::ENCRYPT.0
+            | Self::QUOTA.0
+            | Self::VERITY.0
+            | Self::CASEFOLD.0
+            | Self::COMPRESSION.0
+            | Self::READONLY.0
+            | Self::DEVICE_ALIAS.0,
+    );
 
     /// Whether all bits of `other` are set.
     #[must_use]

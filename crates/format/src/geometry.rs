@@ -6,7 +6,7 @@
 
 use crate::feature::Features;
 use crate::superblock::{MAGIC, SuperBlock};
-use crate::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Nid, SegmentNo, nat, sit};
+use crate::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, LogType, Nid, SegmentNo, nat, sit};
 
 /// Checked geometry of a volume. All addresses lie on the device that `block_count` describes, in the order of the
 /// areas, and no area is empty (but the SSA of a read-only volume).
@@ -206,6 +206,13 @@ impl Geometry {
             cp_payload: sb.cp_payload.get(),
             root_ino: sb.root_ino.into(),
         })
+    }
+
+    /// Whether a log is in use: a read-only volume has two, of hot nodes and of hot data, in which everything stands. What its
+    /// checkpoint says of the others means nothing.
+    #[must_use]
+    pub fn has_log(&self, log: LogType) -> bool {
+        !self.features.contains(Features::READONLY) || matches!(log, LogType::HotData | LogType::HotNode)
     }
 
     /// Blocks of the main area.

@@ -10,6 +10,8 @@
 //! A name with hash h belongs into bucket `h % buckets` of some level. Source: `fs/f2fs/hash.c`, `dir_buckets`,
 //! `bucket_blocks` and `dir_block_index` in `fs/f2fs/dir.c`.
 
+use crate::inode::NAME_LEN;
+
 /// Levels of a directory.
 pub const MAX_DEPTH: u32 = 63;
 /// Buckets in a level, at most.
@@ -33,6 +35,20 @@ pub fn dentry_hash(name: &[u8]) -> u32 {
         }
         rest = &rest[16..];
     }
+}
+
+/// The hash of an ASCII name in a casefolded directory, which is that of its folded form: for ASCII, of the name in small
+/// letters. `None` for other names, which Unicode folds (`f2fs_init_casefolded_name` in `fs/f2fs/dir.c`).
+#[must_use]
+pub fn folded_ascii_hash(name: &[u8]) -> Option<u32> {
+    if !name.is_ascii() || name.len() > NAME_LEN {
+        return None;
+    }
+    let mut folded = [0; NAME_LEN];
+    let folded = folded.get_mut(..name.len())?;
+    folded.copy_from_slice(name);
+    folded.make_ascii_lowercase();
+    Some(dentry_hash(folded))
 }
 
 /// Sixteen rounds of the Tiny Encryption Algorithm, added to the state.
@@ -135,6 +151,14 @@ mod tests {
         ] {
             assert_eq!(dentry_hash(name), hash, "{}", name.escape_ascii());
         }
+    }
+
+    #[test]
+    fn folded_names() {
+        assert_eq!(folded_ascii_hash(b"README.md"), Some(dentry_hash(b"readme.md")));
+        assert_eq!(folded_ascii_hash(b"ReadMe.MD"), Some(dentry_hash(b"readme.md")));
+        assert_eq!(folded_ascii_hash(b".."), Some(0));
+        assert_eq!((folded_ascii_hash("é".as_bytes()), folded_ascii_hash(&[b'a'; 256])), (None, None));
     }
 
     #[test]

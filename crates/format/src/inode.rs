@@ -3,8 +3,10 @@
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::compression::Compression;
 use crate::feature::Features;
-use crate::node::NodeBlock;
+use crate::node::{ADDRS_PER_BLOCK, NodeBlock};
+use crate::path::Addresses;
 use crate::{crc, superblock};
 
 /// Address slots of an inode without extra attributes and inline xattr.
@@ -42,6 +44,16 @@ pub mod advise {
     pub const HOT: u8 = 0x20;
     pub const VERITY: u8 = 0x40;
     pub const TRUNC: u8 = 0x80;
+}
+
+/// Flags of `i_flags` that say how the file is stored (`F2FS_*_FL`).
+#[allow(missing_docs)] // the names are the header's
+pub mod flags {
+    pub const COMPR: u32 = 0x0000_0004;
+    pub const ENCRYPT: u32 = 0x0000_0800;
+    pub const VERITY: u32 = 0x0010_0000;
+    pub const CASEFOLD: u32 = 0x4000_0000;
+    pub const DEVICE_ALIAS: u32 = 0x8000_0000;
 }
 
 /// File types in `i_mode` (`S_IFMT`).
@@ -149,19 +161,36 @@ pub struct InodeLayout {
     pub extra_words: usize,
     /// Words of inline xattrs.
     pub xattr_words: usize,
+    /// Blocks of a cluster in a compressed file, which lies in one node; else 1.
+    pub cluster: usize,
 }
 
 impl InodeLayout {
+    /// Words between the extra attributes and the inline xattrs.
+    fn words(self) -> usize {
+        ADDRS_PER_INODE.saturating_sub(self.extra_words + self.xattr_words)
+    }
+
     /// Addresses that the inode holds.
     #[must_use]
     pub fn address_count(self) -> usize {
-        ADDRS_PER_INODE.saturating_sub(self.extra_words + self.xattr_words)
+        let words = self.words();
+        words - words % self.cluster.max(1)
+    }
+
+    /// Addresses that each node of the file holds.
+    #[must_use]
+    pub fn addresses(self) -> Addresses {
+        Addresses {
+            inode: self.address_count() as u16,
+            direct: (ADDRS_PER_BLOCK - ADDRS_PER_BLOCK % self.cluster.max(1)) as u16,
+        }
     }
 
     /// Bytes of inline data (or inline dentries) that fit.
     #[must_use]
     pub fn inline_data_size(self) -> usize {
-        4 * self.address_count().saturating_sub(INLINE_RESERVED_WORDS)
+        4 * self.words().saturating_sub(INLINE_RESERVED_WORDS)
     }
 }
 
@@ -199,7 +228,23 @@ impl Inode {
             0
         };
         let extra_words = extra_words.min(ADDRS_PER_INODE);
-        InodeLayout { extra_words, xattr_words: xattr_words.min(ADDRS_PER_INODE - extra_words) }
+        let cluster = self.compression(features).map_or(1, |compression| compression.cluster_blocks());
+        InodeLayout { extra_words, xattr_words: xattr_words.min(ADDRS_PER_INODE - extra_words), cluster }
+    }
+
+    /// How the file is compressed; `None` for one that is not, which every file is on a volume without the feature.
+    #[must_use]
+    pub fn compression(&self, features: Features) -> Option<Compression> {
+        let compressed = features.contains(Features::COMPRESSION)
+            && self.i_flags.get() & flags::COMPR != 0
+            && self.file_type() == mode::REGULAR;
+        let extra = self.extra().filter(|extra| compressed && usize::from(extra.i_extra_isize.get()) >= EXTRA_SIZE)?;
+        Some(Compression {
+            algorithm: extra.i_compress_algorithm,
+            log_cluster_size: extra.i_log_cluster_size,
+            saved_blocks: extra.i_compr_blocks.get(),
+            released: self.i_inline & inline::COMPRESS_RELEASED != 0,
+        })
     }
 
     /// The inline data (or inline dentry) area.

@@ -12,6 +12,7 @@
 //! | [`nat`], [`sit`] | node address table, segment information table |
 //! | [`node`], [`inode`], [`path`] | node blocks, inodes, the tree from file block to address slot |
 //! | [`dentry`], [`hash`], [`xattr`] | directories, the name hash, extended attributes |
+//! | [`compression`], [`encryption`] | how compressed and encrypted files are stored, and shown without a key |
 //! | [`mkfs`] | what a new volume looks like |
 //! | [`crc`], [`bits`] | checksums and the two bit orders |
 //!
@@ -23,8 +24,10 @@ extern crate alloc;
 
 pub mod bits;
 pub mod checkpoint;
+pub mod compression;
 pub mod crc;
 pub mod dentry;
+pub mod encryption;
 mod error;
 pub mod feature;
 pub mod geometry;

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! inode ── address slots                                      blocks 0 .. A
-//!   ├─ i_nid[0], [1]   direct node  (offsets 1, 2)            1018 blocks each
+//!   ├─ i_nid[0], [1]   direct node  (offsets 1, 2)            D = 1018 blocks each
 //!   ├─ i_nid[2], [3]   indirect node (3, 1022)  ─ 1018 direct nodes each
 //!   └─ i_nid[4]        double indirect (2041)   ─ 1018 indirect ─ 1018 direct nodes each
 //! ```
 //!
-//! A is what [`InodeLayout::address_count`](crate::inode::InodeLayout::address_count) says. Every node of a file has a
+//! A is what [`InodeLayout::address_count`](crate::inode::InodeLayout::address_count) says. In a compressed file no cluster
+//! lies in two nodes: A and D are multiples of the cluster's size, and slots at the end of a node stay empty ([`Addresses`],
+//! `addrs_per_page` in `fs/f2fs/inode.c`). Every node of a file has a
 //! *node offset*: its place in a walk of the tree that visits parents before children. Footers carry it, and with it a
 //! stray node finds its blocks again. Source: `get_node_path` in `fs/f2fs/node.c`, `f2fs_start_bidx_of_node` in
 //! `fs/f2fs/gc.c`, `IS_DNODE` in `fs/f2fs/node.h`.
@@ -25,17 +27,47 @@ pub const DOUBLE_INDIRECT: u32 = SECOND_INDIRECT + 1 + WIDTH;
 /// The first node offset that no file has (the xattr node's aside).
 pub const END: u32 = DOUBLE_INDIRECT + 1 + WIDTH * (WIDTH + 1);
 
-/// Children of an indirect node, and addresses of a direct one.
+/// Children of an indirect node.
 const WIDTH: u32 = ADDRS_PER_BLOCK as u32;
-/// File blocks below one direct node.
-const DIRECT: u64 = ADDRS_PER_BLOCK as u64;
-/// File blocks below one indirect node.
-const INDIRECT: u64 = DIRECT * DIRECT;
 
-/// Blocks that a file can have whose inode holds `inode_addresses` addresses: indices from 0 up to below this.
+/// Addresses that each node of one file holds. A number is the inode's, with full direct nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// Those in the inode.
+    pub inode: u16,
+    /// Those in a direct node: [`ADDRS_PER_BLOCK`], or fewer in a compressed file.
+    pub direct: u16,
+}
+
+impl From<usize> for Addresses {
+    fn from(inode: usize) -> Addresses {
+        Addresses { inode: inode as u16, direct: ADDRS_PER_BLOCK as u16 }
+    }
+}
+
+impl Addresses {
+    /// File blocks below one direct node.
+    fn below_direct(self) -> u64 {
+        u64::from(self.direct)
+    }
+
+    /// File blocks below one indirect node.
+    fn below_indirect(self) -> u64 {
+        self.below_direct() * u64::from(WIDTH)
+    }
+
+    /// File blocks below the double indirect node.
+    fn below_double(self) -> u64 {
+        self.below_indirect() * u64::from(WIDTH)
+    }
+}
+
+/// Blocks that a file can have whose nodes hold so many addresses: indices from 0 up to below this.
 #[must_use]
-pub const fn max_file_blocks(inode_addresses: usize) -> u64 {
-    inode_addresses as u64 + 2 * DIRECT + 2 * INDIRECT + INDIRECT * DIRECT
+pub fn max_file_blocks(addresses: impl Into<Addresses>) -> u64 {
+    let addresses = addresses.into();
+    let direct = 2 * addresses.below_direct();
+    u64::from(addresses.inode) + direct + 2 * addresses.below_indirect() + addresses.below_double()
 }
 
 /// What a node is, by its offset.
@@ -92,42 +124,45 @@ pub struct NodePath {
     level: usize,
     slots: [u16; 4],
     node_offsets: [u32; 4],
+    /// Addresses of a direct node.
+    direct: u16,
 }
 
 impl NodePath {
-    /// The way to file block `block` when the inode holds `inode_addresses` addresses; `None` beyond
-    /// [`max_file_blocks`].
+    /// The way to file block `block` when the nodes hold so many addresses; `None` beyond [`max_file_blocks`].
     #[must_use]
-    pub fn to_block(block: u64, inode_addresses: usize) -> Option<NodePath> {
-        let mut path = NodePath { level: 0, slots: [0; 4], node_offsets: [0; 4] };
-        let Some(mut rest) = block.checked_sub(inode_addresses as u64) else {
+    pub fn to_block(block: u64, addresses: impl Into<Addresses>) -> Option<NodePath> {
+        let addresses = addresses.into();
+        let mut path = NodePath { level: 0, slots: [0; 4], node_offsets: [0; 4], direct: addresses.direct };
+        let Some(mut rest) = block.checked_sub(addresses.inode.into()) else {
             path.slots[0] = block as u16;
             return Some(path);
         };
         for child in 0..2 {
-            if rest < DIRECT {
+            if rest < addresses.below_direct() {
                 path.push(child, 1 + u32::from(child));
                 path.slots[1] = rest as u16;
                 return Some(path);
             }
-            rest -= DIRECT;
+            rest -= addresses.below_direct();
         }
+        let indirect = addresses.below_indirect();
         for (child, offset) in [(2, FIRST_INDIRECT), (3, SECOND_INDIRECT)] {
-            if rest < INDIRECT {
+            if rest < indirect {
                 path.push(child, offset);
                 path.push_direct(offset, rest);
                 return Some(path);
             }
-            rest -= INDIRECT;
+            rest -= indirect;
         }
-        if rest >= INDIRECT * DIRECT {
+        if rest >= addresses.below_double() {
             return None;
         }
         path.push(4, DOUBLE_INDIRECT);
-        let index = (rest / INDIRECT) as u16;
+        let index = (rest / indirect) as u16;
         let offset = DOUBLE_INDIRECT + 1 + u32::from(index) * (WIDTH + 1);
         path.push(index, offset);
-        path.push_direct(offset, rest % INDIRECT);
+        path.push_direct(offset, rest % indirect);
         Some(path)
     }
 
@@ -140,9 +175,10 @@ impl NodePath {
 
     /// From the indirect node with offset `indirect` to block `rest` below it.
     fn push_direct(&mut self, indirect: u32, rest: u64) {
-        let index = (rest / DIRECT) as u16;
+        let direct = u64::from(self.direct);
+        let index = (rest / direct) as u16;
         self.push(index, indirect + 1 + u32::from(index));
-        self.slots[self.level] = (rest % DIRECT) as u16;
+        self.slots[self.level] = (rest % direct) as u16;
     }
 
     /// Nodes below the inode on the way: 0 (the inode holds the address) to 3.
@@ -174,8 +210,13 @@ impl NodePath {
     #[must_use]
     pub fn blocks_below(&self, level: usize) -> u64 {
         let below = self.slots().get(level..).filter(|_| level > 0).unwrap_or_default();
-        let (all, before) = below.iter().fold((1, 0), |(all, at), slot| (all * DIRECT, at * DIRECT + u64::from(*slot)));
-        all - before
+        let Some((last, nodes)) = below.split_last() else { return 1 };
+        // Slots of indirect nodes lead to whole direct nodes; the last slot is of one of these.
+        let step =
+            |(all, at): (u64, u64), slot: &u16| (all * u64::from(WIDTH), at * u64::from(WIDTH) + u64::from(*slot));
+        let (direct_nodes, before) = nodes.iter().fold((1, 0), step);
+        let direct = u64::from(self.direct);
+        direct_nodes * direct - (before * direct + u64::from(*last))
     }
 
     /// The address slot, in the last node of the way.
@@ -193,7 +234,8 @@ impl NodePath {
 
 /// The file block of address slot 0 of a node (`f2fs_start_bidx_of_node`); `None` if the node holds no addresses.
 #[must_use]
-pub fn first_block(node_offset: u32, inode_addresses: usize) -> Option<u64> {
+pub fn first_block(node_offset: u32, addresses: impl Into<Addresses>) -> Option<u64> {
+    let addresses = addresses.into();
     let direct_index = match NodeKind::of(node_offset)? {
         NodeKind::Inode => return Some(0),
         NodeKind::Direct => match node_offset {
@@ -204,7 +246,7 @@ pub fn first_block(node_offset: u32, inode_addresses: usize) -> Option<u64> {
         },
         NodeKind::Indirect | NodeKind::DoubleIndirect | NodeKind::Xattr => return None,
     };
-    Some(inode_addresses as u64 + u64::from(direct_index) * DIRECT)
+    Some(u64::from(addresses.inode) + u64::from(direct_index) * addresses.below_direct())
 }
 
 /// The node offset of the child in slot `slot` of a node (of `i_nid` for the inode); `None` if there is no such slot,
@@ -252,6 +294,9 @@ pub fn parent(node_offset: u32) -> Option<(u32, usize)> {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
+
+    const DIRECT: u64 = ADDRS_PER_BLOCK as u64;
+    const INDIRECT: u64 = DIRECT * DIRECT;
 
     /// First blocks of every region of the tree, for an inode with `a` addresses.
     fn borders(a: u64) -> Vec<u64> {
@@ -320,6 +365,31 @@ mod tests {
                     assert_eq!(parent(path.node_offsets()[level]), Some((up, slot)), "{path:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn nodes_of_compressed_files_hold_whole_clusters() {
+        // Clusters of 16 blocks: 1008 of 1018 slots are in use.
+        let of = Addresses { inode: 864, direct: 1008 };
+        let path = |block| NodePath::to_block(block, of).unwrap();
+        assert_eq!((path(863).slots(), path(864).slots()), (&[863][..], &[0, 0][..]));
+        assert_eq!((path(864 + 1007).slots(), path(864 + 1008).slots()), (&[0, 1007][..], &[1, 0][..]));
+        let indirect = 864 + 2 * 1008;
+        assert_eq!(path(indirect).node_offsets(), &[0, 3, 4]);
+        assert_eq!(path(indirect + 1008 * 1018 - 1).slots(), &[2, 1017, 1007]);
+        let second = indirect + 1008 * 1018;
+        assert_eq!(path(second).slots(), &[3, 0, 0]);
+        let double = second + 1008 * 1018;
+        assert_eq!(path(double).slots(), &[4, 0, 0, 0]);
+        let end = max_file_blocks(of);
+        assert_eq!(end, double + 1008 * 1018 * 1018);
+        assert_eq!(path(end - 1).node_offsets(), &[0, 2041, 2042 + 1017 * 1019, END - 1]);
+        assert_eq!(NodePath::to_block(end, of), None);
+        assert_eq!([path(double).blocks_below(1), path(second + 5).blocks_below(2)], [1008 * 1018 * 1018, 1008 - 5]);
+        for block in [0, 863, 864, 1871, 1872, indirect, second - 1, second, double - 1, double, end - 1] {
+            let path = path(block);
+            assert_eq!(first_block(path.last_node_offset(), of).unwrap() + path.address_slot() as u64, block);
         }
     }
 

@@ -10,6 +10,7 @@ use crate::free::FreeSpace;
 use crate::head::{Head, LogState};
 use crate::index::{Changed, Index};
 use crate::lanes::Lanes;
+use crate::map::BlockMap;
 use crate::pressure::Pressure;
 use crate::retired::Retired;
 use crate::segment::{Phase, Segment};
@@ -130,6 +131,11 @@ impl SegmentManager {
         let mut heads = Vec::with_capacity(6);
         for (log, mut state) in LogType::ALL.into_iter().zip(logs) {
             let segment = state.segment;
+            if !geometry.has_log(log) {
+                // It stands nowhere, and nothing is ever written.
+                heads.push(CachePadded::new(Mutex::new(Head::from_state(log, state, &BlockMap::default())?)));
+                continue;
+            }
             if segment.0 >= segments {
                 return Err(SegmentError::LogOutside { log, segment, segments });
             }
@@ -165,7 +171,9 @@ impl SegmentManager {
         });
         let free = FreeSpace::new(&geometry, used.into_iter());
         for (log, segment) in LogType::ALL.into_iter().zip(holders) {
-            free.stands(log, segment.unwrap_or_default());
+            if let Some(segment) = segment {
+                free.stands(log, segment);
+            }
         }
         let may_ssr = config.ssr && !geometry.features.contains(Features::BLKZONED);
         Ok(SegmentManager {
@@ -292,9 +300,12 @@ impl SegmentManager {
         self.head(log).state()
     }
 
-    /// The block that a log will hand out next.
+    /// The block that a log will hand out next; [`BlockAddr::NULL`] for a log that a read-only volume does not have.
     #[must_use]
     pub fn next_block(&self, log: LogType) -> BlockAddr {
+        if !self.geometry.has_log(log) {
+            return BlockAddr::NULL;
+        }
         let head = self.head(log);
         self.geometry.block_at(head.segment, head.next)
     }

@@ -17,9 +17,14 @@
 //! |---|---|
 //! | `superblock`, `pack`, `logs`, `recovery` | both superblocks, both packs, orphans, summaries, NAT bits, the fsync chain |
 //! | `nat`, `sit`, `summary` | the tables, and the owner of each block |
-//! | `walk`, `inode`, `tree`, `extent`, `xattr`, `directory`, `names` | everything that is reachable |
+//! | `walk`, `inode`, `tree`, `extent`, `clusters`, `xattr`, `directory`, `names` | everything that is reachable |
 //! | `totals` | what must add up at the end |
 //! | [`repair`] | what was found is put right |
+//!
+//! # What is not judged
+//!
+//! Data: neither whether compressed clusters can be decompressed, nor verity's digests. The hash of a name that is casefolded and
+//! not ASCII, or casefolded and encrypted, is believed, and the name's place is judged by it.
 //!
 //! # Bounds
 //!
@@ -46,6 +51,7 @@
 #![doc = ""]
 #![doc = include_str!("check/corpus.md")]
 
+mod clusters;
 mod directory;
 mod error;
 mod extent;
@@ -168,8 +174,8 @@ fn run(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRepo
     step(Phase::Tables, 2, 3);
     let mut sit = SitTable::load(&source, &geometry, &pack.bitmaps.sit)?;
     sit.apply_journal(&logs.sit_journal, &findings);
-    let summaries = Summaries::new(logs.summaries, geometry.features);
-    for log in LogType::ALL.into_iter().filter(|log| pack::is_in_use(*log, &geometry)) {
+    let summaries = Summaries::new(logs.summaries, &geometry);
+    for log in LogType::ALL.into_iter().filter(|log| geometry.has_log(*log)) {
         sit.check_log(log, pack.log(log), pack.is_ssr(log), &findings);
     }
     recovery::check(&source, &pack, &geometry, &sit, &findings)?;

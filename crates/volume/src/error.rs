@@ -16,6 +16,15 @@ pub enum VolumeError {
     /// The device is not an F2FS volume that this library opens.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// The volume has features that are read here, and would not be kept right by writing: it opens for reading
+    /// ([`OpenOptions::read_only`](crate::OpenOptions::read_only)).
+    #[error("cannot write to a volume with {names} (feature bits {bits:#x}): it opens for reading only")]
+    OnlyForReading {
+        /// The bits of these features.
+        bits: u32,
+        /// Their names, comma separated.
+        names: String,
+    },
     /// Neither superblock can be used.
     #[error("no valid superblock: first: {first}; second: {second}")]
     NoSuperblock {

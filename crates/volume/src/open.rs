@@ -9,7 +9,7 @@ use f2fs_format::feature::Features;
 use f2fs_format::nat::NatBlock;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::summary::{self, Summary, SummaryBlock};
-use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, inode, orphan};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, SegmentNo, inode, orphan};
 use f2fs_nat::{Nat, NatConfig, NatSource};
 use f2fs_segment::{LogState, SegmentConfig, SegmentManager, SegmentTable, SummarySource};
 use f2fs_sync::atomic::{AtomicI64, AtomicU64};
@@ -191,7 +191,7 @@ impl NatSource for Tables {
 }
 
 impl SummarySource for Tables {
-    fn read_summary(&self, segment: f2fs_format::SegmentNo) -> Result<Box<SummaryBlock>, SourceError> {
+    fn read_summary(&self, segment: SegmentNo) -> Result<Box<SummaryBlock>, SourceError> {
         let buf = read_block(&*self.device, self.geometry.summary_block(segment))?;
         Ok(Box::new(*SummaryBlock::read(buf.block(0))))
     }
@@ -210,8 +210,11 @@ impl Volume {
     pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Volume, VolumeError> {
         let loaded = LoadedSuperblock::load(&*device)?;
         let geometry = loaded.geometry;
-        let allowed = if options.read_only { Features::READ_ONLY } else { Features::READ_WRITE };
-        geometry.features.require_within(allowed)?;
+        geometry.features.require_within(Features::READ_ONLY)?;
+        let unwritten = Features(geometry.features.0 & !Features::READ_WRITE.0);
+        if unwritten != Features(0) && !options.read_only {
+            return Err(VolumeError::OnlyForReading { bits: unwritten.0, names: unwritten.names().join(", ") });
+        }
         if !options.read_only && device.info().read_only {
             return Err(VolumeError::ReadOnly);
         }
@@ -307,6 +310,12 @@ fn load_logs(
     let mut logs = Vec::with_capacity(6);
     for log in LogType::ALL {
         let position = pack.checkpoint.log(log);
+        if !geometry.has_log(log) {
+            // Its summary may hold a journal nevertheless.
+            let summary = if log.is_node() { SummaryBlock::new_box() } else { pack.data[log.index()].clone() };
+            logs.push(LogState { segment: SegmentNo::NULL, next_offset: 0, alloc_type: 0, summary });
+            continue;
+        }
         let summary = match (&pack.node, log.is_node()) {
             (_, false) => pack.data[log.index()].clone(),
             (Some(node), true) => node[log.index() - 3].clone(),

@@ -35,6 +35,8 @@ pub struct CopyProgress {
     pub total_bytes: u64,
     /// Owners, attributes and special files that the other side refused.
     pub refused: u64,
+    /// Files of a volume that are not in the copy, since their data needs a key or a decompressor.
+    pub unread: u64,
 }
 
 /// Why a copy stopped.

@@ -10,6 +10,7 @@
 //! | size | bytes; `-` for directories |
 //! | nlink | link count |
 //! | content | SHA-256 of a file's data in hex; a link's target; `major:minor` of a device; else `-` |
+//! | | `encrypted`, `compressed` or `device-alias` for a file whose data could not be read for that |
 //! | xattrs | `name=hex;name=hex` sorted by name; `-` when there are none |
 //! | path | from `/`, which is the root's own path |
 //!
@@ -24,7 +25,7 @@ mod escape;
 mod host;
 mod volume;
 
-pub use entry::{Content, ContentHasher, EntryKind, ManifestEntry};
+pub use entry::{Content, ContentHasher, EntryKind, ManifestEntry, Unread};
 pub use host::{HostWalkError, walk_host, walk_host_with};
 pub use volume::{VolumeWalkError, walk_volume};
 

@@ -8,6 +8,7 @@ mod fuzz;
 mod guest;
 mod lint;
 mod loom;
+mod package;
 mod process;
 mod shuttle;
 mod test;
@@ -41,6 +42,8 @@ enum Command {
     Counting(counting::Args),
     /// Runs tests against the Linux kernel in a virtual machine.
     Guest(guest::Args),
+    /// Packages the published crates, and builds each from its package; builds `f2fs-format` without the standard library.
+    Package(package::Args),
     /// Runs the criterion benches.
     Bench(bench::Args),
     /// Runs the fuzz targets for a while.
@@ -69,6 +72,7 @@ impl Command {
             Command::Shuttle(args) => shuttle::run(&args),
             Command::Counting(args) => counting::run(&args),
             Command::Guest(args) => guest::run(args),
+            Command::Package(args) => package::run(&args),
             Command::Bench(args) => bench::run(&args),
             Command::Fuzz(args) => fuzz::run(&args),
             Command::Crash(args) => crash::run(&args),

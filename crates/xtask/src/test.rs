@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   tools ── fmt ── clippy ── doc ── tests ── doctests ── examples ── crash ── guest
-//!                └─ loom ── shuttle ── counting ── fuzz ── prepare                    beside the others
+//!                └─ loom ── shuttle ── counting ── fuzz ── package ── prepare         beside the others
 //! ```
 //!
 //! The models, the counting half, the fuzz targets and the programs for the guest have target directories of their own, and
@@ -71,6 +71,8 @@ enum Step {
     Crash,
     /// The fuzz targets, three seconds each.
     Fuzz,
+    /// Every published crate is packaged and built from its package; `f2fs-format` is built without the standard library.
+    Package,
     /// The programs for the guest are built, and its kernel is fetched.
     Prepare,
     /// The Linux kernel is the judge, of small and medium trees.
@@ -96,7 +98,9 @@ impl Step {
                 chore(&["crash", "--mutants"])
             }
             Step::Guest => chore(&["guest", "--quick"]),
-            Step::Loom | Step::Shuttle | Step::Counting | Step::Fuzz | Step::Prepare => chore(self.words()),
+            Step::Loom | Step::Shuttle | Step::Counting | Step::Fuzz | Step::Package | Step::Prepare => {
+                chore(self.words())
+            }
         }
     }
 
@@ -107,6 +111,7 @@ impl Step {
             Step::Shuttle => &["shuttle"],
             Step::Counting => &["counting"],
             Step::Fuzz => &["fuzz", "--quick", "--seconds", "3"],
+            Step::Package => &["package"],
             Step::Prepare => &["guest", "--prepare"],
             _ => &[],
         }

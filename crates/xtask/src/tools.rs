@@ -16,6 +16,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
     ("cpio", "cpio"),
+    ("f2fs_io", "f2fs-tools"),
+    ("xfs_io", "xfsprogs"),
+    ("fsverity", "fsverity"),
     ("blkzone", "util-linux"),
     ("zstd", "zstd"),
     ("xz", "xz-utils"),
@@ -29,8 +32,17 @@ const PACKAGES: &[(&str, &str)] = &[
 pub(crate) const FOR_TESTS: &[&str] = &["mkfs.f2fs", "fsck.f2fs", "dump.f2fs"];
 
 /// What the guest tests need on this machine.
-pub(crate) const FOR_GUEST: &[&str] =
-    &["qemu-system-x86_64", "busybox", "dpkg-deb", "mkfs.f2fs", "fsck.f2fs", "blkzone"];
+pub(crate) const FOR_GUEST: &[&str] = &[
+    "qemu-system-x86_64",
+    "busybox",
+    "dpkg-deb",
+    "mkfs.f2fs",
+    "fsck.f2fs",
+    "f2fs_io",
+    "xfs_io",
+    "fsverity",
+    "blkzone",
+];
 
 /// What the fuzz targets need on this machine: libFuzzer is built with them.
 pub(crate) const FOR_FUZZ: &[&str] = &["c++"];

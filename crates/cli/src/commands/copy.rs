@@ -41,5 +41,10 @@ pub(crate) fn get(image: &Path, access: Access, path: &Path, host: &Path, recurs
         bar.set_position(progress.bytes);
     });
     bar.finish_and_clear();
-    result.map(|_| ()).map_err(CliError::new)
+    let unread = result.map_err(CliError::new)?.unread;
+    if unread > 0 {
+        let what = "files were left out: their data is encrypted, compressed or on another device";
+        return Err(CliError::at(path, format_args!("{unread} {what}")));
+    }
+    Ok(())
 }

@@ -26,6 +26,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
     let stops = superblock.stops();
     let logs: Vec<Value> = LogType::ALL
         .iter()
+        .filter(|log| geometry.has_log(**log))
         .map(|log| {
             let position = checkpoint.log(*log);
             json!({
@@ -138,7 +139,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
     let stops: Vec<String> = stops.iter().map(|(name, count)| format!("{name} ({count} times)")).collect();
     row("stopped", or_none(&stops.join(", ")));
     row("errors", or_none(&superblock.errors().join(", ")));
-    for log in LogType::ALL {
+    for log in LogType::ALL.into_iter().filter(|log| geometry.has_log(*log)) {
         let position = checkpoint.log(log);
         let kind = if position.alloc_type == 0 { "LFS" } else { "SSR" };
         row(log.name(), format!("segment {}, block {}, {kind}", position.segment, position.next_offset));

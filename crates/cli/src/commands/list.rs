@@ -90,8 +90,23 @@ fn entry(out: &mut impl Write, fs: &FileSystem, path: &Path, name: &[u8], style:
     if stat.kind == FileKind::Symlink {
         write!(out, " -> {}", Printable(&fs.read_link(path).about(path)?))?;
     }
+    let form = form(&stat);
+    if !form.is_empty() {
+        write!(out, " [{}]", form.join(", "))?;
+    }
     writeln!(out)?;
     Ok(())
+}
+
+/// What a file is beside its kind: encrypted, casefolded, compressed, protected by verity.
+pub(crate) fn form(stat: &Stat) -> Vec<String> {
+    let marks = [(stat.encrypted, "encrypted"), (stat.casefolded, "casefolded"), (stat.verity, "verity")];
+    let marks = marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark.to_owned());
+    let compressed = stat.compression.iter().map(|how| {
+        let fate = if how.released { ", saved blocks released" } else { "" };
+        format!("compressed: {how}, {} blocks saved{fate}", how.saved_blocks)
+    });
+    marks.chain(compressed).collect()
 }
 
 /// What is known of a file, for programs. One line.
@@ -116,6 +131,15 @@ pub(crate) fn describe(fs: &FileSystem, path: &PathBuf, stat: &Stat) -> Result<V
         "created": stat.created.map(|time| [time.seconds, i64::from(time.nanoseconds)]),
         "device": stat.device.map(|device| [device.major, device.minor]),
         "inline": stat.inline,
+        "encrypted": stat.encrypted,
+        "casefolded": stat.casefolded,
+        "verity": stat.verity,
+        "compression": stat.compression.map(|how| json!({
+            "algorithm": how.algorithm_name(),
+            "cluster_blocks": how.cluster_blocks(),
+            "saved_blocks": how.saved_blocks,
+            "released": how.released,
+        })),
         "target": target,
     }))
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use crate::commands::list::{date, describe, mode_text};
+use crate::commands::list::{date, describe, form, mode_text};
 use crate::error::{CliError, Context};
 use crate::escape::Printable;
 use crate::image::{Access, open};
@@ -49,6 +49,10 @@ pub(crate) fn stat(image: &Path, access: Access, path: &Path, as_json: bool) -> 
         stat.blocks,
         if stat.inline { ", inline" } else { "" }
     )?;
+    let form = form(&stat);
+    if !form.is_empty() {
+        writeln!(out, "form:     {}", form.join(", "))?;
+    }
     if let Some(device) = stat.device {
         writeln!(out, "device:   {}:{}", device.major, device.minor)?;
     }

@@ -27,6 +27,9 @@ pub(crate) struct RawEntry {
 impl Directory {
     /// Looks a name up. The caller holds its stripe.
     pub(crate) fn find(&self, core: &Core, inode: &Inode, name: Name<'_>) -> Result<Option<Found>, FsError> {
+        if self.form.has_foreign_names() && !name.is_stored() {
+            return self.find_foreign(core, inode, name.bytes());
+        }
         if !self.hashed.load(Ordering::Acquire) {
             let block = inode.node.read();
             if is_inline(block.inode()) {
@@ -100,7 +103,7 @@ impl Directory {
             let block = inode.node.read();
             if is_inline(block.inode()) {
                 let view = DentryView::inline(block.inode().inline_data(core.volume.features()));
-                collect(view, 0, from, limit, &mut entries)?;
+                self.collect(view, 0, from, limit, &mut entries)?;
                 return Ok(entries);
             }
             block.inode().i_size.get()
@@ -114,7 +117,8 @@ impl Directory {
                 let Some(page) = self.page(core, inode, number)? else { continue };
                 let data = page.data.read();
                 if !page.is_dead() {
-                    collect(DentryView::block(&data), number * SLOTS_PER_BLOCK as u64, from, limit, &mut entries)?;
+                    let base = number * SLOTS_PER_BLOCK as u64;
+                    self.collect(DentryView::block(&data), base, from, limit, &mut entries)?;
                 }
                 if entries.len() >= limit {
                     break;
@@ -129,32 +133,33 @@ impl Directory {
         // A third entry is all that is looked for.
         Ok(self.list(core, inode, 0, 3)?.iter().all(|entry| entry.name == b"." || entry.name == b".."))
     }
-}
 
-fn found(entry: Entry<'_>) -> Found {
-    Found { ino: entry.ino, file_type: FileType::from_number(entry.file_type) }
-}
-
-fn collect(
-    view: DentryView<'_>,
-    base: u64,
-    from: u64,
-    limit: usize,
-    entries: &mut Vec<RawEntry>,
-) -> Result<(), FsError> {
-    for entry in view.entries() {
-        let entry = entry?;
-        if base + entry.slot as u64 >= from {
-            if entries.len() >= limit {
-                break;
+    fn collect(
+        &self,
+        view: DentryView<'_>,
+        base: u64,
+        from: u64,
+        limit: usize,
+        entries: &mut Vec<RawEntry>,
+    ) -> Result<(), FsError> {
+        for entry in view.entries() {
+            let entry = entry?;
+            if base + entry.slot as u64 >= from {
+                if entries.len() >= limit {
+                    break;
+                }
+                entries.push(RawEntry {
+                    name: self.shown(&entry),
+                    ino: entry.ino,
+                    file_type: FileType::from_number(entry.file_type),
+                    next: base + (entry.slot + entry.slots()) as u64,
+                });
             }
-            entries.push(RawEntry {
-                name: entry.name.to_vec(),
-                ino: entry.ino,
-                file_type: FileType::from_number(entry.file_type),
-                next: base + (entry.slot + entry.slots()) as u64,
-            });
         }
+        Ok(())
     }
-    Ok(())
+}
+
+pub(super) fn found(entry: Entry<'_>) -> Found {
+    Found { ino: entry.ino, file_type: FileType::from_number(entry.file_type) }
 }

@@ -91,13 +91,14 @@ impl Core {
     /// Brings the addresses of one node to those of the chain.
     fn recover_addresses(&self, op: &Op<'_>, inode: &Inode, block: &NodeBlock, offset: u32) -> Result<u64, FsError> {
         let features = self.volume.features();
-        let addresses = inode.node.read().inode().layout(features).address_count();
+        let addresses = inode.node.read().inode().layout(features).addresses();
         let start = first_block(offset, addresses).ok_or_else(|| {
             FsError::corrupt("offset of a synced node", offset.into(), 0, f2fs_format::path::END.into())
         })?;
-        let count = block.address_count(features);
+        let whole = |count: usize| if block.is_inode() { count } else { usize::from(addresses.direct) };
+        let count = whole(block.address_count(features));
         let slot = ensure_slot(op, &inode.node, start)?;
-        let here = slot.node.read().address_count(features);
+        let here = whole(slot.node.read().address_count(features));
         if here != count {
             return Err(FsError::corrupt("addresses of a synced node", count as u64, here as u64, here as u64));
         }

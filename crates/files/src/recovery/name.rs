@@ -24,14 +24,24 @@ impl Core {
             .i_name
             .get(..len as usize)
             .ok_or_else(|| FsError::corrupt("i_namelen of a synced inode", len.into(), 1, raw.i_name.len() as u64))?;
-        let name = Name::new(name)?;
         let parent = self.inode(raw.i_pino.into())?;
         let directory = parent.directory()?;
+        let stored = directory.recovered_hash(name, raw.i_name.get(name.len()..).unwrap_or_default());
+        // An encrypted name may be any bytes.
+        let name = match stored {
+            Some(hash) if parent.form.encrypted => Name::stored(name, hash),
+            _ => Name::new(name)?,
+        };
         match self.exists(&parent, name)? {
             Some(ino) if ino == inode.ino => return Ok(()),
+            Some(_) if stored.is_some() => {
+                let what = "a synced name that another file has, in an encrypted or casefolded directory";
+                return Err(FsError::Unsupported { ino: parent.ino, what });
+            }
             Some(_) => self.remove_tree(&parent, name)?,
             None => {}
         }
+        let name = stored.map_or(name, |hash| Name::stored(name.bytes(), hash));
         self.change(|op| {
             directory.add(op, self, &parent, name, inode.ino, file_type(inode.kind))?;
             let mut block = inode.node.write(op);

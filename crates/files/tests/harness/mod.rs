@@ -11,7 +11,7 @@ use f2fs_files::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode, Se
 use f2fs_format::checkpoint::CheckpointBlock;
 use f2fs_format::feature::Features;
 use f2fs_format::superblock::SuperBlock;
-use f2fs_format::{FormatError, Geometry, RawBlock, inode, node};
+use f2fs_format::{Geometry, RawBlock, inode, node};
 use f2fs_volume::VolumeError;
 use f2fs_volume::check::repair::{plan, undo};
 use f2fs_volume::check::{CheckOptions, CheckReport, Severity, check};
@@ -362,9 +362,7 @@ pub fn repair(device: &Arc<MemoryDevice>) {
     if found.is_consistent() && found.complete {
         let fs = match FileSystem::open(device.clone(), Options::new()) {
             // A volume with quotas, or one whose checkpoints are switched off, can be checked and read, and not be changed.
-            Err(FsError::Volume(
-                VolumeError::Format(FormatError::Unsupported { .. }) | VolumeError::CheckpointDisabled,
-            )) => {
+            Err(FsError::Volume(VolumeError::OnlyForReading { .. } | VolumeError::CheckpointDisabled)) => {
                 return walk(
                     &FileSystem::open(device.clone(), Options::new().read_only(true)).expect("it can be read"),
                 );

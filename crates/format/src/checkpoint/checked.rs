@@ -123,7 +123,7 @@ impl Checkpoint {
 
     fn check_logs(&self, geometry: &Geometry) -> Result<(), Corruption> {
         let last = u64::from(geometry.main_segments) - 1;
-        for (index, log) in self.logs.iter().enumerate() {
+        for (index, log) in LogType::ALL.into_iter().zip(&self.logs).filter(|(log, _)| geometry.has_log(*log)) {
             Corruption::check_range("checkpoint segment of a log", log.segment.0.into(), 0, last)?;
             Corruption::check_range(
                 "checkpoint offset of a log",
@@ -137,14 +137,13 @@ impl Checkpoint {
                 0,
                 alloc_type::SSR.into(),
             )?;
-            let shared = self.logs[..index].iter().any(|other| other.segment == log.segment);
-            // The logs of a read-only volume, which never move, may share segments.
-            if shared && !geometry.features.contains(Features::READONLY) {
+            let stands_there = |other: &LogType| geometry.has_log(*other) && self.log(*other).segment == log.segment;
+            if LogType::ALL[..index.index()].iter().any(stands_there) {
                 return Err(Corruption::Segment {
                     segment: log.segment,
                     what: "logs that stand in it",
                     expected: 1,
-                    found: self.logs.iter().filter(|other| other.segment == log.segment).count() as u64,
+                    found: LogType::ALL.iter().filter(|other| stands_there(other)).count() as u64,
                 });
             }
         }

@@ -1,8 +1,8 @@
 //! The entries of one directory.
 
 use f2fs_format::dentry::{DentryView, Entry, FileType};
-use f2fs_format::inode::inline;
-use f2fs_format::{BlockAddr, Corruption, Nid, hash};
+use f2fs_format::inode::{advise, flags, inline};
+use f2fs_format::{BlockAddr, Corruption, Nid, encryption, hash};
 
 use super::error::CheckError;
 use super::finding::{FindingKind, Place, Problem};
@@ -74,10 +74,15 @@ impl<'v, 's, 'a> Entries<'v, 's, 'a> {
         if let Some(free) = (entry.slot..entry.slot + entry.slots()).find(|slot| !entries.is_used(*slot)) {
             fault(FindingKind::Dentry, "the name runs over a slot that is not marked", free as u64);
         }
-        if let Some(at) = entry.name.iter().position(|byte| matches!(byte, 0 | b'/')) {
+        let encrypted = self.view.inode().i_advise & advise::ENCRYPT != 0 && !entry.is_dot();
+        if encrypted {
+            if entry.name.len() < encryption::MIN_NAME_LEN {
+                fault(FindingKind::Dentry, "an encrypted name that is too short, bytes", entry.name.len() as u64);
+            }
+        } else if let Some(at) = entry.name.iter().position(|byte| matches!(byte, 0 | b'/')) {
             fault(FindingKind::Dentry, "a slash or a zero byte in the name at", at as u64);
         }
-        let expected = hash::dentry_hash(entry.name);
+        let expected = self.hash(entry, encrypted);
         if entry.hash != expected {
             let problem = Problem::Bits { what: "hash", expected: expected.into(), found: entry.hash.into() };
             self.report(FindingKind::DentryHash, block, entry.slot, entry.name, problem);
@@ -96,6 +101,16 @@ impl<'v, 's, 'a> Entries<'v, 's, 'a> {
         };
         self.subdirectories += u64::from(file_type == FileType::Directory);
         self.child(block, entry, file_type);
+    }
+
+    /// What the hash of an entry must be: what it says, where that cannot be told.
+    fn hash(&self, entry: &Entry<'_>, encrypted: bool) -> u32 {
+        let casefolded = self.view.inode().i_flags.get() & flags::CASEFOLD != 0;
+        match (casefolded && !entry.is_dot(), encrypted) {
+            (true, true) => entry.hash,
+            (true, false) => hash::folded_ascii_hash(entry.name).unwrap_or(entry.hash),
+            (false, _) => hash::dentry_hash(entry.name),
+        }
     }
 
     /// The bucket, the level and the block must be where a lookup and a listing go.

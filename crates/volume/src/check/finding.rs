@@ -101,6 +101,8 @@ kinds! {
     FileSize = "file size",
     /// `i_links`.
     Links = "links",
+    /// How a compressed file is compressed, a cluster's mark, or what the clusters save.
+    Compression = "compression",
     /// A field of a directory entry.
     Dentry = "dentry",
     /// The hash of a directory entry.

@@ -2,7 +2,7 @@
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::feature::Features;
-use f2fs_format::inode::{self, ADDRS_PER_INODE, EXTRA_SIZE, Inode, NAME_LEN, advise, inline};
+use f2fs_format::inode::{self, ADDRS_PER_INODE, EXTRA_SIZE, Inode, NAME_LEN, advise, flags, inline};
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid, hash, path};
 use f2fs_sync::atomic::Ordering::Relaxed;
@@ -19,10 +19,20 @@ use super::xattr;
 const MIN_EXTRA_SIZE: u64 = 4;
 /// Words of the xattr header, and the most that leaves room for inline dentries (`MAX_INLINE_XATTR_SIZE`).
 const INLINE_XATTR_WORDS: (u64, u64) = (6, (ADDRS_PER_INODE - EXTRA_SIZE / 4 - 1 - 40 / 4) as u64);
-/// `i_flags` that need features which are off here: compressed and casefolded.
-pub(super) const FOREIGN_FLAGS: u32 = 0x0000_0004 | 0x4000_0000;
-/// `i_advise` that needs such a feature: content or names encrypted.
-pub(super) const FOREIGN_ADVICE: u8 = advise::ENCRYPT | advise::ENC_NAME;
+/// `i_flags` that need a feature.
+const FLAGS: [(u32, Features); 2] = [(flags::COMPR, Features::COMPRESSION), (flags::CASEFOLD, Features::CASEFOLD)];
+/// `i_advise` that needs a feature.
+const ADVICE: [(u8, Features); 2] = [(advise::ENCRYPT, Features::ENCRYPT), (advise::ENC_NAME, Features::ENCRYPT)];
+
+/// The `i_flags` that need a feature which is off.
+pub(super) fn foreign_flags(features: Features) -> u32 {
+    FLAGS.iter().filter(|(_, feature)| !features.contains(*feature)).fold(0, |all, (flag, _)| all | flag)
+}
+
+/// The `i_advise` that needs a feature which is off.
+pub(super) fn foreign_advice(features: Features) -> u8 {
+    ADVICE.iter().filter(|(_, feature)| !features.contains(*feature)).fold(0, |all, (flag, _)| all | flag)
+}
 /// Longest target of a symbolic link, with its end.
 const MAX_TARGET: u64 = 4096;
 
@@ -151,11 +161,11 @@ fn check_extra(view: &InodeView<'_, '_>) {
 fn check_fields(view: &InodeView<'_, '_>, file_type: FileType) {
     let inode = view.inode();
     view.range(FindingKind::Inode, "i_namelen", inode.i_namelen.get().into(), 0, NAME_LEN as u64);
-    let foreign = inode.i_flags.get() & FOREIGN_FLAGS;
+    let foreign = inode.i_flags.get() & foreign_flags(view.subject.features);
     if foreign != 0 {
         view.add(FindingKind::Inode, Problem::Bits { what: "i_flags", expected: 0, found: foreign.into() });
     }
-    let foreign = inode.i_advise & FOREIGN_ADVICE;
+    let foreign = inode.i_advise & foreign_advice(view.subject.features);
     if foreign != 0 {
         view.add(FindingKind::Inode, Problem::Bits { what: "i_advise", expected: 0, found: foreign.into() });
     }
@@ -163,7 +173,14 @@ fn check_fields(view: &InodeView<'_, '_>, file_type: FileType) {
         let depth = inode.i_current_depth.get().into();
         view.range(FindingKind::Inode, "i_current_depth", depth, 0, hash::MAX_DEPTH.into());
     }
-    let max = path::max_file_blocks(inode.layout(view.subject.features).address_count()) * 4096;
+    if let Some(compression) = inode.compression(view.subject.features)
+        && !compression.is_sound()
+    {
+        let (algorithm, log) = (compression.algorithm, compression.log_cluster_size);
+        view.range(FindingKind::Compression, "i_compress_algorithm", algorithm.into(), 0, 3);
+        view.range(FindingKind::Compression, "i_log_cluster_size", log.into(), 2, 8);
+    }
+    let max = path::max_file_blocks(inode.layout(view.subject.features).addresses()) * 4096;
     view.range(FindingKind::FileSize, "i_size", inode.i_size.get(), 0, max);
     let may_inline = matches!(file_type, FileType::Regular | FileType::Symlink);
     if view.has_inline(inline::DATA) && !may_inline {
@@ -235,6 +252,11 @@ fn check_file(view: &InodeView<'_, '_>, file_type: FileType, xattr_nodes: u64) -
     let mut walk = TreeWalk::new(view.subject, view.ino, inode, false);
     walk.walk(view.node, view.subject.nat.get(view.ino).version)?;
     check_blocks(view, xattr_nodes + walk.blocks);
+    if let Some(saved) = walk.saved_blocks() {
+        let found = inode.compression(view.subject.features).map_or(0, |compression| compression.saved_blocks);
+        let what = "i_compr_blocks, by the blocks that compressed clusters save";
+        view.subject.findings.expect(FindingKind::Compression, &view.place, what, saved, found);
+    }
     if let Some(len) = walk.broken_extent() {
         view.fault(FindingKind::Extent, "the file is not laid out as its cached extent says, blocks", len);
     }

@@ -159,7 +159,7 @@ fn check_layout(pack: &Pack, geometry: &Geometry, findings: &Collector) -> bool 
     demand("nat_ver_bitmap_bytesize", header.nat_ver_bitmap_bytesize.get().into(), nat, nat);
     let payload = u64::from(geometry.cp_payload);
     demand("cp_pack_start_sum", pack.start_sum().into(), payload + 1, u64::from(BLOCKS_PER_SEGMENT - 1 - LOGS));
-    for log in LogType::ALL.into_iter().filter(|log| is_in_use(*log, geometry)) {
+    for log in LogType::ALL.into_iter().filter(|log| geometry.has_log(*log)) {
         let (segment, offset) = pack.log(log);
         demand("segment of a log", segment.0.into(), 0, u64::from(geometry.main_segments) - 1);
         demand("block offset of a log", offset.into(), 0, u64::from(BLOCKS_PER_SEGMENT) - 1);
@@ -173,11 +173,6 @@ fn check_layout(pack: &Pack, geometry: &Geometry, findings: &Collector) -> bool 
     let total = pack.start_sum() + pack.data_summary_blocks() + node_summaries + 1;
     findings.expect(kind, &place, "cp_pack_total_block_count", total.into(), pack.total().into());
     total <= pack.total()
-}
-
-/// Whether a log writes at all: a read-only volume keeps two.
-pub(super) fn is_in_use(log: LogType, geometry: &Geometry) -> bool {
-    !geometry.features.contains(Features::READONLY) || matches!(log, LogType::HotData | LogType::HotNode)
 }
 
 /// Blocks of a compact summary: one, unless the entries of the data logs do not fit behind the journals.

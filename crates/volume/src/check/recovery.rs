@@ -9,7 +9,7 @@ use f2fs_format::{BlockAddr, Geometry, LogType};
 
 use super::error::CheckError;
 use super::finding::{FindingKind, Place};
-use super::pack::{Pack, is_in_use};
+use super::pack::Pack;
 use super::report::Collector;
 use super::sit::SitTable;
 use super::source::Source;
@@ -33,7 +33,7 @@ pub(super) fn check(
     findings: &Collector,
 ) -> Result<(), CheckError> {
     // A read-only volume has no such log, and what the pack says of it was not looked at.
-    if pack.has(flags::UMOUNT) || !is_in_use(LogType::WarmNode, geometry) {
+    if pack.has(flags::UMOUNT) || !geometry.has_log(LogType::WarmNode) {
         return Ok(());
     }
     let kind = FindingKind::RecoveryChain;

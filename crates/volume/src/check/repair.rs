@@ -42,12 +42,15 @@ mod tables;
 mod walk;
 
 use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_format::feature::Features;
 use f2fs_format::{Corruption, RawBlock};
 use f2fs_sync::Arc;
 
 pub use backup::{BackupError, Undone, undo};
 
-use super::{CheckError, CheckOptions, CheckReport, check};
+use super::report::Collector;
+use super::source::Source;
+use super::{CheckError, CheckOptions, CheckReport, check, superblock};
 use overlay::Overlay;
 
 /// Passes over a volume at most: each pass settles the conflicts that the one before it met.
@@ -63,6 +66,14 @@ pub enum RepairError {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// The volume has features that are checked, and not repaired.
+    #[error("cannot repair a volume with {names} (feature bits {bits:#x})")]
+    Unsupported {
+        /// The bits of these features.
+        bits: u32,
+        /// Their names, comma separated.
+        names: String,
+    },
     /// There is no checkpoint that the tables could be read by.
     #[error("no checkpoint pack can be used: {0}")]
     NoCheckpoint(String),
@@ -113,12 +124,26 @@ impl Repair {
     }
 }
 
+/// Features of volumes that are checked, and whose files are not put together here: their names and trees follow other rules.
+const UNREPAIRED: Features =
+    Features(Features::ENCRYPT.0 | Features::CASEFOLD.0 | Features::COMPRESSION.0 | Features::DEVICE_ALIAS.0);
+
+fn require_repairable(device: &dyn BlockDevice) -> Result<(), RepairError> {
+    let (sb, _) = superblock::load(&Source::new(device), &Collector::default())?;
+    let bits = sb.feature.get() & UNREPAIRED.0;
+    if bits != 0 {
+        return Err(RepairError::Unsupported { bits, names: Features(bits).names().join(", ") });
+    }
+    Ok(())
+}
+
 /// Finds out how the volume on `device` can be put right. Writes nothing.
 ///
 /// # Errors
 /// [`RepairError`] if the volume cannot be checked, or nothing is left to begin with.
 pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
     let before = check(&**device, options)?;
+    require_repairable(&**device)?;
     let mut repair = Repair {
         before,
         after: CheckReport::default(),

@@ -7,7 +7,7 @@
 
 use f2fs_format::feature::Features;
 use f2fs_format::summary::{SummaryBlock, TYPE_DATA, TYPE_NODE};
-use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_format::{BlockAddr, Geometry, LogType, Nid, SegmentNo};
 use f2fs_sync::{Arc, Mutex};
 use rayon::prelude::*;
 
@@ -39,9 +39,12 @@ pub(super) struct SummaryCursor {
 }
 
 impl Summaries {
-    pub(super) fn new(logs: [(SegmentNo, Option<Arc<SummaryBlock>>); 6], features: Features) -> Summaries {
+    pub(super) fn new(mut logs: [(SegmentNo, Option<Arc<SummaryBlock>>); 6], geometry: &Geometry) -> Summaries {
+        // Whatever the pack says of a log that is not in use, it stands nowhere.
+        let unused = LogType::ALL.into_iter().zip(&mut logs).filter(|(log, _)| !geometry.has_log(*log));
+        unused.for_each(|(_, (segment, _))| *segment = SegmentNo::NULL);
         let slots = (0..SLOTS).map(|_| Mutex::new(None)).collect();
-        Summaries { logs, slots, absent: features.contains(Features::READONLY) }
+        Summaries { logs, slots, absent: geometry.features.contains(Features::READONLY) }
     }
 
     /// The segments of the logs.

@@ -2,12 +2,13 @@
 
 use f2fs_format::inode::Inode;
 use f2fs_format::node::NodeBlock;
-use f2fs_format::path::{self, NodeKind};
+use f2fs_format::path::{self, Addresses, NodeKind};
 use f2fs_format::{BlockAddr, Nid};
 use f2fs_sync::atomic::Ordering::Relaxed;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
+use super::clusters::{Clusters, Slot};
 use super::error::CheckError;
 use super::extent::ExtentWatch;
 use super::finding::{FindingKind, Place, Problem};
@@ -24,8 +25,10 @@ const GROUP: usize = 64;
 pub(super) struct TreeWalk<'s, 'a> {
     subject: &'s Subject<'a>,
     ino: Nid,
-    /// Addresses that the inode holds.
-    inode_addresses: usize,
+    /// Addresses that each node holds.
+    addresses: Addresses,
+    /// Those of a compressed file.
+    clusters: Option<Clusters>,
     cursor: SummaryCursor,
     extent: ExtentWatch,
     /// Blocks of the file so far, the inode not counted.
@@ -41,7 +44,8 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
         TreeWalk {
             subject,
             ino,
-            inode_addresses: inode.layout(subject.features).address_count(),
+            addresses: inode.layout(subject.features).addresses(),
+            clusters: inode.compression(subject.features).map(Clusters::new),
             cursor: SummaryCursor::default(),
             extent: ExtentWatch::new(&inode.i_ext),
             blocks: 0,
@@ -52,8 +56,13 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
 
     /// Walks the whole tree. `version`: that of the inode's NAT entry.
     pub(super) fn walk(&mut self, node: &NodeBlock, version: u8) -> Result<(), CheckError> {
-        self.addresses((self.ino, version), 0, node.address_slots(self.subject.features))?;
+        self.see_addresses((self.ino, version), 0, node.address_slots(self.subject.features))?;
         self.children(self.ino, 0, &node.inode().i_nid)
+    }
+
+    /// Blocks that the compressed clusters save; `None` where the inode need not say how many.
+    pub(super) fn saved_blocks(&self) -> Option<u64> {
+        self.clusters.as_ref().and_then(Clusters::saved)
     }
 
     /// Blocks of the cached extent, if the file is not laid out so.
@@ -63,7 +72,7 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
 
     /// The address slots of a node with its version, of which the first is the file's block `first`. Holes are passed over quickly:
     /// a small file is little else.
-    fn addresses(&mut self, (nid, version): (Nid, u8), first: u64, slots: &[U32]) -> Result<(), CheckError> {
+    fn see_addresses(&mut self, (nid, version): (Nid, u8), first: u64, slots: &[U32]) -> Result<(), CheckError> {
         for (group, slots) in slots.chunks(GROUP).enumerate() {
             if slots.as_bytes() == &ZEROS[..size_of_val(slots)] {
                 continue;
@@ -80,6 +89,28 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
     /// One address slot that is in use: `owner` is node, version, and slot.
     fn address(&mut self, owner: (Nid, u8, u32), block: u64, addr: BlockAddr) -> Result<(), CheckError> {
         self.extent.see(block, addr);
+        if let Some(clusters) = &mut self.clusters {
+            let place = || Place::Slot { nid: owner.0, index: owner.2 };
+            match clusters.see(block, addr) {
+                Slot::Block => {}
+                Slot::Head { counted } => {
+                    if counted {
+                        // Reserved for the cluster's growth, as the slots behind its blocks.
+                        self.blocks += 1;
+                        self.subject.tally.reserved.fetch_add(1, Relaxed);
+                    }
+                    return Ok(());
+                }
+                Slot::Misplaced => {
+                    let problem = Problem::Fault {
+                        what: "the mark of a compressed cluster within it, at file block",
+                        found: block,
+                    };
+                    self.subject.findings.add(FindingKind::Compression, place(), problem);
+                    return Ok(());
+                }
+            }
+        }
         if addr == BlockAddr::NEW {
             self.blocks += 1;
             self.subject.tally.reserved.fetch_add(1, Relaxed);
@@ -136,7 +167,14 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
             return self.children(nid, offset, node.slots());
         }
         let version = self.subject.nat.get(nid).version;
-        let first = path::first_block(offset, self.inode_addresses).unwrap_or(0);
-        self.addresses((nid, version), first, node.slots())
+        let first = path::first_block(offset, self.addresses).unwrap_or(0);
+        let (slots, behind) = node.slots().split_at(usize::from(self.addresses.direct));
+        if let Some(at) = behind.iter().position(|raw| raw.get() != 0) {
+            let place = Place::Slot { nid, index: (slots.len() + at) as u32 };
+            let problem =
+                Problem::Fault { what: "an address behind the last whole cluster", found: behind[at].get().into() };
+            self.subject.findings.add(FindingKind::Compression, place, problem);
+        }
+        self.see_addresses((nid, version), first, slots)
     }
 }

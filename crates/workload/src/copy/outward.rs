@@ -15,7 +15,8 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags}
 
 use super::{CHUNK, CopyError, CopyOptions, CopyProgress, host, volume};
 
-/// Copies `from` of the volume to `to` on this machine. A directory that exists there is merged into, a file replaced.
+/// Copies `from` of the volume to `to` on this machine. A directory that exists there is merged into, a file replaced. Files of
+/// a tree whose data needs a key or a decompressor are counted and left out ([`CopyProgress::unread`]).
 ///
 /// # Errors
 /// [`CopyError`]; what was copied until then is there.
@@ -33,7 +34,7 @@ pub fn copy_out(
     let mut copy =
         Outward { fs, links: HashMap::new(), done: CopyProgress::default(), progress, buffer: vec![0; CHUNK] };
     copy.done.total_bytes = if stat.kind == FileKind::Regular { stat.size } else { fs.statfs().valid_blocks * 4096 };
-    copy.tree(from, to)?;
+    copy.tree(from, to, options)?;
     Ok(copy.done)
 }
 
@@ -46,14 +47,25 @@ struct Outward<'a, P> {
 }
 
 impl<P: FnMut(CopyProgress)> Outward<'_, P> {
-    fn tree(&mut self, from: &Path, to: &Path) -> Result<(), CopyError> {
+    fn tree(&mut self, from: &Path, to: &Path, options: &CopyOptions) -> Result<(), CopyError> {
         let mut directories = Vec::new();
         let mut known = HashSet::new();
         let mut pending = vec![(from.to_path_buf(), to.to_path_buf())];
         while let Some((from, to)) = pending.pop() {
             let stat = self.fs.symlink_stat(&from).map_err(volume(&from))?;
             if stat.kind != FileKind::Directory {
-                self.one(&from, &to, &stat)?;
+                match self.one(&from, &to, &stat) {
+                    Err(CopyError::Volume { source, .. }) if options.recursive && source.is_unreadable_content() => {
+                        // What there is of it is no copy.
+                        self.links.remove(&stat.ino);
+                        self.done.unread += 1;
+                        match fs::remove_file(&to) {
+                            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                            result => result.map_err(host(&to))?,
+                        }
+                    }
+                    result => result?,
+                }
                 continue;
             }
             if !known.insert(stat.ino) {

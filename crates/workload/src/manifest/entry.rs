@@ -63,6 +63,8 @@ pub enum Content {
     None,
     /// SHA-256 of a regular file's data, holes as zeros.
     Sha256([u8; 32]),
+    /// A regular file's data that is there and could not be read.
+    Unread(Unread),
     /// The target of a symbolic link.
     Target(Vec<u8>),
     /// The number of a device.
@@ -74,11 +76,35 @@ pub enum Content {
     },
 }
 
+/// Why the data of a sound file could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// There is no key for it.
+    Encrypted,
+    /// A part of it is compressed, and nothing here decompresses it.
+    Compressed,
+    /// It is another device's.
+    DeviceAlias,
+}
+
+impl Unread {
+    /// What a manifest says instead of a digest.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Encrypted => "encrypted",
+            Self::Compressed => "compressed",
+            Self::DeviceAlias => "device-alias",
+        }
+    }
+}
+
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("-"),
             Self::Sha256(digest) => write!(f, "{}", Hex(digest)),
+            Self::Unread(why) => f.write_str(why.name()),
             Self::Target(target) => write!(f, "{}", Escaped { bytes: target, also: "" }),
             Self::Device { major, minor } => write!(f, "{major}:{minor}"),
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{lgetxattr, llistxattr, major, minor};
 use rustix::io::Errno;
 
-use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry};
+use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry, Unread};
 
 /// A path that could not be read while a directory was walked.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub struct HostWalkError {
 }
 
 /// Walks the directory `root`, which becomes the manifest's `/`, without following symbolic links. Every byte of every
-/// regular file is read; one file with several names is read once.
+/// regular file is read, unless the kernel has no key for it; one file with several names is read once.
 ///
 /// # Errors
 ///
@@ -64,7 +64,10 @@ impl<F: FnMut(&mut File, &Metadata) -> io::Result<Content>> Walk<F> {
         let kind = EntryKind::from_mode(meta.mode())
             .ok_or_else(|| fail("stat")(io::Error::other(format!("unknown file type in mode {:o}", meta.mode()))))?;
         let content = match kind {
-            EntryKind::Regular => self.regular(host, &meta).map_err(fail("read"))?,
+            EntryKind::Regular => match self.regular(host, &meta) {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::NOKEY) => Content::Unread(Unread::Encrypted),
+                content => content.map_err(fail("read"))?,
+            },
             EntryKind::Symlink => {
                 Content::Target(fs::read_link(host).map_err(fail("readlink"))?.into_os_string().into_vec())
             }

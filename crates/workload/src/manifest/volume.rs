@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use f2fs_files::{FileKind, FileSystem, FsError, Stat, path_from_bytes};
 
-use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry};
+use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry, Unread};
 
 /// A path that could not be read while a volume was walked.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,8 @@ pub struct VolumeWalkError {
     pub source: Box<FsError>,
 }
 
-/// Walks a whole volume. Every byte of every regular file is read; one file with several names is read once. `progress` is
+/// Walks a whole volume. Every byte of every regular file is read, unless it needs a key or a decompressor, which the entry says;
+/// one file with several names is read once. `progress` is
 /// called with the number of entries read so far, after each.
 ///
 /// # Errors
@@ -80,7 +81,12 @@ impl<F: FnMut(u64)> Walk<'_, F> {
         let host = path_from_bytes(path);
         let stat = self.fs.symlink_stat(host).map_err(|source| failed("stat", path, source))?;
         let content = match stat.kind {
-            FileKind::Regular => self.regular(path, &stat).map_err(|source| failed("read", path, source))?,
+            FileKind::Regular => match self.regular(path, &stat) {
+                Err(FsError::Encrypted { .. }) => Content::Unread(Unread::Encrypted),
+                Err(FsError::Compressed { .. }) => Content::Unread(Unread::Compressed),
+                Err(FsError::Unsupported { .. }) => Content::Unread(Unread::DeviceAlias),
+                content => content.map_err(|source| failed("read", path, source))?,
+            },
             FileKind::Symlink => {
                 Content::Target(self.fs.read_link(host).map_err(|source| failed("read the link", path, source))?)
             }

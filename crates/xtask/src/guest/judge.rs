@@ -9,10 +9,15 @@ use super::machine::GuestOutput;
 use crate::Result;
 
 /// F2FS's messages that report no trouble.
-const QUIET: [&str; 5] = [
+const QUIET: [&str; 8] = [
     "Mounted with checkpoint version",
     "Found nat_bits in checkpoint",
     "Start checkpoint disabled",
+    // A stop that a test asked for, and a recovery on a volume that is mounted for reading.
+    "Stopped filesystem due to reason: 0",
+    "recover fsync data on readonly fs",
+    // The version of Unicode that folds names.
+    "Using encoding defined by superblock",
     // What recovery writes.
     "checkpoint: version =",
     // What `norecovery` says.

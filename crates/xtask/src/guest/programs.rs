@@ -1,8 +1,11 @@
-//! The programs that run in the guest: statically linked, since the guest has no C library.
+//! The programs that run in the guest: statically linked, since the guest has no C library; or installed ones, with theirs.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::{Result, process};
+use anyhow::Context;
+
+use crate::{Result, process, tools};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Optimised, with debug assertions.
@@ -22,4 +25,16 @@ pub(crate) fn build(cache: &Path, programs: &[(&str, &str)]) -> Result<Vec<PathB
     process::output(&mut command)?;
     let home = directory.join(TARGET).join(PROFILE);
     Ok(programs.iter().map(|(_, program)| home.join(program)).collect())
+}
+
+/// Dynamic programs are started by it, since it does not lie where they look for it.
+pub(super) const LOADER: &str = "ld-linux-x86-64.so.2";
+
+/// A program with its loader and libraries: the guest has none.
+pub(super) fn dynamic(program: &str) -> Result<Vec<PathBuf>> {
+    let path = tools::find(program).with_context(|| format!("{program} is not installed"))?;
+    let needed = process::output(Command::new("ldd").arg(&path))?;
+    let needed = String::from_utf8_lossy(&needed);
+    let files = needed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from);
+    Ok(std::iter::once(path.clone()).chain(files).collect())
 }

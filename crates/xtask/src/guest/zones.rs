@@ -1,20 +1,14 @@
 //! The zone state machine of `f2fs-device` beside the kernel's: the guest makes zoned `null_blk` devices with different sizes and
 //! limits, and gives each and the library's the same commands and writes, through blkzone and the block layer.
 
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Context;
-
 use super::judge;
+use super::programs::{LOADER, dynamic};
 use super::{Bench, Outcome};
-use crate::{Result, process, tools};
+use crate::Result;
 
 const LIMIT: Duration = Duration::from_secs(900);
-
-/// Dynamic programs are started by it, since it does not lie where they look for it.
-const LOADER: &str = "ld-linux-x86-64.so.2";
 
 /// A device: MiB in all, in a zone, and that can be written in a zone; conventional zones; zones open and active at most.
 const DEVICES: [(&str, [u32; 6]); 5] = [
@@ -37,15 +31,6 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let commands = DEVICES.len() * steps;
     let remark = format!("{commands} commands to {} devices, the same in null_blk and here", DEVICES.len());
     Ok(Outcome { wall: output.wall, remark })
-}
-
-/// A program with its loader and libraries: the guest has none.
-fn dynamic(program: &str) -> Result<Vec<PathBuf>> {
-    let path = tools::find(program).with_context(|| format!("{program} is not installed"))?;
-    let needed = process::output(Command::new("ldd").arg(&path))?;
-    let needed = String::from_utf8_lossy(&needed);
-    let files = needed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from);
-    Ok(std::iter::once(path.clone()).chain(files).collect())
 }
 
 fn script(steps: usize) -> String {

@@ -13,7 +13,7 @@ use super::directory::Directory;
 use super::state::{Reference, Slot};
 use super::walk::{Role, Walk};
 use crate::check::extent::ExtentWatch;
-use crate::check::inode::{FOREIGN_ADVICE, FOREIGN_FLAGS};
+use crate::check::inode::{foreign_advice, foreign_flags};
 
 /// Most words of inline xattrs (`MAX_INLINE_XATTR_SIZE`), least with the flag.
 const XATTR_WORDS: (u16, u16) = (6, (ADDRS_PER_INODE - EXTRA_SIZE / 4 - 1 - 40 / 4) as u16);
@@ -268,8 +268,8 @@ fn mend_layout(node: &mut NodeBlock, features: Features) {
         let end = inode.i_name.iter().position(|byte| *byte == 0).unwrap_or(0);
         inode.i_namelen = (end as u32).into();
     }
-    inode.i_flags = (inode.i_flags.get() & !FOREIGN_FLAGS).into();
-    inode.i_advise &= !FOREIGN_ADVICE;
+    inode.i_flags = (inode.i_flags.get() & !foreign_flags(features)).into();
+    inode.i_advise &= !foreign_advice(features);
 }
 
 /// Content in the inode: nothing else holds any.

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_format::feature::Features;
 
 use super::image;
 use crate::check::{CheckError, CheckOptions, Phase, check};
@@ -86,6 +87,10 @@ fn what_is_no_volume_is_an_error() {
         other => panic!("{other}"),
     }
 
-    let error = check(&image::fresh(64 * MIB, &["-O", "encrypt"]).device, &options).unwrap_err();
-    assert!(matches!(&error, CheckError::Unsupported { bits: 1, names } if names == "encrypt"), "{error}");
+    let zoned = image::fresh(64 * MIB, &[]);
+    for copy in [0, 1] {
+        zoned.edit_superblock(copy, |sb| sb.feature = Features::BLKZONED.0.into());
+    }
+    let error = check(&zoned.device, &options).unwrap_err();
+    assert!(matches!(&error, CheckError::Unsupported { bits: 2, names } if names == "blkzoned"), "{error}");
 }
