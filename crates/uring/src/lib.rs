@@ -108,6 +108,7 @@
 mod device;
 mod discard;
 mod flight;
+mod lock;
 mod options;
 mod pool;
 mod queue;
@@ -118,4 +119,5 @@ mod target;
 mod thread_ring;
 
 pub use device::UringDevice;
+pub use lock::Holder;
 pub use options::{Direct, Engine, OpenError, OpenOptions};
