@@ -5,8 +5,8 @@
 use f2fs_sync::{Arc, Mutex};
 
 use crate::{
-    AlignedBuf, BlockDevice, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation, Request,
-    Ticket,
+    AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation,
+    Request, Ticket,
 };
 
 /// What goes wrong.
@@ -245,6 +245,10 @@ fn short(request: &Request, blocks: u64) -> DeviceErrorKind {
 impl BlockDevice for FaultDevice {
     fn info(&self) -> &DeviceInfo {
         self.inner.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.inner.claims()
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {
