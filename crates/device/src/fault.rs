@@ -27,6 +27,8 @@ pub enum Fault {
     Misdirected(i64),
     /// A read succeeds with this bit of it flipped, taken modulo its bits. Other operations are done as they should be.
     Flipped(u64),
+    /// Nothing is done and the operation panics.
+    Panic,
 }
 
 /// `EIO`, what a broken medium says.
@@ -185,6 +187,7 @@ impl FaultDevice {
                 Op::Discard { .. } => DeviceErrorKind::from_errno(EIO),
             },
             Fault::Misdirected(_) | Fault::Flipped(_) => return Ok(()),
+            Fault::Panic => panics(request.op.operation()),
         };
         if request.op == Op::WriteFua {
             self.gate.poison(&kind);
@@ -235,6 +238,10 @@ impl FaultDevice {
     }
 }
 
+fn panics(operation: Operation) -> ! {
+    panic!("the device panics in a {operation}")
+}
+
 /// The error of a transfer that stopped after `blocks` blocks.
 fn short(request: &Request, blocks: u64) -> DeviceErrorKind {
     let bytes = |blocks: u64| blocks * crate::BLOCK_SIZE as u64;
@@ -263,6 +270,7 @@ impl BlockDevice for FaultDevice {
                 Some(Fault::Lost) => Ok(()),
                 Some(Fault::Error(errno)) => Err(DeviceErrorKind::from_errno(errno)),
                 Some(Fault::Torn(_) | Fault::Short(_)) => Err(DeviceErrorKind::from_errno(EIO)),
+                Some(Fault::Panic) => panics(Operation::Flush),
                 Some(Fault::Misdirected(_) | Fault::Flipped(_)) => self.inner.flush().map_err(|error| error.kind),
             }
         })

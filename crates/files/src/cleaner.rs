@@ -103,6 +103,8 @@ impl Core {
     /// Makes free segments: with operations running as far as that goes, alone for the rest. Several threads may be here, each
     /// with victims of its own.
     pub(crate) fn clean(&self) -> Result<CleanReport, FsError> {
+        // Also where there is nothing to gain, a volume that was stopped says so.
+        drop(self.volume.begin()?);
         let goal = self.volume.cleaning_goal();
         let mut report = self.clean_beside(VictimPolicy::Greedy, goal)?;
         let stat = self.volume.stat();

@@ -332,7 +332,7 @@ impl FileSystem {
     }
 
     /// Moves blocks together until segments are free that nothing waits for: what an operation does by itself when they run
-    /// short. Everything that was done so far is durable afterwards.
+    /// short. If any were freed, everything that was done so far is durable afterwards.
     ///
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint).
