@@ -139,7 +139,7 @@ fn a_claim_ends_with_what_it_is_for_and_not_before() {
     let leaked = FileSystem::open(device.clone(), writer()).unwrap();
 
     // What is leaked is open for as long as the process lives.
-    std::mem::forget(leaked);
+    Box::leak(Box::new(leaked));
     assert_refused(&device, reader(), true);
 }
 

@@ -253,7 +253,7 @@ fn a_checkpoint_that_fails_stops_the_volume() {
         {
             match result.expect_err(&format!("change {index} after a failed {operation}")) {
                 FsError::Volume(VolumeError::Stopped { reason }) => {
-                    assert!(reason.to_string().contains("os error 5"), "{reason}")
+                    assert!(reason.to_string().contains("os error 5"), "{reason}");
                 }
                 other => panic!("{other}"),
             }
