@@ -4,7 +4,9 @@ use std::{fmt, mem};
 
 use f2fs_sync::Arc;
 
-use crate::{AlignedBuf, Completion, DeviceError, DeviceErrorKind, DeviceInfo, IoQueue, Request, Ticket, TicketQueue};
+use crate::{
+    AlignedBuf, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, IoQueue, Request, Ticket, TicketQueue,
+};
 
 /// A block device: a flat array of 4096-byte blocks, used by any number of threads at once.
 ///
@@ -12,6 +14,10 @@ use crate::{AlignedBuf, Completion, DeviceError, DeviceErrorKind, DeviceInfo, Io
 pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// What the device is: size, alignment, abilities.
     fn info(&self) -> &DeviceInfo;
+
+    /// Who has the device open in this process. It is the same object at every call; a wrapper returns that of the device
+    /// which it wraps.
+    fn claims(&self) -> &Claims;
 
     /// Starts a batch of requests, without waiting for them where the back end can. Requests of a batch may run in any order
     /// and at the same time.
@@ -110,6 +116,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
         (**self).info()
     }
 
+    fn claims(&self) -> &Claims {
+        (**self).claims()
+    }
+
     fn submit(&self, requests: Vec<Request>) -> Ticket {
         (**self).submit(requests)
     }
@@ -141,11 +151,15 @@ mod tests {
 
     /// A back end that forgets what it was given.
     #[derive(Debug)]
-    struct Forgetful(DeviceInfo);
+    struct Forgetful(DeviceInfo, Claims);
 
     impl BlockDevice for Forgetful {
         fn info(&self) -> &DeviceInfo {
             &self.0
+        }
+
+        fn claims(&self) -> &Claims {
+            &self.1
         }
 
         fn submit(&self, _requests: Vec<Request>) -> Ticket {
@@ -159,7 +173,7 @@ mod tests {
 
     #[test]
     fn lost_requests_are_errors() {
-        let device = Forgetful(DeviceInfo::new(100, "forgetful"));
+        let device = Forgetful(DeviceInfo::new(100, "forgetful"), Claims::new());
         let lost = DeviceError::new(crate::Operation::Write, 7, 2, DeviceErrorKind::Lost);
         assert_eq!(device.write(7, AlignedBuf::new(2)).unwrap_err(), lost);
         assert_eq!(lost.to_string(), "write of 2 blocks at block 7: the device lost the request");

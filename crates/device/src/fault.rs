@@ -5,8 +5,8 @@
 use f2fs_sync::{Arc, Mutex};
 
 use crate::{
-    AlignedBuf, BlockDevice, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation, Request,
-    Ticket,
+    AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation,
+    Request, Ticket,
 };
 
 /// What goes wrong.
@@ -27,6 +27,8 @@ pub enum Fault {
     Misdirected(i64),
     /// A read succeeds with this bit of it flipped, taken modulo its bits. Other operations are done as they should be.
     Flipped(u64),
+    /// Nothing is done and the operation panics.
+    Panic,
 }
 
 /// `EIO`, what a broken medium says.
@@ -185,6 +187,7 @@ impl FaultDevice {
                 Op::Discard { .. } => DeviceErrorKind::from_errno(EIO),
             },
             Fault::Misdirected(_) | Fault::Flipped(_) => return Ok(()),
+            Fault::Panic => panics(request.op.operation()),
         };
         if request.op == Op::WriteFua {
             self.gate.poison(&kind);
@@ -235,6 +238,10 @@ impl FaultDevice {
     }
 }
 
+fn panics(operation: Operation) -> ! {
+    panic!("the device panics in a {operation}")
+}
+
 /// The error of a transfer that stopped after `blocks` blocks.
 fn short(request: &Request, blocks: u64) -> DeviceErrorKind {
     let bytes = |blocks: u64| blocks * crate::BLOCK_SIZE as u64;
@@ -245,6 +252,10 @@ fn short(request: &Request, blocks: u64) -> DeviceErrorKind {
 impl BlockDevice for FaultDevice {
     fn info(&self) -> &DeviceInfo {
         self.inner.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.inner.claims()
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {
@@ -259,6 +270,7 @@ impl BlockDevice for FaultDevice {
                 Some(Fault::Lost) => Ok(()),
                 Some(Fault::Error(errno)) => Err(DeviceErrorKind::from_errno(errno)),
                 Some(Fault::Torn(_) | Fault::Short(_)) => Err(DeviceErrorKind::from_errno(EIO)),
+                Some(Fault::Panic) => panics(Operation::Flush),
                 Some(Fault::Misdirected(_) | Fault::Flipped(_)) => self.inner.flush().map_err(|error| error.kind),
             }
         })

@@ -22,7 +22,9 @@ use std::{
 use f2fs_sync::{Arc, RwLock};
 use zerocopy::IntoBytes;
 
-use crate::{AlignedBuf, BLOCK_SIZE, Block, BlockDevice, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
+use crate::{
+    AlignedBuf, BLOCK_SIZE, Block, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket,
+};
 
 /// Blocks in a chunk, unless the device is made with another size (256 KiB), and in a group at least.
 const CHUNK: u64 = 64;
@@ -43,6 +45,7 @@ pub struct MemoryDevice {
     /// Chunks in a group.
     group: u64,
     groups: Vec<Group>,
+    claims: Claims,
 }
 
 impl fmt::Debug for MemoryDevice {
@@ -68,7 +71,7 @@ impl MemoryDevice {
         info.logical_sector = 512;
         let group = (CHUNK / chunk).max(1);
         let groups = (0..blocks.div_ceil(chunk * group)).map(|_| RwLock::new(None)).collect();
-        Self { info, chunk, group, groups }
+        Self { info, chunk, group, groups, claims: Claims::new() }
     }
 
     /// A device that holds a copy of `bytes`, zero padded to whole blocks.
@@ -103,7 +106,7 @@ impl MemoryDevice {
     }
 
     /// A copy of the present content, sharing memory with this device until either side writes. Writes that run meanwhile
-    /// may be in it or not, group by group.
+    /// may be in it or not, group by group. The copy is a device of its own, which nobody has open.
     #[must_use]
     pub fn snapshot(&self) -> Self {
         Self {
@@ -111,6 +114,7 @@ impl MemoryDevice {
             chunk: self.chunk,
             group: self.group,
             groups: self.groups.iter().map(|group| RwLock::new(group.read().clone())).collect(),
+            claims: Claims::new(),
         }
     }
 
@@ -296,6 +300,10 @@ fn group_of(part: &[u8]) -> Option<Arc<Vec<Chunk>>> {
 impl BlockDevice for MemoryDevice {
     fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {

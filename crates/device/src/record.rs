@@ -11,8 +11,8 @@ use f2fs_sync::{
 };
 
 use crate::{
-    AlignedBuf, BlockDevice, Completion, CrashLog, DeviceError, DeviceInfo, Event, MemoryDevice, Op, Pending, Request,
-    Ticket,
+    AlignedBuf, BlockDevice, Claims, Completion, CrashLog, DeviceError, DeviceInfo, Event, MemoryDevice, Op, Pending,
+    Request, Ticket,
 };
 
 /// How often and how much a [`RecordingDevice`] was used.
@@ -181,6 +181,10 @@ impl Pending for Unseen {
 impl BlockDevice for RecordingDevice {
     fn info(&self) -> &DeviceInfo {
         self.live.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.live.claims()
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {

@@ -6,8 +6,12 @@
 //!                          |                                          |
 //!                          +------------- drop: the device keeps buffers and file until the end -------+
 //! ```
+//!
+//! A drop by a panic waits for the end: whoever catches the panic may open the volume anew on the same device, and a request that
+//! was still on its way would come between its writes.
 
-use std::{collections::VecDeque, fmt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{collections::VecDeque, fmt, thread};
 
 use crate::Completion;
 
@@ -22,7 +26,8 @@ pub trait Pending: Send + fmt::Debug {
 
 /// A submitted batch of requests; wait for all of them or one by one.
 ///
-/// Dropping a ticket is safe at any time: the requests still happen, and their results are lost.
+/// Dropping a ticket is safe at any time: the requests still happen, and their results are lost. If it is dropped because its
+/// thread panics, the drop waits for them.
 #[must_use = "the results of the requests come through the ticket"]
 #[derive(Debug)]
 pub struct Ticket {
@@ -83,5 +88,14 @@ impl Ticket {
         let one = self.finished.pop_front()?;
         self.handed_out += 1;
         Some(one)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.pending.is_some() && thread::panicking() {
+            // A second panic would end the process.
+            let _ = catch_unwind(AssertUnwindSafe(|| while self.next(true).is_some() {}));
+        }
     }
 }

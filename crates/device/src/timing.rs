@@ -8,7 +8,7 @@ use f2fs_sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::cost::CostModel;
-use crate::{BlockDevice, DeviceError, DeviceInfo, Op, Request, Ticket};
+use crate::{BlockDevice, Claims, DeviceError, DeviceInfo, Op, Request, Ticket};
 
 /// Buckets of a histogram of request sizes.
 const SIZES: usize = 12;
@@ -220,6 +220,10 @@ impl<D: BlockDevice> TimingDevice<D> {
 impl<D: BlockDevice> BlockDevice for TimingDevice<D> {
     fn info(&self) -> &DeviceInfo {
         self.inner.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.inner.claims()
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {

@@ -33,8 +33,8 @@ pub use zone::{Zone, ZoneError, ZoneState};
 
 use self::zones::Zones;
 use crate::{
-    AlignedBuf, BLOCK_SIZE, BlockDevice, Completion, DeviceError, DeviceErrorKind, DeviceInfo, Op, Pending, Request,
-    Ticket,
+    AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, Op, Pending,
+    Request, Ticket,
 };
 
 /// A device with zones. All of them are empty at first, whatever the device below has.
@@ -215,6 +215,10 @@ impl<D: BlockDevice> ZonedDevice<D> {
 impl<D: BlockDevice> BlockDevice for ZonedDevice<D> {
     fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    fn claims(&self) -> &Claims {
+        self.inner.claims()
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {

@@ -103,6 +103,8 @@ impl Core {
     /// Makes free segments: with operations running as far as that goes, alone for the rest. Several threads may be here, each
     /// with victims of its own.
     pub(crate) fn clean(&self) -> Result<CleanReport, FsError> {
+        // Also where there is nothing to gain, a volume that was stopped says so.
+        drop(self.volume.begin()?);
         let goal = self.volume.cleaning_goal();
         let mut report = self.clean_beside(VictimPolicy::Greedy, goal)?;
         let stat = self.volume.stat();
@@ -224,7 +226,7 @@ impl Cleaner {
         self.shared.orders.lock().steps
     }
 
-    /// The error that ended the thread, if one did.
+    /// The error or panic that ended the thread, if one did.
     #[must_use]
     pub fn failed(&self) -> Option<String> {
         self.shared.orders.lock().failed.clone()
@@ -242,7 +244,19 @@ impl Drop for Cleaner {
     }
 }
 
+/// Notes a panic of the thread.
+struct Noting<'a>(&'a Shared);
+
+impl Drop for Noting<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.orders.lock().failed = Some("the cleaner panicked".to_owned());
+        }
+    }
+}
+
 fn run(core: &Core, shared: &Shared, options: CleanerOptions) {
+    let _noting = Noting(shared);
     let mut seen = core.volume.stat().data_blocks_written;
     loop {
         let short = is_short(core, options.low_mark);

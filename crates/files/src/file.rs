@@ -1,5 +1,8 @@
 //! Handles: an open file, an open directory.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::panicking;
+
 use f2fs_device::AlignedBuf;
 use f2fs_format::Nid;
 use f2fs_sync::Arc;
@@ -34,7 +37,12 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         // An orphan that could not be freed now is on the checkpoint's list, and freed by the next open of the volume.
-        let _ = self.core.close_handle(&self.inode);
+        if !panicking() {
+            let _ = self.core.close_handle(&self.inode);
+        } else if catch_unwind(AssertUnwindSafe(|| self.core.close_handle(&self.inode))).is_err() {
+            // A second panic would have ended the process. The volume does not tell the two apart by itself.
+            self.core.volume.stop_after_panic();
+        }
     }
 }
 

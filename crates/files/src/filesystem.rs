@@ -267,7 +267,9 @@ impl Core {
 }
 
 impl FileSystem {
-    /// Opens the file system on a device, at its last checkpoint, with what was synced since. Orphans that an earlier process
+    /// Opens the file system on a device, at its last checkpoint, with what was synced since. The device is claimed until the
+    /// file system is closed, or dropped with all its clones and handles: nobody else in this process opens it meanwhile, beside
+    /// those who read what was opened for reading. Orphans that an earlier process
     /// left are freed, unless the file system is opened for reading: then nothing is written, and what was synced since the
     /// checkpoint is brought back in memory.
     ///
@@ -330,7 +332,7 @@ impl FileSystem {
     }
 
     /// Moves blocks together until segments are free that nothing waits for: what an operation does by itself when they run
-    /// short. Everything that was done so far is durable afterwards.
+    /// short. If any were freed, everything that was done so far is durable afterwards.
     ///
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint).
@@ -347,16 +349,12 @@ impl FileSystem {
     }
 
     /// Writes the last checkpoint and marks the volume as cleanly closed. Handles that are still open fail from here on if
-    /// they change something; a file that was opened and has no name is freed by the next open.
+    /// they change something; a file that was opened and has no name is freed by the next open. The device can be opened again,
+    /// and what is read through a handle from then on may be what the next one wrote: close when nobody reads any more.
     ///
     /// # Errors
     /// [`FsError::Volume`]: the volume stays at its last good checkpoint.
     pub fn close(&self) -> Result<(), FsError> {
-        if self.core.volume.is_read_only() {
-            return Ok(());
-        }
-        self.core.checkpoint(Reason::Unmount)?;
-        self.core.volume.seal();
-        Ok(())
+        self.core.volume.close_with(|op| self.core.write_directories(op))
     }
 }

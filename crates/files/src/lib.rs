@@ -86,6 +86,19 @@
 //!
 //! File data goes to the device at once and out of place; nodes and dentry blocks are written by the checkpoint. Until then
 //! the last checkpoint is what a crash leaves.
+//!
+//! # One device, one file system
+//!
+//! A device is opened once in a process: for writing, or any number of times for reading. [`FileSystem::open`] claims it, and
+//! [`FileSystem::close`] or the drop of the last clone and handle lets it go; a file system that is leaked keeps it. Formatting,
+//! checking and repairing claim it as well. The refusal is [`VolumeError::AlreadyOpen`](f2fs_volume::VolumeError::AlreadyOpen).
+//!
+//! # Panics
+//!
+//! A panic that unwinds a change stops the file system, whoever panicked: the device, [`Options::clock`], or the library. From then
+//! on changes fail with [`VolumeError::Stopped`](f2fs_volume::VolumeError::Stopped), reads go on as far as they can, no lock is left
+//! behind, and the next open finds the last checkpoint and what was synced since. A panic before the change began changes
+//! nothing.
 #![forbid(unsafe_code)]
 
 mod acl;

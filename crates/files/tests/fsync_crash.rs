@@ -12,7 +12,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use common::{Random, assert_clean, assert_consistent, bytes, formatted, saved, scale};
-use f2fs_device::{BlockDevice, CrashLog, DeviceError, DeviceInfo, MemoryDevice, Op, RecordingDevice, Request, Ticket};
+use f2fs_device::{
+    BlockDevice, Claims, CrashLog, DeviceError, DeviceInfo, MemoryDevice, Op, RecordingDevice, Request, Ticket,
+};
 use f2fs_files::{FileSystem, FsError, Options, RenameMode};
 use f2fs_format::feature::Features;
 use f2fs_format::node::{NodeBlock, mark};
@@ -47,6 +49,10 @@ impl Faulty {
 impl BlockDevice for Faulty {
     fn info(&self) -> &DeviceInfo {
         self.inner.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.inner.claims()
     }
 
     fn submit(&self, mut requests: Vec<Request>) -> Ticket {

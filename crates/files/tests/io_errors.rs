@@ -80,9 +80,9 @@ impl Run {
             Ok(()) => self.good = self.inner.snapshot(),
             Err(_) => {
                 if let Some(reason) = fs.volume().stopped() {
-                    assert!(!reason.is_empty());
+                    assert!(!reason.to_string().is_empty());
                     match fs.create_file("/never", 0o644).unwrap_err() {
-                        FsError::Volume(VolumeError::Stopped { reason: said }) => assert_eq!(said, reason),
+                        FsError::Volume(VolumeError::Stopped { reason: said }) => assert_eq!(said, *reason),
                         // The path could not be read, which comes first.
                         FsError::Volume(VolumeError::Device(_)) => {}
                         other => panic!("{other}"),
@@ -252,7 +252,9 @@ fn a_checkpoint_that_fails_stops_the_volume() {
         .enumerate()
         {
             match result.expect_err(&format!("change {index} after a failed {operation}")) {
-                FsError::Volume(VolumeError::Stopped { reason }) => assert!(reason.contains("os error 5"), "{reason}"),
+                FsError::Volume(VolumeError::Stopped { reason }) => {
+                    assert!(reason.to_string().contains("os error 5"), "{reason}");
+                }
                 other => panic!("{other}"),
             }
         }

@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 
 use f2fs_device::{
-    BlockDevice, Completion, DeviceError, DeviceInfo, MemoryDevice, Pending, RecordingDevice, Request, Ticket,
+    BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Pending, RecordingDevice, Request, Ticket,
 };
 use f2fs_files::{FileSystem, Options, Pace, RenameMode};
 use f2fs_sync::scenario::{priorities, random};
@@ -58,6 +58,10 @@ impl Drop for OnTheirWay {
 impl BlockDevice for Late {
     fn info(&self) -> &DeviceInfo {
         self.0.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.0.claims()
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {

@@ -375,6 +375,8 @@ impl World {
     }
 
     fn reopen(&mut self) {
+        // The last one has its device until it is replaced.
+        self.device = Arc::new(self.device.snapshot());
         self.fs = FileSystem::open(self.device.clone(), self.options.clone()).unwrap();
     }
 }

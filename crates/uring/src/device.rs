@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use f2fs_device::{BlockDevice, Completion, DeviceError, DeviceInfo, IoQueue, Request, Ticket, TicketQueue};
+use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, IoQueue, Request, Ticket, TicketQueue};
 use f2fs_sync::{Arc, OnceLock, PerCore};
 
 use crate::{
@@ -34,6 +34,7 @@ const FORBID: &str = "F2FS_NO_IO_URING";
 pub struct UringDevice {
     target: Arc<Target>,
     rings: Option<Rings>,
+    claims: Claims,
 }
 
 #[derive(Debug)]
@@ -90,7 +91,7 @@ impl UringDevice {
             let slots = PerCore::with_slots(SLOTS, |_| OnceLock::new());
             Rings { first: Arc::new(Slot::new(ring, Arc::clone(&target))), slots }
         });
-        Ok(Arc::new(Self { target, rings }))
+        Ok(Arc::new(Self { target, rings, claims: Claims::new() }))
     }
 
     /// Whether requests go through `io_uring` rather than `preadv` and `pwritev`.
@@ -171,6 +172,10 @@ fn forbidden() -> bool {
 impl BlockDevice for UringDevice {
     fn info(&self) -> &DeviceInfo {
         self.target.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {

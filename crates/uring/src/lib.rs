@@ -82,7 +82,22 @@
 //!
 //! One writer or many readers, across processes and within one: `flock` on the open file, and `O_EXCL` on block devices
 //! that are opened for writing, which also keeps out mounts. (Tools that take no lock, such as mkfs.f2fs on a file, are not kept out.)
-//! A lock that udev holds on a block device for a moment is waited for, half a second at most.
+//! A lock that udev holds on a block device for a moment is waited for, half a second at most. Who lives and has the file open is
+//! named by [`OpenError::AlreadyOpen`], at once.
+//!
+//! *After a crash.* The kernel finishes the requests of a process that died after the process is gone, and takes its rings down
+//! some time later. The lock is that long: a lock that ended with the process would let the next one write while the last
+//! writes of the dead are still on their way. So [`UringDevice::open`] waits for the dead, as long as
+//! [`OpenOptions::patience`] says. Measured by `tests/died.rs` (a process killed with 128 and more writes of 64 KiB in flight, 100 times
+//! in a row; 2 processors shared with other work, Linux 6.18.44, ext4 on virtio): median 51 ms, p90 85 ms, at most 193 ms on a
+//! file; 57, 87 and 383 ms on a loop device on it.
+//!
+//! *What an embedder must know.* The lock is on the inode, so other names of a file (links of both kinds) make no difference. A
+//! child that was forked without an `exec` has its parent's open file, and keeps the lock when the parent dies. Not kept apart
+//! are a file and the loop device on it, and two readers, or a reader and a writer, of a disk and its partition; two writers of
+//! these are, by the claim of `O_EXCL`. In another PID namespace processes cannot be told dead from alive, so that one that lives
+//! is waited for as well. Within a process a volume claims the [`UringDevice`] that it is opened on
+//! ([`BlockDevice::claims`](f2fs_device::BlockDevice::claims)), so that a device given to two volumes is refused to the second.
 //!
 //! # Alignment
 //!
@@ -108,6 +123,7 @@
 mod device;
 mod discard;
 mod flight;
+mod lock;
 mod options;
 mod pool;
 mod queue;
@@ -118,4 +134,5 @@ mod target;
 mod thread_ring;
 
 pub use device::UringDevice;
+pub use lock::Holder;
 pub use options::{Direct, Engine, OpenError, OpenOptions};

@@ -1,6 +1,8 @@
 //! How to open a device, and why that failed.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, time::Duration};
+
+use crate::Holder;
 
 /// Whether transfers bypass the page cache (`O_DIRECT`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,11 +38,23 @@ pub enum Engine {
 ///
 /// let options = OpenOptions::new().read_only(true).direct(Direct::Off);
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
     pub(crate) read_only: bool,
     pub(crate) direct: Direct,
     pub(crate) engine: Engine,
+    pub(crate) patience: Duration,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            direct: Direct::default(),
+            engine: Engine::default(),
+            patience: Duration::from_secs(10),
+        }
+    }
 }
 
 impl OpenOptions {
@@ -67,6 +81,14 @@ impl OpenOptions {
     pub fn engine(self, engine: Engine) -> Self {
         Self { engine, ..self }
     }
+
+    /// How long to wait for the last requests of a process that died with the file open; 10 seconds by default. The kernel
+    /// finishes them after the process is gone, and until then nobody else may write. A process that lives is not waited
+    /// for, where it can be told: it cannot for one in another PID namespace.
+    #[must_use]
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
 }
 
 /// Why a device could not be opened or created.
@@ -74,10 +96,12 @@ impl OpenOptions {
 #[non_exhaustive]
 pub enum OpenError {
     /// Somebody (this process or another) has it open for writing, or has it open at all and writing was asked for.
-    #[error("{}: in use by another process or opener", .path.display())]
+    #[error("{}: in use by {}", .path.display(), by(.holder.as_ref()))]
     AlreadyOpen {
         /// What was to be opened.
         path: PathBuf,
+        /// By whom, as far as that is known: not for a mount, nor for a process in another PID namespace.
+        holder: Option<Holder>,
     },
     /// Neither a regular file nor a block device.
     #[error("{}: is a {kind}, not a regular file or block device", .path.display())]
@@ -121,6 +145,10 @@ pub enum OpenError {
         /// What it said.
         source: io::Error,
     },
+}
+
+fn by(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "another process, or mounted".to_owned(), Holder::to_string)
 }
 
 impl OpenError {

@@ -5,8 +5,6 @@
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
-    thread,
-    time::Duration,
 };
 
 use f2fs_device::{BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Request};
@@ -15,16 +13,13 @@ use rustix::{
     io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags},
 };
 
-use crate::{Direct, OpenError, OpenOptions, discard};
+use crate::{Direct, OpenError, OpenOptions, discard, lock::until_free};
 
 /// Vectors that one call takes (`IOV_MAX`).
 pub(crate) const MAX_VECTORS: usize = 1024;
 
 /// The file system whose direct transfers are copies all the same.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
-
-/// For how long another opener's lock on a block device may be udev's, which lets go soon.
-const UDEV_TRIES: u32 = 25;
 
 #[derive(Debug)]
 pub(crate) struct Target {
@@ -58,10 +53,9 @@ impl Target {
         let claim = if kind.is_block_device() && !options.read_only { OFlags::EXCL } else { OFlags::empty() };
         let access = if options.read_only { OFlags::RDONLY } else { OFlags::RDWR };
         let flags = access | claim | OFlags::CLOEXEC;
-        let fd = match rustix::fs::open(path, flags, Mode::empty()) {
-            Err(Errno::BUSY) => return Err(OpenError::AlreadyOpen { path: path.into() }),
-            other => other.map_err(failed(path, "open"))?,
-        };
+        let fd = until_free(path, ("open", Errno::BUSY), kind.is_block_device(), options.patience, || {
+            rustix::fs::open(path, flags, Mode::empty())
+        })?;
         Self::from_fd(path, fd, options)
     }
 
@@ -75,7 +69,7 @@ impl Target {
         if bytes < BLOCK_SIZE as u64 {
             return Err(OpenError::TooSmall { path: path.into(), bytes });
         }
-        lock(path, &fd, options.read_only, block_device)?;
+        lock(path, &fd, options, block_device)?;
 
         let mut info = DeviceInfo::new(bytes / BLOCK_SIZE as u64, "");
         info.read_only = options.read_only;
@@ -244,20 +238,12 @@ fn kind_name(kind: FileType) -> &'static str {
 }
 
 /// Takes the lock that lets in one writer or many readers, in this process and others.
-fn lock(path: &Path, fd: &OwnedFd, read_only: bool, block_device: bool) -> Result<(), OpenError> {
-    let operation =
-        if read_only { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
-    let mut tries = if block_device { UDEV_TRIES } else { 1 };
-    loop {
-        tries -= 1;
-        match rustix::fs::flock(fd, operation) {
-            Ok(()) => return Ok(()),
-            Err(Errno::INTR) => tries += 1,
-            Err(Errno::WOULDBLOCK) if tries == 0 => return Err(OpenError::AlreadyOpen { path: path.into() }),
-            Err(Errno::WOULDBLOCK) => thread::sleep(Duration::from_millis(20)),
-            Err(errno) => return Err(failed(path, "flock")(errno)),
-        }
-    }
+fn lock(path: &Path, fd: &OwnedFd, options: OpenOptions, block_device: bool) -> Result<(), OpenError> {
+    let operation = match options.read_only {
+        true => FlockOperation::NonBlockingLockShared,
+        false => FlockOperation::NonBlockingLockExclusive,
+    };
+    until_free(path, ("flock", Errno::WOULDBLOCK), block_device, options.patience, || rustix::fs::flock(fd, operation))
 }
 
 /// Switches to direct transfers and enters the alignment in `info`, or says why not.

@@ -134,12 +134,19 @@ impl fmt::Debug for CheckOptions<'_> {
 }
 
 /// Checks the volume on `device`, without a write. What it judges is the last checkpoint: what roll-forward would add after
-/// an unclean stop is not looked at, beyond its chain of nodes.
+/// an unclean stop is not looked at, beyond its chain of nodes. Others may read the device meanwhile; nobody may have it open for
+/// writing.
 ///
 /// # Errors
-/// [`CheckError`] if there is no verdict: the device fails, there is no volume on it, or one that cannot be judged. A volume
-/// that is there but broken is a report.
+/// [`CheckError`] if there is no verdict: the device is open for writing or fails, there is no volume on it, or one that
+/// cannot be judged. A volume that is there but broken is a report.
 pub fn check(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckReport, CheckError> {
+    let _claim = device.claims().shared("a check")?;
+    judge(device, options)
+}
+
+/// The same, by one who has a claim.
+fn judge(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckReport, CheckError> {
     if options.threads == Some(0) {
         return run(device, options);
     }

@@ -1,15 +1,20 @@
 //! Why an operation on a volume failed.
 
-use f2fs_device::DeviceError;
+use f2fs_device::{AlreadyOpen, DeviceError};
 use f2fs_format::{Corruption, FormatError};
 use f2fs_nat::NatError;
 use f2fs_segment::SegmentError;
 use thiserror::Error;
 
+use crate::StopCause;
+
 /// Why an operation on a volume failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VolumeError {
+    /// Somebody has the device open in this process: for writing, or at all and writing was asked for.
+    #[error(transparent)]
+    AlreadyOpen(#[from] AlreadyOpen),
     /// The bytes on the device contradict the format.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
@@ -94,12 +99,12 @@ pub enum VolumeError {
     /// The volume was opened for reading.
     #[error("the volume is open for reading only")]
     ReadOnly,
-    /// An earlier error left the volume in a state that must not be written any more. What the last checkpoint holds is
-    /// safe.
-    #[error("the volume was stopped by an earlier error: {reason}")]
+    /// An earlier error or panic left the volume in a state that must not be written any more, or it was closed. What the last
+    /// checkpoint holds is safe.
+    #[error("the volume was stopped: {reason}")]
     Stopped {
-        /// The error that stopped it.
-        reason: String,
+        /// What stopped it.
+        reason: StopCause,
     },
 }
 

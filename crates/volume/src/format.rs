@@ -11,14 +11,14 @@
 //! While the old superblocks go, nothing else of the old volume has been touched; when the first new one arrives,
 //! everything that it speaks of is durable.
 //!
-//! No locks; the caller has the device to itself.
+//! No locks: the device is claimed for writing meanwhile.
 
 mod signature;
 mod write;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_device::{AlreadyOpen, BlockDevice, DeviceError};
 use f2fs_format::checkpoint::flags;
 use f2fs_format::mkfs::VolumePlan;
 use f2fs_format::{BLOCK_SIZE, FormatError, Geometry, RawBlock};
@@ -52,6 +52,9 @@ pub struct FormatReport {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatVolumeError {
+    /// Somebody has the device open in this process, and keeps it even from one who forces. Nothing was written.
+    #[error(transparent)]
+    AlreadyOpen(#[from] AlreadyOpen),
     /// The device holds something, and [`FormatOptions::force`] is not set. Nothing was written.
     #[error("the device holds {found}, which is overwritten only by force")]
     Exists {
@@ -89,6 +92,7 @@ pub enum FormatVolumeError {
 /// # Errors
 /// [`FormatVolumeError`]. After [`FormatVolumeError::Device`] the device may hold no volume at all, but never parts of two.
 pub fn format(device: &dyn BlockDevice, options: &FormatOptions) -> Result<FormatReport, FormatVolumeError> {
+    let _claim = device.claims().exclusive("a format")?;
     let info = device.info();
     let mut options = options.clone();
     complete(&mut options, info.logical_sector)?;

@@ -96,6 +96,7 @@ pub use open::{FsyncMode, OpenOptions};
 pub use orphans::OrphanRoom;
 pub use recovery::ChainNode;
 pub use stat::VolumeStat;
+pub use stop::StopCause;
 pub use sync::{MustCheckpoint, Synced};
 pub use volume::{Damage, Op, ReadOp, Volume};
 pub use write_stat::WriteStat;

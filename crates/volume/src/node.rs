@@ -25,6 +25,7 @@ use f2fs_sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, mutant};
 
 use crate::Op;
 use crate::node_store::NodeStore;
+use crate::stop::Unwinding;
 
 /// A node block in memory.
 pub(crate) struct NodePage {
@@ -112,12 +113,12 @@ impl Node {
 
     /// The block, to change; it is dirty from here on. `op` must be of the volume that the node came from.
     #[must_use]
-    pub fn write(&self, op: &Op<'_>) -> NodeWrite<'_> {
+    pub fn write<'a>(&'a self, op: &Op<'a>) -> NodeWrite<'a> {
         let guard = self.page.block.write();
         if NodeStore::mark_dirty(op.volume.store(), &self.page) {
             op.volume.update_pressure();
         }
-        NodeWrite { guard }
+        NodeWrite { _unwinding: op.unwinding.again(), guard }
     }
 }
 
@@ -141,6 +142,8 @@ impl fmt::Debug for NodeRead<'_> {
 
 /// Exclusive access to a node block.
 pub struct NodeWrite<'a> {
+    /// In front of the lock, so that it is dropped first: a sync that reads a page half changed finds the volume stopped.
+    _unwinding: Unwinding<'a>,
     guard: RwLockWriteGuard<'a, Box<NodeBlock>>,
 }
 

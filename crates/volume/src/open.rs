@@ -198,16 +198,18 @@ impl SummarySource for Tables {
 }
 
 impl Volume {
-    /// Opens the volume at its last checkpoint.
+    /// Opens the volume at its last checkpoint, and claims the device until the volume is closed or dropped.
     ///
     /// For reading, this reads the superblock and the checkpoint, whatever the size of the volume. For writing it reads one
     /// copy of the SIT as well, 4 KiB for 110 MiB of main area (38 MiB for a TiB), on [`OpenOptions::threads`] threads. The crate
     /// documentation says what a TiB takes.
     ///
     /// # Errors
-    /// [`VolumeError`]: no valid superblock or checkpoint pack, an unsupported feature (by name), a truncated image, or a
+    /// [`VolumeError`]: [`AlreadyOpen`](VolumeError::AlreadyOpen) for a device that somebody has open for writing, or at all if
+    /// this is for writing; no valid superblock or checkpoint pack, an unsupported feature (by name), a truncated image, or a
     /// contradiction in the tables, each with its numbers. Nothing is written.
     pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Volume, VolumeError> {
+        let claim = crate::volume::claim(&*device, options.read_only)?;
         let loaded = LoadedSuperblock::load(&*device)?;
         let geometry = loaded.geometry;
         geometry.features.require_within(Features::READ_ONLY)?;
@@ -293,6 +295,7 @@ impl Volume {
             request_blocks: AtomicU64::new(BLOCKS_PER_SEGMENT.into()),
             stock: AtomicI64::new(0),
             precleaned: Mutex::new(Vec::new()),
+            claim: Mutex::new(Some(claim)),
             geometry,
             device,
         })

@@ -29,8 +29,9 @@ use crate::arrival::Arrival;
 use crate::blocks::WriteBatch;
 use crate::checkpoint::{is_indirect_offset, node_log};
 use crate::node::{Node, NodePage};
+use crate::stop::Unwinding;
 use crate::write_stat::Count;
-use crate::{FsyncMode, Op, Volume, VolumeError};
+use crate::{FsyncMode, Op, StopCause, Volume, VolumeError};
 
 /// Why a checkpoint must be written instead (`need_do_checkpoint` in `fs/f2fs/file.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +110,7 @@ impl Volume {
         }
         let request = SyncRequest { inode: inode.page.clone(), arrival };
         let answer = self.syncs.join(request, |group| self.sync_group(op, &group));
-        answer.unwrap_or_else(|| Err(VolumeError::Stopped { reason: "a sync of another file panicked".into() }))
+        answer.unwrap_or_else(|| Err(VolumeError::Stopped { reason: StopCause::Panic }))
     }
 
     /// Notes that something happened to an inode that roll-forward cannot repeat: until the next checkpoint, syncs of it are
@@ -159,9 +160,11 @@ impl Volume {
 
     /// Writes the files of a group and flushes the device.
     fn sync_group(&self, op: &Op<'_>, group: &[SyncRequest]) -> Vec<Result<Synced, VolumeError>> {
+        // The next group begins before the leader's operation ends: nodes that this one leaves out would be a gap in its chain.
+        let _unwinding = Unwinding::new(self);
         let failed = |error: VolumeError| {
             self.stop(&error);
-            let reason = error.to_string();
+            let reason = StopCause::Error(error.to_string());
             let others = (1..group.len()).map(|_| Err(VolumeError::Stopped { reason: reason.clone() }));
             // The first request is the leader's own, or as good as it.
             others.chain([Err(error)]).rev().collect()
@@ -193,7 +196,7 @@ impl Volume {
         let mut answers = Vec::with_capacity(group.len());
         for request in group {
             match self.log_file(&request.inode, &mut batch) {
-                Err(error @ VolumeError::Device(_)) => return failed(error),
+                Err(error @ (VolumeError::Device(_) | VolumeError::Stopped { .. })) => return failed(error),
                 answer => answers.push(answer),
             }
         }
@@ -232,6 +235,8 @@ impl Volume {
         if let Some(reason) = self.must_checkpoint(inode, &block) {
             return Ok(Synced::Must(reason));
         }
+        // With the pages that were read a panic may have been left half way. Without the mark roll-forward ignores them.
+        self.check_writable()?;
         if written != 0 || inode.dirty.load(Ordering::Acquire) {
             let new = inode.born.load(Ordering::Acquire) == version;
             let marks = mark::FSYNC | if new { mark::DENTRY } else { 0 };

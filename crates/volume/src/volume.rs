@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use f2fs_device::{BlockDevice, Recycler};
+use f2fs_device::{AlreadyOpen, BlockDevice, Claim, Recycler};
 use f2fs_format::feature::Features;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Corruption, Geometry, Nid, SegmentNo};
@@ -20,6 +20,7 @@ use crate::orphans::{OrphanRoom, Orphans};
 use crate::recovery::RollForward;
 use crate::segments::Segments;
 use crate::space::Space;
+use crate::stop::{StopCause, Unwinding};
 use crate::sync::{SyncRequest, Synced};
 use crate::write_stat::WriteCounters;
 use crate::{VolumeError, VolumeStat};
@@ -46,7 +47,7 @@ pub struct Volume {
     /// What was written to the warm-node log since, and who waits for it.
     pub(crate) roll_forward: RollForward,
     pub(crate) syncs: GroupCommit<SyncRequest, Result<Synced, VolumeError>>,
-    pub(crate) stopped: OnceLock<String>,
+    pub(crate) stopped: OnceLock<StopCause>,
     pub(crate) checksum_seed: u32,
     pub(crate) clock: Clock,
     /// Dirty nodes at which [`needs_checkpoint`](Volume::needs_checkpoint) says yes.
@@ -72,6 +73,13 @@ pub struct Volume {
     pub(crate) stock: AtomicI64,
     /// Segments cleared since the last checkpoint. Last in the order of locks.
     pub(crate) precleaned: Mutex<Vec<SegmentNo>>,
+    /// Keeps others from opening the device; `None` once the volume was closed.
+    pub(crate) claim: Mutex<Option<Claim>>,
+}
+
+/// Claims a device for a volume.
+pub(crate) fn claim(device: &dyn BlockDevice, read_only: bool) -> Result<Claim, AlreadyOpen> {
+    if read_only { device.claims().shared("a volume") } else { device.claims().exclusive("a volume") }
 }
 
 /// What was found damaged when the volume was opened, and not needed because its copy is good.
@@ -99,8 +107,13 @@ impl fmt::Debug for Volume {
 ///
 /// Hold it for one operation, not longer, and never begin a second one on the same thread meanwhile: a checkpoint that
 /// waits for the first would keep the second out for good.
+///
+/// A panic that unwinds an operation stops the volume ([`StopCause::Panic`]): the change may be half done. What the last
+/// checkpoint holds is safe.
 pub struct Op<'a> {
     pub(crate) volume: &'a Volume,
+    /// In front of the gate, so that it is dropped first: no checkpoint begins before the volume was stopped.
+    pub(crate) unwinding: Unwinding<'a>,
     /// `None` within a checkpoint, where the gate is closed by its runner.
     pub(crate) gate: Option<GateGuard<'a>>,
 }
@@ -113,7 +126,7 @@ impl fmt::Debug for Op<'_> {
 
 impl<'a> Op<'a> {
     pub(crate) fn within_checkpoint(volume: &'a Volume) -> Op<'a> {
-        Op { volume, gate: None }
+        Op { volume, unwinding: Unwinding::new(volume), gate: None }
     }
 
     /// The volume that this operation changes.
@@ -197,7 +210,7 @@ impl Volume {
         let gate = self.gate.enter();
         // The checkpoint that was waited for may have failed.
         self.check_writable()?;
-        Ok(Op { volume: self, gate: Some(gate) })
+        Ok(Op { volume: self, unwinding: Unwinding::new(self), gate: Some(gate) })
     }
 
     /// Begins an operation that reads blocks by their addresses.
@@ -216,10 +229,10 @@ impl Volume {
         }
     }
 
-    /// The reason why the volume refuses changes, if an error stopped it.
+    /// The reason why the volume refuses changes, if it does.
     #[must_use]
-    pub fn stopped(&self) -> Option<&str> {
-        self.stopped.get().map(String::as_str)
+    pub fn stopped(&self) -> Option<&StopCause> {
+        self.stopped.get()
     }
 
     // ---- orphans ----
@@ -269,24 +282,32 @@ impl Volume {
     }
 
     /// Writes the last checkpoint of a volume that nothing lies on, marks the volume as cleanly closed, and refuses all
-    /// further changes. Does nothing for a volume that was opened for reading.
+    /// further changes; others may open the device. A volume that was opened for reading only lets go of the device.
     ///
     /// # Errors
     /// As [`checkpoint_with`](Self::checkpoint_with).
     pub fn close(&self) -> Result<(), VolumeError> {
+        self.close_with(|_| Ok(()))
+    }
+
+    /// The same, for a volume that something lies on: `above` as for [`checkpoint_with`](Self::checkpoint_with). No change
+    /// comes between the checkpoint and the end of the volume.
+    ///
+    /// # Errors
+    /// As there; the volume then stays open, and the device its.
+    pub fn close_with<E: From<VolumeError>>(&self, above: impl FnOnce(&Op<'_>) -> Result<(), E>) -> Result<(), E> {
         if !self.read_only {
-            self.checkpoint(crate::Reason::Unmount)?;
-            self.seal();
+            self.alone(above, |_, state| {
+                self.write_checkpoint(crate::Reason::Unmount, state)?;
+                self.stop_for(StopCause::Closed);
+                Ok(())
+            })?;
         }
+        drop(self.claim.lock().take());
         Ok(())
     }
 
     // ---- state ----
-
-    /// Refuses all further changes: the volume was closed.
-    pub fn seal(&self) {
-        let _ = self.stopped.set("it was closed".into());
-    }
 
     /// Counts and sizes, as `statfs` wants them, and more.
     #[must_use]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 
-use f2fs_device::{BlockDevice, Completion, DeviceError, DeviceInfo, Operation, Pending, Request, Ticket};
+use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Operation, Pending, Request, Ticket};
 
 #[derive(Debug, Default)]
 struct State {
@@ -85,6 +85,10 @@ impl HeldDevice {
 impl BlockDevice for HeldDevice {
     fn info(&self) -> &DeviceInfo {
         self.inner.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.inner.claims()
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {

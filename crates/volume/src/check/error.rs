@@ -1,12 +1,15 @@
 //! Why a volume could not be checked at all.
 
-use f2fs_device::DeviceError;
+use f2fs_device::{AlreadyOpen, DeviceError};
 use f2fs_format::Corruption;
 
 /// Why there is no verdict.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
+    /// Somebody has the device open for writing in this process. Nothing was read.
+    #[error(transparent)]
+    AlreadyOpen(#[from] AlreadyOpen),
     /// The device failed.
     #[error("cannot read the volume: {0}")]
     Device(#[from] DeviceError),

@@ -41,16 +41,16 @@ mod state;
 mod tables;
 mod walk;
 
-use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_device::{AlreadyOpen, BlockDevice, Claim, DeviceError};
 use f2fs_format::feature::Features;
 use f2fs_format::{Corruption, RawBlock};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, Mutex};
 
 pub use backup::{BackupError, Undone, undo};
 
 use super::report::Collector;
 use super::source::Source;
-use super::{CheckError, CheckOptions, CheckReport, check, superblock};
+use super::{CheckError, CheckOptions, CheckReport, judge, superblock};
 use overlay::Overlay;
 
 /// Passes over a volume at most: each pass settles the conflicts that the one before it met.
@@ -60,6 +60,9 @@ const MAX_PASSES: usize = 16;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepairError {
+    /// Somebody has the device open in this process. Nothing was read or written.
+    #[error(transparent)]
+    AlreadyOpen(#[from] AlreadyOpen),
     /// The volume cannot be checked, before or after.
     #[error(transparent)]
     Check(#[from] CheckError),
@@ -85,7 +88,11 @@ pub enum RepairError {
     NoRoom(&'static str),
 }
 
-/// How a volume is put right: what changes, and how it is judged then. Nothing of it is written yet.
+/// Who has the device open meanwhile, to others who want to.
+const CLAIMANT: &str = "a repair";
+
+/// How a volume is put right: what changes, and how it is judged then. Nothing of it is written yet. Nobody else opens the device
+/// that it was planned for until it is [applied](Self::apply) or dropped.
 #[derive(Debug)]
 pub struct Repair {
     /// What was found.
@@ -98,6 +105,7 @@ pub struct Repair {
     /// Blocks that change when the volume is written to: the first of both checkpoint packs, and that where the next chain of
     /// synced nodes begins.
     witnesses: Vec<u64>,
+    claim: Mutex<Option<Claim>>,
 }
 
 impl Repair {
@@ -112,15 +120,21 @@ impl Repair {
         self.changes.is_empty()
     }
 
-    /// Writes the changed blocks, and flushes. Write the backup first.
+    /// Writes the changed blocks, and flushes. Write the backup first. Afterwards others may open the device.
     ///
     /// # Errors
-    /// Those of the device; then some blocks are written and others are not, and [`undo`] leads back.
-    pub fn apply(&self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
+    /// [`RepairError::AlreadyOpen`] for a copy of the device that it was planned for, if somebody has that open. Those of the
+    /// device; then some blocks are written and others are not, and [`undo`] leads back.
+    pub fn apply(&self, device: &dyn BlockDevice) -> Result<(), RepairError> {
+        let planned = self.claim.lock().take();
+        let _claim = match planned {
+            Some(claim) if claim.is_of(device.claims()) => claim,
+            _ => device.claims().exclusive(CLAIMANT)?,
+        };
         for (block, bytes) in &self.changes {
             device.write_slice(*block, &bytes[..])?;
         }
-        device.flush()
+        Ok(device.flush()?)
     }
 }
 
@@ -142,7 +156,8 @@ fn require_repairable(device: &dyn BlockDevice) -> Result<(), RepairError> {
 /// # Errors
 /// [`RepairError`] if the volume cannot be checked, or nothing is left to begin with.
 pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
-    let before = check(&**device, options)?;
+    let claim = device.claims().exclusive(CLAIMANT)?;
+    let before = judge(&**device, options)?;
     require_repairable(&**device)?;
     let mut repair = Repair {
         before,
@@ -150,6 +165,7 @@ pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result
         actions: Vec::new(),
         changes: Vec::new(),
         witnesses: Vec::new(),
+        claim: Mutex::new(Some(claim)),
     };
     if repair.before.is_clean() && repair.before.complete {
         repair.after = repair.before.clone();
@@ -171,7 +187,7 @@ pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result
             continue;
         }
         let chain = rebuild::write(&overlay, &mut tables, &mut state)?;
-        repair.after = check(&overlay, options)?;
+        repair.after = judge(&overlay, options)?;
         repair.actions = std::mem::take(&mut state.actions);
         repair.changes = overlay.changes()?;
         let packs = [0, 1].map(|pack| tables.geometry.checkpoint_pack(pack));

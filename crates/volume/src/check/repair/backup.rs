@@ -19,10 +19,10 @@
 
 use std::io::{self, Read, Write};
 
-use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_device::{AlreadyOpen, BlockDevice, DeviceError};
 use f2fs_format::{BLOCK_SIZE, crc};
 
-use super::Repair;
+use super::{CLAIMANT, Repair};
 
 const MAGIC: [u8; 8] = *b"F2FSBAK1";
 
@@ -33,6 +33,9 @@ pub enum BackupError {
     /// The file cannot be read or written.
     #[error(transparent)]
     File(#[from] io::Error),
+    /// Somebody has the device open in this process. Nothing was written.
+    #[error(transparent)]
+    AlreadyOpen(#[from] AlreadyOpen),
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -120,6 +123,7 @@ fn number<const N: usize>(from: &mut impl Read) -> Result<[u8; N], io::Error> {
 /// # Errors
 /// [`BackupError`]; all but [`Device`](BackupError::Device) leave the device as it is.
 pub fn undo(device: &dyn BlockDevice, mut from: impl Read) -> Result<Undone, BackupError> {
+    let _claim = device.claims().exclusive(CLAIMANT)?;
     let damaged = |what, record| BackupError::Damaged { what, record };
     let head: [u8; 24] = number(&mut from)?;
     let stored = u32::from_le_bytes(number(&mut from)?);

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use f2fs_device::{BlockDevice, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
+use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
 use f2fs_format::{BlockAddr, RawBlock};
 use f2fs_sync::{Arc, RwLock};
 
@@ -75,6 +75,10 @@ impl Overlay {
 impl BlockDevice for Overlay {
     fn info(&self) -> &DeviceInfo {
         self.below.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.below.claims()
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {
