@@ -7,6 +7,7 @@
 mod aged;
 mod copies;
 mod cpio;
+mod depth_one;
 mod here;
 mod initrd;
 mod judge;
@@ -97,7 +98,7 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// Those that take long first, so that what runs beside the last ones is short.
-const TESTS: [Test; 9] = [
+const TESTS: [Test; 10] = [
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -111,6 +112,11 @@ const TESTS: [Test; 9] = [
         rolled_forward::run,
     ),
     ("unclean", "volumes that either side left without closing show the same last checkpoint on both", unclean::run),
+    (
+        "depth-one",
+        "one request takes the library as long as the kernel, on persistent memory and NVMe (prints a table)",
+        depth_one::run,
+    ),
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
     ("zones", "zones change their states here as those of the kernel's null_blk do", zones::run),
     ("copies", "f2fs put -r and get -r keep every kind of file and attribute", copies::run),

@@ -12,8 +12,19 @@ use crate::{Result, tools};
 
 /// What the guest needs besides what is built into Debian's kernel. F2FS asks for "crc32" by its algorithm's name, which
 /// only modprobe could resolve, so an implementation of it is named here. `null_blk` makes no device by itself.
-const MODULES: [&str; 9] =
-    ["virtio_blk", "nvme", "9p", "9pnet_virtio", "crc32_generic", "crc32_pclmul", "f2fs", "loop", "null_blk"];
+const MODULES: [&str; 11] = [
+    "virtio_blk",
+    "nvme",
+    "nd_e820",
+    "nd_pmem",
+    "9p",
+    "9pnet_virtio",
+    "crc32_generic",
+    "crc32_pclmul",
+    "f2fs",
+    "loop",
+    "null_blk",
+];
 /// Parameters of modules.
 const PARAMETERS: [(&str, &str); 1] = [("null_blk", "nr_devices=0")];
 
