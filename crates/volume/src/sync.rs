@@ -196,7 +196,8 @@ impl Volume {
                 answer => answers.push(answer),
             }
         }
-        if let Err(error) = batch.finish().and_then(|_| land()).and_then(|()| self.device.flush()) {
+        let flush = || if mutant("sync_flush_left_out") { Ok(()) } else { self.device.flush() };
+        if let Err(error) = batch.finish().and_then(|_| land()).and_then(|()| flush()) {
             return failed(error.into());
         }
         answers
@@ -233,7 +234,7 @@ impl Volume {
         }
         if written != 0 || inode.dirty.load(Ordering::Acquire) {
             let new = inode.born.load(Ordering::Acquire) == version;
-            let marks = mark::FSYNC | if new { mark::DENTRY } else { 0 };
+            let marks = if mutant("sync_mark_left_out") { 0 } else { mark::FSYNC } | if new { mark::DENTRY } else { 0 };
             self.write_node(inode, &mut block, version, marks, batch)?;
             self.written.add(Count::SyncedNodes, 1);
             written += 1;
