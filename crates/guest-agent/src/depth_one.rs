@@ -157,6 +157,7 @@ fn kernel_file(args: &Args, blocks: u64, measure: &mut Measure<'_>) -> anyhow::R
 fn library_device(args: &Args, options: OpenOptions, measure: &mut Measure<'_>) -> anyhow::Result<()> {
     let device = UringDevice::open(&args.device, options)?;
     let blocks = device.info().blocks;
+    println!("{}", device.info().description);
     measure("device", blocks, &|operation, block, buf| {
         match operation {
             Operation::Read => device.read_into(block, buf)?,

@@ -66,15 +66,17 @@
 //!
 //! Against fio on the same file in alternating rounds: `cargo run --release -p f2fs-uring --example device_vs_fio`. AMD EPYC, 2
 //! CPUs (shared with other work, load average 10, hence the spread), Linux 6.18.44, ext4 on virtio, fio-3.33
-//! `--ioengine=io_uring --direct=1`, 7 rounds of 1 s (the first two rows: 9 rounds); medians, and the least and greatest ratio of a round.
+//! `--direct=1` (`--ioengine=psync` beside calls, `io_uring` beside queues), 7 rounds of 1 s (calls: 7 to 9 rounds of 0.5 s);
+//! medians, and the least and greatest ratio of a round.
 //!
 //! | Workload | Depth | fio | this crate | ratio (spread) | processor time a request, fio / ours |
 //! |---|---|---|---|---|---|
-//! | read 2 MiB, sequential, calls | 1 | 1144 MB/s | 1192 MB/s | 103 % (85..107) | 116 / 116 us |
+//! | read 2 MiB, sequential, calls | 1 | 738 MB/s | 856 MB/s | 108 % (96..133) | 192 / 199 us |
 //! | read 2 MiB, sequential, queue | 8 | 1096 MB/s | 1143 MB/s | 104 % (83..111) | 129 / 127 us |
-//! | write 2 MiB, sequential, calls | 1 | 1620 MB/s | 1977 MB/s | 122 % (68..170) | 133 / 106 us |
+//! | write 2 MiB, sequential, calls | 1 | 2922 MB/s | 3477 MB/s | 99 % (61..170) | 132 / 122 us |
 //! | write 2 MiB, sequential, queue | 8 | 2060 MB/s | 2144 MB/s | 105 % (99..111) | 132 / 80 us |
-//! | read 4 KiB, random, calls | 1 | 17548 /s | 17479 /s | 100 % (81..132) | 21.1 / 19.3 us |
+//! | read 4 KiB, random, calls | 1 | 10888 /s | 10012 /s | 96 % (88..110) | 20.5 / 19.7 us |
+//! | write 4 KiB, random, calls | 1 | 11740 /s | 12983 /s | 102 % (68..156) | 21.3 / 20.6 us |
 //! | read 4 KiB, random, queue | 32 | 49574 /s | 50978 /s | 104 % (95..110) | 5.2 / 4.0 us |
 //! | write 4 KiB, random, queue | 32 | 30336 /s | 29387 /s | 100 % (49..152) | 7.9 / 7.4 us |
 //! | write 2 MiB, sequential, queue's own buffers | 8 | 2160 MB/s | 2603 MB/s | 114 % (107..123) | 124 / 40 us |

@@ -46,6 +46,11 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let boot = bench.guest.boot("depth-one").processors(2).persistent_memory(SIZE).disk(&image, Bus::Nvme, "target");
     let output = boot.run(&script, LIMIT)?;
     judge::succeeded(&output)?;
+    for carried in ["preadv/pwritev (persistent memory), O_DIRECT, /dev/pmem0", "io_uring, O_DIRECT, /dev/nvme"] {
+        if !output.log.contains(carried) {
+            bail!("no device says `{carried}`:\n{}", output.log.trim());
+        }
+    }
     let mut slow = Vec::new();
     for device in ["pmem", "nvme"] {
         let csv = fs::read_to_string(output.share.join(device))?;
