@@ -76,6 +76,7 @@ impl Operation {
 type Act<'a> = dyn Fn(Operation, u64, &mut AlignedBuf) -> anyhow::Result<()> + Sync + 'a;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    touch(&args.device)?;
     let mut csv = HostFile::create(&args.csv)?;
     writeln!(csv, "operation,threads,round,way,per_second,median_us,p99_us")?;
     for round in 0..args.rounds {
@@ -98,6 +99,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let device = direct(&args.device)?;
         let all = rustix::fs::seek(&device, rustix::fs::SeekFrom::End(0))? / BLOCK_SIZE as u64;
         measure("calls", all, &|operation, block, buf| calls(&device, operation, block, buf))?;
+    }
+    Ok(())
+}
+
+/// Writes every block once, so that no measurement is of memory or disk that the host has to find for the device.
+fn touch(device: &Path) -> anyhow::Result<()> {
+    let device = UringDevice::open(device, OpenOptions::new().direct(Direct::Required))?;
+    let mut buf = AlignedBuf::new(256);
+    for start in (0..device.info().blocks / 256).map(|piece| piece * 256) {
+        device.write_from(start, &mut buf)?;
     }
     Ok(())
 }

@@ -35,12 +35,12 @@ type Times = [f64; 3];
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let image = bench.image("depth-one");
     File::create(&image)?.set_len(u64::from(SIZE) << 20)?;
-    let rounds = if bench.quick { 1 } else { 5 };
+    let (rounds, time) = if bench.quick { (3, 100) } else { (5, 300) };
     let script = format!(
         "set -e\n\
          f2fs format --force /dev/pmem0\n\
-         guest-agent depth-one /dev/pmem0 --rounds {rounds} --csv /share/pmem\n\
-         guest-agent depth-one $(device target) --rounds {rounds} --csv /share/nvme\n"
+         guest-agent depth-one /dev/pmem0 --rounds {rounds} --milliseconds {time} --csv /share/pmem\n\
+         guest-agent depth-one $(device target) --rounds {rounds} --milliseconds {time} --csv /share/nvme\n"
     );
     // With one processor, QEMU's NVMe now and then loses an interrupt, and its kernel waits for 30 s.
     let boot = bench.guest.boot("depth-one").processors(2).persistent_memory(SIZE).disk(&image, Bus::Nvme, "target");
