@@ -8,8 +8,10 @@
 //!   '------- epoch of 3 -------'         '----- epoch of 2 -----'  '- E is certain from here on
 //! ```
 //!
-//! A [`Cut`] names the survivors of an epoch; a [`CutPlan`] says which cuts are made of it. A cut in the middle of an epoch is
-//! one of its subsets, so that the end of each epoch is the only place to look at.
+//! A [`Cut`] names the survivors of an epoch; a [`CutPlan`] says which cuts are made of it. What a cut in the middle of an epoch
+//! leaves is one of its subsets, so that the end of each epoch shows everything that *may* be there. What *must* be there is
+//! another question: where somebody was promised something in the middle of an epoch (because a flush is missing, or another
+//! thread has written since), the cuts of that position alone are made, for which `start` and `end` are the same.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -109,7 +111,8 @@ impl Default for CutPlan {
 }
 
 impl CutPlan {
-    /// The cuts of the epoch from where `replay` stands to `end` (of [`Replay::epoch_end`]). `random` gives numbers for what
+    /// The cuts of the epoch from where `replay` stands to `end` (of [`Replay::epoch_end`]), or, if `end` is its position, those of
+    /// that position: of what is outstanding there. `random` gives numbers for what
     /// is left to chance.
     #[must_use]
     pub fn cuts(&self, replay: &Replay<'_>, end: usize, mut random: impl FnMut() -> u64) -> Vec<Cut> {
@@ -179,12 +182,15 @@ impl Replay<'_> {
         durable.filter(|seen| *seen > self.position).min().map_or(flush, |seen| seen.min(flush))
     }
 
-    /// Takes events up to `end`, and a flush that stands there.
-    pub fn advance_epoch(&mut self, end: usize) {
-        while self.position < end && self.advance().is_some() {}
-        if matches!(self.events.get(self.position), Some(Event::Flush)) {
-            self.advance();
-        }
+    /// Where the epoch after the one that ends at `end` begins: behind a flush that stands there.
+    #[must_use]
+    pub fn epoch_behind(&self, end: usize) -> usize {
+        end + usize::from(matches!(self.events.get(end), Some(Event::Flush)))
+    }
+
+    /// Takes events until `position` are taken.
+    pub fn advance_to(&mut self, position: usize) {
+        while self.position < position && self.advance().is_some() {}
     }
 
     /// The events that a cut may lose if those up to `end` were begun: not yet flushed, and not durable by themselves.
@@ -202,7 +208,7 @@ impl Replay<'_> {
 
     /// The image that a cut leaves, and a fingerprint of how it differs from the content before the log: cuts of logs with
     /// the same beginning leave the same content if they have the same fingerprint (a hash of 64 bits). `before`: the
-    /// fingerprint that [`advanced`](Self::advanced) gave for the present position.
+    /// fingerprint that [`advanced_to`](Self::advanced_to) gave for the present position.
     #[must_use]
     pub fn cut(&self, cut: &Cut, before: u64) -> (MemoryDevice, u64) {
         let image = self.durable.snapshot();
@@ -228,13 +234,13 @@ impl Replay<'_> {
         (image, before ^ difference)
     }
 
-    /// [`advance_epoch`](Self::advance_epoch), and the fingerprint of what is durable then, from the one before it (0 at the
-    /// beginning of a log).
-    pub fn advanced(&mut self, end: usize, before: u64) -> u64 {
+    /// [`advance_to`](Self::advance_to), and the fingerprint of what is durable then, from the one before it (0 at the beginning of
+    /// a log).
+    pub fn advanced_to(&mut self, position: usize, before: u64) -> u64 {
         let old = self.durable.snapshot();
         let volatile = self.volatile.clone();
         let from = self.position;
-        self.advance_epoch(end);
+        self.advance_to(position);
         let mut touched = BTreeSet::new();
         for index in volatile.into_iter().chain(from..self.position) {
             let (start, blocks) = self.events[index].range();
@@ -301,7 +307,7 @@ mod tests {
             let end = replay.epoch_end();
             let cuts = plan.cuts(&replay, end, || 5);
             all.push(cuts.iter().map(|cut| text(&replay.cut(cut, before).0)).collect());
-            before = replay.advanced(end, before);
+            before = replay.advanced_to(replay.epoch_behind(end), before);
             if replay.position() >= log.events().len() && replay.epoch_end() <= replay.position() {
                 break all;
             }
@@ -325,6 +331,27 @@ mod tests {
         // The durable write is certain now, the one before it is not.
         assert_eq!(found[2], ["ab.d", "abcd", "ebcd", "eb.d"]);
         assert_eq!(found.len(), 3);
+    }
+
+    #[test]
+    fn cuts_of_a_position_lose_what_no_flush_covered() {
+        let device = RecordingDevice::new(MemoryDevice::new(4));
+        device.write_slice(0, b"a").unwrap();
+        device.flush().unwrap();
+        device.write_slice(1, b"b").unwrap();
+        device.write_fua(2, AlignedBuf::from_bytes(b"c")).unwrap();
+        device.write_slice(3, b"d").unwrap();
+        let log = device.log();
+        let at = |position: usize| {
+            let mut replay = log.replay();
+            replay.advance_to(position);
+            let cuts = WHOLE.cuts(&replay, position, || 5);
+            cuts.iter().map(|cut| text(&replay.cut(cut, 0).0)).collect::<Vec<_>>()
+        };
+        assert_eq!(at(1), ["....", "a..."], "before its flush");
+        assert_eq!(at(2), ["a..."]);
+        assert_eq!(at(3), ["a...", "ab.."]);
+        assert_eq!(at(4), ["a.c.", "abc."], "a durable write whose completion was seen is not lost");
     }
 
     #[test]
@@ -380,7 +407,7 @@ mod tests {
                 assert_eq!(contents.insert(image.to_bytes()), prints.insert(print), "{cut}");
                 assert_eq!(cut.to_string().parse::<Cut>().unwrap(), cut);
             }
-            before = replay.advanced(end, before);
+            before = replay.advanced_to(replay.epoch_behind(end), before);
         }
         assert_eq!(contents.len(), 5, "a, b., .a and ba, and none of it");
         assert!(contents.contains(&log.image_at(2, |_, _| false).to_bytes()));

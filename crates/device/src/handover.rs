@@ -93,12 +93,6 @@ impl<T> HandoverGuard<'_, T> {
         }
     }
 
-    /// Whether somebody reaps now, and may be asleep.
-    #[must_use]
-    pub fn is_reaped(&self) -> bool {
-        self.state.reaping
-    }
-
     /// Drains the queue unless somebody reaps, who will do it.
     pub fn try_drain(&mut self, drain: impl FnOnce(&mut T)) {
         if !self.state.reaping || mutant("handover_takes_from_reaper") {

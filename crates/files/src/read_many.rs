@@ -77,6 +77,13 @@ struct Reader<'c, 'r, 'b> {
 impl Core {
     /// Checkpoints wait as long as the call holds the gate: until all is read, or a range has to be waited for.
     pub(crate) fn read_many(&self, inode: &Inode, depth: usize, reads: &mut [ReadSlice<'_>]) -> Result<(), FsError> {
+        if let [read] = reads
+            && read.offset % BLOCK + read.buf.len() as u64 <= BLOCK
+        {
+            // One block: to set a queue up for it costs more than to read it.
+            read.read = self.read_at(inode, read.offset, read.buf)?;
+            return Ok(());
+        }
         let depth = depth.max(1);
         let mut reader = Reader {
             core: self,

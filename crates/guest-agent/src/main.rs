@@ -1,8 +1,10 @@
 //! What `cargo xtask guest` runs on both sides of a test: makes and changes trees by the scripts of
-//! [`f2fs_workload::tree`], prints their manifests, and compares zones. Linked statically, so that it runs in a guest that has no C library.
+//! [`f2fs_workload::tree`], prints their manifests, compares zones, and measures single requests. Linked statically, so that it
+//! runs in a guest that has no C library.
 #![forbid(unsafe_code)]
 
 mod cut;
+mod depth_one;
 mod random;
 mod sparse;
 mod zones;
@@ -65,6 +67,9 @@ enum Command {
     },
     /// Gives random commands to the zones of a kernel's device and to those of the library, and compares them.
     Zones(zones::Args),
+    /// Measures one request after the other: reads, writes and syncs of one block at random places of a device and of a file
+    /// on it, by the library and by the kernel.
+    DepthOne(depth_one::Args),
     /// Prints the manifest of a directory.
     Manifest {
         /// The directory that becomes `/`.
@@ -155,6 +160,7 @@ fn main() -> anyhow::Result<()> {
             Ok(())
         }
         Command::Zones(args) => zones::run(&args),
+        Command::DepthOne(args) => depth_one::run(&args),
         Command::Manifest { directory, defer } => {
             let manifest = match defer {
                 Some(copies) => {

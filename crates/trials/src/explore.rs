@@ -157,18 +157,27 @@ impl<'a> Explorer<'a> {
         let mut all: Vec<Cut> = Vec::new();
         let mut replay = level.recording.log.replay();
         let events = level.recording.log.events().len();
-        let mut epochs = Vec::new();
+        let promises = level.recording.promises();
+        // Where cuts begin.
+        let mut starts = Vec::new();
         loop {
             let (start, end) = (replay.position(), replay.epoch_end());
-            if end > from || end == events {
-                let mut random = self.random.clone();
-                all.extend(self.plan.cuts.cuts(&replay, end, || random.next()));
-                self.random = random;
-                self.tally.epochs += 1;
+            let next = replay.epoch_behind(end);
+            // What the end of an epoch may leave, by what was promised at its beginning; and by what was promised in its
+            // middle, what that position may leave. A promise where the next epoch begins is looked at with that.
+            let inside = promises.range(start..=end).filter(|at| **at != start && (**at != next || next == events));
+            for (start, end) in std::iter::once((start, end)).chain(inside.map(|at| (*at, *at))) {
+                replay.advance_to(start);
+                starts.push(start);
+                if end > from || end == events {
+                    let mut random = self.random.clone();
+                    all.extend(self.plan.cuts.cuts(&replay, end, || random.next()));
+                    self.random = random;
+                    self.tally.epochs += 1;
+                }
             }
-            epochs.push((start, end));
-            replay.advance_epoch(end);
-            if start == replay.position() || (replay.position() >= events && end == events) {
+            replay.advance_to(next);
+            if start == next || (next >= events && end == events) {
                 break;
             }
         }
@@ -182,11 +191,11 @@ impl<'a> Explorer<'a> {
         let mut replay = level.recording.log.replay();
         let mut print = level.print;
         let mut cuts = all.iter().peekable();
-        for (start, end) in epochs {
+        for start in starts {
+            print = replay.advanced_to(start, print);
             while let Some(cut) = cuts.next_if(|cut| cut.start == start) {
                 self.state(level, &replay, cut, print)?;
             }
-            print = replay.advanced(end, print);
         }
         Ok(())
     }
@@ -195,7 +204,7 @@ impl<'a> Explorer<'a> {
         let (image, print) = replay.cut(cut, print);
         // The same content is another state if more was promised by then.
         let expectation = Expectation { recording: level.recording, start: cut.start, end: cut.end };
-        let key = print ^ expectation.oldest().version.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let key = print ^ expectation.due();
         if !self.seen.insert(key) {
             self.tally.duplicates += 1;
             return Ok(());

@@ -15,6 +15,7 @@ mod tests;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hasher};
 
 use crate::record::{Lane, Mark, Recording};
 use crate::tree::{Content, Node, Tree};
@@ -27,7 +28,7 @@ const BLOCK: usize = f2fs_device::BLOCK_SIZE;
 pub struct Expectation<'a> {
     /// The workload.
     pub recording: &'a Recording,
-    /// Events before the epoch of the cut: what was promised by then must be there.
+    /// Events before the epoch of the cut, or before the cut itself: what was promised by then must be there.
     pub start: usize,
     /// Events up to its end: what had not begun by then cannot be there.
     pub end: usize,
@@ -40,6 +41,18 @@ impl Expectation<'_> {
         let marks = &self.recording.marks;
         let done = marks.iter().rposition(|mark| mark.done <= self.start).unwrap_or(0);
         &marks[done]
+    }
+
+    /// Identifies what is due: states of the same content are different ones if more was promised by then.
+    #[must_use]
+    pub fn due(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.oldest().version);
+        for lane in &self.recording.lanes {
+            hasher
+                .write_usize(lane.steps.iter().filter(|step| step.is_synced() && step.events.1 <= self.start).count());
+        }
+        hasher.finish()
     }
 
     /// Judges what was found: the version of the checkpoint, and the tree.
@@ -115,7 +128,7 @@ impl Expectation<'_> {
             let synced = |done: bool| {
                 let steps = lane.steps[base..begun].iter().enumerate();
                 let of = steps.filter(|(_, step)| {
-                    step.fsynced == Some(ino) && (!done || step.certain && step.events.1 <= self.start)
+                    step.fsynced == Some(ino) && (!done || step.is_synced() && step.events.1 <= self.start)
                 });
                 of.map(|(at, _)| base + at + 1).collect::<Vec<usize>>()
             };

@@ -5,6 +5,8 @@
 //! operations of different lanes. A version of the checkpoint belongs, in each lane, to an interval of its history: an
 //! operation that had ended before anybody who saw the version come had begun is in it, one that began after is not.
 
+use std::collections::BTreeSet;
+
 use f2fs_device::{CrashLog, MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +32,14 @@ pub struct Step {
     pub events: (usize, usize),
     /// Versions of the last checkpoint before and after.
     pub(crate) versions: (u64, u64),
+}
+
+impl Step {
+    /// Whether its file is certain to be durable without a checkpoint when it ends.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.fsynced.is_some() && self.certain
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +100,14 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// The positions in the log at which something had been promised that had not been before, in order.
+    #[must_use]
+    pub fn promises(&self) -> BTreeSet<usize> {
+        let steps = self.lanes.iter().flat_map(|lane| &lane.steps);
+        let synced = steps.filter(|step| step.is_synced()).map(|step| step.events.1);
+        synced.chain(self.marks.iter().map(|mark| mark.done)).collect()
+    }
+
     /// Every inode as it was at some time.
     pub(crate) fn known(&self) -> &Known {
         let trees = || self.lanes.iter().flat_map(|lane| (0..=lane.steps.len()).map(|index| lane.history(index)));

@@ -8,6 +8,7 @@
 
 mod ace;
 mod chance;
+mod deep;
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,6 +24,7 @@ use crate::record::{Recording, Source, StepError, record};
 
 pub use ace::{alphabet, sequences};
 pub(crate) use chance::Steps;
+pub use deep::deep;
 
 /// Checkpoints that a workload with several threads writes at most, beside what its operations cause: now and then, with an even
 /// seed, and else one after the other, so that one lies between the two halves of whatever has two.
@@ -186,6 +188,20 @@ mod tests {
             if let (Event::Write { data: one, .. }, Event::Write { data: other, .. }) = (one, other) {
                 assert!(one.as_bytes() == other.as_bytes(), "{:?}", (one.blocks(), other.blocks()));
             }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn deep_files_have_direct_nodes() -> Result<(), Box<dyn std::error::Error>> {
+        let base = Base::new(BaseKind::Plain)?;
+        let all = deep();
+        assert_eq!(all.len(), 2 * 34, "each text is a workload");
+        for workload in all.iter().filter(|workload| workload.base() == BaseKind::Plain) {
+            let recording = workload.run(&base)?;
+            let steps = &recording.lanes[0].steps;
+            let promised = |step: &crate::record::Step| step.is_synced() || step.versions.0 < step.versions.1;
+            assert!(steps.iter().any(promised), "{workload}");
         }
         Ok(())
     }

@@ -4,8 +4,8 @@
 //! cargo run --release -p f2fs-uring --example device_vs_fio -- [--dir DIR] [--mib 1024] [--seconds 2] [--rounds 5] [--only NAME] [--csv FILE]
 //! ```
 //!
-//! Each round runs fio (`--ioengine=io_uring --direct=1`) and this crate one after the other; the ratio of a round is ours by
-//! fio's. The table shows the medians, and the least and greatest ratio. Processor time a request (user and system, of the
+//! Each round runs fio (`--direct=1`; `--ioengine=psync` beside calls, `io_uring` beside queues) and this crate one after the
+//! other; the ratio of a round is ours by fio's. The table shows the medians, and the least and greatest ratio. Processor time a request (user and system, of the
 //! process) is the measure that a busy machine disturbs least; fio's includes its statistics, and ours the
 //! choice of addresses.
 //!
@@ -67,7 +67,7 @@ struct Measure {
     cpu: f64,
 }
 
-const WORKLOADS: [Workload; 13] = {
+const WORKLOADS: [Workload; 14] = {
     const fn new(name: &'static str, fio: &'static str, op: Op, blocks: usize, depth: usize, ours: Ours) -> Workload {
         let random = blocks == 1;
         Workload { name, fio, op, random, blocks, depth, ours }
@@ -78,6 +78,7 @@ const WORKLOADS: [Workload; 13] = {
         new("sequential write 2 MiB, calls", "write", Op::Write, 512, 1, Ours::Calls),
         new("sequential write 2 MiB, queue", "write", Op::Write, 512, 8, Ours::Queue),
         new("random read 4 KiB, calls", "randread", Op::Read, 1, 1, Ours::Calls),
+        new("random write 4 KiB, calls", "randwrite", Op::Write, 1, 1, Ours::Calls),
         new("random read 4 KiB, queue", "randread", Op::Read, 1, 32, Ours::Queue),
         new("random write 4 KiB, queue", "randwrite", Op::Write, 1, 32, Ours::Queue),
         new("sequential read 2 MiB, own buffers", "read", Op::Read, 512, 8, Ours::QueueBuffers),
@@ -166,9 +167,12 @@ fn rate(workload: Workload, per_second: f64) -> String {
 /// What fio does.
 fn fio(args: &Args, path: &Path, workload: Workload, fixed: bool) -> Result<Measure, Box<dyn Error>> {
     let output = Command::new("fio")
-        .args(["--name=baseline", "--ioengine=io_uring", "--direct=1", "--time_based", "--output-format=json"])
+        .args(["--name=baseline", "--direct=1", "--time_based", "--output-format=json"])
         .args(["--norandommap", "--randrepeat=0"])
-        .arg(format!("--fixedbufs={}", u8::from(fixed)))
+        .args(match workload.ours {
+            Ours::Calls => vec!["--ioengine=psync".to_owned()],
+            _ => vec!["--ioengine=io_uring".to_owned(), format!("--fixedbufs={}", u8::from(fixed))],
+        })
         .arg(format!("--filename={}", path.display()))
         .arg(format!("--rw={}", workload.fio))
         .arg(format!("--bs={}", workload.blocks * BLOCK_SIZE))

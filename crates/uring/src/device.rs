@@ -69,6 +69,7 @@ impl UringDevice {
         let ring = match options.engine {
             Engine::Syscalls => Err("as asked".to_owned()),
             Engine::Auto if forbidden() => Err(format!("{FORBID} is set")),
+            Engine::Auto if target.copies() => Err("persistent memory".to_owned()),
             Engine::Auto | Engine::IoUring => {
                 ring::new(&target, SHARED_ENTRIES, Users::Many).map_err(|error| format!("io_uring_setup: {error}"))
             }
@@ -106,15 +107,22 @@ impl UringDevice {
         self.target.is_direct()
     }
 
-    /// Answers requests that need no ring: refused, empty, or system calls.
-    fn answer(&self, mut request: Request) -> Result<Completion, Request> {
+    /// Answers a request that needs no ring, because it is refused or empty, or system calls carry it; gives back any other one.
+    fn answer(&self, request: Request) -> Result<Completion, Request> {
+        let by_ring = self.rings.is_some() && !self.target.needs_syscalls(request.op);
+        if by_ring && request.blocks() > 0 && self.target.admit(&request).is_ok() {
+            return Err(request);
+        }
+        Ok(self.call(request))
+    }
+
+    /// Carries one request by system calls.
+    fn call(&self, mut request: Request) -> Completion {
         let result = match self.target.admit(&request) {
-            Err(error) => Err(error),
-            Ok(()) if request.blocks() == 0 => Ok(()),
-            Ok(()) if self.rings.is_none() || self.target.needs_syscalls(request.op) => self.target.run(&mut request),
-            Ok(()) => return Err(request),
+            Ok(()) if request.blocks() > 0 => self.target.run(&mut request),
+            other => other,
         };
-        Ok(Completion { request, result })
+        Completion { request, result }
     }
 }
 
@@ -197,15 +205,11 @@ impl BlockDevice for UringDevice {
         self.target.flush()
     }
 
+    /// By a system call even where there are rings. The thread waits for this one request: a ring would submit it with one entry
+    /// to the kernel too, but completes it by work for this thread, and hands it to a worker thread where the device
+    /// cannot take it without waiting (persistent memory): two changes of threads for each request.
     fn execute(&self, request: Request) -> Completion {
-        match (self.answer(request), &self.rings) {
-            (Ok(completion), _) => completion,
-            (Err(request), Some(rings)) => rings.slot(&self.target).execute(request),
-            (Err(mut request), None) => {
-                let result = self.target.run(&mut request);
-                Completion { request, result }
-            }
-        }
+        self.call(request)
     }
 
     fn queue(&self, depth: usize) -> Box<dyn IoQueue + '_> {

@@ -9,6 +9,8 @@ use rustix::{
     ioctl::{Setter, opcode},
 };
 
+use crate::sysfs;
+
 /// `BLKDISCARD` of `<linux/fs.h>`: `_IO(0x12, 119)`, which takes a pointer to (offset, length) in bytes.
 const BLKDISCARD: rustix::ioctl::Opcode = opcode::none(0x12, 119);
 
@@ -25,12 +27,7 @@ pub(crate) fn supported(fd: BorrowedFd<'_>, block_device: bool, rdev: u64, bytes
 }
 
 fn queue_takes_discards(rdev: u64) -> bool {
-    let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
-    // A partition has no queue of its own; its disk's lies one directory up.
-    ["queue", "../queue"].iter().any(|queue| {
-        let path = format!("/sys/dev/block/{major}:{minor}/{queue}/discard_max_bytes");
-        std::fs::read_to_string(path).is_ok_and(|bytes| bytes.trim().parse::<u64>().is_ok_and(|bytes| bytes > 0))
-    })
+    sysfs::queue_limit(rdev, "discard_max_bytes").is_some_and(|bytes| bytes > 0)
 }
 
 /// Gives `bytes` bytes at `offset` back.

@@ -1,21 +1,16 @@
-//! One request in the hands of the kernel.
-//!
-//! ```text
-//!  new --entry--> in flight --land: all transferred, or failed--> finished
-//!                  ^     |
-//!                  +-----+ land: transferred in part, or to be tried again; the next entry asks for the rest
-//! ```
+//! One request in the hands of a ring: it owns the memory, and makes the entries that ask for what is left of it.
 
-use f2fs_device::{AlignedBuf, BLOCK_SIZE, Block, DeviceErrorKind, Op, Request};
+use f2fs_device::{AlignedBuf, BLOCK_SIZE, Block, Op, Request};
 use io_uring::{opcode, squeue, types};
 
-use crate::{discard, target::MAX_VECTORS};
+use crate::{
+    discard,
+    progress::{Landing, Progress},
+    target::MAX_VECTORS,
+};
 
 /// Bytes that one entry asks for at most: below the kernel's limit for one transfer (2 GiB less a page).
 const MAX_BYTES: usize = 1 << 30;
-
-/// How often in a row an entry is tried again that the kernel gave back without having tried it.
-const MAX_TRIES: u32 = 1000;
 
 /// The file that each ring has registered.
 const FILE: types::Fixed = types::Fixed(0);
@@ -28,21 +23,10 @@ const RWF_DSYNC: i32 = 2;
 #[derive(Debug)]
 pub(crate) struct Flight {
     request: Request,
-    expected: u64,
-    done: u64,
-    tries: u32,
+    progress: Progress,
     vectors: Vec<Vector>,
     /// The index under which the only buffer is registered with the ring.
     registered: Option<u16>,
-}
-
-/// How an entry came back.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Landing {
-    /// There is more to do.
-    Again,
-    /// The request is over.
-    Finished(Result<(), DeviceErrorKind>),
 }
 
 /// `struct iovec`.
@@ -66,8 +50,8 @@ impl Vector {
 impl Flight {
     /// A request whose only buffer has the index `registered`, or none.
     pub(crate) fn new(request: Request, registered: Option<u16>) -> Self {
-        let expected = request.blocks() * BLOCK_SIZE as u64;
-        Self { request, expected, done: 0, tries: 0, vectors: Vec::new(), registered }
+        let progress = Progress::new(&request);
+        Self { request, progress, vectors: Vec::new(), registered }
     }
 
     pub(crate) fn into_request(self) -> Request {
@@ -77,16 +61,16 @@ impl Flight {
     /// The entry that asks for what is left. It points into memory that this flight owns and that stays where it is when the
     /// flight itself moves.
     pub(crate) fn entry(&mut self) -> squeue::Entry {
-        let offset = self.request.start * BLOCK_SIZE as u64 + self.done;
+        let offset = self.request.start * BLOCK_SIZE as u64 + self.progress.done();
         let flags = if self.request.op == Op::WriteFua { RWF_DSYNC } else { 0 };
         if let Op::Discard { .. } = self.request.op {
-            return opcode::Fallocate::new(FILE, self.expected)
+            return opcode::Fallocate::new(FILE, self.progress.expected())
                 .offset(offset)
                 .mode(discard::PUNCH.bits() as i32)
                 .build();
         }
         if let [buf] = &mut self.request.bufs[..] {
-            let (base, len) = rest(buf, self.request.op, self.done as usize, MAX_BYTES);
+            let (base, len) = rest(buf, self.request.op, self.progress.done() as usize, MAX_BYTES);
             let len = len as u32;
             if let Some(index) = self.registered {
                 return match self.request.op {
@@ -110,7 +94,7 @@ impl Flight {
     /// Points `vectors` at what is left of the buffers.
     fn gather(&mut self) {
         self.vectors.clear();
-        let (mut skip, mut room) = (self.done as usize, MAX_BYTES);
+        let (mut skip, mut room) = (self.progress.done() as usize, MAX_BYTES);
         for buf in &mut self.request.bufs {
             let skipped = skip.min(buf.len());
             skip -= skipped;
@@ -122,38 +106,9 @@ impl Flight {
         }
     }
 
-    /// Takes the kernel's answer to the last entry.
+    /// Takes the kernel's answer to the last entry: bytes, or an error number below zero.
     pub(crate) fn land(&mut self, result: i32) -> Landing {
-        const EINTR: i32 = 4;
-        const EAGAIN: i32 = 11;
-        const EINVAL: i32 = 22;
-        const EOPNOTSUPP: i32 = 95;
-        // The kernel cancels what it has only queued when the thread that submitted it exits.
-        const ECANCELED: i32 = 125;
-        let short = DeviceErrorKind::ShortTransfer { transferred: self.done, expected: self.expected };
-        let discard = matches!(self.request.op, Op::Discard { .. });
-        Landing::Finished(match result {
-            0 if discard => Ok(()),
-            0 => Err(short),
-            1.. => {
-                self.done += u64::from(result.unsigned_abs());
-                self.tries = 0;
-                if self.done < self.expected {
-                    return Landing::Again;
-                }
-                Ok(())
-            }
-            _ => match -result {
-                EINTR | EAGAIN | ECANCELED if self.tries < MAX_TRIES => {
-                    self.tries += 1;
-                    return Landing::Again;
-                }
-                // A direct transfer that stopped within a block can only be the end of the file.
-                EINVAL if !self.done.is_multiple_of(BLOCK_SIZE as u64) => Err(short),
-                EOPNOTSUPP if discard => Err(DeviceErrorKind::Unsupported),
-                errno => Err(DeviceErrorKind::from_errno(errno)),
-            },
-        })
+        self.progress.land(usize::try_from(result).map_err(|_| -result))
     }
 }
 
@@ -198,26 +153,5 @@ mod tests {
         assert_eq!(lengths(&mut flight).len(), MAX_VECTORS);
         assert_eq!(flight.land(MAX_VECTORS as i32 * 4096), Landing::Again);
         assert_eq!(lengths(&mut flight).len(), 5);
-    }
-
-    #[test]
-    fn the_end_of_the_file_is_a_short_transfer() {
-        let short =
-            |transferred| Landing::Finished(Err(DeviceErrorKind::ShortTransfer { transferred, expected: 2 * 4096 }));
-        let mut at_border = flight(Op::Read, &[2]);
-        assert_eq!((at_border.land(4096), at_border.land(0)), (Landing::Again, short(4096)));
-        let mut within = flight(Op::Read, &[2]);
-        assert_eq!((within.land(512), within.land(-22)), (Landing::Again, short(512)));
-        let mut refused = flight(Op::Read, &[2]);
-        assert_eq!(refused.land(-22), Landing::Finished(Err(DeviceErrorKind::from_errno(22))));
-    }
-
-    #[test]
-    fn what_was_not_tried_is_tried_again_but_not_for_ever() {
-        let mut flight = flight(Op::Write, &[1]);
-        for errno in [4, 11, 125].into_iter().cycle().take(MAX_TRIES as usize) {
-            assert_eq!(flight.land(-errno), Landing::Again);
-        }
-        assert_eq!(flight.land(-11), Landing::Finished(Err(DeviceErrorKind::from_errno(11))));
     }
 }

@@ -29,15 +29,21 @@
 //!
 //! | Call | Ring | Kernel entries |
 //! |---|---|---|
-//! | `execute`, `read_into`, `write`, ... | the thread's slot | 1: submits and waits |
+//! | `execute`, `read_into`, `write`, ... | none: `pread`, `pwrite`, `RWF_DSYNC` | 1 |
 //! | `submit`, then a ticket | the thread's slot | 1 for the batch, 1 for each wait that has to sleep |
 //! | `queue(depth)` | one of its own, which the thread keeps for its next queue | 1 for each round of completions |
 //! | `flush` | none: `fdatasync`, shared by threads that wait for one | 1 |
 //! | discard of a block device | none: `BLKDISCARD` | 1 |
 //!
-//! *Slots.* A thread uses the ring of its slot, one of 64, each made when it is first used. Threads share a ring only when
-//! there are more threads than slots. There is no thread of our own: whoever waits
-//! takes completions for everybody on that ring and hands on that duty ([`Handover`](f2fs_device::Handover)).
+//! *Single requests.* A thread that waits for the one request it makes gains nothing from a ring: it enters the kernel once either
+//! way, and the ring adds work to complete it. Where a device cannot take requests without waiting, `io_uring` hands each to a worker
+//! thread, which costs two changes of threads and, when processors are busy, waits for the scheduler: in an emulated
+//! machine a read of 4 KiB of persistent memory took 115 us through a ring and 12 us as a call. Persistent memory is such a device,
+//! and a transfer is a copy there, so there batches and queues are calls too (unless [`Engine::IoUring`] is asked for).
+//!
+//! *Slots.* A thread that submits batches uses the ring of its slot, one of 64, each made when it is first used. Threads share a
+//! ring only when there are more threads than slots. There is no thread of our own: whoever waits takes completions
+//! for everybody on that ring and hands on that duty ([`Handover`](f2fs_device::Handover)).
 //!
 //! *Ownership.* A request's buffers are in the ring's table until the kernel is done with them; a ticket holds only names.
 //! Dropping a ticket leaves the request to itself, and dropping the last of device, tickets and queues waits for what is in
@@ -60,15 +66,17 @@
 //!
 //! Against fio on the same file in alternating rounds: `cargo run --release -p f2fs-uring --example device_vs_fio`. AMD EPYC, 2
 //! CPUs (shared with other work, load average 10, hence the spread), Linux 6.18.44, ext4 on virtio, fio-3.33
-//! `--ioengine=io_uring --direct=1`, 7 rounds of 1 s (the first two rows: 9 rounds); medians, and the least and greatest ratio of a round.
+//! `--direct=1` (`--ioengine=psync` beside calls, `io_uring` beside queues), 7 rounds of 1 s (calls: 7 to 9 rounds of 0.5 s);
+//! medians, and the least and greatest ratio of a round.
 //!
 //! | Workload | Depth | fio | this crate | ratio (spread) | processor time a request, fio / ours |
 //! |---|---|---|---|---|---|
-//! | read 2 MiB, sequential, calls | 1 | 1144 MB/s | 1192 MB/s | 103 % (85..107) | 116 / 116 us |
+//! | read 2 MiB, sequential, calls | 1 | 738 MB/s | 856 MB/s | 108 % (96..133) | 192 / 199 us |
 //! | read 2 MiB, sequential, queue | 8 | 1096 MB/s | 1143 MB/s | 104 % (83..111) | 129 / 127 us |
-//! | write 2 MiB, sequential, calls | 1 | 1620 MB/s | 1977 MB/s | 122 % (68..170) | 133 / 106 us |
+//! | write 2 MiB, sequential, calls | 1 | 2922 MB/s | 3477 MB/s | 99 % (61..170) | 132 / 122 us |
 //! | write 2 MiB, sequential, queue | 8 | 2060 MB/s | 2144 MB/s | 105 % (99..111) | 132 / 80 us |
-//! | read 4 KiB, random, calls | 1 | 17548 /s | 17479 /s | 100 % (81..132) | 21.1 / 19.3 us |
+//! | read 4 KiB, random, calls | 1 | 10888 /s | 10012 /s | 96 % (88..110) | 20.5 / 19.7 us |
+//! | write 4 KiB, random, calls | 1 | 11740 /s | 12983 /s | 102 % (68..156) | 21.3 / 20.6 us |
 //! | read 4 KiB, random, queue | 32 | 49574 /s | 50978 /s | 104 % (95..110) | 5.2 / 4.0 us |
 //! | write 4 KiB, random, queue | 32 | 30336 /s | 29387 /s | 100 % (49..152) | 7.9 / 7.4 us |
 //! | write 2 MiB, sequential, queue's own buffers | 8 | 2160 MB/s | 2603 MB/s | 114 % (107..123) | 124 / 40 us |
@@ -126,9 +134,11 @@ mod flight;
 mod lock;
 mod options;
 mod pool;
+mod progress;
 mod queue;
 mod ring;
 mod slot;
+mod sysfs;
 mod table;
 mod target;
 mod thread_ring;

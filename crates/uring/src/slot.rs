@@ -37,22 +37,6 @@ impl Slot {
         Self { ring, table, target }
     }
 
-    /// Runs one admitted request.
-    pub(crate) fn execute(&self, request: Request) -> Completion {
-        let ring = &self.ring;
-        let mut table = self.table.lock();
-        let id = table.start(request, None);
-        let pushed = table.fill(ring);
-        if table.is_reaped() {
-            // Whoever reaps may be asleep already, and does not know of the new entry. Otherwise this thread will reap, and
-            // going to sleep submits.
-            drop(table);
-            ring::submit(ring, pushed);
-            table = self.table.lock();
-        }
-        table.wait(|table| table.take(id), || ring::submit_and_sleep(ring), |table| self.drain(table))
-    }
-
     /// Starts admitted requests, each with its index in the batch.
     pub(crate) fn start(self: &Arc<Self>, requests: Vec<(usize, Request)>) -> Box<dyn Pending> {
         let mut table = self.table.lock();

@@ -12,10 +12,7 @@ use std::collections::VecDeque;
 use f2fs_device::{Completion, Request};
 use io_uring::IoUring;
 
-use crate::{
-    flight::{Flight, Landing},
-    target::Target,
-};
+use crate::{flight::Flight, progress::Landing, target::Target};
 
 /// Names a request in the table; used again once the request was taken or has been abandoned and is over.
 pub(crate) type Id = u32;

@@ -7,13 +7,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use f2fs_device::{BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Request};
+use f2fs_device::{AlignedBuf, BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Request};
 use rustix::{
     fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags},
     io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags},
 };
 
-use crate::{Direct, OpenError, OpenOptions, discard, lock::until_free};
+use crate::{
+    Direct, OpenError, OpenOptions, discard,
+    lock::until_free,
+    progress::{Landing, Progress},
+    sysfs,
+};
 
 /// Vectors that one call takes (`IOV_MAX`).
 pub(crate) const MAX_VECTORS: usize = 1024;
@@ -27,6 +32,8 @@ pub(crate) struct Target {
     info: DeviceInfo,
     block_device: bool,
     direct: bool,
+    /// A ring would hand each request to a worker thread, for what is a copy in memory.
+    copies: bool,
     gate: FlushGate,
 }
 
@@ -89,7 +96,8 @@ impl Target {
         info.optimal_io =
             u32::try_from(stat.st_blksize).unwrap_or(0).next_multiple_of(BLOCK_SIZE as u32).max(BLOCK_SIZE as u32);
         info.supports_discard = !options.read_only && discard::supported(fd.as_fd(), block_device, stat.st_rdev, bytes);
-        Ok(Self { fd, info, block_device, direct, gate: FlushGate::new() })
+        let copies = block_device && direct && is_copied_by_caller(fd.as_fd(), stat.st_rdev);
+        Ok(Self { fd, info, block_device, direct, copies, gate: FlushGate::new() })
     }
 
     /// Completes the description: `engine`, how the file was opened, `path`.
@@ -103,6 +111,11 @@ impl Target {
 
     pub(crate) fn is_direct(&self) -> bool {
         self.direct
+    }
+
+    /// Whether the device is memory that the thread which asks copies to and from itself, so that a ring gains nothing.
+    pub(crate) fn copies(&self) -> bool {
+        self.copies
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -161,58 +174,63 @@ impl Target {
             let block = BLOCK_SIZE as u64;
             return discard::run(self.fd.as_fd(), self.block_device, request.start * block, blocks * block);
         }
-        let expected = request.blocks() * BLOCK_SIZE as u64;
-        let mut done = 0;
-        while done < expected {
-            match self.transfer(request, done) {
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Ok(0) => return Err(DeviceErrorKind::ShortTransfer { transferred: done, expected }),
-                // A direct transfer that stopped within a sector can only be the end of the file.
-                Err(Errno::INVAL) if !done.is_multiple_of(BLOCK_SIZE as u64) => {
-                    return Err(DeviceErrorKind::ShortTransfer { transferred: done, expected });
-                }
-                Err(errno) => return Err(DeviceErrorKind::from_errno(errno.raw_os_error())),
-                Ok(bytes) => done += bytes as u64,
+        let mut progress = Progress::new(request);
+        if progress.expected() == 0 {
+            return Ok(());
+        }
+        loop {
+            let answer = self.transfer(request, progress.done()).map_err(Errno::raw_os_error);
+            if let Landing::Finished(result) = progress.land(answer) {
+                return result;
             }
         }
-        Ok(())
     }
 
-    /// One system call for what is left of the request after `done` bytes.
+    /// One system call for what is left of the request after `done` bytes. It allocates nothing for one buffer.
     fn transfer(&self, request: &mut Request, done: u64) -> rustix::io::Result<usize> {
         let offset = request.start * BLOCK_SIZE as u64 + done;
-        let flags = match request.op {
-            Op::WriteFua if self.direct => ReadWriteFlags::DSYNC,
-            Op::Read | Op::Write | Op::WriteFua | Op::Discard { .. } => ReadWriteFlags::empty(),
-        };
-        let mut skip = done as usize;
-        if request.op == Op::Read {
-            let mut vectors = Vec::with_capacity(request.bufs.len().min(MAX_VECTORS));
-            for buf in &mut request.bufs {
-                let bytes = buf.as_bytes_mut();
-                let skipped = skip.min(bytes.len());
-                skip -= skipped;
-                if skipped < bytes.len() && vectors.len() < MAX_VECTORS {
-                    vectors.push(IoSliceMut::new(&mut bytes[skipped..]));
-                }
+        let skip = done as usize;
+        let durable = request.op == Op::WriteFua && self.direct;
+        match (request.op, &mut request.bufs[..]) {
+            (Op::Read, [buf]) => rustix::io::pread(&self.fd, &mut buf.as_bytes_mut()[skip..], offset),
+            (Op::Read, bufs) => {
+                let rests = bufs.iter_mut().scan(skip, |skip, buf| Some(rest_mut(buf, skip)));
+                let mut vectors: Vec<_> =
+                    rests.filter(|rest| !rest.is_empty()).take(MAX_VECTORS).map(IoSliceMut::new).collect();
+                rustix::io::preadv(&self.fd, &mut vectors, offset)
             }
-            return rustix::io::preadv(&self.fd, &mut vectors, offset);
-        }
-        let mut vectors = Vec::with_capacity(request.bufs.len().min(MAX_VECTORS));
-        for buf in &request.bufs {
-            let bytes = buf.as_bytes();
-            let skipped = skip.min(bytes.len());
-            skip -= skipped;
-            if skipped < bytes.len() && vectors.len() < MAX_VECTORS {
-                vectors.push(IoSlice::new(&bytes[skipped..]));
+            (_, [buf]) if !durable => rustix::io::pwrite(&self.fd, &buf.as_bytes()[skip..], offset),
+            (_, [buf]) => self.write_vectors(&[IoSlice::new(&buf.as_bytes()[skip..])], offset, durable),
+            (_, bufs) => {
+                let rests = bufs.iter().scan(skip, |skip, buf| Some(rest(buf, skip)));
+                let vectors: Vec<_> =
+                    rests.filter(|rest| !rest.is_empty()).take(MAX_VECTORS).map(IoSlice::new).collect();
+                self.write_vectors(&vectors, offset, durable)
             }
-        }
-        if flags.is_empty() {
-            rustix::io::pwritev(&self.fd, &vectors, offset)
-        } else {
-            rustix::io::pwritev2(&self.fd, &vectors, offset, flags)
         }
     }
+
+    fn write_vectors(&self, vectors: &[IoSlice<'_>], offset: u64, durable: bool) -> rustix::io::Result<usize> {
+        if durable {
+            rustix::io::pwritev2(&self.fd, vectors, offset, ReadWriteFlags::DSYNC)
+        } else {
+            rustix::io::pwritev(&self.fd, vectors, offset)
+        }
+    }
+}
+
+/// What is left of `buf` after `skip` bytes, which are counted down.
+fn rest<'b>(buf: &'b AlignedBuf, skip: &mut usize) -> &'b [u8] {
+    let skipped = (*skip).min(buf.len());
+    *skip -= skipped;
+    &buf.as_bytes()[skipped..]
+}
+
+/// The same to write to.
+fn rest_mut<'b>(buf: &'b mut AlignedBuf, skip: &mut usize) -> &'b mut [u8] {
+    let skipped = (*skip).min(buf.len());
+    *skip -= skipped;
+    &mut buf.as_bytes_mut()[skipped..]
 }
 
 impl Drop for Target {
@@ -220,6 +238,15 @@ impl Drop for Target {
         // The kernel may hold a reference to the file for a while after a ring is closed; the lock must not live as long.
         let _ = rustix::fs::flock(&self.fd, FlockOperation::Unlock);
     }
+}
+
+/// Whether the device is persistent memory and takes no request on the condition that nobody waits. Then `io_uring` has
+/// worker threads copy, one request after the other, and two changes of threads cost more than the copy.
+fn is_copied_by_caller(fd: BorrowedFd<'_>, rdev: u64) -> bool {
+    let mut block = AlignedBuf::new(1);
+    let mut vectors = [IoSliceMut::new(block.as_bytes_mut())];
+    sysfs::queue_limit(rdev, "dax") == Some(1)
+        && rustix::io::preadv2(fd, &mut vectors, 0, ReadWriteFlags::NOWAIT) == Err(Errno::OPNOTSUPP)
 }
 
 fn failed(path: &Path, call: &'static str) -> impl Fn(Errno) -> OpenError {
@@ -278,7 +305,7 @@ fn go_direct(
     let flags = rustix::fs::fcntl_getfl(fd).map_err(|errno| format!("F_GETFL: {errno}"))?;
     rustix::fs::fcntl_setfl(fd, flags | OFlags::DIRECT).map_err(|errno| format!("O_DIRECT: {errno}"))?;
     // A file system may take the flag and refuse the transfer.
-    let mut block = f2fs_device::AlignedBuf::new(1);
+    let mut block = AlignedBuf::new(1);
     if let Err(errno) = rustix::io::pread(fd, block.as_bytes_mut(), 0) {
         if errno != Errno::INVAL {
             return Err(format!("reading {}: {errno}", path.display()));

@@ -191,7 +191,12 @@ impl Volume {
             self.device.flush()?;
         }
         let end = pack_addr(&self.geometry, index, pack.front.len());
-        self.device.write_fua(u64::from(end.0), AlignedBuf::from_bytes(pack.block.as_block()))?;
+        let last = AlignedBuf::from_bytes(pack.block.as_block());
+        if mutant("checkpoint_fua_left_out") {
+            self.device.write(u64::from(end.0), last)?;
+        } else {
+            self.device.write_fua(u64::from(end.0), last)?;
+        }
 
         // Durable from here on.
         state.checkpoint = pack.checkpoint;

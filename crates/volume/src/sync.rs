@@ -200,7 +200,8 @@ impl Volume {
                 answer => answers.push(answer),
             }
         }
-        if let Err(error) = batch.finish().and_then(|_| land()).and_then(|()| self.device.flush()) {
+        let flush = || if mutant("sync_flush_left_out") { Ok(()) } else { self.device.flush() };
+        if let Err(error) = batch.finish().and_then(|_| land()).and_then(|()| flush()) {
             return failed(error.into());
         }
         answers
@@ -217,6 +218,9 @@ impl Volume {
         let nodes = self.store.take_file(inode.ino);
         let mut written = 0;
         for (index, page) in nodes.iter().enumerate() {
+            if mutant("sync_direct_node_left_out") {
+                continue;
+            }
             let mut block = page.block.write();
             // Roll-forward makes indirect nodes itself, as the direct ones need them.
             if is_indirect_offset(block.footer.node_offset()) || page.removed.load(Ordering::Acquire) {
@@ -239,7 +243,7 @@ impl Volume {
         self.check_writable()?;
         if written != 0 || inode.dirty.load(Ordering::Acquire) {
             let new = inode.born.load(Ordering::Acquire) == version;
-            let marks = mark::FSYNC | if new { mark::DENTRY } else { 0 };
+            let marks = if mutant("sync_mark_left_out") { 0 } else { mark::FSYNC } | if new { mark::DENTRY } else { 0 };
             self.write_node(inode, &mut block, version, marks, batch)?;
             self.written.add(Count::SyncedNodes, 1);
             written += 1;

@@ -7,6 +7,7 @@
 mod aged;
 mod copies;
 mod cpio;
+mod depth_one;
 mod features;
 mod here;
 mod initrd;
@@ -98,7 +99,7 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// Those that take long first, so that what runs beside the last ones is short.
-const TESTS: [Test; 10] = [
+const TESTS: [Test; 11] = [
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -112,6 +113,11 @@ const TESTS: [Test; 10] = [
         rolled_forward::run,
     ),
     ("unclean", "volumes that either side left without closing show the same last checkpoint on both", unclean::run),
+    (
+        "depth-one",
+        "one request takes the library as long as the kernel, on persistent memory and NVMe (prints a table)",
+        depth_one::run,
+    ),
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
     (
         "features",

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Bases, Settings};
 use crate::base::BaseKind;
 use crate::random::Random;
-use crate::workload::{Workload, sequences};
+use crate::workload::{Workload, deep, sequences};
 
 /// States of an enumerated workload, at least, unless it has fewer.
 const WORTH: u64 = 5;
@@ -20,6 +20,8 @@ pub enum Class {
     Ace2,
     /// All sequences of three: by hand.
     Ace3,
+    /// Files with direct and indirect nodes.
+    Deep,
     /// Operations by chance, on volumes with room, with and without checksums.
     Random,
     /// Operations by chance where logs fill holes.
@@ -32,7 +34,8 @@ pub enum Class {
 
 impl Class {
     /// What a campaign runs unless it is told.
-    pub const USUAL: [Class; 6] = [Class::Ace1, Class::Ace2, Class::Random, Class::Tight, Class::Full, Class::Threads];
+    pub const USUAL: [Class; 7] =
+        [Class::Ace1, Class::Ace2, Class::Deep, Class::Random, Class::Tight, Class::Full, Class::Threads];
 
     /// The name on the command line.
     #[must_use]
@@ -41,6 +44,7 @@ impl Class {
             Class::Ace1 => "ace1",
             Class::Ace2 => "ace2",
             Class::Ace3 => "ace3",
+            Class::Deep => "deep",
             Class::Random => "random",
             Class::Tight => "tight",
             Class::Full => "full",
@@ -52,16 +56,16 @@ impl Class {
     fn share(self) -> u64 {
         match self {
             Class::Ace1 => 15,
-            Class::Ace2 | Class::Ace3 => 45,
+            Class::Ace2 | Class::Ace3 => 41,
             Class::Random => 20,
             Class::Tight | Class::Threads => 8,
-            Class::Full => 4,
+            Class::Deep | Class::Full => 4,
         }
     }
 
     /// Whether its workloads are all that there are of a kind.
     fn is_enumerated(self) -> bool {
-        matches!(self, Class::Ace1 | Class::Ace2 | Class::Ace3)
+        matches!(self, Class::Ace1 | Class::Ace2 | Class::Ace3 | Class::Deep)
     }
 
     /// States of one workload that are worth its run, for those that are made by chance.
@@ -125,6 +129,7 @@ impl Class {
             }
             Class::Ace2 => sequences(plain, 2),
             Class::Ace3 => sequences(plain, 3),
+            Class::Deep => deep(),
             Class::Random => {
                 let kinds = [BaseKind::Plain, BaseKind::Checksums];
                 seeds(&|seed| Workload::Random(kinds[seed as usize % 2], seed))

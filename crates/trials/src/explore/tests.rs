@@ -1,5 +1,7 @@
 //! Workloads in which a violation was found once.
 
+use f2fs_device::{AlignedBuf, BlockDevice, Event, RecordingDevice};
+
 use super::*;
 use crate::base::{Base, BaseKind};
 use crate::workload::Workload;
@@ -92,4 +94,66 @@ fn inline_data_that_moves_to_a_block_is_not_lost_by_a_torn_sync() -> Result<(), 
             "plain: rename /A/bar /A/foo; sync /A/foo; reserve /A/foo 16384 9000; sync /A/foo",
         ],
     )
+}
+
+/// What is done to the log of a workload to break a promise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Break {
+    Nothing,
+    /// The last flush is not there.
+    Flush,
+    /// Durable writes are plain ones.
+    Durable,
+}
+
+/// The same workload, as a device would have seen it from a library that breaks its promises.
+fn broken(mut recording: Recording, how: Break) -> Result<Recording, f2fs_device::DeviceError> {
+    let device = RecordingDevice::new(recording.log.image_at(0, |_, _| false));
+    let events = recording.log.events();
+    let flush = events.iter().rposition(|event| matches!(event, Event::Flush));
+    let gone = flush.filter(|_| how == Break::Flush).unwrap_or(events.len());
+    for (_, event) in events.iter().enumerate().filter(|(at, _)| *at != gone) {
+        match event {
+            Event::Write { start, data, durable: true, .. } if how != Break::Durable => {
+                device.write_fua(*start, AlignedBuf::from_bytes(data.as_bytes()))?;
+            }
+            Event::Write { start, data, .. } => device.write(*start, AlignedBuf::from_bytes(data.as_bytes()))?,
+            Event::Discard { start, blocks, .. } => device.discard(*start, *blocks)?,
+            _ => device.flush()?,
+        }
+    }
+    recording.log = device.log();
+    let moved = |at: &mut usize| *at -= usize::from(*at != usize::MAX && *at > gone);
+    for step in recording.lanes.iter_mut().flat_map(|lane| &mut lane.steps) {
+        moved(&mut step.events.0);
+        moved(&mut step.events.1);
+    }
+    recording.marks.iter_mut().for_each(|mark| moved(&mut mark.done));
+    Ok(recording)
+}
+
+#[test]
+fn broken_promises_are_seen_where_they_fall_due() -> Result<(), Box<dyn std::error::Error>> {
+    let base = Base::new(BaseKind::Plain)?;
+    let sync = "plain: write /A/foo 0 5000; sync /A/foo";
+    // Behind the sync somebody writes: the flush that is missing was not the last event.
+    let in_the_middle = "plain: write /A/foo 0 5000; sync /A/foo; write /B/baz 0 5000";
+    let checkpoint = "plain: create /A/new; checkpoint";
+    let cases = [
+        (sync, Break::Flush),
+        (in_the_middle, Break::Flush),
+        (checkpoint, Break::Durable),
+        (sync, Break::Nothing),
+        (checkpoint, Break::Nothing),
+    ];
+    for (text, how) in cases {
+        let recording = broken(text.parse::<Workload>()?.run(&base)?, how)?;
+        let contents = Contents::default();
+        // No tears, which make contents that were not seen before the promise.
+        let cuts = CutPlan { tears: 0, ..CutPlan::default() };
+        let plan = Plan { cuts, quota: usize::MAX, used: 1000, again: 1000, again_quota: 1, fsck: 0, whole: true };
+        let mut explorer = Explorer::new(plan, Random::new(7), base.print(), &contents);
+        assert_eq!(explorer.explore(&recording).is_err(), how != Break::Nothing, "{text}, {how:?}");
+    }
+    Ok(())
 }

@@ -15,6 +15,10 @@ use crate::Result;
 
 /// How long a boot may take until the script starts. Five seconds on an idle machine; this is for a loaded one.
 const BOOT_LIMIT: Duration = Duration::from_secs(150);
+/// Memory of the machine (MiB).
+const MEMORY: u32 = 2048;
+/// Where persistent memory begins (MiB): away from the kernel at the begin and the initial RAM disk at the end.
+const PERSISTENT_START: u32 = 512;
 /// The command line that proved stable under emulation.
 const KERNEL_ARGUMENTS: &str =
     "console=ttyS0 mitigations=off nokaslr tsc=reliable panic=-1 quiet loglevel=4 log_buf_len=16M rdinit=/init";
@@ -57,7 +61,8 @@ impl Guest {
 
     /// Describes a boot. `name` names its directory.
     pub(crate) fn boot(&self, name: &str) -> Boot<'_> {
-        Boot { guest: self, name: name.to_owned(), disks: Vec::new(), programs: Vec::new() }
+        let (disks, programs) = (Vec::new(), Vec::new());
+        Boot { guest: self, name: name.to_owned(), disks, programs, processors: 1, persistent: 0 }
     }
 }
 
@@ -68,6 +73,9 @@ pub(crate) struct Boot<'a> {
     name: String,
     disks: Vec<(PathBuf, Bus, String)>,
     programs: Vec<PathBuf>,
+    processors: u32,
+    /// MiB of the memory that are `/dev/pmem0`.
+    persistent: u32,
 }
 
 /// What a script left behind.
@@ -103,6 +111,18 @@ impl Boot<'_> {
     /// Adds a program, or a library of one, to those that the guest has in `/bin`.
     pub(crate) fn program(mut self, file: &Path) -> Self {
         self.programs.push(file.to_owned());
+        self
+    }
+
+    /// Gives the machine so many processors, which is one otherwise.
+    pub(crate) fn processors(mut self, processors: u32) -> Self {
+        self.processors = processors;
+        self
+    }
+
+    /// Makes so much of the memory the persistent memory `/dev/pmem0` (MiB, 1024 at most).
+    pub(crate) fn persistent_memory(mut self, megabytes: u32) -> Self {
+        self.persistent = megabytes.min(1024);
         self
     }
 
@@ -168,9 +188,15 @@ impl Boot<'_> {
     fn command(&self, share: &Path, console: &Path) -> Command {
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
-        qemu.args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1", "-m", "2048"]);
+        qemu.args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max"]);
+        qemu.args(["-smp", &self.processors.to_string(), "-m", &MEMORY.to_string()]);
         qemu.arg("-kernel").arg(&self.guest.kernel.image).arg("-initrd").arg(&self.guest.initrd);
-        qemu.args(["-append", KERNEL_ARGUMENTS]);
+        let mut arguments = KERNEL_ARGUMENTS.to_owned();
+        if self.persistent > 0 {
+            // Writing to a String cannot fail.
+            let _ = write!(arguments, " memmap={}M!{PERSISTENT_START}M", self.persistent);
+        }
+        qemu.args(["-append", &arguments]);
         qemu.arg("-serial").arg(format!("file:{}", console.display()));
         qemu.arg("-fsdev").arg(format!("local,id=share,security_model=none,path={}", option_value(share)));
         qemu.args(["-device", "virtio-9p-pci,fsdev=share,mount_tag=share"]);
