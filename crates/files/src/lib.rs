@@ -87,6 +87,7 @@ mod filesystem;
 mod flight;
 mod free;
 mod hazard;
+mod holes;
 mod idle;
 mod inode;
 mod inode_table;
