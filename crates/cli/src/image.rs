@@ -35,7 +35,7 @@ pub(crate) fn device(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice
 }
 
 /// Memory that copying may use for caches; see [`open_to_copy`].
-const COPY_NODES: NonZeroUsize = NonZeroUsize::new(2048).unwrap();
+const COPY_NODES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The file system of an image.
 pub(crate) fn open(image: &Path, access: Access) -> Result<FileSystem, CliError> {
@@ -86,16 +86,16 @@ fn open_on(
 
 /// Opens an image, changes it, and closes it cleanly, also when the change failed half-way: what was done until then is kept.
 pub(crate) fn change(image: &Path, change: impl FnOnce(&FileSystem) -> Result<(), CliError>) -> Result<(), CliError> {
-    close_after(image, open(image, Access::Write)?, change)
+    close_after(image, &open(image, Access::Write)?, change)
 }
 
 /// Changes a file system, and closes it cleanly, also when the change failed half-way.
 pub(crate) fn close_after(
     image: &Path,
-    fs: FileSystem,
+    fs: &FileSystem,
     change: impl FnOnce(&FileSystem) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let result = change(&fs);
+    let result = change(fs);
     let closed = fs.close().about(image);
     result.and(closed)
 }

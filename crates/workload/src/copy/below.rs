@@ -89,6 +89,8 @@ fn one_by_one(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<Ow
 mod tests {
     use super::*;
 
+    type Way = fn(BorrowedFd<'_>, &[u8], OFlags) -> io::Result<OwnedFd>;
+
     #[test]
     fn both_ways_open_below_and_nowhere_else() {
         let place = tempfile::tempdir().unwrap();
@@ -99,7 +101,7 @@ mod tests {
             std::os::unix::fs::symlink(target, root.join(link)).unwrap();
         }
         let below = Below::new(&root).unwrap();
-        let ways: [fn(BorrowedFd<'_>, &[u8], OFlags) -> io::Result<OwnedFd>; 2] = [beneath, |from, path, flags| {
+        let ways: [Way; 2] = [beneath, |from, path, flags| {
             one_by_one(from, path, flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC)
         }];
         for way in ways {

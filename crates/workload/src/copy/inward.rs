@@ -68,7 +68,7 @@ struct Directory {
 
 enum Job {
     /// A directory is made.
-    Enter { parent: Arc<Node<Directory>>, directory: Directory },
+    Enter { parent: Arc<Node<Directory>>, directory: Box<Directory> },
     /// Some entries of a directory are copied.
     Page { node: Arc<Node<Directory>>, iter: ReadDir },
 }
@@ -85,7 +85,7 @@ impl Inward<'_> {
         let (node, iter) = match job {
             Job::Page { node, iter } => (node, iter),
             Job::Enter { parent, directory } => match self.enter(&directory) {
-                Ok(iter) => (Arc::new(Node { parent: Some(parent), what: directory }), iter),
+                Ok(iter) => (Arc::new(Node { parent: Some(parent), what: *directory }), iter),
                 Err(error) => {
                     self.tally.failed(error);
                     return self.release(parent);
@@ -141,7 +141,8 @@ impl Inward<'_> {
             }
             let result = match fs::symlink_metadata(&from).map_err(host(&from)) {
                 Ok(metadata) if metadata.is_dir() => {
-                    crew.add(Job::Enter { parent: Arc::clone(node), directory: Directory { from, to, metadata } });
+                    let directory = Box::new(Directory { from, to, metadata });
+                    crew.add(Job::Enter { parent: Arc::clone(node), directory });
                     continue;
                 }
                 Ok(metadata) => self.entry(buffer, &from, &to, &metadata),

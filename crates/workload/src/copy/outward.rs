@@ -141,6 +141,12 @@ impl Entry<'_> {
     }
 }
 
+/// A name on the host: the path of its directory below the destination, and the name there.
+struct Place {
+    below: Vec<u8>,
+    name: Vec<u8>,
+}
+
 struct Outward<'a> {
     fs: &'a FileSystem,
     /// What the user named.
@@ -148,8 +154,8 @@ struct Outward<'a> {
     below: Below,
     /// Directories of the volume that were entered.
     known: Mutex<HashSet<Nid>>,
-    /// Where the first name of a file with several names is: its directory and its name.
-    links: Mutex<HashMap<Nid, (Vec<u8>, Vec<u8>)>>,
+    /// Where the first name of a file with several names is.
+    links: Mutex<HashMap<Nid, Place>>,
     tally: Tally<'a>,
     skip_special: bool,
 }
@@ -275,9 +281,9 @@ impl<'a> Outward<'a> {
             return self.make(buffer, entry, stat);
         }
         let mut links = self.links.lock();
-        let Some((below, name)) = links.get(&stat.ino) else {
+        let Some(Place { below, name }) = links.get(&stat.ino) else {
             self.make(buffer, entry, stat)?;
-            links.insert(stat.ino, (entry.below.to_vec(), entry.name.to_vec()));
+            links.insert(stat.ino, Place { below: entry.below.to_vec(), name: entry.name.to_vec() });
             return Ok(());
         };
         let first = self.below.directory(below, OFlags::PATH).map_err(host(&self.shown(below)))?;
