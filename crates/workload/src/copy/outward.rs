@@ -67,7 +67,7 @@ pub fn copy_out(
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
-        let copy = Outward::new(fs, from, parent, options, tally)?;
+        let copy = Outward::new(fs, parent, options, tally)?;
         let directory = copy.below.directory(b"", OFlags::PATH).map_err(host(parent))?;
         let entry = Entry { directory: &directory, below: b"", name: name.as_bytes(), from: from.to_path_buf() };
         copy.entry(&mut Buffer::new(), &entry, &stat)?;
@@ -80,7 +80,7 @@ pub fn copy_out(
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && to.is_dir() => {}
         result => result.map_err(host(to))?,
     }
-    let copy = Outward::new(fs, from, to, options, tally)?;
+    let copy = Outward::new(fs, to, options, tally)?;
     copy.known.lock().insert(stat.ino);
     let top = Node { parent: None, what: Directory { from: from.to_path_buf(), below: Vec::new(), stat } };
     let job = Job::Page { node: Arc::new(top), position: 0 };
@@ -161,14 +161,7 @@ struct Outward<'a> {
 }
 
 impl<'a> Outward<'a> {
-    fn new(
-        fs: &'a FileSystem,
-        from: &Path,
-        to: &Path,
-        options: &CopyOptions,
-        tally: Tally<'a>,
-    ) -> Result<Self, CopyError> {
-        debug_assert!(from.as_os_str() != "");
+    fn new(fs: &'a FileSystem, to: &Path, options: &CopyOptions, tally: Tally<'a>) -> Result<Self, CopyError> {
         Ok(Outward {
             fs,
             to: to.to_path_buf(),
