@@ -1,6 +1,7 @@
 //! Where files have data, as `next_data` tells it.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
+#![allow(clippy::single_range_in_vec_init)] // a list of ranges that happens to have one
 
 mod common;
 
