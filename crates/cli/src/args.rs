@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -95,12 +96,15 @@ pub(crate) enum Command {
         /// Directories with all that they hold.
         #[arg(short, long)]
         recursive: bool,
+        /// Threads that copy [default: one a processor].
+        #[arg(short, long)]
+        jobs: Option<NonZeroUsize>,
         /// File or block device.
         image: PathBuf,
-        /// What to copy.
-        host: PathBuf,
-        /// Path in the volume; an existing directory is copied into (with -r: its content is merged).
-        path: PathBuf,
+        /// What to copy (`-`: standard input), and last the path in the volume; an existing directory is copied into (one
+        /// directory with -r: its content is merged).
+        #[arg(required = true, num_args = 2.., value_names = ["HOST", "PATH"])]
+        paths: Vec<PathBuf>,
     },
     /// Copy files out of the volume.
     Get {
@@ -109,12 +113,17 @@ pub(crate) enum Command {
         /// Directories with all that they hold.
         #[arg(short, long)]
         recursive: bool,
+        /// Threads that copy [default: one a processor].
+        #[arg(short, long)]
+        jobs: Option<NonZeroUsize>,
+        /// Leave out device nodes, pipes and sockets.
+        #[arg(long)]
+        skip_special: bool,
         /// File or block device.
         image: PathBuf,
-        /// Path in the volume.
-        path: PathBuf,
-        /// Where to copy it.
-        host: PathBuf,
+        /// Paths in the volume, and last where to copy them (`-`: standard output).
+        #[arg(required = true, num_args = 2.., value_names = ["PATH", "HOST"])]
+        paths: Vec<PathBuf>,
     },
     /// Make directories.
     Mkdir {

@@ -14,6 +14,8 @@ mod show;
 
 use std::process::ExitCode;
 
+use f2fs_workload::copy::CopyOptions;
+
 use crate::args::{Arguments, Command};
 use crate::error::CliError;
 
@@ -29,9 +31,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Cat { view, image, path } => show::cat(image, (*view).into(), path)?,
         Command::Stat { view, json, image, path } => show::stat(image, (*view).into(), path, *json)?,
         Command::Manifest { view, host, image } => manifest::run(image, (*view).into(), *host)?,
-        Command::Put { recursive, image, host, path } => copy::put(image, host, path, *recursive)?,
-        Command::Get { view, recursive, image, path, host } => {
-            copy::get(image, (*view).into(), path, host, *recursive)?;
+        Command::Put { recursive, jobs, image, paths } => {
+            let options = CopyOptions { recursive: *recursive, jobs: *jobs, ..CopyOptions::default() };
+            copy::put(image, paths, &options)?;
+        }
+        Command::Get { view, recursive, jobs, skip_special, image, paths } => {
+            let options = CopyOptions { recursive: *recursive, jobs: *jobs, skip_special: *skip_special };
+            copy::get(image, (*view).into(), paths, &options)?;
         }
         Command::Mkdir { parents, image, paths } => names::mkdir(image, paths, *parents)?,
         Command::Rm { recursive, image, paths } => names::rm(image, paths, *recursive)?,

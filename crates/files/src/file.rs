@@ -1,5 +1,6 @@
 //! Handles: an open file, an open directory.
 
+use core::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::panicking;
 
@@ -139,6 +140,31 @@ impl File {
     /// [`FsError::Volume`]; what the buffers hold is then not known.
     pub fn read_many(&self, depth: usize, reads: &mut [ReadSlice<'_>]) -> Result<(), FsError> {
         self.handle.core.read_many(&self.handle.inode, depth, reads)
+    }
+
+    /// The first range of bytes at or behind `offset` that has data; `None` if there is none up to the end of the file. All between
+    /// `offset` and the range is a hole, which reads as zeros; so do blocks that were reserved and never written. The range
+    /// ends at the next hole, at the end of the file, or after 64 MiB: who wants more asks again from its end on. Large holes are
+    /// passed in few steps, without reading the device for each block. Writers beside it may change the answer.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+    /// # f2fs_volume::format::format(&*device, &Default::default())?;
+    /// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
+    /// let file = fs.create_file("/sparse", 0o644)?;
+    /// file.truncate(200 << 30)?;
+    /// file.write_at(100 << 30, &[7; 5000])?;
+    /// assert_eq!(file.next_data(0)?, Some(100 << 30..(100 << 30) + 8192));
+    /// assert_eq!(file.next_data((100 << 30) + 8192)?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, FsError> {
+        self.handle.core.next_data(&self.handle.inode, offset)
     }
 
     /// Writes `buf` at byte `offset`; returns how many bytes were written. Fewer than all only if space ran out on the way.

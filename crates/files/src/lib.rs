@@ -117,6 +117,7 @@ mod flight;
 mod form;
 mod free;
 mod hazard;
+mod holes;
 mod idle;
 mod inode;
 mod inode_table;

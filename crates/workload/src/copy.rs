@@ -1,27 +1,41 @@
 //! Trees in and out of a volume: kinds, permissions, owners, times, extended attributes, hard links and holes are kept.
 //!
 //! Extended attributes that the other side refuses (`trusted.*` and `security.*` need privileges; some file systems have
-//! none) are counted, not fatal; so are owners and device files on a host where we are not root.
+//! none) are counted, not fatal; so are owners on a host where we are not root.
 
+mod below;
+mod crew;
 mod inward;
+mod onto;
 mod outward;
+mod stream;
+mod tally;
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use f2fs::FsError;
 
 pub use inward::copy_in;
 pub use outward::copy_out;
-
-/// Bytes moved at a time.
-const CHUNK: usize = 4 << 20;
+pub use stream::write_to;
 
 /// What is copied.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CopyOptions {
     /// Directories with all that they hold; without it a directory is refused.
     pub recursive: bool,
+    /// Threads that copy; `None`: as many as there are processors.
+    pub jobs: Option<NonZeroUsize>,
+    /// Device nodes, pipes and sockets are left out of a copy to the host.
+    pub skip_special: bool,
+}
+
+impl CopyOptions {
+    fn workers(&self) -> usize {
+        self.jobs.map_or_else(f2fs::sync::processors, NonZeroUsize::get).clamp(1, 256)
+    }
 }
 
 /// How far a copy is, and at its end what it did.
@@ -33,13 +47,28 @@ pub struct CopyProgress {
     pub bytes: u64,
     /// Bytes of regular files in all, as far as is known.
     pub total_bytes: u64,
-    /// Owners, attributes and special files that the other side refused.
+    /// Owners and attributes that the other side refused.
     pub refused: u64,
-    /// Files of a volume that are not in the copy, since their data needs a key or a decompressor.
-    pub unread: u64,
+    /// Special files that were left out because of [`CopyOptions::skip_special`].
+    pub skipped: u64,
+    /// Entries that could not be copied; each was told as [`CopyEvent::Failed`].
+    pub failed: u64,
 }
 
-/// Why a copy stopped.
+/// What happens during a copy.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CopyEvent<'a> {
+    /// An entry was copied.
+    Progress(CopyProgress),
+    /// An entry could not be copied; the copy goes on.
+    Failed(&'a CopyError),
+}
+
+/// What is told of a copy while it runs, from any of its threads.
+pub type Watch<'a> = &'a (dyn Fn(CopyEvent<'_>) + Sync);
+
+/// Why something was not copied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {
@@ -74,6 +103,28 @@ pub enum CopyError {
         written: u64,
         /// Bytes that there are.
         wanted: u64,
+    },
+    /// An entry in the volume has a name that no system could have given it.
+    #[error("{} in the volume: an entry has the name \"{}\", which is none: it is not copied", .path.display(), .name.escape_ascii())]
+    BadName {
+        /// The directory.
+        path: PathBuf,
+        /// The name.
+        name: Vec<u8>,
+    },
+    /// The destination is a symbolic link to nothing.
+    #[error("{}: is a symbolic link whose target is missing; nothing is written through it", .path.display())]
+    Dangling {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file was written in part, and is still there.
+    #[error("{source}; {} is incomplete", .path.display())]
+    Incomplete {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: Box<CopyError>,
     },
 }
 

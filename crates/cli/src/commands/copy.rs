@@ -1,50 +1,126 @@
 //! `f2fs put` and `f2fs get`: the trees themselves are moved by `f2fs_workload::copy`.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use f2fs::FileKind;
-use f2fs_workload::copy::{CopyOptions, copy_in, copy_out};
+use f2fs_workload::copy::{CopyError, CopyEvent, CopyOptions, CopyProgress, copy_in, copy_out};
+use indicatif::ProgressBar;
 
+use crate::commands::show;
 use crate::error::{CliError, Context};
-use crate::image::{Access, change, open};
+use crate::image::{Access, close_after, open_to_copy};
 use crate::progress;
 
-pub(crate) fn put(image: &Path, host: &Path, path: &Path, recursive: bool) -> Result<(), CliError> {
-    let options = CopyOptions { recursive };
-    change(image, |fs| {
-        // A file put onto a directory goes into it under its own name.
-        let into = !host.is_dir() && fs.stat(path).is_ok_and(|stat| stat.kind == FileKind::Directory);
-        let target = match host.file_name() {
-            Some(name) if into => path.join(name),
-            _ => path.to_path_buf(),
-        };
-        let bar = progress::bytes("copying", 0);
-        let result = copy_in(fs, host, &target, &options, |progress| {
-            bar.set_length(progress.total_bytes);
-            bar.set_position(progress.bytes);
-        });
-        bar.finish_and_clear();
-        result.map(|_| ()).map_err(CliError::new)
+pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Result<(), CliError> {
+    let (sources, last) = split(paths)?;
+    close_after(image, &open_to_copy(image, Access::Write)?, |fs| {
+        let exists = fs.stat(last).is_ok_and(|stat| stat.kind == FileKind::Directory);
+        each(sources, last, exists, |source, target, tell| {
+            let standard = source == Path::new("-");
+            let host = if standard { Path::new("/dev/stdin") } else { source };
+            // One directory is merged into the other; anything else goes into a directory under its own name.
+            let into = exists && (sources.len() > 1 || !host.is_dir());
+            if into && standard {
+                return Err(CliError::at(last, "is a directory; standard input has no name to be stored under"));
+            }
+            copy_in(fs, host, if into { target } else { last }, options, tell).map_err(CliError::new)
+        })
     })
 }
 
-pub(crate) fn get(image: &Path, access: Access, path: &Path, host: &Path, recursive: bool) -> Result<(), CliError> {
-    let fs = open(image, access)?;
-    let stat = fs.symlink_stat(path).about(path)?;
-    let target = match path.file_name() {
-        Some(name) if host.is_dir() && stat.kind != FileKind::Directory => host.join(name),
-        _ => host.to_path_buf(),
-    };
-    let bar = progress::bytes("copying", 0);
-    let result = copy_out(&fs, path, &target, &CopyOptions { recursive }, |progress| {
-        bar.set_length(progress.total_bytes);
-        bar.set_position(progress.bytes);
-    });
-    bar.finish_and_clear();
-    let unread = result.map_err(CliError::new)?.unread;
-    if unread > 0 {
-        let what = "files were left out: their data is encrypted, compressed or on another device";
-        return Err(CliError::at(path, format_args!("{unread} {what}")));
+pub(crate) fn get(image: &Path, access: Access, paths: &[PathBuf], options: &CopyOptions) -> Result<(), CliError> {
+    let (sources, last) = split(paths)?;
+    let fs = open_to_copy(image, access)?;
+    if last == Path::new("-") {
+        return sources.iter().try_for_each(|source| show::print(&fs, source));
     }
-    Ok(())
+    each(sources, last, last.is_dir(), |source, target, tell| {
+        let stat = fs.symlink_stat(source).about(source)?;
+        let into = last.is_dir() && (sources.len() > 1 || stat.kind != FileKind::Directory);
+        let target = if into { target } else { last };
+        if is_same(image, target) {
+            return Err(CliError::at(target, "is the image itself"));
+        }
+        copy_out(&fs, source, target, options, tell).map_err(CliError::new)
+    })
+}
+
+fn split(paths: &[PathBuf]) -> Result<(&[PathBuf], &Path), CliError> {
+    match paths.split_last() {
+        Some((last, sources)) if !sources.is_empty() => Ok((sources, last)),
+        _ => Err(CliError::new("what to copy, and where to?")),
+    }
+}
+
+/// Whether both are one file.
+fn is_same(image: &Path, target: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    identity(target).is_some_and(|found| Some(found) == identity(image))
+}
+
+/// Copies each source, into the last path where there are several. What fails is said; the others are copied.
+fn each(
+    sources: &[PathBuf],
+    last: &Path,
+    is_directory: bool,
+    mut copy: impl FnMut(&Path, &Path, &(dyn Fn(CopyEvent<'_>) + Sync)) -> Result<CopyProgress, CliError>,
+) -> Result<(), CliError> {
+    if sources.len() > 1 && !is_directory {
+        return Err(CliError::at(last, "is no directory; several sources go into one"));
+    }
+    let mut names = HashSet::new();
+    let mut failed = Vec::new();
+    for source in sources {
+        let bar = progress::bytes("copying", 0);
+        let tell = |event: CopyEvent<'_>| match event {
+            CopyEvent::Progress(progress) => {
+                bar.set_length(progress.total_bytes.max(progress.bytes));
+                bar.set_position(progress.bytes);
+            }
+            CopyEvent::Failed(error) => say(&bar, error),
+            _ => {}
+        };
+        let name = name_of(source);
+        let result = if sources.len() > 1 && name.is_some_and(|name| !names.insert(name.to_os_string())) {
+            Err(CliError::at(source, "another source of the same name was copied to its place"))
+        } else {
+            copy(source, &name.map_or_else(|| last.to_path_buf(), |name| last.join(name)), &tell)
+        };
+        bar.finish_and_clear();
+        match result {
+            Ok(progress) => {
+                if progress.failed > 0 {
+                    let count = progress.failed;
+                    let entries = if count == 1 { "entry was" } else { "entries were" };
+                    failed.push(CliError::at(
+                        source,
+                        format_args!("{count} {entries} not copied, {} were", progress.files),
+                    ));
+                }
+            }
+            Err(error) => failed.push(error),
+        }
+    }
+    let Some(error) = failed.pop() else { return Ok(()) };
+    for earlier in &failed {
+        let _ = writeln!(std::io::stderr(), "f2fs: {earlier}");
+    }
+    Err(error)
+}
+
+fn say(bar: &ProgressBar, error: &CopyError) {
+    bar.suspend(|| {
+        let _ = writeln!(std::io::stderr(), "f2fs: {error}");
+    });
+}
+
+/// The last name of a path; none for `/`, `.` and `..`.
+fn name_of(path: &Path) -> Option<&OsStr> {
+    let ends_in_dot = path.as_os_str().as_bytes().ends_with(b"/.");
+    path.file_name().filter(|_| !ends_in_dot)
 }

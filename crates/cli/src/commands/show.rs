@@ -1,30 +1,29 @@
 //! `f2fs cat` and `f2fs stat`.
 
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::Path;
+
+use f2fs::FileSystem;
+use f2fs_workload::copy::{CopyError, write_to};
 
 use crate::commands::list::{date, describe, form, mode_text};
 use crate::error::{CliError, Context};
 use crate::escape::Printable;
-use crate::image::{Access, open};
-
-/// Bytes read at a time.
-const CHUNK: usize = 4 << 20;
+use crate::image::{Access, open, open_to_copy};
 
 pub(crate) fn cat(image: &Path, access: Access, path: &Path) -> Result<(), CliError> {
-    let fs = open(image, access)?;
+    print(&open_to_copy(image, access)?, path)
+}
+
+/// Writes a file of the volume to standard output.
+pub(crate) fn print(fs: &FileSystem, path: &Path) -> Result<(), CliError> {
     let file = fs.open_file(path).about(path)?;
-    let mut out = std::io::stdout().lock();
-    let mut buffer = vec![0; CHUNK];
-    let mut offset = 0;
-    loop {
-        let len = file.read_at(offset, &mut buffer).about(path)?;
-        if len == 0 {
-            out.flush()?;
-            return Ok(());
-        }
-        out.write_all(&buffer[..len])?;
-        offset += len as u64;
+    let out = std::fs::File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+    match write_to(&file, path, &out, Path::new("standard output")) {
+        Ok(_) => Ok(()),
+        Err(CopyError::Host { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Err(source.into()),
+        Err(error) => Err(CliError::new(error)),
     }
 }
 

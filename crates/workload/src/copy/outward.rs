@@ -1,185 +1,378 @@
 //! From a volume to the host.
+//!
+//! # Locking
+//!
+//! The lock of the hard links is held while a file with several names is copied, so that its other names find it whole; the lock of
+//! the known directories for one look. No other lock is taken for longer than a call of [`Crew`] or [`Tally`].
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::{CString, OsStr};
-use std::fs::{self, File, Permissions};
+use std::ffi::OsStr;
+use std::fs::{self, File as HostFile, OpenOptions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use f2fs::files::path_from_bytes;
 use f2fs::format::Nid;
-use f2fs::{FileKind, FileSystem, Stat, Time};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
+use f2fs::sync::{Arc, Mutex};
+use f2fs::{DirEntry, FileKind, FileSystem, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
-use super::{CHUNK, CopyError, CopyOptions, CopyProgress, host, volume};
+use super::below::Below;
+use super::crew::{Crew, Node};
+use super::onto::{Made, attributes};
+use super::stream::{Buffer, fill, write_to};
+use super::tally::Tally;
+use super::{CopyError, CopyOptions, CopyProgress, Watch, host, volume};
 
-/// Copies `from` of the volume to `to` on this machine. A directory that exists there is merged into, a file replaced. Files of
-/// a tree whose data needs a key or a decompressor are counted and left out ([`CopyProgress::unread`]).
+/// Entries of a directory that one worker copies before another may go on.
+const PAGE: usize = 128;
+
+/// Copies `from` of the volume to `to` on this machine. A directory that exists there is merged into, a file or symbolic link
+/// below it replaced, and nothing outside of it is touched, whatever names and links the volume holds. A file that is
+/// copied by itself is written into what `to` names, as `cp` does: a device or pipe gets the bytes.
+///
+/// Entries of a directory that cannot be copied are told to `watch` and counted; the rest is copied.
 ///
 /// # Errors
-/// [`CopyError`]; what was copied until then is there.
+/// [`CopyError`], where nothing more can be copied; what was copied until then is there.
 pub fn copy_out(
     fs: &FileSystem,
     from: &Path,
     to: &Path,
     options: &CopyOptions,
-    progress: impl FnMut(CopyProgress),
+    watch: Watch<'_>,
 ) -> Result<CopyProgress, CopyError> {
     let stat = fs.symlink_stat(from).map_err(volume(from))?;
-    if stat.kind == FileKind::Directory && !options.recursive {
+    let total = match stat.kind {
+        FileKind::Regular => stat.size,
+        FileKind::Directory => fs.statfs().valid_blocks * 4096,
+        _ => 0,
+    };
+    let tally = Tally::new(watch, false, total);
+    if stat.kind == FileKind::Regular {
+        let (bytes, refused) = one_file(fs, from, to, &stat)?;
+        tally.copied(bytes, refused);
+        return tally.result();
+    }
+    if stat.kind != FileKind::Directory {
+        let error = |kind: io::ErrorKind| host(to)(kind.into());
+        if to.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(error(io::ErrorKind::NotADirectory));
+        }
+        let name = to.file_name().ok_or_else(|| error(io::ErrorKind::IsADirectory))?;
+        let parent = match to.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let copy = Outward::new(fs, parent, options, tally)?;
+        let directory = copy.below.directory(b"", OFlags::PATH).map_err(host(parent))?;
+        let entry = Entry { directory: &directory, below: b"", name: name.as_bytes(), from: from.to_path_buf() };
+        copy.entry(&mut Buffer::new(), &entry, &stat)?;
+        return copy.tally.result();
+    }
+    if !options.recursive {
         return Err(CopyError::IsDirectory { path: from.to_path_buf() });
     }
-    let mut copy =
-        Outward { fs, links: HashMap::new(), done: CopyProgress::default(), progress, buffer: vec![0; CHUNK] };
-    copy.done.total_bytes = if stat.kind == FileKind::Regular { stat.size } else { fs.statfs().valid_blocks * 4096 };
-    copy.tree(from, to, options)?;
-    Ok(copy.done)
+    match fs::create_dir(to) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && to.is_dir() => {}
+        result => result.map_err(host(to))?,
+    }
+    let copy = Outward::new(fs, to, options, tally)?;
+    copy.known.lock().insert(stat.ino);
+    let top = Node { parent: None, what: Directory { from: from.to_path_buf(), below: Vec::new(), stat } };
+    let job = Job::Page { node: Arc::new(top), position: 0 };
+    Crew::run(job, options.workers(), Buffer::new, |buffer, job, crew| copy.work(buffer, job, crew));
+    copy.tally.result()
 }
 
-struct Outward<'a, P> {
+/// Copies a regular file into what `to` names.
+fn one_file(fs: &FileSystem, from: &Path, to: &Path, stat: &Stat) -> Result<(u64, u64), CopyError> {
+    let file = fs.open_file(from).map_err(volume(from))?;
+    let before = fs::symlink_metadata(to).ok();
+    if before.as_ref().is_some_and(fs::Metadata::is_symlink) && !to.exists() {
+        return Err(CopyError::Dangling { path: to.to_path_buf() });
+    }
+    let out = OpenOptions::new().write(true).create(true).truncate(true).open(to).map_err(host(to))?;
+    if !out.metadata().map_err(host(to))?.is_file() {
+        return Ok((write_to(&file, from, &out, to)?, 0));
+    }
+    let copied = fill(&file, from, &out, to, &mut Buffer::new()).and_then(|bytes| {
+        let xattrs = fs.xattrs(from).map_err(volume(from))?;
+        let out = OwnedFd::from(out);
+        Ok((bytes, attributes(&Made::Open(&out), stat, &xattrs).map_err(host(to))?))
+    });
+    copied.map_err(|error| {
+        let gone = before.is_none() && fs::remove_file(to).is_ok();
+        if gone { error } else { CopyError::Incomplete { path: to.to_path_buf(), source: Box::new(error) } }
+    })
+}
+
+/// A directory on its way.
+struct Directory {
+    /// Its path in the volume.
+    from: PathBuf,
+    /// Its path below the destination.
+    below: Vec<u8>,
+    stat: Stat,
+}
+
+enum Job {
+    /// A directory is made.
+    Enter { parent: Arc<Node<Directory>>, name: Vec<u8> },
+    /// Some entries of a directory are copied, from a position on.
+    Page { node: Arc<Node<Directory>>, position: u64 },
+}
+
+/// An entry on its way.
+struct Entry<'a> {
+    directory: &'a OwnedFd,
+    /// The path of `directory` below the destination.
+    below: &'a [u8],
+    name: &'a [u8],
+    from: PathBuf,
+}
+
+impl Entry<'_> {
+    fn name(&self) -> &OsStr {
+        OsStr::from_bytes(self.name)
+    }
+}
+
+/// A name on the host: the path of its directory below the destination, and the name there.
+struct Place {
+    below: Vec<u8>,
+    name: Vec<u8>,
+}
+
+struct Outward<'a> {
     fs: &'a FileSystem,
-    links: HashMap<Nid, PathBuf>,
-    done: CopyProgress,
-    progress: P,
-    buffer: Vec<u8>,
+    /// What the user named.
+    to: PathBuf,
+    below: Below,
+    /// Directories of the volume that were entered.
+    known: Mutex<HashSet<Nid>>,
+    /// Where the first name of a file with several names is.
+    links: Mutex<HashMap<Nid, Place>>,
+    tally: Tally<'a>,
+    skip_special: bool,
 }
 
-impl<P: FnMut(CopyProgress)> Outward<'_, P> {
-    fn tree(&mut self, from: &Path, to: &Path, options: &CopyOptions) -> Result<(), CopyError> {
-        let mut directories = Vec::new();
-        let mut known = HashSet::new();
-        let mut pending = vec![(from.to_path_buf(), to.to_path_buf())];
-        while let Some((from, to)) = pending.pop() {
-            let stat = self.fs.symlink_stat(&from).map_err(volume(&from))?;
-            if stat.kind != FileKind::Directory {
-                match self.one(&from, &to, &stat) {
-                    Err(CopyError::Volume { source, .. }) if options.recursive && source.is_unreadable_content() => {
-                        // What there is of it is no copy.
-                        self.links.remove(&stat.ino);
-                        self.done.unread += 1;
-                        match fs::remove_file(&to) {
-                            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                            result => result.map_err(host(&to))?,
-                        }
-                    }
-                    result => result?,
+impl<'a> Outward<'a> {
+    fn new(fs: &'a FileSystem, to: &Path, options: &CopyOptions, tally: Tally<'a>) -> Result<Self, CopyError> {
+        Ok(Outward {
+            fs,
+            to: to.to_path_buf(),
+            below: Below::new(to).map_err(host(to))?,
+            known: Mutex::new(HashSet::new()),
+            links: Mutex::new(HashMap::new()),
+            tally,
+            skip_special: options.skip_special,
+        })
+    }
+
+    fn work(&self, buffer: &mut Buffer, job: Job, crew: &Crew<Job>) {
+        let (node, position) = match job {
+            Job::Page { node, position } => (node, position),
+            Job::Enter { parent, name } => match self.enter(&parent, &name) {
+                Ok(directory) => (Arc::new(Node { parent: Some(parent), what: directory }), 0),
+                Err(error) => {
+                    self.tally.failed(error);
+                    return self.release(parent);
                 }
-                continue;
-            }
-            if !known.insert(stat.ino) {
-                return Err(volume(&from)(crate::second_name()));
-            }
-            match fs::create_dir(&to) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && to.is_dir() => {}
-                result => result.map_err(host(&to))?,
-            }
-            for entry in self.fs.read_dir(&from).map_err(volume(&from))?.into_iter().rev() {
-                pending.push((from.join(path_from_bytes(&entry.name)), to.join(OsStr::from_bytes(&entry.name))));
-            }
-            self.count(0);
-            directories.push((from, to, stat));
+            },
+        };
+        if !self.tally.is_stopped()
+            && let Err(error) = self.page(buffer, &node, position, crew)
+        {
+            self.tally.failed(error);
         }
-        for (from, to, stat) in directories.iter().rev() {
-            self.attributes(from, to, stat)?;
-        }
-        Ok(())
+        self.release(node);
     }
 
-    fn count(&mut self, bytes: u64) {
-        self.done.files += 1;
-        self.done.bytes += bytes;
-        (self.progress)(self.done);
+    fn release(&self, node: Arc<Node<Directory>>) {
+        Node::release(node, |directory| match self.finish(&directory) {
+            Ok(refused) => self.tally.copied(0, refused),
+            Err(error) => self.tally.failed(error),
+        });
     }
 
-    fn one(&mut self, from: &Path, to: &Path, stat: &Stat) -> Result<(), CopyError> {
-        match fs::remove_file(to) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            result => result.map_err(host(to))?,
-        }
-        if stat.links > 1 {
-            if let Some(first) = self.links.get(&stat.ino) {
-                fs::hard_link(first, to).map_err(host(to))?;
-                self.count(stat.size);
-                return Ok(());
-            }
-            self.links.insert(stat.ino, to.to_path_buf());
-        }
-        let mut bytes = 0;
-        match stat.kind {
-            FileKind::Regular => {
-                self.content(from, to, stat.size)?;
-                bytes = stat.size;
-            }
-            FileKind::Symlink => {
-                let target = self.fs.read_link(from).map_err(volume(from))?;
-                std::os::unix::fs::symlink(OsStr::from_bytes(&target), to).map_err(host(to))?;
-            }
-            FileKind::BlockDevice => self.special(to, stat, FileType::BlockDevice)?,
-            FileKind::CharDevice => self.special(to, stat, FileType::CharacterDevice)?,
-            FileKind::Fifo => self.special(to, stat, FileType::Fifo)?,
-            FileKind::Socket => self.special(to, stat, FileType::Socket)?,
-            FileKind::Directory => {}
-        }
-        if to.symlink_metadata().is_ok() {
-            self.attributes(from, to, stat)?;
-        }
-        self.count(bytes);
-        Ok(())
+    /// The path on the host, for messages.
+    fn shown(&self, below: &[u8]) -> PathBuf {
+        self.to.join(OsStr::from_bytes(below))
     }
 
-    fn special(&mut self, to: &Path, stat: &Stat, kind: FileType) -> Result<(), CopyError> {
-        let device = stat.device.map_or(0, |device| rustix::fs::makedev(device.major, device.minor));
-        match rustix::fs::mknodat(CWD, to, kind, Mode::from_raw_mode(0o600), device) {
-            Ok(()) => Ok(()),
-            Err(rustix::io::Errno::PERM) => {
-                self.done.refused += 1;
-                Ok(())
-            }
-            Err(error) => Err(host(to)(error.into())),
+    fn enter(&self, parent: &Node<Directory>, name: &[u8]) -> Result<Directory, CopyError> {
+        let from = parent.what.from.join(path_from_bytes(name));
+        let stat = self.fs.symlink_stat(&from).map_err(volume(&from))?;
+        if !self.known.lock().insert(stat.ino) {
+            return Err(volume(&from)(crate::second_name()));
         }
+        let below = join(&parent.what.below, name);
+        let failed = |error: io::Error| host(&self.shown(&below))(error);
+        let directory = self.below.directory(&parent.what.below, OFlags::PATH).map_err(failed)?;
+        match rustix::fs::mkdirat(&directory, OsStr::from_bytes(name), Mode::from_raw_mode(0o700)) {
+            // Whether it is a directory is found out when it is opened.
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+        Ok(Directory { from, below, stat })
     }
 
-    /// Copies data; chunks of zeros become holes.
-    fn content(&mut self, from: &Path, to: &Path, size: u64) -> Result<(), CopyError> {
-        let file = self.fs.open_file(from).map_err(volume(from))?;
-        let target = File::create(to).map_err(host(to))?;
-        let mut offset = 0;
-        while offset < size {
-            let len = file.read_at(offset, &mut self.buffer).map_err(volume(from))?;
-            if len == 0 {
+    fn finish(&self, directory: &Directory) -> Result<u64, CopyError> {
+        let failed = |error: io::Error| host(&self.shown(&directory.below))(error);
+        let made = self.below.directory(&directory.below, OFlags::RDONLY).map_err(failed)?;
+        let xattrs = self.fs.xattrs(&directory.from).map_err(volume(&directory.from))?;
+        attributes(&Made::Open(&made), &directory.stat, &xattrs).map_err(failed)
+    }
+
+    fn page(
+        &self,
+        buffer: &mut Buffer,
+        node: &Arc<Node<Directory>>,
+        position: u64,
+        crew: &Crew<Job>,
+    ) -> Result<(), CopyError> {
+        let Directory { from, below, .. } = &node.what;
+        let made = self.below.directory(below, OFlags::PATH).map_err(host(&self.shown(below)))?;
+        let list = || self.fs.open_dir(from)?.read(position, PAGE);
+        let entries = list().map_err(volume(from))?;
+        let Some(last) = entries.last() else { return Ok(()) };
+        crew.add(Job::Page { node: Arc::clone(node), position: last.next });
+        for (index, DirEntry { name, .. }) in entries.into_iter().enumerate() {
+            if self.tally.is_stopped() {
                 break;
             }
-            for (index, block) in self.buffer[..len].chunks(64 << 10).enumerate() {
-                if block.iter().any(|byte| *byte != 0) {
-                    target.write_all_at(block, offset + (index * (64 << 10)) as u64).map_err(host(to))?;
-                }
+            if position == 0 && index < 2 && (name == b"." || name == b"..") {
+                continue;
             }
-            offset += len as u64;
+            if !is_name(&name) {
+                self.tally.failed(CopyError::BadName { path: from.clone(), name });
+                continue;
+            }
+            let entry = Entry { directory: &made, below, name: &name, from: from.join(path_from_bytes(&name)) };
+            let result = match self.fs.symlink_stat(&entry.from).map_err(volume(&entry.from)) {
+                Ok(stat) if stat.kind == FileKind::Directory => {
+                    crew.add(Job::Enter { parent: Arc::clone(node), name });
+                    continue;
+                }
+                Ok(stat) => self.entry(buffer, &entry, &stat),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = result {
+                self.tally.failed(error);
+            }
         }
-        target.set_len(size).map_err(host(to))
+        Ok(())
     }
 
-    fn attributes(&mut self, from: &Path, to: &Path, stat: &Stat) -> Result<(), CopyError> {
-        if std::os::unix::fs::lchown(to, Some(stat.uid), Some(stat.gid)).is_err() {
-            self.done.refused += 1;
+    /// Copies what is no directory.
+    fn entry(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Stat) -> Result<(), CopyError> {
+        if stat.links < 2 {
+            return self.make(buffer, entry, stat);
         }
-        if stat.kind != FileKind::Symlink {
-            let permissions = Permissions::from_mode(stat.permissions.into());
-            fs::set_permissions(to, permissions).map_err(host(to))?;
-        }
-        for (name, value) in self.fs.xattrs(from).map_err(volume(from))? {
-            let Ok(name) = CString::new(name) else { continue };
-            if rustix::fs::lsetxattr(to, &name, &value, XattrFlags::empty()).is_err() {
-                self.done.refused += 1;
+        let mut links = self.links.lock();
+        let Some(Place { below, name }) = links.get(&stat.ino) else {
+            self.make(buffer, entry, stat)?;
+            links.insert(stat.ino, Place { below: entry.below.to_vec(), name: entry.name.to_vec() });
+            return Ok(());
+        };
+        let first = self.below.directory(below, OFlags::PATH).map_err(host(&self.shown(below)))?;
+        self.create(entry, stat, || {
+            rustix::fs::linkat(&first, OsStr::from_bytes(name), entry.directory, entry.name(), AtFlags::empty())
+        })?;
+        self.tally.copied(if stat.kind == FileKind::Regular { stat.size } else { 0 }, 0);
+        Ok(())
+    }
+
+    /// Creates an entry; a file or link that is in the way goes, and so does a special file for one of its kind.
+    fn create<T>(
+        &self,
+        entry: &Entry<'_>,
+        stat: &Stat,
+        make: impl Fn() -> rustix::io::Result<T>,
+    ) -> Result<T, CopyError> {
+        let result = make().or_else(|error| {
+            if error != Errno::EXIST {
+                return Err(error);
             }
+            let there = rustix::fs::statat(entry.directory, entry.name(), AtFlags::SYMLINK_NOFOLLOW)?;
+            let there = FileType::from_raw_mode(there.st_mode);
+            let goes = matches!(there, FileType::RegularFile | FileType::Symlink) || Some(there) == special(stat.kind);
+            if !goes {
+                return Err(error);
+            }
+            rustix::fs::unlinkat(entry.directory, entry.name(), AtFlags::empty())?;
+            make()
+        });
+        result.map_err(|error| host(&self.shown(&join(entry.below, entry.name)))(error.into()))
+    }
+
+    fn make(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Stat) -> Result<(), CopyError> {
+        let to = self.shown(&join(entry.below, entry.name));
+        let xattrs = self.fs.xattrs(&entry.from).map_err(volume(&entry.from))?;
+        if stat.kind == FileKind::Regular {
+            let file = self.fs.open_file(&entry.from).map_err(volume(&entry.from))?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mode = Mode::from_raw_mode(0o600);
+            let out = self.create(entry, stat, || rustix::fs::openat(entry.directory, entry.name(), flags, mode))?;
+            let out = HostFile::from(out);
+            let copied = fill(&file, &entry.from, &out, &to, buffer).and_then(|bytes| {
+                let out = OwnedFd::from(out);
+                Ok((bytes, attributes(&Made::Open(&out), stat, &xattrs).map_err(host(&to))?))
+            });
+            let (bytes, refused) = copied.map_err(|error| {
+                match rustix::fs::unlinkat(entry.directory, entry.name(), AtFlags::empty()) {
+                    Ok(()) => error,
+                    Err(_) => CopyError::Incomplete { path: to.clone(), source: Box::new(error) },
+                }
+            })?;
+            self.tally.copied(bytes, refused);
+            return Ok(());
         }
-        let times = Timestamps { last_access: timespec(stat.accessed), last_modification: timespec(stat.modified) };
-        rustix::fs::utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| host(to)(error.into()))
+        if stat.kind == FileKind::Symlink {
+            let target = self.fs.read_link(&entry.from).map_err(volume(&entry.from))?;
+            let target = OsStr::from_bytes(&target);
+            self.create(entry, stat, || rustix::fs::symlinkat(target, entry.directory, entry.name()))?;
+        } else if let Some(kind) = special(stat.kind) {
+            if self.skip_special {
+                self.tally.left_out();
+                return Ok(());
+            }
+            let device = stat.device.map_or(0, |device| rustix::fs::makedev(device.major, device.minor));
+            let mode = Mode::from_raw_mode(0o600);
+            self.create(entry, stat, || rustix::fs::mknodat(entry.directory, entry.name(), kind, mode, device))?;
+        }
+        let refused = attributes(&Made::Named(entry.directory, entry.name), stat, &xattrs).map_err(host(&to))?;
+        self.tally.copied(0, refused);
+        Ok(())
     }
 }
 
-fn timespec(time: Time) -> Timespec {
-    Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() }
+/// The type of the host's special files; `None` for the others.
+fn special(kind: FileKind) -> Option<FileType> {
+    match kind {
+        FileKind::BlockDevice => Some(FileType::BlockDevice),
+        FileKind::CharDevice => Some(FileType::CharacterDevice),
+        FileKind::Fifo => Some(FileType::Fifo),
+        FileKind::Socket => Some(FileType::Socket),
+        FileKind::Regular | FileKind::Directory | FileKind::Symlink => None,
+    }
+}
+
+/// Whether the bytes are one name in a directory.
+fn is_name(name: &[u8]) -> bool {
+    let dots = name == b"." || name == b"..";
+    (1..=255).contains(&name.len()) && !dots && !name.iter().any(|byte| matches!(byte, b'/' | 0))
+}
+
+fn join(below: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = below.to_vec();
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
 }

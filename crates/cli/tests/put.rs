@@ -1,0 +1,137 @@
+//! `f2fs put`: what it reads, and where that goes.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{Place, fail, ok};
+
+fn f2fs(command: &str, image: &Path, args: &[&str]) -> Command {
+    let mut built = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+    built.arg(command).arg(image).args(args).stdin(Stdio::null());
+    built
+}
+
+fn formatted(place: &Place) -> PathBuf {
+    let image = place.path("image");
+    ok(&mut f2fs("format", &image, &["--size", "64M"]));
+    image
+}
+
+fn path(place: &Place, name: &str) -> String {
+    place.path(name).to_str().unwrap().to_owned()
+}
+
+/// Runs with these bytes on standard input, from a pipe.
+fn fed(command: &mut Command, bytes: &[u8]) {
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(bytes).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn what_comes_through_pipes_is_stored() {
+    let place = Place::new();
+    let image = formatted(&place);
+    let bytes: Vec<u8> = (0..2_500_000_u32).map(|i| (i / 7) as u8).collect();
+    for (source, target) in [("/dev/stdin", "/a"), ("-", "/b")] {
+        fed(&mut f2fs("put", &image, &[source, target]), &bytes);
+        let output = common::run(&mut f2fs("cat", &image, &[target]));
+        assert!(output.stdout == bytes, "{source}");
+    }
+    let fifo = path(&place, "fifo");
+    ok(Command::new("mkfifo").arg(&fifo));
+    let writer = {
+        let fifo = fifo.clone();
+        std::thread::spawn(move || fs::write(fifo, "through a pipe").unwrap())
+    };
+    ok(&mut f2fs("put", &image, &[&fifo, "/c"]));
+    writer.join().unwrap();
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/c"])), "through a pipe");
+    ok(&mut f2fs("put", &image, &["/dev/null", "/empty"]));
+    assert!(ok(&mut f2fs("stat", &image, &["/empty"])).contains("regular"));
+    fail(f2fs("put", &image, &["-", "/"]).stdin(Stdio::null()), 1, "name");
+    f2fs_oracle::assert_clean(&image);
+}
+
+#[test]
+fn a_link_is_followed_where_it_is_named_and_kept_below() {
+    let place = Place::new();
+    let image = formatted(&place);
+    fs::create_dir(place.path("tree")).unwrap();
+    fs::write(place.path("tree/file"), "text").unwrap();
+    symlink("file", place.path("tree/link")).unwrap();
+    symlink("tree", place.path("to-tree")).unwrap();
+    ok(&mut f2fs("put", &image, &[&path(&place, "tree/link"), "/x"]));
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/x"])), "text");
+    assert!(ok(&mut f2fs("stat", &image, &["/x"])).contains("regular"));
+    ok(&mut f2fs("put", &image, &["-r", &path(&place, "to-tree"), "/t"]));
+    assert!(ok(&mut f2fs("stat", &image, &["/t/link"])).contains("symbolic link"));
+}
+
+#[test]
+fn a_copy_that_fails_leaves_no_empty_file() {
+    let place = Place::new();
+    let image = formatted(&place);
+    fs::write(place.path("f"), "text").unwrap();
+    let f = path(&place, "f");
+    for target in ["/missing/x", "/missing/", "/x/"] {
+        fail(&mut f2fs("put", &image, &[&f, target]), 1, target);
+    }
+    fail(&mut f2fs("put", &image, &[&path(&place, "none"), "/x"]), 1, "none");
+    assert_eq!(ok(&mut f2fs("ls", &image, &["/"])), "");
+    // A source that cannot be read leaves the file that is there.
+    ok(&mut f2fs("put", &image, &[&f, "/x"]));
+    fail(&mut f2fs("put", &image, &[&path(&place, "none"), "/x"]), 1, "none");
+    fail(&mut f2fs("put", &image, &[&f, "/x/"]), 1, "not a directory");
+    fail(&mut f2fs("put", &image, &[&f, "/x/y"]), 1, "not a directory");
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/x"])), "text");
+    // Directories, with and without a slash.
+    ok(&mut f2fs("mkdir", &image, &["/d"]));
+    ok(&mut f2fs("put", &image, &[&f, "/d/"]));
+    ok(&mut f2fs("put", &image, &[&f, "/d/."]));
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/d/f"])), "text");
+}
+
+#[test]
+fn a_link_in_the_volume_is_written_through() {
+    let place = Place::new();
+    let image = formatted(&place);
+    fs::write(place.path("f"), "a longer text").unwrap();
+    fs::write(place.path("g"), "short").unwrap();
+    ok(&mut f2fs("put", &image, &[&path(&place, "f"), "/f"]));
+    ok(&mut f2fs("ln", &image, &["-s", "f", "/link"]));
+    ok(&mut f2fs("ln", &image, &["-s", "none", "/dangling"]));
+    ok(&mut f2fs("put", &image, &[&path(&place, "g"), "/link"]));
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/f"])), "short");
+    assert!(ok(&mut f2fs("stat", &image, &["/link"])).contains("symbolic link"));
+    fail(&mut f2fs("put", &image, &[&path(&place, "g"), "/dangling"]), 1, "dangling");
+}
+
+#[test]
+fn several_sources_go_into_a_directory() {
+    let place = Place::new();
+    let image = formatted(&place);
+    for name in ["a", "b", "c"] {
+        fs::write(place.path(name), name).unwrap();
+    }
+    fs::create_dir_all(place.path("other/d")).unwrap();
+    fs::write(place.path("other/a"), "another").unwrap();
+    fs::write(place.path("other/d/e"), "e").unwrap();
+    let [a, b, c] = ["a", "b", "c"].map(|name| path(&place, name));
+    fail(&mut f2fs("put", &image, &[&a, &b, "/dir"]), 1, "no directory");
+    ok(&mut f2fs("mkdir", &image, &["/dir"]));
+    ok(&mut f2fs("put", &image, &["-r", &a, &b, &c, &path(&place, "other/d"), "/dir"]));
+    assert_eq!(ok(&mut f2fs("ls", &image, &["/dir"])).lines().count(), 4);
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/dir/d/e"])), "e");
+    fail(&mut f2fs("put", &image, &[&a, &path(&place, "other/a"), &path(&place, "none"), "/dir"]), 1, "same name");
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/dir/a"])), "a");
+    fail(&mut f2fs("put", &image, &[&a]), 2, "");
+    f2fs_oracle::assert_clean(&image);
+}

@@ -1,0 +1,77 @@
+//! Owner, permissions, extended attributes and times of what was copied to the host.
+
+use std::ffi::{CString, OsStr};
+use std::fs::Permissions;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use f2fs::files::Xattr;
+use f2fs::{FileKind, Stat, Time};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+
+/// Set-user-ID and set-group-ID.
+const SET_ID: u16 = 0o6000;
+
+/// What was made.
+pub(super) enum Made<'a> {
+    /// A file or directory that is open.
+    Open(&'a OwnedFd),
+    /// What cannot be opened: its directory, and its name there. A link that has taken its place meanwhile is not followed.
+    Named(&'a OwnedFd, &'a [u8]),
+}
+
+/// Gives what was made all that `stat` and `xattrs` say; returns how much the host refused. Without the owner there is no
+/// set-ID bit: it would lend the rights of somebody else.
+pub(super) fn attributes(made: &Made<'_>, stat: &Stat, xattrs: &[Xattr]) -> io::Result<u64> {
+    let mut refused = 0;
+    let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));
+    let owned = match made {
+        Made::Open(file) => rustix::fs::fchown(file, uid, gid),
+        Made::Named(directory, name) => {
+            rustix::fs::chownat(directory, OsStr::from_bytes(name), uid, gid, AtFlags::SYMLINK_NOFOLLOW)
+        }
+    };
+    refused += u64::from(owned.is_err());
+    for (name, value) in xattrs {
+        let Ok(attribute) = CString::new(&name[..]) else { continue };
+        let set = match made {
+            Made::Open(file) => rustix::fs::fsetxattr(file, &attribute, value, XattrFlags::empty()),
+            Made::Named(directory, name) => {
+                let path = by_descriptor(directory).join(OsStr::from_bytes(name));
+                rustix::fs::lsetxattr(path, &attribute, value, XattrFlags::empty())
+            }
+        };
+        refused += u64::from(set.is_err());
+    }
+    let permissions = stat.permissions & if owned.is_ok() { 0o7777 } else { !SET_ID & 0o7777 };
+    match made {
+        Made::Open(file) => rustix::fs::fchmod(file, Mode::from_raw_mode(permissions.into()))?,
+        Made::Named(..) if stat.kind == FileKind::Symlink => {}
+        Made::Named(directory, name) => {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(directory, OsStr::from_bytes(name), flags, Mode::empty())?;
+            if !rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode).is_symlink() {
+                std::fs::set_permissions(by_descriptor(&file), Permissions::from_mode(permissions.into()))?;
+            }
+        }
+    }
+    let times = Timestamps { last_access: timespec(stat.accessed), last_modification: timespec(stat.modified) };
+    match made {
+        Made::Open(file) => rustix::fs::futimens(file, &times)?,
+        Made::Named(directory, name) => {
+            rustix::fs::utimensat(directory, OsStr::from_bytes(name), &times, AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+    }
+    Ok(refused)
+}
+
+fn by_descriptor(file: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+fn timespec(time: Time) -> Timespec {
+    Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() }
+}

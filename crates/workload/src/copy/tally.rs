@@ -1,0 +1,91 @@
+//! What has been copied so far, and why it stops.
+//!
+//! # Locking
+//!
+//! One lock, on the counts; nothing is called while it is held.
+
+use std::io::ErrorKind;
+
+use f2fs::FsError;
+use f2fs::sync::Mutex;
+
+use super::{CopyError, CopyEvent, CopyProgress, Watch};
+
+/// Shared by all workers of a copy.
+pub(super) struct Tally<'a> {
+    watch: Watch<'a>,
+    /// The volume is written to: an error of it stops the copy.
+    writes: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    done: CopyProgress,
+    stopped: Option<CopyError>,
+}
+
+impl<'a> Tally<'a> {
+    pub(super) fn new(watch: Watch<'a>, writes: bool, total_bytes: u64) -> Self {
+        let done = CopyProgress { total_bytes, ..CopyProgress::default() };
+        Tally { watch, writes, state: Mutex::new(State { done, stopped: None }) }
+    }
+
+    /// One more entry was copied.
+    pub(super) fn copied(&self, bytes: u64, refused: u64) {
+        let done = {
+            let done = &mut self.state.lock().done;
+            done.files += 1;
+            done.bytes += bytes;
+            done.refused += refused;
+            *done
+        };
+        (self.watch)(CopyEvent::Progress(done));
+    }
+
+    /// More bytes are known to be there.
+    pub(super) fn found(&self, bytes: u64) {
+        self.state.lock().done.total_bytes += bytes;
+    }
+
+    /// A special file was left out, as was asked for.
+    pub(super) fn left_out(&self) {
+        self.state.lock().done.skipped += 1;
+    }
+
+    /// An entry was not copied. What would meet every other entry as well stops the copy.
+    pub(super) fn failed(&self, error: CopyError) {
+        {
+            let mut state = self.state.lock();
+            if state.stopped.is_some() {
+                return;
+            }
+            if stops(&error, self.writes) {
+                state.stopped = Some(error);
+                return;
+            }
+            state.done.failed += 1;
+        }
+        (self.watch)(CopyEvent::Failed(&error));
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.state.lock().stopped.is_some()
+    }
+
+    pub(super) fn result(self) -> Result<CopyProgress, CopyError> {
+        let state = self.state.into_inner();
+        state.stopped.map_or(Ok(state.done), Err)
+    }
+}
+
+/// Whether nothing else can be copied either.
+fn stops(error: &CopyError, writes: bool) -> bool {
+    match error {
+        CopyError::Host { source, .. } => {
+            matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::ReadOnlyFilesystem)
+        }
+        CopyError::Volume { source, .. } => writes && matches!(**source, FsError::Volume(_)),
+        CopyError::Short { .. } => true,
+        _ => false,
+    }
+}
