@@ -114,8 +114,8 @@ impl Node {
     #[must_use]
     pub fn write(&self, op: &Op<'_>) -> NodeWrite<'_> {
         let guard = self.page.block.write();
-        if NodeStore::mark_dirty(op.volume.store(), &self.page) {
-            op.volume.update_pressure();
+        if let Some(dirty) = NodeStore::mark_dirty(op.volume.store(), &self.page) {
+            op.volume.node_became_dirty(dirty);
         }
         NodeWrite { guard }
     }
