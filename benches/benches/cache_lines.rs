@@ -4,76 +4,112 @@
 //! cargo xtask counting --table
 //! ```
 //!
-//! Two threads do each operation, in turns and on objects of their own. `lines`: distinct lines written per operation.
-//! `shared`: those that the other thread writes as well, in some operation of its own. `global`: those that at least a
-//! quarter of both threads' operations write; below the table each is named by where it is written. Other lines that both
-//! write are those of stripes (which meet by chance) and of batches (now and then); `--all` names them, too.
+//! Threads do each operation in turns, each as if on a processor of its own and on objects of its own.
 //!
-//! What is not counted: memory that is written under a lock, and the allocator's own.
+//! - *lines*: distinct lines that an operation writes;
+//! - *shared*: those of them that another thread writes as well, in some operation of its own;
+//! - *moved*: lines that the operation has to fetch, because another thread wrote them, or to take from others that read them;
+//! - *global*: lines that half of the threads and at least two write, each in at least one of a hundred of its operations.
+//!   Below the table each is named by where it is written; `--all` names every line that two threads write.
+//!
+//! What is counted, and what is not, stands at `f2fs_sync::counting`: not the memory that a value behind a lock points to (the
+//! bytes of a page, the entries of a map), not drops of references, not the allocator's own lines.
 //!
 //! # Measured
 //!
-//! Distinct lines per operation, those in common with the other thread, and the global ones; *before* is the library whose
-//! directories searched their blocks for each name, and whose paths took the locks of each directory on the way (the
-//! reference counts of inodes and pages were not on record then, so that it was worse than it looks).
+//! This table is a test: `cargo xtask counting` fails if what it says is no longer so (`benches/tests/cache_lines.rs`). Names
+//! that are unlinked and renamed were there before the last checkpoint, as in FxMark.
 //!
 //! ```text
-//! operation                                before: lines shared global    now: lines shared global
-//! kernel-scan: allocate + free                       8.0    8.0      6           8.0    8.0      6
-//! clue: allocate + free                              8.0    8.0      6           8.0    8.0      6
-//! sharded: allocate + free                           5.0    0.0      0           5.0    0.0      0
-//! extent: lock + unlock one block                    1.0    0.0      0           1.0    0.0      0
-//! segment: allocate 8 blocks, one log                  -      -      -           3.1    3.0      1
-//! segment: allocate 8 blocks, lanes                    -      -      -           3.1    0.1      0
-//! lookup, private directories                       23.1    6.0      4           9.9    1.0      0
-//! create, private directories                       38.4    8.3      4          27.7    3.4      0
-//! unlink, private directories                       33.9    7.0      4          18.9    2.0      0
-//! rename, private directories                       31.4    6.0      4          13.1    1.0      0
-//! lookup, shared directory                          23.1   21.1     22          10.1    4.3      0
-//! create, shared directory                          39.0   25.5     23          25.2    7.4      0
-//! unlink, shared directory                          33.9   23.6     23          19.0    5.2      0
-//! rename, shared directory                          31.8   29.8     36          13.7    7.8      3
-//! read 4 KiB, private files                          4.0    0.0      0           4.0    0.0      0
-//! overwrite 4 KiB, private files                     9.9    5.0      6           9.9    4.0      5
+//!                                                         2 threads                        8 threads
+//! operation                                      lines  shared   moved  global    lines  shared   moved  global
+//! kernel-scan: allocate + free                    10.0    10.0     9.8      42     10.0    10.0     9.9     123
+//! clue: allocate + free                           10.0    10.0     9.8      41     10.0    10.0     9.9     123
+//! sharded: allocate + free                         6.0     0.0     0.0       0      6.0     0.0     0.0       0
+//! extent: lock + unlock one block, shared          1.0     0.0     0.0       0      1.0     0.0     0.0       0
+//! extent: lock + unlock one block, exclusive       1.0     0.0     0.0       0      1.0     0.0     0.0       0
+//! segment: allocate 512 blocks, one log           15.1    13.1    10.5       9     15.1    13.1    10.5      16
+//! segment: allocate 512 blocks, lanes             16.0     9.5     8.6       8     16.0     9.5     8.6      15
+//! segment: allocate 8 blocks, one log              5.7     5.6     5.5      69      5.6     5.5     5.6     215
+//! segment: allocate 8 blocks, lanes                5.7     1.7     0.8      21      5.6     1.9     1.6       6
+//! lookup, private directories                     10.2     1.0     0.9       0     10.2     1.0     1.0       1
+//! create, private directories                     27.9     3.1     2.1       0     27.8     3.1     2.9       0
+//! unlink, private directories                     27.9     4.8     2.8      12     28.1     6.7     3.2       5
+//! rename, private directories                     19.5     3.0     2.7       0     19.6     3.1     3.0       1
+//! lookup, shared directory                        10.4     3.4     1.6      70     10.3     4.1     3.1      85
+//! create, shared directory                        28.1     7.8     4.6      91     28.1     7.8     7.3     149
+//! unlink, shared directory                        28.4     7.5     3.5      85     28.2     9.9     5.4      90
+//! rename, shared directory                        18.7    11.3     7.1     118     19.4    12.2    11.1     191
+//! read 4 KiB, private files                        4.0     0.0     0.0       0      4.0     0.0     0.0       0
+//! overwrite 4 KiB, private files                  18.3     2.3     1.0       6     18.0     3.9     2.5       0
+//! overwrite 4 KiB and sync, private files         42.7    16.6    18.7      32     42.1    17.8    24.8      64
+//! read 4 KiB, shared file                          4.0     0.3     0.0       2      4.0     0.5     0.0       0
+//! overwrite 4 KiB, shared file                    18.9     5.1     2.7      11     20.4     9.5     6.7       3
 //! ```
 //!
-//! A batch of 512 blocks is a segment: 9 lines, 0.02 for a block, of which 4 are common (the free map, its count, the
-//! summaries that wait for the checkpoint, the word of changed entries). The three lines of a rename in one directory are
-//! dentry blocks of low levels: a name that leaves one makes room there that the next rename takes. The lines of an
-//! overwrite are the head of the log and what belongs to the segment it stands in: the volume does not use the lanes of
-//! `f2fs-segment` yet.
+//! In private directories no line of the whole file system is written by one operation in a hundred. The lines that
+//! are shared are those of stripes (locks of names, shards of inodes, of nodes and of the NAT), which meet by chance in up to
+//! one operation of a hundred; the state of segments in which files of several threads stand; and the budgets' pools, once in
+//! 256 operations. In one directory the names of all threads share its dentry blocks, hash buckets and counts:
+//! some hundred lines, each in a few of a hundred operations.
+//!
+//! What is known to be global: a *sync* joins a group (its queue, its head of the node log, the device), adds up counters of
+//! all processors to tell whether a checkpoint is due, and its node goes to the one warm-node log. *Overwrites* of one file
+//! change one inode. *Allocation* from one log takes the log's lock; lanes meet when they begin a segment.
 
 #[cfg(f2fs_counting)]
 fn main() {
-    use f2fs_benches::cache_lines::CASES;
+    use f2fs_benches::cache_lines::{CASES, MOST_THREADS};
+    use f2fs_sync::counting::Footprint;
 
     let all = std::env::args().any(|arg| arg == "--all");
-    println!("{:<46} {:>7} {:>7} {:>7}", "operation", "lines", "shared", "global");
+    println!("{:<44} {:^31}  {:^31}", "", "2 threads", "8 threads");
+    let titles = format!("{:>7} {:>7} {:>7} {:>7}", "lines", "shared", "moved", "global");
+    println!("{:<44} {titles}  {titles}", "operation");
     let mut named = Vec::new();
     for case in CASES {
-        let footprint = (case.measure)();
-        let global = footprint.global().count();
-        println!("{:<46} {:>7.1} {:>7.1} {global:>7}", case.name, footprint.lines, footprint.shared);
-        let shown = if all { footprint.common.len() } else { global };
-        named.extend(footprint.common.into_iter().take(shown).map(|common| (case.name, common)));
+        print!("{:<44}", case.name);
+        for threads in [2, MOST_THREADS] {
+            let footprint = (case.measure)(threads);
+            let Footprint { lines, shared, moved, .. } = footprint;
+            print!(" {lines:>7.1} {shared:>7.1} {moved:>7.1} {:>7} ", footprint.global().count());
+            if threads == MOST_THREADS {
+                let shown: Vec<_> = if all { footprint.common.iter().collect() } else { footprint.global().collect() };
+                named.push((case.name, grouped(shown)));
+            }
+        }
+        println!();
     }
-    let mut last = "";
-    let mut lines = named.into_iter().peekable();
-    while let Some((name, common)) = lines.next() {
-        if name != last {
-            println!("\n{name}");
-            last = name;
-        }
-        // Lines of one kind are told once, with the shares of the one that is written most.
-        let mut alike = 1;
-        while lines.next_if(|(other, next)| *other == name && next.sites == common.sites).is_some() {
-            alike += 1;
-        }
-        println!("  {alike} in {:.2} and {:.2} of the operations", common.share[0], common.share[1]);
-        for site in common.sites {
-            println!("      {site}");
+    for (name, groups) in named.iter().filter(|(_, groups)| !groups.is_empty()) {
+        println!("\n{name}, {MOST_THREADS} threads");
+        for (kind, shares) in groups {
+            let most = shares.iter().copied().fold(0.0, f64::max);
+            println!(
+                "  {} lines, together in {:.2} of the operations, each in {most:.3} at most",
+                shares.len(),
+                shares.iter().sum::<f64>()
+            );
+            for site in kind {
+                println!("      {site}");
+            }
         }
     }
+}
+
+/// Who writes a line, by file and type.
+#[cfg(f2fs_counting)]
+type Kind = std::collections::BTreeSet<String>;
+
+/// Lines of one kind together, those that are written most first, with the share of the operations that write each.
+#[cfg(f2fs_counting)]
+fn grouped(lines: Vec<&f2fs_sync::counting::Common>) -> Vec<(Kind, Vec<f64>)> {
+    let mut groups = std::collections::BTreeMap::<Kind, Vec<f64>>::new();
+    for line in lines {
+        groups.entry(line.sites.iter().map(ToString::to_string).collect()).or_default().push(line.of_all());
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by(|a, b| b.1.iter().sum::<f64>().total_cmp(&a.1.iter().sum()));
+    groups
 }
 
 #[cfg(not(f2fs_counting))]

@@ -1,7 +1,7 @@
 //! The operations whose cache lines are counted, in the counting half of f2fs-sync.
 //!
-//! Each is done by two threads in turns, each with objects of its own, after a warm-up that has the structures in the state
-//! that they keep.
+//! Each is done by several threads in turns, each with objects of its own, after a warm-up that has the structures in the
+//! state that they keep.
 
 use std::sync::Arc;
 
@@ -18,8 +18,11 @@ use f2fs_sync::counting::Footprint;
 
 use crate::segments::manager;
 
-/// Operations of each thread.
-const OPERATIONS: usize = 256;
+/// Operations of each thread: enough to tell one in a hundred from one in two hundred, and to fill what is kept for a
+/// processor (twice the batch of a `Budget`).
+const OPERATIONS: usize = 600;
+/// The most threads.
+pub const MOST_THREADS: usize = 8;
 /// NAT blocks of the table: 182 000 NIDs.
 const NAT_BLOCKS: u32 = 400;
 
@@ -28,43 +31,44 @@ const NAT_BLOCKS: u32 = 400;
 pub struct Case {
     /// What is done.
     pub name: &'static str,
-    /// Does it.
-    pub measure: fn() -> Footprint,
+    /// Does it, with so many threads.
+    pub measure: fn(usize) -> Footprint,
 }
 
 /// All rows.
 pub const CASES: &[Case] = &[
-    Case { name: "kernel-scan: allocate + free", measure: || nid(Policy::KernelScan) },
-    Case { name: "clue: allocate + free", measure: || nid(Policy::CLUE) },
-    Case { name: "sharded: allocate + free", measure: || nid(Policy::Sharded) },
-    Case { name: "extent: lock + unlock one block, shared", measure: || extent_lock(true) },
-    Case { name: "extent: lock + unlock one block, exclusive", measure: || extent_lock(false) },
-    Case { name: "segment: allocate 512 blocks, one log", measure: || blocks(1, 512) },
-    Case { name: "segment: allocate 512 blocks, lanes", measure: || blocks(16, 512) },
-    Case { name: "segment: allocate 8 blocks, one log", measure: || blocks(1, 8) },
-    Case { name: "segment: allocate 8 blocks, lanes", measure: || blocks(16, 8) },
-    Case { name: "lookup, private directories", measure: || names(Name::Lookup, false) },
-    Case { name: "create, private directories", measure: || names(Name::Create, false) },
-    Case { name: "unlink, private directories", measure: || names(Name::Unlink, false) },
-    Case { name: "rename, private directories", measure: || names(Name::Rename, false) },
-    Case { name: "lookup, shared directory", measure: || names(Name::Lookup, true) },
-    Case { name: "create, shared directory", measure: || names(Name::Create, true) },
-    Case { name: "unlink, shared directory", measure: || names(Name::Unlink, true) },
-    Case { name: "rename, shared directory", measure: || names(Name::Rename, true) },
-    Case { name: "read 4 KiB, private files", measure: || data(Data::Read, false) },
-    Case { name: "overwrite 4 KiB, private files", measure: || data(Data::Overwrite, false) },
-    Case { name: "read 4 KiB, shared file", measure: || data(Data::Read, true) },
-    Case { name: "overwrite 4 KiB, shared file", measure: || data(Data::Overwrite, true) },
+    Case { name: "kernel-scan: allocate + free", measure: |threads| nid(threads, Policy::KernelScan) },
+    Case { name: "clue: allocate + free", measure: |threads| nid(threads, Policy::CLUE) },
+    Case { name: "sharded: allocate + free", measure: |threads| nid(threads, Policy::Sharded) },
+    Case { name: "extent: lock + unlock one block, shared", measure: |threads| extent_lock(threads, true) },
+    Case { name: "extent: lock + unlock one block, exclusive", measure: |threads| extent_lock(threads, false) },
+    Case { name: "segment: allocate 512 blocks, one log", measure: |threads| blocks(threads, 1, 512) },
+    Case { name: "segment: allocate 512 blocks, lanes", measure: |threads| blocks(threads, 16, 512) },
+    Case { name: "segment: allocate 8 blocks, one log", measure: |threads| blocks(threads, 1, 8) },
+    Case { name: "segment: allocate 8 blocks, lanes", measure: |threads| blocks(threads, 16, 8) },
+    Case { name: "lookup, private directories", measure: |threads| names(threads, Name::Lookup, false) },
+    Case { name: "create, private directories", measure: |threads| names(threads, Name::Create, false) },
+    Case { name: "unlink, private directories", measure: |threads| names(threads, Name::Unlink, false) },
+    Case { name: "rename, private directories", measure: |threads| names(threads, Name::Rename, false) },
+    Case { name: "lookup, shared directory", measure: |threads| names(threads, Name::Lookup, true) },
+    Case { name: "create, shared directory", measure: |threads| names(threads, Name::Create, true) },
+    Case { name: "unlink, shared directory", measure: |threads| names(threads, Name::Unlink, true) },
+    Case { name: "rename, shared directory", measure: |threads| names(threads, Name::Rename, true) },
+    Case { name: "read 4 KiB, private files", measure: |threads| data(threads, Data::Read, false) },
+    Case { name: "overwrite 4 KiB, private files", measure: |threads| data(threads, Data::Overwrite, false) },
+    Case { name: "overwrite 4 KiB and sync, private files", measure: |threads| data(threads, Data::Sync, false) },
+    Case { name: "read 4 KiB, shared file", measure: |threads| data(threads, Data::Read, true) },
+    Case { name: "overwrite 4 KiB, shared file", measure: |threads| data(threads, Data::Overwrite, true) },
 ];
 
-/// The row with this name.
+/// The row with this name, measured.
 #[must_use]
-pub fn case(name: &str) -> Option<Footprint> {
-    CASES.iter().find(|case| case.name == name).map(|case| (case.measure)())
+pub fn case(name: &str, threads: usize) -> Option<Footprint> {
+    CASES.iter().find(|case| case.name == name).map(|case| (case.measure)(threads))
 }
 
 /// Allocates a NID and frees it, as a create and an unlink do.
-fn nid(policy: Policy) -> Footprint {
+fn nid(threads: usize, policy: Policy) -> Footprint {
     let config = NatConfig::new(NAT_BLOCKS).policy(policy);
     let bitmap = vec![0; NAT_BLOCKS as usize / 8 + 1];
     let nat = Nat::new(config, Arc::new(EmptySource), bitmap, &[]).expect("the table is empty");
@@ -74,46 +78,47 @@ fn nid(policy: Policy) -> Footprint {
         nat.bind(nid, nid, BlockAddr(7)).expect("it is free");
         nat.free(nid).expect("it is bound");
     };
-    Footprint::measure(OPERATIONS, operation);
-    Footprint::measure(OPERATIONS, operation)
+    Footprint::measure(threads, OPERATIONS, operation);
+    Footprint::measure(threads, OPERATIONS, operation)
 }
 
-/// Locks one block of a file of 1 GiB; the threads' blocks are far apart.
-fn extent_lock(shared: bool) -> Footprint {
+/// Locks one block of a file of 2 GiB; the threads' blocks are far apart.
+fn extent_lock(threads: usize, shared: bool) -> Footprint {
     let table = ExtentTable::new();
     let operation = |thread: usize, n: usize| {
-        let block = thread as u64 * (1 << 17) + n as u64 * 7919 % (1 << 17);
+        let block = thread as u64 * (1 << 16) + n as u64 * 7919 % (1 << 16);
         if shared {
             drop(table.shared(block..=block));
         } else {
             drop(table.exclusive(block..=block));
         }
     };
-    Footprint::measure(OPERATIONS, operation);
-    Footprint::measure(OPERATIONS, operation)
+    Footprint::measure(threads, OPERATIONS, operation);
+    Footprint::measure(threads, OPERATIONS, operation)
 }
 
 /// Allocates so many blocks at once, each thread from its own lane if there are any.
-fn blocks(lanes: usize, batch: usize) -> Footprint {
-    let manager = manager(4 * 1024, lanes, |_| RawSitEntry::ZERO);
+fn blocks(threads: usize, lanes: usize, batch: usize) -> Footprint {
+    let manager = manager(16 * 1024, lanes, |_| RawSitEntry::ZERO);
     let summaries = vec![Summary::new(Nid(9), 0, 1); batch];
     let operation = |thread: usize, _: usize| {
         let mut runs: Vec<Run> = Vec::with_capacity(4);
         manager.allocate_on(thread, Class::User, LogType::WarmData, &summaries, 7, &mut runs).expect("there is room");
     };
-    Footprint::measure(8, operation);
-    Footprint::measure(OPERATIONS, operation)
+    Footprint::measure(threads, 8, operation);
+    Footprint::measure(threads, OPERATIONS, operation)
 }
 
 /// A volume on the memory device, with a private directory for each thread and a shared one. Their number of files is that of
 /// a directory of several levels.
 fn volume() -> FileSystem {
-    let device = Arc::new(MemoryDevice::new(128 * 1024));
+    let device = Arc::new(MemoryDevice::new(256 * 1024));
     format(&*device, &FormatOptions::default()).expect("the device is large enough");
     let options = Options::new().directory_lock(DirectoryLock::Bucket);
     let fs = FileSystem::open(device, options).expect("it was just made");
-    for directory in ["/private-0", "/private-1", "/shared"] {
-        fs.create_dir(directory, 0o755).expect("there is room");
+    let private = (0..MOST_THREADS).map(|thread| format!("/private-{thread}"));
+    for directory in private.chain(["/shared".to_owned()]) {
+        fs.create_dir(&directory, 0o755).expect("there is room");
         for file in 0..2000 {
             fs.create_file(format!("{directory}/there-{file}"), 0o644).expect("there is room");
         }
@@ -130,19 +135,25 @@ enum Name {
 }
 
 /// Changes or looks up names, by full paths.
-fn names(what: Name, shared: bool) -> Footprint {
+fn names(threads: usize, what: Name, shared: bool) -> Footprint {
     let fs = volume();
     let path = |thread: usize, kind: &str, n: usize| {
         if shared { format!("/shared/{kind}-{thread}-{n}") } else { format!("/private-{thread}/{kind}-{n}") }
     };
-    let prepare = |thread: usize, n: usize| {
-        let (old, new) = (path(thread, "file", n), path(thread, "renamed", n));
-        if what != Name::Create {
-            drop(fs.create_file(&old, 0o644).expect("there is room"));
+    if what != Name::Create {
+        // As FxMark does: what is removed and renamed was there long before.
+        for (thread, n) in (0..threads).flat_map(|thread| (0..OPERATIONS).map(move |n| (thread, n))) {
+            drop(fs.create_file(path(thread, "file", n), 0o644).expect("there is room"));
+            drop(fs.create_file(path(thread, "before", n), 0o644).expect("there is room"));
         }
-        (old, new)
-    };
-    Footprint::measure_prepared(OPERATIONS, prepare, |_, _, (old, new)| match what {
+        fs.checkpoint().expect("there is room");
+    }
+    if what == Name::Unlink {
+        // What processors keep of freed blocks and node IDs is full after that, and stays so.
+        Footprint::measure(threads, OPERATIONS, |thread, n| fs.unlink(path(thread, "before", n)).expect("it was made"));
+    }
+    let prepare = |thread: usize, n: usize| (path(thread, "file", n), path(thread, "renamed", n));
+    Footprint::measure_prepared(threads, OPERATIONS, prepare, |_, _, (old, new)| match what {
         Name::Lookup => drop(fs.stat(&old).expect("it was made")),
         Name::Create => {
             drop(fs.create_file(&old, 0o644).expect("there is room"));
@@ -156,13 +167,14 @@ fn names(what: Name, shared: bool) -> Footprint {
 enum Data {
     Read,
     Overwrite,
+    Sync,
 }
 
 /// Reads or overwrites blocks of open files; the threads' blocks are far apart.
-fn data(what: Data, shared: bool) -> Footprint {
+fn data(threads: usize, what: Data, shared: bool) -> Footprint {
     let fs = volume();
-    let content = vec![7; 4096 * OPERATIONS * 2];
-    let files: Vec<File> = (0..2)
+    let content = vec![7; 4096 * OPERATIONS * threads];
+    let files: Vec<File> = (0..threads)
         .map(|thread| {
             let file = fs.create_file(format!("/private-{thread}/data"), 0o644).expect("there is room");
             file.write_at(0, &content).expect("there is room");
@@ -176,9 +188,10 @@ fn data(what: Data, shared: bool) -> Footprint {
         let done = match what {
             Data::Read => file.read_at(at as u64 * 4096, &mut block),
             Data::Overwrite => file.write_at(at as u64 * 4096, &block),
+            Data::Sync => file.write_durable(at as u64 * 4096, &block),
         };
         assert_eq!(done.expect("there is room"), 4096);
     };
-    Footprint::measure(8, operation);
-    Footprint::measure(OPERATIONS, operation)
+    Footprint::measure(threads, 8, operation);
+    Footprint::measure(threads, OPERATIONS, operation)
 }

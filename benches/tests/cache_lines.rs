@@ -1,19 +1,59 @@
 //! What operations may write, in lines that other threads write too.
 #![cfg(f2fs_counting)]
 
-use f2fs_benches::cache_lines::case;
-use f2fs_sync::counting::Footprint;
+use std::sync::LazyLock;
 
-fn measure(name: &str) -> Footprint {
-    case(name).unwrap_or_else(|| panic!("there is no case {name:?}"))
+use f2fs_benches::cache_lines::{CASES, MOST_THREADS};
+use f2fs_sync::counting::{Common, Footprint};
+
+/// Each row of the table, measured once with 2 threads and once with the most.
+static MEASURED: LazyLock<Vec<(&str, [Footprint; 2])>> =
+    LazyLock::new(|| CASES.iter().map(|case| (case.name, [2, MOST_THREADS].map(case.measure))).collect());
+
+fn both(name: &str) -> &'static [Footprint; 2] {
+    let row = MEASURED.iter().find(|(row, _)| *row == name);
+    row.map_or_else(|| panic!("there is no case {name:?}"), |(_, footprints)| footprints)
 }
 
-/// Fails if two threads write a common line in a quarter of their operations, and names the line.
-fn assert_none_global(name: &str) -> Footprint {
-    let footprint = measure(name);
+/// The row with the most threads.
+fn measured(name: &str) -> &'static Footprint {
+    &both(name)[1]
+}
+
+/// Fails if many threads write a common line in one of a hundred of their operations, and names the line.
+fn assert_none_global(name: &str) -> &'static Footprint {
+    let footprint = measured(name);
     let global: Vec<_> = footprint.global().collect();
     assert!(global.is_empty(), "{name}: {global:#?}");
     footprint
+}
+
+/// Whether one of these is in the name of each file that writes the line.
+fn is_of(common: &Common, parts: &[&str]) -> bool {
+    common.sites.iter().all(|site| parts.iter().any(|part| site.file.contains(part)))
+}
+
+#[test]
+fn the_published_table_is_what_is_measured() {
+    let text = include_str!("../benches/cache_lines.rs");
+    for (name, footprints) in MEASURED.iter() {
+        let row = text.lines().find_map(|line| line.strip_prefix("//! ")?.strip_prefix(name));
+        let row = row.unwrap_or_else(|| panic!("{name:?} is not in the table"));
+        let told: Vec<f64> = row.split_whitespace().map(|number| number.parse().expect("a number")).collect();
+        assert_eq!(told.len(), 8, "{name}: {row}");
+        for (told, measured) in told.chunks(4).zip(footprints) {
+            // Addresses differ from run to run, and with them who meets whom in a stripe.
+            for (told, now) in told.iter().zip([measured.lines, measured.shared, measured.moved]) {
+                assert!((told - now).abs() <= 1.5 + told / 5.0, "{name}: {told} is told, {now:.1} measured");
+            }
+            let global = measured.global().count() as f64;
+            assert!(
+                (told[3] - global).abs() <= 3.0 + told[3] / 3.0,
+                "{name}: {} global lines are told, {global} seen",
+                told[3]
+            );
+        }
+    }
 }
 
 #[test]
@@ -21,60 +61,87 @@ fn sharded_allocation_writes_no_global_line() {
     let footprint = assert_none_global("sharded: allocate + free");
     // A batch of NIDs is asked for once in many operations, and its ends share a line with its neighbours' ends.
     assert!(footprint.shared <= 0.1, "{} lines in common: {:#?}", footprint.shared, footprint.common);
-    assert!(footprint.lines <= 6.0, "{} lines", footprint.lines);
+    assert!(footprint.lines <= 7.0, "{} lines", footprint.lines);
 }
 
 #[test]
 fn the_policies_with_a_list_show_that_global_lines_are_found() {
     for name in ["kernel-scan: allocate + free", "clue: allocate + free"] {
-        assert!(measure(name).global().count() >= 3, "{name}");
+        let often = measured(name).global().filter(|common| common.of_all() > 0.9).count();
+        assert!(often >= 3, "{name}: {often}");
     }
 }
 
 #[test]
 fn a_lock_of_one_block_writes_two_lines_at_most() {
     for name in ["extent: lock + unlock one block, shared", "extent: lock + unlock one block, exclusive"] {
-        let footprint = measure(name);
-        assert!(footprint.lines <= 2.0, "{name}: {} lines", footprint.lines);
+        let footprint = measured(name);
+        assert!(footprint.lines <= 2.0 && footprint.moved == 0.0, "{name}: {footprint:#?}");
         assert!(footprint.common.is_empty(), "{name}: {:#?}", footprint.common);
     }
 }
 
 #[test]
 fn lanes_meet_once_for_a_segment() {
-    let footprint = assert_none_global("segment: allocate 8 blocks, lanes");
-    for common in &footprint.common {
+    let footprint = measured("segment: allocate 8 blocks, lanes");
+    for common in footprint.global() {
         // Eight of 512 blocks: one allocation in 64 begins a segment.
         assert!(common.share.iter().all(|share| *share <= 2.0 / 64.0), "{common:#?}");
     }
-    let one_log = measure("segment: allocate 8 blocks, one log");
-    assert!(one_log.global().count() >= 1, "the head of the log is common to all who write to it");
+    let one_log = measured("segment: allocate 8 blocks, one log");
+    assert!(
+        one_log.global().any(|common| common.of_all() > 0.9),
+        "the head of the log is common to all who write to it"
+    );
 }
 
 #[test]
 fn reads_of_private_files_write_no_global_line() {
-    assert_none_global("read 4 KiB, private files");
+    // The device's map of blocks fetched once, at most.
+    let footprint = assert_none_global("read 4 KiB, private files");
+    assert!(footprint.moved <= 0.01, "{} lines move", footprint.moved);
 }
 
 #[test]
-fn names_in_private_directories_write_no_global_line() {
+fn names_in_private_directories_write_no_line_of_the_whole_file_system() {
+    for (operation, moved) in [("lookup", 1.5), ("create", 4.0), ("unlink", 6.0), ("rename", 4.0)] {
+        let footprint = measured(&format!("{operation}, private directories"));
+        for common in footprint.global() {
+            // Nodes of files of several threads stand in one segment, and inodes fall into one of the table's shards.
+            let of_segments = is_of(common, &["crates/segment/src/manager.rs", "crates/segment/src/allocate.rs"]);
+            let of_a_shard = is_of(common, &["crates/files/src/inode_table.rs"]);
+            let most = if of_segments { 0.1 } else { 0.02 };
+            assert!((of_segments || of_a_shard) && common.of_all() <= most, "{operation}: {common:#?}");
+        }
+        assert!(footprint.moved <= moved, "{operation}: {} lines move", footprint.moved);
+    }
+}
+
+#[test]
+fn names_in_one_directory_meet_in_the_directory_only() {
+    // Its dentry blocks, its names, the stripes of its names, the nodes of its files, and the segments where these were.
+    let known = [
+        "files/src/directory",
+        "files/src/namespace.rs",
+        "files/src/rename.rs",
+        "files/src/path.rs",
+        "files/src/hazard.rs",
+    ];
+    let nodes = [
+        "volume/src/node.rs",
+        "volume/src/node_store.rs",
+        "files/src/inode",
+        "files/src/filesystem.rs",
+        "crates/segment/",
+    ];
     for operation in ["lookup", "create", "unlink", "rename"] {
-        assert_none_global(&format!("{operation}, private directories"));
-    }
-}
-
-#[test]
-fn names_in_one_directory_meet_seldom() {
-    for operation in ["lookup", "create", "unlink"] {
-        let footprint = assert_none_global(&format!("{operation}, shared directory"));
-        assert!(footprint.shared <= footprint.lines / 2.0, "{operation}: {} in common", footprint.shared);
-    }
-    // A name that is renamed leaves room in a block, which the next one takes: both threads return to a few blocks.
-    // And each notes what roll-forward has to be careful with, in the stripe of the directory.
-    let footprint = measure("rename, shared directory");
-    for common in footprint.global() {
-        let of_the_directory = ["files/src/directory/", "files/src/hazard.rs"];
-        let known = |file: &str| of_the_directory.iter().any(|part| file.contains(part));
-        assert!(common.sites.iter().all(|site| known(site.file)), "{common:#?}");
+        let footprint = measured(&format!("{operation}, shared directory"));
+        assert!(footprint.shared <= footprint.lines * 0.7, "{operation}: {} in common", footprint.shared);
+        for common in footprint.global() {
+            assert!(is_of(common, &[&known[..], &nodes].concat()), "{operation}: {common:#?}");
+            // What roll-forward has to be careful with is noted for each rename, in the stripe of the directory.
+            let noted = operation == "rename" && is_of(common, &["files/src/hazard.rs"]);
+            assert!(noted || common.of_all() <= 0.3, "{operation}: {common:#?}");
+        }
     }
 }

@@ -75,6 +75,12 @@ impl SegmentManager {
         }
     }
 
+    /// Whether so many sections are free beyond what users must leave free.
+    #[must_use]
+    pub fn is_roomy(&self, sections: u32) -> bool {
+        self.free_sections() >= self.floor(Class::User).saturating_add(sections)
+    }
+
     /// Sections kept back for cleaning.
     #[must_use]
     pub fn reserved_sections(&self) -> u32 {

@@ -5,6 +5,8 @@
 //! - A unit is in the *pool*, in one processor's *cache*, or taken. `state` protects the pool; a cache is one atomic.
 //! - Taking from and giving to a cache is one compare-and-swap on this processor's line, without a lock.
 //! - Units move between the pool and a cache only with `state` held. Nothing else is locked under it.
+//! - An empty cache takes a batch from the pool, and a full one gives a batch to it. A cache is left half full either way, so
+//!   that a thread which only takes, one which only gives, and one which does both in turn visit the pool once in a batch.
 //!
 //! # States
 //!
@@ -30,8 +32,9 @@ use crate::{Mutex, PerCore, mutant};
 /// A cache that serves nobody. No cache holds as many units: see [`Budget::give`].
 const FROZEN: u64 = u64::MAX;
 
-/// The largest number of units that a cache takes from the pool at once.
-const LARGEST_BATCH: u64 = 64;
+/// The largest number of units that move between a cache and the pool at once. The pool's lock is taken in one of so many
+/// operations: far below one in a hundred.
+const LARGEST_BATCH: u64 = 256;
 
 /// A bounded number of units (free blocks, free node IDs): threads take some and give some back.
 ///
@@ -52,7 +55,7 @@ const LARGEST_BATCH: u64 = 64;
 #[derive(Debug)]
 pub struct Budget {
     caches: PerCore<AtomicU64>,
-    /// How many units a cache takes from the pool at once. It holds at most three times as many.
+    /// How many units move between a cache and the pool at once. A cache holds at most three times as many.
     batch: u64,
     state: Mutex<State>,
 }
@@ -121,10 +124,7 @@ impl Budget {
                 Err(now) => cached = now,
             }
         }
-        let mut state = self.state.lock();
-        debug_assert!(state.pool < FROZEN - units, "{units} units more than {} are too many to count", state.pool);
-        state.pool = state.pool.saturating_add(units);
-        self.thaw_if_large(&mut state);
+        self.give_to_pool(cache, units);
     }
 
     /// How many units are left, at one moment during the call. Stops the caches for that moment: not for a hot path.
@@ -159,6 +159,30 @@ impl Budget {
         }
         self.thaw_if_large(&mut state);
         true
+    }
+
+    #[cold]
+    fn give_to_pool(&self, cache: &AtomicU64, units: u64) {
+        let mut state = self.state.lock();
+        debug_assert!(state.pool < FROZEN - units, "{units} units more than {} are too many to count", state.pool);
+        state.pool = state.pool.saturating_add(units);
+        // Empty the full cache on the way, down to a batch. It is not frozen, and will not be while we have the lock.
+        let mut cached = cache.load(Relaxed);
+        while !state.frozen && cached > self.batch {
+            if mutant("budget_drain_not_atomic") {
+                cache.store(self.batch, Release);
+                state.pool += cached - self.batch;
+                break;
+            }
+            match cache.compare_exchange_weak(cached, self.batch, AcqRel, Relaxed) {
+                Ok(_) => {
+                    state.pool = state.pool.saturating_add(cached - self.batch);
+                    break;
+                }
+                Err(now) => cached = now,
+            }
+        }
+        self.thaw_if_large(&mut state);
     }
 
     /// Empties and stops the caches.
@@ -264,6 +288,29 @@ mod tests {
         assert!(budget.try_take(3) && !budget.try_take(1));
         budget.give(1);
         assert!(budget.try_take(1));
+    }
+
+    #[test]
+    fn the_pool_is_visited_once_in_a_batch() {
+        // One thread that only gives, then one that only takes, then one that does both about a full cache.
+        let budget = Budget::with_batch(100_000, 8);
+        let pool = || budget.state.lock().pool;
+        let visits = |operations: usize, operation: &dyn Fn(usize)| {
+            (0..operations)
+                .filter(|n| {
+                    let before = pool();
+                    operation(*n);
+                    pool() != before
+                })
+                .count()
+        };
+        // The thread may be moved to another processor now and then, where a cache begins anew.
+        let moves = 8;
+        assert!(budget.try_take(10_000));
+        assert!(visits(800, &|_| budget.give(1)) <= 800 / 8 + moves);
+        assert!(visits(800, &|_| assert!(budget.try_take(1))) <= 800 / 8 + moves);
+        assert!(visits(16, &|_| budget.give(1)) <= 2 + moves);
+        assert!(visits(800, &|n| if n % 2 == 0 { budget.give(1) } else { assert!(budget.try_take(1)) }) <= moves);
     }
 
     #[test]

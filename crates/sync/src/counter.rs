@@ -30,15 +30,17 @@ impl ShardedCounter {
         ShardedCounter { deltas: PerCore::new(|slot| AtomicI64::new(if slot == 0 { value } else { 0 })) }
     }
 
-    /// Adds `amount`.
+    /// Adds `amount`. The new delta of this processor, which tells nothing of the sum: it serves to do something once in so
+    /// many additions.
     #[inline]
-    pub fn add(&self, amount: i64) {
+    pub fn add(&self, amount: i64) -> i64 {
         let delta = self.deltas.slot();
         if mutant("counter_add_not_atomic") {
-            delta.store(delta.load(Relaxed).wrapping_add(amount), Release);
-            return;
+            let new = delta.load(Relaxed).wrapping_add(amount);
+            delta.store(new, Release);
+            return new;
         }
-        delta.fetch_add(amount, Release);
+        delta.fetch_add(amount, Release).wrapping_add(amount)
     }
 
     /// Takes `amount` away.

@@ -2,7 +2,7 @@
 #![cfg(f2fs_counting)]
 
 use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use f2fs_sync::counting::{Footprint, Site, lines_written};
+use f2fs_sync::counting::{Footprint, Site, lines_read, lines_written};
 use f2fs_sync::{Arc, CachePadded, Condvar, Gate, Mutex, OnceLock, PerCore, RwLock, RwLockWriteGuard, share};
 
 /// Lines that `operation` writes.
@@ -18,8 +18,10 @@ fn writes_are_on_record_and_reads_are_not() {
     assert_eq!(lines(|| value.fetch_add(2, Ordering::Relaxed)), 1);
     assert_eq!(lines(|| value.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed)), 1, "a failed one, too");
     assert_eq!(lines(|| value.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |_| None)), 0);
+    assert_eq!(lines(|| value.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old + 1))), 1);
 
-    let (mutex, lock) = (Mutex::new(1), RwLock::new(1));
+    // In lines of their own: a lock may else stand across the end of one.
+    let (mutex, lock) = (CachePadded::new(Mutex::new(1)), CachePadded::new(RwLock::new(1)));
     assert_eq!(lines(|| *mutex.lock()), 1);
     let held = mutex.lock();
     assert_eq!(lines(|| mutex.try_lock().is_none()), 0);
@@ -31,6 +33,29 @@ fn writes_are_on_record_and_reads_are_not() {
     assert_eq!(lines(|| condvar.notify_all()), 0, "there is nobody to wake");
     let cell = OnceLock::new();
     assert_eq!((lines(|| *cell.get_or_init(|| 1)), lines(|| *cell.get_or_init(|| 2))), (1, 0));
+}
+
+#[test]
+fn reads_are_told_apart_from_writes() {
+    let value = CachePadded::new(AtomicU64::new(1));
+    assert_eq!(lines_read(|| value.load(Ordering::Relaxed)).1.len(), 1);
+    assert_eq!(lines_read(|| value.fetch_add(value.load(Ordering::Relaxed), Ordering::Relaxed)).1.len(), 0, "written");
+    let cell = OnceLock::from(7);
+    assert_eq!(lines_read(|| cell.get().copied()).1.len(), 1);
+    let held = CachePadded::new(Mutex::new(1));
+    let guard = held.lock();
+    assert_eq!(lines_read(|| held.try_lock().is_none()).1.len(), 1, "a lock that is taken is looked at");
+    drop(guard);
+}
+
+#[test]
+fn values_behind_locks_are_on_record() {
+    let large = CachePadded::new(Mutex::new([CachePadded::new(0_u8), CachePadded::new(1), CachePadded::new(2)]));
+    // Four lines of the value, which begins on a line of its own behind the lock.
+    let read = lines_read(|| *large.lock()[1]).1.len();
+    assert_eq!(read, 4);
+    assert_eq!(lines(|| *large.lock()[1]), 1);
+    assert_eq!(lines(|| *large.lock()[1] = 2), 5, "the lock, and four of the value");
 }
 
 #[test]
@@ -51,8 +76,10 @@ fn lines_are_distinct_and_named() {
 
     let lock = RwLock::new(std::collections::BTreeMap::<Site, Option<u8>>::new());
     let ((), lines) = lines_written(|| lock.write().clear());
-    let site = lines[0].first().expect("it is locked").to_string();
-    assert!(site.ends_with(" RwLock<BTreeMap<Site, Option<u8>>>"), "{site}");
+    let sites: Vec<String> = lines.iter().flatten().map(ToString::to_string).collect();
+    for what in [" RwLock<BTreeMap<Site, Option<u8>>>", " BTreeMap<Site, Option<u8>>"] {
+        assert!(sites.iter().any(|site| site.starts_with("crates/sync/tests/") && site.ends_with(what)), "{sites:?}");
+    }
 }
 
 #[test]
@@ -68,39 +95,70 @@ fn reference_counts_are_where_they_are_said_to_be() {
 }
 
 #[test]
-fn what_two_threads_share_is_found_and_what_they_do_not_is_not() {
-    let own = [const { CachePadded::new(AtomicU64::new(0)) }; 2];
-    let (all, seldom) = (CachePadded::new(AtomicU64::new(0)), CachePadded::new(AtomicU64::new(0)));
-    let footprint = Footprint::measure(100, |thread, n| {
-        own[thread].fetch_add(1, Ordering::Relaxed);
-        all.fetch_add(1, Ordering::Relaxed);
-        if n % 10 == 0 {
-            seldom.fetch_add(1, Ordering::Relaxed);
+fn what_threads_share_is_found_and_what_they_do_not_is_not() {
+    for threads in [2, 8] {
+        let own = [const { CachePadded::new(AtomicU64::new(0)) }; 8];
+        let (all, seldom) = (CachePadded::new(AtomicU64::new(0)), CachePadded::new(AtomicU64::new(0)));
+        let two = CachePadded::new(AtomicU64::new(0));
+        let footprint = Footprint::measure(threads, 200, |thread, n| {
+            own[thread].fetch_add(1, Ordering::Relaxed);
+            all.fetch_add(1, Ordering::Relaxed);
+            if n % 100 == 0 {
+                seldom.fetch_add(1, Ordering::Relaxed);
+            }
+            if n == 0 && thread < 2 {
+                two.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let twos = 2.0 / (200.0 * threads as f64);
+        let near = |seen: f64, wanted: f64| (seen - wanted).abs() < 1e-9;
+        assert!(near(footprint.lines, 2.01 + twos) && near(footprint.shared, 1.01 + twos), "{footprint:?}");
+        assert_eq!(footprint.common.len(), 3);
+        assert!(near(footprint.common[1].of_all(), 0.01));
+        assert_eq!(
+            footprint.global().count(),
+            2,
+            "one in a hundred is global, one in two hundred of two threads is not"
+        );
+        // The first touch of a line is no move: after it, each turn takes it from the thread before.
+        let moves = 200.0 * threads as f64 - 1.0 + (2.0 * threads as f64 - 1.0) + 1.0;
+        assert!(near(footprint.moved, moves / (200.0 * threads as f64)), "{footprint:?}");
+    }
+}
+
+#[test]
+fn what_is_read_moves_after_it_was_written() {
+    let (read, written) = (CachePadded::new(AtomicU64::new(0)), CachePadded::new(AtomicU64::new(0)));
+    let footprint = Footprint::measure(4, 100, |thread, n| {
+        read.load(Ordering::Relaxed);
+        if thread == 0 && n % 10 == 0 {
+            written.store(1, Ordering::Relaxed);
         }
+        written.load(Ordering::Relaxed);
     });
-    assert_eq!((footprint.lines, footprint.shared, footprint.common.len()), (2.1, 1.1, 2));
-    assert_eq!(footprint.common[1].share, [0.1, 0.1]);
-    assert_eq!(footprint.global().count(), 1);
+    // Nobody writes the one. The other one is taken from its readers nine times, and fetched by three of them ten times.
+    assert!((footprint.moved - 39.0 / 400.0).abs() < 1e-9, "{footprint:?}");
+    assert_eq!((footprint.common.len(), footprint.shared), (0, 0.0), "only one thread writes");
 }
 
 #[test]
 fn threads_are_on_processors_of_their_own() {
     let slots = PerCore::new(|_| AtomicU64::new(0));
-    let footprint = Footprint::measure(10, |_, _| {
+    let footprint = Footprint::measure(8, 10, |_, _| {
         slots.slot().fetch_add(1, Ordering::Relaxed);
     });
-    assert_eq!((footprint.lines, footprint.common.len()), (1.0, 0));
+    assert_eq!((footprint.lines, footprint.moved, footprint.common.len()), (1.0, 0.0, 0));
 }
 
 #[test]
 #[should_panic(expected = "the operation failed")]
 fn a_failed_operation_is_not_waited_for() {
-    Footprint::measure(10, |thread, n| assert!(thread == 0 || n < 5, "the operation failed"));
+    Footprint::measure(2, 10, |thread, n| assert!(thread == 0 || n < 5, "the operation failed"));
 }
 
 #[test]
 fn an_open_gate_writes_one_line_of_the_processor() {
     let gate = Gate::new();
-    let footprint = Footprint::measure(10, |_, _| drop(gate.enter()));
+    let footprint = Footprint::measure(8, 10, |_, _| drop(gate.enter()));
     assert_eq!((footprint.lines, footprint.common.len()), (1.0, 0));
 }

@@ -5,6 +5,7 @@
 // mutant: budget_take_not_atomic, killed by: no_unit_is_taken_twice
 // mutant: budget_give_not_atomic, killed by: units_survive_freezing_and_thawing
 // mutant: budget_give_relaxed, killed by: units_carry_what_was_done_before
+// mutant: budget_drain_not_atomic, killed by: a_full_cache_is_emptied_while_others_use_it
 // mutant: budget_no_freeze, killed by: what_is_there_is_not_refused
 
 use f2fs_sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -95,6 +96,30 @@ fn units_survive_freezing_and_thawing() {
         let taken = thread.join().expect("the thread does not panic");
         assert!(taken, "two were left at every moment");
         assert_eq!(budget.available_exact(), 9);
+    });
+}
+
+#[test]
+fn a_full_cache_is_emptied_while_others_use_it() {
+    // Three threads on two slots: two of them share a cache.
+    model::bounded("a_full_cache_is_emptied_while_others_use_it", 3, || {
+        let budget = Arc::new(Budget::with_batch(20, 1));
+        assert!(budget.try_take(10));
+        let threads = [0, 1].map(|_| {
+            let budget = Arc::clone(&budget);
+            thread::spawn(move || {
+                budget.give(1);
+                assert!(budget.try_take(1), "there are ten and more");
+            })
+        });
+        // A cache holds two at most: the third goes to the pool, and takes one with it.
+        for _ in 0..3 {
+            budget.give(1);
+        }
+        for thread in threads {
+            thread.join().expect("the thread does not panic");
+        }
+        assert_eq!(budget.available_exact(), 13);
     });
 }
 

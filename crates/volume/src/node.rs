@@ -115,8 +115,8 @@ impl Node {
     #[must_use]
     pub fn write<'a>(&'a self, op: &Op<'a>) -> NodeWrite<'a> {
         let guard = self.page.block.write();
-        if NodeStore::mark_dirty(op.volume.store(), &self.page) {
-            op.volume.update_pressure();
+        if let Some(dirty) = NodeStore::mark_dirty(op.volume.store(), &self.page) {
+            op.volume.node_became_dirty(dirty);
         }
         NodeWrite { _unwinding: op.unwinding.again(), guard }
     }

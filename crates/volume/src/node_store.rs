@@ -16,9 +16,6 @@ use rustc_hash::FxHashMap;
 use crate::node::NodePage;
 
 const SHARDS: usize = 256;
-/// Newly dirty pages of a shard after which the number of all is looked at again.
-const LOOK_AGAIN: u64 = 8;
-
 type Map = FxHashMap<Nid, Arc<NodePage>>;
 
 /// The pages of a shard.
@@ -94,23 +91,22 @@ impl NodeStore {
         pages.map.entry(page.nid).or_insert(page).clone()
     }
 
-    /// Marks a page dirty. Called under its write lock. True every now and then: the number of dirty pages should be looked
-    /// at again.
-    pub(crate) fn mark_dirty(&self, page: &Arc<NodePage>) -> bool {
+    /// Marks a page dirty. Called under its write lock. If the page joins the dirty ones of its shard: how many these are.
+    pub(crate) fn mark_dirty(&self, page: &Arc<NodePage>) -> Option<u64> {
         if page.dirty.load(Ordering::Relaxed) || page.dirty.swap(true, Ordering::AcqRel) {
-            return false;
+            return None;
         }
         if page.nid != page.ino {
             self.files[page.ino.index() % SHARDS].lock().entry(page.ino).or_default().push(page.clone());
         }
         if page.listed.swap(true, Ordering::AcqRel) {
             // A sync has written it since the last checkpoint.
-            return false;
+            return None;
         }
         let shard = self.shard(page.nid);
         shard.dirty.lock().push(share(page));
         self.dirty_total.add(1);
-        (shard.dirty_count.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(LOOK_AGAIN)
+        Some(shard.dirty_count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// Takes a freed node out of the cache.

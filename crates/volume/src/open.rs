@@ -283,7 +283,7 @@ impl Volume {
             dirty_limit: options.dirty_nodes,
             discards: options.discard && device.info().supports_discard,
             blocks_written: ShardedCounter::new(0),
-            dirty_dentries: AtomicU64::new(0),
+            dirty_dentries: ShardedCounter::new(0),
             futile: AtomicU64::new(u64::MAX),
             state: Mutex::new(CheckpointState::new(&pack)),
             damage: Damage { superblock: loaded.other, pack: pack.other, superblock_copy: loaded.copy },

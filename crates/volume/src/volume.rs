@@ -57,7 +57,7 @@ pub struct Volume {
     /// Since the last checkpoint.
     pub(crate) blocks_written: ShardedCounter,
     /// Directory blocks that wait for the checkpoint.
-    pub(crate) dirty_dentries: AtomicU64,
+    pub(crate) dirty_dentries: ShardedCounter,
     /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
     pub(crate) futile: AtomicU64,
     pub(crate) damage: Damage,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use allocation_counter::measure;
-use f2fs_device::{Block, BlockDevice, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
+use f2fs_device::{Block, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
 use f2fs_format::{LogType, Nid, SegmentNo};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{NewNode, OpenOptions, Reason, Volume};
@@ -18,6 +18,7 @@ const BLOCKS: u64 = (16 << 40 >> 12) - 512;
 #[derive(Debug)]
 struct Sparse {
     info: DeviceInfo,
+    claims: Claims,
     blocks: Mutex<BTreeMap<u64, Box<Block>>>,
     requests: AtomicU64,
     /// Blocks read, and how many of them from where a test looks.
@@ -32,6 +33,7 @@ impl Sparse {
         info.supports_discard = true;
         Sparse {
             info,
+            claims: Claims::new(),
             blocks: Mutex::default(),
             requests: AtomicU64::new(0),
             read: AtomicU64::new(0),
@@ -53,6 +55,10 @@ impl Sparse {
 impl BlockDevice for Sparse {
     fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {

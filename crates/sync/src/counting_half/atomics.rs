@@ -1,4 +1,4 @@
-//! The standard atomics, with their writes on record. A compare-and-swap that fails counts as well: it takes the line away
+//! The standard atomics, with their reads and writes on record. A compare-and-swap that fails counts as well: it takes the line away
 //! from whoever has it.
 
 use std::fmt;
@@ -46,8 +46,9 @@ macro_rules! atomic {
             }
 
             /// The value.
-            #[inline]
+            #[track_caller]
             pub fn load(&self, order: Ordering) -> $value {
+                super::read(self, $what);
                 self.value.load(order)
             }
 
@@ -82,13 +83,17 @@ macro_rules! atomic {
                 &self,
                 set: Ordering,
                 fetch: Ordering,
-                change: impl FnMut($value) -> Option<$value>,
+                mut change: impl FnMut($value) -> Option<$value>,
             ) -> Result<$value, $value> {
-                let result = self.value.fetch_update(set, fetch, change);
-                if result.is_ok() {
-                    self.written();
+                let mut old = self.load(fetch);
+                while let Some(new) = change(old) {
+                    // Each try takes the line away from whoever has it.
+                    match self.compare_exchange_weak(old, new, set, fetch) {
+                        Ok(old) => return Ok(old),
+                        Err(now) => old = now,
+                    }
                 }
-                result
+                Err(old)
             }
 
             /// The value, without synchronization.

@@ -1,4 +1,4 @@
-//! The counting half: the production half, with every write to an atomic or a lock word put on record.
+//! The counting half: the production half, with every access to an atomic, a lock word, or a value behind a lock on record.
 //!
 //! Each type is a new type around the one of the production half and nothing else, so that values have the same size and
 //! lie where they lie in production. Guards carry where they were taken.
@@ -22,7 +22,7 @@ pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use std::thread_local;
 
 pub use record::Site;
-pub(crate) use record::{Lines, Word, on_processor, processor, record, take};
+pub(crate) use record::{Lines, Word, on_processor, processor, read, record, take, value};
 
 /// Processors of the machine that is played.
 pub(crate) const PROCESSORS: usize = 16;

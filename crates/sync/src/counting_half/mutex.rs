@@ -36,6 +36,7 @@ impl<T: ?Sized> Mutex<T> {
     /// Takes the lock if it is free.
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        super::read(self, type_name::<Mutex<T>>());
         let guard = self.lock.try_lock()?;
         Some(MutexGuard { guard, _word: Word::written(self, type_name::<Mutex<T>>()) })
     }
@@ -73,13 +74,17 @@ pub struct MutexGuard<'a, T: ?Sized> {
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
 
+    #[track_caller]
     fn deref(&self) -> &T {
+        super::value(&*self.guard, false, type_name::<T>());
         &self.guard
     }
 }
 
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[track_caller]
     fn deref_mut(&mut self) -> &mut T {
+        super::value(&*self.guard, true, type_name::<T>());
         &mut self.guard
     }
 }

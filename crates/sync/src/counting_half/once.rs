@@ -17,7 +17,9 @@ impl<T> OnceLock<T> {
     }
 
     /// The value, if it is written.
+    #[track_caller]
     pub fn get(&self) -> Option<&T> {
+        super::read(self, type_name::<Self>());
         self.cell.get()
     }
 
@@ -43,6 +45,7 @@ impl<T> OnceLock<T> {
     /// The value; writes it first if the cell is empty. Others wait meanwhile.
     #[track_caller]
     pub fn get_or_init(&self, init: impl FnOnce() -> T) -> &T {
+        super::read(self, type_name::<Self>());
         let mut first = false;
         let value = self.cell.get_or_init(|| {
             first = true;

@@ -1,4 +1,4 @@
-//! The record that a thread keeps of the lines it writes.
+//! The record that a thread keeps of the lines it writes and reads.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,11 +42,20 @@ impl fmt::Display for Site {
     }
 }
 
-/// Lines by their number (address / 64), each with those who wrote it.
-pub(crate) type Lines = BTreeMap<usize, BTreeSet<Site>>;
+/// What a thread did to a line.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Touched {
+    /// Whether it was written, and not only read.
+    pub(crate) written: bool,
+    /// Who wrote it, or, as long as nobody did, who read it.
+    pub(crate) sites: BTreeSet<Site>,
+}
+
+/// Lines by their number (address / 64).
+pub(crate) type Lines = BTreeMap<usize, Touched>;
 
 std::thread_local! {
-    /// What this thread wrote since the record was begun.
+    /// What this thread wrote and read since the record was begun.
     static RECORD: RefCell<Option<Lines>> = const { RefCell::new(None) };
     /// The processor that this thread plays to be on.
     static PROCESSOR: Cell<Option<usize>> = const { Cell::new(None) };
@@ -79,15 +88,44 @@ pub(crate) fn take() -> Lines {
     RECORD.take().unwrap_or_default()
 }
 
-/// Notes a write.
-fn note(address: usize, what: &'static str, at: &Location<'static>) {
+/// The most lines of a value behind a lock that are noted: of a larger value, one operation touches a part only.
+const VALUE_LINES: usize = 4;
+
+/// Notes a write to a line, or a read of it.
+fn note(address: usize, written: bool, what: &'static str, at: &Location<'static>) {
     // A thread that is about to end has no record any more.
     let _ = RECORD.try_with(|record| {
         if let Some(lines) = record.borrow_mut().as_mut() {
             let site = Site { file: at.file(), line: at.line(), what };
-            lines.entry(address / LINE).or_default().insert(site);
+            let touched = lines.entry(address / LINE).or_default();
+            if written && !touched.written {
+                touched.written = true;
+                touched.sites.clear();
+            }
+            if written == touched.written {
+                touched.sites.insert(site);
+            }
         }
     });
+}
+
+/// Notes that an atomic or a cell is read.
+#[track_caller]
+pub(crate) fn read<T: ?Sized>(object: &T, what: &'static str) {
+    note(std::ptr::from_ref(object).cast::<u8>().addr(), false, what, Location::caller());
+}
+
+/// Notes that the value behind a lock is read or written: its own bytes, not what it points to.
+#[track_caller]
+pub(crate) fn value<T: ?Sized>(value: &T, written: bool, what: &'static str) {
+    let bytes = size_of_val(value);
+    if bytes == 0 {
+        return;
+    }
+    let first = std::ptr::from_ref(value).cast::<u8>().addr();
+    let at = Location::caller();
+    let lines = (first / LINE..=(first + bytes - 1) / LINE).take(VALUE_LINES);
+    lines.for_each(|line| note(line * LINE, written, what, at));
 }
 
 /// A word that is written now, and, by who keeps it, when it is dropped: a lock that is taken and released.
@@ -109,13 +147,13 @@ impl Word {
     #[track_caller]
     pub(crate) fn written_at(address: usize, what: &'static str) -> Word {
         let word = Word { address, what, at: Location::caller() };
-        note(word.address, what, word.at);
+        note(word.address, true, what, word.at);
         word
     }
 }
 
 impl Drop for Word {
     fn drop(&mut self) {
-        note(self.address, self.what, self.at);
+        note(self.address, true, self.what, self.at);
     }
 }

@@ -82,7 +82,9 @@ pub struct RwLockReadGuard<'a, T: ?Sized> {
 impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
     type Target = T;
 
+    #[track_caller]
     fn deref(&self) -> &T {
+        super::value(&*self.guard, false, type_name::<T>());
         &self.guard
     }
 }
@@ -111,13 +113,17 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
 impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
     type Target = T;
 
+    #[track_caller]
     fn deref(&self) -> &T {
+        super::value(&*self.guard, false, type_name::<T>());
         &self.guard
     }
 }
 
 impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
+    #[track_caller]
     fn deref_mut(&mut self) -> &mut T {
+        super::value(&*self.guard, true, type_name::<T>());
         &mut self.guard
     }
 }
