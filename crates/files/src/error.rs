@@ -24,6 +24,9 @@ pub enum FsError {
     /// The directory holds entries (`ENOTEMPTY`).
     #[error("directory not empty")]
     NotEmpty,
+    /// The root has no name that could change, and what a path that ends in `.` or `..` means cannot be renamed (`EBUSY`).
+    #[error("the root, `.` and `..` keep their names")]
+    Busy,
     /// A name is empty, too long, `.` or `..`, or holds a slash or NUL (`EINVAL`, `ENAMETOOLONG`).
     #[error(transparent)]
     Name(FormatError),

@@ -24,6 +24,12 @@
 //! # }
 //! ```
 //!
+//! # Paths
+//!
+//! A path begins at the root, with or without a slash. What its last component means, and slashes behind it, is judged as Linux does:
+//! a path that ends in a slash means a directory, and a symbolic link there is followed; what a path that ends in `.` or `..` means
+//! is looked at, but neither made, moved nor removed, and nor is the root. Such a path is refused before anything is changed.
+//!
 //! # Locking model
 //!
 //! ```text
@@ -98,6 +104,7 @@ mod ranges;
 mod read;
 mod read_many;
 mod recovery;
+mod remove;
 mod rename;
 mod requests;
 mod resize;
