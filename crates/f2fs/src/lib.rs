@@ -43,8 +43,8 @@ pub use f2fs_uring as uring;
 pub use f2fs_volume as volume;
 
 pub use f2fs_files::{
-    Dir, DirEntry, DirectoryLock, File, FileKind, FileSystem, FsError, LockWaits, NewFile, Options, RangeLock,
-    ReadSlice, RecoveryReport, RenameMode, SetMode, SetTimes, Stat, Time, WriteSlice,
+    BadEntry, Dir, DirEntries, DirEntry, DirectoryLock, File, FileKind, FileSystem, FsError, LockWaits, NewFile,
+    Options, RangeLock, ReadSlice, RecoveryReport, RenameMode, SetMode, SetTimes, Stat, Time, WriteSlice,
 };
 pub use f2fs_volume::{FsyncMode, Volume, VolumeError};
 

@@ -91,17 +91,9 @@ impl FileSystem {
     /// All entries of a directory but `.` and `..`, in the order in which they stand.
     ///
     /// # Errors
-    /// [`FsError::NotDirectory`].
+    /// [`FsError::NotDirectory`]; [`FsError::BadEntry`] for the first entry whose name none can have: [`Dir::entries`] shows the others.
     pub fn read_dir(&self, path: impl AsRef<Path>) -> Result<Vec<DirEntry>, FsError> {
-        let dir = self.open_dir(path)?;
-        let mut all = Vec::new();
-        let mut from = 0;
-        loop {
-            let part = dir.read(from, 1024)?;
-            let Some(last) = part.last() else { return Ok(all) };
-            from = last.next;
-            all.extend(part.into_iter().filter(|entry| entry.name != b"." && entry.name != b".."));
-        }
+        self.open_dir(path)?.entries().collect()
     }
 
     // ---- files ----
@@ -200,8 +192,9 @@ impl FileSystem {
     ///
     /// # Errors
     /// As [`remove_dir`](Self::remove_dir) for a path that ends in `.`, `..` or nothing, and [`FsError::NotDirectory`] for one that
-    /// ends in a slash and means no directory: then nothing was removed. Whatever stops it on the way; what was removed until
-    /// then is gone.
+    /// ends in a slash and means no directory: then nothing was removed. [`FsError::BadEntry`] for the
+    /// first entry whose name none can have: all the others are gone. Whatever else stops it on the way; what was removed until then
+    /// is gone.
     pub fn remove_all(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
         let last = self.core.resolve_parent(bytes(path.as_ref()))?;
         let name = last.name.map_err(unremovable)?;

@@ -8,6 +8,7 @@ use f2fs_sync::Arc;
 
 use crate::FsError;
 use crate::directory::RawEntry;
+use crate::entry::BadEntry;
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::name::Name;
@@ -28,11 +29,13 @@ struct Emptied {
     position: u64,
     /// Something was removed since the listing began.
     progress: bool,
+    /// The first entry, here or below, that cannot be removed since it has no name.
+    bad: Option<BadEntry>,
 }
 
 impl Emptied {
     fn new(parent: Arc<Inode>, name: Vec<u8>, inode: Arc<Inode>) -> Emptied {
-        Emptied { parent, name, inode, listed: Vec::new().into_iter(), position: 0, progress: false }
+        Emptied { parent, name, inode, listed: Vec::new().into_iter(), position: 0, progress: false, bad: None }
     }
 
     /// The next entry below; `None` when all are gone by.
@@ -47,17 +50,20 @@ impl Emptied {
             }
             let _gate = core.volume.begin_read();
             let listed = self.inode.directory()?.list(core, &self.inode, self.position, PAGE)?;
-            if listed.is_empty() {
-                return Ok(None);
+            if listed.entries.is_empty() {
+                let Some(bad) = listed.bad else { return Ok(None) };
+                self.position = bad.next;
+                self.bad.get_or_insert(bad);
             }
-            self.listed = listed.into_iter();
+            self.listed = listed.entries.into_iter();
         }
     }
 }
 
 impl Core {
     /// Removes a name, and if it is a directory's all that is below it: depth first, without recursion, by inodes and names, so
-    /// that a directory that is moved meanwhile takes nobody elsewhere.
+    /// that a directory that is moved meanwhile takes nobody elsewhere. Where an entry has a name that none can have, everything else
+    /// is removed, and the entry is the error.
     pub(crate) fn remove_tree(&self, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
         let top = self.child(parent, name.bytes())?;
         if top.kind != FileKind::Directory {
@@ -68,6 +74,13 @@ impl Core {
         let mut pending = vec![Emptied::new(parent.clone(), name.bytes().to_vec(), top)];
         while let Some(here) = pending.last_mut() {
             let Some(entry) = here.next(self)? else {
+                if let Some(bad) = here.bad.take() {
+                    // It stays, and so do the directories above.
+                    pending.pop();
+                    let Some(above) = pending.last_mut() else { return Err(bad.into()) };
+                    above.bad.get_or_insert(bad);
+                    continue;
+                }
                 match self.rmdir(&here.parent, Name::new(&here.name)?) {
                     // Names came meanwhile, or stand in front of where the listing was.
                     Err(FsError::NotEmpty) if here.progress => {
