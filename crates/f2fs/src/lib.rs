@@ -43,8 +43,9 @@ pub use f2fs_uring as uring;
 pub use f2fs_volume as volume;
 
 pub use f2fs_files::{
-    Compression, Dir, DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem, FsError, LockWaits,
-    NewFile, Options, RangeLock, ReadSlice, RecoveryReport, RenameMode, SetMode, SetTimes, Stat, Time, WriteSlice,
+    BadEntry, Compression, Dir, DirEntries, DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem,
+    FsError, LockWaits, NewFile, Options, RangeLock, ReadSlice, RecoveryReport, RenameMode, SetMode, SetTimes, Stat,
+    Time, WriteSlice,
 };
 pub use f2fs_volume::{FsyncMode, Volume, VolumeError};
 

@@ -1,6 +1,5 @@
 //! The operations of a file system by path. A path begins at the root, with or without a slash; it may hold any bytes but NUL.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use f2fs_format::xattr::SetMode;
@@ -11,7 +10,7 @@ use crate::create::NewFile;
 use crate::file::{Dir, DirEntry, File, Handle};
 use crate::filesystem::FileSystem;
 use crate::inode::Inode;
-use crate::path::{Last, bytes};
+use crate::path::{Last, Special, bytes};
 use crate::rename::{Place, RenameMode};
 use crate::stat::{self, FileKind, Stat, Time};
 use crate::xattr::Xattr;
@@ -23,6 +22,15 @@ pub struct SetTimes {
     pub accessed: Option<Time>,
     /// Last change of content.
     pub modified: Option<Time>,
+}
+
+/// Why a directory cannot be removed by such a path.
+fn unremovable(special: Special) -> FsError {
+    match special {
+        Special::Root => FsError::Busy,
+        Special::Here => FsError::Invalid("a directory is not removed by a path that ends in `.`"),
+        Special::Up => FsError::NotEmpty,
+    }
 }
 
 impl FileSystem {
@@ -83,17 +91,9 @@ impl FileSystem {
     /// All entries of a directory but `.` and `..`, in the order in which they stand.
     ///
     /// # Errors
-    /// [`FsError::NotDirectory`].
+    /// [`FsError::NotDirectory`]; [`FsError::BadEntry`] for the first entry whose name none can have: [`Dir::entries`] shows the others.
     pub fn read_dir(&self, path: impl AsRef<Path>) -> Result<Vec<DirEntry>, FsError> {
-        let dir = self.open_dir(path)?;
-        let mut all = Vec::new();
-        let mut from = 0;
-        loop {
-            let part = dir.read(from, 1024)?;
-            let Some(last) = part.last() else { return Ok(all) };
-            from = last.next;
-            all.extend(part.into_iter().filter(|entry| entry.name != b"." && entry.name != b".."));
-        }
+        self.open_dir(path)?.entries().collect()
     }
 
     // ---- files ----
@@ -111,11 +111,17 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Exists`], [`FsError::Volume`] when the volume is full.
     pub fn create_file(&self, path: impl AsRef<Path>, permissions: u16) -> Result<File, FsError> {
-        File::new(self.create_at(path.as_ref(), &NewFile::new(FileKind::Regular, permissions))?)
+        let last = self.core.resolve_parent(bytes(path.as_ref()))?;
+        let name = last.name.map_err(|_| FsError::Exists)?;
+        if last.slash {
+            return Err(FsError::IsDirectory);
+        }
+        let new = NewFile::new(FileKind::Regular, permissions);
+        File::new(Handle::first(self.core_ref(), self.core.create(&last.parent, name, &new)?))
     }
 
     fn create_at(&self, path: &Path, new: &NewFile) -> Result<Handle, FsError> {
-        let (parent, name) = self.core.resolve_parent(bytes(path))?;
+        let (parent, name) = self.core.resolve_new(bytes(path), new.kind == FileKind::Directory)?;
         Ok(Handle::first(self.core_ref(), self.core.create(&parent, name, new)?))
     }
 
@@ -143,7 +149,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Exists`], [`FsError::LinkTarget`].
     pub fn symlink(&self, target: &[u8], path: impl AsRef<Path>, new: &NewFile) -> Result<Stat, FsError> {
-        let (parent, name) = self.core.resolve_parent(bytes(path.as_ref()))?;
+        let (parent, name) = self.core.resolve_new(bytes(path.as_ref()), false)?;
         let new = NewFile { kind: FileKind::Symlink, permissions: 0o777, ..*new };
         let made = Handle::first(self.core_ref(), self.core.symlink(&parent, name, target, &new)?);
         made.inode.stat(self.core.volume.features())
@@ -155,7 +161,7 @@ impl FileSystem {
     /// [`FsError::Exists`], [`FsError::IsDirectory`].
     pub fn link(&self, path: impl AsRef<Path>, new_path: impl AsRef<Path>) -> Result<(), FsError> {
         let handle = self.handle(path.as_ref(), Last::Keep)?;
-        let (parent, name) = self.core.resolve_parent(bytes(new_path.as_ref()))?;
+        let (parent, name) = self.core.resolve_new(bytes(new_path.as_ref()), false)?;
         self.core.link(&handle.inode, &parent, name)
     }
 
@@ -164,65 +170,54 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::IsDirectory`].
     pub fn unlink(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
-        let (parent, name) = self.core.resolve_parent(bytes(path.as_ref()))?;
-        self.core.unlink(&parent, name)
+        let last = self.core.resolve_parent(bytes(path.as_ref()))?;
+        let name = last.name.map_err(|_| FsError::IsDirectory)?;
+        if last.slash {
+            let kind = self.core.child(&last.parent, name.bytes())?.kind;
+            return Err(if kind == FileKind::Directory { FsError::IsDirectory } else { FsError::NotDirectory });
+        }
+        self.core.unlink(&last.parent, name)
     }
 
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// [`FsError::NotFound`], [`FsError::NotDirectory`], [`FsError::NotEmpty`].
+    /// [`FsError::NotFound`], [`FsError::NotDirectory`], [`FsError::NotEmpty`], also for a path that ends in `..`;
+    /// [`FsError::Invalid`] for one that ends in `.`; [`FsError::Busy`] for the root.
     pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
-        let (parent, name) = self.core.resolve_parent(bytes(path.as_ref()))?;
-        self.core.rmdir(&parent, name)
+        let last = self.core.resolve_parent(bytes(path.as_ref()))?;
+        self.core.rmdir(&last.parent, last.name.map_err(unremovable)?)
     }
 
-    /// Removes whatever is under a path, a directory with all that it holds.
+    /// Removes whatever is under a path, a directory with all that it holds. A symbolic link is removed, not what it leads to.
     ///
     /// # Errors
-    /// [`FsError::NotFound`], and whatever stops it on the way; what was removed until then is gone.
+    /// As [`remove_dir`](Self::remove_dir) for a path that ends in `.`, `..` or nothing, and [`FsError::NotDirectory`] for one that
+    /// ends in a slash and means no directory: then nothing was removed. [`FsError::BadEntry`] for the
+    /// first entry whose name none can have: all the others are gone. Whatever else stops it on the way; what was removed until then
+    /// is gone.
     pub fn remove_all(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
-        let path = path.as_ref();
-        let top = self.symlink_stat(path)?;
-        if top.kind != FileKind::Directory {
-            return self.unlink(path);
+        let last = self.core.resolve_parent(bytes(path.as_ref()))?;
+        let name = last.name.map_err(unremovable)?;
+        if last.slash {
+            self.core.child(&last.parent, name.bytes())?.directory()?;
         }
-        // Depth first, without recursion: a directory is removed when nothing is left in it. Those on the way are known by
-        // number, so that one that contains itself is found out.
-        let mut known = HashSet::from([top.ino]);
-        let mut pending = vec![(path.to_path_buf(), top.ino)];
-        while let Some((here, ino)) = pending.last().cloned() {
-            let mut below = false;
-            for entry in self.read_dir(&here)? {
-                let child = here.join(crate::path::path_from_bytes(&entry.name));
-                if entry.kind == Some(FileKind::Directory) {
-                    if !known.insert(entry.ino) {
-                        return Err(FsError::corrupt("names of a directory", 2, 1, 1));
-                    }
-                    pending.push((child, entry.ino));
-                    below = true;
-                } else {
-                    self.unlink(&child)?;
-                }
-            }
-            if !below {
-                self.remove_dir(&here)?;
-                known.remove(&ino);
-                pending.pop();
-            }
-        }
-        Ok(())
+        self.core.remove_tree(&last.parent, name)
     }
 
-    /// Renames a file or directory.
+    /// Renames a file or directory. A path that ends in a slash means a directory.
     ///
     /// # Errors
-    /// [`FsError::NotFound`], [`FsError::NotEmpty`], [`FsError::IntoItself`], and by mode [`FsError::Exists`].
+    /// [`FsError::NotFound`], [`FsError::NotEmpty`], [`FsError::IntoItself`], and by mode [`FsError::Exists`]; [`FsError::Busy`] for
+    /// the root and paths that end in `.` or `..`.
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>, mode: RenameMode) -> Result<(), FsError> {
-        let (from_parent, from_name) = self.core.resolve_parent(bytes(from.as_ref()))?;
-        let (to_parent, to_name) = self.core.resolve_parent(bytes(to.as_ref()))?;
-        let from = Place { parent: &from_parent, name: from_name };
-        let to = Place { parent: &to_parent, name: to_name };
+        let from = self.core.resolve_parent(bytes(from.as_ref()))?;
+        let to = self.core.resolve_parent(bytes(to.as_ref()))?;
+        let from_name = from.name.map_err(|_| FsError::Busy)?;
+        let to_name =
+            to.name.map_err(|_| if mode == RenameMode::NoReplace { FsError::Exists } else { FsError::Busy })?;
+        let from = Place { parent: &from.parent, name: from_name, directory: from.slash };
+        let to = Place { parent: &to.parent, name: to_name, directory: to.slash };
         self.core.rename(from, to, mode)
     }
 

@@ -7,6 +7,8 @@ use f2fs_format::{Corruption, FormatError, Nid};
 use f2fs_volume::VolumeError;
 use thiserror::Error;
 
+use crate::entry::BadEntry;
+
 /// Why an operation on files failed. Where POSIX has a name for it, the variant says so.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -26,9 +28,15 @@ pub enum FsError {
     /// The directory holds entries (`ENOTEMPTY`).
     #[error("directory not empty")]
     NotEmpty,
+    /// The root has no name that could change, and what a path that ends in `.` or `..` means cannot be renamed (`EBUSY`).
+    #[error("the root, `.` and `..` keep their names")]
+    Busy,
     /// A name is empty, too long, `.` or `..`, or holds a slash or NUL (`EINVAL`, `ENAMETOOLONG`).
     #[error(transparent)]
     Name(FormatError),
+    /// An entry of the volume has a name that none can have (`EUCLEAN`).
+    #[error(transparent)]
+    BadEntry(BadEntry),
     /// A directory cannot be moved into itself (`EINVAL`).
     #[error("a directory cannot be moved into itself")]
     IntoItself,
@@ -129,6 +137,12 @@ impl<E: Into<VolumeError>> From<E> for FsError {
     }
 }
 
+impl From<BadEntry> for FsError {
+    fn from(entry: BadEntry) -> Self {
+        FsError::BadEntry(entry)
+    }
+}
+
 impl FsError {
     pub(crate) fn corrupt(what: &'static str, found: u64, min: u64, max: u64) -> FsError {
         FsError::Volume(Corruption::Range { what, found, min, max }.into())
@@ -166,9 +180,10 @@ impl FsError {
     pub fn is_corruption(&self) -> bool {
         matches!(
             self,
-            FsError::Volume(
-                VolumeError::Corrupt(_) | VolumeError::Format(_) | VolumeError::Segment(_) | VolumeError::Nat(_)
-            )
+            FsError::BadEntry(_)
+                | FsError::Volume(
+                    VolumeError::Corrupt(_) | VolumeError::Format(_) | VolumeError::Segment(_) | VolumeError::Nat(_)
+                )
         ) && !self.is_no_space()
             && self.device().is_none()
     }

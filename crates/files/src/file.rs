@@ -11,6 +11,7 @@ use f2fs_sync::Arc;
 use crate::FsError;
 use crate::filesystem::{Core, CoreRef};
 use crate::inode::Inode;
+use crate::listing::DirEntries;
 use crate::ranges::LockWaits;
 use crate::read_many::ReadSlice;
 use crate::stat::{FileKind, Stat};
@@ -362,12 +363,17 @@ impl Dir {
     /// Up to `limit` entries from position `from` on (0: from the start), `.` and `..` included. None: the end.
     ///
     /// # Errors
-    /// [`FsError::Volume`].
+    /// [`FsError::BadEntry`] if the entry that stands at `from` has a name that none can have: the listing goes on at
+    /// [`BadEntry::next`](crate::BadEntry::next). One that stands farther behind ends the part in front of it. [`FsError::Volume`].
     pub fn read(&self, from: u64, limit: usize) -> Result<Vec<DirEntry>, FsError> {
         let core = &self.handle.core;
         let _gate = core.volume.begin_read();
-        let raw = self.handle.inode.directory()?.list(core, &self.handle.inode, from, limit)?;
-        Ok(raw
+        let listed = self.handle.inode.directory()?.list(core, &self.handle.inode, from, limit)?;
+        if let (true, Some(bad)) = (listed.entries.is_empty(), listed.bad) {
+            return Err(bad.into());
+        }
+        Ok(listed
+            .entries
             .into_iter()
             .map(|entry| DirEntry {
                 name: entry.name,
@@ -376,6 +382,33 @@ impl Dir {
                 next: entry.next,
             })
             .collect())
+    }
+
+    /// All entries but `.` and `..`, in the order in which they stand. Each is an entry or an error by itself.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+    /// # f2fs_volume::format::format(&*device, &Default::default())?;
+    /// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
+    /// use f2fs_files::FsError;
+    ///
+    /// fs.create_file("/one", 0o644)?;
+    /// let mut names = Vec::new();
+    /// for entry in fs.open_dir("/")?.entries() {
+    ///     match entry {
+    ///         Ok(entry) => names.push(entry.name),
+    ///         Err(FsError::BadEntry(bad)) => eprintln!("left out: {bad}"),
+    ///         Err(error) => return Err(error.into()),
+    ///     }
+    /// }
+    /// assert_eq!(names, [b"one"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn entries(&self) -> DirEntries<'_> {
+        DirEntries::new(self)
     }
 
     /// Makes the directory durable, all changes of names included, by a checkpoint.

@@ -24,6 +24,12 @@
 //! # }
 //! ```
 //!
+//! # Paths
+//!
+//! A path begins at the root, with or without a slash. What its last component means, and slashes behind it, is judged as Linux does:
+//! a path that ends in a slash means a directory, and a symbolic link there is followed; what a path that ends in `.` or `..` means
+//! is looked at, but neither made, moved nor removed, and nor is the root. Such a path is refused before anything is changed.
+//!
 //! # Locking model
 //!
 //! ```text
@@ -110,6 +116,7 @@ mod create;
 mod dentry_cache;
 mod directory;
 mod durable;
+mod entry;
 mod error;
 mod file;
 mod filesystem;
@@ -121,6 +128,7 @@ mod holes;
 mod idle;
 mod inode;
 mod inode_table;
+mod listing;
 mod name;
 mod namespace;
 mod near;
@@ -129,6 +137,7 @@ mod ranges;
 mod read;
 mod read_many;
 mod recovery;
+mod remove;
 mod rename;
 mod requests;
 mod resize;
@@ -144,9 +153,11 @@ pub use api::SetTimes;
 pub use cleaner::{Cleaner, CleanerOptions, Pace};
 pub use create::NewFile;
 pub use directory::DirectoryLock;
+pub use entry::BadEntry;
 pub use error::FsError;
 pub use file::{Dir, DirEntry, File};
 pub use filesystem::{FileSystem, Options};
+pub use listing::DirEntries;
 pub use path::path_from_bytes;
 pub use ranges::{LockWaits, RangeLock};
 pub use read_many::ReadSlice;

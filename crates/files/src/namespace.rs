@@ -148,7 +148,7 @@ impl Core {
             let fate = self.drop_link(op, room, &inode);
             if fate == Fate::Alive {
                 // It lives on under another name, which may be one that no checkpoint has.
-                self.note_moved(Place { parent, name });
+                self.note_moved(Place::new(parent, name));
             }
             Ok(fate)
         })?;
@@ -187,7 +187,7 @@ impl Core {
             let room = self.volume.orphan_room()?;
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
             self.add_links(op, parent, -1);
-            self.note_moved(Place { parent, name });
+            self.note_moved(Place::new(parent, name));
             self.bury(op, room, &inode)
         })?;
         drop(all);

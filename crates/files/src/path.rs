@@ -26,6 +26,27 @@ pub(crate) enum Last {
     Keep,
 }
 
+/// A last component of a path that names no entry which could be made, moved or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Special {
+    /// There is none: the root.
+    Root,
+    /// `.`
+    Here,
+    /// `..`
+    Up,
+}
+
+/// The last component of a path, in its directory: what those who change a name go by. What is wrong with a [`Special`] one, and
+/// with slashes behind it, is each operation's to say, before it changes anything.
+#[derive(Debug)]
+pub(crate) struct LastName<'p> {
+    pub(crate) parent: Arc<Near>,
+    pub(crate) name: Result<Name<'p>, Special>,
+    /// Slashes follow: the path means a directory.
+    pub(crate) slash: bool,
+}
+
 pub(crate) fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
@@ -101,23 +122,39 @@ impl Core {
         self.walk(self.root()?, path, last, &mut links)
     }
 
-    /// The directory and the name that a path means; the name need not exist. Refuses paths without a name.
-    pub(crate) fn resolve_parent<'p>(&self, path: &'p [u8]) -> Result<(Arc<Near>, Name<'p>), FsError> {
+    /// The directory and the name that a path means; the name need not exist.
+    pub(crate) fn resolve_parent<'p>(&self, path: &'p [u8]) -> Result<LastName<'p>, FsError> {
         let trimmed = match path.iter().rposition(|byte| *byte != b'/') {
             Some(end) => &path[..=end],
-            None => return Err(FsError::Invalid("a path without a name")),
+            None => &path[..0],
         };
         let (parent, name) = match trimmed.iter().rposition(|byte| *byte == b'/') {
             Some(slash) => (&trimmed[..slash], &trimmed[slash + 1..]),
             None => (&b""[..], trimmed),
         };
-        let name = Name::new(name)?;
+        let name = match name {
+            b"" => Err(Special::Root),
+            b"." => Err(Special::Here),
+            b".." => Err(Special::Up),
+            name => Ok(Name::new(name)?),
+        };
         let parent = match self.near(parent)? {
             Some(parent) => parent,
             None => Near::new(self.resolve(parent, Last::Follow)?),
         };
         parent.directory()?;
-        Ok((parent, name))
+        Ok(LastName { parent, name, slash: trimmed.len() < path.len() })
+    }
+
+    /// The directory and the name of an entry that is to be made. Slashes behind it are for directories.
+    pub(crate) fn resolve_new<'p>(&self, path: &'p [u8], directory: bool) -> Result<(Arc<Near>, Name<'p>), FsError> {
+        let last = self.resolve_parent(path)?;
+        let name = last.name.map_err(|_| FsError::Exists)?;
+        if last.slash && !directory {
+            self.child(&last.parent, name.bytes())?;
+            return Err(FsError::Exists);
+        }
+        Ok((last.parent, name))
     }
 
     fn walk(&self, start: Arc<Inode>, path: &[u8], last: Last, links: &mut u32) -> Result<Arc<Inode>, FsError> {
@@ -163,6 +200,9 @@ impl Core {
         // Old kernels stored the terminator as well.
         while target.last() == Some(&0) {
             target.pop();
+        }
+        if target.is_empty() {
+            return Err(FsError::corrupt("length of the target of a symbolic link", 0, 1, limit));
         }
         Ok(target)
     }

@@ -28,6 +28,14 @@ pub enum RenameMode {
 pub(crate) struct Place<'a> {
     pub(crate) parent: &'a Arc<Inode>,
     pub(crate) name: Name<'a>,
+    /// The path says, by a slash at its end, that a directory is meant.
+    pub(crate) directory: bool,
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn new(parent: &'a Arc<Inode>, name: Name<'a>) -> Place<'a> {
+        Place { parent, name, directory: false }
+    }
 }
 
 impl Core {
@@ -45,6 +53,19 @@ impl Core {
             Some(ino) => Some(self.inode(ino)?),
             None => None,
         };
+        let is_directory = |inode: &Arc<Inode>| inode.kind == FileKind::Directory;
+        match (mode, &target) {
+            (RenameMode::NoReplace, Some(_)) => return Err(FsError::Exists),
+            (RenameMode::Exchange, None) => return Err(FsError::NotFound),
+            (RenameMode::Exchange, Some(target)) if to.directory && !is_directory(target) => {
+                return Err(FsError::NotDirectory);
+            }
+            _ => {}
+        }
+        let slash = from.directory || (to.directory && mode != RenameMode::Exchange);
+        if slash && !is_directory(&source) {
+            return Err(FsError::NotDirectory);
+        }
         if crossing {
             self.refuse_cycle(&source, to.parent)?;
             if let (RenameMode::Exchange, Some(target)) = (mode, &target) {
@@ -53,32 +74,25 @@ impl Core {
         }
         if let (RenameMode::Replace, Some(target)) = (mode, &target)
             && crossing
-            && source.kind == FileKind::Directory
             && target.kind == FileKind::Directory
             && self.is_ancestor(target, from.parent)?
         {
             // It holds the way to the source. To lock it now would be out of order, and with the source's stripe a deadlock.
             return Err(FsError::NotEmpty);
         }
-        let of_directory = |inode: &Arc<Inode>| inode.kind == FileKind::Directory;
-        if of_directory(&source) || target.as_ref().is_some_and(of_directory) {
+        if is_directory(&source) || target.as_ref().is_some_and(is_directory) {
             for parent in [from.parent, to.parent] {
                 parent.directory()?.moved.invalidate();
             }
         }
-        let (inode, fate) = match (mode, target) {
-            (RenameMode::NoReplace, Some(_)) => return Err(FsError::Exists),
-            (RenameMode::Exchange, None) => return Err(FsError::NotFound),
-            (_, Some(target)) if target.ino == source.ino => return Ok(()),
-            (RenameMode::Exchange, Some(target)) => return self.exchange(from, to, &source, &target),
-            (RenameMode::Replace, Some(target)) => {
+        let (inode, fate) = match target {
+            Some(target) if target.ino == source.ino => return Ok(()),
+            Some(target) if mode == RenameMode::Exchange => return self.exchange(from, to, &source, &target),
+            Some(target) => {
                 let fate = self.replace(from, to, &source, &target)?;
                 (target, fate)
             }
-            (RenameMode::Replace | RenameMode::NoReplace, None) => {
-                self.move_name(from, to, &source)?;
-                return Ok(());
-            }
+            None => return self.move_name(from, to, &source),
         };
         drop(stripes);
         self.settle(&inode, fate)
@@ -173,13 +187,6 @@ impl Core {
             (true, false) => return Err(FsError::NotDirectory),
             (false, true) => return Err(FsError::IsDirectory),
             _ => {}
-        }
-        // What holds the source is not empty; and locking it here would wait for a stripe that this rename itself holds.
-        if target.kind == FileKind::Directory
-            && from.parent.ino != to.parent.ino
-            && self.is_ancestor(target, from.parent)?
-        {
-            return Err(FsError::NotEmpty);
         }
         let _all = match &target.directory {
             Some(directory) => {

@@ -155,7 +155,7 @@ impl Directory {
             if is_inline(block.inode()) {
                 let raw = block.inode_mut();
                 let mut view = DentryViewMut::inline(raw.inline_data_mut(features));
-                let Some(slot) = view.as_view().find(name.hash(), name.bytes())?.map(|entry| entry.slot) else {
+                let Some(slot) = view.as_view().find(name.hash(), name.bytes()).map(|entry| entry.slot) else {
                     return Ok(None);
                 };
                 let changed = change(&mut view, slot)?;

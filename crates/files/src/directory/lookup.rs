@@ -1,8 +1,8 @@
 //! Finding and listing names.
 
-use f2fs_format::Nid;
 use f2fs_format::dentry::{DentryView, Entry, FileType, SLOTS_PER_BLOCK};
 use f2fs_format::hash::bucket_range;
+use f2fs_format::{Corruption, Nid};
 use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
 
@@ -10,6 +10,7 @@ use super::names::Place;
 use super::{Directory, Found, Page, is_inline};
 use crate::FsError;
 use crate::block_map::present_blocks;
+use crate::entry::{BadEntry, Judge};
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::name::Name;
@@ -24,6 +25,20 @@ pub(crate) struct RawEntry {
     pub(crate) next: u64,
 }
 
+/// A part of a listing.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) entries: Vec<RawEntry>,
+    /// The entry behind them that has no name to hand out.
+    pub(crate) bad: Option<BadEntry>,
+}
+
+impl Listed {
+    fn is_full(&self, limit: usize) -> bool {
+        self.entries.len() >= limit || self.bad.is_some()
+    }
+}
+
 impl Directory {
     /// Looks a name up. The caller holds its stripe.
     pub(crate) fn find(&self, core: &Core, inode: &Inode, name: Name<'_>) -> Result<Option<Found>, FsError> {
@@ -34,7 +49,7 @@ impl Directory {
             let block = inode.node.read();
             if is_inline(block.inode()) {
                 let view = DentryView::inline(block.inode().inline_data(core.volume.features()));
-                return Ok(view.find(name.hash(), name.bytes())?.map(found));
+                return Ok(view.find(name.hash(), name.bytes()).map(found));
             }
         }
         self.find_page(core, inode, name).map(|place| place.map(|(_, _, found)| found))
@@ -85,7 +100,7 @@ impl Directory {
                 if page.is_dead() {
                     continue;
                 }
-                if let Some(entry) = DentryView::block(&data).find(name.hash(), name.bytes())? {
+                if let Some(entry) = DentryView::block(&data).find(name.hash(), name.bytes()) {
                     let place = (entry.slot, found(entry));
                     drop(data);
                     return Ok(Some((page, place.0, place.1)));
@@ -97,66 +112,92 @@ impl Directory {
 
     /// Entries from position `from` on, at most `limit`, `.` and `..` included. A position is the number of a slot, counted
     /// over all blocks: it stays good while other names come and go, and when an inline directory grows out of its inode.
-    pub(crate) fn list(&self, core: &Core, inode: &Inode, from: u64, limit: usize) -> Result<Vec<RawEntry>, FsError> {
-        let mut entries = Vec::new();
+    /// Ends in front of an entry whose name cannot be one, and says so.
+    pub(crate) fn list(&self, core: &Core, inode: &Inode, from: u64, limit: usize) -> Result<Listed, FsError> {
+        let mut listed = Listed::default();
         let size = {
             let block = inode.node.read();
             if is_inline(block.inode()) {
                 let view = DentryView::inline(block.inode().inline_data(core.volume.features()));
-                self.collect(view, 0, from, limit, &mut entries)?;
-                return Ok(entries);
+                self.collect(view, Judge::new(inode.ino, None, 0), from, limit, &mut listed);
+                return Ok(listed);
             }
             block.inode().i_size.get()
         };
         let blocks = size.div_ceil(f2fs_format::BLOCK_SIZE as u64);
         let mut block = from / SLOTS_PER_BLOCK as u64;
-        while block < blocks && entries.len() < limit {
+        while block < blocks && !listed.is_full(limit) {
             let mut present = Vec::new();
             block = present_blocks(&core.volume, &inode.node, block, blocks, &mut present)?;
             for number in present {
                 let Some(page) = self.page(core, inode, number)? else { continue };
                 let data = page.data.read();
                 if !page.is_dead() {
-                    let base = number * SLOTS_PER_BLOCK as u64;
-                    self.collect(DentryView::block(&data), base, from, limit, &mut entries)?;
+                    let view = DentryView::block(&data);
+                    let mut judge = Judge::new(inode.ino, Some(number), number * SLOTS_PER_BLOCK as u64);
+                    if number > 0 && view.entries().flatten().any(|entry| entry.is_dot()) {
+                        self.note_first_dots(core, inode, &mut judge)?;
+                    }
+                    self.collect(view, judge, from, limit, &mut listed);
                 }
-                if entries.len() >= limit {
+                if listed.is_full(limit) {
                     break;
                 }
             }
         }
-        Ok(entries)
+        Ok(listed)
+    }
+
+    /// Tells the judge of another block of `.` and `..` in the first one, where they belong. Who holds another page may look
+    /// there: nobody who holds that of the first block waits for others.
+    fn note_first_dots(&self, core: &Core, inode: &Inode, judge: &mut Judge) -> Result<(), FsError> {
+        if let Some(page) = self.page(core, inode, 0)? {
+            for entry in DentryView::block(&page.data.read()).entries().flatten() {
+                judge.look(&entry, b"");
+            }
+        }
+        Ok(())
     }
 
     /// Whether the directory holds only `.` and `..`. The caller holds all stripes.
     pub(crate) fn is_empty(&self, core: &Core, inode: &Inode) -> Result<bool, FsError> {
         // A third entry is all that is looked for.
-        Ok(self.list(core, inode, 0, 3)?.iter().all(|entry| entry.name == b"." || entry.name == b".."))
+        let listed = self.list(core, inode, 0, 3)?;
+        if listed.entries.iter().any(|entry| entry.name != b"." && entry.name != b"..") {
+            return Ok(false);
+        }
+        // Nothing removes an entry that is in no listing, but a repair.
+        listed.bad.map_or(Ok(true), |bad| Err(FsError::BadEntry(bad)))
     }
 
-    fn collect(
-        &self,
-        view: DentryView<'_>,
-        base: u64,
-        from: u64,
-        limit: usize,
-        entries: &mut Vec<RawEntry>,
-    ) -> Result<(), FsError> {
+    fn collect(&self, view: DentryView<'_>, mut judge: Judge, from: u64, limit: usize, listed: &mut Listed) {
         for entry in view.entries() {
-            let entry = entry?;
-            if base + entry.slot as u64 >= from {
-                if entries.len() >= limit {
-                    break;
+            let (slot, judged) = match &entry {
+                Ok(entry) => {
+                    let name = self.shown(entry);
+                    (entry.slot, judge.look(entry, &name).map_or(Ok((entry, name)), Err))
                 }
-                entries.push(RawEntry {
-                    name: self.shown(&entry),
+                Err(Corruption::Dentry { slot, .. }) => {
+                    (*slot, Err(judge.corrupt(*slot, &view.raw(*slot).unwrap_or_default())))
+                }
+                Err(_) => continue,
+            };
+            if judge.base + (slot as u64) < from {
+                continue;
+            }
+            if listed.is_full(limit) {
+                return;
+            }
+            match judged {
+                Ok((entry, name)) => listed.entries.push(RawEntry {
+                    name,
                     ino: entry.ino,
                     file_type: FileType::from_number(entry.file_type),
-                    next: base + (entry.slot + entry.slots()) as u64,
-                });
+                    next: judge.base + (entry.slot + entry.slots()) as u64,
+                }),
+                Err(bad) => listed.bad = Some(bad),
             }
         }
-        Ok(())
     }
 }
 

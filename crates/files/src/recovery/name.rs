@@ -1,8 +1,5 @@
 //! The name of a new file (`recover_dentry`).
 
-use std::collections::HashSet;
-
-use f2fs_format::Nid;
 use f2fs_format::inode::Inode as RawInode;
 use f2fs_sync::Arc;
 
@@ -11,7 +8,6 @@ use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::namespace::file_type;
-use crate::stat::FileKind;
 
 impl Core {
     /// Puts the name that an inode of the chain carries into its directory; what stands there under the name goes.
@@ -49,36 +45,5 @@ impl Core {
             crate::create::set_name(block.inode_mut(), name.bytes());
             Ok(())
         })
-    }
-
-    /// Removes a name, and if it is a directory's all that is below it.
-    fn remove_tree(&self, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
-        let mut known: HashSet<Nid> = HashSet::new();
-        let mut pending: Vec<(Arc<Inode>, Vec<u8>)> = vec![(parent.clone(), name.bytes().to_vec())];
-        while let Some((parent, name)) = pending.last().cloned() {
-            let name = Name::new(&name)?;
-            let child = self.named(&parent, name)?;
-            if child.kind != FileKind::Directory {
-                self.unlink(&parent, name)?;
-                pending.pop();
-                continue;
-            }
-            known.insert(child.ino);
-            let entries = child.directory()?.list(self, &child, 0, 1024)?;
-            let mut below = entries.into_iter().filter(|entry| entry.name != b"." && entry.name != b"..").peekable();
-            if below.peek().is_none() {
-                self.rmdir(&parent, name)?;
-                known.remove(&child.ino);
-                pending.pop();
-                continue;
-            }
-            for entry in below {
-                if known.contains(&entry.ino) {
-                    return Err(FsError::corrupt("names of a directory", 2, 1, 1));
-                }
-                pending.push((child.clone(), entry.name));
-            }
-        }
-        Ok(())
     }
 }

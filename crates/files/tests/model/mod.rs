@@ -175,19 +175,22 @@ impl Model {
     pub(crate) fn rename(&mut self, from: (Id, &[u8]), to: (Id, &[u8]), mode: RenameMode) -> Outcome {
         let Some(source) = self.dir(from.0).unwrap().get(from.1).copied() else { return Outcome::NotFound };
         let target = self.dir(to.0).unwrap().get(to.1).copied();
+        match (mode, target) {
+            (RenameMode::NoReplace, Some(_)) => return Outcome::Exists,
+            (RenameMode::Exchange, None) => return Outcome::NotFound,
+            _ => {}
+        }
         if from.0 != to.0 && self.dir(source).is_some() && self.is_below(to.0, source) {
             return Outcome::IntoItself;
         }
-        if let (RenameMode::Exchange, Some(target)) = (mode, target)
+        if let Some(target) = target
             && from.0 != to.0
             && self.dir(target).is_some()
             && self.is_below(from.0, target)
         {
-            return Outcome::IntoItself;
+            return if mode == RenameMode::Exchange { Outcome::IntoItself } else { Outcome::NotEmpty };
         }
         match (mode, target) {
-            (RenameMode::NoReplace, Some(_)) => return Outcome::Exists,
-            (RenameMode::Exchange, None) => return Outcome::NotFound,
             (_, Some(target)) if target == source => return Outcome::Done,
             (RenameMode::Exchange, Some(target)) => {
                 self.dir_mut(from.0).insert(from.1.to_vec(), target);

@@ -111,17 +111,16 @@ impl<'a> DentryView<'a> {
         Ok(Some(Entry { slot, hash, ino, file_type: raw.file_type, name }))
     }
 
-    /// All entries, in the order of their slots. Ends behind the first corrupt one.
+    /// All entries, in the order of their slots. A corrupt one is an error by itself: the next one is looked for behind it. Slots
+    /// in use that state no length, behind a corrupt entry, are taken for the rest of its name.
     #[must_use]
     pub fn entries(&self) -> Entries<'a> {
         Entries { view: *self, slot: 0 }
     }
 
-    /// The entry with this hash and name.
-    ///
-    /// # Errors
-    /// [`Corruption::Dentry`] if an entry in front of it is corrupt.
-    pub fn find(&self, hash: u32, name: &[u8]) -> Result<Option<Entry<'a>>, Corruption> {
+    /// The entry with this hash and name. Corrupt entries are passed over.
+    #[must_use]
+    pub fn find(&self, hash: u32, name: &[u8]) -> Option<Entry<'a>> {
         // Every look-up runs this for hundreds of entries: of those with another hash only the length is read.
         let slots = self.layout.slots;
         let (raw, _) = self.bytes.get(self.layout.entries_at..).unwrap_or_default().as_chunks::<ENTRY_SIZE>();
@@ -129,16 +128,26 @@ impl<'a> DentryView<'a> {
         while let Some(at) = lsb::find(self.bytes, slot, slots, true) {
             let Some([h0, h1, h2, h3, _, _, _, _, len0, len1, _]) = raw.get(at) else { break };
             let len = usize::from(u16::from_le_bytes([*len0, *len1]));
-            let suspect = len == 0 || len > NAME_LEN || at + slots_for(len) > slots;
-            if suspect || u32::from_le_bytes([*h0, *h1, *h2, *h3]) == hash {
-                match self.entry(at)? {
-                    Some(entry) if entry.hash == hash && entry.name == name => return Ok(Some(entry)),
-                    _ => {}
-                }
+            if len == 0 || len > NAME_LEN || at + slots_for(len) > slots {
+                slot = at + 1;
+                continue;
             }
-            slot = at + slots_for(len).max(1);
+            if u32::from_le_bytes([*h0, *h1, *h2, *h3]) == hash
+                && let Ok(Some(entry)) = self.entry(at)
+                && entry.name == name
+            {
+                return Some(entry);
+            }
+            slot = at + slots_for(len);
         }
-        Ok(None)
+        None
+    }
+
+    /// The slot where the next entry may begin, behind a corrupt one.
+    fn behind_corrupt(&self, slot: usize) -> usize {
+        let stateless =
+            |slot: &usize| self.is_used(*slot) && self.raw(*slot).is_some_and(|raw| raw.name_len.get() == 0);
+        (slot + 1..).find(|slot| !stateless(slot)).unwrap_or(self.layout.slots)
     }
 
     /// The first of `slots` free slots in a row (`f2fs_room_for_filename`).
@@ -185,7 +194,7 @@ impl<'a> Iterator for Entries<'a> {
         let entry = self.view.entry(self.slot).transpose()?;
         self.slot = match &entry {
             Ok(entry) => entry.slot + entry.slots(),
-            Err(_) => slots,
+            Err(_) => self.view.behind_corrupt(self.slot),
         };
         Some(entry)
     }
@@ -334,9 +343,9 @@ mod tests {
         assert_eq!(names(&read), expected);
         assert_eq!(read.used_slots(), 38);
         assert!(read.is_used_at_all());
-        let found = read.find(dentry_hash(&long), &long).unwrap().unwrap();
+        let found = read.find(dentry_hash(&long), &long).unwrap();
         assert_eq!((found.slot, found.file_type, found.slots()), (5, 1, 32));
-        assert_eq!(read.find(1, &long), Ok(None), "another hash");
+        assert_eq!(read.find(1, &long), None, "another hash");
         assert!(!read.is_empty_dir().unwrap());
 
         assert_eq!(view.remove(3), Ok(Some(Nid(9))));
@@ -377,13 +386,34 @@ mod tests {
         block.dentry[0].name_len = 300.into();
         block.dentry[210].name_len = 33.into();
         let view = DentryView::block(block.as_block());
-        assert_eq!(view.entries().count(), 1, "ends behind the first corrupt entry");
-        assert!(view.find(0, b"x").is_err() && view.is_empty_dir().is_err());
+        assert_eq!(view.entries().filter(Result::is_err).count(), 2, "each is an error by itself");
+        assert!(view.find(0, b"x").is_none() && view.is_empty_dir().is_err());
         let error = view.entry(210).unwrap_err();
         assert_eq!(error, Corruption::Dentry { slot: 210, what: "name_len", found: 33, min: 1, max: 32 });
         assert_eq!((view.entry(214), view.entry(usize::MAX)), (Ok(None), Ok(None)));
         assert!(!DentryView::block(&[0; 4096]).is_used_at_all());
         assert!(DentryViewMut::block(block.as_block_mut()).remove(210).is_err());
+    }
+
+    /// What stands beside a corrupt entry is found, whatever length that states.
+    #[test]
+    fn corrupt_entries_hide_no_others() {
+        let long = [b'n'; 40];
+        for len in [0, 256, 300, u16::MAX] {
+            let mut block = DentryBlock::ZERO;
+            let mut view = DentryViewMut::block(block.as_block_mut());
+            for (slot, name) in [(0, &b"front"[..]), (1, &long), (6, b"behind"), (200, b"last")] {
+                assert!(view.insert(slot, name, dentry_hash(name), Nid(7), FileType::Regular));
+            }
+            block.dentry[1].name_len = len.into();
+            let view = DentryView::block(block.as_block());
+            let seen: Vec<_> = view.entries().map(|entry| entry.map(|entry| entry.slot)).collect();
+            assert!(matches!(seen[..], [Ok(0), Err(_), Ok(6), Ok(200)]), "{len}: {seen:?}");
+            for name in [&b"front"[..], b"behind", b"last"] {
+                assert!(view.find(dentry_hash(name), name).is_some(), "{len}");
+            }
+            assert!(view.find(dentry_hash(&long), &long).is_none());
+        }
     }
 
     proptest! {
@@ -410,7 +440,7 @@ mod tests {
             for (insert, letter, len) in ops {
                 let name = vec![b'a' + letter; len];
                 let hash = dentry_hash(&name);
-                let found = view.as_view().find(hash, &name).unwrap().map(|entry| entry.slot);
+                let found = view.as_view().find(hash, &name).map(|entry| entry.slot);
                 prop_assert_eq!(found.is_some(), model.contains(&name));
                 match (insert, found) {
                     (true, None) => {

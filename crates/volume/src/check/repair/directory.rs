@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use f2fs_format::bits::lsb;
-use f2fs_format::dentry::{DentryView, DentryViewMut, FileType};
+use f2fs_format::dentry::{DentryView, DentryViewMut, FileType, check_name};
 use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{Nid, hash};
@@ -181,7 +181,7 @@ impl Directory {
         let Some(inode) = walk.peek(ino)? else { return Ok(Verdict::Remove("there is no such inode")) };
         // The inode remembers its first name.
         let remembered = (Nid::from(inode.inode().i_pino) == self.ino).then(|| own_name(&inode)).flatten();
-        let bad = |name: &[u8]| name.is_empty() || name.iter().any(|byte| matches!(byte, 0 | b'/'));
+        let bad = |name: &[u8]| check_name(name).is_err();
         let wrong_hash = name.as_deref().is_none_or(|name| hash::dentry_hash(name) != stored);
         if (name.as_deref().is_none_or(bad) || wrong_hash)
             && let Some(own) =
@@ -350,7 +350,7 @@ pub(super) fn own_name(node: &NodeBlock) -> Option<Vec<u8>> {
     let inode = node.inode();
     let len = usize::try_from(inode.i_namelen.get()).ok()?;
     let name = inode.i_name.get(..len)?;
-    (!name.is_empty() && !name.iter().any(|byte| matches!(byte, 0 | b'/'))).then(|| name.to_vec())
+    check_name(name).is_ok().then(|| name.to_vec())
 }
 
 fn view(area: &[u8], block: u32) -> DentryView<'_> {

@@ -80,7 +80,7 @@ pub(super) fn make_room(walk: &mut Walk<'_>, dir: Nid, name: &[u8]) -> Result<bo
 pub(super) fn look_up(walk: &Walk<'_>, dir: Nid, name: &[u8]) -> Result<Option<Nid>, RepairError> {
     let (_, node) = node_of(walk, dir)?;
     let wanted = hash::dentry_hash(name);
-    let found = |view: DentryView<'_>| view.find(wanted, name).ok().flatten().map(|entry| entry.ino);
+    let found = |view: DentryView<'_>| view.find(wanted, name).map(|entry| entry.ino);
     if is_inline(&node) {
         return Ok(found(DentryView::inline(node.inode().inline_data(walk.tables.geometry.features))));
     }
@@ -134,7 +134,7 @@ pub(super) fn set_parent(walk: &mut Walk<'_>, ino: Nid, parent: Nid) -> Result<(
     let features = walk.tables.geometry.features;
     if is_inline(&node) {
         let mut entries = DentryViewMut::inline(node.inode_mut().inline_data_mut(features));
-        if let Ok(Some(dots)) = entries.as_view().find(0, b"..").map(|entry| entry.map(|entry| entry.slot)) {
+        if let Some(dots) = entries.as_view().find(0, b"..").map(|entry| entry.slot) {
             entries.set_target(dots, parent, FileType::Directory)?;
         }
         walk.put(addr, &mut node);
@@ -143,7 +143,7 @@ pub(super) fn set_parent(walk: &mut Walk<'_>, ino: Nid, parent: Nid) -> Result<(
     if let Some(block) = address(walk, &node, 0)? {
         let mut bytes = walk.overlay.block(block)?;
         let mut entries = DentryViewMut::block(&mut bytes);
-        if let Ok(Some(dots)) = entries.as_view().find(0, b"..").map(|entry| entry.map(|entry| entry.slot)) {
+        if let Some(dots) = entries.as_view().find(0, b"..").map(|entry| entry.slot) {
             entries.set_target(dots, parent, FileType::Directory)?;
             walk.overlay.put(block, &bytes);
         }

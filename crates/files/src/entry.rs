@@ -1,0 +1,84 @@
+//! Entries of directories whose names no file system hands out.
+//!
+//! What stands on a volume is not trusted: a name with a slash, handed on as a component of a path, would lead elsewhere. Whoever
+//! lists a directory gets such an entry as an error of its own, and goes on behind it.
+
+use f2fs_format::dentry::{DirEntry, Entry, FileType, check_name};
+use f2fs_format::inode::NAME_LEN;
+use f2fs_format::{FormatError, Nid};
+use thiserror::Error;
+
+/// An entry that stands on the volume with a name that none can have: it is empty, longer than 255 bytes or than the slots that
+/// there are, holds a slash or a zero byte, or is `.` or `..` for something else than this directory or a directory above. The volume
+/// is damaged, or was made by somebody who means harm; `f2fs check` finds such entries, and a repair mends or removes them.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("directory {dir}, {}slot {slot}: inode {ino} has a name that none can have: {why}, {len} bytes", block_text(*.block))]
+#[non_exhaustive]
+pub struct BadEntry {
+    /// The directory.
+    pub dir: Nid,
+    /// The block of the directory; `None`: its inode.
+    pub block: Option<u64>,
+    /// The slot in the block or the inode.
+    pub slot: usize,
+    /// The inode that the entry names.
+    pub ino: Nid,
+    /// The length that the entry states, in bytes.
+    pub len: usize,
+    /// What is wrong with the name.
+    pub why: &'static str,
+    /// Where a listing goes on behind this entry, as for [`DirEntry::next`](crate::DirEntry::next).
+    pub next: u64,
+}
+
+fn block_text(block: Option<u64>) -> String {
+    block.map_or_else(String::new, |block| format!("block {block}, "))
+}
+
+/// Judges the names of the entries of one block or inode, in their order.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    pub(crate) dir: Nid,
+    pub(crate) block: Option<u64>,
+    /// Position of the first slot.
+    pub(crate) base: u64,
+    /// Whether `.`, and `..`, came by.
+    dots: [bool; 2],
+}
+
+impl Judge {
+    pub(crate) fn new(dir: Nid, block: Option<u64>, base: u64) -> Judge {
+        Judge { dir, block, base, dots: [false; 2] }
+    }
+
+    /// What is wrong with the name of an entry. `shown` is the name as it would be handed out.
+    pub(crate) fn look(&mut self, entry: &Entry<'_>, shown: &[u8]) -> Option<BadEntry> {
+        let why = if entry.is_dot() {
+            let up = entry.name.len() - 1;
+            let again = std::mem::replace(&mut self.dots[up], true);
+            let right = entry.file_type == FileType::Directory.number() && (up == 1 || entry.ino == self.dir);
+            (again || !right).then_some("reserved")?
+        } else {
+            match check_name(shown) {
+                Err(FormatError::Name { why, .. }) => why,
+                Err(_) => "not a name",
+                Ok(()) => return None,
+            }
+        };
+        let next = self.base + (entry.slot + entry.slots()) as u64;
+        let (dir, block) = (self.dir, self.block);
+        Some(BadEntry { dir, block, slot: entry.slot, ino: entry.ino, len: entry.name.len(), why, next })
+    }
+
+    /// An entry whose length is wrong.
+    pub(crate) fn corrupt(&self, slot: usize, raw: &DirEntry) -> BadEntry {
+        let len = usize::from(raw.name_len.get());
+        let why = match len {
+            0 => "empty",
+            1..=NAME_LEN => "longer than its slots",
+            _ => "longer than 255 bytes",
+        };
+        let (dir, block, next) = (self.dir, self.block, self.base + slot as u64 + 1);
+        BadEntry { dir, block, slot, ino: raw.ino.into(), len, why, next }
+    }
+}

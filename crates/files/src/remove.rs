@@ -1,0 +1,121 @@
+//! Removing a tree.
+
+use std::collections::HashSet;
+use std::vec;
+
+use f2fs_format::Nid;
+use f2fs_sync::Arc;
+
+use crate::FsError;
+use crate::directory::RawEntry;
+use crate::entry::BadEntry;
+use crate::filesystem::Core;
+use crate::inode::Inode;
+use crate::name::Name;
+use crate::stat::FileKind;
+
+/// Entries of a directory that are listed together.
+const PAGE: usize = 1024;
+
+/// A directory that is being emptied.
+struct Emptied {
+    /// Where it has its name.
+    parent: Arc<Inode>,
+    name: Vec<u8>,
+    inode: Arc<Inode>,
+    /// Entries that were listed and not yet removed.
+    listed: vec::IntoIter<RawEntry>,
+    /// Where the listing goes on.
+    position: u64,
+    /// Something was removed since the listing began.
+    progress: bool,
+    /// The first entry, here or below, that cannot be removed since it has no name.
+    bad: Option<BadEntry>,
+}
+
+impl Emptied {
+    fn new(parent: Arc<Inode>, name: Vec<u8>, inode: Arc<Inode>) -> Emptied {
+        Emptied { parent, name, inode, listed: Vec::new().into_iter(), position: 0, progress: false, bad: None }
+    }
+
+    /// The next entry below; `None` when all are gone by.
+    fn next(&mut self, core: &Core) -> Result<Option<RawEntry>, FsError> {
+        loop {
+            if let Some(entry) = self.listed.next() {
+                self.position = entry.next;
+                if entry.name != b"." && entry.name != b".." {
+                    return Ok(Some(entry));
+                }
+                continue;
+            }
+            let _gate = core.volume.begin_read();
+            let listed = self.inode.directory()?.list(core, &self.inode, self.position, PAGE)?;
+            if listed.entries.is_empty() {
+                let Some(bad) = listed.bad else { return Ok(None) };
+                self.position = bad.next;
+                self.bad.get_or_insert(bad);
+            }
+            self.listed = listed.entries.into_iter();
+        }
+    }
+}
+
+impl Core {
+    /// Removes a name, and if it is a directory's all that is below it: depth first, without recursion, by inodes and names, so
+    /// that a directory that is moved meanwhile takes nobody elsewhere. Where an entry has a name that none can have, everything else
+    /// is removed, and the entry is the error.
+    pub(crate) fn remove_tree(&self, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
+        let top = self.child(parent, name.bytes())?;
+        if top.kind != FileKind::Directory {
+            return self.unlink(parent, name);
+        }
+        // Those on the way, so that a directory that contains itself is found out.
+        let mut known: HashSet<Nid> = HashSet::from([top.ino]);
+        let mut pending = vec![Emptied::new(parent.clone(), name.bytes().to_vec(), top)];
+        while let Some(here) = pending.last_mut() {
+            let Some(entry) = here.next(self)? else {
+                if let Some(bad) = here.bad.take() {
+                    // It stays, and so do the directories above.
+                    pending.pop();
+                    let Some(above) = pending.last_mut() else { return Err(bad.into()) };
+                    above.bad.get_or_insert(bad);
+                    continue;
+                }
+                match self.rmdir(&here.parent, Name::new(&here.name)?) {
+                    // Names came meanwhile, or stand in front of where the listing was.
+                    Err(FsError::NotEmpty) if here.progress => {
+                        (here.position, here.progress) = (0, false);
+                        continue;
+                    }
+                    result => result?,
+                }
+                known.remove(&here.inode.ino);
+                pending.pop();
+                if let Some(above) = pending.last_mut() {
+                    above.progress = true;
+                }
+                continue;
+            };
+            let (parent, name) = (here.inode.clone(), entry.name);
+            let child = match self.child(&parent, &name) {
+                // Somebody else removed it; or a damaged hash hides it, and the directory stays.
+                Err(FsError::NotFound) => continue,
+                child => child?,
+            };
+            if child.kind != FileKind::Directory {
+                match self.unlink(&parent, Name::new(&name)?) {
+                    Err(FsError::NotFound) => {}
+                    result => {
+                        result?;
+                        here.progress = true;
+                    }
+                }
+            } else if known.insert(child.ino) {
+                pending.push(Emptied::new(parent, name, child));
+            } else {
+                return Err(FsError::corrupt("names of a directory", 2, 1, 1));
+            }
+        }
+        Ok(())
+    }
+}
