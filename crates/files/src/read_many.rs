@@ -19,6 +19,9 @@ const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks in one request at most: 1 MiB.
 const LONGEST: u64 = 256;
 
+/// Requests on the device at a time at most, whatever was asked for: each may hold 1 MiB.
+pub(crate) const MOST_DEPTH: usize = 1024;
+
 /// One of the reads of [`File::read_many`](crate::File::read_many).
 #[derive(Debug)]
 pub struct ReadSlice<'a> {
@@ -77,7 +80,7 @@ struct Reader<'c, 'r, 'b> {
 impl Core {
     /// Checkpoints wait as long as the call holds the gate: until all is read, or a range has to be waited for.
     pub(crate) fn read_many(&self, inode: &Inode, depth: usize, reads: &mut [ReadSlice<'_>]) -> Result<(), FsError> {
-        let depth = depth.max(1);
+        let depth = depth.clamp(1, MOST_DEPTH);
         let mut reader = Reader {
             core: self,
             inode,

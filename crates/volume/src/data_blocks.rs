@@ -20,6 +20,16 @@ impl Volume {
         self.space.take_blocks(blocks)
     }
 
+    /// Whether so many blocks could be reserved at this moment.
+    #[must_use]
+    pub fn has_room(&self, blocks: u64) -> bool {
+        let room = self.space.take_blocks(blocks).is_ok();
+        if room {
+            self.space.give_blocks(blocks);
+        }
+        room
+    }
+
     /// Gives reserved blocks back.
     pub fn unreserve(&self, _op: &Op<'_>, blocks: u64) {
         self.space.give_blocks(blocks);
