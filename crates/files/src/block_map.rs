@@ -121,6 +121,46 @@ fn find(volume: &Volume, inode: &Node, path: &NodePath) -> Result<Place, FsError
     Ok(Place::Slot(Slot { node, index: path.address_slot() }))
 }
 
+/// How many blocks it takes that a file has all of `first ..= last`: those that are holes, and nodes on the way to them. Where the
+/// data stands in the inode, no address does.
+pub(crate) fn missing(volume: &Volume, inode: &Node, first: u64, last: u64, inline: bool) -> Result<u64, FsError> {
+    let features = volume.features();
+    let addresses = addresses_of(volume, inode);
+    let (mut count, mut block) = (0, first);
+    // The offset of the last node that was missing, by level.
+    let mut counted = [0; 4];
+    while block <= last {
+        let path = path_to(addresses, block)?;
+        let mut node = Some(inode.clone());
+        for (level, offset) in path.node_offsets().iter().enumerate().skip(1) {
+            let slot = if level == 1 { path.inode_child().unwrap_or(0) } else { usize::from(path.slots()[level - 1]) };
+            let nid = node.as_ref().map_or(Nid::NULL, |node| child_nid(&node.read(), level == 1, slot));
+            node = if nid.is_null() { None } else { Some(load_child(volume, inode.nid(), nid, *offset)?) };
+            if node.is_none() && std::mem::replace(&mut counted[level], *offset) != *offset {
+                count += 1;
+            }
+        }
+        let left = last - block + 1;
+        block += match node {
+            Some(node) => {
+                let node = node.read();
+                let index = path.address_slot();
+                let here = ((node.address_count(features) - index) as u64).min(left);
+                let holes = (index..index + here as usize)
+                    .filter(|index| inline || node.address(*index, features).is_some_and(BlockAddr::is_null));
+                count += holes.count() as u64;
+                here
+            }
+            None => {
+                let here = path.blocks_below(path.level()).min(left);
+                count += here;
+                here
+            }
+        };
+    }
+    Ok(count)
+}
+
 /// The slot of a block; missing nodes on the way are made, and counted in `i_blocks`.
 ///
 /// On `NoSpace` nodes that were made already stay; they are empty, and are freed with the file.

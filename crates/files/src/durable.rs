@@ -49,8 +49,11 @@ impl Core {
 
     fn goes_at_once(&self, content: &Content, offset: u64, buf: &[u8]) -> bool {
         let end = offset.saturating_add(buf.len() as u64);
+        if content.is_inline() || end > content.limit() {
+            return false;
+        }
         let (first, last) = blocks_of(offset, buf.len());
-        !content.is_inline() && end <= content.limit() && last - first < CHUNK
+        last - first < CHUNK
     }
 
     /// The caller has the blocks exclusively.

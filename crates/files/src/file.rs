@@ -115,7 +115,7 @@ impl File {
     }
 
     /// Reads many pieces with up to `depth` requests on the device at a time: what many threads would do with
-    /// [`read_at`](Self::read_at), from one. Each piece is told how many bytes there were. Each is read as a whole before or after
+    /// [`read_at`](Self::read_at), from one. A `depth` of 0 counts as 1, and one above 1024 as 1024. Each piece is told how many bytes there were. Each is read as a whole before or after
     /// a write that overlaps it; the call as a whole is not. Checkpoints wait until all of it is done, so hand over milliseconds
     /// of work, not minutes.
     ///
@@ -212,7 +212,7 @@ impl File {
     }
 
     /// Writes many pieces, in their order, with up to `depth` of them on the device at a time: what many threads would do with
-    /// [`write_at`](Self::write_at), from one. Each piece is told how many of its bytes were written. Each is atomic by itself,
+    /// [`write_at`](Self::write_at), from one. A `depth` of 0 counts as 1, and one above 1024 as 1024. Each piece is told how many of its bytes were written. Each is atomic by itself,
     /// the call as a whole is not.
     ///
     /// ```
@@ -264,10 +264,12 @@ impl File {
         self.handle.core.truncate(&self.handle.inode, size)
     }
 
-    /// Reserves blocks for `len` bytes from `offset` on. With `keep_size` the file does not grow.
+    /// Reserves blocks for `len` bytes (at least one) from `offset` on, so that writing there needs no more space. With `keep_size`
+    /// the file does not grow. Without space for all of it nothing is reserved, and the file is as it was, but for nodes and the
+    /// content that left the inode.
     ///
     /// # Errors
-    /// [`FsError::FileTooLarge`], [`FsError::Volume`].
+    /// [`FsError::FileTooLarge`], [`FsError::Invalid`] for an empty range, [`FsError::Volume`].
     pub fn allocate(&self, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
         self.handle.core.allocate(&self.handle.inode, offset, len, keep_size)
     }

@@ -108,6 +108,7 @@
 #![forbid(unsafe_code)]
 
 mod acl;
+mod allocate;
 mod api;
 mod block_map;
 mod cleaner;

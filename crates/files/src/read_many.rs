@@ -19,6 +19,9 @@ const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks in one request at most: 1 MiB.
 const LONGEST: u64 = 256;
 
+/// Requests on the device at a time at most, whatever was asked for: each may hold 1 MiB.
+pub(crate) const MOST_DEPTH: usize = 1024;
+
 /// One of the reads of [`File::read_many`](crate::File::read_many).
 #[derive(Debug)]
 pub struct ReadSlice<'a> {
@@ -84,7 +87,7 @@ impl Core {
             read.read = self.read_at(inode, read.offset, read.buf)?;
             return Ok(());
         }
-        let depth = depth.max(1);
+        let depth = depth.clamp(1, MOST_DEPTH);
         let mut reader = Reader {
             core: self,
             inode,

@@ -1,4 +1,4 @@
-//! Changing the size of a file: truncation, and blocks reserved ahead.
+//! Changing the size of a file.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::summary::Summary;
@@ -7,7 +7,7 @@ use f2fs_sync::{Arc, mutant};
 use f2fs_volume::Op;
 
 use crate::FsError;
-use crate::block_map::{add_blocks, ensure_slot, find_slot, path_to};
+use crate::block_map::find_slot;
 use crate::content::Content;
 use crate::filesystem::Core;
 use crate::inode::Inode;
@@ -113,78 +113,5 @@ impl Core {
             self.volume.invalidate(op, old)?;
         }
         Ok(())
-    }
-
-    /// Reserves blocks for a range, so that writing it later does not fail for lack of space. What was a hole reads as zeros
-    /// as before.
-    pub(crate) fn allocate(&self, inode: &Arc<Inode>, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
-        if len == 0 {
-            return Err(FsError::Invalid("an empty range"));
-        }
-        self.balance(inode.ino)?;
-        let content = inode.content(self);
-        let _range = content.lock_to_write(offset, len);
-        let end = offset.saturating_add(len);
-        let limit = content.limit();
-        if end > limit {
-            return Err(FsError::FileTooLarge { size: end, limit });
-        }
-        if content.is_inline() {
-            self.change(|op| self.convert_inline(op, inode, content))?;
-        }
-        let mut block = offset / BLOCK;
-        let last = (end - 1) / BLOCK;
-        while block <= last {
-            block += self.change(|op| self.allocate_step(op, inode, content, block, last))?;
-        }
-        self.change(|op| {
-            let mut node = inode.node.write(op);
-            let raw = node.inode_mut();
-            if keep_size {
-                if end > raw.i_size.get() {
-                    raw.i_advise |= f2fs_format::inode::advise::KEEP_SIZE;
-                }
-            } else if end > raw.i_size.get() {
-                content.set_size(raw, end);
-            }
-            stat::set_changed(raw, self.now());
-            Ok(())
-        })
-    }
-
-    /// Reserves what is missing below one direct node; returns how many blocks of the range that covers.
-    fn allocate_step(
-        &self,
-        op: &Op<'_>,
-        inode: &Inode,
-        content: &Content,
-        block: u64,
-        last: u64,
-    ) -> Result<u64, FsError> {
-        let features = self.volume.features();
-        path_to(content.addresses, block)?;
-        let slot = ensure_slot(op, &inode.node, block)?;
-        let here = {
-            let node = slot.node.read();
-            ((node.address_count(features) - slot.index) as u64).min(last - block + 1)
-        };
-        let missing = {
-            let node = slot.node.read();
-            (0..here as usize)
-                .filter(|i| node.address(slot.index + i, features).is_some_and(BlockAddr::is_null))
-                .count() as u64
-        };
-        if missing > 0 {
-            self.volume.reserve(op, missing)?;
-            let mut node = slot.node.write(op);
-            for i in 0..here as usize {
-                if node.address(slot.index + i, features).is_some_and(BlockAddr::is_null) {
-                    node.set_address(slot.index + i, BlockAddr::NEW, features);
-                }
-            }
-            drop(node);
-            add_blocks(op, &inode.node, missing as i64);
-        }
-        Ok(here)
     }
 }

@@ -73,16 +73,16 @@ impl Core {
             return Ok(0);
         }
         let end = offset.saturating_add(buf.len() as u64);
+        let limit = content.limit();
+        if end > limit {
+            return Err(FsError::FileTooLarge { size: end, limit });
+        }
         if content.is_inline() {
             let room = inode.node.read().inode().layout(self.volume.features()).inline_data_size() as u64;
             if end <= room {
                 return self.change(|op| self.write_inline(op, inode, content, offset as usize, buf));
             }
             self.change(|op| self.convert_inline(op, inode, content))?;
-        }
-        let limit = content.limit();
-        if end > limit {
-            return Err(FsError::FileTooLarge { size: end, limit });
         }
         let mut done = 0;
         while done < buf.len() {

@@ -17,6 +17,7 @@ use crate::flight::{Flight, Next, Piece};
 use crate::inode::Inode;
 use crate::ranges::RangeGuard;
 use crate::read::blocks_of;
+use crate::read_many::MOST_DEPTH;
 use crate::write::CHUNK;
 
 /// Blocks written in one operation at most (16 MiB): bounds how long a checkpoint waits.
@@ -65,7 +66,7 @@ impl Core {
         for write in &mut *writes {
             write.written = 0;
             let end = write.offset.saturating_add(write.buf.len() as u64);
-            if end > content.limit() {
+            if end > content.limit() && !write.buf.is_empty() {
                 return Err(FsError::FileTooLarge { size: end, limit: content.limit() });
             }
         }
@@ -119,7 +120,7 @@ impl Core {
         waited: &mut Option<RangeGuard<'c>>,
     ) -> Result<(), FsError> {
         // Two groups at a time.
-        let most = (depth / 2).max(1);
+        let most = (depth.min(MOST_DEPTH) / 2).max(1);
         let mut flying: Option<Group<'c>> = None;
         let mut begun = *next;
         let mut blocks = 0;

@@ -266,6 +266,95 @@ fn an_append_is_whole_or_nothing() {
     });
 }
 
+/// An allocation that does not fit leaves the file, and the room for others, as they were.
+#[test]
+fn an_allocation_is_whole_or_nothing() {
+    const MIB: u64 = 1 << 20;
+    within(LIMIT, || {
+        let device = formatted(64, &FormatOptions::default());
+        let fs = open(&device);
+        let left = |fs: &FileSystem| {
+            let stat = fs.statfs();
+            stat.user_blocks - stat.valid_blocks
+        };
+        // Blocks that the file has, reserved behind its end, and in the middle of what is asked for.
+        type Begin<'a> = &'a dyn Fn(&f2fs_files::File);
+        let begin: [(&str, Begin<'_>); 6] = [
+            ("empty", &|_| {}),
+            ("inline", &|file| assert_eq!(file.write_at(0, b"inline").unwrap(), 6)),
+            ("blocks", &|file| assert_eq!(file.write_at(0, &content(1, 50_000)).unwrap(), 50_000)),
+            ("holes", &|file| {
+                for at in [0, 3 * MIB, 5 * MIB + 4096, 30 * MIB] {
+                    assert_eq!(file.write_at(at, &content(at, 9000)).unwrap(), 9000);
+                }
+            }),
+            ("reserved behind the end", &|file| {
+                file.write_at(0, &content(1, 50_000)).unwrap();
+                file.allocate(4 * MIB, 2 * MIB, true).unwrap();
+            }),
+            ("reserved and holes", &|file| {
+                file.allocate(MIB, MIB, false).unwrap();
+                file.write_at(8 * MIB, &content(8, 9000)).unwrap();
+                file.allocate(20 * MIB, MIB / 2, true).unwrap();
+            }),
+        ];
+        for room in [0, 1, 3, 700, 3000] {
+            for (name, begin) in &begin {
+                let what = format!("{name}, room for {room} blocks");
+                let file = fs.create_file("/file", 0o644).unwrap();
+                begin(&file);
+                // All but so much of the volume is in use.
+                let filler = fs.create_file("/filler", 0o644).unwrap();
+                while left(&fs) > room {
+                    let wanted = (left(&fs) - room) * 4096;
+                    let len = wanted.clamp(4096, MIB) as usize;
+                    filler.append(&vec![7; len]).or_else(|_| filler.append(&[7; 4096])).unwrap();
+                }
+                fs.checkpoint().unwrap();
+                let (before, size) = (file.stat().unwrap(), file.size());
+                let mut whole = vec![0; 40 << 20];
+                let len = file.read_at(0, &mut whole).unwrap();
+                whole.truncate(len);
+                let free = left(&fs);
+                for keep_size in [false, true] {
+                    for (offset, len) in [
+                        (0, 1 << 30),
+                        (4096 * 5 + 17, 1 << 30),
+                        (2 * MIB, 1 << 40),
+                        // Room for the blocks, and not for the nodes.
+                        (100 * MIB, free * 4096),
+                        (0, (free + before.blocks) * 4096),
+                        (0, (free + 1) * 4096 + 5 * MIB),
+                    ] {
+                        if len == 0 {
+                            continue;
+                        }
+                        let what = format!("{what}, {len} from {offset}, {keep_size}");
+                        let error = file.allocate(offset, len, keep_size).expect_err(&what);
+                        numbers(&error);
+                        assert_eq!((left(&fs), file.size()), (free, size), "{what}");
+                        let after = file.stat().unwrap();
+                        assert_eq!((after.blocks, after.modified), (before.blocks, before.modified), "{what}");
+                        let mut again = vec![0; whole.len() + 1];
+                        let len = file.read_at(0, &mut again).unwrap();
+                        assert!(again[..len] == whole[..], "{what}");
+                    }
+                }
+                fs.checkpoint().unwrap();
+                assert_clean(&device);
+                // What fits is given.
+                drop(filler);
+                fs.unlink("/filler").unwrap();
+                file.allocate(0, 10 * MIB, false).unwrap();
+                drop(file);
+                fs.unlink("/file").unwrap();
+            }
+        }
+        fs.close().unwrap();
+        assert_clean(&device);
+    });
+}
+
 /// All NIDs in use: no file can be made, one more after a deletion and a checkpoint.
 #[test]
 fn directories_links_and_attributes_at_full() {

@@ -16,6 +16,9 @@ use crate::allocate::{Run, Sink};
 use crate::head::{AllocType, Head};
 use crate::{Class, NodeLog, SegmentError, SegmentManager};
 
+/// Lanes of a log at most: as many as [`PerCore`](f2fs_sync::PerCore) has slots.
+const MOST: usize = 128;
+
 /// The lanes of all logs beside lane 0, each behind its lock. A lane without a segment is closed.
 #[derive(Debug)]
 pub(crate) struct Lanes {
@@ -27,8 +30,9 @@ pub(crate) struct Lanes {
 type Lane = CachePadded<Mutex<Option<Head>>>;
 
 impl Lanes {
-    /// So many lanes for each log but warm node, lane 0 among them.
+    /// So many lanes for each log but warm node, lane 0 among them; [`MOST`] at most.
     pub(crate) fn new(lanes: usize) -> Lanes {
+        let lanes = lanes.min(MOST);
         let closed = || CachePadded::new(Mutex::new(None));
         let by_log = LogType::ALL.map(|log| {
             let more = if log == LogType::WarmNode { 0 } else { lanes.saturating_sub(1) };

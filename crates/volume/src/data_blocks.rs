@@ -20,6 +20,16 @@ impl Volume {
         self.space.take_blocks(blocks)
     }
 
+    /// Whether so many blocks could be reserved at this moment.
+    #[must_use]
+    pub fn has_room(&self, blocks: u64) -> bool {
+        let room = self.space.take_blocks(blocks).is_ok();
+        if room {
+            self.space.give_blocks(blocks);
+        }
+        room
+    }
+
     /// Gives reserved blocks back.
     pub fn unreserve(&self, _op: &Op<'_>, blocks: u64) {
         self.space.give_blocks(blocks);
@@ -132,7 +142,7 @@ impl Volume {
     /// [`VolumeError::Segment`] if the SIT says that they were not in use.
     pub fn return_data(&self, _op: &Op<'_>, runs: &[Run]) -> Result<(), VolumeError> {
         let now = self.clock.now();
-        runs.iter().try_for_each(|run| Ok(self.segments.invalidate_run(*run, now)?))
+        runs.iter().try_for_each(|run| self.segments.invalidate_run(*run, now))
     }
 
     /// Keeps the mean length of requests, each weighted by its blocks, and what is left of the segments cleared for them.
@@ -220,7 +230,7 @@ impl Volume {
     /// [`VolumeError::Segment`] if the SIT says that it was not in use.
     pub fn invalidate(&self, _op: &Op<'_>, addr: BlockAddr) -> Result<(), VolumeError> {
         if addr.is_real() {
-            self.segments.invalidate_run(Run { addr: addr, len: 1 }, self.clock.now())?;
+            self.segments.invalidate_run(Run { addr, len: 1 }, self.clock.now())?;
         }
         Ok(())
     }
@@ -230,7 +240,7 @@ impl Volume {
     /// # Errors
     /// As there.
     pub fn invalidate_run(&self, _op: &Op<'_>, run: Run) -> Result<(), VolumeError> {
-        Ok(self.segments.invalidate_run(run, self.clock.now())?)
+        self.segments.invalidate_run(run, self.clock.now())
     }
 
     /// Frees what an address slot held: block and reservation. A hole is nothing, `NEW_ADDR` only a reservation.

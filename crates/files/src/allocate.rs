@@ -1,0 +1,172 @@
+//! Blocks that are reserved ahead.
+//!
+//! All of a range is reserved, or nothing: where space may be short, what is missing is counted before. If others take the space
+//! meanwhile, what was reserved until it ran out is given back. Ranges are long, so this takes several operations, and checkpoints
+//! between them have a part of the range; what a crash leaves behind the end of a file goes with the next change of its size.
+
+use f2fs_format::inode::advise;
+use f2fs_format::node::ADDRS_PER_BLOCK;
+use f2fs_format::{BLOCK_SIZE, BlockAddr};
+use f2fs_sync::Arc;
+use f2fs_volume::{Op, VolumeError};
+
+use crate::FsError;
+use crate::block_map::{add_blocks, ensure_slot, find_slot, missing};
+use crate::content::Content;
+use crate::filesystem::Core;
+use crate::inode::Inode;
+use crate::stat;
+use crate::truncate::{Progress, truncate_step};
+
+const BLOCK: u64 = BLOCK_SIZE as u64;
+
+/// Blocks of a file that were holes, and are reserved now.
+#[derive(Debug, Default)]
+struct Reserved(Vec<(u64, u64)>);
+
+impl Reserved {
+    fn add(&mut self, block: u64) {
+        match self.0.last_mut() {
+            Some((first, len)) if *first + *len == block => *len += 1,
+            _ => self.0.push((block, 1)),
+        }
+    }
+}
+
+impl Core {
+    /// Reserves blocks for a range, so that writing it later does not fail for lack of space. What was a hole reads as zeros
+    /// as before.
+    pub(crate) fn allocate(&self, inode: &Arc<Inode>, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
+        if len == 0 {
+            return Err(FsError::Invalid("an empty range"));
+        }
+        let content = inode.content(self);
+        let (end, limit) = (offset.saturating_add(len), content.limit());
+        if end > limit {
+            return Err(FsError::FileTooLarge { size: end, limit });
+        }
+        self.balance(inode.ino)?;
+        // Who has everything from there on can give back the nodes as well.
+        let tail = end > content.size();
+        let _range = if tail { content.lock_from(offset) } else { content.lock_to_write(offset, len) };
+        let (first, last) = (offset / BLOCK, (end - 1) / BLOCK);
+        self.require_room(inode, content, first, last)?;
+        if content.is_inline() {
+            self.change(|op| self.convert_inline(op, inode, content))?;
+        }
+        let mut reserved = Reserved::default();
+        let mut block = first;
+        while block <= last {
+            match self.change(|op| self.allocate_step(op, inode, block, last, &mut reserved)) {
+                Ok(blocks) => block += blocks,
+                Err(error) => {
+                    let first_behind = content.size().div_ceil(BLOCK).max(offset.div_ceil(BLOCK));
+                    self.give_back(inode, content, &reserved, tail.then_some(first_behind))?;
+                    return Err(error);
+                }
+            }
+        }
+        self.change(|op| {
+            let mut node = inode.node.write(op);
+            let raw = node.inode_mut();
+            if keep_size {
+                if end > raw.i_size.get() {
+                    raw.i_advise |= advise::KEEP_SIZE;
+                }
+            } else if end > raw.i_size.get() {
+                content.set_size(raw, end);
+            }
+            stat::set_changed(raw, self.now());
+            Ok(())
+        })
+    }
+
+    /// Refuses what does not fit, before anything is done for it. What is counted is exact, but others may take it meanwhile.
+    fn require_room(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<(), FsError> {
+        let blocks = last - first + 1;
+        let direct = blocks / ADDRS_PER_BLOCK as u64 + 2;
+        if self.volume.has_room(blocks + direct + direct / ADDRS_PER_BLOCK as u64 + 4) {
+            return Ok(());
+        }
+        let stat = self.volume.stat();
+        let available = stat.user_blocks.saturating_sub(stat.valid_blocks);
+        // The file may have some of them.
+        let mut wanted = blocks.saturating_sub(inode.node.read().inode().i_blocks.get());
+        if wanted <= available {
+            wanted = missing(&self.volume, &inode.node, first, last, content.is_inline())?;
+            wanted += u64::from(content.is_inline() && first > 0 && content.size() > 0);
+        }
+        if wanted > available {
+            return Err(VolumeError::NoSpace { wanted, available }.into());
+        }
+        Ok(())
+    }
+
+    /// Reserves what is missing below one direct node; returns how many blocks of the range that covers.
+    fn allocate_step(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        block: u64,
+        last: u64,
+        reserved: &mut Reserved,
+    ) -> Result<u64, FsError> {
+        let features = self.volume.features();
+        let slot = ensure_slot(op, &inode.node, block)?;
+        let (here, missing) = {
+            let node = slot.node.read();
+            let here = ((node.address_count(features) - slot.index) as u64).min(last - block + 1);
+            let hole = |i: &u64| node.address(slot.index + *i as usize, features).is_some_and(BlockAddr::is_null);
+            (here, (0..here).filter(hole).collect::<Vec<u64>>())
+        };
+        if !missing.is_empty() {
+            self.volume.reserve(op, missing.len() as u64)?;
+            let mut node = slot.node.write(op);
+            for i in &missing {
+                node.set_address(slot.index + *i as usize, BlockAddr::NEW, features);
+                reserved.add(block + i);
+            }
+            drop(node);
+            add_blocks(op, &inode.node, missing.len() as i64);
+        }
+        Ok(here)
+    }
+
+    /// Makes holes again of what was reserved; from block `behind` on, where nothing else can be, with the nodes. Others stay: they
+    /// may lead to blocks of those who write beside the range.
+    fn give_back(
+        &self,
+        inode: &Inode,
+        content: &Content,
+        reserved: &Reserved,
+        behind: Option<u64>,
+    ) -> Result<(), FsError> {
+        // What was reserved behind the end before stays.
+        let kept = inode.node.read().inode().i_advise & advise::KEEP_SIZE != 0;
+        let behind = behind.filter(|_| !kept);
+        if let Some(behind) = behind {
+            while self.change(|op| truncate_step(op, &inode.node, behind))? == Progress::More {}
+        }
+        let features = self.volume.features();
+        for (first, len) in &reserved.0 {
+            let end = behind.map_or(first + len, |behind| behind.min(first + len));
+            let mut block = *first;
+            while block < end {
+                block += self.change(|op| {
+                    let Some(slot) = find_slot(&self.volume, &inode.node, block)? else { return Ok(1) };
+                    let mut node = slot.node.write(op);
+                    let here = ((node.address_count(features) - slot.index) as u64).min(end - block);
+                    for i in slot.index..slot.index + here as usize {
+                        node.set_address(i, BlockAddr::NULL, features);
+                    }
+                    drop(node);
+                    self.volume.unreserve(op, here);
+                    add_blocks(op, &inode.node, -(here as i64));
+                    Ok(here)
+                })?;
+            }
+        }
+        content.cache.forget(reserved.0.first().map_or(u64::MAX, |(first, _)| *first));
+        Ok(())
+    }
+}
