@@ -133,7 +133,7 @@ fn names_that_lead_out_of_the_directory_are_errors_of_their_entries() {
     let output = run(&mut f2fs("get", &image, &["-r", "/", out.to_str().unwrap()]));
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("../evil") && said.contains("4 entries were not copied"), "{said}");
+    assert!(said.contains("a name that none can have") && said.contains("4 entries were not copied"), "{said}");
     assert_eq!(fs::read(out.join("good")).unwrap(), b"good");
     assert_eq!(fs::read(out.join("sub/good")).unwrap(), b"sub/good");
     let names = |path: &Path| fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use f2fs::files::path_from_bytes;
 use f2fs::format::Nid;
 use f2fs::sync::{Arc, Mutex};
-use f2fs::{DirEntry, FileKind, FileSystem, Stat};
+use f2fs::{DirEntry, FileKind, FileSystem, FsError, Stat};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -238,7 +238,14 @@ impl<'a> Outward<'a> {
         let Directory { from, below, .. } = &node.what;
         let made = self.below.directory(below, OFlags::PATH).map_err(host(&self.shown(below)))?;
         let list = || self.fs.open_dir(from)?.read(position, PAGE);
-        let entries = list().map_err(volume(from))?;
+        let entries = match list() {
+            Err(FsError::BadEntry(bad)) => {
+                crew.add(Job::Page { node: Arc::clone(node), position: bad.next });
+                self.tally.failed(volume(from)(FsError::BadEntry(bad)));
+                return Ok(());
+            }
+            listed => listed.map_err(volume(from))?,
+        };
         let Some(last) = entries.last() else { return Ok(()) };
         crew.add(Job::Page { node: Arc::clone(node), position: last.next });
         for (index, DirEntry { name, .. }) in entries.into_iter().enumerate() {
