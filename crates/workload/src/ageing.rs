@@ -208,13 +208,16 @@ impl<D: BlockDevice> Run<'_, D> {
     }
 
     /// Drops everything unclosed, and goes on from the last checkpoint.
-    fn stop(&mut self) -> Result<(), AgeingError> {
+    fn stop(mut self) -> Result<Self, AgeingError> {
         self.written.push(self.fs.write_stat());
         self.files.clear();
+        // A device is opened once: the volume goes before it comes again.
+        drop(self.fs);
         self.fs = FileSystem::open(self.device.clone(), self.options.clone())?;
         self.versions.clone_from(&self.durable.1);
         self.open_files()?;
-        self.check()
+        self.check()?;
+        Ok(self)
     }
 }
 
@@ -265,7 +268,7 @@ pub fn age<D: BlockDevice>(device: &Arc<D>, options: &Options, plan: &Plan) -> R
         }
         if stops < plan.stops && updates * (u64::from(plan.stops) + 1) > goal * (u64::from(stops) + 1) {
             stops += 1;
-            run.stop()?;
+            run = run.stop()?;
         }
     }
     run.fs.checkpoint()?;

@@ -110,6 +110,7 @@ fn random_changes_with_syncs_are_recovered_after_the_process_ends() {
         let reader = FileSystem::open(left.clone(), Options::new().read_only(true)).unwrap();
         let shown = walk_volume(&reader, |_| {}).unwrap();
         assert_ne!(before, shown);
+        drop(reader);
         let writer = FileSystem::open(left.clone(), Options::new()).unwrap();
         assert_eq!(walk_volume(&writer, |_| {}).unwrap(), shown);
         writer.close().unwrap();
