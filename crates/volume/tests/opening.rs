@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use allocation_counter::measure;
-use f2fs_device::{Block, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
+use f2fs_device::{AlignedBuf, Block, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
 use f2fs_format::{LogType, Nid, SegmentNo};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{NewNode, OpenOptions, Reason, Volume};
@@ -75,7 +75,7 @@ impl BlockDevice for Sparse {
         let mut blocks = self.blocks.lock().unwrap();
         if matches!(request.op, Op::Read) {
             let watched = self.watched.lock().unwrap().clone();
-            for to in request.bufs.iter_mut().flat_map(|buf| buf.as_blocks_mut()) {
+            for to in request.bufs.iter_mut().flat_map(AlignedBuf::as_blocks_mut) {
                 *to = blocks.get(&at).map_or(Block::ZERO, |block| **block);
                 self.read.fetch_add(1, Ordering::Relaxed);
                 self.read_watched.fetch_add(u64::from(watched.contains(&at)), Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl BlockDevice for Sparse {
                 blocks.insert(at, block);
             });
         } else {
-            for from in request.bufs.iter().flat_map(|buf| buf.as_blocks()) {
+            for from in request.bufs.iter().flat_map(AlignedBuf::as_blocks) {
                 if from.0 == Block::ZERO.0 {
                     blocks.remove(&at);
                 } else {
