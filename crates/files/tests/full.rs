@@ -266,6 +266,9 @@ fn an_append_is_whole_or_nothing() {
     });
 }
 
+/// A name, and what a file holds before.
+type Begin<'a> = (&'a str, &'a dyn Fn(&f2fs_files::File));
+
 /// An allocation that does not fit leaves the file, and the room for others, as they were.
 #[test]
 fn an_allocation_is_whole_or_nothing() {
@@ -278,7 +281,7 @@ fn an_allocation_is_whole_or_nothing() {
             stat.user_blocks - stat.valid_blocks
         };
         // Blocks that the file has, reserved behind its end, and in the middle of what is asked for.
-        let begin: [(&str, &dyn Fn(&f2fs_files::File)); 6] = [
+        let begin: [Begin<'_>; 6] = [
             ("empty", &|_| {}),
             ("inline", &|file| assert_eq!(file.write_at(0, b"inline").unwrap(), 6)),
             ("blocks", &|file| assert_eq!(file.write_at(0, &content(1, 50_000)).unwrap(), 50_000)),
@@ -306,7 +309,7 @@ fn an_allocation_is_whole_or_nothing() {
                 let filler = fs.create_file("/filler", 0o644).unwrap();
                 while left(&fs) > room {
                     let wanted = (left(&fs) - room) * 4096;
-                    let len = wanted.min(MIB).max(4096) as usize;
+                    let len = wanted.clamp(4096, MIB) as usize;
                     filler.append(&vec![7; len]).or_else(|_| filler.append(&[7; 4096])).unwrap();
                 }
                 fs.checkpoint().unwrap();
