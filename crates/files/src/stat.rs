@@ -156,6 +156,7 @@ impl Time {
     }
 
     /// The nearest time that can be: with no more nanoseconds than a second has.
+    #[inline]
     pub(crate) fn nearest(self) -> Time {
         Time { nanoseconds: self.nanoseconds.min(MOST_NANOSECONDS), ..self }
     }
