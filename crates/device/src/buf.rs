@@ -58,7 +58,7 @@ impl AlignedBuf {
         }
     }
 
-    /// A zeroed buffer of `blocks` blocks.
+    /// A zeroed buffer of `blocks` blocks. Of more than there is memory for, the process aborts, as for a vector.
     #[must_use]
     pub fn new(blocks: usize) -> Self {
         let blocks = Block::new_vec_zeroed(blocks).unwrap_or_else(|_| {

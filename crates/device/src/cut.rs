@@ -159,7 +159,11 @@ impl CutPlan {
             return (1..sectors).map(Tear::Sectors).collect();
         }
         let mut tears = BTreeSet::from([1, sectors - 1]);
-        while tears.len() < self.tears {
+        // Random numbers may repeat themselves for ever.
+        for _ in 0..self.tears.saturating_mul(8) {
+            if tears.len() >= self.tears {
+                break;
+            }
             tears.insert(random() as u32 % (sectors - 1) + 1);
         }
         let blocks = (0..data.blocks().min(3).saturating_sub(1)).map(|_| Tear::Blocks(random()));
@@ -193,9 +197,10 @@ impl Replay<'_> {
         while self.position < position && self.advance().is_some() {}
     }
 
-    /// The events that a cut may lose if those up to `end` were begun: not yet flushed, and not durable by themselves.
+    /// The events that a cut may lose if those up to `end` (at most all) were begun: not yet flushed, and not durable by themselves.
     #[must_use]
     pub fn outstanding(&self, end: usize) -> Vec<usize> {
+        let end = end.min(self.events.len());
         let certain = |index: &usize| self.is_certain(*index);
         let earlier = self.volatile.iter().copied().filter(|index| !certain(index));
         let begun = (self.position..end).filter(|index| !matches!(self.events[*index], Event::Flush));

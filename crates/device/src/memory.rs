@@ -55,7 +55,8 @@ impl fmt::Debug for MemoryDevice {
 }
 
 impl MemoryDevice {
-    /// A device of `blocks` blocks that reads as zeros.
+    /// A device of `blocks` blocks that reads as zeros. A block that was never written takes no memory, but its chunk takes some
+    /// bytes: of more than there are, the process aborts, as for a vector.
     #[must_use]
     pub fn new(blocks: u64) -> Self {
         Self::with_chunks(blocks, CHUNK)
@@ -65,7 +66,7 @@ impl MemoryDevice {
     /// of which many snapshots differ in a few blocks each, at the price of more locks for a long transfer. 0 counts as 1.
     #[must_use]
     pub fn with_chunks(blocks: u64, chunk: u64) -> Self {
-        let chunk = chunk.max(1);
+        let chunk = chunk.clamp(1, blocks.max(1));
         let mut info = DeviceInfo::new(blocks, format!("memory, {blocks} blocks"));
         info.supports_discard = true;
         info.logical_sector = 512;

@@ -58,10 +58,9 @@ impl Recycler {
     /// all of it. Its memory returns here when it is dropped.
     #[must_use]
     pub fn take_stale(&self, blocks: usize) -> AlignedBuf {
-        if blocks < SHORTEST {
+        let Some(size) = blocks.checked_next_power_of_two().filter(|_| blocks >= SHORTEST) else {
             return AlignedBuf::new(blocks);
-        }
-        let size = blocks.next_power_of_two();
+        };
         let waiting = {
             let mut waiting = self.home.slots.slot().lock();
             // The last one came home last, and is still in the processor's cache.

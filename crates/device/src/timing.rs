@@ -37,10 +37,10 @@ impl Traffic {
     #[must_use]
     pub fn since(&self, earlier: &Traffic) -> Traffic {
         Traffic {
-            requests: self.requests - earlier.requests,
-            blocks: self.blocks - earlier.blocks,
-            nanoseconds: self.nanoseconds - earlier.nanoseconds,
-            sizes: core::array::from_fn(|size| self.sizes[size] - earlier.sizes[size]),
+            requests: self.requests.saturating_sub(earlier.requests),
+            blocks: self.blocks.saturating_sub(earlier.blocks),
+            nanoseconds: self.nanoseconds.saturating_sub(earlier.nanoseconds),
+            sizes: core::array::from_fn(|size| self.sizes[size].saturating_sub(earlier.sizes[size])),
         }
     }
 }
@@ -64,7 +64,7 @@ impl TimingStat {
     /// Virtual time of reads, writes and flushes.
     #[must_use]
     pub fn time(&self) -> Duration {
-        Duration::from_nanos(self.reads.nanoseconds + self.writes.nanoseconds + self.flush_nanoseconds)
+        self.reads.time() + self.writes.time() + Duration::from_nanos(self.flush_nanoseconds)
     }
 
     /// What was added since an earlier reading.
@@ -73,9 +73,9 @@ impl TimingStat {
         TimingStat {
             reads: self.reads.since(&earlier.reads),
             writes: self.writes.since(&earlier.writes),
-            discards: self.discards - earlier.discards,
-            flushes: self.flushes - earlier.flushes,
-            flush_nanoseconds: self.flush_nanoseconds - earlier.flush_nanoseconds,
+            discards: self.discards.saturating_sub(earlier.discards),
+            flushes: self.flushes.saturating_sub(earlier.flushes),
+            flush_nanoseconds: self.flush_nanoseconds.saturating_sub(earlier.flush_nanoseconds),
         }
     }
 }

@@ -157,7 +157,7 @@ impl AddressCache {
     }
 
     /// The longest run that begins with block `first` and ends with block `last` at most, as far as it is known. `None`: the
-    /// address of `first` is unknown. A run may end early; the next call goes on.
+    /// address of `first` is unknown. A run may end early; the next call goes on. It has at least one block, also where `last` comes before.
     #[inline]
     #[must_use]
     pub fn run(&self, first: u64, last: u64) -> Option<CachedRun> {
@@ -165,7 +165,7 @@ impl AddressCache {
         let addr = cells.next()?.load(Ordering::Acquire).checked_sub(1)?;
         let step = u32::from(addr != 0);
         let (mut len, mut next) = (1, addr.wrapping_add(step).wrapping_add(1));
-        let most = (last - first).saturating_add(1);
+        let most = last.saturating_sub(first).saturating_add(1);
         while len < most && next != UNKNOWN && cells.next().is_some_and(|cell| cell.load(Ordering::Acquire) == next) {
             next = next.wrapping_add(step);
             len += 1;

@@ -8,7 +8,11 @@ const DISK_VERSION: u32 = 1;
 /// `ACL_USER` and `ACL_GROUP`: the entries with an id.
 const WITH_ID: [u16; 2] = [0x02, 0x08];
 /// `ACL_USER_OBJ`, `ACL_GROUP_OBJ`, `ACL_MASK`, `ACL_OTHER`.
-const WITHOUT_ID: [u16; 4] = [0x01, 0x04, 0x10, 0x20];
+const WITHOUT_ID: [u16; 4] = [OWNER, GROUP, MASK, OTHER];
+const OWNER: u16 = 0x01;
+const GROUP: u16 = 0x04;
+const MASK: u16 = 0x10;
+const OTHER: u16 = 0x20;
 
 fn bad(size: usize) -> FsError {
     FsError::Attribute { why: "not an access control list", size, limit: 0 }
@@ -24,23 +28,34 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// From what users hand in to what is stored.
+/// From what users hand in to what is stored. Refuses what the kernel does (`posix_acl_valid`).
 pub(crate) fn to_disk(value: &[u8]) -> Result<Vec<u8>, FsError> {
     let mut rest = value;
     if take(&mut rest, 4, value.len())? != XATTR_VERSION.to_le_bytes() {
         return Err(bad(value.len()));
     }
     let mut disk = DISK_VERSION.to_le_bytes().to_vec();
+    let (mut last, mut named, mut mask) = (0, false, false);
     while !rest.is_empty() {
         let entry = take(&mut rest, 8, value.len())?;
-        let tag = u16_at(entry, 0);
-        if WITH_ID.contains(&tag) {
-            disk.extend_from_slice(entry);
-        } else if WITHOUT_ID.contains(&tag) {
-            disk.extend_from_slice(&entry[..4]);
-        } else {
+        let (tag, permissions) = (u16_at(entry, 0), u16_at(entry, 2));
+        let with_id = WITH_ID.contains(&tag);
+        // Owner, users, group, groups, mask, others, in this order, which is that of their tags; one of each but users and groups.
+        let in_place = tag > last || with_id && tag == last;
+        let skipped = tag > OWNER && last < OWNER || tag > GROUP && last < GROUP;
+        if !(with_id || WITHOUT_ID.contains(&tag)) || !in_place || skipped || permissions > 7 {
             return Err(bad(value.len()));
         }
+        if with_id && entry[4..] == [0xff; 4] {
+            return Err(bad(value.len()));
+        }
+        disk.extend_from_slice(if with_id { entry } else { &entry[..4] });
+        last = tag;
+        named |= with_id;
+        mask |= tag == MASK;
+    }
+    if last != OTHER || named && !mask {
+        return Err(bad(value.len()));
     }
     Ok(disk)
 }

@@ -128,10 +128,13 @@ impl FileSystem {
     /// Makes a file of any kind but a symbolic link.
     ///
     /// # Errors
-    /// [`FsError::Exists`], [`FsError::Volume`] when the volume is full.
+    /// [`FsError::Exists`], [`FsError::DeviceNumber`], [`FsError::Volume`] when the volume is full.
     pub fn create(&self, path: impl AsRef<Path>, new: &NewFile) -> Result<Stat, FsError> {
         if new.kind == FileKind::Symlink {
             return Err(FsError::WrongKind { operation: "create without a target", kind: new.kind.name() });
+        }
+        if let (FileKind::BlockDevice | FileKind::CharDevice, Some(device)) = (new.kind, new.device) {
+            device.check()?;
         }
         self.create_at(path.as_ref(), new)?.inode.stat(self.core.volume.features())
     }
@@ -269,8 +272,11 @@ impl FileSystem {
     /// Sets times; a symbolic link at the end is not followed.
     ///
     /// # Errors
-    /// Those of the path, [`FsError::Volume`].
+    /// [`FsError::Time`] for one with more nanoseconds than a second; those of the path, [`FsError::Volume`].
     pub fn set_times(&self, path: impl AsRef<Path>, times: SetTimes) -> Result<(), FsError> {
+        for time in [times.accessed, times.modified].into_iter().flatten() {
+            time.check()?;
+        }
         let path = path.as_ref();
         if let Some(directory) = &self.at(path, Last::Keep)?.directory {
             directory.forget_touch();
@@ -306,7 +312,8 @@ impl FileSystem {
     /// Sets an extended attribute.
     ///
     /// # Errors
-    /// [`FsError::Attribute`] when it does not fit, [`FsError::Exists`] and [`FsError::NoAttribute`] by mode.
+    /// [`FsError::Attribute`] when name or value cannot be or do not fit, [`FsError::WrongKind`] for attributes that such a file does
+    /// not have, [`FsError::Exists`] and [`FsError::NoAttribute`] by mode.
     pub fn set_xattr(
         &self,
         path: impl AsRef<Path>,

@@ -8,6 +8,7 @@ use f2fs_volume::VolumeError;
 use thiserror::Error;
 
 use crate::entry::BadEntry;
+use crate::stat::DeviceNumber;
 
 /// Why an operation on files failed. Where POSIX has a name for it, the variant says so.
 #[derive(Debug, Error)]
@@ -60,13 +61,29 @@ pub enum FsError {
         /// The largest size in bytes.
         limit: u64,
     },
-    /// The target of a symbolic link is empty or too long (`EINVAL`, `ENAMETOOLONG`).
-    #[error("target of a symbolic link: {len} bytes, 1 to {limit} are possible")]
+    /// The target of a symbolic link is empty, too long, or holds a zero byte (`ENOENT`, `ENAMETOOLONG`, `EINVAL`).
+    #[error("target of a symbolic link: {why}: {len} bytes, 1 to {limit} are possible")]
     LinkTarget {
+        /// What is wrong.
+        why: &'static str,
         /// Its length in bytes.
         len: usize,
         /// The longest possible.
         limit: usize,
+    },
+    /// A time has more nanoseconds than a second (`EINVAL`).
+    #[error("a time with {nanoseconds} nanoseconds: at most 999999999 are possible")]
+    Time {
+        /// The nanoseconds asked for.
+        nanoseconds: u32,
+    },
+    /// A device number does not fit into an inode (`EINVAL`).
+    #[error("device number {major}:{minor}: at most {}:{} is possible", DeviceNumber::MAX.major, DeviceNumber::MAX.minor)]
+    DeviceNumber {
+        /// The major number asked for.
+        major: u32,
+        /// The minor number asked for.
+        minor: u32,
     },
     /// The operation does not fit this kind of file (`EINVAL`).
     #[error("not possible for a {kind}: {operation}")]

@@ -190,7 +190,7 @@ const RETRIES: u32 = 3;
 impl Core {
     /// What time it is for files.
     pub(crate) fn now(&self) -> Time {
-        (self.options.clock)()
+        (self.options.clock)().nearest()
     }
 
     /// The inode object of a number. The caller makes sure that the inode cannot be freed meanwhile.

@@ -38,10 +38,13 @@ impl Core {
         target: &[u8],
         new: &NewFile,
     ) -> Result<Arc<Inode>, FsError> {
-        if target.is_empty() || target.len() > MAX_TARGET || target.contains(&0) {
-            return Err(FsError::LinkTarget { len: target.len(), limit: MAX_TARGET });
-        }
-        self.create_with(parent, name, new, Some(target))
+        let why = match target {
+            [] => "empty",
+            _ if target.len() > MAX_TARGET => "too long",
+            _ if target.contains(&0) => "holds a zero byte",
+            _ => return self.create_with(parent, name, new, Some(target)),
+        };
+        Err(FsError::LinkTarget { why, len: target.len(), limit: MAX_TARGET })
     }
 
     fn create_with(

@@ -132,12 +132,12 @@ impl Core {
             Some(slash) => (&trimmed[..slash], &trimmed[slash + 1..]),
             None => (&b""[..], trimmed),
         };
-        let name = match name {
-            b"" => Err(Special::Root),
-            b"." => Err(Special::Here),
-            b".." => Err(Special::Up),
-            name => Ok(Name::new(name)?),
-        };
+        let name = Name::new(name).map(Ok).or_else(|error| match name {
+            b"" => Ok(Err(Special::Root)),
+            b"." => Ok(Err(Special::Here)),
+            b".." => Ok(Err(Special::Up)),
+            _ => Err(error),
+        })?;
         let parent = match self.near(parent)? {
             Some(parent) => parent,
             None => Near::new(self.resolve(parent, Last::Follow)?),

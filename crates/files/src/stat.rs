@@ -6,6 +6,8 @@ use f2fs_format::Nid;
 use f2fs_format::compression::Compression;
 use f2fs_format::inode::{Inode, mode};
 
+use crate::FsError;
+
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
@@ -94,6 +96,9 @@ pub struct DeviceNumber {
 }
 
 impl DeviceNumber {
+    /// The largest numbers that an inode holds: 12 bits of the driver, 20 of the device.
+    pub const MAX: DeviceNumber = DeviceNumber { major: 0xfff, minor: 0xf_ffff };
+
     /// As the second address word of a device inode holds it (`new_encode_dev`).
     pub(crate) fn encode(self) -> u32 {
         self.minor & 0xff | self.major << 8 | (self.minor & !0xff) << 12
@@ -108,18 +113,30 @@ impl DeviceNumber {
         }
     }
 
+    /// # Errors
+    /// [`FsError::DeviceNumber`] if an inode cannot hold it.
+    pub(crate) fn check(self) -> Result<(), FsError> {
+        let DeviceNumber { major, minor } = self;
+        if major > Self::MAX.major || minor > Self::MAX.minor {
+            return Err(FsError::DeviceNumber { major, minor });
+        }
+        Ok(())
+    }
+
     /// Whether the old form can hold it (`old_valid_dev`).
     pub(crate) fn is_old(self) -> bool {
         self.major < 256 && self.minor < 256
     }
 }
 
+const MOST_NANOSECONDS: u32 = 999_999_999;
+
 /// A point in time, in seconds and nanoseconds since 1970; seconds may be negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time {
     /// Seconds since 1970-01-01 00:00:00 UTC.
     pub seconds: i64,
-    /// Nanoseconds, below 10^9.
+    /// Nanoseconds, below 10^9. More are refused where a time is set; a damaged volume may show more.
     pub nanoseconds: u32,
 }
 
@@ -129,6 +146,21 @@ impl Time {
     pub fn now() -> Time {
         SystemTime::now().into()
     }
+
+    /// # Errors
+    /// [`FsError::Time`] if it has more nanoseconds than a second.
+    pub(crate) fn check(self) -> Result<(), FsError> {
+        if self.nanoseconds > MOST_NANOSECONDS {
+            return Err(FsError::Time { nanoseconds: self.nanoseconds });
+        }
+        Ok(())
+    }
+
+    /// The nearest time that can be: with no more nanoseconds than a second has.
+    #[inline]
+    pub(crate) fn nearest(self) -> Time {
+        Time { nanoseconds: self.nanoseconds.min(MOST_NANOSECONDS), ..self }
+    }
 }
 
 impl From<SystemTime> for Time {
@@ -137,11 +169,11 @@ impl From<SystemTime> for Time {
             Ok(after) => Time { seconds: after.as_secs() as i64, nanoseconds: after.subsec_nanos() },
             Err(error) => {
                 let before = error.duration();
-                let (seconds, nanoseconds) = (before.as_secs() as i64, before.subsec_nanos());
+                let (seconds, nanoseconds) = (0_i64.saturating_sub_unsigned(before.as_secs()), before.subsec_nanos());
                 if nanoseconds == 0 {
-                    Time { seconds: -seconds, nanoseconds }
+                    Time { seconds, nanoseconds }
                 } else {
-                    Time { seconds: -seconds - 1, nanoseconds: 1_000_000_000 - nanoseconds }
+                    Time { seconds: seconds.saturating_sub(1), nanoseconds: 1_000_000_000 - nanoseconds }
                 }
             }
         }
@@ -149,7 +181,9 @@ impl From<SystemTime> for Time {
 }
 
 impl From<Time> for SystemTime {
+    /// The nearest time that can be, where a damaged volume shows too many nanoseconds.
     fn from(time: Time) -> SystemTime {
+        let time = time.nearest();
         let nanoseconds = Duration::from_nanos(time.nanoseconds.into());
         if time.seconds >= 0 {
             UNIX_EPOCH + Duration::from_secs(time.seconds as u64) + nanoseconds

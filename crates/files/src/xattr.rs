@@ -80,6 +80,11 @@ impl Core {
         if kind == index::USER && !matches!(inode.kind, FileKind::Regular | FileKind::Directory) {
             return Err(FsError::WrongKind { operation: "set a user attribute", kind: inode.kind.name() });
         }
+        if matches!(kind, index::POSIX_ACL_ACCESS | index::POSIX_ACL_DEFAULT) && inode.kind == FileKind::Symlink
+            || kind == index::POSIX_ACL_DEFAULT && inode.kind != FileKind::Directory
+        {
+            return Err(FsError::WrongKind { operation: "set such an access control list", kind: inode.kind.name() });
+        }
         if kind == index::ADVISE {
             return Err(FsError::WrongKind { operation: "set system.advise", kind: inode.kind.name() });
         }
@@ -155,15 +160,25 @@ fn inline_area(inode: &RawInode, features: Features) -> &[u8] {
     inode.inline_xattr(features)
 }
 
+/// Longest full name in bytes, the prefix included (`XATTR_NAME_MAX`).
+const MAX_NAME: usize = 255;
+
 fn split(name: &[u8]) -> Result<(u8, &[u8]), FsError> {
-    split_name(name).ok_or(FsError::Attribute { why: "a name without a known prefix", size: name.len(), limit: 255 })
+    let bad = |why| FsError::Attribute { why, size: name.len(), limit: MAX_NAME };
+    if name.len() > MAX_NAME {
+        return Err(bad("a name that is too long"));
+    }
+    if name.contains(&0) {
+        return Err(bad("a name with a zero byte"));
+    }
+    split_name(name).ok_or(bad("a name without a known prefix, or with nothing behind it"))
 }
 
 fn refused(error: XattrError) -> FsError {
     match error {
         XattrError::Exists => FsError::Exists,
         XattrError::NotFound => FsError::NoAttribute,
-        XattrError::NameTooLong { len } => FsError::Attribute { why: "name too long", size: len, limit: 255 },
+        XattrError::NameTooLong { len } => FsError::Attribute { why: "name too long", size: len, limit: MAX_NAME },
         XattrError::NoRoom { needed, free } => {
             FsError::Attribute { why: "no room beside the others", size: needed, limit: free }
         }

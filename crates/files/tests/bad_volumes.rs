@@ -263,7 +263,7 @@ fn names_and_paths() {
     }
     for len in [0, 4096] {
         match fs.symlink(&vec![b'x'; len], "/link", &link).unwrap_err() {
-            FsError::LinkTarget { len: found, limit: 4095 } => assert_eq!(found, len),
+            FsError::LinkTarget { len: found, limit: 4095, .. } => assert_eq!(found, len),
             other => panic!("{other}"),
         }
     }

@@ -266,6 +266,9 @@ fn an_append_is_whole_or_nothing() {
     });
 }
 
+/// A name, and what a file holds before.
+type Begin<'a> = (&'a str, &'a dyn Fn(&f2fs_files::File));
+
 /// An allocation that does not fit leaves the file, and the room for others, as they were.
 #[test]
 fn an_allocation_is_whole_or_nothing() {
@@ -278,8 +281,7 @@ fn an_allocation_is_whole_or_nothing() {
             stat.user_blocks - stat.valid_blocks
         };
         // Blocks that the file has, reserved behind its end, and in the middle of what is asked for.
-        type Begin<'a> = &'a dyn Fn(&f2fs_files::File);
-        let begin: [(&str, Begin<'_>); 6] = [
+        let begin: [Begin<'_>; 6] = [
             ("empty", &|_| {}),
             ("inline", &|file| assert_eq!(file.write_at(0, b"inline").unwrap(), 6)),
             ("blocks", &|file| assert_eq!(file.write_at(0, &content(1, 50_000)).unwrap(), 50_000)),
@@ -355,7 +357,151 @@ fn an_allocation_is_whole_or_nothing() {
     });
 }
 
-/// All NIDs in use: no file can be made, one more after a deletion and a checkpoint.
+/// All NIDs in use: what needs one is refused, everything else goes on, and a deletion makes room for one file more.
+#[test]
+fn no_nid_is_left() {
+    use f2fs_files::{FileKind, NewFile, RenameMode, SetMode};
+    within(LIMIT, || {
+        for policy in ["sharded", "kernel-scan", "clue"] {
+            let device = formatted(64, &FormatOptions::default());
+            let volume = f2fs_volume::OpenOptions::new().nid_policy(policy.parse().unwrap());
+            let fs = FileSystem::open(device.clone(), Options::new().volume(volume)).unwrap();
+            let empty = fs.statfs();
+            fs.create_dir("/dir", 0o755).unwrap();
+            for name in 0..20 {
+                let file = fs.create_file(format!("/dir/{name}"), 0o644).unwrap();
+                file.write_at(0, &content(name, 100 + name as usize * 3000)).unwrap();
+            }
+            let large = fs.create_file("/large", 0o644).unwrap();
+            large.write_at(0, &content(99, 8 << 20)).unwrap();
+            let held_open = fs.create_file("/held open", 0o644).unwrap();
+            held_open.write_at(0, &content(98, 6 << 20)).unwrap();
+            fs.link("/large", "/second").unwrap();
+            fs.checkpoint().unwrap();
+            let held = fs.volume().hold_nids(0).unwrap();
+            assert!(held > 1000, "{policy}: {held}");
+
+            let refused = |error: FsError| match error {
+                FsError::Volume(VolumeError::NoNids { .. }) => assert!(error.is_no_space()),
+                other => panic!("{policy}: {other}"),
+            };
+            for _ in 0..3 {
+                refused(fs.create_file("/new", 0o644).unwrap_err());
+                refused(fs.create_dir("/new", 0o755).unwrap_err());
+                refused(fs.create("/new", &NewFile::new(FileKind::Fifo, 0o600)).unwrap_err());
+                refused(fs.symlink(b"x", "/new", &NewFile::new(FileKind::Symlink, 0o777)).unwrap_err());
+                refused(fs.set_xattr("/dir/1", "user.large", &[7; 3000], SetMode::Any).unwrap_err());
+                refused(large.write_at(40 << 20, b"needs a node").unwrap_err());
+                assert!(large.allocate(40 << 20, 1 << 20, false).unwrap_err().is_no_space());
+                fs.checkpoint().unwrap();
+            }
+            assert!(!fs.exists("/new").unwrap());
+            assert_eq!(large.size(), 8 << 20);
+            // What needs no node goes on.
+            large.write_at(1 << 20, &content(97, 1 << 20)).unwrap();
+            fs.link("/large", "/third").unwrap();
+            fs.rename("/dir/0", "/renamed", RenameMode::Replace).unwrap();
+            fs.set_xattr("/dir/1", "user.small", b"fits", SetMode::Any).unwrap();
+            fs.set_permissions("/dir/1", 0o600).unwrap();
+            fs.open_file("/dir/1").unwrap().sync().unwrap();
+            fs.checkpoint().unwrap();
+            assert_clean(&device);
+            // And so does what gives nodes back.
+            fs.unlink("/third").unwrap();
+            fs.unlink("/second").unwrap();
+            large.truncate(100).unwrap();
+            fs.unlink("/held open").unwrap();
+            drop(held_open);
+            for name in 1..10 {
+                fs.unlink(format!("/dir/{name}")).unwrap();
+            }
+            fs.checkpoint().unwrap();
+            assert_clean(&device);
+            // A NID is free again when the checkpoint has that it is not in use.
+            let mut made = 0;
+            let error = loop {
+                match fs.create_file(format!("/made-{made}"), 0o644) {
+                    Ok(_) => made += 1,
+                    Err(error) => break error,
+                }
+            };
+            refused(error);
+            assert!(made >= 9, "{policy}: {made} files for as many that were deleted");
+            drop(large);
+            for path in ["/large", "/renamed", "/dir"] {
+                fs.remove_all(path).unwrap();
+            }
+            for number in 0..made {
+                fs.unlink(format!("/made-{number}")).unwrap();
+            }
+            fs.close().unwrap();
+            assert_clean(&device);
+            assert_eq!(fs.statfs().valid_blocks, empty.valid_blocks, "{policy}");
+        }
+    });
+}
+
+/// No block is left at all: everything that gives some back works, in any order, with a checkpoint or without one between.
+#[test]
+fn what_gives_room_needs_none() {
+    use f2fs_files::RenameMode;
+    within(LIMIT, || {
+        for checkpoints in [true, false] {
+            let device = formatted(64, &FormatOptions::default());
+            let fs = open(&device);
+            let empty = fs.statfs().valid_blocks;
+            fs.create_dir("/dir", 0o755).unwrap();
+            for name in 0..200 {
+                fs.create_file(format!("/dir/{name}"), 0o644).unwrap().write_at(0, &content(name, 20_000)).unwrap();
+            }
+            let sparse = fs.create_file("/sparse", 0o644).unwrap();
+            for at in 0..60 {
+                sparse.write_at(at << 24, b"far apart").unwrap();
+            }
+            fs.create_dir("/empty", 0o755).unwrap();
+            let (sizes, error) = fill(&fs, "/full", |_| 1 << 20);
+            numbers(&error);
+            let mut last = 0;
+            while fs.create_file(format!("/full/last-{last}"), 0o600).is_ok() {
+                last += 1;
+            }
+            let stat = fs.statfs();
+            assert_eq!(stat.valid_blocks, stat.user_blocks);
+            let step = || {
+                if checkpoints {
+                    fs.checkpoint().unwrap();
+                }
+            };
+            let open_one = fs.open_file("/full/0").unwrap();
+            step();
+            fs.unlink("/full/0").unwrap(); // an orphan, with all its blocks
+            step();
+            sparse.truncate(1 << 24).unwrap(); // rewrites the block of the new end
+            step();
+            fs.open_file("/dir/0").unwrap().truncate(5000).unwrap();
+            step();
+            fs.rename("/dir/1", "/dir/2", RenameMode::Replace).unwrap();
+            step();
+            fs.remove_dir("/empty").unwrap();
+            step();
+            sparse.truncate(0).unwrap();
+            fs.open_file("/dir/3").unwrap().truncate(0).unwrap();
+            step();
+            drop(open_one);
+            fs.remove_all("/dir").unwrap();
+            step();
+            assert!(!sizes.is_empty());
+            fs.remove_all("/full").unwrap();
+            drop(sparse);
+            fs.unlink("/sparse").unwrap();
+            fs.close().unwrap();
+            assert_clean(&device);
+            assert_eq!(fs.statfs().valid_blocks, empty);
+        }
+    });
+}
+
+/// Nothing fits any more, not even an inode, a name or an attribute.
 #[test]
 fn directories_links_and_attributes_at_full() {
     within(LIMIT, || {

@@ -18,6 +18,7 @@ fn no_room_for_another_orphan() {
     let held = fs.create_file("/held", 0o644).unwrap();
     held.write_at(0, &data).unwrap();
     fs.create_file("/other", 0o644).unwrap();
+    fs.create_file("/sixth", 0o644).unwrap().write_at(0, &data).unwrap();
     fs.create_dir("/dir", 0o755).unwrap();
     fs.create_dir("/from", 0o755).unwrap();
     let mut listed = Vec::new();
@@ -46,10 +47,22 @@ fn no_room_for_another_orphan() {
     // What makes none goes on.
     fs.rename("/other", "/third", RenameMode::Replace).unwrap();
     fs.create_file("/fourth", 0o644).unwrap();
+    fs.link("/fourth", "/fifth").unwrap();
+    let blocks = fs.statfs().valid_blocks;
+    fs.open_file("/sixth").unwrap().truncate(0).unwrap();
+    assert!(fs.statfs().valid_blocks < blocks);
+    fs.checkpoint().unwrap();
     assert_eq!(fs.volume().stopped(), None);
     let mut kept = vec![0; data.len()];
     held.read_at(0, &mut kept).unwrap();
     assert_eq!(kept, data);
+    // Room for one is room for one after the other, where nothing keeps them.
+    let op = fs.volume().begin().unwrap();
+    assert!(fs.volume().remove_orphan(&op, listed.pop().unwrap()));
+    drop(op);
+    fs.unlink("/sixth").unwrap();
+    fs.unlink("/fifth").unwrap();
+    fs.unlink("/fourth").unwrap();
     let op = fs.volume().begin().unwrap();
     assert!(listed.iter().all(|ino| fs.volume().remove_orphan(&op, *ino)));
     drop(op);

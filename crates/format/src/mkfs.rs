@@ -141,6 +141,10 @@ impl FormatOptions {
             }
         }
         within("bytes of the label", self.label.len() as u64, 0, 512)?;
+        within("zero bytes in the label", self.label.bytes().filter(|byte| *byte == 0).count() as u64, 0, 0)?;
+        // It grows with each checkpoint, and the pack with the greater one counts.
+        within("version of the first checkpoint", self.checkpoint_version.unwrap_or(1), 0, i64::MAX as u64)?;
+        within("time stamp", self.time.unwrap_or(0), 0, i64::MAX as u64)?;
         // Larger zones overflow the 32-bit arithmetic of mkfs.f2fs.
         let most = u64::from(u32::MAX) / SEGMENT_SIZE;
         within("segments in a section", self.segs_per_sec.into(), 1, most)?;

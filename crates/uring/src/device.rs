@@ -58,7 +58,7 @@ impl UringDevice {
     /// say).
     ///
     /// # Errors
-    /// See [`OpenError`]; [`OpenError::TooSmall`] leaves no file behind.
+    /// See [`OpenError`]; a size that cannot be leaves no file behind.
     pub fn create(path: impl AsRef<Path>, bytes: u64, options: OpenOptions) -> Result<Arc<Self>, OpenError> {
         let path = path.as_ref();
         let options = options.read_only(false);

@@ -45,7 +45,11 @@ impl Target {
         }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o666)).map_err(failed(path, "open"))?;
-        rustix::fs::ftruncate(&fd, bytes).map_err(failed(path, "ftruncate"))?;
+        rustix::fs::ftruncate(&fd, bytes).map_err(|error| {
+            // It was made here a moment ago: O_EXCL says so.
+            let _ = rustix::fs::unlink(path);
+            failed(path, "ftruncate")(error)
+        })?;
         Self::from_fd(path, fd, options)
     }
 

@@ -93,6 +93,9 @@ use source::Source;
 use subject::Subject;
 use summary::Summaries;
 
+/// Threads of a check at most, whatever was asked for.
+const MOST_THREADS: usize = 256;
+
 /// A part of the check, for progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -120,7 +123,7 @@ pub struct Progress {
 /// How to check.
 #[derive(Clone, Copy, Default)]
 pub struct CheckOptions<'a> {
-    /// Threads to use; `None`: as many as there are processors. `Some(0)`: those of the rayon pool that the caller runs in,
+    /// Threads to use, 256 at most; `None`: as many as there are processors. `Some(0)`: those of the rayon pool that the caller runs in,
     /// which saves starting threads where many small volumes are checked.
     pub threads: Option<usize>,
     /// Called with the progress, from any thread, every few inodes.
@@ -150,7 +153,7 @@ fn judge(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRe
     if options.threads == Some(0) {
         return run(device, options);
     }
-    let threads = options.threads.unwrap_or(0);
+    let threads = options.threads.unwrap_or(0).min(MOST_THREADS);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("f2fs-check-{index}"))

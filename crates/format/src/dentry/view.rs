@@ -1,6 +1,6 @@
 //! Reading and changing the entries of a dentry block or an inline area.
 
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 use super::{DentryLayout, DirEntry, ENTRY_SIZE, FileType, SLOT_LEN, slots_for};
 use crate::bits::lsb;
@@ -82,19 +82,22 @@ impl<'a> DentryView<'a> {
     }
 
     /// The fixed part of the entry in a slot, whether or not the slot is in use; `None` beyond the last slot.
+    #[inline]
     #[must_use]
     pub fn raw(&self, slot: usize) -> Option<DirEntry> {
         if slot >= self.layout.slots {
             return None;
         }
         let at = self.layout.entries_at + slot * ENTRY_SIZE;
-        DirEntry::read_from_bytes(self.bytes.get(at..at + ENTRY_SIZE)?).ok()
+        let bytes: &[u8; ENTRY_SIZE] = self.bytes.get(at..)?.first_chunk()?;
+        Some(zerocopy::transmute!(*bytes))
     }
 
     /// The entry that begins in a slot; `None` if the slot is free or does not exist.
     ///
     /// # Errors
     /// [`Corruption::Dentry`] if its name is empty, too long, or runs beyond the last slot.
+    #[inline]
     pub fn entry(&self, slot: usize) -> Result<Option<Entry<'a>>, Corruption> {
         let Some(raw) = self.raw(slot).filter(|_| self.is_used(slot)) else {
             return Ok(None);

@@ -32,6 +32,7 @@ pub(super) fn lists<'a>(cold: &'a [String], hot: &'a [String]) -> Result<Extensi
         all.extend_from_slice(usual);
         for extension in own {
             within("bytes of an extension", extension.len() as u64, 1, MAX_LEN as u64)?;
+            within("zero bytes in an extension", extension.bytes().filter(|byte| *byte == 0).count() as u64, 0, 0)?;
             if !all.contains(&extension.as_str()) {
                 all.push(extension);
             }

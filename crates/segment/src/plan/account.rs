@@ -56,7 +56,7 @@ impl Account {
         let more = (self.share * f64::from(new) * UNIT) as i64;
         let most = (SAVINGS * UNIT) as i64;
         let _ = self.balance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |balance| {
-            Some((balance + more).min(most.max(balance)))
+            Some(balance.saturating_add(more).min(most.max(balance)))
         });
     }
 
@@ -101,7 +101,9 @@ impl Planner {
             // Evenly: as much is spent as comes in.
             let over = (f64::from(extra) - due) / due.max(1.0);
             let next = price * (0.1 * over.clamp(-1.0, 4.0)).exp();
-            account.set_price(next.clamp(least, self.model.seconds(f64::from(request.max(1)))));
+            // A model may have it that many blocks cost less than one.
+            let highest = self.model.seconds(f64::from(request.max(1))).max(least);
+            account.set_price(next.clamp(least, highest));
             if account.pay(extra) {
                 return choices;
             }

@@ -24,11 +24,16 @@ impl Gap {
     }
 }
 
-/// Holes and gaps in turn, with a hole at both ends.
+/// Blocks of a layout at most: 4 TiB.
+const MOST: u32 = 1 << 30;
+
+/// Holes and gaps in turn, with a hole at both ends, of up to 2^30 blocks in all: what comes behind them is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Layout {
     holes: Vec<u32>,
     gaps: Vec<Gap>,
+    /// Those of both.
+    blocks: u32,
 }
 
 impl Layout {
@@ -41,9 +46,12 @@ impl Layout {
     /// Appends a gap and a hole; the gap is left out before the first hole. Empty holes and runs are not allowed in a layout:
     /// an empty hole adds nothing, an empty run joins two holes.
     pub fn push(&mut self, gap: Gap, hole: u32) {
-        if hole == 0 {
+        let gap_blocks = if self.holes.is_empty() { 0 } else { gap.blocks() };
+        let blocks = self.blocks.saturating_add(gap_blocks).saturating_add(hole);
+        if hole == 0 || blocks > MOST {
             return;
         }
+        self.blocks = blocks;
         match self.holes.last_mut() {
             None => self.holes.push(hole),
             Some(last) if gap == Gap::Valid(0) => *last += hole,
@@ -78,6 +86,11 @@ impl Layout {
     #[must_use]
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
+    }
+
+    /// Blocks of all holes and gaps.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks
     }
 
     /// Blocks of all holes.

@@ -188,7 +188,7 @@ impl Planner {
     /// A choice for each gap of the layout, for a request of `request` blocks. Gaps that the request does not reach, and
     /// breaks, get [`Choice::Ssr`].
     ///
-    /// Linear in the number of gaps, except [`Strategy::Optimal`]: that takes the square of the gaps between two breaks,
+    /// Linear in the number of gaps, except [`Strategy::Optimal`] up to a million blocks and states: that takes the square of the gaps between two breaks,
     /// times the blocks that may be moved (1 if none may).
     #[must_use]
     pub fn plan(&self, layout: &Layout, request: u32) -> Vec<Choice> {

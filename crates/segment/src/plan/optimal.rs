@@ -9,7 +9,11 @@
 //! Runs of a span that add up to the number of moved blocks are looked up at the end, by a subset sum over the spans of the
 //! winner alone.
 
-use super::{Choice, Gap, Layout, Planner};
+use super::{Choice, Gap, Layout, Planner, greedy};
+
+/// Blocks of a layout, and states of a search, at most. What is larger than that is chosen run by run.
+const MOST_BLOCKS: u64 = 1 << 20;
+const MOST_STATES: u64 = 1 << 20;
 
 /// The cheapest known way to a state.
 #[derive(Clone, Copy)]
@@ -156,17 +160,20 @@ pub(super) fn plan(planner: &Planner, layout: &Layout, request: u32) -> Vec<Choi
     if request == 0 || layout.holes().is_empty() {
         return choices;
     }
-    let slots: u64 = layout.room() + gaps.iter().map(|gap| u64::from(gap.blocks())).sum::<u64>();
     let most = if planner.may_move() {
         gaps.iter().map(|gap| u64::from(gap.blocks())).sum::<u64>().min(u64::from(request) - 1)
     } else {
         0
     };
+    if u64::from(layout.blocks()) > MOST_BLOCKS || (most + 1).saturating_mul(layout.holes().len() as u64) > MOST_STATES
+    {
+        return greedy::marginal(planner, layout, request);
+    }
     let mut search = Search {
         planner,
         layout,
         request,
-        costs: (0..=slots as u32).map(|blocks| planner.model().seconds(blocks.into())).collect(),
+        costs: (0..=layout.blocks()).map(|blocks| planner.model().seconds(blocks.into())).collect(),
         best: vec![vec![NO_WAY; most as usize + 1]; layout.holes().len()],
         end: None,
     };
