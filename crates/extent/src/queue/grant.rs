@@ -19,9 +19,10 @@ pub(super) enum Place {
     List,
 }
 
-/// Doorbells to ring when the queue's lock is released, and what to tell.
+/// Doorbells to ring when the queue's lock is released, and the tickets to tell.
 struct Bells {
-    cells: [Option<(Ticket, Arc<Cell>)>; Bells::MOST],
+    cells: [Option<Arc<Cell>>; Bells::MOST],
+    tickets: [Ticket; Bells::MOST],
     count: usize,
 }
 
@@ -29,7 +30,7 @@ impl Bells {
     const MOST: usize = 16;
 
     fn new() -> Bells {
-        Bells { cells: [const { None }; Bells::MOST], count: 0 }
+        Bells { cells: [const { None }; Bells::MOST], tickets: [Ticket::NONE; Bells::MOST], count: 0 }
     }
 
     fn full(&self) -> bool {
@@ -37,15 +38,18 @@ impl Bells {
     }
 
     fn push(&mut self, ticket: Ticket, cell: Option<Arc<Cell>>) {
-        if let Some(cell) = cell {
-            self.cells[self.count] = Some((ticket, cell));
+        if cell.is_some() {
+            self.cells[self.count] = cell;
+            self.tickets[self.count] = ticket;
             self.count += 1;
         }
     }
 
     fn ring(self) {
-        for (ticket, cell) in self.cells.into_iter().flatten() {
-            cell.grant(ticket);
+        for (cell, ticket) in self.cells.into_iter().zip(self.tickets).take(self.count) {
+            if let Some(cell) = cell {
+                cell.grant(ticket);
+            }
         }
     }
 }
@@ -53,6 +57,9 @@ impl Bells {
 impl ExtentTable {
     /// Grants what can be granted among the requests that touch `released`, and rings their bells with the lock released.
     pub(super) fn settle<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, released: &[Claim]) {
+        if queue.requests.is_empty() {
+            return;
+        }
         loop {
             let mut bells = Bells::new();
             let mut at = 0;
