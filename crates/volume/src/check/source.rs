@@ -140,6 +140,21 @@ mod tests {
         Ok(())
     }
 
+    #[test]
+    fn runs_in_several_buffers_are_whole() {
+        let device = numbered();
+        let source = Source::new(&device);
+        let (mut ahead, mut buffers) = (Ahead::default(), Buffers::default());
+        // Runs of 1 to 33 blocks, with gaps that are not bridged.
+        let mut wanted: Vec<BlockAddr> = (1..=33).flat_map(|len| 36 * len..37 * len).map(BlockAddr).collect();
+        source.begin(&mut wanted, |len| buffers.take(len)).arrive(&mut ahead);
+        for addr in (0..2000).map(BlockAddr) {
+            let found = ahead.get(addr).map(|block| block[..4].to_vec());
+            let expected = wanted.contains(&addr).then(|| addr.0.to_le_bytes().to_vec());
+            assert_eq!(found, expected, "{addr}");
+        }
+    }
+
     /// A device of which one block cannot be read.
     #[derive(Debug)]
     struct Scratched(MemoryDevice, u64);
