@@ -19,6 +19,10 @@ pub(crate) enum Access {
     /// The last checkpoint as it is.
     ReadCheckpoint,
     Write,
+    /// The metadata in turn, without changing it.
+    Check,
+    /// The same, to put it right.
+    Repair,
 }
 
 impl From<View> for Access {
@@ -28,8 +32,14 @@ impl From<View> for Access {
 }
 
 /// The device below an image.
+///
+/// A check reads an image file through the page cache, which mostly has it: it was made, copied or checked shortly before. A
+/// block device has nothing there, because the kernel drops it with the last close, and F2FS does not use it.
 pub(crate) fn device(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
-    let options = f2fs::uring::OpenOptions::new().read_only(access != Access::Write);
+    let cached = matches!(access, Access::Check | Access::Repair) && image.is_file();
+    let options = f2fs::uring::OpenOptions::new()
+        .read_only(!matches!(access, Access::Write | Access::Repair))
+        .direct(if cached { Direct::Off } else { Direct::Auto });
     let device = f2fs::uring::UringDevice::open(image, options).map_err(CliError::new)?;
     Ok(device)
 }

@@ -172,8 +172,8 @@ fn faults_costs_and_cuts() {
                 let _ = replay.cut(&cut, size as u64);
             }
         }
-        let _ = replay.advanced(size, u64::MAX);
-        replay.advance_epoch(size);
+        let _ = replay.advanced_to(size, u64::MAX);
+        replay.advance_to(size);
         assert!(log.events().iter().all(|event| event.seen_at(usize::MAX) || !event.seen_at(size)));
     }
 }

@@ -9,7 +9,7 @@ use crate::queue::{Arrival, Ticket};
 use crate::range::BlockRange;
 use crate::table::ExtentTable;
 use crate::wait::{Cell, LockError, Ring, Wait};
-use crate::word::{Mode, QUEUED};
+use crate::word::{self, Mode, QUEUED};
 use crate::words::Words;
 
 impl ExtentTable {
@@ -19,37 +19,40 @@ impl ExtentTable {
             return Ok(Ticket::NONE);
         }
         let Some(first) = claims.iter().next().map(|claim| claim.range) else { return Ok(Ticket::NONE) };
-        if wait.is_not() && claims.in_words().any(|claim| !self.fits(claim)) {
+        if wait.is_not() && claims.in_words().any(|claim| self.excluded(claim)) {
             return Err(LockError::Busy { range: first });
         }
         let ticket = match self.enqueue(claims) {
             Arrival::Granted(ticket) => return Ok(ticket),
             Arrival::Waits(ticket) => ticket,
         };
-        let granted = if claims.covering() { ticket } else { Ticket::NONE };
         if wait.is_not() {
-            return if self.withdraw(ticket) { Err(LockError::Busy { range: first }) } else { Ok(granted) };
+            return self.withdraw(ticket).ok_or(LockError::Busy { range: first });
         }
         let start = std::time::Instant::now();
         let cell = Arc::new(Cell::default());
-        if !self.attach(ticket, &cell) {
+        if let Some(granted) = self.attach(ticket, &cell) {
             return Ok(granted);
         }
-        let ring = wait.wait(&cell);
-        if ring == Ring::Granted || !self.withdraw(ticket) {
+        let cancelled = match wait.wait(&cell) {
+            Ring::Granted(ticket) => return Ok(ticket),
+            Ring::Cancelled => true,
+            Ring::TimedOut => false,
+        };
+        if let Some(granted) = self.withdraw(ticket) {
             return Ok(granted);
         }
         let waited = start.elapsed();
-        Err(match ring {
-            Ring::Cancelled => LockError::Cancelled { range: first, waited },
-            _ => LockError::TimedOut { range: first, waited },
+        Err(match cancelled {
+            true => LockError::Cancelled { range: first, waited },
+            false => LockError::TimedOut { range: first, waited },
         })
     }
 
-    /// Whether the holders in the words leave room for the claim, for now.
-    fn fits(&self, claim: Claim) -> bool {
-        Words::of(claim.range)
-            .all(|(number, bytes)| self.word(number).is_none_or(|word| claim.mode.fits(word.load(Relaxed), bytes)))
+    /// Whether a holder in the words excludes the claim, for now.
+    fn excluded(&self, claim: Claim) -> bool {
+        let mut words = Words::of(claim.range).filter_map(|(number, bytes)| Some((self.word(number)?, bytes)));
+        words.any(|(word, bytes)| word::excludes(word.load(Relaxed), bytes, claim.mode))
     }
 
     /// Takes the claims on the fast path, if it applies and succeeds.
@@ -59,13 +62,9 @@ impl ExtentTable {
 
     /// Releases the claims of a granted request.
     pub(crate) fn release(&self, claims: &Claims, ticket: Ticket) {
-        match claims {
-            _ if ticket.is_none() => self.release_words(claims.as_slice()),
-            Claims::One(claim) => self.release_covering(ticket, &[*claim]),
-            Claims::Many(claims) => {
-                claims.iter().filter(|claim| !claim.covering()).for_each(|&claim| self.release_words(&[claim]));
-                self.release_covering(ticket, claims);
-            }
+        match ticket {
+            Ticket::NONE => self.release_words(claims.as_slice()),
+            listed => self.release_listed(listed, claims),
         }
     }
 

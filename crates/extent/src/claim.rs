@@ -27,7 +27,7 @@ impl Claim {
 }
 
 /// The claims of one request: disjoint and ascending. They are granted all at once.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Claims {
     One(Claim),
     Many(Arc<[Claim]>),

@@ -110,6 +110,7 @@ impl ExtentTable {
     pub(crate) fn release_one(&self, InWord { word, bytes }: InWord<'_>, range: BlockRange, mode: Mode) {
         let order = if mutant("release_publishes_nothing") { Relaxed } else { SeqCst };
         let before = word.fetch_sub(mode.weight(bytes), order);
+        debug_assert!(word::in_order(before, bytes), "{before:#x}");
         if before & bytes & QUEUED != 0 || !self.hull.misses(range) {
             self.released_one(range, mode);
         }
@@ -165,6 +166,7 @@ impl ExtentTable {
                 if let Some(word) = self.word(number) {
                     let order = if mutant("release_of_words_publishes_nothing") { Relaxed } else { SeqCst };
                     let before = word.fetch_sub(claim.mode.weight(bytes), order);
+                    debug_assert!(word::in_order(before, bytes), "{before:#x}");
                     noticed |= before & bytes & QUEUED != 0;
                 }
             }

@@ -48,13 +48,10 @@ impl Pending<'_> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Ticket> {
         let Some(range) = self.range else { return Poll::Ready(Ticket::NONE) };
         let claims = self.claims(range);
-        if let State::Waiting { ticket, cell } = &self.state {
-            if !cell.poll(context.waker()) {
-                return Poll::Pending;
-            }
-            let granted = if claims.covering() { *ticket } else { Ticket::NONE };
+        if let State::Waiting { cell, .. } = &self.state {
+            let Some(ticket) = cell.poll(context.waker()) else { return Poll::Pending };
             self.state = State::Done;
-            return Poll::Ready(granted);
+            return Poll::Ready(ticket);
         }
         if self.table.take_claims(&claims) {
             self.state = State::Done;
@@ -68,12 +65,16 @@ impl Pending<'_> {
             Arrival::Waits(ticket) => {
                 let cell = Arc::new(Cell::default());
                 cell.poll(context.waker());
-                if self.table.attach(ticket, &cell) {
-                    self.state = State::Waiting { ticket, cell };
-                    return Poll::Pending;
+                match self.table.attach(ticket, &cell) {
+                    None => {
+                        self.state = State::Waiting { ticket, cell };
+                        Poll::Pending
+                    }
+                    Some(ticket) => {
+                        self.state = State::Done;
+                        Poll::Ready(ticket)
+                    }
                 }
-                self.state = State::Done;
-                Poll::Ready(if claims.covering() { ticket } else { Ticket::NONE })
             }
         }
     }
@@ -82,11 +83,9 @@ impl Pending<'_> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if let (Some(range), State::Waiting { ticket, .. }) = (self.range, &self.state)
-            && !self.table.withdraw(*ticket)
+            && let Some(ticket) = self.table.withdraw(*ticket)
         {
-            let claims = self.claims(range);
-            let granted = if claims.covering() { *ticket } else { Ticket::NONE };
-            self.table.release(&claims, granted);
+            self.table.release(&self.claims(range), ticket);
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) const PIECE: usize = 1024;
 #[cfg(loom)]
 pub(crate) const PIECE: usize = 1;
 
-/// How many may share a block at once; further readers queue until one leaves.
+/// How many readers the byte of a block counts; further ones are held in the queue's list.
 #[cfg(not(loom))]
 pub(crate) const MAX_READERS: u64 = 126;
 #[cfg(loom)]

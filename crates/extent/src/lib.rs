@@ -26,6 +26,7 @@
 //! | | |
 //! |---|---|
 //! | ranges | any, to block `u64::MAX`; 4 KiB blocks by convention, the table does not care |
+//! | holders | any number share a block; the first 126 are counted in its byte, further ones are held in the queue |
 //! | modes | [`shared`](ExtentTable::shared), [`exclusive`](ExtentTable::exclusive), [downgrade](ExclusiveGuard::downgrade) |
 //! | waiting | forever, [not at all](ExtentTable::try_shared), [timed, cancellable](Wait), [as a future](ExtentTable::shared_async) |
 //! | several ranges or files | [`lock_many`], without deadlock among such calls |
@@ -39,9 +40,10 @@
 //!
 //! ```text
 //!   hull ── lowest and highest block that a covering request claims: read by all, written by covering requests only
-//!   words ─ a byte a block (126 readers or 1 writer; "queued"), 8 blocks a word, 64 blocks a cache line
+//!   words ─ a byte a block (to 126 readers or 1 writer; "queued"), 8 blocks a word, 64 blocks a cache line
 //!   marks ─ a bit a line: "was locked since the last covering request looked"; written on the first lock after that
-//!   queue ─ waiting requests and held covering claims, in order of arrival, under a mutex of the table
+//!   queue ─ waiting requests, held covering claims and readers beyond the 126th of a block, in order of arrival, under a
+//!           mutex of the table
 //! ```
 //!
 //! - A range inside one word is taken by one compare-and-swap and released by one subtraction. A longer one takes its words

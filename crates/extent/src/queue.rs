@@ -1,4 +1,4 @@
-//! The queue of a table: requests that wait, and covering claims that are held.
+//! The queue of a table: requests that wait, and claims that are held without being counted in words.
 //!
 //! # Rules
 //!
@@ -9,14 +9,14 @@
 //! ```text
 //!             enqueue                     grant                        release
 //!   (caller) ─────────► waiting ────────────────────► granted ────────────────────► gone
-//!                          │                             │ a covering claim stays in the list as `held`
-//!                          └── withdraw ──► gone         └ others are in the words, and leave the list
+//!                          │                             │ in the list: covering claims, and readers beyond the counter
+//!                          └── withdraw ──► gone         └ in the words: all others, which leave the list
 //!   edges that do not exist: granted ──► waiting; waiting ──► gone without clearing its queued bits
 //! ```
 //!
 //! *Order.* The list is in order of arrival. A request is granted when it conflicts with no older waiting request, with no
-//! held covering claim and with no holder in the words: all its claims at once, so it never holds one while it waits for
-//! another. Hence no overtaking among requests that conflict, no starvation, and no deadlock among single requests.
+//! claim that is held in the list and with no holder in the words: all its claims at once, so it never holds one while it
+//! waits for another. Hence no overtaking among requests that conflict, no starvation, and no deadlock among single requests.
 //!
 //! *Who wakes whom.* A waiting request has set the `queued` bit of each of its blocks, or widened the hull, before it looked
 //! at the words for the last time. Whoever releases a block changes the word first and looks at the bit (in the value that
@@ -25,6 +25,11 @@
 //!
 //! *While a request's bits are set*, newcomers to its blocks come here too; the states of its blocks can only fall, except by
 //! grants under this lock. That is why a grant may look first and add afterwards.
+//!
+//! *Readers beyond the counter.* The byte of a block counts [`MAX_READERS`](crate::geometry::MAX_READERS) readers. A request
+//! that finds one of its blocks full is granted all the same, and held in the list: none of its claims is counted in words,
+//! and the `queued` bits of its blocks stay set until it is released. So whoever comes to these blocks comes here, where a
+//! reader is granted and a writer waits behind it. Arrivals with the same claims share one entry, which counts them.
 //!
 //! *A covering request* looks at the words of its range in ascending order and, when it finds a holder, remembers where. It
 //! starts when no older request conflicts; from then on whoever takes a block in its range sees the hull and backs out, so
@@ -47,8 +52,9 @@ use crate::table::ExtentTable;
 use crate::wait::{Cell, WaitStats};
 use crate::word::{self, Mode, QUEUED};
 use crate::words::Words;
+use grant::Place;
 
-/// The name of a request in its table's queue; [`Ticket::NONE`] for locks that are in words only.
+/// The name of a request in its table's queue; of a granted one, [`Ticket::NONE`] if its locks are in words only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(u64);
 
@@ -66,8 +72,6 @@ struct Request {
     ticket: Ticket,
     claims: Claims,
     state: State,
-    /// Waits for room among the readers of some block: later readers of the same blocks stay behind it.
-    crowded: bool,
     /// Of the covering claims: the claim and the block from which on the words were not looked at yet.
     looked: (usize, u64),
     since: Option<Instant>,
@@ -77,11 +81,37 @@ struct Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting,
-    /// Granted; listed for its covering claims.
-    Held,
+    /// Granted; listed for its covering claims, the others are in the words.
+    Covering,
+    /// Granted to so many holders beside a full set of readers; none of its claims is in the words.
+    Overflow {
+        holders: usize,
+    },
 }
 
-/// The requests of a table that wait or cover.
+impl Request {
+    /// The claims whose blocks have the `queued` bit for this request.
+    fn queued(&self) -> impl Iterator<Item = Claim> + '_ {
+        let queued = match self.state {
+            State::Waiting => true,
+            State::Covering => false,
+            State::Overflow { .. } => !mutant("overflow_keeps_no_bit"),
+        };
+        self.claims.in_words().filter(move |_| queued)
+    }
+
+    /// The claims that are held and not counted in words.
+    fn held(&self) -> impl Iterator<Item = Claim> + '_ {
+        let state = self.state;
+        self.claims.iter().copied().filter(move |claim| match state {
+            State::Waiting => false,
+            State::Covering => claim.covering(),
+            State::Overflow { .. } => true,
+        })
+    }
+}
+
+/// The requests of a table that wait, cover or overflow.
 #[derive(Debug)]
 pub(crate) struct Queue {
     requests: VecDeque<Request>,
@@ -105,28 +135,37 @@ impl Queue {
         self.stats
     }
 
-    /// Requests that wait, and covering requests that are held.
+    /// Requests that wait, and entries for claims that are held.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let waiting = self.requests.iter().filter(|request| request.state == State::Waiting).count();
         (waiting, self.requests.len() - waiting)
     }
 
-    /// Whether a held covering claim excludes the claim.
-    pub(crate) fn covered_against(&self, claim: Claim) -> bool {
-        let held = self.requests.iter().filter(|request| request.state == State::Held);
-        held.flat_map(|request| request.claims.iter()).any(|held| held.covering() && held.conflicts(claim))
+    /// Whether a claim that is held in the list excludes the claim.
+    pub(crate) fn holds_against(&self, claim: Claim) -> bool {
+        self.requests.iter().flat_map(Request::held).any(|held| held.conflicts(claim))
+    }
+
+    /// Lets the newest request share the entry of an older one with the same claims that overflows too: its ticket.
+    fn join_overflow(&mut self, newest: usize) -> Option<Ticket> {
+        let claims = &self.requests[newest].claims;
+        let same = |request: &Request| matches!(request.state, State::Overflow { .. }) && request.claims == *claims;
+        let at = self.requests.iter().position(same)?;
+        let State::Overflow { holders } = &mut self.requests[at].state else { return None };
+        *holders += 1;
+        self.requests.remove(newest);
+        Some(self.requests[at].ticket)
     }
 
     fn find(&self, ticket: Ticket) -> Option<usize> {
         self.requests.binary_search_by_key(&ticket, |request| request.ticket).ok()
     }
 
-    /// The queued bits that the waiting requests want set in word `number`.
+    /// The queued bits that the requests want set in word `number`.
     fn wanted(&self, number: u64) -> u64 {
         let base = number * BLOCKS_PER_WORD;
         let Some(word) = BlockRange::new(base, base + BLOCKS_PER_WORD - 1) else { return 0 };
-        let waiting = self.requests.iter().filter(|request| request.state == State::Waiting);
-        let ranges = waiting.flat_map(|request| request.claims.in_words()).filter_map(|c| c.range.intersection(word));
+        let ranges = self.requests.iter().flat_map(Request::queued).filter_map(|c| c.range.intersection(word));
         ranges.fold(0, |bits, range| bits | word::mask(range.first() - base, range.last() - base)) & QUEUED
     }
 
@@ -164,7 +203,6 @@ impl ExtentTable {
             ticket,
             claims: claims.clone(),
             state: State::Waiting,
-            crowded: false,
             looked: (0, 0),
             since: None,
             cell: None,
@@ -180,36 +218,55 @@ impl ExtentTable {
             self.announce(&queue);
         }
         let at = queue.requests.len() - 1;
-        if self.grantable(&mut queue, at) {
-            let covering = claims.covering();
-            self.grant(&mut queue, at);
-            return Arrival::Granted(if covering { ticket } else { Ticket::NONE });
+        if let Some(place) = self.grantable(&mut queue, at) {
+            if place == Place::List
+                && let Some(ticket) = queue.join_overflow(at)
+            {
+                return Arrival::Granted(ticket);
+            }
+            let (ticket, _) = self.grant(&mut queue, at, place);
+            return Arrival::Granted(ticket);
         }
         queue.requests[at].since = Some(Instant::now());
         Arrival::Waits(ticket)
     }
 
-    /// Gives a waiting request its doorbell; `false` if it was granted meanwhile.
-    pub(crate) fn attach(&self, ticket: Ticket, cell: &Arc<Cell>) -> bool {
+    /// Gives a waiting request its doorbell. If it was granted meanwhile, the caller has the locks under the ticket returned.
+    pub(crate) fn attach(&self, ticket: Ticket, cell: &Arc<Cell>) -> Option<Ticket> {
         let mut queue = self.queue_or_new().lock();
         match queue.find(ticket) {
             Some(at) if queue.requests[at].state == State::Waiting => {
                 queue.requests[at].cell = Some(Arc::clone(cell));
-                true
+                None
             }
-            _ => mutant("attach_overlooks_a_grant"),
+            _ if mutant("attach_overlooks_a_grant") => None,
+            listed => Some(listed.map_or(Ticket::NONE, |_| ticket)),
         }
     }
 
-    /// Takes a waiting request back; `false` if it was granted meanwhile, and the caller has the locks.
-    pub(crate) fn withdraw(&self, ticket: Ticket) -> bool {
+    /// Takes a waiting request back. If it was granted meanwhile, the caller has the locks under the ticket returned.
+    pub(crate) fn withdraw(&self, ticket: Ticket) -> Option<Ticket> {
         let mut queue = self.queue_or_new().lock();
-        let Some(at) = queue.find(ticket).filter(|&at| queue.requests[at].state == State::Waiting) else {
-            return mutant("withdraw_overlooks_a_grant");
+        let at = match queue.find(ticket) {
+            Some(at) if queue.requests[at].state == State::Waiting => at,
+            _ if mutant("withdraw_overlooks_a_grant") => return None,
+            listed => return Some(listed.map_or(Ticket::NONE, |_| ticket)),
         };
-        let Some(request) = queue.requests.remove(at) else { return false };
+        let request = queue.requests.remove(at)?;
         queue.stats.withdrawn += 1;
-        for claim in request.claims.in_words() {
+        self.clear_queued(&queue, &request.claims);
+        if request.claims.covering() {
+            self.announce(&queue);
+        }
+        if !mutant("withdraw_wakes_nobody") {
+            self.settle(queue, request.claims.as_slice());
+        }
+        None
+    }
+
+    /// Clears the queued bits of the claims of a request that has left the list, where no other wants them.
+    fn clear_queued(&self, queue: &Queue, claims: &Claims) {
+        for claim in claims.in_words() {
             for (number, bytes) in Words::of(claim.range) {
                 let unwanted = QUEUED & bytes & !queue.wanted(number);
                 if let Some(word) = self.word(number) {
@@ -217,13 +274,6 @@ impl ExtentTable {
                 }
             }
         }
-        if request.claims.covering() {
-            self.announce(&queue);
-        }
-        if !mutant("withdraw_wakes_nobody") {
-            self.settle(queue, request.claims.as_slice());
-        }
-        true
     }
 
     /// Goes through the queue for those who waited for `released`, which is no longer in the words.
@@ -234,15 +284,38 @@ impl ExtentTable {
         }
     }
 
-    /// Releases the covering claims of a granted request; those in words are released already.
+    /// Releases the claims of a granted request that is in the list: those that are held there, and those in words.
     #[cold]
-    pub(crate) fn release_covering(&self, ticket: Ticket, claims: &[Claim]) {
+    pub(crate) fn release_listed(&self, ticket: Ticket, claims: &Claims) {
         let mut queue = self.queue_or_new().lock();
-        if let Some(at) = queue.find(ticket) {
-            queue.requests.remove(at);
+        let Some(at) = queue.find(ticket) else { return };
+        match &mut queue.requests[at].state {
+            State::Overflow { holders } if *holders > 1 && !mutant("overflow_goes_with_its_first_holder") => {
+                *holders -= 1;
+                return;
+            }
+            State::Overflow { .. } => {
+                queue.requests.remove(at);
+                self.clear_queued(&queue, claims);
+                if mutant("overflow_release_wakes_nobody") {
+                    return;
+                }
+            }
+            State::Covering | State::Waiting => {
+                queue.requests.remove(at);
+                for claim in claims.in_words() {
+                    for (number, bytes) in Words::of(claim.range) {
+                        if let Some(word) = self.word(number) {
+                            word.fetch_sub(claim.mode.weight(bytes), SeqCst);
+                        }
+                    }
+                }
+            }
         }
-        self.announce(&queue);
-        self.settle(queue, claims);
+        if claims.covering() {
+            self.announce(&queue);
+        }
+        self.settle(queue, claims.as_slice());
     }
 
     /// Makes the exclusive covering claims of a granted request shared.

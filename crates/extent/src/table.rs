@@ -78,6 +78,11 @@ impl ExtentTable {
     }
 
     /// Waits until the blocks may be shared with other readers.
+    ///
+    /// Any number of holders may share a block, and none of them waits for another. 126 of them are counted in the block's
+    /// byte. While a block has more, locks of it go through the table's queue: each lock and unlock takes the queue's lock
+    /// and looks at all entries of the queue. All further holders of one range are one entry, unless they waited for it.
+    /// An exclusive request waits for those who came before it, and later readers wait behind it, as always.
     #[inline(always)]
     pub fn shared(&self, range: impl RangeBounds<u64>) -> SharedGuard<'_> {
         let range = BlockRange::of(range);
@@ -177,14 +182,11 @@ impl ExtentTable {
     #[must_use]
     pub fn locked(&self, range: impl RangeBounds<u64>) -> Option<Mode> {
         let range = BlockRange::of(range)?;
-        let cover = |mode| {
-            let Some(queue) = self.queue.get() else { return false };
-            !self.hull.misses(range) && queue.lock().covered_against(Claim { range, mode })
-        };
+        let listed = |mode| self.queue.get().is_some_and(|queue| queue.lock().holds_against(Claim { range, mode }));
         // What excludes a reader is a writer; what excludes a writer is anybody.
-        if self.first_holder(range, Mode::Shared, false).is_some() || cover(Mode::Shared) {
+        if self.first_holder(range, Mode::Shared, false).is_some() || listed(Mode::Shared) {
             Some(Mode::Exclusive)
-        } else if self.first_holder(range, Mode::Exclusive, false).is_some() || cover(Mode::Exclusive) {
+        } else if self.first_holder(range, Mode::Exclusive, false).is_some() || listed(Mode::Exclusive) {
             Some(Mode::Shared)
         } else {
             None
@@ -240,11 +242,11 @@ impl Default for ExtentTable {
 
 impl fmt::Debug for ExtentTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (waiting, covering) = self.queue.get().map_or((0, 0), |queue| queue.lock().counts());
+        let (waiting, listed) = self.queue.get().map_or((0, 0), |queue| queue.lock().counts());
         f.debug_struct("ExtentTable")
             .field("locked", &self.locked(..))
             .field("waiting", &waiting)
-            .field("covering", &covering)
+            .field("listed", &listed)
             .field("bytes", &self.bytes())
             .finish_non_exhaustive()
     }

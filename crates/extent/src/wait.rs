@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{Arc, Condvar, Mutex, mutant};
 
+use crate::queue::Ticket;
 use crate::range::BlockRange;
 
 /// A waiting request's doorbell.
@@ -23,7 +24,7 @@ pub(crate) struct Cell {
 
 #[derive(Debug, Default)]
 struct Signal {
-    granted: bool,
+    granted: Option<Ticket>,
     cancelled: bool,
     waker: Option<Waker>,
 }
@@ -31,17 +32,17 @@ struct Signal {
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ring {
-    Granted,
+    Granted(Ticket),
     TimedOut,
     Cancelled,
 }
 
 impl Cell {
-    /// Tells the waiter that it has its locks.
-    pub(crate) fn grant(&self) {
+    /// Tells the waiter that it has its locks, and with which ticket they are released.
+    pub(crate) fn grant(&self, ticket: Ticket) {
         let waker = {
             let mut signal = self.signal.lock();
-            signal.granted = true;
+            signal.granted = Some(ticket);
             self.rung.notify_one();
             signal.waker.take()
         };
@@ -61,8 +62,8 @@ impl Cell {
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> Ring {
         let mut signal = self.signal.lock();
         loop {
-            if signal.granted {
-                return Ring::Granted;
+            if let Some(ticket) = signal.granted {
+                return Ring::Granted(ticket);
             }
             if signal.cancelled {
                 return Ring::Cancelled;
@@ -70,7 +71,7 @@ impl Cell {
             match deadline {
                 None => self.rung.wait(&mut signal),
                 Some(deadline) => {
-                    if self.rung.wait_until(&mut signal, deadline).timed_out() && !signal.granted {
+                    if self.rung.wait_until(&mut signal, deadline).timed_out() && signal.granted.is_none() {
                         return Ring::TimedOut;
                     }
                 }
@@ -78,10 +79,10 @@ impl Cell {
         }
     }
 
-    /// Whether the bell has rung; if not, it will wake `waker`.
-    pub(crate) fn poll(&self, waker: &Waker) -> bool {
+    /// What the bell told when it rang; if it has not, it will wake `waker`.
+    pub(crate) fn poll(&self, waker: &Waker) -> Option<Ticket> {
         let mut signal = self.signal.lock();
-        if !signal.granted && !signal.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
+        if signal.granted.is_none() && !signal.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
             signal.waker = Some(waker.clone());
         }
         signal.granted

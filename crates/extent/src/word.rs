@@ -6,14 +6,15 @@
 //! │ queued │     state      │   1 ..= 126  that many readers
 //! └────────┴────────────────┘   127        one writer
 //!
-//!   free ──take(Shared)──► 1 ──take(Shared)──► 2 ... 126      126 ──take──► refused: the reader queues
+//!   free ──take(Shared)──► 1 ──take(Shared)──► 2 ... 126      126 ──take──► refused: the reader is held in the queue's list
 //!   free ──take(Exclusive)──► 127 ──downgrade──► 1
 //!   n ──release(Shared)──► n-1        127 ──release(Exclusive)──► free
 //!   edges that do not exist: readers ──► 127 (no upgrade); any ──take──► any while `queued` is set
 //! ```
 //!
-//! `queued` says that a request for the block waits in the table's queue. It turns every newcomer into the queue, behind that
-//! request, and tells whoever releases the block to look there. It is set and cleared under the queue's lock only.
+//! `queued` says that a request for the block waits in the table's queue, or that readers are held there because the byte
+//! could not count them. It turns every newcomer into the queue, and tells whoever releases the block to look there. It is
+//! set and cleared under the queue's lock only.
 //!
 //! All of this is arithmetic on eight bytes at once: a byte never carries into its neighbour, because a reader is added only to
 //! bytes below [`MAX_READERS`] and taken only from bytes above zero.
@@ -86,13 +87,21 @@ impl Mode {
     }
 }
 
-/// Whether a holder of a block in `mask` excludes a covering lock in `mode`. A full set of readers does not: covering
-/// locks are not counted in words.
+/// Whether every byte in `mask` has a state that there is: free, up to [`MAX_READERS`] readers, or one writer.
+pub(crate) const fn in_order(word: u64, mask: u64) -> bool {
+    let word = word & mask & STATE;
+    // The bytes that are above the most readers, by their top bits, and those that are a writer's.
+    let above = (word + (TO_FULL - ONES)) & QUEUED;
+    above == (word + ONES) & QUEUED
+}
+
+/// Whether a holder of a block in `mask` excludes a lock in `mode`. A full set of readers does not exclude a reader: the
+/// queue's list has room for it.
 #[inline]
-pub(crate) const fn excludes(word: u64, mask: u64, mode: Mode) -> bool {
+pub(crate) fn excludes(word: u64, mask: u64, mode: Mode) -> bool {
     match mode {
-        Mode::Exclusive => word & mask & STATE != 0,
-        Mode::Shared => ((word & STATE) + ONES) & mask & QUEUED != 0,
+        Mode::Shared if !mutant("readers_never_share") => ((word & STATE) + ONES) & mask & QUEUED != 0,
+        _ => word & mask & STATE != 0,
     }
 }
 
@@ -127,6 +136,7 @@ mod tests {
                     assert_eq!(taken & !m, word & !m, "the neighbours stay");
                     assert_eq!(taken - mode.weight(m), word, "a release undoes the taking");
                 }
+                assert_eq!(in_order(word, m), state <= MAX_READERS || state == 0x7f, "{byte:#x}");
                 assert_eq!(excludes(word, m, Mode::Exclusive), state != 0);
                 assert_eq!(excludes(word, m, Mode::Shared), state == 0x7f);
             }

@@ -1,8 +1,8 @@
 //! What the lock table promises, one thread or two at a time.
 #![cfg(not(any(loom, shuttle)))]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -91,34 +91,6 @@ fn locked_tells_the_strongest_mode() {
     assert_eq!(table.locked(20..30), None);
     assert_eq!(table.locked(15_000..), Some(Mode::Shared));
     assert_eq!(table.locked(20_000..), None);
-}
-
-#[test]
-fn readers_beyond_the_counter_wait_and_get_in() {
-    let table = Arc::new(ExtentTable::new());
-    let mut readers: Vec<_> = (0..126).map(|_| table.try_shared(5..=6).expect("there is room for 126")).collect();
-    assert!(table.try_shared(6..=6).is_none(), "the 127th has to wait");
-    let (sender, receiver) = mpsc::channel();
-    let late = thread::spawn({
-        let table = Arc::clone(&table);
-        move || {
-            let guard = table.shared(6..=9);
-            sender.send(()).expect("the test waits");
-            drop(guard);
-        }
-    });
-    until_waiting(&table, 1);
-    assert!(
-        table.try_shared(9..=9).is_none(),
-        "block 9 is not crowded, but the next reader of it is the one who waits"
-    );
-    assert!(table.try_shared(5..=5).is_none() && table.try_shared(4..=4).is_some());
-    assert!(receiver.try_recv().is_err());
-    readers.pop();
-    receiver.recv_timeout(Duration::from_secs(10)).expect("one left, one enters");
-    late.join().expect("no panic");
-    drop(readers);
-    assert_eq!(table.locked(..), None);
 }
 
 #[test]

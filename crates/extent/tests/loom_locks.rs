@@ -17,8 +17,12 @@
 //! mutant: install_keeps_a_line_of_its_own, killed by: two_threads_install_one_chunk
 //! mutant: withdraw_overlooks_a_grant, killed by: a_cancellation_meets_a_grant
 //! mutant: withdraw_wakes_nobody, killed by: a_withdrawal_lets_in_who_stood_behind
-//! mutant: grant_ignores_the_crowd, killed by: a_crowd_of_readers_is_bounded
-//! mutant: take_ignores_the_crowd, killed by: a_crowd_of_readers_is_bounded
+//! mutant: take_ignores_the_crowd, killed by: readers_beyond_the_counter_share
+//! mutant: grant_ignores_the_crowd, killed by: readers_beyond_the_counter_share
+//! mutant: overflow_keeps_no_bit, killed by: a_writer_waits_for_a_reader_in_the_list
+//! mutant: overflow_release_wakes_nobody, killed by: a_writer_waits_for_a_reader_in_the_list
+//! mutant: overflow_goes_with_its_first_holder, killed by: holders_of_one_entry_leave_one_by_one
+//! mutant: overflow_tells_no_ticket, killed by: readers_that_waited_overflow
 //! mutant: mark_not_set, killed by: a_covering_writer_finds_marked_lines
 //! mutant: mark_look_unordered, killed by: a_covering_writer_finds_marked_lines
 //! mutant: scan_unordered, killed by: a_covering_writer_finds_marked_lines
@@ -256,20 +260,86 @@ fn a_withdrawal_lets_in_who_stood_behind() {
 }
 
 #[test]
-fn a_crowd_of_readers_is_bounded() {
-    bounded("a_crowd_of_readers_is_bounded", 3, || {
+fn readers_beyond_the_counter_share() {
+    exhaustive("readers_beyond_the_counter_share", || {
         let guarded = Guarded::new();
-        let enter = |guarded: &Guarded| {
-            let _shared = guarded.table.shared(3..=3);
-            assert!(guarded.value.fetch_add(1, Relaxed) < 2, "a model's block has room for two readers");
-            guarded.value.fetch_sub(1, Relaxed);
-        };
-        let others = [with(&guarded, enter), with(&guarded, enter)];
-        enter(&guarded);
-        for other in others {
-            other.join().unwrap();
+        // Two are all that a model's byte counts; one thread's third comes while the other's may come or go.
+        let counted = guarded.table.shared(3..=3);
+        let other = with(&guarded, |guarded| {
+            let more = guarded.table.shared(3..=3);
+            let _last = guarded.table.shared(2..=3);
+            drop(more);
+        });
+        let mine = guarded.table.shared(3..=4);
+        // Joined while the locks are held: if a reader waited for another, this would not end.
+        other.join().unwrap();
+        drop((counted, mine));
+        assert!(guarded.table.try_exclusive(..).is_some(), "nothing is left behind");
+    });
+}
+
+#[test]
+fn a_writer_waits_for_a_reader_in_the_list() {
+    exhaustive("a_writer_waits_for_a_reader_in_the_list", || {
+        let guarded = Guarded::new();
+        let counted = [guarded.table.shared(3..=3), guarded.table.shared(3..=3)];
+        let listed = guarded.table.shared(3..=3);
+        let other = with(&guarded, |guarded| {
+            let _alone = guarded.table.exclusive(3..=3);
+            guarded.add_one();
+        });
+        drop(counted);
+        guarded.add_one();
+        drop(listed);
+        other.join().unwrap();
+        assert_eq!(guarded.value(), 2);
+        assert!(guarded.table.try_exclusive(..).is_some(), "no queued bit is left");
+    });
+}
+
+#[test]
+fn holders_of_one_entry_leave_one_by_one() {
+    exhaustive("holders_of_one_entry_leave_one_by_one", || {
+        let guarded = Guarded::new();
+        let counted = [guarded.table.shared(3..=3), guarded.table.shared(3..=3)];
+        let listed = guarded.table.shared(3..=3);
+        let joined = guarded.table.lock_owned(3..=3, Mode::Shared, &Wait::FOREVER).unwrap();
+        drop(counted);
+        let other = with(&guarded, |guarded| drop(joined));
+        if let Some(_alone) = guarded.table.try_exclusive(3..=3) {
+            panic!("one of the two is still there");
         }
-        assert!(guarded.table.try_exclusive(..).is_some());
+        drop(listed);
+        {
+            let _alone = guarded.table.exclusive(3..=3);
+        }
+        other.join().unwrap();
+        assert!(guarded.table.try_exclusive(..).is_some(), "no queued bit is left");
+    });
+}
+
+#[test]
+fn readers_that_waited_overflow() {
+    exhaustive("readers_that_waited_overflow", || {
+        let guarded = Guarded::new();
+        let held = guarded.table.lock_owned(3..=3, Mode::Exclusive, &Wait::FOREVER).unwrap();
+        let mut readers: [_; 2] = std::array::from_fn(|_| Box::pin(guarded.table.shared_async(3..=3)));
+        assert!(readers.iter_mut().all(|reader| poll_once(reader.as_mut()).is_none()));
+        let other = with(&guarded, |guarded| {
+            guarded.add_one();
+            drop(held);
+        });
+        {
+            // The third: counted by none, unless one of the others has gone before it came.
+            let _reading = guarded.table.shared(3..=3);
+            assert_eq!(guarded.value(), 1);
+            let [first, mut second] = readers;
+            // Dropped with a grant that was not seen, and released after one that was, if its bell has rung.
+            drop(first);
+            drop(poll_once(second.as_mut()));
+        }
+        other.join().unwrap();
+        assert!(guarded.table.try_exclusive(..).is_some(), "nothing is left behind");
     });
 }
 

@@ -9,6 +9,9 @@
 //! mutant: mark_cleared_of_busy_line, killed by: a_busy_line_is_found_again
 //! mutant: grant_ignores_the_crowd, killed by: nine_readers_where_four_have_room
 //! mutant: take_ignores_the_crowd, killed by: nine_readers_where_four_have_room
+//! mutant: overflow_release_wakes_nobody, killed by: nine_readers_where_four_have_room
+//! mutant: overflow_goes_with_its_first_holder, killed by: nine_readers_where_four_have_room
+//! mutant: overflow_tells_no_ticket, killed by: nine_readers_where_four_have_room
 //! mutant: many_in_the_given_order, killed by: eight_threads_lock_two_files
 //! mutant: withdraw_overlooks_a_grant, killed by: cancellations_among_eight_waiters
 //! mutant: withdraw_wakes_nobody, killed by: a_withdrawn_writer_lets_eight_readers_in
@@ -197,23 +200,47 @@ fn nine_readers_where_four_have_room() {
     random("nine_readers_where_four_have_room", 3_000, || {
         let arena = Arena::new();
         let many: Vec<_> = (0..122).map(|_| arena.table.try_shared(5..=6).unwrap()).collect();
-        let inside = Arc::new(AtomicUsize::new(0));
-        let threads: Vec<_> = (0..9)
+        let inside = Arc::new((Mutex::new(0), Condvar::new()));
+        let mut threads: Vec<_> = (0..9)
             .map(|number| {
                 let (arena, inside) = (Arc::clone(&arena), Arc::clone(&inside));
                 thread::spawn(move || {
                     let _shared = arena.table.shared(6 - number % 2..=6);
-                    assert!(inside.fetch_add(1, SeqCst) < 4, "126 readers are the most");
-                    // Long enough for others to queue.
-                    (0..20).for_each(|_| thread::yield_now());
-                    inside.fetch_sub(1, SeqCst);
+                    arena.inside[6].fetch_add(1, SeqCst);
+                    // All nine are inside at once, and stay until the first 122 have left.
+                    let (count, bell) = &*inside;
+                    let mut count = count.lock();
+                    *count += 1;
+                    bell.notify_all();
+                    while *count < 10 {
+                        bell.wait(&mut count);
+                    }
+                    drop(count);
+                    (0..number).for_each(|_| thread::yield_now());
+                    arena.inside[6].fetch_sub(1, SeqCst);
                 })
             })
             .collect();
+        let (count, bell) = &*inside;
+        let mut all = count.lock();
+        while *all < 9 {
+            bell.wait(&mut all);
+        }
+        drop(all);
+        drop(many);
+        threads.extend((0..6).map(|number| {
+            let arena = Arc::clone(&arena);
+            thread::spawn(move || {
+                let mode = if number < 2 { Mode::Exclusive } else { Mode::Shared };
+                let _guard = arena.table.lock_owned(4..=6, mode, &Wait::FOREVER).unwrap();
+                arena.visit(4, 6, mode);
+            })
+        }));
+        *count.lock() += 1;
+        bell.notify_all();
         for one in threads {
             one.join().unwrap();
         }
-        drop(many);
         arena.idle();
     });
 }

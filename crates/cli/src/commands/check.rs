@@ -88,7 +88,7 @@ pub(super) fn findings(report: &CheckReport) -> Vec<serde_json::Value> {
 }
 
 fn examine(image: &Path) -> Result<CheckReport, CliError> {
-    let device = device(image, Access::Read)?;
+    let device = device(image, Access::Check)?;
     let bar = progress::bar("checking", Some(0));
     let show = |progress: f2fs::volume::check::Progress| {
         bar.set_length(progress.total);

@@ -31,7 +31,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
 
 fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let image = &args.image;
-    let device = device(image, Access::Write)?;
+    let device = device(image, Access::Repair)?;
     let bar = progress::bar("repairing", Some(0));
     let show = |progress: Progress| {
         bar.set_length(progress.total);

@@ -3,17 +3,26 @@
 use f2fs_sync::atomic::Ordering::SeqCst;
 use f2fs_sync::{Arc, MutexGuard, mutant};
 
-use super::{Queue, Request, State};
+use super::{Queue, Request, State, Ticket};
 use crate::claim::Claim;
 use crate::range::BlockRange;
 use crate::table::ExtentTable;
 use crate::wait::Cell;
-use crate::word::{self, Mode, QUEUED};
+use crate::word::{self, QUEUED};
 use crate::words::Words;
 
-/// Doorbells to ring when the queue's lock is released.
+/// Where a granted request holds the claims that are not covering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Words,
+    /// A block has as many readers as its byte can count.
+    List,
+}
+
+/// Doorbells to ring when the queue's lock is released, and the tickets to tell.
 struct Bells {
     cells: [Option<Arc<Cell>>; Bells::MOST],
+    tickets: [Ticket; Bells::MOST],
     count: usize,
 }
 
@@ -21,23 +30,26 @@ impl Bells {
     const MOST: usize = 16;
 
     fn new() -> Bells {
-        Bells { cells: [const { None }; Bells::MOST], count: 0 }
+        Bells { cells: [const { None }; Bells::MOST], tickets: [Ticket::NONE; Bells::MOST], count: 0 }
     }
 
     fn full(&self) -> bool {
         self.count == Bells::MOST
     }
 
-    fn push(&mut self, cell: Option<Arc<Cell>>) {
+    fn push(&mut self, ticket: Ticket, cell: Option<Arc<Cell>>) {
         if cell.is_some() {
             self.cells[self.count] = cell;
+            self.tickets[self.count] = ticket;
             self.count += 1;
         }
     }
 
     fn ring(self) {
-        for cell in self.cells.into_iter().flatten() {
-            cell.grant();
+        for (cell, ticket) in self.cells.into_iter().zip(self.tickets).take(self.count) {
+            if let Some(cell) = cell {
+                cell.grant(ticket);
+            }
         }
     }
 }
@@ -45,19 +57,19 @@ impl Bells {
 impl ExtentTable {
     /// Grants what can be granted among the requests that touch `released`, and rings their bells with the lock released.
     pub(super) fn settle<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, released: &[Claim]) {
-        let mut everyone = false;
+        if queue.requests.is_empty() {
+            return;
+        }
         loop {
             let mut bells = Bells::new();
             let mut at = 0;
             while at < queue.requests.len() && !bells.full() {
                 let request = &queue.requests[at];
-                let crowded = request.crowded;
-                let touched = everyone || request.claims.overlap(released);
-                if request.state == State::Waiting && touched && self.grantable(&mut queue, at) {
-                    // Readers that stayed behind it for the sake of order may have nothing to do with `released`.
-                    everyone |= crowded;
+                let waits = request.state == State::Waiting && request.claims.overlap(released);
+                if waits && let Some(place) = self.grantable(&mut queue, at) {
                     let before = queue.requests.len();
-                    bells.push(self.grant(&mut queue, at));
+                    let (ticket, cell) = self.grant(&mut queue, at, place);
+                    bells.push(ticket, cell);
                     // A request that left the list has its successor in its place.
                     at += usize::from(queue.requests.len() == before);
                     if mutant("release_wakes_one_only") {
@@ -77,35 +89,28 @@ impl ExtentTable {
         }
     }
 
-    /// Whether nothing stands in the way of the waiting request at `at`.
-    pub(super) fn grantable(&self, queue: &mut Queue, at: usize) -> bool {
+    /// Where the waiting request at `at` can be held, if nothing stands in its way.
+    pub(super) fn grantable(&self, queue: &mut Queue, at: usize) -> Option<Place> {
         // Holders in the words first: when a hot block is busy, this ends the matter for most of its queue.
         let request = &queue.requests[at];
-        let mut crowded = false;
+        let mut place = Place::Words;
         let free = request.claims.in_words().all(|claim| {
             Words::of(claim.range).all(|(number, bytes)| {
                 let word = self.word(number).map_or(0, |word| word.load(SeqCst));
-                let fits =
-                    claim.mode.fits(word, bytes) || (mutant("grant_ignores_the_crowd") && claim.mode == Mode::Shared);
-                crowded |= !fits && !word::excludes(word, bytes, claim.mode);
-                fits
+                if !claim.mode.fits(word, bytes) && !mutant("grant_ignores_the_crowd") {
+                    place = Place::List;
+                }
+                !word::excludes(word, bytes, claim.mode)
             })
         });
-        queue.requests[at].crowded = crowded;
         if !free {
-            return false;
+            return None;
         }
-        let request = &queue.requests[at];
         let behind = queue.requests.iter().enumerate().any(|(other, older)| match older.state {
-            State::Held => older.claims.conflict(&request.claims),
-            State::Waiting => {
-                other < at
-                    && !mutant("grant_overtakes")
-                    && (older.claims.conflict(&request.claims)
-                        || older.crowded && older.claims.overlap(request.claims.as_slice()))
-            }
+            State::Covering | State::Overflow { .. } => older.claims.conflict(&request.claims),
+            State::Waiting => other < at && !mutant("grant_overtakes") && older.claims.conflict(&request.claims),
         });
-        !behind && self.covers(&mut queue.requests[at])
+        (!behind && self.covers(&mut queue.requests[at])).then_some(place)
     }
 
     /// Whether no holder in the words excludes the request's covering claims; where there is one is remembered.
@@ -122,9 +127,13 @@ impl ExtentTable {
         true
     }
 
-    /// Gives the request at `at` its locks; it leaves the list unless it has covering claims.
-    pub(super) fn grant(&self, queue: &mut Queue, at: usize) -> Option<Arc<Cell>> {
-        queue.requests[at].state = State::Held;
+    /// Gives the request at `at` its locks, in this place: the ticket to release them with, and the doorbell to ring. The
+    /// request leaves the list if all its claims are in the words.
+    pub(super) fn grant(&self, queue: &mut Queue, at: usize, place: Place) -> (Ticket, Option<Arc<Cell>>) {
+        queue.requests[at].state = match place {
+            Place::Words => State::Covering,
+            Place::List => State::Overflow { holders: 1 },
+        };
         let waited = queue.requests[at].since.map(|since| since.elapsed());
         if let Some(waited) = waited {
             queue.stats.waits += 1;
@@ -132,20 +141,25 @@ impl ExtentTable {
             queue.stats.longest = queue.stats.longest.max(waited);
         }
         let claims = queue.requests[at].claims.clone();
-        for claim in claims.in_words() {
+        for claim in claims.in_words().filter(|_| place == Place::Words || mutant("overflow_keeps_no_bit")) {
             for (number, bytes) in Words::of(claim.range) {
                 let unwanted = QUEUED & bytes & !queue.wanted(number);
                 if let Some((word, mark)) = self.spot(number) {
                     // One step: the holder comes, the bits that no other request wants go. They are all set.
-                    word.fetch_add(claim.mode.weight(bytes).wrapping_sub(unwanted), SeqCst);
+                    let holder = if place == Place::Words { claim.mode.weight(bytes) } else { 0 };
+                    word.fetch_add(holder.wrapping_sub(unwanted), SeqCst);
                     mark.inspect(|mark| mark.set());
                 }
             }
         }
         let cell = queue.requests[at].cell.take();
-        if !claims.covering() {
-            queue.requests.remove(at);
+        if place == Place::List && mutant("overflow_tells_no_ticket") {
+            return (Ticket::NONE, cell);
         }
-        cell
+        if place == Place::List || claims.covering() {
+            return (queue.requests[at].ticket, cell);
+        }
+        queue.requests.remove(at);
+        (Ticket::NONE, cell)
     }
 }

@@ -45,6 +45,8 @@ enum Guard<'a> {
     Shared(SharedGuard<'a>),
     Exclusive(ExclusiveGuard<'a>),
     Many(ManyGuard<'a>),
+    /// Readers that leave the byte of each block little room or none.
+    Crowd(Vec<SharedGuard<'a>>),
 }
 
 enum Waiting<'a> {
@@ -167,7 +169,18 @@ pub(crate) fn epoch(random: &mut impl Source, steps: usize) {
                 drop(world.waiting.remove(random.below(world.waiting.len())));
                 world.settle("withdrawal");
             }
-            90..95 if !world.held.is_empty() => {
+            90 => {
+                // Near 126, which the byte of a block counts, and beyond.
+                let wants = wants(cells, Mode::Shared);
+                let free = world.free(&wants);
+                let crowd: Vec<_> = (0..120 + random.below(12)).map_while(|_| table.try_shared(span.clone())).collect();
+                assert_eq!(crowd.is_empty(), !free, "crowd {range}");
+                if free {
+                    assert!(crowd.len() >= 120, "{} share {range}, and the next one may not", crowd.len());
+                    world.held.push((wants, Guard::Crowd(crowd)));
+                }
+            }
+            91..95 if !world.held.is_empty() => {
                 let (mut wants, guard) = world.held.swap_remove(random.below(world.held.len()));
                 let guard = match guard {
                     Guard::Exclusive(guard) => {

@@ -37,7 +37,7 @@ impl<'v, 's, 'a> Entries<'v, 's, 'a> {
     pub(super) fn add_blocks(&mut self, blocks: &[(u64, BlockAddr)]) -> Result<(), CheckError> {
         for part in blocks.chunks(BATCH) {
             let addrs: Vec<BlockAddr> = part.iter().map(|(_, addr)| *addr).collect();
-            let read = self.view.subject.source.blocks(&addrs)?;
+            let read = self.view.subject.source.blocks_behind(&addrs, self.view.ahead)?;
             for ((block, _), content) in part.iter().zip(read.iter()) {
                 self.add(DentryView::block(content), Some(u32::try_from(*block).unwrap_or(u32::MAX)));
             }

@@ -7,6 +7,7 @@ use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid, hash, path};
 use f2fs_sync::atomic::Ordering::Relaxed;
 
+use super::ahead::Ahead;
 use super::directory;
 use super::error::CheckError;
 use super::finding::{FindingKind, Place, Problem};
@@ -39,6 +40,8 @@ const MAX_TARGET: u64 = 4096;
 /// Where the parts of a check find the inode.
 pub(super) struct InodeView<'s, 'a> {
     pub(super) subject: &'s Subject<'a>,
+    /// Blocks that were read ahead.
+    pub(super) ahead: &'s Ahead,
     pub(super) ino: Nid,
     pub(super) place: Place,
     pub(super) node: &'s NodeBlock,
@@ -71,7 +74,7 @@ impl InodeView<'_, '_> {
 
 /// Checks an inode whose block was read, with all that hangs on it. Returns the inodes that its entries name first.
 pub(super) fn check(
-    subject: &Subject<'_>,
+    (subject, ahead): (&Subject<'_>, &Ahead),
     task: &Task,
     addr: BlockAddr,
     node: &NodeBlock,
@@ -81,7 +84,7 @@ pub(super) fn check(
         return Ok(Vec::new());
     }
     subject.tally.inodes.fetch_add(1, Relaxed);
-    let view = InodeView { subject, ino, place: Place::Node { nid: ino, addr }, node, role: task.role };
+    let view = InodeView { subject, ahead, ino, place: Place::Node { nid: ino, addr }, node, role: task.role };
     let file_type = FileType::from_mode(view.inode().i_mode.get());
     check_checksum(&view);
     check_type(&view, file_type);
@@ -225,7 +228,7 @@ fn check_inline_area(view: &InodeView<'_, '_>) {
 }
 
 /// Where the first byte is that is not zero.
-fn first_in_use(area: &[u8]) -> Option<usize> {
+pub(super) fn first_in_use(area: &[u8]) -> Option<usize> {
     // Most are empty: a group without an exit is one comparison of a processor.
     let group = area.chunks(64).position(|group| group.iter().fold(0, |all, byte| all | byte) != 0)? * 64;
     area[group..].iter().position(|byte| *byte != 0).map(|at| group + at)
@@ -249,7 +252,7 @@ fn check_file(view: &InodeView<'_, '_>, file_type: FileType, xattr_nodes: u64) -
         check_blocks(view, xattr_nodes);
         return Ok(());
     }
-    let mut walk = TreeWalk::new(view.subject, view.ino, inode, false);
+    let mut walk = TreeWalk::new(view, false);
     walk.walk(view.node, view.subject.nat.get(view.ino).version)?;
     check_blocks(view, xattr_nodes + walk.blocks);
     if let Some(saved) = walk.saved_blocks() {
@@ -288,7 +291,7 @@ fn check_directory(view: &InodeView<'_, '_>, xattr_nodes: u64) -> Result<Vec<Tas
             entries.add_inline(view.inode().inline_data(view.subject.features));
         }
     } else {
-        let mut walk = TreeWalk::new(view.subject, view.ino, view.inode(), !is_orphan);
+        let mut walk = TreeWalk::new(view, !is_orphan);
         walk.walk(view.node, view.subject.nat.get(view.ino).version)?;
         check_blocks(view, xattr_nodes + walk.blocks);
         if let Some(len) = walk.broken_extent() {

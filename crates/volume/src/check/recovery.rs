@@ -3,10 +3,12 @@
 //! The check judges the checkpoint, not what roll-forward would make of it. But a chain that loops, or runs over blocks that
 //! the checkpoint holds for valid, is no chain that a crash leaves.
 
+use f2fs_device::AlignedBuf;
 use f2fs_format::checkpoint::flags;
 use f2fs_format::node::{NodeBlock, XATTR_NODE_OFFSET, mark};
-use f2fs_format::{BlockAddr, Geometry, LogType};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType};
 
+use super::ahead::Ahead;
 use super::error::CheckError;
 use super::finding::{FindingKind, Place};
 use super::pack::Pack;
@@ -14,6 +16,9 @@ use super::report::Collector;
 use super::sit::SitTable;
 use super::source::Source;
 use super::sparse::SparseBits;
+
+/// Blocks of a chain that are read together at most: 1 MiB.
+const MOST_AHEAD: usize = 256;
 
 /// Whether the footer says that the block was written after this checkpoint (`is_recoverable_dnode`).
 fn is_recoverable(pack: &Pack, node: &NodeBlock) -> bool {
@@ -40,9 +45,18 @@ pub(super) fn check(
     let seen = SparseBits::new(geometry.main_blocks().into());
     let (segment, offset) = pack.log(LogType::WarmNode);
     let mut addr = geometry.block_at(segment, offset);
+    let (mut ahead, mut reach) = (Ahead::default(), 1);
     while let Some((segment, offset)) = geometry.locate(addr) {
-        let block = source.block(addr)?;
-        let node = NodeBlock::read(block.block(0));
+        if ahead.get(addr).is_none() {
+            // A chain mostly goes on in the next block: the longer it was, the further it may.
+            let mut addrs: Vec<BlockAddr> =
+                (offset..BLOCKS_PER_SEGMENT).take(reach).map(|offset| geometry.block_at(segment, offset)).collect();
+            ahead = Ahead::default();
+            source.begin(&mut addrs, |blocks| vec![AlignedBuf::new(blocks)]).arrive(&mut ahead);
+            reach = (2 * reach).min(MOST_AHEAD);
+        }
+        let blocks = source.blocks_behind(&[addr], &ahead)?;
+        let node = NodeBlock::read(blocks.get(0));
         if !is_recoverable(pack, node) {
             break;
         }

@@ -3,11 +3,12 @@
 //! # Locking rules
 //!
 //! A direct-mapped cache of SSA blocks, one mutex a slot, held to look or to store and never across a read. Two threads may
-//! read the same summary twice; it is the same. Most lookups do not get here: a [`SummaryCursor`] keeps the last one.
+//! read the same summary twice; it is the same. It is filled before the walk, in large requests, as far as it reaches. Most
+//! lookups do not get here: a [`SummaryCursor`] keeps the last one.
 
 use f2fs_format::feature::Features;
 use f2fs_format::summary::{SummaryBlock, TYPE_DATA, TYPE_NODE};
-use f2fs_format::{BlockAddr, Geometry, LogType, Nid, SegmentNo};
+use f2fs_format::{BlockAddr, Geometry, LogType, Nid, RawBlock, SegmentNo};
 use f2fs_sync::{Arc, Mutex};
 use rayon::prelude::*;
 
@@ -57,16 +58,50 @@ impl Summaries {
         if let Some((_, summary)) = self.logs.iter().find(|(log, _)| *log == segment) {
             return Ok(summary.clone());
         }
-        let slot = &self.slots[segment.index() % SLOTS];
-        if let Some((cached, summary)) = &*slot.lock()
-            && *cached == segment
-        {
-            return Ok(Some(Arc::clone(summary)));
+        if let Some(summary) = self.kept(segment) {
+            return Ok(Some(summary));
         }
         let block = subject.source.block(subject.geometry.summary_block(segment))?;
-        let summary = Arc::new(*SummaryBlock::read(block.block(0)));
-        *slot.lock() = Some((segment, Arc::clone(&summary)));
-        Ok(Some(summary))
+        Ok(Some(self.keep(segment, block.block(0))))
+    }
+
+    /// The summary of a segment, if the cache has it.
+    fn kept(&self, segment: SegmentNo) -> Option<Arc<SummaryBlock>> {
+        let slot = self.slots[segment.index() % SLOTS].lock();
+        slot.as_ref().filter(|(kept, _)| *kept == segment).map(|(_, summary)| Arc::clone(summary))
+    }
+
+    fn keep(&self, segment: SegmentNo, block: &RawBlock) -> Arc<SummaryBlock> {
+        let summary = Arc::new(*SummaryBlock::read(block));
+        *self.slots[segment.index() % SLOTS].lock() = Some((segment, Arc::clone(&summary)));
+        summary
+    }
+
+    /// Segments with valid blocks that are no log's, and whether they hold nodes.
+    fn used(&self, subject: &Subject<'_>) -> Vec<(SegmentNo, bool)> {
+        let logs = self.log_segments();
+        let used = |segment: u32| {
+            let segment = SegmentNo(segment);
+            let sort = subject.sit.get(segment).log_type().filter(|_| !logs.contains(&segment))?;
+            (subject.sit.get(segment).valid_blocks() > 0).then_some((segment, sort.is_node()))
+        };
+        subject.sit.segments().filter_map(used).collect()
+    }
+
+    /// Fills the cache with the summaries of segments in use, the first ones that have room beside each other.
+    pub(super) fn fill(&self, subject: &Subject<'_>) -> Result<(), CheckError> {
+        if self.absent {
+            return Ok(());
+        }
+        let mut free = vec![true; SLOTS];
+        let mut segments: Vec<SegmentNo> = self.used(subject).into_iter().map(|(segment, _)| segment).collect();
+        segments.retain(|segment| std::mem::take(&mut free[segment.index() % SLOTS]));
+        segments.par_chunks(BATCH).try_for_each(|part| {
+            let addrs: Vec<BlockAddr> = part.iter().map(|segment| subject.geometry.summary_block(*segment)).collect();
+            let blocks = subject.source.blocks(&addrs)?;
+            part.iter().zip(blocks.iter()).for_each(|(segment, block)| drop(self.keep(*segment, block)));
+            Ok(())
+        })
     }
 
     /// The entry of a block.
@@ -138,18 +173,17 @@ impl Summaries {
                 check(Place::Log(log), log.is_node(), summary);
             }
         }
-        let logs = self.log_segments();
-        let used = |segment: &u32| {
-            let segment = SegmentNo(*segment);
-            let sort = subject.sit.get(segment).log_type().filter(|_| !logs.contains(&segment))?;
-            (subject.sit.get(segment).valid_blocks() > 0).then_some((segment, sort.is_node()))
-        };
-        let used: Vec<(SegmentNo, bool)> = subject.sit.segments().filter_map(|segment| used(&segment)).collect();
-        used.par_chunks(BATCH).try_for_each(|part| {
-            let addrs: Vec<BlockAddr> =
-                part.iter().map(|(segment, _)| subject.geometry.summary_block(*segment)).collect();
-            let blocks = subject.source.blocks(&addrs)?;
-            for ((segment, is_node), block) in part.iter().zip(blocks.iter()) {
+        self.used(subject).par_chunks(BATCH).try_for_each(|part| {
+            let mut missing = Vec::with_capacity(part.len());
+            for (segment, is_node) in part {
+                match self.kept(*segment) {
+                    Some(summary) => check(Place::Segment(*segment), *is_node, &summary),
+                    None => missing.push((*segment, *is_node)),
+                }
+            }
+            let addr = |(segment, _): &(SegmentNo, bool)| subject.geometry.summary_block(*segment);
+            let blocks = subject.source.blocks(&missing.iter().map(addr).collect::<Vec<BlockAddr>>())?;
+            for ((segment, is_node), block) in missing.iter().zip(blocks.iter()) {
                 check(Place::Segment(*segment), *is_node, SummaryBlock::read(block));
             }
             Ok(())

@@ -9,5 +9,6 @@ mod hostile;
 mod image;
 mod names;
 mod nodes;
+mod reading;
 mod tables;
 mod unclean;

@@ -1,6 +1,5 @@
 //! The tree of one file: address slots, direct and indirect nodes, and the blocks that they refer to.
 
-use f2fs_format::inode::Inode;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::path::{self, Addresses, NodeKind};
 use f2fs_format::{BlockAddr, Nid};
@@ -8,10 +7,12 @@ use f2fs_sync::atomic::Ordering::Relaxed;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
+use super::ahead::Ahead;
 use super::clusters::{Clusters, Slot};
 use super::error::CheckError;
 use super::extent::ExtentWatch;
 use super::finding::{FindingKind, Place, Problem};
+use super::inode::InodeView;
 use super::source::ZEROS;
 use super::subject::Subject;
 use super::summary::SummaryCursor;
@@ -24,6 +25,7 @@ const GROUP: usize = 64;
 /// The walk through one file's tree.
 pub(super) struct TreeWalk<'s, 'a> {
     subject: &'s Subject<'a>,
+    ahead: &'s Ahead,
     ino: Nid,
     /// Addresses that each node holds.
     addresses: Addresses,
@@ -40,10 +42,12 @@ pub(super) struct TreeWalk<'s, 'a> {
 }
 
 impl<'s, 'a> TreeWalk<'s, 'a> {
-    pub(super) fn new(subject: &'s Subject<'a>, ino: Nid, inode: &Inode, is_directory: bool) -> TreeWalk<'s, 'a> {
+    pub(super) fn new(view: &InodeView<'s, 'a>, is_directory: bool) -> TreeWalk<'s, 'a> {
+        let (subject, inode) = (view.subject, view.inode());
         TreeWalk {
             subject,
-            ino,
+            ahead: view.ahead,
+            ino: view.ino,
             addresses: inode.layout(subject.features).addresses(),
             clusters: inode.compression(subject.features).map(Clusters::new),
             cursor: SummaryCursor::default(),
@@ -151,7 +155,7 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
 
     fn read_children(&mut self, batch: &[(Nid, u32, BlockAddr)]) -> Result<(), CheckError> {
         let addrs: Vec<BlockAddr> = batch.iter().map(|(_, _, addr)| *addr).collect();
-        let blocks = self.subject.source.blocks(&addrs)?;
+        let blocks = self.subject.source.blocks_behind(&addrs, self.ahead)?;
         for ((nid, offset, addr), block) in batch.iter().zip(blocks.iter()) {
             let node = NodeBlock::read(block);
             if self.subject.check_footer(node, *addr, *nid, self.ino, *offset) {

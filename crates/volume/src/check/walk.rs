@@ -1,22 +1,20 @@
 //! The walk over everything that is reachable, in waves: the roots, then the inodes that their entries name, and so on.
 //!
-//! A wave is cut into groups; a thread reads the inodes of a group together and checks one after the other. An inode joins a
-//! wave once, when its first entry is met, so that neither looped directories nor hard links are walked twice.
+//! A wave is cut into groups; a thread resolves the inodes of a group and checks one after the other. Their blocks were read
+//! ahead by the [pipeline](super::pipeline). An inode joins a wave once, when its first entry is met, so that neither looped
+//! directories nor hard links are walked twice.
 
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid};
 use f2fs_sync::atomic::Ordering::Relaxed;
-use rayon::prelude::*;
 
 use super::Phase;
+use super::ahead::Ahead;
 use super::error::CheckError;
 use super::finding::{FindingKind, Place};
-use super::inode;
 use super::subject::Subject;
 use super::summary::SummaryCursor;
-
-/// Inodes that one task reads together.
-const GROUP: usize = 64;
+use super::{inode, pipeline};
 
 /// Why an inode is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,14 +70,13 @@ fn roots(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[Nid]) -> Vec<Tas
 pub(super) fn walk(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[Nid]) -> Result<(), CheckError> {
     let mut wave = roots(subject, orphans, quota_files);
     while !wave.is_empty() {
-        let next: Vec<Vec<Task>> =
-            wave.par_chunks(GROUP).map(|group| check_group(subject, group)).collect::<Result<_, CheckError>>()?;
-        wave = next.into_iter().flatten().collect();
+        wave = pipeline::check(subject, &wave)?;
     }
     Ok(())
 }
 
-fn check_group(subject: &Subject<'_>, group: &[Task]) -> Result<Vec<Task>, CheckError> {
+/// Checks some inodes of a wave, of which blocks were read ahead. Returns the inodes that their entries name first.
+pub(super) fn check_group(subject: &Subject<'_>, group: &[Task], ahead: &Ahead) -> Result<Vec<Task>, CheckError> {
     let mut cursor = SummaryCursor::default();
     let mut found: Vec<(Task, BlockAddr)> = Vec::with_capacity(group.len());
     for task in group {
@@ -89,10 +86,10 @@ fn check_group(subject: &Subject<'_>, group: &[Task]) -> Result<Vec<Task>, Check
         }
     }
     let addrs: Vec<BlockAddr> = found.iter().map(|(_, addr)| *addr).collect();
-    let blocks = subject.source.blocks(&addrs)?;
+    let blocks = subject.source.blocks_behind(&addrs, ahead)?;
     let mut next = Vec::new();
     for ((task, addr), block) in found.iter().zip(blocks.iter()) {
-        next.extend(inode::check(subject, task, *addr, NodeBlock::read(block))?);
+        next.extend(inode::check((subject, ahead), task, *addr, NodeBlock::read(block))?);
     }
     subject.report_progress(Phase::Tree, subject.tally.nodes.load(Relaxed), subject.expected_nodes);
     Ok(next)

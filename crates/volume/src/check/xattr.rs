@@ -8,7 +8,7 @@ use zerocopy::FromBytes;
 
 use super::error::CheckError;
 use super::finding::{FindingKind, Place, Problem};
-use super::inode::InodeView;
+use super::inode::{InodeView, first_in_use};
 use super::summary::SummaryCursor;
 
 /// The slot number under which reports name the reference to the xattr node; tree nodes have 0 to 4.
@@ -28,8 +28,8 @@ pub(super) fn check(view: &InodeView<'_, '_>) -> Result<u64, CheckError> {
     }
     let place = Place::Slot { nid: view.ino, index: SLOT };
     let Some(addr) = subject.resolve(nid, view.ino, &place, &mut SummaryCursor::default())? else { return Ok(0) };
-    let block = subject.source.block(addr)?;
-    let node = NodeBlock::read(block.block(0));
+    let blocks = subject.source.blocks_behind(&[addr], view.ahead)?;
+    let node = NodeBlock::read(blocks.get(0));
     if subject.check_footer(node, addr, nid, view.ino, XATTR_NODE_OFFSET) {
         check_content(view, area, Some(&node.body));
     }
@@ -46,7 +46,8 @@ fn check_content(view: &InodeView<'_, '_>, area: &[u8], node: Option<&[u8; f2fs_
         && header.h_magic.get() != MAGIC
     {
         // Never used: zeros. The kernel would take anything else for entries behind a header that it writes itself.
-        let junk = area.iter().chain(node.into_iter().flatten()).position(|byte| *byte != 0);
+        let in_node = || Some(area.len() + first_in_use(node?)?);
+        let junk = first_in_use(area).or_else(in_node);
         if let Some(at) = junk {
             let (found, what) = (header.h_magic.get().into(), "xattr magic");
             let problem = Problem::Bits { what, expected: MAGIC.into(), found };

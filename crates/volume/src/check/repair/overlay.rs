@@ -82,7 +82,14 @@ impl BlockDevice for Overlay {
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {
-        Ticket::ready(requests.into_iter().map(|request| self.execute(request)).collect())
+        // Nothing that reads a volume writes it.
+        if requests.iter().any(|request| request.op != Op::Read) {
+            return Ticket::ready(requests.into_iter().map(refused).collect());
+        }
+        let mut completions = self.below.submit(requests).wait();
+        let read = completions.iter_mut().filter(|completion| completion.result.is_ok());
+        read.for_each(|completion| self.lay_over(&mut completion.request));
+        Ticket::ready(completions)
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
@@ -97,8 +104,11 @@ impl BlockDevice for Overlay {
             }
             return completion;
         }
-        // Nothing that reads a volume writes it.
-        let result = Err(request.error(f2fs_device::DeviceErrorKind::ReadOnly));
-        Completion { request, result }
+        refused(request)
     }
+}
+
+fn refused(request: Request) -> Completion {
+    let result = Err(request.error(f2fs_device::DeviceErrorKind::ReadOnly));
+    Completion { request, result }
 }

@@ -11,7 +11,7 @@ use super::image::{Image, populated};
 use crate::check::{CheckError, CheckOptions, check};
 
 /// A small generator of our own, so that a round is known by its number.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     fn next(&mut self, below: u64) -> u64 {
@@ -30,7 +30,7 @@ impl Random {
 
 /// How a block is made believable again after a change.
 #[derive(Clone, Copy)]
-enum Seal {
+pub(super) enum Seal {
     Nothing,
     Superblock,
     Checkpoint,
@@ -38,7 +38,7 @@ enum Seal {
 }
 
 /// The blocks that the volume is described by, with more weight on those of which there are few.
-fn targets(image: &Image) -> Vec<Vec<(BlockAddr, Seal)>> {
+pub(super) fn targets(image: &Image) -> Vec<Vec<(BlockAddr, Seal)>> {
     let plain = |addrs: Vec<BlockAddr>| addrs.into_iter().map(|addr| (addr, Seal::Nothing)).collect::<Vec<_>>();
     let pack = image.pack();
     let used: Vec<Nid> = (3..800).map(Nid).filter(|nid| image.nat(*nid).block_addr.get() != 0).collect();
@@ -90,7 +90,7 @@ fn seal(image: &Image, addr: BlockAddr, kind: Seal) {
     }
 }
 
-fn damage(image: &Image, targets: &[Vec<(BlockAddr, Seal)>], random: &mut Random) -> Vec<(u32, usize, u32)> {
+pub(super) fn damage(image: &Image, targets: &[Vec<(BlockAddr, Seal)>], random: &mut Random) -> Vec<(u32, usize, u32)> {
     let mut done = Vec::new();
     for _ in 0..=random.next(3) {
         let group = random.next(targets.len() as u64) as usize;

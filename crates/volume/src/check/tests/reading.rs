@@ -1,0 +1,124 @@
+//! How the check reads: in large requests, ahead of what it looks at, never too much at once, and without that mattering.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use f2fs_device::{
+    BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, MemoryDevice, Request, Ticket,
+};
+use f2fs_format::BlockAddr;
+use f2fs_format::inode::{inline, mode};
+use f2fs_format::node::NodeBlock;
+
+use super::hostile::{Random, damage, targets};
+use super::image::{Image, populated};
+use crate::check::{CheckError, CheckOptions, CheckReport, check};
+
+const ONE_THREAD: CheckOptions<'_> = CheckOptions { threads: Some(1), progress: None };
+
+/// A device that counts what is asked for. It may refuse longer requests behind some block.
+#[derive(Debug)]
+struct Watched {
+    inner: MemoryDevice,
+    refuses_from: u64,
+    requests: AtomicUsize,
+    /// Blocks of the largest batch.
+    largest: AtomicUsize,
+}
+
+impl Watched {
+    fn new(inner: &MemoryDevice, refuses_from: u64) -> Watched {
+        Watched { inner: inner.snapshot(), refuses_from, requests: AtomicUsize::new(0), largest: AtomicUsize::new(0) }
+    }
+
+    fn check(&self) -> Result<CheckReport, CheckError> {
+        check(self, &ONE_THREAD)
+    }
+}
+
+impl BlockDevice for Watched {
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.inner.claims()
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        self.requests.fetch_add(requests.len(), Relaxed);
+        self.largest.fetch_max(requests.iter().map(|request| request.blocks() as usize).sum(), Relaxed);
+        let run = |request: Request| {
+            if request.start >= self.refuses_from && request.blocks() > 1 {
+                return Completion { result: Err(request.error(DeviceErrorKind::from_errno(5))), request };
+            }
+            self.inner.execute(request)
+        };
+        Ticket::ready(requests.into_iter().map(run).collect())
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.inner.flush()
+    }
+}
+
+#[test]
+fn neighbours_are_read_together() {
+    let device = Watched::new(&populated().device, u64::MAX);
+    let report = device.check().unwrap();
+    let (requests, blocks) = (device.requests.into_inner(), report.counts.blocks_read);
+    assert!(report.counts.nodes > 700, "{report}");
+    assert!(requests <= 160, "{requests} requests for {blocks} blocks");
+}
+
+#[test]
+fn a_read_ahead_that_fails_changes_nothing() {
+    let image = populated();
+    let targets = targets(image);
+    let mut found = 0;
+    for round in 0..60 {
+        let mutant = image.copy();
+        let done = damage(&mutant, &targets, &mut Random(round));
+        let main = mutant.geometry.main_blkaddr.0.into();
+        let (whole, alone) = (Watched::new(&mutant.device, u64::MAX), Watched::new(&mutant.device, main));
+        match (whole.check(), alone.check()) {
+            (Ok(expected), Ok(report)) => {
+                found += usize::from(!expected.is_clean());
+                assert_eq!(report.findings, expected.findings, "round {round}: {done:?}");
+                assert_eq!(report.counts.nodes, expected.counts.nodes, "round {round}: {done:?}");
+                assert!(expected.counts.nodes == 0 || alone.requests.into_inner() > whole.requests.into_inner());
+            }
+            (expected, report) => {
+                let [expected, report] = [expected, report].map(|verdict| verdict.unwrap_err().to_string());
+                assert_eq!(report, expected, "round {round}: {done:?}");
+            }
+        }
+    }
+    assert!(found > 20, "{found} of 60 mutants have findings");
+}
+
+/// Makes a file a directory whose inode refers to a block in every third place of the main area.
+fn swell(image: &Image, addr: BlockAddr) {
+    let first = image.geometry.main_blkaddr;
+    let mut node = *NodeBlock::read(&image.block(addr));
+    let inode = node.inode_mut();
+    inode.i_mode = (mode::DIRECTORY | 0o755).into();
+    inode.i_inline &= !(inline::DATA | inline::DENTRY);
+    for (index, slot) in (0..).zip(inode.i_addr[10..800].iter_mut()) {
+        *slot = first.offset(3 * index).into();
+    }
+    image.put(addr, node.as_block());
+}
+
+#[test]
+fn inodes_that_refer_to_many_blocks_do_not_fill_the_memory() {
+    let image = populated().copy();
+    for index in 0..200 {
+        let name = format!("many/a name that takes several slots, number {index:04}");
+        swell(&image, image.addr(image.find(&name).ino));
+    }
+    let device = Watched::new(&image.device, u64::MAX);
+    assert!(!device.check().unwrap().is_consistent());
+    let largest = device.largest.into_inner();
+    // 768 blocks, and two in each gap. Without a limit it would be a hundred times that: 64 inodes are checked in a row.
+    assert!((768..=3 * 768).contains(&largest), "{largest} blocks at once");
+}
