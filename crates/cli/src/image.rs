@@ -83,7 +83,7 @@ const COPY_NODES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The file system of an image.
 pub(crate) fn open(image: &Path, access: Access) -> Result<FileSystem, CliError> {
-    open_on(image, access, device(image, access)?, Options::new())
+    open_on(image, access, &device(image, access)?, Options::new())
 }
 
 /// The file system of an image of which everything is read or written once: its caches are small, some 30 MiB, and the transfers
@@ -91,22 +91,22 @@ pub(crate) fn open(image: &Path, access: Access) -> Result<FileSystem, CliError>
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<FileSystem, CliError> {
     let options =
         f2fs::uring::OpenOptions::new().read_only(access != Access::Write).direct(Direct::Off).engine(Engine::Syscalls);
-    let device = UringDevice::open(image, options).map_err(|error| cannot_open(&error))?;
+    let device: Arc<dyn BlockDevice> = UringDevice::open(image, options).map_err(|error| cannot_open(&error))?;
     let volume = f2fs::volume::OpenOptions::new().node_cache(COPY_NODES).dirty_nodes(2 * COPY_NODES.get() as u64);
     let caches = Options::new().volume(volume).inode_cache(COPY_NODES).dentry_cache(COPY_NODES);
-    open_on(image, access, device, caches.address_cache(4 << 20).lock_memory(4 << 20))
+    open_on(image, access, &device, caches.address_cache(4 << 20).lock_memory(4 << 20))
 }
 
 fn open_on(
     image: &Path,
     access: Access,
-    device: Arc<dyn BlockDevice>,
+    device: &Arc<dyn BlockDevice>,
     mut options: Options,
 ) -> Result<FileSystem, CliError> {
     options.volume = options.volume.read_only(access != Access::Write).recovery(access != Access::ReadCheckpoint);
-    let fs = FileSystem::open(Arc::clone(&device), options).map_err(|error| match &error {
+    let fs = FileSystem::open(Arc::clone(device), options).map_err(|error| match &error {
         FsError::Recovery(_) => CliError::at(image, format_args!("{error} (--no-recovery shows the checkpoint)")),
-        FsError::Volume(VolumeError::NoSuperblock { .. }) => match foreign(&*device) {
+        FsError::Volume(VolumeError::NoSuperblock { .. }) => match foreign(&**device) {
             Some(what) => CliError::at(image, what),
             None => CliError::at(image, format_args!("{error} (f2fs inspect shows what is left)")),
         },
@@ -135,20 +135,21 @@ pub(crate) fn change(
     image: &Path,
     change: impl FnOnce(&FileSystem) -> Result<(), CliError> + Send,
 ) -> Result<(), CliError> {
-    close_after(image, &open(image, Access::Write)?, change)
+    close_after(image, &open(image, Access::Write)?, "", change)
 }
 
 /// Changes a file system, and closes it cleanly, also when the change failed half-way or a signal came. No operation is left half
-/// done: closing waits for those on their way, and refuses the others.
+/// done: closing waits for those on their way, and refuses the others. What a signal leaves besides is `unfinished`.
 pub(crate) fn close_after(
     image: &Path,
     fs: &FileSystem,
+    unfinished: &str,
     change: impl FnOnce(&FileSystem) -> Result<(), CliError> + Send,
 ) -> Result<(), CliError> {
     let result = guarded(
         || change(fs),
         || match fs.close() {
-            Ok(()) => format!("{} is closed, and holds what was done until then", Quoted::path(image)),
+            Ok(()) => format!("{} is closed, and holds what was done until then{unfinished}", Quoted::path(image)),
             Err(error) => format!("{} is as at its last checkpoint: {error}", Quoted::path(image)),
         },
     )?;

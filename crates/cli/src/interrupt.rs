@@ -92,10 +92,7 @@ pub(crate) fn until_stopped<T: Send>(
             Err(signal) => signal,
         };
         ask();
-        let done = match worker.done.recv() {
-            Ok(done) => done,
-            Err(_) => worker.panicked(),
-        };
+        let Ok(done) = worker.done.recv() else { worker.panicked() };
         left(&done).map_or(Ok(done), |left| Err(CliError::interrupted(signal, left)))
     })
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use f2fs::device::BlockDevice;
 use f2fs::volume::check::{CheckError, CheckOptions, CheckReport, check};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
@@ -102,8 +103,11 @@ fn examine(image: &Path) -> Result<CheckReport, CliError> {
     let options = CheckOptions { threads: None, progress: Some(&show) };
     let report = guarded(|| check(&*device, &options), || unchanged(image));
     bar.finish_and_clear();
-    report?.map_err(|error| match error {
-        CheckError::NoSuperblock { .. } => CliError::at(image, foreign(&*device).unwrap_or_else(|| error.to_string())),
-        _ => CliError::at(image, error),
-    })
+    report?.map_err(|error| no_verdict(image, &*device, &error))
+}
+
+/// Why there is no verdict; if there is no volume, what there is.
+pub(super) fn no_verdict(image: &Path, device: &dyn BlockDevice, error: &CheckError) -> CliError {
+    let other = if matches!(error, CheckError::NoSuperblock { .. }) { foreign(device) } else { None };
+    CliError::at(image, other.unwrap_or_else(|| error.to_string()))
 }

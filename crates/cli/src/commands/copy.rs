@@ -18,7 +18,7 @@ use crate::progress;
 
 pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Result<(), CliError> {
     let (sources, last) = split(paths)?;
-    close_after(image, &open_to_copy(image, Access::Write)?, |fs| {
+    close_after(image, &open_to_copy(image, Access::Write)?, "; the last files may be incomplete", |fs| {
         let exists = fs.stat(last).is_ok_and(|stat| stat.kind == FileKind::Directory);
         each(sources, last, exists, |source, target, tell| {
             let standard = source == Path::new("-");

@@ -31,7 +31,8 @@ pub(crate) fn make_all(fs: &FileSystem, path: &Path) -> Result<(), CliError> {
         }
         match fs.create_dir(&here, DIRECTORY_MODE) {
             Ok(_) => {}
-            Err(FsError::Exists) if fs.stat(&here).about(&here)?.kind == FileKind::Directory => {}
+            Err(FsError::Exists) if fs.stat(&here).is_ok_and(|stat| stat.kind == FileKind::Directory) => {}
+            Err(FsError::Exists) => return Err(CliError::at(&here, "is there, and no directory")),
             Err(error) => return Err(CliError::at(&here, error)),
         }
     }

@@ -5,12 +5,12 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use f2fs::volume::check::repair::{plan, undo};
+use f2fs::volume::check::repair::{RepairError, plan, undo};
 use f2fs::volume::check::{CheckOptions, Progress};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
-use super::check::{CORRUPT, REPAIRED, findings, unchanged};
+use super::check::{CORRUPT, REPAIRED, findings, no_verdict, unchanged};
 use crate::args::CheckArgs;
 use crate::error::{CliError, Context};
 use crate::image::{Access, device};
@@ -44,7 +44,10 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let options = CheckOptions { threads: None, progress: Some(&show) };
     let planned = guarded(|| plan(&device, &options), || unchanged(image));
     bar.finish_and_clear();
-    let repair = planned?.about(image)?;
+    let repair = planned?.map_err(|error| match &error {
+        RepairError::Check(error) => no_verdict(image, &*device, error),
+        _ => CliError::at(image, error),
+    })?;
     let changed = repair.blocks().count();
     let backup = match &args.backup {
         Some(path) => path.clone(),
