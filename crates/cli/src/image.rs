@@ -135,22 +135,32 @@ pub(crate) fn change(
     image: &Path,
     change: impl FnOnce(&FileSystem) -> Result<(), CliError> + Send,
 ) -> Result<(), CliError> {
-    close_after(image, &open(image, Access::Write)?, "", change)
+    change_with(image, || open(image, Access::Write), "", change)
+}
+
+/// As [`change`], with caches as for [`open_to_copy`].
+pub(crate) fn change_by_copying(
+    image: &Path,
+    change: impl FnOnce(&FileSystem) -> Result<(), CliError> + Send,
+) -> Result<(), CliError> {
+    change_with(image, || open_to_copy(image, Access::Write), "; the last files may be incomplete", change)
 }
 
 /// Changes a file system, and closes it cleanly, also when the change failed half-way or a signal came. No operation is left half
 /// done: closing waits for those on their way, and refuses the others. What a signal leaves besides is `unfinished`.
-pub(crate) fn close_after(
+fn change_with(
     image: &Path,
-    fs: &FileSystem,
+    open: impl FnOnce() -> Result<FileSystem, CliError> + Send,
     unfinished: &str,
     change: impl FnOnce(&FileSystem) -> Result<(), CliError> + Send,
 ) -> Result<(), CliError> {
+    let shown = Quoted::path(image);
+    let fs = guarded(open, || format!("{shown} is as at its last checkpoint"))??;
     let result = guarded(
-        || change(fs),
+        || change(&fs),
         || match fs.close() {
-            Ok(()) => format!("{} is closed, and holds what was done until then{unfinished}", Quoted::path(image)),
-            Err(error) => format!("{} is as at its last checkpoint: {error}", Quoted::path(image)),
+            Ok(()) => format!("{shown} is closed, and holds what was done until then{unfinished}"),
+            Err(error) => format!("{shown} is as at its last checkpoint: {error}"),
         },
     )?;
     let closed = fs.close().about(image);

@@ -12,13 +12,13 @@ use f2fs_workload::shell::Quoted;
 
 use crate::commands::show;
 use crate::error::{CliError, Context, say};
-use crate::image::{Access, close_after, open_to_copy};
+use crate::image::{Access, change_by_copying, open_to_copy};
 use crate::interrupt::{guarded, is_stopping};
 use crate::progress;
 
 pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Result<(), CliError> {
     let (sources, last) = split(paths)?;
-    close_after(image, &open_to_copy(image, Access::Write)?, "; the last files may be incomplete", |fs| {
+    change_by_copying(image, |fs| {
         let exists = fs.stat(last).is_ok_and(|stat| stat.kind == FileKind::Directory);
         each(sources, last, exists, |source, target, tell| {
             let standard = source == Path::new("-");
