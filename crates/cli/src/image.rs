@@ -71,8 +71,11 @@ pub(crate) fn foreign(device: &dyn BlockDevice) -> Option<String> {
         Ok(None) => {
             let front = device.read(0, FRONT.min(device.info().blocks) as usize).ok()?;
             let zeros = front.as_bytes().iter().all(|byte| *byte == 0);
-            let what =
-                if zeros { "it begins with zeros only; `f2fs format` makes a volume" } else { "it has no superblock" };
+            let what = if zeros {
+                "it begins with zeros only; `f2fs format` makes a volume"
+            } else {
+                "neither superblock has its magic number"
+            };
             Some(format!("is not an F2FS volume: {what}"))
         }
     }

@@ -52,12 +52,12 @@ fn what_others_mark_is_named() {
         (0, b"\x1f\x8b\x08", "gzip"),
         (0, b"\x3a\xff\x26\xed", "simg2img"),
         (0, b"", "zeros only"),
-        (5000, b"text", "no superblock"),
+        (5000, b"text", "magic number"),
     ] {
         let image = marked(&place, at, mark);
         fail(command(["ls"]).arg(&image), 1, what);
         fail(command(["ls"]).arg(&image), 1, "not an F2FS volume");
-        if mark.len() > 1 && what != "no superblock" {
+        if mark.len() > 1 && what != "magic number" {
             // It is not overwritten either.
             fail(command(["format"]).arg(&image), 1, what);
             fail(command(["format"]).arg(&image), 1, "--force");
