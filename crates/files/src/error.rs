@@ -51,7 +51,7 @@ pub enum FsError {
         limit: u64,
     },
     /// The target of a symbolic link is empty or too long (`EINVAL`, `ENAMETOOLONG`).
-    #[error("the target of a symbolic link has {len} bytes: 1 to {limit} are possible")]
+    #[error("target of a symbolic link: {len} bytes, 1 to {limit} are possible")]
     LinkTarget {
         /// Its length in bytes.
         len: usize,
@@ -70,7 +70,7 @@ pub enum FsError {
     #[error("no such extended attribute")]
     NoAttribute,
     /// An attribute's name or value cannot be stored (`ERANGE`, `ENOSPC`, `EOPNOTSUPP`).
-    #[error("extended attribute: {why}: {size} bytes, of at most {limit}")]
+    #[error("extended attribute: {why}: {size} bytes, at most {limit}")]
     Attribute {
         /// What is wrong.
         why: &'static str,

@@ -38,10 +38,7 @@ impl Core {
         target: &[u8],
         new: &NewFile,
     ) -> Result<Arc<Inode>, FsError> {
-        if target.contains(&0) {
-            return Err(FsError::Invalid("the target of a symbolic link holds a NUL"));
-        }
-        if target.is_empty() || target.len() > MAX_TARGET {
+        if target.is_empty() || target.len() > MAX_TARGET || target.contains(&0) {
             return Err(FsError::LinkTarget { len: target.len(), limit: MAX_TARGET });
         }
         self.create_with(parent, name, new, Some(target))

@@ -98,11 +98,11 @@ pub fn format(device: &dyn BlockDevice, options: &FormatOptions) -> Result<Forma
     format_until(device, options, &|| false)
 }
 
-/// As [`format`], unless `stop` says before the end that it is to stop: it is asked between writes, as long as no new superblock
+/// As [`format()`], unless `stop` says before the end that it is to stop: it is asked between writes, as long as no new superblock
 /// was written.
 ///
 /// # Errors
-/// As [`format`], and [`FormatVolumeError::Stopped`].
+/// As [`format()`], and [`FormatVolumeError::Stopped`].
 pub fn format_until(
     device: &dyn BlockDevice,
     options: &FormatOptions,
