@@ -5,17 +5,27 @@ pub(crate) mod bench;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
+use f2fs::format::feature::Features;
 
-use crate::size::Size;
+use crate::size::{Limit, Size};
 
-/// F2FS images and devices, without mounting them.
+/// F2FS volumes in files and on devices, without mounting them.
+///
+/// IMAGE is a file or a block device. A path in the volume begins at its root, with or without a slash in front.
 #[derive(Debug, Parser)]
 #[command(
     name = "f2fs",
     version,
-    about,
-    after_help = "Exit codes: 0 done, 1 failed, 2 usage; check: 1 repaired, 4 corrupt, 8 not checked."
+    after_help = "\
+Names are printed as a shell takes them back: 'two words', $'new\\nline', ./-dash; so are those in messages.
+--json prints them with all but printable characters as \\xNN, and ls --zero as they are. What begins with a dash
+and is no option stands behind --.
+
+Exit codes: 0 done; 1 failed; 2 the command line is wrong; 130 and 143 a signal came, and a message says what it left.
+check: 1 repaired, 4 corrupt, 8 not checked.
+
+`f2fs help COMMAND` says more about each."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -25,8 +35,15 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make a volume; creates the file if it is missing.
+    #[command(after_help = "\
+Examples:
+  f2fs format disk.img --size 1.5G --label data
+  f2fs format -f /dev/sdX -O extra_attr,inode_checksum")]
     Format(FormatArgs),
-    /// Print superblock, checkpoint, features, counts, logs, free segments and NIDs.
+    /// Print superblock, checkpoint, features, counts and logs.
+    ///
+    /// Of a volume that cannot be opened, prints both superblocks and both checkpoint packs as far as they can be read, with what is
+    /// wrong with each, and ends with 1.
     Inspect {
         /// File or block device.
         image: PathBuf,
@@ -38,28 +55,26 @@ pub(crate) enum Command {
         json: bool,
     },
     /// Check a volume without changing it, or repair it.
+    #[command(after_help = "\
+Exit codes: 0 clean, 1 was corrupt and is repaired, 2 usage, 4 corrupt (one line a finding), 8 not checked.
+
+Examples:
+  f2fs check disk.img
+  f2fs check --repair --backup before.bak disk.img
+  f2fs check --undo before.bak disk.img")]
     Check(CheckArgs),
     /// Measure what writes of each size cost on a device, for the planner of writes into holes.
     Calibrate(CalibrateArgs),
-    /// List a directory.
-    Ls {
-        /// Kind, mode, links, owner, size, time of each entry.
-        #[arg(short)]
-        long: bool,
-        /// Directories below as well.
-        #[arg(short = 'R')]
-        recursive: bool,
-        #[command(flatten)]
-        view: View,
-        /// For programs.
-        #[arg(long)]
-        json: bool,
-        /// File or block device.
-        image: PathBuf,
-        /// Path in the volume.
-        #[arg(default_value = "/")]
-        path: PathBuf,
-    },
+    /// List directories and files.
+    #[command(
+        disable_help_flag = true,
+        after_help = "\
+Examples:
+  f2fs ls disk.img
+  f2fs ls -la disk.img /docs /photos
+  f2fs ls -R --zero disk.img / | xargs -0 -n 1 echo"
+    )]
+    Ls(ListArgs),
     /// Print a file.
     Cat {
         #[command(flatten)]
@@ -69,7 +84,7 @@ pub(crate) enum Command {
         /// Path in the volume.
         path: PathBuf,
     },
-    /// Print what is known of a file.
+    /// Print what is known of files.
     Stat {
         #[command(flatten)]
         view: View,
@@ -78,20 +93,37 @@ pub(crate) enum Command {
         json: bool,
         /// File or block device.
         image: PathBuf,
-        /// Path in the volume.
-        path: PathBuf,
+        /// Paths in the volume.
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
     },
     /// Print the whole tree, one line a path.
+    ///
+    /// Each line has nine fields between tabs: type, mode, owner, group, size, links, SHA-256 of the content (or target, or device
+    /// number), extended attributes, path. In names, all but printable characters is written as \\xNN. Two trees are the same if their
+    /// manifests are.
+    #[command(after_help = "\
+Examples:
+  f2fs manifest disk.img > a; f2fs manifest --host tree > b; diff a b")]
     Manifest {
         #[command(flatten)]
         view: View,
         /// Walk a directory of this machine instead of an image.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "no_recovery")]
         host: bool,
+        /// Files that are larger, holes included, are listed as `unhashed`, and counted; 0 hashes only empty ones. A hole is not
+        /// read, but hashed: 64 GiB take some 40 seconds.
+        #[arg(long, value_name = "SIZE", default_value = "64G", allow_hyphen_values = true)]
+        max_hash: Limit,
         /// File or block device; with --host a directory.
         image: PathBuf,
     },
     /// Copy files into the volume.
+    #[command(after_help = "\
+Examples:
+  f2fs put disk.img today.txt /docs/
+  f2fs put -r disk.img tree /tree
+  tar c tree | f2fs put disk.img - /tree.tar")]
     Put {
         /// Directories with all that they hold.
         #[arg(short, long)]
@@ -107,6 +139,11 @@ pub(crate) enum Command {
         paths: Vec<PathBuf>,
     },
     /// Copy files out of the volume.
+    #[command(after_help = "\
+Examples:
+  f2fs get disk.img /docs/today.txt .
+  f2fs get -r disk.img / tree
+  f2fs get disk.img /tree.tar - | tar t")]
     Get {
         #[command(flatten)]
         view: View,
@@ -133,18 +170,28 @@ pub(crate) enum Command {
         /// File or block device.
         image: PathBuf,
         /// Paths in the volume.
-        #[arg(required = true)]
+        #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
     /// Remove files.
+    ///
+    /// What cannot be removed is said, and the others are removed.
+    #[command(after_help = "\
+Examples:
+  f2fs rm disk.img /docs/today.txt
+  f2fs rm -r disk.img /tree
+  f2fs rm disk.img -- -name")]
     Rm {
         /// Directories with all that they hold.
         #[arg(short, long)]
         recursive: bool,
+        /// What is missing is no error.
+        #[arg(short, long)]
+        force: bool,
         /// File or block device.
         image: PathBuf,
         /// Paths in the volume.
-        #[arg(required = true)]
+        #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
     /// Rename a file or directory.
@@ -159,7 +206,7 @@ pub(crate) enum Command {
         image: PathBuf,
         /// The old path in the volume.
         from: PathBuf,
-        /// The new path in the volume.
+        /// The new path in the volume; an existing directory is moved into.
         to: PathBuf,
     },
     /// Give a file another name.
@@ -171,12 +218,62 @@ pub(crate) enum Command {
         image: PathBuf,
         /// Path in the volume; for a symbolic link any text.
         target: PathBuf,
-        /// The new path in the volume.
+        /// The new path in the volume; in an existing directory the link gets the name of the target.
         path: PathBuf,
     },
-    /// Measure.
+    /// Measure: names from many threads (fxmark), reads (read).
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    /// Print a script that completes the command line in a shell.
+    #[command(after_help = "\
+Examples:
+  f2fs completions bash > ~/.local/share/bash-completion/completions/f2fs
+  f2fs completions fish > ~/.config/fish/completions/f2fs.fish")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Names that begin with a dot as well, and `.` and `..`.
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// Names that begin with a dot as well.
+    #[arg(short = 'A', long)]
+    pub(crate) almost_all: bool,
+    /// Kind, mode, links, owner, group, size, time (UTC) of each entry, and where a link leads.
+    #[arg(short)]
+    pub(crate) long: bool,
+    /// With -l: sizes as 1.5K, 20M.
+    #[arg(short = 'h', long)]
+    pub(crate) human_readable: bool,
+    /// A directory itself, not what it holds.
+    #[arg(short, long, conflicts_with = "recursive")]
+    pub(crate) directory: bool,
+    /// Directories below as well.
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+    /// One name a line, as always.
+    #[arg(short = '1')]
+    pub(crate) one: bool,
+    /// Names as they are, unquoted and without headings, with a zero byte behind each; with -R paths.
+    #[arg(long, conflicts_with_all = ["long", "json"])]
+    pub(crate) zero: bool,
+    #[command(flatten)]
+    pub(crate) view: View,
+    /// For programs: an object a line, also of names that begin with a dot.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print help.
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
+    /// File or block device.
+    pub(crate) image: PathBuf,
+    /// Paths in the volume.
+    #[arg(default_value = "/", value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// What of a volume that was not closed is shown.
@@ -209,12 +306,12 @@ pub(crate) struct CheckArgs {
 pub(crate) struct CalibrateArgs {
     /// File or block device; a missing file is made. What it holds is overwritten.
     pub(crate) image: PathBuf,
-    /// Size of a file that is made: bytes, or with K, M, G, T (powers of 1024).
-    #[arg(long)]
+    /// Size of a file that is made: bytes, or with K, M, G, T (powers of 1024) [default: 256M].
+    #[arg(long, allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
     /// Writes of each size and kind.
-    #[arg(long, default_value_t = 300)]
-    pub(crate) samples: usize,
+    #[arg(long, default_value = "300", value_name = "N")]
+    pub(crate) samples: NonZeroUsize,
     /// Store the result as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
@@ -236,8 +333,8 @@ pub(crate) struct CalibrateArgs {
 pub(crate) struct FormatArgs {
     /// File or block device.
     pub(crate) image: PathBuf,
-    /// Size of the file: bytes, or with K, M, G, T (powers of 1024).
-    #[arg(long)]
+    /// Size of the file: bytes, or with K, M, G, T (powers of 1024), as in 1.5G.
+    #[arg(long, allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
     /// Volume label.
     #[arg(long, short = 'l', default_value = "")]
@@ -246,18 +343,20 @@ pub(crate) struct FormatArgs {
     #[arg(
         short = 'O',
         value_delimiter = ',',
+        value_parser = feature,
+        value_name = "FEATURE",
         long_help = "Features, separated by commas: extra_attr, project_quota, inode_checksum, \
         flexible_inline_xattr, inode_crtime, lost_found, sb_checksum."
     )]
-    pub(crate) features: Vec<String>,
+    pub(crate) features: Vec<Features>,
     /// Segments in a section.
     #[arg(short = 's', default_value_t = 1)]
     pub(crate) segs_per_sec: u32,
     /// Sections in a zone.
     #[arg(short = 'z', default_value_t = 1)]
     pub(crate) secs_per_zone: u32,
-    /// Percentage of the main area kept from users.
-    #[arg(short = 'o')]
+    /// Percentage of the main area kept from users [default: the one that leaves them most].
+    #[arg(short = 'o', value_name = "PERCENT", allow_hyphen_values = true)]
     pub(crate) overprovision: Option<f64>,
     /// File name extensions of cold files, separated by commas.
     #[arg(short = 'e', value_delimiter = ',')]
@@ -274,4 +373,11 @@ pub(crate) struct FormatArgs {
     /// For programs.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A feature that a new volume can have.
+fn feature(name: &str) -> Result<Features, String> {
+    let possible =
+        || format!("a new volume has none of this name; possible: {}", Features::READ_WRITE.names().join(", "));
+    Features::from_name(name).filter(|feature| Features::READ_WRITE.contains(*feature)).ok_or_else(possible)
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod calibrate;
 mod check;
+mod completions;
 mod copy;
 mod format;
 mod inspect;
@@ -23,14 +24,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
     match &arguments.command {
         Command::Format(args) => format::run(args)?,
         Command::Inspect { image, holes, json } => inspect::run(image, *holes, *json)?,
-        Command::Check(args) => return Ok(check::run(args)),
+        Command::Check(args) => return check::run(args),
         Command::Calibrate(args) => calibrate::run(args)?,
-        Command::Ls { view, long, recursive, json, image, path } => {
-            list::run(image, (*view).into(), path, &list::Style { long: *long, recursive: *recursive, json: *json })?;
-        }
+        Command::Ls(args) => list::run(args)?,
         Command::Cat { view, image, path } => show::cat(image, (*view).into(), path)?,
-        Command::Stat { view, json, image, path } => show::stat(image, (*view).into(), path, *json)?,
-        Command::Manifest { view, host, image } => manifest::run(image, (*view).into(), *host)?,
+        Command::Stat { view, json, image, paths } => show::stat(image, (*view).into(), paths, *json)?,
+        Command::Manifest { view, host, max_hash, image } => manifest::run(image, (*view).into(), *host, max_hash.0)?,
         Command::Put { recursive, jobs, image, paths } => {
             let options = CopyOptions { recursive: *recursive, jobs: *jobs, ..CopyOptions::default() };
             copy::put(image, paths, &options)?;
@@ -40,10 +39,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
             copy::get(image, (*view).into(), paths, &options)?;
         }
         Command::Mkdir { parents, image, paths } => names::mkdir(image, paths, *parents)?,
-        Command::Rm { recursive, image, paths } => names::rm(image, paths, *recursive)?,
+        Command::Rm { recursive, force, image, paths } => names::rm(image, paths, *recursive, *force)?,
         Command::Mv { no_clobber, exchange, image, from, to } => names::mv(image, from, to, *no_clobber, *exchange)?,
         Command::Bench(command) => bench::run(command)?,
         Command::Ln { symbolic, image, target, path } => names::ln(image, target, path, *symbolic)?,
+        Command::Completions { shell } => completions::run(*shell)?,
     }
     Ok(ExitCode::SUCCESS)
 }

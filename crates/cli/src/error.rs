@@ -1,30 +1,112 @@
-//! What the command says when it fails.
+//! What the command says when it fails, and how it ends then.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
+use std::process::ExitCode;
 
-/// A message, and what caused it.
+use f2fs_workload::shell::Quoted;
+
+use crate::interrupt;
+
+/// A message, and how the command ends.
 #[derive(Debug)]
 pub(crate) struct CliError {
     message: String,
-    broken_pipe: bool,
+    end: End,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    Failed,
+    /// The command line is wrong, whatever the volume holds.
+    Usage,
+    /// A signal came.
+    Interrupted(u8),
+    /// The reader of our output went away, which is no failure.
+    BrokenPipe,
+    /// Every message was said when it happened.
+    Said,
 }
 
 impl CliError {
     pub(crate) fn new(message: impl fmt::Display) -> CliError {
-        CliError { message: message.to_string(), broken_pipe: false }
+        CliError { message: plain(message.to_string()), end: End::Failed }
     }
 
     /// With the path that it is about.
     pub(crate) fn at(path: &Path, error: impl fmt::Display) -> CliError {
-        CliError::new(format_args!("{}: {error}", path.display()))
+        CliError::new(format_args!("{}: {error}", Quoted::path(path)))
     }
 
-    /// Whether the reader of our output went away, which is no failure.
-    pub(crate) fn is_broken_pipe(&self) -> bool {
-        self.broken_pipe
+    /// The command line is wrong.
+    pub(crate) fn usage(message: impl fmt::Display) -> CliError {
+        CliError { end: End::Usage, ..CliError::new(message) }
     }
+
+    /// A signal ended the work; `left` says in which state.
+    pub(crate) fn interrupted(signal: u8, left: impl fmt::Display) -> CliError {
+        CliError { end: End::Interrupted(signal), ..CliError::new(format_args!("interrupted: {left}")) }
+    }
+
+    /// Something failed, and was [said](say) then.
+    pub(crate) fn said() -> CliError {
+        CliError { message: String::new(), end: End::Said }
+    }
+
+    pub(crate) fn is_interruption(&self) -> bool {
+        matches!(self.end, End::Interrupted(_))
+    }
+
+    /// Says the message, if there is one left to say, and how to end.
+    pub(crate) fn report(&self) -> u8 {
+        if !matches!(self.end, End::BrokenPipe | End::Said) {
+            say(&self.message);
+        }
+        match self.end {
+            End::Failed | End::Said => 1,
+            End::Usage => 2,
+            End::Interrupted(signal) => 128 + signal,
+            End::BrokenPipe => 0,
+        }
+    }
+}
+
+/// Writes a line to standard error, as the command's. Nobody is left to be told if that fails.
+pub(crate) fn say(message: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "f2fs: {message}");
+}
+
+/// Ends with what each of several paths came to: all of them are tried, and what fails is said.
+#[derive(Debug, Default)]
+pub(crate) struct Failures(Option<CliError>);
+
+impl Failures {
+    /// Says an error and goes on; an error that ends the command is given back.
+    pub(crate) fn note(&mut self, result: Result<(), CliError>) -> Result<(), CliError> {
+        match result {
+            Err(error) if matches!(error.end, End::Failed | End::Said) && !interrupt::is_stopping() => {
+                error.report();
+                self.0 = Some(CliError::said());
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    pub(crate) fn result(self) -> Result<(), CliError> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
+/// A message without the system's number of its error at the end, which says nothing that the words before it do not.
+fn plain(mut message: String) -> String {
+    if let Some((words, number)) = message.rsplit_once(" (os error ")
+        && number.strip_suffix(')').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        message.truncate(words.len());
+    }
+    message
 }
 
 impl fmt::Display for CliError {
@@ -33,9 +115,17 @@ impl fmt::Display for CliError {
     }
 }
 
+impl From<&CliError> for ExitCode {
+    fn from(error: &CliError) -> ExitCode {
+        ExitCode::from(error.report())
+    }
+}
+
+/// Writing to standard output failed.
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> CliError {
-        CliError { broken_pipe: error.kind() == io::ErrorKind::BrokenPipe, message: error.to_string() }
+        let end = if error.kind() == io::ErrorKind::BrokenPipe { End::BrokenPipe } else { End::Failed };
+        CliError { end, ..CliError::new(format_args!("standard output: {error}")) }
     }
 }
 
@@ -66,5 +156,19 @@ pub(crate) trait Context<T> {
 impl<T, E: fmt::Display> Context<T> for Result<T, E> {
     fn about(self, path: &Path) -> Result<T, CliError> {
         self.map_err(|error| CliError::at(path, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_the_system_are_left_out_at_the_end_only() {
+        let error = CliError::at(Path::new("a b"), io::Error::from_raw_os_error(2));
+        assert_eq!(error.to_string(), "'a b': No such file or directory");
+        for kept in ["x (os error y)", "(os error 2) is what it said", "read of 3 blocks"] {
+            assert_eq!(CliError::new(kept).to_string(), kept);
+        }
     }
 }

@@ -1,15 +1,20 @@
 //! Opening what the command works on.
 
+use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use f2fs::device::BlockDevice;
-use f2fs::uring::{Direct, Engine};
-use f2fs::{FileSystem, FsError, Options, RecoveryReport};
+use f2fs::uring::{Direct, Engine, OpenError, UringDevice};
+use f2fs::volume::format::{Signature, recognise};
+use f2fs::{FileSystem, FsError, Options, RecoveryReport, VolumeError};
+use f2fs_workload::shell::Quoted;
 
 use crate::args::View;
-use crate::error::{CliError, Context};
+use crate::error::{CliError, Context, say};
+use crate::interrupt::guarded;
 
 /// What is done with an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +45,50 @@ pub(crate) fn device(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice
     let options = f2fs::uring::OpenOptions::new()
         .read_only(!matches!(access, Access::Write | Access::Repair))
         .direct(if cached { Direct::Off } else { Direct::Auto });
-    let device = f2fs::uring::UringDevice::open(image, options).map_err(CliError::new)?;
+    let device = UringDevice::open(image, options).map_err(|error| cannot_open(&error))?;
     Ok(device)
+}
+
+/// Why a file or device could not be opened or made, as who runs the command can help it.
+pub(crate) fn cannot_open(error: &OpenError) -> CliError {
+    match error {
+        OpenError::Io { path, source, .. } => CliError::at(path, reason(path, source)),
+        other => CliError::new(other),
+    }
+}
+
+fn reason(path: &Path, error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "no such file or device".into(),
+        ErrorKind::PermissionDenied => {
+            let is_device = path.metadata().is_ok_and(|file| file.file_type().is_block_device());
+            let who =
+                if is_device { "a block device belongs to root and to its group" } else { "see its owner and mode" };
+            format!("permission denied: {who}")
+        }
+        ErrorKind::ReadOnlyFilesystem => "lies on a file system that is mounted for reading only".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// What a device holds whose superblocks are of no use, in words: another file system, only zeros; `None` if that is not known.
+pub(crate) fn foreign(device: &dyn BlockDevice) -> Option<String> {
+    /// Blocks at the front that are looked at: 1 MiB.
+    const FRONT: u64 = 256;
+    match recognise(device) {
+        Ok(Some(Signature::F2fs { .. })) | Err(_) => None,
+        Ok(Some(other)) => Some(format!("holds {other}, not an F2FS volume")),
+        Ok(None) => {
+            let front = device.read(0, FRONT.min(device.info().blocks) as usize).ok()?;
+            let zeros = front.as_bytes().iter().all(|byte| *byte == 0);
+            let what = if zeros {
+                "it begins with zeros only; `f2fs format` makes a volume"
+            } else {
+                "neither superblock has its magic number"
+            };
+            Some(format!("is not an F2FS volume: {what}"))
+        }
+    }
 }
 
 /// Memory that copying may use for caches; see [`open_to_copy`].
@@ -49,7 +96,7 @@ const COPY_NODES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The file system of an image.
 pub(crate) fn open(image: &Path, access: Access) -> Result<FileSystem, CliError> {
-    open_on(image, access, device(image, access)?, Options::new())
+    open_on(image, access, &device(image, access)?, Options::new())
 }
 
 /// The file system of an image of which everything is read or written once: its caches are small, some 30 MiB, and the transfers
@@ -57,55 +104,78 @@ pub(crate) fn open(image: &Path, access: Access) -> Result<FileSystem, CliError>
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<FileSystem, CliError> {
     let options =
         f2fs::uring::OpenOptions::new().read_only(access != Access::Write).direct(Direct::Off).engine(Engine::Syscalls);
-    let device = f2fs::uring::UringDevice::open(image, options).map_err(CliError::new)?;
+    let device: Arc<dyn BlockDevice> = UringDevice::open(image, options).map_err(|error| cannot_open(&error))?;
     let volume = f2fs::volume::OpenOptions::new().node_cache(COPY_NODES).dirty_nodes(2 * COPY_NODES.get() as u64);
     let caches = Options::new().volume(volume).inode_cache(COPY_NODES).dentry_cache(COPY_NODES);
-    open_on(image, access, device, caches.address_cache(4 << 20).lock_memory(4 << 20))
+    open_on(image, access, &device, caches.address_cache(4 << 20).lock_memory(4 << 20))
 }
 
 fn open_on(
     image: &Path,
     access: Access,
-    device: Arc<dyn BlockDevice>,
+    device: &Arc<dyn BlockDevice>,
     mut options: Options,
 ) -> Result<FileSystem, CliError> {
     options.volume = options.volume.read_only(access != Access::Write).recovery(access != Access::ReadCheckpoint);
-    let fs = match FileSystem::open(device, options) {
-        Err(error @ FsError::Recovery(_)) => {
-            return Err(CliError::at(image, format_args!("{error} (--no-recovery shows the checkpoint)")));
-        }
-        opened => opened.about(image)?,
-    };
+    let fs = FileSystem::open(Arc::clone(device), options).map_err(|error| match &error {
+        FsError::Recovery(_) => CliError::at(image, format_args!("{error} (--no-recovery shows the checkpoint)")),
+        FsError::Volume(VolumeError::NoSuperblock { .. }) => match foreign(&**device) {
+            Some(what) => CliError::at(image, what),
+            None => CliError::at(image, format_args!("{error} (f2fs inspect shows what is left)")),
+        },
+        _ => CliError::at(image, error),
+    })?;
+    let shown = Quoted::path(image);
     let recovered = fs.recovered();
     if recovered.files != 0 {
         let RecoveryReport { files, new_files, .. } = recovered;
         let fate = if access == Access::Write { "recovered" } else { "shown as they will be recovered" };
-        eprintln!(
-            "f2fs: {}: {files} files synced after the last checkpoint are {fate}, {new_files} of them new",
-            image.display()
-        );
+        say(format_args!(
+            "{shown}: {files} files synced after the last checkpoint are {fate}, {new_files} of them new"
+        ));
     }
     if let Some(damage) = &fs.volume().damage().superblock {
-        eprintln!("f2fs: {}: the other superblock is damaged: {damage}", image.display());
+        say(format_args!("{shown}: the other superblock is damaged: {damage}"));
     }
     if let Some(damage) = &fs.volume().damage().pack {
-        eprintln!("f2fs: {}: the other checkpoint pack is damaged: {damage}", image.display());
+        say(format_args!("{shown}: the other checkpoint pack is damaged: {damage}"));
     }
     Ok(fs)
 }
 
 /// Opens an image, changes it, and closes it cleanly, also when the change failed half-way: what was done until then is kept.
-pub(crate) fn change(image: &Path, change: impl FnOnce(&FileSystem) -> Result<(), CliError>) -> Result<(), CliError> {
-    close_after(image, &open(image, Access::Write)?, change)
+pub(crate) fn change(
+    image: &Path,
+    change: impl FnOnce(&FileSystem) -> Result<(), CliError> + Send,
+) -> Result<(), CliError> {
+    change_with(image, || open(image, Access::Write), "", change)
 }
 
-/// Changes a file system, and closes it cleanly, also when the change failed half-way.
-pub(crate) fn close_after(
+/// As [`change`], with caches as for [`open_to_copy`].
+pub(crate) fn change_by_copying(
     image: &Path,
-    fs: &FileSystem,
-    change: impl FnOnce(&FileSystem) -> Result<(), CliError>,
+    change: impl FnOnce(&FileSystem) -> Result<(), CliError> + Send,
 ) -> Result<(), CliError> {
-    let result = change(fs);
+    change_with(image, || open_to_copy(image, Access::Write), "; the last files may be incomplete", change)
+}
+
+/// Changes a file system, and closes it cleanly, also when the change failed half-way or a signal came. No operation is left half
+/// done: closing waits for those on their way, and refuses the others. What a signal leaves besides is `unfinished`.
+fn change_with(
+    image: &Path,
+    open: impl FnOnce() -> Result<FileSystem, CliError> + Send,
+    unfinished: &str,
+    change: impl FnOnce(&FileSystem) -> Result<(), CliError> + Send,
+) -> Result<(), CliError> {
+    let shown = Quoted::path(image);
+    let fs = guarded(open, || format!("{shown} is as at its last checkpoint"))??;
+    let result = guarded(
+        || change(&fs),
+        || match fs.close() {
+            Ok(()) => format!("{shown} is closed, and holds what was done until then{unfinished}"),
+            Err(error) => format!("{shown} is as at its last checkpoint: {error}"),
+        },
+    )?;
     let closed = fs.close().about(image);
     result.and(closed)
 }

@@ -4,9 +4,10 @@
 //! |---|---|
 //! | 0 | done; for `check`: clean |
 //! | 1 | the operation failed; for `check --repair`: the volume was corrupt and is repaired, as with `fsck` |
-//! | 2 | the command line is wrong |
+//! | 2 | the command line is wrong: nothing was opened |
 //! | 4 | `check`: the volume is corrupt, one line a finding; with `--repair`: it still is |
 //! | 8 | `check`: the volume could not be checked, repaired, or put back |
+//! | 130, 143 | SIGINT (Ctrl-C) or SIGTERM came; a message says in what state things are left |
 #![forbid(unsafe_code)]
 
 mod args;
@@ -14,10 +15,10 @@ mod commands;
 mod error;
 mod escape;
 mod image;
+mod interrupt;
 mod progress;
 mod size;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -25,13 +26,5 @@ use clap::Parser;
 use args::Arguments;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match commands::run(&arguments) {
-        Ok(code) => code,
-        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "f2fs: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    commands::run(&Arguments::parse()).unwrap_or_else(|error| ExitCode::from(&error))
 }

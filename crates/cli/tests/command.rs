@@ -94,16 +94,16 @@ fn format_makes_and_refuses() {
 fn format_says_what_is_wrong() {
     let place = Place::new();
     let image = place.path("image");
-    contains(&fail(f2fs(["format", "--size", "1M"]).arg(&image), 1), &["image", "at least"]);
-    contains(&fail(f2fs(["format", "--size", "64M", "-O", "casefold"]).arg(&image), 1), &["casefold", "extra_attr"]);
-    contains(&fail(f2fs(["format", "--size", "64M", "-O", "inode_checksum"]).arg(&image), 1), &["extra_attr"]);
+    contains(&fail(f2fs(["format", "--size", "1M"]).arg(&image), 2), &["1.0 MiB", "at least"]);
+    contains(&fail(f2fs(["format", "--size", "64M", "-O", "casefold"]).arg(&image), 2), &["casefold", "extra_attr"]);
+    contains(&fail(f2fs(["format", "--size", "64M", "-O", "inode_checksum"]).arg(&image), 2), &["extra_attr"]);
     assert!(!image.exists(), "a failed format leaves no file behind");
     fail(f2fs(["format", "--size", "lots"]).arg(&image), 2);
     fail(f2fs(["format", "--size", "99999999T"]).arg(&image), 2);
     fail(&mut f2fs(["format"]), 2);
     fail(&mut f2fs(["no-such-command"]), 2);
     fail(&mut f2fs([]), 2);
-    contains(&fail(f2fs(["format", "--size", "64M"]).arg(place.path("none/image")), 1), &["none/image", "os error 2"]);
+    contains(&fail(f2fs(["format", "--size", "64M"]).arg(place.path("none/image")), 1), &["none/image: no such file"]);
     contains(&ok(&mut f2fs(["--help"])), &["format", "inspect", "manifest", "Exit codes"]);
     contains(&ok(&mut f2fs(["--version"])), &["f2fs"]);
 }
@@ -166,10 +166,10 @@ fn check_has_exit_codes() {
     assert_eq!(report["findings"].as_array().unwrap().len(), 1);
     assert!(fs::read(&corrupt).unwrap() == bytes, "a check changes nothing");
 
-    contains(&fail(f2fs(["check"]).arg(place.path("none")), 8), &["none", "os error 2"]);
+    contains(&fail(f2fs(["check"]).arg(place.path("none")), 8), &["none: no such file"]);
     let empty = place.path("empty");
     fs::write(&empty, vec![0; 64 << 20]).unwrap();
-    contains(&fail(f2fs(["check"]).arg(&empty), 8), &["empty", "magic"]);
+    contains(&fail(f2fs(["check"]).arg(&empty), 8), &["empty", "zeros only"]);
     fs::write(&empty, &bytes[..bytes.len() / 2]).unwrap();
     let output = run(f2fs(["check"]).arg(&empty));
     assert!(matches!(output.status.code(), Some(4 | 8)), "{output:?}");
@@ -289,8 +289,11 @@ fn a_tree_goes_in_and_comes_out() {
     name.push(OsStr::from_bytes(b"\x80\x81"));
     ok(f2fs(["put"]).arg(&image).arg(&one).arg(&name));
     assert_eq!(bytes_of(f2fs(["cat"]).arg(&image).arg(&name)), b"\xff\xfe");
-    contains(&ok(f2fs(["ls"]).arg(&image).arg("/dir")), &["\\x80\\x81\n"]);
-    contains(&fail(f2fs(["put"]).arg(&image).arg(place.path("none")).arg("/x"), 1), &["none", "os error 2"]);
+    contains(&ok(f2fs(["ls"]).arg(&image).arg("/dir")), &["$'\\200\\201'\n"]);
+    contains(
+        &fail(f2fs(["put"]).arg(&image).arg(place.path("none")).arg("/x"), 1),
+        &["none: No such file or directory\n"],
+    );
     contains(&fail(f2fs(["get"]).arg(&image).arg("/none").arg(&one), 1), &["/none"]);
 }
 
@@ -302,7 +305,7 @@ fn a_full_volume_says_so_and_keeps_what_fits() {
     fs::File::create(&host).unwrap().set_len(10).unwrap();
     fs::write(&host, vec![7; 80 << 20]).unwrap();
     let said = fail(f2fs(["put"]).arg(&image).arg(&host).arg("/huge"), 1);
-    contains(&said, &["/huge", "no space"]);
+    contains(&said, &["/huge", "the volume is full"]);
     assert!(said.chars().any(|c| c.is_ascii_digit()), "{said}");
     f2fs_oracle::assert_clean(&image);
     ok(f2fs(["check"]).arg(&image));

@@ -86,7 +86,7 @@ pub enum FsError {
         minor: u32,
     },
     /// The operation does not fit this kind of file (`EINVAL`).
-    #[error("not possible for a {kind}: {operation}")]
+    #[error("cannot {operation}: it is a {kind}")]
     WrongKind {
         /// What was to be done.
         operation: &'static str,

@@ -153,7 +153,7 @@ pub enum FormatError {
         names: String,
     },
     /// The volume asked for cannot be laid out.
-    #[error("cannot lay out a volume: {what}: {found} (at least {min}, at most {max})")]
+    #[error("{what}: {found} is not possible: at least {min}, at most {max}")]
     Layout {
         /// What is wrong.
         what: &'static str,

@@ -64,7 +64,7 @@ pub enum VolumeError {
     #[error(transparent)]
     Segment(#[from] SegmentError),
     /// The volume is full: `wanted` blocks do not fit into the `available` ones.
-    #[error("no space: {wanted} blocks wanted, {available} available")]
+    #[error("the volume is full: {wanted} blocks wanted, {available} left")]
     NoSpace {
         /// Blocks asked for.
         wanted: u64,
@@ -72,7 +72,7 @@ pub enum VolumeError {
         available: u64,
     },
     /// Every NID is in use (or was freed since the last checkpoint).
-    #[error("no free node identifier: {used} of {limit} in use")]
+    #[error("the volume has no room for another file: {used} of {limit} node identifiers are in use")]
     NoNids {
         /// Nodes in use.
         used: u64,

@@ -24,7 +24,7 @@ use f2fs_format::mkfs::VolumePlan;
 use f2fs_format::{BLOCK_SIZE, FormatError, Geometry, RawBlock};
 
 pub use f2fs_format::mkfs::FormatOptions;
-pub use signature::Signature;
+pub use signature::{Signature, recognise};
 
 /// What a freshly formatted volume is.
 #[derive(Clone, Debug)]
@@ -70,6 +70,12 @@ pub enum FormatVolumeError {
     /// The system gave no random bytes for a UUID. Nothing was written.
     #[error("no random bytes: {0}")]
     Random(String),
+    /// The caller of [`format_until`] wanted no more.
+    #[error("{}", if *.touched { "stopped: the device holds no volume" } else { "stopped before anything was written" })]
+    Stopped {
+        /// What the device held is gone, and no new volume is there. Otherwise nothing was written.
+        touched: bool,
+    },
 }
 
 /// Makes a new, empty F2FS volume of the whole device.
@@ -92,20 +98,37 @@ pub enum FormatVolumeError {
 /// # Errors
 /// [`FormatVolumeError`]. After [`FormatVolumeError::Device`] the device may hold no volume at all, but never parts of two.
 pub fn format(device: &dyn BlockDevice, options: &FormatOptions) -> Result<FormatReport, FormatVolumeError> {
+    format_until(device, options, &|| false)
+}
+
+/// As [`format()`], unless `stop` says before the end that it is to stop: it is asked between writes, as long as no new superblock
+/// was written.
+///
+/// # Errors
+/// As [`format()`], and [`FormatVolumeError::Stopped`].
+pub fn format_until(
+    device: &dyn BlockDevice,
+    options: &FormatOptions,
+    stop: &dyn Fn() -> bool,
+) -> Result<FormatReport, FormatVolumeError> {
     let _claim = device.claims().exclusive("a format")?;
     let info = device.info();
     let mut options = options.clone();
     complete(&mut options, info.logical_sector)?;
     let mut plan = VolumePlan::new(&options, info.bytes())?;
-    let replaced = signature::find(device)?;
+    let replaced = recognise(device)?;
     if let Some(found) = replaced.clone().filter(|_| !options.force) {
         return Err(FormatVolumeError::Exists { found });
     }
 
-    write::zero(device, std::iter::once(0..2))?;
+    if stop() {
+        return Err(FormatVolumeError::Stopped { touched: false });
+    }
+    let writer = write::Writer { device, stop };
+    writer.zero(std::iter::once(0..2))?;
     device.flush()?;
     if replaced.is_some() {
-        write::zero(device, std::iter::once(2..signature::WIPED_BLOCKS.min(info.blocks)))?;
+        writer.zero(std::iter::once(2..signature::WIPED_BLOCKS.min(info.blocks)))?;
     }
     // Not the superblocks: what a discarded block reads as is undefined, and the old ones must stay away. A device that
     // fails to discard still stores blocks; its next write says if it does not.
@@ -113,9 +136,10 @@ pub fn format(device: &dyn BlockDevice, options: &FormatOptions) -> Result<Forma
     if !discarded {
         plan.checkpoint.flags &= !flags::TRIMMED;
     }
-    write::zero(device, plan.zeroed())?;
-    write::blocks(device, plan.blocks()?)?;
+    writer.zero(plan.zeroed())?;
+    writer.blocks(plan.blocks()?)?;
     device.flush()?;
+    writer.go_on()?;
     let superblock = plan.superblock_block();
     for index in [1, 0] {
         device.write_slice(index, &superblock)?;

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 use f2fs::FsError;
 
+use crate::shell::Quoted;
+
 pub use inward::copy_in;
 pub use outward::copy_out;
 pub use stream::write_to;
@@ -73,7 +75,7 @@ pub type Watch<'a> = &'a (dyn Fn(CopyEvent<'_>) + Sync);
 #[non_exhaustive]
 pub enum CopyError {
     /// A path of the host.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {source}", Quoted::path(.path))]
     Host {
         /// The path.
         path: PathBuf,
@@ -81,7 +83,7 @@ pub enum CopyError {
         source: io::Error,
     },
     /// A path of the volume.
-    #[error("{} in the volume: {source}", .path.display())]
+    #[error("{} in the volume: {source}", Quoted::path(.path))]
     Volume {
         /// The path.
         path: PathBuf,
@@ -89,13 +91,13 @@ pub enum CopyError {
         source: Box<FsError>,
     },
     /// A directory without [`CopyOptions::recursive`].
-    #[error("{}: is a directory; only a recursive copy takes it", .path.display())]
+    #[error("{}: is a directory; only a recursive copy takes it", Quoted::path(.path))]
     IsDirectory {
         /// The path.
         path: PathBuf,
     },
     /// The volume took only a part of a file.
-    #[error("{}: no space: {written} of {wanted} bytes written", .path.display())]
+    #[error("{}: the volume is full: {written} of {wanted} bytes written", Quoted::path(.path))]
     Short {
         /// The path in the volume.
         path: PathBuf,
@@ -105,7 +107,7 @@ pub enum CopyError {
         wanted: u64,
     },
     /// An entry in the volume has a name that no system could have given it.
-    #[error("{} in the volume: an entry has the name \"{}\", which is none: it is not copied", .path.display(), .name.escape_ascii())]
+    #[error("{} in the volume: an entry has the name {}, which is none: it is not copied", Quoted::path(.path), Quoted(.name))]
     BadName {
         /// The directory.
         path: PathBuf,
@@ -113,13 +115,13 @@ pub enum CopyError {
         name: Vec<u8>,
     },
     /// The destination is a symbolic link to nothing.
-    #[error("{}: is a symbolic link whose target is missing; nothing is written through it", .path.display())]
+    #[error("{}: is a symbolic link whose target is missing; nothing is written through it", Quoted::path(.path))]
     Dangling {
         /// The path.
         path: PathBuf,
     },
     /// A file was written in part, and is still there.
-    #[error("{source}; {} is incomplete", .path.display())]
+    #[error("{source}; {} is incomplete", Quoted::path(.path))]
     Incomplete {
         /// The path.
         path: PathBuf,

@@ -9,6 +9,7 @@
 //! * [`quickstart`]: a whole life of a volume, from format to check, with rates; what the example of that name runs.
 //! * [`reads`]: reads of one file from many threads; what `f2fs bench read` runs.
 //! * [`report`]: the machine that a number was taken on, percentiles, and charts.
+//! * [`shell`]: names as a shell takes them back.
 //! * [`tree`]: scripts of file system operations that make and change trees of every kind of file, to be run alike by the
 //!   kernel and by the library.
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ pub mod partial_gc;
 pub mod quickstart;
 pub mod reads;
 pub mod report;
+pub mod shell;
 pub mod tree;
 
 /// A directory that has a second name: in a whole volume it has one, so a walk that meets it twice is in a loop.

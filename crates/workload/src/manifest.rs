@@ -9,7 +9,7 @@
 //! | uid, gid | decimal |
 //! | size | bytes; `-` for directories |
 //! | nlink | link count |
-//! | content | SHA-256 of a file's data in hex; a link's target; `major:minor` of a device; else `-` |
+//! | content | SHA-256 of a file's data in hex, or `unhashed` for a file larger than asked for; a link's target; `major:minor` of a device; else `-` |
 //! | | `encrypted`, `compressed` or `device-alias` for a file whose data could not be read for that |
 //! | xattrs | `name=hex;name=hex` sorted by name; `-` when there are none |
 //! | path | from `/`, which is the root's own path |
@@ -26,8 +26,8 @@ mod host;
 mod volume;
 
 pub use entry::{Content, ContentHasher, EntryKind, ManifestEntry, Unread};
-pub use host::{HostWalkError, walk_host, walk_host_with};
-pub use volume::{VolumeWalkError, walk_volume};
+pub use host::{HostWalkError, walk_host, walk_host_limited, walk_host_with};
+pub use volume::{VolumeWalkError, walk_volume, walk_volume_limited};
 
 use std::fmt;
 
@@ -48,6 +48,12 @@ impl Manifest {
             entries.retain(|entry| entry.path != LOST_FOUND || entry.kind != EntryKind::Directory);
         }
         Self { entries }
+    }
+
+    /// How many paths are files whose data was not digested, because they are too large.
+    #[must_use]
+    pub fn unhashed(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.content == Content::Unhashed).count()
     }
 
     /// The entries, sorted.

@@ -25,13 +25,13 @@ pub(crate) struct TargetArgs {
     #[arg(long, conflicts_with = "memory")]
     pub(crate) image: Option<PathBuf>,
     /// Size of the image, which is made if it is missing: bytes, or with K, M, G, T (powers of 1024).
-    #[arg(long, requires = "image")]
+    #[arg(long, requires = "image", allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
     /// Overwrite what is on the image.
     #[arg(long, short = 'f', requires = "image")]
     pub(crate) force: bool,
     /// Size of a device in memory, of which only what is written takes memory.
-    #[arg(long, default_value = "64G")]
+    #[arg(long, default_value = "64G", allow_hyphen_values = true)]
     pub(crate) memory: Size,
 }
 
@@ -128,16 +128,16 @@ pub(crate) struct ReadArgs {
     #[arg(value_name = "IMAGE", conflicts_with = "memory")]
     pub(crate) image: Option<PathBuf>,
     /// Size of the image, which is made if it is missing: bytes, or with K, M, G, T (powers of 1024).
-    #[arg(long, requires = "image")]
+    #[arg(long, requires = "image", allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
     /// Overwrite what is on the image.
     #[arg(long, short = 'f', requires = "image")]
     pub(crate) force: bool,
     /// Size of a device in memory, of which only what is written takes memory.
-    #[arg(long, default_value = "4G")]
+    #[arg(long, default_value = "4G", allow_hyphen_values = true)]
     pub(crate) memory: Size,
     /// Bytes of all files together.
-    #[arg(long, default_value = "256M")]
+    #[arg(long, default_value = "256M", allow_hyphen_values = true)]
     pub(crate) file_size: Size,
     /// Where the reads go.
     #[arg(long, value_enum, default_value = "random")]

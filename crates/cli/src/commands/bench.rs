@@ -12,18 +12,30 @@ use std::sync::Arc;
 use f2fs::device::{BlockDevice, MemoryDevice};
 use f2fs::uring::{OpenOptions, UringDevice};
 use f2fs_workload::report::{LineChart, Machine};
+use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
 use crate::args::bench::{BenchCommand, OutputArgs, TargetArgs};
 use crate::error::{CliError, Context};
-use crate::image;
+use crate::image::{self, cannot_open};
+use crate::interrupt::guarded;
 use crate::size::human;
 
 pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
-    match command {
+    let (image, csv) = match command {
+        BenchCommand::Fxmark(args) => (&args.target.image, &args.output.csv),
+        BenchCommand::Read(args) => (&args.image, &args.output.csv),
+    };
+    let measure = || match command {
         BenchCommand::Fxmark(args) => fxmark::run(args),
         BenchCommand::Read(args) => read::run(args),
-    }
+    };
+    guarded(measure, || {
+        let image = image.as_ref().map(|path| format!("{} is of no use but to measure on", Quoted::path(path)));
+        let csv = csv.as_ref().map(|path| format!("{} has what was measured until then", Quoted::path(path)));
+        let left: Vec<String> = image.into_iter().chain(csv).collect();
+        if left.is_empty() { "nothing is left of it".into() } else { left.join("; ") }
+    })?
 }
 
 /// What is measured on. Nothing on it is worth keeping: that was found out, or is what the user says.
@@ -55,7 +67,7 @@ impl Target {
             }
         } else {
             let size = args.size.ok_or_else(|| CliError::at(path, "does not exist; --size creates it"))?;
-            drop(UringDevice::create(path, size.0, OpenOptions::new()).map_err(CliError::new)?);
+            drop(UringDevice::create(path, size.0, OpenOptions::new()).map_err(|error| cannot_open(&error))?);
         }
         Ok(Target::Image(path.clone()))
     }
@@ -74,7 +86,7 @@ impl Target {
             Target::Memory(bytes) => Ok(format!("memory, {}", human(*bytes))),
             Target::Image(path) => {
                 let bytes = self.open()?.info().bytes();
-                Ok(format!("{}, {}", path.display(), human(bytes)))
+                Ok(format!("{}, {}", Quoted::path(path), human(bytes)))
             }
         }
     }

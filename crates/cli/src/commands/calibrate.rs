@@ -10,26 +10,32 @@ use f2fs::sync::Arc;
 use f2fs::uring::{OpenOptions, UringDevice};
 use f2fs_workload::calibrate::{Calibration, Plan, Times, calibrate, holds_data, wall_clock};
 use f2fs_workload::report::Machine;
+use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
 use crate::args::CalibrateArgs;
 use crate::error::{CliError, Context};
+use crate::image::cannot_open;
+use crate::interrupt::guarded;
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
-    let device: Arc<dyn BlockDevice> = if args.image.exists() {
-        UringDevice::open(&args.image, OpenOptions::new()).map_err(CliError::new)?
+    let device: Arc<dyn BlockDevice> = if args.image.try_exists().about(&args.image)? {
+        let device = UringDevice::open(&args.image, OpenOptions::new()).map_err(|error| cannot_open(&error))?;
+        if let Some(size) = args.size.filter(|size| size.0 / 4096 != device.info().blocks) {
+            let found = device.info().bytes();
+            return Err(CliError::at(&args.image, format_args!("has {found} bytes, not {}; its size is kept", size.0)));
+        }
+        device
     } else {
         let size = args.size.map_or(256 << 20, |size| size.0);
-        UringDevice::create(&args.image, size, OpenOptions::new()).map_err(CliError::new)?
+        UringDevice::create(&args.image, size, OpenOptions::new()).map_err(|error| cannot_open(&error))?
     };
     if !args.force && holds_data(&*device).about(&args.image)? {
-        return Err(CliError::new(format!(
-            "{} holds data, which calibration overwrites: use --force if it may go",
-            args.image.display()
-        )));
+        return Err(CliError::at(&args.image, "holds data, which calibration overwrites: use --force if it may go"));
     }
-    let plan = Plan::default().samples(args.samples);
-    let result = calibrate(&*device, &plan, wall_clock()).about(&args.image)?;
+    let plan = Plan::default().samples(args.samples.get());
+    let overwritten = || format!("{} was written to, and is of no use but to measure on", Quoted::path(&args.image));
+    let result = guarded(|| calibrate(&*device, &plan, wall_clock()), overwritten)?.about(&args.image)?;
     let value = to_json(&result, &device.info().description);
     if let Some(path) = &args.store {
         write(path, &format!("{value:#}\n"))?;

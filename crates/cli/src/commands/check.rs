@@ -4,13 +4,16 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use f2fs::volume::check::{CheckOptions, CheckReport, check};
+use f2fs::device::BlockDevice;
+use f2fs::volume::check::{CheckError, CheckOptions, CheckReport, check};
+use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
 use super::repair;
 use crate::args::CheckArgs;
 use crate::error::CliError;
-use crate::image::{Access, device};
+use crate::image::{Access, device, foreign};
+use crate::interrupt::guarded;
 use crate::progress;
 
 /// The volume was corrupt, and is repaired.
@@ -20,27 +23,25 @@ pub(super) const CORRUPT: u8 = 4;
 /// The volume could not be checked.
 pub(super) const NOT_CHECKED: u8 = 8;
 
-pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+/// # Errors
+/// A signal that came; whatever else stands in the way of a verdict is said, and is [`NOT_CHECKED`].
+pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let (image, as_json) = (&*args.image, args.json);
-    if args.repair || args.undo.is_some() {
-        return repair::run(args).unwrap_or_else(|error| {
-            if as_json {
-                println!("{:#}", json!({ "checked": false, "error": error.to_string() }));
-            }
-            eprintln!("f2fs: {error}");
-            ExitCode::from(NOT_CHECKED)
-        });
-    }
-    let report = match examine(image) {
-        Ok(report) => report,
-        Err(error) => {
-            if as_json {
-                println!("{:#}", json!({ "checked": false, "error": error.to_string() }));
-            }
-            eprintln!("f2fs: {error}");
-            return ExitCode::from(NOT_CHECKED);
+    let result = if args.repair || args.undo.is_some() { repair::run(args) } else { judge(image, as_json) };
+    result.or_else(|error| {
+        if error.is_interruption() {
+            return Err(error);
         }
-    };
+        if as_json {
+            let _ = writeln!(std::io::stdout(), "{:#}", json!({ "checked": false, "error": error.to_string() }));
+        }
+        error.report();
+        Ok(ExitCode::from(NOT_CHECKED))
+    })
+}
+
+fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
+    let report = examine(image)?;
     let mut out = std::io::stdout().lock();
     // A reader that went away changes nothing about the verdict.
     let _ = if as_json {
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         })
     };
     // A torn copy is what a crash may leave: it is shown, but the volume is sound.
-    if report.is_consistent() { ExitCode::SUCCESS } else { ExitCode::from(CORRUPT) }
+    Ok(if report.is_consistent() { ExitCode::SUCCESS } else { ExitCode::from(CORRUPT) })
 }
 
 /// The findings for programs.
@@ -87,6 +88,11 @@ pub(super) fn findings(report: &CheckReport) -> Vec<serde_json::Value> {
     report.findings.iter().map(finding).collect()
 }
 
+/// What a signal leaves.
+pub(super) fn unchanged(image: &Path) -> String {
+    format!("{} is unchanged", Quoted::path(image))
+}
+
 fn examine(image: &Path) -> Result<CheckReport, CliError> {
     let device = device(image, Access::Check)?;
     let bar = progress::bar("checking", Some(0));
@@ -95,7 +101,13 @@ fn examine(image: &Path) -> Result<CheckReport, CliError> {
         bar.set_position(progress.done);
     };
     let options = CheckOptions { threads: None, progress: Some(&show) };
-    let report = check(&*device, &options).map_err(|error| CliError::at(image, error));
+    let report = guarded(|| check(&*device, &options), || unchanged(image));
     bar.finish_and_clear();
-    report
+    report?.map_err(|error| no_verdict(image, &*device, &error))
+}
+
+/// Why there is no verdict; if there is no volume, what there is.
+pub(super) fn no_verdict(image: &Path, device: &dyn BlockDevice, error: &CheckError) -> CliError {
+    let other = if matches!(error, CheckError::NoSuperblock { .. }) { foreign(device) } else { None };
+    CliError::at(image, other.unwrap_or_else(|| error.to_string()))
 }

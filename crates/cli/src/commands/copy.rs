@@ -2,23 +2,23 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use f2fs::FileKind;
-use f2fs_workload::copy::{CopyError, CopyEvent, CopyOptions, CopyProgress, copy_in, copy_out};
-use indicatif::ProgressBar;
+use f2fs_workload::copy::{CopyEvent, CopyOptions, CopyProgress, Watch, copy_in, copy_out};
+use f2fs_workload::shell::Quoted;
 
 use crate::commands::show;
-use crate::error::{CliError, Context};
-use crate::image::{Access, close_after, open_to_copy};
+use crate::error::{CliError, Context, say};
+use crate::image::{Access, change_by_copying, open_to_copy};
+use crate::interrupt::{guarded, is_stopping};
 use crate::progress;
 
 pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Result<(), CliError> {
     let (sources, last) = split(paths)?;
-    close_after(image, &open_to_copy(image, Access::Write)?, |fs| {
+    change_by_copying(image, |fs| {
         let exists = fs.stat(last).is_ok_and(|stat| stat.kind == FileKind::Directory);
         each(sources, last, exists, |source, target, tell| {
             let standard = source == Path::new("-");
@@ -39,7 +39,7 @@ pub(crate) fn get(image: &Path, access: Access, paths: &[PathBuf], options: &Cop
     if last == Path::new("-") {
         return sources.iter().try_for_each(|source| show::print(&fs, source));
     }
-    each(sources, last, last.is_dir(), |source, target, tell| {
+    let copy = |source: &Path, target: &Path, tell: Watch<'_>| {
         let stat = fs.symlink_stat(source).about(source)?;
         let into = last.is_dir() && (sources.len() > 1 || stat.kind != FileKind::Directory);
         let target = if into { target } else { last };
@@ -47,13 +47,17 @@ pub(crate) fn get(image: &Path, access: Access, paths: &[PathBuf], options: &Cop
             return Err(CliError::at(target, "is the image itself"));
         }
         copy_out(&fs, source, target, options, tell).map_err(CliError::new)
-    })
+    };
+    guarded(
+        || each(sources, last, last.is_dir(), copy),
+        || format!("{} has what was copied until then; the last files may be incomplete", Quoted::path(last)),
+    )?
 }
 
 fn split(paths: &[PathBuf]) -> Result<(&[PathBuf], &Path), CliError> {
     match paths.split_last() {
         Some((last, sources)) if !sources.is_empty() => Ok((sources, last)),
-        _ => Err(CliError::new("what to copy, and where to?")),
+        _ => Err(CliError::usage("what to copy, and where to?")),
     }
 }
 
@@ -68,7 +72,7 @@ fn each(
     sources: &[PathBuf],
     last: &Path,
     is_directory: bool,
-    mut copy: impl FnMut(&Path, &Path, &(dyn Fn(CopyEvent<'_>) + Sync)) -> Result<CopyProgress, CliError>,
+    mut copy: impl FnMut(&Path, &Path, Watch<'_>) -> Result<CopyProgress, CliError>,
 ) -> Result<(), CliError> {
     if sources.len() > 1 && !is_directory {
         return Err(CliError::at(last, "is no directory; several sources go into one"));
@@ -76,13 +80,16 @@ fn each(
     let mut names = HashSet::new();
     let mut failed = Vec::new();
     for source in sources {
+        if is_stopping() {
+            break;
+        }
         let bar = progress::bytes("copying", 0);
         let tell = |event: CopyEvent<'_>| match event {
             CopyEvent::Progress(progress) => {
                 bar.set_length(progress.total_bytes.max(progress.bytes));
                 bar.set_position(progress.bytes);
             }
-            CopyEvent::Failed(error) => say(&bar, error),
+            CopyEvent::Failed(error) => bar.suspend(|| say(CliError::new(error))),
             _ => {}
         };
         let name = name_of(source);
@@ -106,17 +113,13 @@ fn each(
             Err(error) => failed.push(error),
         }
     }
-    let Some(error) = failed.pop() else { return Ok(()) };
-    for earlier in &failed {
-        let _ = writeln!(std::io::stderr(), "f2fs: {earlier}");
+    if is_stopping() {
+        // What fails now fails because of the signal.
+        return Ok(());
     }
+    let Some(error) = failed.pop() else { return Ok(()) };
+    failed.iter().for_each(say);
     Err(error)
-}
-
-fn say(bar: &ProgressBar, error: &CopyError) {
-    bar.suspend(|| {
-        let _ = writeln!(std::io::stderr(), "f2fs: {error}");
-    });
 }
 
 /// The last name of a path; none for `/`, `.` and `..`.

@@ -1,28 +1,30 @@
 //! `f2fs format`.
 
 use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use f2fs::format::feature::Features;
+use f2fs::format::FormatError;
+use f2fs::format::mkfs::VolumePlan;
 use f2fs::uring::{OpenOptions, UringDevice};
-use f2fs::volume::format::{FormatOptions, format};
+use f2fs::volume::format::{FormatOptions, FormatReport, FormatVolumeError, format_until};
+use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
 use crate::args::FormatArgs;
 use crate::error::{CliError, Context};
+use crate::image::cannot_open;
+use crate::interrupt::until_stopped;
 use crate::size::human;
+
+/// What the planner calls the size of the device.
+const DEVICE_BYTES: &str = "bytes of the device";
 
 pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
     let mut options =
         FormatOptions::default().with_label(&*args.label).with_sections(args.segs_per_sec, args.secs_per_zone);
-    for name in &args.features {
-        let feature =
-            Features::from_name(name).filter(|feature| Features::READ_WRITE.contains(*feature)).ok_or_else(|| {
-                CliError::new(format_args!(
-                    "unknown or unsupported feature {name:?}; possible: {}",
-                    Features::READ_WRITE.names().join(", ")
-                ))
-            })?;
-        options.features = options.features.union(feature);
+    for feature in &args.features {
+        options.features = options.features.union(*feature);
     }
     options.overprovision = args.overprovision;
     options.cold_extensions.clone_from(&args.cold_extensions);
@@ -30,9 +32,14 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
     options.large_nat_bitmap = args.large_nat_bitmap;
     options.force = args.force;
 
+    if let Some(size) = args.size {
+        // Before a file of another size is cut.
+        VolumePlan::new(&options, size.0).map_err(|error| CliError::usage(impossible(&error)))?;
+    }
     let exists = args.image.try_exists().about(&args.image)?;
+    let mut resized = false;
     let device = match (exists, args.size) {
-        (true, None) => UringDevice::open(&args.image, OpenOptions::new()).map_err(CliError::new)?,
+        (true, None) => UringDevice::open(&args.image, OpenOptions::new()).map_err(|error| cannot_open(&error))?,
         (true, Some(size)) => {
             let file = args.image.metadata().about(&args.image)?;
             if file.is_file() && file.len() != size.0 {
@@ -43,13 +50,22 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
                     ));
                 }
                 resize(&args.image, size.0)?;
+                resized = true;
             }
-            UringDevice::open(&args.image, OpenOptions::new()).map_err(CliError::new)?
+            UringDevice::open(&args.image, OpenOptions::new()).map_err(|error| cannot_open(&error))?
         }
-        (false, Some(size)) => UringDevice::create(&args.image, size.0, OpenOptions::new()).map_err(CliError::new)?,
+        (false, Some(size)) => {
+            UringDevice::create(&args.image, size.0, OpenOptions::new()).map_err(|error| cannot_open(&error))?
+        }
         (false, None) => return Err(CliError::at(&args.image, "does not exist; --size creates it")),
     };
-    let result = format(&*device, &options).about(&args.image);
+    let untouched = match (exists, resized) {
+        (false, _) => "is not made",
+        (true, false) => "is as it was",
+        (true, true) => "has its new size, and nothing was written",
+    };
+    let result =
+        make(&device, &options, &args.image, if exists { "holds no volume now" } else { untouched }, untouched);
     if result.is_err() && !exists {
         // Nothing is left behind of a file that was made for this.
         drop(device);
@@ -73,7 +89,7 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
         writeln!(
             out,
             "{}: {} in {} segments, {} for users",
-            args.image.display(),
+            Quoted::path(&args.image),
             human(report.geometry.block_count * 4096),
             report.geometry.main_segments,
             human(report.user_blocks * 4096)
@@ -82,7 +98,55 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-fn resize(path: &std::path::Path, size: u64) -> Result<(), CliError> {
+/// Writes the volume. A signal stops it between two writes, before the new superblocks are written.
+/// What is left then is `touched`, or `untouched` if it is before the first write.
+fn make(
+    device: &UringDevice,
+    options: &FormatOptions,
+    image: &Path,
+    touched: &str,
+    untouched: &str,
+) -> Result<FormatReport, CliError> {
+    let stopping = AtomicBool::new(false);
+    let stop = || stopping.load(Ordering::Relaxed);
+    let image = Quoted::path(image);
+    let formatted = until_stopped(
+        || format_until(device, options, &stop),
+        || stopping.store(true, Ordering::Relaxed),
+        |result| match result {
+            Err(FormatVolumeError::Stopped { touched: false }) => Some(format!("{image} {untouched}")),
+            Err(FormatVolumeError::Stopped { touched: true }) => Some(format!("{image} {touched}")),
+            _ => None,
+        },
+    )?;
+    formatted.map_err(|error| match &error {
+        // What the options ask for is not possible, on whatever device.
+        FormatVolumeError::Plan(FormatError::Layout { what, .. }) if *what != DEVICE_BYTES => CliError::usage(&error),
+        FormatVolumeError::Plan(FormatError::Dependency { .. }) => CliError::usage(&error),
+        FormatVolumeError::Plan(error) => CliError::new(format_args!("{image}: {}", impossible(error))),
+        FormatVolumeError::Exists { found } => {
+            CliError::new(format_args!("{image}: holds {found}; --force overwrites it"))
+        }
+        _ => CliError::new(format_args!("{image}: {error}")),
+    })
+}
+
+/// Why there cannot be such a volume.
+fn impossible(error: &FormatError) -> String {
+    match error {
+        FormatError::Layout { what, found, min, max } if *what == DEVICE_BYTES => {
+            let (limit, bytes) = if found < min { ("at least", min) } else { ("at most", max) };
+            format!(
+                "{} is no size for a volume: with these options it takes {limit} {bytes} bytes, {}",
+                human(*found),
+                human(*bytes)
+            )
+        }
+        error => error.to_string(),
+    }
+}
+
+fn resize(path: &Path, size: u64) -> Result<(), CliError> {
     std::fs::File::options().write(true).open(path).and_then(|file| file.set_len(size)).about(path)
 }
 

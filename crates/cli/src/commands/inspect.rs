@@ -1,5 +1,7 @@
 //! `f2fs inspect`.
 
+mod unopened;
+
 use std::io::Write;
 use std::path::Path;
 
@@ -14,7 +16,10 @@ use crate::image::{Access, open};
 use crate::size::human;
 
 pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), CliError> {
-    let fs = open(image, Access::ReadCheckpoint)?;
+    let fs = match open(image, Access::ReadCheckpoint) {
+        Ok(fs) => fs,
+        Err(error) => return unopened::show(image, as_json, error),
+    };
     let volume = fs.volume();
     let geometry = volume.geometry();
     let superblock = volume.superblock();

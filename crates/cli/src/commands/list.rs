@@ -6,96 +6,164 @@ use std::path::{Path, PathBuf};
 
 use f2fs::files::path_from_bytes;
 use f2fs::{FileKind, FileSystem, Stat};
+use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
-use crate::error::{CliError, Context};
+use crate::args::ListArgs;
+use crate::error::{CliError, Context, Failures};
 use crate::escape::Printable;
-use crate::image::{Access, open};
+use crate::image::open;
+use crate::size::short;
 
-pub(crate) struct Style {
-    pub(crate) long: bool,
-    pub(crate) recursive: bool,
-    pub(crate) json: bool,
-}
-
-pub(crate) fn run(image: &Path, access: Access, path: &Path, style: &Style) -> Result<(), CliError> {
-    let fs = open(image, access)?;
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let stat = fs.symlink_stat(path).about(path)?;
-    if stat.kind != FileKind::Directory {
-        let name = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
-        entry(&mut out, &fs, path, name, style)?;
-        out.flush()?;
-        return Ok(());
-    }
-    let mut pending = vec![path.to_path_buf()];
-    // In a damaged volume a directory may contain itself.
-    let mut known = HashSet::from([stat.ino]);
-    while let Some(directory) = pending.pop() {
-        let mut entries = fs.read_dir(&directory).about(&directory)?;
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        if style.recursive && !style.json {
-            writeln!(out, "{}:", Printable(bytes(&directory)))?;
-        }
-        let mut below = Vec::new();
-        for found in entries {
-            let path = directory.join(path_from_bytes(&found.name));
-            let shown: &[u8] = if style.json { bytes(&path) } else { &found.name };
-            entry(&mut out, &fs, &path, shown, style)?;
-            if style.recursive && found.kind == Some(FileKind::Directory) {
-                if !known.insert(found.ino) {
-                    out.flush()?;
-                    return Err(CliError::at(&path, format_args!("directory {} has a second name", found.ino)));
-                }
-                below.push(path);
+pub(crate) fn run(args: &ListArgs) -> Result<(), CliError> {
+    let fs = open(&args.image, args.view.into())?;
+    let out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut list = List { fs: &fs, args, out, headings: args.recursive || args.paths.len() > 1, begun: false };
+    let mut failures = Failures::default();
+    // What is no directory comes first, as in coreutils.
+    let mut directories = Vec::new();
+    for path in &args.paths {
+        match list.is_listed(path) {
+            Ok(true) => directories.push(path),
+            Ok(false) => {
+                let done = list.entry(path, bytes(path));
+                list.begun = true;
+                failures.note(done)?;
             }
-        }
-        pending.extend(below.into_iter().rev());
-        if style.recursive && !style.json && !pending.is_empty() {
-            writeln!(out)?;
+            Err(error) => failures.note(Err(error))?,
         }
     }
-    out.flush()?;
-    Ok(())
+    for path in directories {
+        let done = list.directory(path, &mut failures);
+        // Before a message, what was listed before it.
+        list.out.flush()?;
+        failures.note(done)?;
+    }
+    list.out.flush()?;
+    failures.result()
 }
 
-fn bytes(path: &Path) -> &[u8] {
+struct List<'a, W> {
+    fs: &'a FileSystem,
+    args: &'a ListArgs,
+    out: W,
+    headings: bool,
+    /// Something was printed.
+    begun: bool,
+}
+
+impl<W: Write> List<'_, W> {
+    /// Whether what a directory holds is shown, not the path itself. A link to one is followed where it would not be shown as a link.
+    fn is_listed(&self, path: &Path) -> Result<bool, CliError> {
+        let stat = self.fs.symlink_stat(path).about(path)?;
+        if self.args.directory {
+            return Ok(false);
+        }
+        Ok(match stat.kind {
+            FileKind::Directory => true,
+            FileKind::Symlink if !self.args.long && !self.args.json => {
+                self.fs.stat(path).is_ok_and(|stat| stat.kind == FileKind::Directory)
+            }
+            _ => false,
+        })
+    }
+
+    fn directory(&mut self, path: &Path, failures: &mut Failures) -> Result<(), CliError> {
+        let mut pending = vec![path.to_path_buf()];
+        // In a damaged volume a directory may contain itself.
+        let mut known = HashSet::from([self.fs.stat(path).about(path)?.ino]);
+        while let Some(directory) = pending.pop() {
+            let mut entries = match self.fs.read_dir(&directory).about(&directory) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.out.flush()?;
+                    failures.note(Err(error))?;
+                    continue;
+                }
+            };
+            entries.retain(|entry| self.shows(&entry.name));
+            entries.sort_by(|a, b| a.name.cmp(&b.name));
+            self.heading(&directory)?;
+            if self.args.all && !self.args.json {
+                self.entry(&directory.join("."), b".")?;
+                self.entry(&directory.join(".."), b"..")?;
+            }
+            let mut below = Vec::new();
+            for found in entries {
+                let path = directory.join(path_from_bytes(&found.name));
+                let whole = self.args.json || self.args.zero && self.args.recursive;
+                let done = self.entry(&path, if whole { bytes(&path) } else { &found.name });
+                if done.is_err() {
+                    self.out.flush()?;
+                }
+                failures.note(done)?;
+                if self.args.recursive && found.kind == Some(FileKind::Directory) {
+                    if !known.insert(found.ino) {
+                        self.out.flush()?;
+                        return Err(CliError::at(&path, format_args!("directory {} has a second name", found.ino)));
+                    }
+                    below.push(path);
+                }
+            }
+            pending.extend(below.into_iter().rev());
+        }
+        Ok(())
+    }
+
+    fn shows(&self, name: &[u8]) -> bool {
+        self.args.all || self.args.almost_all || self.args.json || !name.starts_with(b".")
+    }
+
+    fn heading(&mut self, directory: &Path) -> Result<(), CliError> {
+        if self.headings && !self.args.json && !self.args.zero {
+            let gap = if self.begun { "\n" } else { "" };
+            writeln!(self.out, "{gap}{}:", Quoted::path(directory))?;
+        }
+        self.begun = true;
+        Ok(())
+    }
+
+    fn entry(&mut self, path: &Path, name: &[u8]) -> Result<(), CliError> {
+        let (fs, out) = (self.fs, &mut self.out);
+        if self.args.zero {
+            out.write_all(name)?;
+            out.write_all(b"\0")?;
+            return Ok(());
+        }
+        if !self.args.long && !self.args.json {
+            writeln!(out, "{}", Quoted(name))?;
+            return Ok(());
+        }
+        let stat = fs.symlink_stat(path).about(path)?;
+        if self.args.json {
+            writeln!(out, "{}", describe(fs, &path.to_path_buf(), &stat)?)?;
+            return Ok(());
+        }
+        let size = match stat.device {
+            Some(device) => format!("{}, {}", device.major, device.minor),
+            None if self.args.human_readable => short(stat.size),
+            None => stat.size.to_string(),
+        };
+        write!(
+            out,
+            "{} {:>3} {:>5} {:>5} {size:>12} {} {}",
+            mode_text(&stat),
+            stat.links,
+            stat.uid,
+            stat.gid,
+            date(stat.modified.seconds),
+            Quoted(name)
+        )?;
+        if stat.kind == FileKind::Symlink {
+            write!(out, " -> {}", Quoted(&fs.read_link(path).about(path)?))?;
+        }
+        writeln!(out)?;
+        Ok(())
+    }
+}
+
+pub(crate) fn bytes(path: &Path) -> &[u8] {
     std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())
-}
-
-fn entry(out: &mut impl Write, fs: &FileSystem, path: &Path, name: &[u8], style: &Style) -> Result<(), CliError> {
-    if !style.long && !style.json {
-        writeln!(out, "{}", Printable(name))?;
-        return Ok(());
-    }
-    let stat = fs.symlink_stat(path).about(path)?;
-    if style.json {
-        writeln!(out, "{}", describe(fs, &path.to_path_buf(), &stat)?)?;
-        return Ok(());
-    }
-    let size = match stat.device {
-        Some(device) => format!("{}, {}", device.major, device.minor),
-        None => stat.size.to_string(),
-    };
-    write!(
-        out,
-        "{} {:>3} {:>5} {:>5} {size:>12} {} {}",
-        mode_text(&stat),
-        stat.links,
-        stat.uid,
-        stat.gid,
-        date(stat.modified.seconds),
-        Printable(name)
-    )?;
-    if stat.kind == FileKind::Symlink {
-        write!(out, " -> {}", Printable(&fs.read_link(path).about(path)?))?;
-    }
-    let form = form(&stat);
-    if !form.is_empty() {
-        write!(out, " [{}]", form.join(", "))?;
-    }
-    writeln!(out)?;
-    Ok(())
 }
 
 /// What a file is beside its kind: encrypted, casefolded, compressed, protected by verity.

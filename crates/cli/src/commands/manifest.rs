@@ -3,26 +3,32 @@
 use std::io::Write;
 use std::path::Path;
 
-use f2fs_workload::manifest::{walk_host, walk_volume};
+use f2fs_workload::manifest::{walk_host_limited, walk_volume_limited};
 
-use crate::error::{CliError, Context};
+use crate::error::{CliError, Context, say};
 use crate::image::{Access, open};
 use crate::progress;
+use crate::size::human;
 
-pub(crate) fn run(image: &Path, access: Access, host: bool) -> Result<(), CliError> {
+pub(crate) fn run(image: &Path, access: Access, host: bool, max_hash: u64) -> Result<(), CliError> {
     let manifest = if host {
-        walk_host(image).map_err(CliError::new)?
+        walk_host_limited(image, max_hash).map_err(CliError::new)?
     } else {
         let fs = open(image, access)?;
         let bar = progress::bar("reading", Some(fs.statfs().valid_inodes));
-        let manifest = walk_volume(&fs, |done| bar.set_position(done)).about(image)?;
+        let manifest = walk_volume_limited(&fs, max_hash, |done| bar.set_position(done)).about(image);
         bar.finish_and_clear();
-        manifest
+        manifest?
     };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for entry in manifest.entries() {
         writeln!(out, "{entry}")?;
     }
     out.flush()?;
+    match manifest.unhashed() {
+        0 => {}
+        1 => say(format_args!("1 file of more than {} was not hashed (--max-hash)", human(max_hash))),
+        more => say(format_args!("{more} files of more than {} were not hashed (--max-hash)", human(max_hash))),
+    }
     Ok(())
 }

@@ -4,23 +4,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use f2fs::{FileKind, FileSystem, FsError, NewFile, RenameMode};
+use f2fs_workload::shell::Quoted;
 
-use crate::error::{CliError, Context};
+use crate::error::{CliError, Context, Failures};
 use crate::image::change;
 
 /// Permissions of directories that the command makes.
 pub(crate) const DIRECTORY_MODE: u16 = 0o755;
 
 pub(crate) fn mkdir(image: &Path, paths: &[PathBuf], parents: bool) -> Result<(), CliError> {
-    change(image, |fs| {
-        for path in paths {
-            if parents {
-                make_all(fs, path)?;
-            } else {
-                fs.create_dir(path, DIRECTORY_MODE).about(path)?;
-            }
+    each(image, paths, |fs, path| {
+        if parents {
+            return make_all(fs, path);
         }
-        Ok(())
+        fs.create_dir(path, DIRECTORY_MODE).about(path).map(|_| ())
     })
 }
 
@@ -34,19 +31,22 @@ pub(crate) fn make_all(fs: &FileSystem, path: &Path) -> Result<(), CliError> {
         }
         match fs.create_dir(&here, DIRECTORY_MODE) {
             Ok(_) => {}
-            Err(FsError::Exists) if fs.stat(&here).about(&here)?.kind == FileKind::Directory => {}
+            Err(FsError::Exists) if fs.stat(&here).is_ok_and(|stat| stat.kind == FileKind::Directory) => {}
+            Err(FsError::Exists) => return Err(CliError::at(&here, "is there, and no directory")),
             Err(error) => return Err(CliError::at(&here, error)),
         }
     }
     Ok(())
 }
 
-pub(crate) fn rm(image: &Path, paths: &[PathBuf], recursive: bool) -> Result<(), CliError> {
-    change(image, |fs| {
-        for path in paths {
-            if recursive { fs.remove_all(path) } else { fs.unlink(path) }.about(path)?;
+pub(crate) fn rm(image: &Path, paths: &[PathBuf], recursive: bool, force: bool) -> Result<(), CliError> {
+    each(image, paths, |fs, path| match if recursive { fs.remove_all(path) } else { fs.unlink(path) } {
+        Err(FsError::NotFound) if force => Ok(()),
+        // The root is none that -r would remove.
+        Err(FsError::IsDirectory) if !recursive && path.file_name().is_some() => {
+            Err(CliError::at(path, "is a directory (-r removes it)"))
         }
-        Ok(())
+        removed => removed.about(path),
     })
 }
 
@@ -57,26 +57,52 @@ pub(crate) fn mv(image: &Path, from: &Path, to: &Path, no_clobber: bool, exchang
         _ => RenameMode::Replace,
     };
     change(image, |fs| {
-        // Onto a directory means into it, as mv does.
-        let into = mode != RenameMode::Exchange
-            && fs.stat(to).is_ok_and(|stat| stat.kind == FileKind::Directory)
-            && from.file_name().is_some();
-        let target = match from.file_name() {
-            Some(name) if into => to.join(name),
-            _ => to.to_path_buf(),
-        };
-        fs.rename(from, &target, mode).about(from)
+        let target = if mode == RenameMode::Exchange { to.to_path_buf() } else { below(fs, from, to) };
+        match fs.rename(from, &target, mode) {
+            // Which of the two it is about is not in the error.
+            Err(error) if fs.symlink_stat(from).is_ok() => {
+                let (from, to) = (Quoted::path(from), Quoted::path(&target));
+                Err(CliError::new(format_args!("{from} to {to}: {error}")))
+            }
+            renamed => renamed.about(from),
+        }
     })
 }
 
 pub(crate) fn ln(image: &Path, target: &Path, path: &Path, symbolic: bool) -> Result<(), CliError> {
     change(image, |fs| {
+        let path = &*below(fs, target, path);
         if symbolic {
             let new = NewFile::new(FileKind::Symlink, 0o777);
             fs.symlink(target.as_os_str().as_bytes(), path, &new).about(path)?;
-            Ok(())
-        } else {
-            fs.link(target, path).about(path)
+            return Ok(());
         }
+        match fs.symlink_stat(target).about(target)?.kind {
+            FileKind::Directory => Err(CliError::at(target, "is a directory; it has one name only")),
+            _ => fs.link(target, path).about(path),
+        }
+    })
+}
+
+/// `to`, or what has the name of `from` below it if `to` is a directory, as mv and ln take it.
+fn below(fs: &FileSystem, from: &Path, to: &Path) -> PathBuf {
+    match from.file_name() {
+        Some(name) if fs.stat(to).is_ok_and(|stat| stat.kind == FileKind::Directory) => to.join(name),
+        _ => to.to_path_buf(),
+    }
+}
+
+/// Changes what each path names; what fails is said, and the others are changed.
+fn each(
+    image: &Path,
+    paths: &[PathBuf],
+    mut act: impl FnMut(&FileSystem, &Path) -> Result<(), CliError> + Send,
+) -> Result<(), CliError> {
+    change(image, |fs| {
+        let mut failures = Failures::default();
+        for path in paths {
+            failures.note(act(fs, path))?;
+        }
+        failures.result()
     })
 }

@@ -5,25 +5,29 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use f2fs::volume::check::repair::{plan, undo};
+use f2fs::volume::check::repair::{RepairError, plan, undo};
 use f2fs::volume::check::{CheckOptions, Progress};
+use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
-use super::check::{CORRUPT, REPAIRED, findings};
+use super::check::{CORRUPT, REPAIRED, findings, no_verdict, unchanged};
 use crate::args::CheckArgs;
 use crate::error::{CliError, Context};
 use crate::image::{Access, device};
+use crate::interrupt::guarded;
 use crate::progress;
 
 pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     if let Some(backup) = &args.undo {
         let file = BufReader::new(File::open(backup).about(backup)?);
         let undone = undo(&*device(&args.image, Access::Write)?, file).about(backup)?;
-        if args.json {
-            println!("{:#}", json!({ "restored": undone.restored, "untouched": undone.untouched }));
+        let mut out = std::io::stdout().lock();
+        // A reader that went away changes nothing about what was done.
+        let _ = if args.json {
+            writeln!(out, "{:#}", json!({ "restored": undone.restored, "untouched": undone.untouched }))
         } else {
-            println!("{} blocks written back, {} were as before", undone.restored, undone.untouched);
-        }
+            writeln!(out, "{} blocks written back, {} were as before", undone.restored, undone.untouched)
+        };
         return Ok(ExitCode::SUCCESS);
     }
     repair(args)
@@ -38,8 +42,12 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         bar.set_position(progress.done);
     };
     let options = CheckOptions { threads: None, progress: Some(&show) };
-    let repair = plan(&device, &options).about(image)?;
+    let planned = guarded(|| plan(&device, &options), || unchanged(image));
     bar.finish_and_clear();
+    let repair = planned?.map_err(|error| match &error {
+        RepairError::Check(error) => no_verdict(image, &*device, error),
+        _ => CliError::at(image, error),
+    })?;
     let changed = repair.blocks().count();
     let backup = match &args.backup {
         Some(path) => path.clone(),
@@ -68,14 +76,19 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
             "after": findings(&repair.after),
             "clean": repair.after.is_clean() && repair.after.complete,
         });
-        println!("{value:#}");
+        let _ = writeln!(std::io::stdout(), "{value:#}");
     } else {
         let mut out = std::io::stdout().lock();
         // A reader that went away changes nothing about what was done.
         let _ = repair.actions.iter().try_for_each(|action| writeln!(out, "{action}"));
         let _ = repair.after.findings.iter().try_for_each(|finding| writeln!(out, "left: {finding}"));
         if changed > 0 {
-            let _ = writeln!(out, "{changed} blocks changed; `f2fs check --undo {}` leads back", backup.display());
+            let _ = writeln!(
+                out,
+                "{changed} blocks changed; `f2fs check --undo {} {}` leads back",
+                Quoted::path(&backup),
+                Quoted::path(image)
+            );
         }
     }
     Ok(match (repair.after.is_consistent() && repair.after.complete, changed) {

@@ -2,14 +2,14 @@
 
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use f2fs::FileSystem;
+use f2fs::{FileKind, FileSystem};
 use f2fs_workload::copy::{CopyError, write_to};
+use f2fs_workload::shell::Quoted;
 
 use crate::commands::list::{date, describe, form, mode_text};
-use crate::error::{CliError, Context};
-use crate::escape::Printable;
+use crate::error::{CliError, Context, Failures};
 use crate::image::{Access, open, open_to_copy};
 
 pub(crate) fn cat(image: &Path, access: Access, path: &Path) -> Result<(), CliError> {
@@ -27,16 +27,27 @@ pub(crate) fn print(fs: &FileSystem, path: &Path) -> Result<(), CliError> {
     }
 }
 
-pub(crate) fn stat(image: &Path, access: Access, path: &Path, as_json: bool) -> Result<(), CliError> {
+pub(crate) fn stat(image: &Path, access: Access, paths: &[PathBuf], as_json: bool) -> Result<(), CliError> {
     let fs = open(image, access)?;
-    let stat = fs.symlink_stat(path).about(path)?;
     let mut out = std::io::stdout().lock();
+    let mut failures = Failures::default();
+    for (index, path) in paths.iter().enumerate() {
+        if index > 0 && !as_json {
+            writeln!(out)?;
+        }
+        failures.note(show(&fs, path, as_json, &mut out))?;
+    }
+    failures.result()
+}
+
+fn show(fs: &FileSystem, path: &PathBuf, as_json: bool, out: &mut impl Write) -> Result<(), CliError> {
+    let stat = fs.symlink_stat(path).about(path)?;
     if as_json {
-        let value = describe(&fs, &path.to_path_buf(), &stat)?;
+        let value = describe(fs, path, &stat)?;
         writeln!(out, "{value:#}")?;
         return Ok(());
     }
-    writeln!(out, "path:     {}", Printable(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())))?;
+    writeln!(out, "path:     {}", Quoted::path(path))?;
     writeln!(out, "inode:    {} ({})", stat.ino, stat.kind.name())?;
     writeln!(out, "mode:     {} ({:04o})", mode_text(&stat), stat.permissions)?;
     writeln!(out, "owner:    {}:{}", stat.uid, stat.gid)?;
@@ -52,6 +63,9 @@ pub(crate) fn stat(image: &Path, access: Access, path: &Path, as_json: bool) -> 
     if !form.is_empty() {
         writeln!(out, "form:     {}", form.join(", "))?;
     }
+    if stat.kind == FileKind::Symlink {
+        writeln!(out, "target:   {}", Quoted(&fs.read_link(path).about(path)?))?;
+    }
     if let Some(device) = stat.device {
         writeln!(out, "device:   {}:{}", device.major, device.minor)?;
     }
@@ -62,7 +76,7 @@ pub(crate) fn stat(image: &Path, access: Access, path: &Path, as_json: bool) -> 
         writeln!(out, "created:  {} UTC", date(created.seconds))?;
     }
     for (name, value) in fs.xattrs(path).about(path)? {
-        writeln!(out, "xattr:    {} ({} bytes)", Printable(&name), value.len())?;
+        writeln!(out, "xattr:    {} ({} bytes)", Quoted(&name), value.len())?;
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! What the tests of the command share. Each uses a part of it.
 #![allow(dead_code)]
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// A directory for one test, where the build lies: direct transfers work there.
 pub(crate) struct Place(tempfile::TempDir);
@@ -19,6 +20,20 @@ impl Place {
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
+}
+
+/// The command with these arguments, and nothing on standard input.
+pub(crate) fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// A new volume.
+pub(crate) fn formatted(place: &Place) -> PathBuf {
+    let image = place.path("disk.img");
+    ok(command(["format", "--size", "64M"]).arg(&image));
+    image
 }
 
 pub(crate) fn run(command: &mut Command) -> Output {

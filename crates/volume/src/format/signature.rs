@@ -40,26 +40,60 @@ impl fmt::Display for Signature {
     }
 }
 
-/// Marks of others: byte offset on the device, bytes there.
-const OTHERS: [(usize, &[u8], &str); 11] = [
+/// A mark of others: the byte on the device where it stands, the bytes there, and what has it.
+type Mark = (usize, &'static [u8], &'static str);
+
+/// Those that are looked for, the ones of file systems first: partition tables and boot sectors may stand in front of them.
+const OTHERS: [Mark; 31] = [
     (1080, b"\x53\xef", "an ext2, ext3 or ext4 file system"),
     (0, b"XFSB", "an XFS file system"),
     (0x10040, b"_BHRfS_M", "a Btrfs file system"),
+    (4096 + 24, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81", "a bcachefs file system"),
     (1024, b"\xe2\xe1\xf5\xe0", "an EROFS file system"),
     (3, b"NTFS    ", "an NTFS file system"),
     (3, b"EXFAT   ", "an exFAT file system"),
+    (82, b"FAT32   ", "a FAT file system"),
+    (54, b"FAT16   ", "a FAT file system"),
+    (54, b"FAT12   ", "a FAT file system"),
     (0, b"hsqs", "a SquashFS file system"),
+    (32769, b"CD001", "an ISO 9660 file system"),
     (0, b"LUKS\xba\xbe", "an encrypted LUKS volume"),
-    (512, b"EFI PART", "a GPT partition table"),
+    (536, b"LVM2 001", "a physical volume of LVM"),
+    (4096, b"\xfc\x4e\x2b\xa9", "a member of a RAID"),
     (4086, b"SWAPSPACE2", "swap space"),
-    (510, b"\x55\xaa", "a partition table or a FAT file system"),
+    (0, b"QFI\xfb", "a QCOW2 image"),
+    (0, b"KDMV", "a VMDK image"),
+    (0, b"conectix", "a VHD image"),
+    (0, b"\x3a\xff\x26\xed", "an Android sparse image, which simg2img expands"),
+    (0, b"\x1f\x8b\x08", "data that gzip compressed"),
+    (0, b"\xfd7zXZ\0", "data that xz compressed"),
+    (0, b"\x28\xb5\x2f\xfd", "data that zstd compressed"),
+    (0, b"\x04\x22\x4d\x18", "data that lz4 compressed"),
+    (0, b"BZh", "data that bzip2 compressed"),
+    (0, b"PK\x03\x04", "a ZIP archive"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (257, b"ustar", "a tar archive"),
+    (512, b"EFI PART", "a GPT partition table"),
+    (4096, b"EFI PART", "a GPT partition table"),
+    (510, b"\x55\xaa", "an MBR partition table or a boot sector"),
 ];
 
-/// Looks for F2FS in both superblocks, then for others.
+/// What a device holds: F2FS if either superblock has its magic number, else what others mark; `None` if nothing is recognised.
+///
+/// ```
+/// use f2fs_device::{BlockDevice, MemoryDevice};
+/// use f2fs_volume::format::{Signature, recognise};
+///
+/// let device = MemoryDevice::new(1 << 14);
+/// assert_eq!(recognise(&device)?, None);
+/// device.write_slice(0, b"XFSB")?;
+/// assert_eq!(recognise(&device)?, Some(Signature::Other("an XFS file system")));
+/// # Ok::<(), f2fs_device::DeviceError>(())
+/// ```
 ///
 /// # Errors
 /// Those of the device.
-pub(super) fn find(device: &dyn BlockDevice) -> Result<Option<Signature>, DeviceError> {
+pub fn recognise(device: &dyn BlockDevice) -> Result<Option<Signature>, DeviceError> {
     for index in 0..2.min(device.info().blocks) {
         let superblock = SuperBlock::read(&read_block(device, index)?);
         if superblock.magic.get() == MAGIC {

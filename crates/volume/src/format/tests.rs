@@ -87,7 +87,11 @@ fn other_file_systems_are_recognised_and_wiped() {
     for (at, mark, name) in [
         (1080, &b"\x53\xef"[..], "ext4"),
         (0x10040, b"_BHRfS_M", "Btrfs"),
-        (510, b"\x55\xaa", "FAT"),
+        (82, b"FAT32   ", "FAT"),
+        (510, b"\x55\xaa", "partition table"),
+        (4086, b"SWAPSPACE2", "swap"),
+        (32769, b"CD001", "ISO 9660"),
+        (0, b"\x1f\x8b\x08", "gzip"),
         (0, b"XFSB", "XFS"),
     ] {
         let device = MemoryDevice::new(BLOCKS);
@@ -100,9 +104,9 @@ fn other_file_systems_are_recognised_and_wiped() {
         force.discard = false;
         let report = format(&device, &force).unwrap();
         assert!(matches!(report.replaced, Some(Signature::Other(_))) && !report.discarded);
-        assert!(matches!(signature::find(&device).unwrap(), Some(Signature::F2fs { .. })));
+        assert!(matches!(recognise(&device).unwrap(), Some(Signature::F2fs { .. })));
         device.write_slice(0, &[0; 2 * BLOCK_SIZE]).unwrap();
-        assert_eq!(signature::find(&device).unwrap(), None, "the mark of {name} is gone");
+        assert_eq!(recognise(&device).unwrap(), None, "the mark of {name} is gone");
     }
 }
 
@@ -208,5 +212,36 @@ fn a_cut_leaves_the_old_volume_or_the_new_one_or_none() {
             }
         }
         assert!(seen.iter().all(|count| *count > 1), "none, old, new: {seen:?}");
+    }
+}
+
+#[test]
+fn a_format_that_is_stopped_leaves_the_old_volume_or_none() {
+    let device = MemoryDevice::new(BLOCKS);
+    let first = format(&device, &options()).unwrap();
+    // Asked before the first write, after each batch, and before the new superblocks.
+    for calls in 0_u32.. {
+        let left = std::cell::Cell::new(calls);
+        let stop = || left.replace(left.get().saturating_sub(1)) == 0;
+        let before = recognise(&device).unwrap();
+        match format_until(&device, &options().forced(), &stop) {
+            Err(FormatVolumeError::Stopped { touched: false }) => {
+                assert_eq!(calls, 0);
+                assert!(matches!(before, Some(Signature::F2fs { uuid, .. }) if uuid == first.uuid));
+                assert_eq!(recognise(&device).unwrap(), before);
+            }
+            Err(FormatVolumeError::Stopped { touched: true }) => {
+                assert_ne!(calls, 0);
+                assert_eq!(recognise(&device).unwrap(), None);
+            }
+            done => {
+                assert!(calls > 4, "{calls}");
+                let uuid = done.unwrap().uuid;
+                assert!(
+                    matches!(recognise(&device).unwrap(), Some(Signature::F2fs { uuid: found, .. }) if found == uuid)
+                );
+                break;
+            }
+        }
     }
 }

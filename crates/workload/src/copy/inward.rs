@@ -349,13 +349,14 @@ fn content(
 
 /// Copies what comes, up to its end; returns how many bytes.
 fn stream(mut source: File, from: &Path, file: &f2fs::File, to: &Path, buffer: &mut Buffer) -> Result<u64, CopyError> {
-    let mut offset = 0;
+    let (mut offset, mut ended) = (0, false);
     loop {
         // Pipes give little at a time: blocks are filled, so that each is written once.
         let mut filled = 0;
-        while filled < buffer.bytes().len() {
+        while !ended && filled < buffer.bytes().len() {
             match source.read(&mut buffer.bytes()[filled..]) {
-                Ok(0) => break,
+                // A terminal would go on behind its end.
+                Ok(0) => ended = true,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(host(from)(error)),

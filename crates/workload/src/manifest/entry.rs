@@ -65,6 +65,8 @@ pub enum Content {
     Sha256([u8; 32]),
     /// A regular file's data that is there and could not be read.
     Unread(Unread),
+    /// A regular file's data that was not digested, since the file is larger than was asked for.
+    Unhashed,
     /// The target of a symbolic link.
     Target(Vec<u8>),
     /// The number of a device.
@@ -105,6 +107,7 @@ impl fmt::Display for Content {
             Self::None => f.write_str("-"),
             Self::Sha256(digest) => write!(f, "{}", Hex(digest)),
             Self::Unread(why) => f.write_str(why.name()),
+            Self::Unhashed => f.write_str("unhashed"),
             Self::Target(target) => write!(f, "{}", Escaped { bytes: target, also: "" }),
             Self::Device { major, minor } => write!(f, "{major}:{minor}"),
         }
@@ -189,7 +192,7 @@ impl ContentHasher {
 
     /// Adds `count` zero bytes: a hole.
     pub fn zeros(&mut self, mut count: u64) {
-        const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
+        static ZEROS: [u8; 16 << 10] = [0; 16 << 10];
         while count > 0 {
             // The minimum fits a usize: it is at most the array's length.
             let step = count.min(ZEROS.len() as u64);

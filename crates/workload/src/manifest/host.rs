@@ -2,19 +2,21 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{lgetxattr, llistxattr, major, minor};
+use rustix::fs::{SeekFrom, lgetxattr, llistxattr, major, minor, seek};
 use rustix::io::Errno;
+
+use crate::shell::Quoted;
 
 use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry, Unread};
 
 /// A path that could not be read while a directory was walked.
 #[derive(Debug, thiserror::Error)]
-#[error("{action} {path:?}: {source}")]
+#[error("{action} {}: {source}", Quoted::path(.path))]
 pub struct HostWalkError {
     /// What was tried.
     pub action: &'static str,
@@ -31,8 +33,19 @@ pub struct HostWalkError {
 ///
 /// The first path that could not be read.
 pub fn walk_host(root: &Path) -> Result<Manifest, HostWalkError> {
+    walk_host_limited(root, u64::MAX)
+}
+
+/// As [`walk_host`], but a file of more than `max_hash` bytes, holes included, is [`Content::Unhashed`].
+///
+/// # Errors
+///
+/// The first path that could not be read.
+pub fn walk_host_limited(root: &Path, max_hash: u64) -> Result<Manifest, HostWalkError> {
     let mut buffer = vec![0; 1 << 20];
-    walk_host_with(root, |file, _| digest(file, &mut buffer))
+    walk_host_with(root, |file, meta| {
+        if meta.len() > max_hash { Ok(Content::Unhashed) } else { digest(file, meta.len(), &mut buffer) }
+    })
 }
 
 /// As [`walk_host`], with the content of each regular file from `content`, which is called once for a file with several
@@ -114,16 +127,34 @@ impl<F: FnMut(&mut File, &Metadata) -> io::Result<Content>> Walk<F> {
     }
 }
 
-fn digest(file: &mut File, buffer: &mut [u8]) -> io::Result<Content> {
+/// Holes are not read, where the file system tells of them.
+fn digest(file: &File, size: u64, buffer: &mut [u8]) -> io::Result<Content> {
     let mut hasher = ContentHasher::new();
-    loop {
-        match file.read(buffer) {
-            Ok(0) => return Ok(hasher.finish()),
-            Ok(count) => hasher.update(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+    let mut at = 0;
+    while at < size {
+        let data = match seek(file, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            Err(Errno::NXIO) => size,
+            Err(_) => at,
+        };
+        hasher.zeros(data.saturating_sub(at));
+        at = at.max(data);
+        let end = seek(file, SeekFrom::Hole(at)).unwrap_or(size).min(size);
+        while at < end {
+            let wanted = (end - at).min(buffer.len() as u64) as usize;
+            match file.read_at(&mut buffer[..wanted], at) {
+                // It was cut meanwhile.
+                Ok(0) => return Ok(hasher.finish()),
+                Ok(count) => {
+                    hasher.update(&buffer[..count]);
+                    at += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
     }
+    Ok(hasher.finish())
 }
 
 /// All extended attributes that the caller may see; none where the file system has no such thing.

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use f2fs_files::{FileKind, FileSystem, FsError, Stat, path_from_bytes};
 
+use crate::shell::Quoted;
+
 use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry, Unread};
 
 /// A path that could not be read while a volume was walked.
@@ -12,7 +14,7 @@ use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry, Unread};
 pub struct VolumeWalkError {
     /// What was tried.
     pub action: &'static str,
-    /// The path in the volume, bytes outside UTF-8 replaced.
+    /// The path in the volume, quoted as for a shell.
     pub path: String,
     /// What the library said.
     pub source: Box<FsError>,
@@ -38,7 +40,22 @@ pub struct VolumeWalkError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn walk_volume(fs: &FileSystem, progress: impl FnMut(u64)) -> Result<Manifest, VolumeWalkError> {
-    let mut walk = Walk { fs, entries: Vec::new(), known: HashMap::new(), buffer: vec![0; 1 << 20], progress };
+    walk_volume_limited(fs, u64::MAX, progress)
+}
+
+/// As [`walk_volume`], but a file of more than `max_hash` bytes, holes included, is [`Content::Unhashed`]: a digest takes its time for
+/// each byte of a hole as well, though holes are not read.
+///
+/// # Errors
+///
+/// The first path that could not be read.
+pub fn walk_volume_limited(
+    fs: &FileSystem,
+    max_hash: u64,
+    progress: impl FnMut(u64),
+) -> Result<Manifest, VolumeWalkError> {
+    let buffer = vec![0; 1 << 20];
+    let mut walk = Walk { fs, max_hash, entries: Vec::new(), known: HashMap::new(), buffer, progress };
     // Depth first by a stack of our own: a volume's depth is not ours to trust.
     let mut pending = vec![b"/".to_vec()];
     let mut directories = HashSet::new();
@@ -69,6 +86,7 @@ pub fn walk_volume(fs: &FileSystem, progress: impl FnMut(u64)) -> Result<Manifes
 
 struct Walk<'a, F> {
     fs: &'a FileSystem,
+    max_hash: u64,
     entries: Vec<ManifestEntry>,
     /// Content of files with several names, by inode number.
     known: HashMap<u32, Content>,
@@ -112,20 +130,29 @@ impl<F: FnMut(u64)> Walk<'_, F> {
     }
 
     fn regular(&mut self, path: &[u8], stat: &Stat) -> Result<Content, FsError> {
+        if stat.size > self.max_hash {
+            return Ok(Content::Unhashed);
+        }
         if let Some(known) = self.known.get(&stat.ino.get()) {
             return Ok(known.clone());
         }
         let file = self.fs.open_file(path_from_bytes(path))?;
         let mut hasher = ContentHasher::new();
         let mut at = 0;
-        loop {
-            let count = file.read_at(at, &mut self.buffer)?;
-            if count == 0 {
-                break;
+        while let Some(data) = file.next_data(at)? {
+            hasher.zeros(data.start.saturating_sub(at));
+            at = data.start;
+            while at < data.end {
+                let wanted = (data.end - at).min(self.buffer.len() as u64) as usize;
+                let count = file.read_at(at, &mut self.buffer[..wanted])?;
+                if count == 0 {
+                    break;
+                }
+                hasher.update(&self.buffer[..count]);
+                at += count as u64;
             }
-            hasher.update(&self.buffer[..count]);
-            at += count as u64;
         }
+        hasher.zeros(file.size().saturating_sub(at));
         let content = hasher.finish();
         if stat.links > 1 {
             self.known.insert(stat.ino.get(), content.clone());
@@ -135,7 +162,7 @@ impl<F: FnMut(u64)> Walk<'_, F> {
 }
 
 fn failed(action: &'static str, path: &[u8], source: FsError) -> VolumeWalkError {
-    VolumeWalkError { action, path: String::from_utf8_lossy(path).into_owned(), source: Box::new(source) }
+    VolumeWalkError { action, path: Quoted(path).to_string(), source: Box::new(source) }
 }
 
 fn kind(kind: FileKind) -> EntryKind {

@@ -1,0 +1,191 @@
+//! What is wrong with a command line ends every subcommand with 2, before anything is opened; what the machine or a volume refuses
+//! ends it with 1 (`check`: 8).
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use std::fs;
+
+use common::{Place, command, fail, formatted, ok, run};
+
+/// Each subcommand with arguments that are enough; `I` stands for an image.
+const ENOUGH: [&str; 17] = [
+    "format I --size 64M -f",
+    "inspect I",
+    "check I",
+    "calibrate I --size 16M",
+    "ls I /",
+    "cat I /f",
+    "stat I /",
+    "manifest I",
+    "put I h /x",
+    "get I /f h",
+    "mkdir I /x",
+    "rm I /x",
+    "mv I /x /y",
+    "ln I /x /y",
+    "bench fxmark --memory 64M",
+    "bench read I -f",
+    "completions bash",
+];
+
+/// Command lines that are wrong whatever the image holds, and a word of what is said.
+const WRONG: [(&str, &str); 58] = [
+    ("", "Usage"),
+    ("nothing", "nothing"),
+    ("bench", "Usage"),
+    ("bench nothing", "nothing"),
+    ("format", "IMAGE"),
+    ("inspect", "IMAGE"),
+    ("check", "IMAGE"),
+    ("calibrate", "IMAGE"),
+    ("ls", "IMAGE"),
+    ("cat I", "PATH"),
+    ("stat I", "PATH"),
+    ("manifest", "IMAGE"),
+    ("put I", "PATH"),
+    ("put I a", "PATH"),
+    ("get I", "PATH"),
+    ("get I /a", "HOST"),
+    ("mkdir I", "PATH"),
+    ("rm I", "PATH"),
+    ("mv I /a", "TO"),
+    ("ln I /a", "PATH"),
+    ("completions", "SHELL"),
+    ("completions tcsh", "tcsh"),
+    ("inspect I J", "J"),
+    ("check I J", "J"),
+    ("cat I /a /b", "/b"),
+    ("mv I /a /b /c", "/c"),
+    ("ln I /a /b /c", "/c"),
+    ("format I --size 0", "more than 0"),
+    ("format I --size -1", "negative"),
+    ("format I --size 1.5", "fraction of a byte"),
+    ("format I --size 1.5Q", "unit"),
+    ("format I --size 99999999T", "more than"),
+    ("format I --size 1M", "at least"),
+    ("format I --size 64M -O casefold", "casefold"),
+    ("format I --size 64M -O inode_checksum", "extra_attr"),
+    ("format I --size 64M -s 0", "segments"),
+    ("format I --size 64M -o 150", "overprovision"),
+    ("format I --size 64M -o -1", "overprovision"),
+    ("format I --size 64M -o nan", "overprovision"),
+    ("calibrate I --size lots", "size"),
+    ("calibrate I --samples 0", "samples"),
+    ("manifest I --max-hash -1", "negative"),
+    ("manifest I --max-hash lots", "size"),
+    ("manifest --host --no-recovery I", "cannot be used"),
+    ("bench fxmark --memory 0", "more than 0"),
+    ("bench fxmark --threads 0", "threads"),
+    ("bench fxmark --size 1G", "image"),
+    ("bench read I --memory 1G", "cannot be used"),
+    ("bench read --file-size 1.5", "fraction of a byte"),
+    ("bench read --depth 0", "depth"),
+    ("check --repair --undo b I", "cannot be used"),
+    ("check --backup b I", "--repair"),
+    ("mv -n --exchange I /a /b", "cannot be used"),
+    ("ls -d -R I", "cannot be used"),
+    ("ls --zero --json I", "cannot be used"),
+    ("put -j 0 I a /b", "jobs"),
+    ("rm I -x", "-- -x"),
+    ("get -j 0 I /a b", "jobs"),
+];
+
+#[test]
+fn wrong_command_lines_end_with_2_and_touch_nothing() {
+    let place = Place::new();
+    let image = formatted(&place);
+    let before = fs::read(&image).unwrap();
+    let missing = place.path("missing");
+    let check = |line: &str, word: &str| {
+        // The same whether the image is there or not.
+        for image in [&image, &missing] {
+            let args = line.split_whitespace().map(|arg| if arg == "I" { image.as_os_str() } else { arg.as_ref() });
+            fail(command(args).current_dir(place.dir()), 2, word);
+        }
+    };
+    for (line, word) in WRONG {
+        check(line, word);
+    }
+    for line in ENOUGH {
+        check(&format!("{line} --no-such-option"), "--no-such-option");
+    }
+    assert!(fs::read(&image).unwrap() == before && !missing.exists());
+    // An empty path is none.
+    for line in [["ls", ""], ["inspect", ""], ["check", ""]] {
+        fail(&mut command(line), 2, "none was supplied");
+    }
+    fail(command(["rm"]).arg(&image).arg(""), 2, "none was supplied");
+}
+
+#[test]
+fn every_subcommand_is_in_the_table_and_has_help() {
+    let help = ok(&mut command(["--help"]));
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names: Vec<&str> =
+        listed.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
+    assert!(names.len() > 12, "{help}");
+    for name in names {
+        assert!(ENOUGH.iter().any(|line| line.split_whitespace().next() == Some(name)), "{name}");
+        let long = ok(&mut command(["help", name]));
+        assert_eq!(long, ok(&mut command([name, "--help"])));
+        // Every option and argument says what it is.
+        for line in ok(&mut command([name, "--help"])).lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let bare = matches!(*words, [option] if option.starts_with('<') && !long.contains("          "));
+            assert!(!bare, "{name}: {line}");
+        }
+    }
+    assert!(ok(&mut command(["--version"])).starts_with("f2fs 0."));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(ok(&mut command(["completions", shell])).contains("manifest"));
+    }
+}
+
+#[test]
+fn what_the_machine_refuses_ends_with_1() {
+    let place = Place::new();
+    fs::write(place.path("h"), "text").unwrap();
+    let directory = place.path("directory");
+    fs::create_dir(&directory).unwrap();
+    let small = place.path("small");
+    fs::write(&small, "short").unwrap();
+    let missing = place.path("none/image");
+    for (image, word) in [
+        (&*directory, "is a directory"),
+        (std::path::Path::new("/dev/null"), "is a character device"),
+        (&*small, "less than one block"),
+        (&*missing, "no such file"),
+    ] {
+        for line in ENOUGH.iter().filter(|line| line.contains('I')) {
+            // A format makes the small file larger, and it may be measured on.
+            if image == small && (line.starts_with("format") || line.starts_with("bench")) {
+                continue;
+            }
+            let args = line.split_whitespace().map(|arg| if arg == "I" { image.as_os_str() } else { arg.as_ref() });
+            let output = run(command(args).current_dir(place.dir()));
+            let said = String::from_utf8(output.stderr).unwrap();
+            let code = if line.starts_with("check") { 8 } else { 1 };
+            assert_eq!(output.status.code(), Some(code), "{line}: {said}");
+            let word = if line.starts_with("bench") { "" } else { word };
+            assert!(said.starts_with("f2fs: ") && said.lines().count() == 1 && said.contains(word), "{line}: {said}");
+            assert!(!said.contains("os error"), "{line}: {said}");
+        }
+    }
+}
+
+#[test]
+fn an_impossible_size_does_not_cut_the_volume_that_is_there() {
+    let place = Place::new();
+    let image = formatted(&place);
+    let before = fs::read(&image).unwrap();
+    for line in [&["--size", "1M"][..], &["--size", "32M", "-s", "9"], &["--size", "64M", "-O", "inode_crtime"]] {
+        fail(command(["format", "--force"]).arg(&image).args(line), 2, "");
+        assert!(fs::read(&image).unwrap() == before);
+    }
+    fail(command(["calibrate", "--size", "16M"]).arg(&image), 1, "67108864 bytes, not 16777216");
+    assert!(fs::read(&image).unwrap() == before);
+    // Fractions are sizes everywhere.
+    ok(command(["format", "--size", "0.0625G"]).arg(place.path("fraction")));
+    assert_eq!(fs::metadata(place.path("fraction")).unwrap().len(), 64 << 20);
+}
