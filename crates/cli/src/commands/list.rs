@@ -157,6 +157,10 @@ impl<W: Write> List<'_, W> {
         if stat.kind == FileKind::Symlink {
             write!(out, " -> {}", Quoted(&fs.read_link(path).about(path)?))?;
         }
+        let form = form(&stat);
+        if !form.is_empty() {
+            write!(out, " [{}]", form.join(", "))?;
+        }
         writeln!(out)?;
         Ok(())
     }
