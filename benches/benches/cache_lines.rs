@@ -23,28 +23,28 @@
 //! ```text
 //!                                                         2 threads                        8 threads
 //! operation                                      lines  shared   moved  global    lines  shared   moved  global
-//! kernel-scan: allocate + free                    10.0    10.0     9.8      42     10.0    10.0     9.9     123
-//! clue: allocate + free                           10.0    10.0     9.8      41     10.0    10.0     9.9     123
+//! kernel-scan: allocate + free                    10.0    10.0     9.8      41     10.0    10.0     9.9     123
+//! clue: allocate + free                           10.0    10.0     9.8      41     10.0    10.0     9.9     122
 //! sharded: allocate + free                         6.0     0.0     0.0       0      6.0     0.0     0.0       0
 //! extent: lock + unlock one block, shared          1.0     0.0     0.0       0      1.0     0.0     0.0       0
 //! extent: lock + unlock one block, exclusive       1.0     0.0     0.0       0      1.0     0.0     0.0       0
-//! segment: allocate 512 blocks, one log           15.1    13.1    10.5       9     15.1    13.1    10.5      16
-//! segment: allocate 512 blocks, lanes             16.0     9.5     8.6       8     16.0     9.5     8.6      15
-//! segment: allocate 8 blocks, one log              5.7     5.6     5.5      69      5.6     5.5     5.6     215
-//! segment: allocate 8 blocks, lanes                5.7     1.7     0.8      21      5.6     1.9     1.6       6
+//! segment: allocate 512 blocks, one log           14.2    12.1     9.5      81     14.2    12.1     9.6      14
+//! segment: allocate 512 blocks, lanes             15.0     8.5     7.6      80     15.0     8.4     8.1      13
+//! segment: allocate 8 blocks, one log              5.6     5.5     5.5      68      5.6     5.5     5.7     216
+//! segment: allocate 8 blocks, lanes                5.7     1.7     0.8      20      5.6     1.9     1.6       4
 //! lookup, private directories                     10.2     1.0     0.9       0     10.2     1.0     1.0       1
-//! create, private directories                     27.9     3.1     2.1       0     27.8     3.1     2.9       0
-//! unlink, private directories                     27.9     4.8     2.8      12     28.1     6.7     3.2       5
-//! rename, private directories                     19.5     3.0     2.7       0     19.6     3.1     3.0       1
-//! lookup, shared directory                        10.4     3.4     1.6      70     10.3     4.1     3.1      85
-//! create, shared directory                        28.1     7.8     4.6      91     28.1     7.8     7.3     149
-//! unlink, shared directory                        28.4     7.5     3.5      85     28.2     9.9     5.4      90
-//! rename, shared directory                        18.7    11.3     7.1     118     19.4    12.2    11.1     191
+//! create, private directories                     27.5     3.1     2.1       0     27.3     3.1     2.9       0
+//! unlink, private directories                     28.2     5.2     2.8      14     28.2     6.8     3.2       5
+//! rename, private directories                     19.5     3.0     2.7       0     19.2     3.0     3.0       1
+//! lookup, shared directory                        10.2     3.3     1.6      70     10.2     4.1     3.1      85
+//! create, shared directory                        28.1     7.8     4.7      93     27.8     7.5     7.0     139
+//! unlink, shared directory                        28.1     7.5     3.5      85     28.2    10.0     5.5      91
+//! rename, shared directory                        18.7    11.3     7.1     118     19.5    12.3    11.2     195
 //! read 4 KiB, private files                        4.0     0.0     0.0       0      4.0     0.0     0.0       0
-//! overwrite 4 KiB, private files                  18.3     2.3     1.0       6     18.0     3.9     2.5       0
-//! overwrite 4 KiB and sync, private files         42.7    16.6    18.7      32     42.1    17.8    24.8      64
+//! overwrite 4 KiB, private files                  17.8     1.4     0.2       5     18.0     3.6     2.3       0
+//! overwrite 4 KiB and sync, private files         41.4    15.2    16.1      30     42.2    17.6    24.5      66
 //! read 4 KiB, shared file                          4.0     0.3     0.0       2      4.0     0.5     0.0       0
-//! overwrite 4 KiB, shared file                    18.9     5.1     2.7      11     20.4     9.5     6.7       3
+//! overwrite 4 KiB, shared file                    18.9     4.8     2.2      10     20.8     9.6     7.0       3
 //! ```
 //!
 //! In private directories no line of the whole file system is written by one operation in a hundred. The lines that
