@@ -29,7 +29,7 @@ fn numbers(error: &FsError) -> (u64, u64) {
     match error {
         FsError::Volume(VolumeError::NoSpace { wanted, available }) => {
             assert!(wanted > available, "{error}");
-            assert!(error.to_string().contains(&format!("{wanted} blocks wanted, {available} available")), "{error}");
+            assert!(error.to_string().contains(&format!("{wanted} blocks wanted, {available} left")), "{error}");
             (*wanted, *available)
         }
         FsError::Volume(VolumeError::NoNids { used, limit }) => {
