@@ -14,6 +14,11 @@ use super::registry::{Crate, Mutant};
 use crate::Result;
 use crate::process::{self, Outcome};
 
+/// How many times as many random schedules as a scenario a mutant may try. Schedules are drawn anew in each run: some mutants
+/// are found once in a hundred of them, so that the two hundred of a scenario now and then have none. A mutant stops at the
+/// first schedule that finds it, so that more of them cost nothing.
+const MUTANT_FACTOR: u32 = 20;
+
 /// One model, run as it is or with a mutant.
 #[derive(Debug)]
 pub(super) struct Job {
@@ -126,6 +131,7 @@ impl Job {
             command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string());
         }
         if let Some(factor) = terms.factor {
+            let factor = if self.mutant.is_some() { factor.saturating_mul(MUTANT_FACTOR) } else { factor };
             command.env("F2FS_SHUTTLE_FACTOR", factor.to_string());
         }
         let outcome = process::capture(&mut command, terms.limit)?;
