@@ -22,7 +22,8 @@
 //! | Module | What it is |
 //! |---|---|
 //! | [`files`] | names, files, directories, attributes |
-//! | [`volume`] | superblock, checkpoint packs, node store; format and check |
+//! | [`check`] | check and repair |
+//! | [`volume`] | superblock, checkpoint packs, node store; format |
 //! | [`nat`] | node address table and free-NID allocator |
 //! | [`segment`] | segment information, summaries, the logs |
 //! | [`extent`] | extent-bit lock table |
@@ -32,6 +33,7 @@
 //! | [`sync`] | the locks and atomics that all of it uses |
 #![forbid(unsafe_code)]
 
+pub use f2fs_check as check;
 pub use f2fs_device as device;
 pub use f2fs_extent as extent;
 pub use f2fs_files as files;

@@ -8,6 +8,8 @@ mod harm;
 use std::sync::Arc;
 
 use common::{assert_clean, at, formatted};
+use f2fs_check::repair::plan;
+use f2fs_check::{CheckOptions, FindingKind, check};
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_files::{BadEntry, DirEntry, FileKind, FileSystem, FsError, NewFile, Options};
 use f2fs_format::dentry::{DentryLayout, DentryView, ENTRY_SIZE, SLOT_LEN};
@@ -16,8 +18,6 @@ use f2fs_format::hash::dentry_hash;
 use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{Nid, inode};
-use f2fs_volume::check::repair::plan;
-use f2fs_volume::check::{CheckOptions, FindingKind, check};
 use harm::{geometry, ino, options, read};
 
 /// What an entry is made to be.

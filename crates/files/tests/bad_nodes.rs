@@ -258,7 +258,7 @@ fn directories_whose_buckets_lie_behind_their_end() {
         }
         assert!(kept.len() > 100 && refused > 0, "{} kept, {refused} refused", kept.len());
         fs.close().unwrap();
-        let report = f2fs_volume::check::check(&device, &f2fs_volume::check::CheckOptions::default()).unwrap();
+        let report = f2fs_check::check(&device, &f2fs_check::CheckOptions::default()).unwrap();
         assert!(report.is_consistent(), "{report}");
         let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
         assert!(kept.iter().all(|name| fs.stat(name).is_ok()));

@@ -7,11 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use common::formatted;
+use f2fs_check::repair::{BackupError, RepairError, plan, undo};
+use f2fs_check::{CheckError, CheckOptions, check};
 use f2fs_device::{AlreadyOpen, BlockDevice, FaultDevice, MemoryDevice, TimingDevice, cost::CostModel};
 use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_volume::VolumeError;
-use f2fs_volume::check::repair::{BackupError, RepairError, plan, undo};
-use f2fs_volume::check::{CheckError, CheckOptions, check};
 use f2fs_volume::format::{FormatOptions, FormatVolumeError, format};
 
 fn new() -> Arc<MemoryDevice> {

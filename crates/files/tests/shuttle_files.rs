@@ -17,6 +17,7 @@
 
 use std::collections::VecDeque;
 
+use f2fs_check::{CheckOptions, check};
 use f2fs_device::{
     BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Pending, RecordingDevice, Request, Ticket,
 };
@@ -24,7 +25,6 @@ use f2fs_files::{FileSystem, Options, Pace, RenameMode};
 use f2fs_sync::scenario::{priorities, random};
 use f2fs_sync::{Arc, Mutex, thread};
 use f2fs_volume::OpenOptions;
-use f2fs_volume::check::{CheckOptions, check};
 use f2fs_volume::format::{FormatOptions, format};
 
 const BLOCK: usize = 4096;

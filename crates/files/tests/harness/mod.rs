@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use f2fs_check::repair::{plan, undo};
+use f2fs_check::{CheckOptions, CheckReport, Severity, check};
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_files::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode, Stat, path_from_bytes};
 use f2fs_format::checkpoint::CheckpointBlock;
@@ -13,8 +15,6 @@ use f2fs_format::feature::Features;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Geometry, RawBlock, inode, node};
 use f2fs_volume::VolumeError;
-use f2fs_volume::check::repair::{plan, undo};
-use f2fs_volume::check::{CheckOptions, CheckReport, Severity, check};
 use f2fs_volume::format::{FormatOptions, format};
 
 /// Paths looked at in one volume at most.

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use f2fs::check::{CheckOptions, check};
 use f2fs::device::BlockDevice;
-use f2fs::volume::check::{CheckOptions, check};
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{File, FileSystem, FsError, Options};
 

@@ -50,14 +50,14 @@
 //!
 //! ```
 //! use f2fs_device::MemoryDevice;
-//! use f2fs_volume::check::{CheckError, CheckOptions, check};
+//! use f2fs_check::{CheckError, CheckOptions, check};
 //!
 //! let device = MemoryDevice::new(1 << 14);
 //! let error = check(&device, &CheckOptions::default()).unwrap_err();
 //! assert!(matches!(error, CheckError::NoSuperblock { .. }));
 //! ```
 #![doc = ""]
-#![doc = include_str!("check/corpus.md")]
+#![doc = include_str!("corpus.md")]
 
 mod ahead;
 mod buffers;
