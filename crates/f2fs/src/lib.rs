@@ -3,19 +3,22 @@
 //! This crate gathers the family. Most users want a [`FileSystem`] on a device:
 //!
 //! ```
-//! use std::sync::Arc;
-//! use f2fs::device::MemoryDevice;
 //! use f2fs::{FileSystem, Options};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let device = Arc::new(MemoryDevice::new(32 * 1024)); // 128 MiB; a file or NVMe device: f2fs::uring
-//! f2fs::volume::format::format(&*device, &f2fs::volume::format::FormatOptions::default())?;
-//! let fs = FileSystem::open(device, Options::new())?;
+//! # fn main() -> std::io::Result<()> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("volume.img");
+//! let fs = FileSystem::create_path(&path, 128 << 20, &Default::default(), Options::new())?;
 //! fs.create_file("/hello", 0o644)?.write_at(0, b"world")?;
 //! fs.close()?;
+//!
+//! let fs = FileSystem::open_path(&path, Options::new().read_only(true))?;
+//! assert_eq!(fs.stat("/hello")?.size, 5);
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`FileSystem::open`] takes any device instead of a path: in memory, NVMe, or one of your own.
 //!
 //! Those who bring their own storage engine take a layer of it:
 //!
@@ -45,9 +48,9 @@ pub use f2fs_uring as uring;
 pub use f2fs_volume as volume;
 
 pub use f2fs_files::{
-    BadEntry, Compression, Dir, DirEntries, DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem,
-    FsError, LockWaits, NewFile, Options, RangeLock, ReadSlice, RecoveryReport, RenameMode, SetMode, SetTimes, Stat,
-    Time, WriteSlice,
+    BadAttribute, BadEntry, Compression, Cursor, Dir, DirEntries, DirEntry, DirectoryLock, EncryptionPolicy, File,
+    FileKind, FileSystem, FsError, ImageError, LockWaits, NewFile, Options, RangeLock, ReadSlice, RecoveryReport,
+    RenameMode, SetMode, SetTimes, Stat, Time, WriteSlice,
 };
 pub use f2fs_volume::{FsyncMode, Volume, VolumeError};
 

@@ -164,7 +164,7 @@ fn names_of_attributes() {
     ] {
         let refused = |what: &str, result: Result<(), FsError>| match result {
             Err(FsError::Attribute { why, size, .. }) => {
-                assert!(why.contains(wrong), "{what} {name:?}: {why}");
+                assert!(why.to_string().contains(wrong), "{what} {name:?}: {why}");
                 assert_eq!(size, name.len(), "{what} {name:?}");
             }
             other => panic!("{what} {name:?}: {other:?}"),

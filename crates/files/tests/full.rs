@@ -27,12 +27,12 @@ fn open(device: &Arc<MemoryDevice>) -> FileSystem {
 fn numbers(error: &FsError) -> (u64, u64) {
     assert!(error.is_no_space(), "{error}");
     match error {
-        FsError::Volume(VolumeError::NoSpace { wanted, available }) => {
+        FsError::NoSpace(VolumeError::NoSpace { wanted, available }) => {
             assert!(wanted > available, "{error}");
             assert!(error.to_string().contains(&format!("{wanted} blocks wanted, {available} left")), "{error}");
             (*wanted, *available)
         }
-        FsError::Volume(VolumeError::NoNids { used, limit }) => {
+        FsError::NoSpace(VolumeError::NoNids { used, limit }) => {
             assert!(used <= limit, "{error}");
             (1, 0)
         }
@@ -382,7 +382,7 @@ fn no_nid_is_left() {
             assert!(held > 1000, "{policy}: {held}");
 
             let refused = |error: FsError| match error {
-                FsError::Volume(VolumeError::NoNids { .. }) => assert!(error.is_no_space()),
+                FsError::NoSpace(VolumeError::NoNids { .. }) => assert!(error.is_no_space()),
                 other => panic!("{policy}: {other}"),
             };
             for _ in 0..3 {
