@@ -11,6 +11,7 @@
 //! let fs = FileSystem::create_path(&path, 128 << 20, &Default::default(), Options::new())?;
 //! fs.create_file("/hello", 0o644)?.write_at(0, b"world")?;
 //! fs.close()?;
+//! drop(fs); // and with it the lock on the file
 //!
 //! let fs = FileSystem::open_path(&path, Options::new().read_only(true))?;
 //! assert_eq!(fs.stat("/hello")?.size, 5);

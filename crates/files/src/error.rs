@@ -147,7 +147,7 @@ pub enum FsError {
     /// Space is missing (`ENOSPC`): blocks, node identifiers, or room for orphans in the checkpoint. The cause has the numbers. The
     /// operation may succeed after a deletion and a checkpoint.
     #[error(transparent)]
-    NoSpace(VolumeError),
+    NoSpace(Box<VolumeError>),
     /// The file system is open for reading only (`EROFS`).
     #[error("the volume is open for reading only")]
     ReadOnly,
@@ -163,7 +163,7 @@ fn policy_name(policy: Option<&EncryptionPolicy>) -> String {
 impl<E: Into<VolumeError>> From<E> for FsError {
     fn from(error: E) -> Self {
         match error.into() {
-            error if error.is_no_space() => FsError::NoSpace(error),
+            error if error.is_no_space() => FsError::NoSpace(Box::new(error)),
             VolumeError::ReadOnly => FsError::ReadOnly,
             error => FsError::Volume(error),
         }
@@ -189,7 +189,7 @@ impl FsError {
 
     /// Whether segments or NIDs are missing although the volume need not be full: cleaning may help.
     pub(crate) fn is_shortage(&self) -> bool {
-        matches!(self, FsError::NoSpace(VolumeError::Segment(_) | VolumeError::NoNids { .. }))
+        matches!(self, FsError::NoSpace(error) if matches!(**error, VolumeError::Segment(_) | VolumeError::NoNids { .. }))
     }
 
     /// Whether the file is sound, and its data needs a key or a decompressor, or is another device: those who read a whole volume

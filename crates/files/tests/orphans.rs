@@ -37,7 +37,10 @@ fn no_room_for_another_orphan() {
     };
     assert_eq!(listed.len() as u64, limit);
     let refused = |result: Result<(), FsError>| match result {
-        Err(FsError::NoSpace(VolumeError::TooManyOrphans { limit: told })) => assert_eq!(told, limit),
+        Err(FsError::NoSpace(cause)) => match *cause {
+            VolumeError::TooManyOrphans { limit: told } => assert_eq!(told, limit),
+            other => panic!("{other:?}"),
+        },
         other => panic!("{other:?}"),
     };
     refused(fs.unlink("/held"));
