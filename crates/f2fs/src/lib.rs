@@ -9,12 +9,12 @@
 //! # let dir = tempfile::tempdir()?;
 //! # let path = dir.path().join("volume.img");
 //! let fs = FileSystem::create_path(&path, 128 << 20, &Default::default(), Options::new())?;
-//! fs.create_file("/hello", 0o644)?.write_at(0, b"world")?;
+//! fs.create_file("/hello", 0o644)?.write_at(b"world", 0)?;
 //! fs.close()?;
 //! drop(fs); // and with it the lock on the file
 //!
 //! let fs = FileSystem::open_path(&path, Options::new().read_only(true))?;
-//! assert_eq!(fs.stat("/hello")?.size, 5);
+//! assert_eq!(fs.metadata("/hello")?.size, 5);
 //! # Ok(())
 //! # }
 //! ```
@@ -50,8 +50,8 @@ pub use f2fs_volume as volume;
 
 pub use f2fs_files::{
     BadAttribute, BadEntry, Compression, Cursor, Dir, DirEntries, DirEntry, DirectoryLock, EncryptionPolicy, File,
-    FileKind, FileSystem, FsError, ImageError, LockWaits, NewFile, Options, RangeLock, ReadSlice, RecoveryReport,
-    RenameMode, SetMode, SetTimes, Stat, Time, WriteSlice,
+    FileKind, FileSystem, FsError, ImageError, LockWaits, Metadata, NewFile, Options, RangeLock, ReadSlice,
+    RecoveryReport, RenameMode, SetMode, SetTimes, Time, WriteSlice,
 };
 pub use f2fs_volume::{FsyncMode, Volume, VolumeError};
 

@@ -24,7 +24,7 @@ fn a_volume_is_made_and_opened_by_its_path() {
     drop(cursor);
     fs.close().unwrap();
     drop(fs);
-    assert_eq!(FileSystem::open_path(&path, Options::new()).unwrap().stat("/file").unwrap().size, 1_000_000);
+    assert_eq!(FileSystem::open_path(&path, Options::new()).unwrap().metadata("/file").unwrap().size, 1_000_000);
 
     // What is there stays; what cannot be a volume leaves nothing behind.
     let options = FormatOptions::default;

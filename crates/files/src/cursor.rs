@@ -62,7 +62,7 @@ impl Cursor {
 
 impl Read for Cursor {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(self.position, buf)?;
+        let read = self.file.read_at(buf, self.position)?;
         self.position += read as u64;
         Ok(read)
     }
@@ -70,12 +70,12 @@ impl Read for Cursor {
 
 impl Write for Cursor {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let written = self.file.write_at(self.position, buf)?;
+        let written = self.file.write_at(buf, self.position)?;
         self.position += written as u64;
         Ok(written)
     }
 
-    /// Does nothing: nothing is held back. [`File::sync`] makes the file durable.
+    /// Does nothing: nothing is held back. [`File::sync_all`] makes the file durable.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

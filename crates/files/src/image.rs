@@ -85,12 +85,12 @@ impl FileSystem {
     /// use f2fs_files::{FileSystem, Options};
     ///
     /// let fs = FileSystem::create_path(&path, 64 << 20, &Default::default(), Options::new())?;
-    /// fs.create_file("/hello", 0o644)?.write_at(0, b"world")?;
+    /// fs.create_file("/hello", 0o644)?.write_at(b"world", 0)?;
     /// fs.close()?;
     /// drop(fs); // and with it the lock on the file
     ///
     /// let fs = FileSystem::open_path(&path, Options::new().read_only(true))?;
-    /// assert_eq!(fs.stat("/hello")?.size, 5);
+    /// assert_eq!(fs.metadata("/hello")?.size, 5);
     /// # Ok(())
     /// # }
     /// ```

@@ -12,11 +12,11 @@
 //! let fs = FileSystem::open(device, Options::new())?;
 //! fs.create_dir("/notes", 0o755)?;
 //! let file = fs.create_file("/notes/today", 0o644)?;
-//! file.write_at(0, b"buy bread")?;
+//! file.write_at(b"buy bread", 0)?;
 //! fs.checkpoint()?; // durable from here on
 //!
 //! let mut text = [0; 9];
-//! fs.open_file("/notes/today")?.read_at(0, &mut text)?;
+//! fs.open_file("/notes/today")?.read_at(&mut text, 0)?;
 //! assert_eq!(&text, b"buy bread");
 //! # drop(file);
 //! fs.close()?;
@@ -170,7 +170,7 @@ pub use ranges::{LockWaits, RangeLock};
 pub use read_many::ReadSlice;
 pub use recovery::RecoveryReport;
 pub use rename::RenameMode;
-pub use stat::{DeviceNumber, FileKind, Stat, Time};
+pub use stat::{DeviceNumber, FileKind, Metadata, Time};
 pub use temperature::{Temperature, WriteHint};
 pub use write_many::WriteSlice;
 pub use xattr::Xattr;

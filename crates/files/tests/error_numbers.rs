@@ -37,7 +37,7 @@ fn failures_have_the_numbers_of_the_host() {
         fs.create_dir(path, 0o755).unwrap();
     }
     fs::write(host("/file"), "x").unwrap();
-    fs.create_file("/file", 0o644).unwrap().write_at(0, b"x").unwrap();
+    fs.create_file("/file", 0o644).unwrap().write_at(b"x", 0).unwrap();
     for (path, target) in [("/around", "back"), ("/back", "around")] {
         symlink(target, host(path)).unwrap();
         fs.symlink(target.as_bytes(), path, &owner).unwrap();
@@ -56,8 +56,8 @@ fn failures_have_the_numbers_of_the_host() {
     same("remove a file as a directory", fs::remove_dir(host("/file")), fs.remove_dir("/file"));
     same("remove by a dot", fs::remove_dir(host("/empty/.")), fs.remove_dir("/empty/."));
     same("remove by two dots", fs::remove_dir(host("/full/dir/..")), fs.remove_dir("/full/dir/.."));
-    same("unlink a directory", fs::remove_file(host("/empty")), fs.unlink("/empty"));
-    same("unlink nothing", fs::remove_file(host("/none")), fs.unlink("/none"));
+    same("unlink a directory", fs::remove_file(host("/empty")), fs.remove_file("/empty"));
+    same("unlink nothing", fs::remove_file(host("/none")), fs.remove_file("/none"));
     let rename = |from, to| fs.rename(from, to, RenameMode::Replace);
     same("rename into itself", fs::rename(host("/full"), host("/full/dir/x")), rename("/full", "/full/dir/x"));
     same("rename over a full one", fs::rename(host("/empty"), host("/full")), rename("/empty", "/full"));
@@ -102,7 +102,7 @@ fn a_volume_that_is_full_or_for_reading_can_be_matched() {
     drop(file);
     fs.close().unwrap();
     let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
-    let refused = fs.unlink("/file").unwrap_err();
+    let refused = fs.remove_file("/file").unwrap_err();
     assert!(matches!(refused, FsError::ReadOnly), "{refused}");
     assert_eq!((refused.raw_os_error(), refused.kind()), (30, io::ErrorKind::ReadOnlyFilesystem));
 }
