@@ -118,3 +118,8 @@ pub use zoned::{Zone, ZoneError, ZoneLayout, ZoneState, ZonedDevice};
 
 /// Bytes in a block: the unit of every transfer.
 pub const BLOCK_SIZE: usize = 4096;
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

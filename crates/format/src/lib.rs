@@ -56,3 +56,8 @@ pub const BLOCK_SIZE: usize = 4096;
 pub const BLOCKS_PER_SEGMENT: u32 = 512;
 /// One block as bytes.
 pub type RawBlock = [u8; BLOCK_SIZE];
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -31,3 +31,8 @@ fn second_name() -> f2fs_files::FsError {
     let what = "names of a directory";
     f2fs::format::Corruption::Range { what, found: 2, min: 1, max: 1 }.into()
 }
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

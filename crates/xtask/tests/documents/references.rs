@@ -81,7 +81,8 @@ fn the_commands_can_be_run() {
     for document in documents() {
         for command in commands(&read(&document)) {
             seen += 1;
-            faults.extend(fault_of(&command, &targets, &chores).map(|fault| format!("{document}: `{command}`: {fault}")));
+            faults
+                .extend(fault_of(&command, &targets, &chores).map(|fault| format!("{document}: `{command}`: {fault}")));
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -176,6 +177,12 @@ fn the_links_lead_somewhere() {
     assert_eq!(links("a [b](c.md#d) [e](f)\n```\n[no](no)\n```"), ["c.md#d", "f"]);
 }
 
+/// The folder of a package below `crates`.
+fn folder_of(package: &Value) -> &str {
+    let manifest = package["manifest_path"].as_str().unwrap();
+    manifest.strip_suffix("/Cargo.toml").and_then(|folder| folder.rsplit('/').next()).unwrap()
+}
+
 #[test]
 fn every_published_crate_has_its_documents() {
     for package in metadata()["packages"].as_array().unwrap() {
@@ -184,7 +191,18 @@ fn every_published_crate_has_its_documents() {
         }
         let name = package["name"].as_str().unwrap();
         assert_eq!(package["readme"].as_str(), Some("README.md"), "readme of {name}");
-        let documentation = format!("https://docs.rs/{name}");
-        assert_eq!(package["documentation"].as_str(), Some(&*documentation), "documentation of {name}");
+        let has_library = package["targets"].as_array().unwrap().iter().any(|target| target["kind"][0] == "lib");
+        let documentation = has_library.then(|| format!("https://docs.rs/{name}"));
+        assert_eq!(package["documentation"].as_str(), documentation.as_deref(), "documentation of {name}");
+        let readme = read(&format!("crates/{}/README.md", folder_of(package)));
+        assert!(readme.starts_with(&format!("# {name}\n\n")), "README of {name}");
+        // Its example is compiled and run: with the crate's documentation, or, for the command, as a session.
+        let library = source(&format!("{}/lib.rs", folder_of(package))).unwrap_or_default();
+        let example = if has_library {
+            library.contains("include_str!(\"../README.md\")")
+        } else {
+            readme.contains("```console")
+        };
+        assert!(example && (readme.contains("```rust") || !has_library), "example of {name}");
     }
 }

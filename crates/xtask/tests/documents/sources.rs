@@ -13,9 +13,9 @@ pub(crate) fn source(short: &str) -> Option<String> {
 /// Places in `text` where `word` stands by itself.
 fn places<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't {
     let part = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(word).map(|(at, _)| at).filter(move |at| {
-        !text[..*at].ends_with(part) && !text[at + word.len()..].starts_with(part)
-    })
+    text.match_indices(word)
+        .map(|(at, _)| at)
+        .filter(move |at| !text[..*at].ends_with(part) && !text[at + word.len()..].starts_with(part))
 }
 
 /// Whether `word` stands somewhere in `text` by itself.
@@ -54,7 +54,8 @@ fn body(text: &str) -> &str {
 
 #[test]
 fn functions_are_found_in_a_source() {
-    let text = "/// fn not_here\nfn one<T>(a: T) -> T { two(a, |b| { b }) }\ntrait Three { fn two(&self); }\nfn two() {}\n";
+    let text =
+        "/// fn not_here\nfn one<T>(a: T) -> T { two(a, |b| { b }) }\ntrait Three { fn two(&self); }\nfn two() {}\n";
     assert_eq!(bodies(text, "one"), ["{ two(a, |b| { b }) }"]);
     assert_eq!(bodies(text, "two"), ["", "{}"]);
     assert!(bodies(text, "not_here").is_empty() && bodies(text, "tw").is_empty());

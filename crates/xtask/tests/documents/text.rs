@@ -85,7 +85,8 @@ pub(crate) fn cells(line: &str) -> Option<Vec<&str>> {
 
 #[test]
 fn parts_of_a_text() {
-    let text = "a `b c` d\n<!-- walk: x -->\n```text\n1\n2\n```\n\n`e` and\n`f\ng`\n```sh\n`no`\n```\n| a | `b` |\n|--|:--|";
+    let text =
+        "a `b c` d\n<!-- walk: x -->\n```text\n1\n2\n```\n\n`e` and\n`f\ng`\n```sh\n`no`\n```\n| a | `b` |\n|--|:--|";
     assert_eq!(marked_blocks(text, "walk"), [("x", vec!["1", "2"])]);
     assert_eq!(code_spans(text), ["b c", "e", "f\ng", "b"]);
     assert_eq!(fenced_lines(text), ["1", "2", "`no`"]);
