@@ -113,7 +113,7 @@ impl<'scope, T: Send + 'scope> Worker<'scope, T> {
         Worker { thread: Some(thread), done }
     }
 
-    /// What the work comes to, or the signal that came before.
+    /// The result of the work, or the signal that came before.
     fn wait(&mut self) -> Result<T, u8> {
         loop {
             match self.done.recv_timeout(TICK) {

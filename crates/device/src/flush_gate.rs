@@ -73,7 +73,7 @@ impl FlushGate {
     /// Returns after a flush that began after this call, run by this thread with `run` or by another one.
     ///
     /// # Errors
-    /// What `run` said, or [`DeviceErrorKind::Poisoned`] when that happened to another thread or earlier.
+    /// The error of `run`; [`DeviceErrorKind::Poisoned`] when a flush of another thread, or an earlier one, failed.
     pub fn flush(&self, run: impl FnOnce() -> Result<(), DeviceErrorKind>) -> Result<(), DeviceError> {
         let mut state = self.state.lock();
         let needed = state.started + u64::from(!mutant("flush_gate_joins_running") || !state.running);

@@ -11,7 +11,7 @@
 //!    +---- not ready -----------------------------------------+------------------------------------------------------+
 //!    +---- ready: leave with the result
 //! ```
-//! Whoever stops reaping wakes everybody, so of the threads whose requests are not finished one always reaps.
+//! A thread that stops reaping wakes all others. So as long as a request is not finished, one waiting thread reaps.
 
 use std::{
     fmt,

@@ -103,7 +103,7 @@ impl RecordingDevice {
         log.generation += 1;
     }
 
-    /// What was done since the device was made.
+    /// Counts of requests since the device was made.
     #[must_use]
     pub fn counts(&self) -> IoCounts {
         IoCounts {

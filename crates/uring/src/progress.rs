@@ -20,7 +20,7 @@ pub(crate) struct Progress {
     discard: bool,
 }
 
-/// What an answer of the kernel means for the request.
+/// The meaning of an answer of the kernel for the request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Landing {
     /// There is more to do.
