@@ -115,17 +115,24 @@ fn is_missing(span: &str) -> bool {
     path.contains('/') && path.ends_with(".rs") && source(path).is_none() && !root().join("crates").join(path).exists()
 }
 
+/// The source files that a line of a picture names.
+fn sources_in(line: &str) -> impl Iterator<Item = &str> {
+    let words = line.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '.' | '-')));
+    words.filter(|word| word.contains('/') && word.ends_with(".rs"))
+}
+
 #[test]
 fn the_paths_lead_somewhere() {
     let mut faults = Vec::new();
     for document in documents() {
         let text = read(&document);
-        faults.extend(
-            code_spans(&text).into_iter().filter(|span| is_missing(span)).map(|span| format!("{document}: `{span}`")),
-        );
+        let drawn = fenced_lines(&text).into_iter().flat_map(sources_in);
+        let all = code_spans(&text).into_iter().chain(drawn);
+        faults.extend(all.filter(|span| is_missing(span)).map(|span| format!("{document}: `{span}`")));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(is_missing("crates/none/src/lib.rs") && is_missing("files/none.rs") && is_missing("docs/NONE.md"));
+    assert!(sources_in("  |  [files/api.rs, =none/b.rs] c.rs").eq(["files/api.rs", "none/b.rs"]));
     assert!(!is_missing("files/api.rs") && !is_missing("docs/DESIGN.md") && !is_missing("a/b"));
 }
 
