@@ -1,4 +1,4 @@
-//! Opening what the command works on.
+//! Opening images and devices for the command.
 
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;

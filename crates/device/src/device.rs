@@ -1,4 +1,4 @@
-//! The trait that everything above stands on.
+//! The trait `BlockDevice`, on which every engine stands.
 
 use std::{fmt, mem};
 

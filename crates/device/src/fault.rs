@@ -1,4 +1,4 @@
-//! A wrapper that fails on command.
+//! A device that fails on command.
 //!
 //! Locking rules: `state` counts operations and picks faults; it is not held during I/O.
 

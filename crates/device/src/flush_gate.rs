@@ -1,4 +1,4 @@
-//! Flushes of many threads made one, and the poison that a failed one leaves.
+//! Shared flushes: one flush serves all threads that wait for one, and a failed one poisons the device for good.
 //!
 //! Locking rules: `state` is held for bookkeeping only, never during a flush. One flush runs at a time. A caller needs a flush
 //! that *starts* after its call, because one that runs already may have passed its writes by; so it waits for the running one

@@ -1,4 +1,4 @@
-//! How the threads that wait for completions share one completion queue, without a thread of its own.
+//! One completion queue for many waiting threads, without a thread of its own.
 //!
 //! Locking rules: one lock holds the requests in flight and whether somebody reaps. It is never held while a thread waits for
 //! the device. **While somebody reaps, nobody else takes completions from the queue**: the reaper sleeps until one arrives, and

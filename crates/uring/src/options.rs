@@ -1,4 +1,4 @@
-//! How to open a device, and why that failed.
+//! Options of opening a device, and the errors of it.
 
 use std::{io, path::PathBuf, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Memory that a ring knows beforehand: registered buffers.
+//! Registered buffers: memory that the kernel pinned beforehand for a ring.
 //!
 //! Registering pins the memory once instead of for each transfer. The ring knows a buffer by an index, and the pool finds the index by
 //! the address: that is unambiguous because this memory is never freed while the pool lives. Buffers made of it come home when

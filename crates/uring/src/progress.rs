@@ -1,4 +1,4 @@
-//! How far one request has got, whether a ring or a system call carries it.
+//! The progress of one request, carried by a ring or by system calls.
 //!
 //! ```text
 //!  new --asked of the kernel--> land: all transferred, or failed ----------------> finished

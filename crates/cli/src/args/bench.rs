@@ -1,4 +1,4 @@
-//! The command line of `f2fs bench`. What the benches have in common stands here once.
+//! The command line of `f2fs bench`. Options that the benches have in common stand here once.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `f2fs bench`: the device to measure on, and what the results are written to.
+//! `f2fs bench`: the device to measure on, and the files for the results.
 
 mod fxmark;
 mod read;

@@ -133,10 +133,12 @@ fn code(cell: &str) -> Option<&str> {
     cell.strip_prefix('`')?.strip_suffix('`')
 }
 
-/// The byte maps of the document: under a heading that ends in a type, the rows of offset, size and name. And the sizes in
-/// the headings.
-fn told_maps(text: &str) -> BTreeMap<&str, (usize, Vec<(usize, usize, &str)>)> {
-    let mut maps: BTreeMap<&str, (usize, Vec<(usize, usize, &str)>)> = BTreeMap::new();
+/// A byte map as the document tells it: the size in its heading, and offset, size and name in each row.
+type Told<'t> = (usize, Vec<(usize, usize, &'t str)>);
+
+/// The byte maps of the document: under a heading that ends in a type, the rows of offset, size and name.
+fn told_maps(text: &str) -> BTreeMap<&str, Told<'_>> {
+    let mut maps: BTreeMap<&str, Told<'_>> = BTreeMap::new();
     let mut here = None;
     for line in text.lines() {
         if let Some(heading) = line.strip_prefix("### ") {
