@@ -58,6 +58,7 @@
 //! ```
 #![doc = ""]
 #![doc = include_str!("corpus.md")]
+#![forbid(unsafe_code)]
 
 mod ahead;
 mod buffers;
@@ -212,3 +213,8 @@ fn run(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRepo
     let counts = subject.counts(free_segments);
     Ok(findings.report(counts, true))
 }
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

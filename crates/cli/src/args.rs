@@ -133,7 +133,7 @@ Examples:
         jobs: Option<NonZeroUsize>,
         /// File or block device.
         image: PathBuf,
-        /// What to copy (`-`: standard input), and last the path in the volume; an existing directory is copied into (one
+        /// Files to copy (`-`: standard input), and last the path in the volume; an existing directory is copied into (one
         /// directory with -r: its content is merged).
         #[arg(required = true, num_args = 2.., value_names = ["HOST", "PATH"])]
         paths: Vec<PathBuf>,
@@ -175,7 +175,7 @@ Examples:
     },
     /// Remove files.
     ///
-    /// What cannot be removed is said, and the others are removed.
+    /// A path that cannot be removed is reported, and the others are removed.
     #[command(after_help = "\
 Examples:
   f2fs rm disk.img /docs/today.txt
@@ -185,7 +185,7 @@ Examples:
         /// Directories with all that they hold.
         #[arg(short, long)]
         recursive: bool,
-        /// What is missing is no error.
+        /// A missing path is no error.
         #[arg(short, long)]
         force: bool,
         /// File or block device.
@@ -276,7 +276,7 @@ pub(crate) struct ListArgs {
     pub(crate) paths: Vec<PathBuf>,
 }
 
-/// What of a volume that was not closed is shown.
+/// The state that is shown of a volume that was not closed.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct View {
     /// Show the last checkpoint, without what was synced after it.

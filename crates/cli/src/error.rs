@@ -1,4 +1,4 @@
-//! What the command says when it fails, and how it ends then.
+//! Failures of the command: messages and exit codes.
 
 use std::fmt;
 use std::io::{self, Write};

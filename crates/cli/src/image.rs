@@ -1,4 +1,4 @@
-//! Opening what the command works on.
+//! Opening images and devices for the command.
 
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ use crate::args::View;
 use crate::error::{CliError, Context, say};
 use crate::interrupt::guarded;
 
-/// What is done with an image.
+/// How an image is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// With what was synced after the last checkpoint, in memory.
@@ -71,7 +71,7 @@ fn reason(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// What a device holds whose superblocks are of no use, in words: another file system, only zeros; `None` if that is not known.
+/// The content of a device without a good superblock, in words: another file system, only zeros. `None` if it is not known.
 pub(crate) fn foreign(device: &dyn BlockDevice) -> Option<String> {
     /// Blocks at the front that are looked at: 1 MiB.
     const FRONT: u64 = 256;

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM, while something is changed.
+//! SIGINT and SIGTERM while an image is changed.
 //!
 //! Work that changes a volume runs on a thread of its own, and the first thread waits for its end or for a signal. When one comes,
 //! it brings what is changed into a state that it can name: a volume is closed, which waits for the operations on their way and
@@ -113,7 +113,7 @@ impl<'scope, T: Send + 'scope> Worker<'scope, T> {
         Worker { thread: Some(thread), done }
     }
 
-    /// What the work comes to, or the signal that came before.
+    /// The result of the work, or the signal that came before.
     fn wait(&mut self) -> Result<T, u8> {
         loop {
             match self.done.recv_timeout(TICK) {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// What a size may look like, for help texts.
+/// The forms of a size, for help texts.
 pub(crate) const HELP: &str = "bytes, or with K, M, G, T, P (powers of 1024): 64M, 1.5G";
 
 /// A number of bytes, more than none.

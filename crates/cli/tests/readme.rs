@@ -1,4 +1,4 @@
-//! The sessions of the README are run, and print what the README says.
+//! The sessions of the READMEs, the repository's and this crate's, are run, and print what the READMEs say.
 //!
 //! A session is a block fenced as `console`: lines that begin with `$ ` are run by the shell, one after the other in one
 //! directory, with the command `f2fs` on the path; what follows is what they print. A line `...` stands for any lines.
@@ -51,9 +51,11 @@ fn run(command: &str, directory: &Path) -> String {
 }
 
 #[test]
-fn the_readme_tells_the_truth() {
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
-    let sessions = sessions(&readme);
+fn the_readmes_tell_the_truth() {
+    let read = |path| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let each = ["../../README.md", "README.md"].map(|path| sessions(&read(path)));
+    assert!(each.iter().all(|sessions| !sessions.is_empty()), "a README without a session");
+    let sessions: Vec<_> = each.into_iter().flatten().collect();
     let commands: Vec<&str> = sessions.iter().flatten().map(|(command, _)| command.as_str()).collect();
     for name in [
         "bench", "format", "inspect", "check", "ls", "cat", "stat", "manifest", "put", "get", "mkdir", "rm", "mv", "ln",

@@ -1,4 +1,4 @@
-//! Who has a device open: one writer, or any number of readers.
+//! Claims to a device: one writer has it open, or any number of readers.
 //!
 //! Locking rules: one lock for a device's claims, held to look and to count; nothing else is locked under it. It is taken when
 //! something opens or closes, never for a transfer.
@@ -18,7 +18,7 @@ use f2fs_sync::{Arc, Mutex};
 /// The claims on one device. Every [`BlockDevice`](crate::BlockDevice) has one of these and hands it out by
 /// [`claims`](crate::BlockDevice::claims); a device that wraps another one hands out that one's.
 ///
-/// Whoever keeps state of what lies on a device claims it first: a volume that is open, a format, a check, a repair. Two
+/// A user that keeps state of a device claims it first: a volume that is open, a format, a check, a repair. Two
 /// writers, or a writer and a reader, would each trust a memory of blocks that the other one changes.
 ///
 /// The claims are those of this process. A device that other processes can open as well has to keep them out by itself.

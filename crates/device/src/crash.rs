@@ -1,4 +1,4 @@
-//! What a power cut may leave on a recorded device.
+//! The images that a power cut may leave of a recorded device.
 //!
 //! ```text
 //!            next: write, discard            next: flush, completion seen before it
@@ -22,7 +22,7 @@ pub enum Event {
     Write {
         /// The first block.
         start: u64,
-        /// What was written.
+        /// The blocks that were written.
         data: Arc<AlignedBuf>,
         /// Whether the write was to be durable by itself (FUA).
         durable: bool,

@@ -33,7 +33,7 @@ pub enum Tear {
     Blocks(u64),
 }
 
-/// What survives a cut at the end of an epoch.
+/// The requests that survive a cut at the end of an epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cut {
     /// Events before the epoch.

@@ -1,4 +1,4 @@
-//! The trait that everything above stands on.
+//! The trait `BlockDevice`, on which every engine stands.
 
 use std::{fmt, mem};
 
@@ -12,10 +12,10 @@ use crate::{
 ///
 /// The crate documentation says what a device promises about ownership, order, durability and poison.
 pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
-    /// What the device is: size, alignment, abilities.
+    /// The device's description: size, alignment, abilities.
     fn info(&self) -> &DeviceInfo;
 
-    /// Who has the device open in this process. It is the same object at every call; a wrapper returns that of the device
+    /// The claims to the device in this process. It is the same object at every call; a wrapper returns that of the device
     /// which it wraps.
     fn claims(&self) -> &Claims;
 
@@ -49,7 +49,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// Reads `blocks` blocks from `start` into a new buffer.
     ///
     /// # Errors
-    /// Those of a read; an out-of-range read allocates nothing.
+    /// Errors of a read; an out-of-range read allocates nothing.
     fn read(&self, start: u64, blocks: usize) -> Result<AlignedBuf, DeviceError> {
         self.info().check_range(crate::Operation::Read, start, blocks as u64)?;
         let mut buf = AlignedBuf::new(blocks);
@@ -60,7 +60,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// Reads `buf.blocks()` blocks from `start` into `buf`, whose memory is lent to the device meanwhile.
     ///
     /// # Errors
-    /// Those of a read; the content of `buf` is then undefined.
+    /// Errors of a read; the content of `buf` is then undefined.
     fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
         let mut completion = self.execute(Request::read(start, mem::take(buf)));
         *buf = completion.request.bufs.pop().unwrap_or_default();
@@ -70,7 +70,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// Writes `buf` to `start`.
     ///
     /// # Errors
-    /// Those of a write.
+    /// Errors of a write.
     fn write(&self, start: u64, buf: AlignedBuf) -> Result<(), DeviceError> {
         self.execute(Request::write(start, buf)).result
     }
@@ -78,7 +78,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// Writes `buf` to `start` and leaves it with the caller; its memory is lent to the device meanwhile.
     ///
     /// # Errors
-    /// Those of a write.
+    /// Errors of a write.
     fn write_from(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
         let mut completion = self.execute(Request::write(start, mem::take(buf)));
         *buf = completion.request.bufs.pop().unwrap_or_default();
@@ -88,7 +88,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// Writes a copy of `bytes`, zero padded to whole blocks, to `start`.
     ///
     /// # Errors
-    /// Those of a write.
+    /// Errors of a write.
     fn write_slice(&self, start: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         self.write(start, AlignedBuf::from_bytes(bytes))
     }
@@ -96,7 +96,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// Writes `buf` to `start`; it is durable on return. Other writes are not.
     ///
     /// # Errors
-    /// Those of a write. A durable write that failed in the device poisons it, as a failed flush does.
+    /// Errors of a write. A durable write that failed in the device poisons it, as a failed flush does.
     fn write_fua(&self, start: u64, buf: AlignedBuf) -> Result<(), DeviceError> {
         self.execute(Request::write_fua(start, buf)).result
     }
@@ -104,7 +104,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// Gives `blocks` blocks from `start` back to the device.
     ///
     /// # Errors
-    /// Those of a discard; [`Unsupported`](crate::DeviceErrorKind::Unsupported) where
+    /// Errors of a discard; [`Unsupported`](crate::DeviceErrorKind::Unsupported) where
     /// [`supports_discard`](DeviceInfo::supports_discard) is false.
     fn discard(&self, start: u64, blocks: u64) -> Result<(), DeviceError> {
         self.execute(Request::discard(start, blocks)).result

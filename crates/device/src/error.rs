@@ -1,8 +1,8 @@
-//! What can go wrong between a volume and its device.
+//! Errors between a volume and its device.
 
 use std::{fmt, io};
 
-/// What a device was asked to do, as errors and fault rules name it.
+/// An operation of a device, as errors and fault rules name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Read blocks.
@@ -42,7 +42,7 @@ impl fmt::Display for Operation {
 #[error("{operation}{}: {kind}", Range(*operation, *start, *blocks))]
 #[non_exhaustive]
 pub struct DeviceError {
-    /// What was asked for.
+    /// The operation that failed.
     pub operation: Operation,
     /// The first block (0 for a flush).
     pub start: u64,
@@ -67,7 +67,7 @@ pub enum DeviceErrorKind {
     Io {
         /// The error number, where there is one.
         errno: Option<i32>,
-        /// What the standard library calls it.
+        /// The standard library's kind of it.
         kind: io::ErrorKind,
     },
     /// The transfer stopped early and could not be continued: the file is shorter than the device was when opened.
@@ -84,7 +84,7 @@ pub enum DeviceErrorKind {
     /// A flush (or durable write) failed earlier, so nothing written since the flush before it can be trusted. No I/O was done.
     #[error("an earlier flush failed ({cause}), no further writes are accepted")]
     Poisoned {
-        /// What the failed flush said.
+        /// The error of the failed flush.
         cause: Box<DeviceErrorKind>,
     },
     /// The device cannot do this at all (typically a discard).
@@ -99,7 +99,7 @@ pub enum DeviceErrorKind {
     /// A request that makes no sense: a discard with buffers. No I/O was done.
     #[error("malformed request: {reason}")]
     Malformed {
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! A wrapper that fails on command.
+//! A device that fails on command.
 //!
 //! Locking rules: `state` counts operations and picks faults; it is not held during I/O.
 
@@ -9,7 +9,7 @@ use crate::{
     Request, Ticket,
 };
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing is done and the operation fails with this error number.
@@ -85,7 +85,7 @@ impl FaultRule {
         Self { for_good: true, ..self }
     }
 
-    /// What goes wrong, instead of `EIO`.
+    /// The fault, instead of `EIO`.
     #[must_use]
     pub fn fault(self, fault: Fault) -> Self {
         Self { fault, ..self }

@@ -1,4 +1,4 @@
-//! Flushes of many threads made one, and the poison that a failed one leaves.
+//! Shared flushes: one flush serves all threads that wait for one, and a failed one poisons the device for good.
 //!
 //! Locking rules: `state` is held for bookkeeping only, never during a flush. One flush runs at a time. A caller needs a flush
 //! that *starts* after its call, because one that runs already may have passed its writes by; so it waits for the running one
@@ -73,7 +73,7 @@ impl FlushGate {
     /// Returns after a flush that began after this call, run by this thread with `run` or by another one.
     ///
     /// # Errors
-    /// What `run` said, or [`DeviceErrorKind::Poisoned`] when that happened to another thread or earlier.
+    /// The error of `run`; [`DeviceErrorKind::Poisoned`] when a flush of another thread, or an earlier one, failed.
     pub fn flush(&self, run: impl FnOnce() -> Result<(), DeviceErrorKind>) -> Result<(), DeviceError> {
         let mut state = self.state.lock();
         let needed = state.started + u64::from(!mutant("flush_gate_joins_running") || !state.running);

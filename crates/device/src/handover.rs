@@ -1,4 +1,4 @@
-//! How the threads that wait for completions share one completion queue, without a thread of its own.
+//! One completion queue for many waiting threads, without a thread of its own.
 //!
 //! Locking rules: one lock holds the requests in flight and whether somebody reaps. It is never held while a thread waits for
 //! the device. **While somebody reaps, nobody else takes completions from the queue**: the reaper sleeps until one arrives, and
@@ -11,7 +11,7 @@
 //!    +---- not ready -----------------------------------------+------------------------------------------------------+
 //!    +---- ready: leave with the result
 //! ```
-//! Whoever stops reaping wakes everybody, so of the threads whose requests are not finished one always reaps.
+//! A thread that stops reaping wakes all others. So as long as a request is not finished, one waiting thread reaps.
 
 use std::{
     fmt,

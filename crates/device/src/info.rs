@@ -1,4 +1,4 @@
-//! What a device says of itself.
+//! A device's description: size, alignment, abilities.
 
 use crate::{BLOCK_SIZE, DeviceError, DeviceErrorKind, Op, Operation, Request};
 

@@ -1,12 +1,12 @@
-//! Block devices for f2fs: what a volume stands on.
+//! Block devices: the contract between a storage engine and the device under it.
 //!
-//! This crate owns the contract between the file system and whatever stores its blocks. It does no I/O on real hardware
-//! itself: the `io_uring` back end is `f2fs-uring`, the devices here live in memory and are what tests break.
+//! This crate owns the contract between the file system and the device that stores its blocks. It does no I/O on real hardware:
+//! the `io_uring` back end is `f2fs-uring`. The devices here live in memory, and several of them fail on purpose, for tests.
 //!
 //! | Item | What it is |
 //! |---|---|
 //! | [`BlockDevice`] | the trait: batched asynchronous requests, one-call conveniences, a durable [`flush`](BlockDevice::flush) |
-//! | [`Claims`], [`Claim`] | who has a device open: one writer or many readers |
+//! | [`Claims`], [`Claim`] | one writer or many readers have a device open |
 //! | [`AlignedBuf`], [`Block`] | memory that a device may transfer into directly (4096-byte aligned, a whole number of blocks) |
 //! | [`Request`], [`Completion`], [`Ticket`] | a batch on its way |
 //! | [`IoQueue`] | one thread keeping a queue depth busy |
@@ -118,3 +118,8 @@ pub use zoned::{Zone, ZoneError, ZoneLayout, ZoneState, ZonedDevice};
 
 /// Bytes in a block: the unit of every transfer.
 pub const BLOCK_SIZE: usize = 4096;
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

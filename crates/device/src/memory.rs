@@ -144,7 +144,7 @@ impl MemoryDevice {
     /// Loads an image file; chunks of zeros take no memory, and a tail shorter than a block is left out.
     ///
     /// # Errors
-    /// Those of opening and reading the file.
+    /// Errors of opening and reading the file.
     pub fn load(path: impl AsRef<Path>) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let bytes = file.seek(SeekFrom::End(0))?;
@@ -163,7 +163,7 @@ impl MemoryDevice {
     /// Saves the content to a (sparse) image file, replacing what is there.
     ///
     /// # Errors
-    /// Those of creating and writing the file.
+    /// Errors of creating and writing the file.
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut file = File::create(path)?;
         file.set_len(self.info.bytes())?;
@@ -253,7 +253,7 @@ impl MemoryDevice {
         self.pieces(start, blocks, |group, chunk, within, _, count| {
             let mut group = group.write();
             let Some(chunks) = &mut *group else { return };
-            // What reads as zeros already is left as it is, and shared.
+            // Blocks that read as zeros already are left as they are, and shared.
             if chunks[chunk].is_none() {
                 return;
             }

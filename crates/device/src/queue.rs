@@ -1,4 +1,4 @@
-//! One thread that keeps a queue depth busy.
+//! A queue of requests from one thread, with a bounded number in flight.
 
 use std::{collections::VecDeque, fmt, mem};
 

@@ -1,4 +1,4 @@
-//! A wrapper that writes down everything that changes the device.
+//! A device that records every write, discard and flush.
 //!
 //! Locking rules: one lock, `log`, is held while a change is applied to the live device and written down, so the order of the
 //! log is the order of the changes. Reads take no lock of the recorder. The lock is also taken when completions are handed out.
@@ -103,7 +103,7 @@ impl RecordingDevice {
         log.generation += 1;
     }
 
-    /// What was done since the device was made.
+    /// Counts of requests since the device was made.
     #[must_use]
     pub fn counts(&self) -> IoCounts {
         IoCounts {

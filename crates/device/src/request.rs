@@ -4,7 +4,7 @@ use std::mem;
 
 use crate::{AlignedBuf, DeviceError, DeviceErrorKind, Operation};
 
-/// What a request does with its blocks.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Fill the buffers.
@@ -36,7 +36,7 @@ impl Op {
 /// One contiguous run of blocks on the device, and the (scattered) memory for it. A request of no blocks completes at once.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// The first block on the device.
     pub start: u64,

@@ -33,7 +33,7 @@ impl Traffic {
         Duration::from_nanos(self.nanoseconds)
     }
 
-    /// What was added since an earlier reading.
+    /// The difference to an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Traffic) -> Traffic {
         Traffic {
@@ -45,7 +45,7 @@ impl Traffic {
     }
 }
 
-/// What a [`TimingDevice`] has seen.
+/// Counts of a [`TimingDevice`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimingStat {
     /// Reads.
@@ -67,7 +67,7 @@ impl TimingStat {
         self.reads.time() + self.writes.time() + Duration::from_nanos(self.flush_nanoseconds)
     }
 
-    /// What was added since an earlier reading.
+    /// The difference to an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &TimingStat) -> TimingStat {
         TimingStat {
@@ -186,7 +186,7 @@ impl<D: BlockDevice> TimingDevice<D> {
         &self.model
     }
 
-    /// What was seen since the device was made.
+    /// The counts since the device was made.
     #[must_use]
     pub fn stat(&self) -> TimingStat {
         let flushes = self.flushes.load(Ordering::Relaxed);

@@ -147,7 +147,7 @@ impl<D: BlockDevice> ZonedDevice<D> {
     /// Makes all zones empty that can be.
     pub fn reset_all(&self) {
         for zone in 0..self.zones() {
-            // Those that cannot be are to be left alone.
+            // Zones that cannot be reset are left alone.
             let _ = self.zones.reset(zone);
         }
     }
@@ -172,7 +172,7 @@ impl<D: BlockDevice> ZonedDevice<D> {
     /// append to one zone need no lock of their own.
     ///
     /// # Errors
-    /// What the zone refuses ([`DeviceErrorKind::Zone`]; the block is the start of the zone), and those of a write.
+    /// Refusals of the zone ([`DeviceErrorKind::Zone`]; the block is the start of the zone), and those of a write.
     pub fn append(&self, zone: u32, buf: AlignedBuf) -> Result<u64, DeviceError> {
         let start = u64::from(zone).saturating_mul(self.layout().zone_blocks);
         let mut request = Request::write(start, buf);

@@ -162,3 +162,8 @@ pub use range::BlockRange;
 pub use table::ExtentTable;
 pub use wait::{CancelToken, LockError, Wait, WaitStats};
 pub use word::Mode;
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

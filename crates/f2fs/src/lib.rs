@@ -55,7 +55,7 @@ pub use f2fs_files::{
 };
 pub use f2fs_volume::{FsyncMode, Volume, VolumeError};
 
-/// The example of the README, so that it is compiled and run.
+/// The example of this crate's README, so that it is compiled and run.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

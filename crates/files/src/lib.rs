@@ -178,3 +178,8 @@ pub use xattr::Xattr;
 pub use f2fs_format::compression::Compression;
 pub use f2fs_format::encryption::EncryptionPolicy;
 pub use f2fs_format::xattr::SetMode;
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

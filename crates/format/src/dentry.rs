@@ -86,7 +86,7 @@ impl DentryBlock {
     }
 }
 
-/// What a directory entry says its inode is (`F2FS_FT_*`).
+/// The type of the inode, as a directory entry states it (`F2FS_FT_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs)] // the names are the header's

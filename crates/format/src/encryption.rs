@@ -163,7 +163,7 @@ impl EncryptionPolicy {
         Self::from_context(xattrs.get(index::ENCRYPTION, CONTEXT)?)
     }
 
-    /// What names the key: the descriptor of 8 bytes of a policy v1, the identifier of 16 bytes of a policy v2.
+    /// The name of the key: the descriptor of 8 bytes of a policy v1, the identifier of 16 bytes of a policy v2.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         if self.version == 1 { &self.key[..8] } else { &self.key }

@@ -1,4 +1,4 @@
-//! What can be wrong with bytes that claim to be F2FS.
+//! Errors of bytes that claim to be F2FS.
 
 use alloc::string::String;
 use thiserror::Error;
@@ -14,9 +14,9 @@ pub enum Corruption {
     Magic {
         /// The field.
         what: &'static str,
-        /// What the format demands.
+        /// The value that the format demands.
         expected: u64,
-        /// What stands there.
+        /// The value that was found.
         found: u64,
     },
     /// A checksum does not match.
@@ -34,7 +34,7 @@ pub enum Corruption {
     Range {
         /// The field.
         what: &'static str,
-        /// What stands there.
+        /// The value that was found.
         found: u64,
         /// Smallest legal value.
         min: u64,
@@ -46,9 +46,9 @@ pub enum Corruption {
     Mismatch {
         /// The field.
         what: &'static str,
-        /// What another structure says.
+        /// The value in the other structure.
         expected: u64,
-        /// What stands there.
+        /// The value that was found.
         found: u64,
     },
     /// A node block is not the node that the NAT promises.
@@ -60,9 +60,9 @@ pub enum Corruption {
         addr: BlockAddr,
         /// The field of it.
         what: &'static str,
-        /// What it should be.
+        /// The right value.
         expected: u64,
-        /// What it is.
+        /// The value that was found.
         found: u64,
     },
     /// An address points outside the main area.
@@ -78,7 +78,7 @@ pub enum Corruption {
     /// Two structures disagree about who a block belongs to, or whether it is in use.
     #[error("block {addr} of node {nid}: {what}")]
     Block {
-        /// What is wrong with it.
+        /// The reason.
         what: &'static str,
         /// The node that names it.
         nid: Nid,
@@ -92,7 +92,7 @@ pub enum Corruption {
         slot: usize,
         /// The field.
         what: &'static str,
-        /// What stands there.
+        /// The value that was found.
         found: u64,
         /// Smallest legal value.
         min: u64,
@@ -106,7 +106,7 @@ pub enum Corruption {
         offset: usize,
         /// The field.
         what: &'static str,
-        /// What stands there.
+        /// The value that was found.
         found: u64,
         /// Largest legal value.
         max: u64,
@@ -118,9 +118,9 @@ pub enum Corruption {
         segment: SegmentNo,
         /// The field.
         what: &'static str,
-        /// What it should be.
+        /// The right value.
         expected: u64,
-        /// What it is.
+        /// The value that was found.
         found: u64,
     },
 }
@@ -155,9 +155,9 @@ pub enum FormatError {
     /// The volume asked for cannot be laid out.
     #[error("{what}: {found} is not possible: at least {min}, at most {max}")]
     Layout {
-        /// What is wrong.
+        /// The quantity that does not fit.
         what: &'static str,
-        /// What was asked for.
+        /// The value that was asked for.
         found: u64,
         /// Smallest that works.
         min: u64,
@@ -177,7 +177,7 @@ pub enum FormatError {
     Name {
         /// Its length in bytes.
         len: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
 }

@@ -88,7 +88,7 @@ impl Features {
         (Features::DEVICE_ALIAS, "device_alias"),
     ];
 
-    /// What is opened for writing, and what `format` can set.
+    /// Features that are opened for writing, and that `format` can set.
     pub const READ_WRITE: Features = Features(
         Self::EXTRA_ATTR.0
             | Self::PROJECT_QUOTA.0
@@ -99,7 +99,7 @@ impl Features {
             | Self::SB_CHECKSUM.0,
     );
 
-    /// What is opened for reading.
+    /// Features that are opened for reading.
     pub const READ_ONLY: Features = Features(
         Self::READ_WRITE.0
             | Self::ENCRYPT.0

@@ -1,4 +1,4 @@
-//! The hash of a name, and the geometry of the multi-level hash table that a directory is.
+//! The hash of a name, and the geometry of a directory's multi-level hash table.
 //!
 //! ```text
 //! level 0:  1 bucket  of 2 blocks          (2^dir_level buckets)

@@ -1,9 +1,9 @@
-//! F2FS on-disk structures: what stands in the blocks of a volume, and nothing that moves them.
+//! F2FS's structures on the device: superblock, checkpoints, tables, nodes, directories, attributes.
 //!
-//! The crate does no I/O, takes no lock, holds no unsafe code and needs only `alloc` (without its feature `std`, which lets
-//! checksums use what instructions the processor has). Raw structures keep the names of
-//! the kernel's `include/linux/f2fs_fs.h`, so that a reader with that header open finds each field by search; what has
-//! been checked is a domain type ([`Nid`], [`BlockAddr`], [`SegmentNo`], [`Geometry`]) that cannot be mixed up with another.
+//! The crate does no I/O, takes no lock and holds no unsafe code. Without its feature `std` it needs only `alloc`; the feature lets
+//! checksums use the processor's own instructions. Raw structures keep the names of the kernel's `include/linux/f2fs_fs.h`, so
+//! that a reader with that header open finds each field by search. Checked values are domain types ([`Nid`], [`BlockAddr`],
+//! [`SegmentNo`], [`Geometry`]) that cannot be mixed up. `docs/FORMAT.md` in the repository has byte maps of all structures.
 //!
 //! | Module | What it describes |
 //! |---|---|
@@ -13,10 +13,10 @@
 //! | [`node`], [`inode`], [`path`] | node blocks, inodes, the tree from file block to address slot |
 //! | [`dentry`], [`hash`], [`xattr`] | directories, the name hash, extended attributes |
 //! | [`compression`], [`encryption`] | how compressed and encrypted files are stored, and shown without a key |
-//! | [`mkfs`] | what a new volume looks like |
+//! | [`mkfs`] | the layout of a new volume |
 //! | [`crc`], [`bits`] | checksums and the two bit orders |
 //!
-//! Only 4 KiB blocks are described, with 512 blocks to a segment: what every volume on x86-64 and 4 KiB-page arm64 has.
+//! Only blocks of 4 KiB are described, with 512 blocks to a segment. Every volume on x86-64 and on arm64 with 4 KiB pages has them.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -56,3 +56,8 @@ pub const BLOCK_SIZE: usize = 4096;
 pub const BLOCKS_PER_SEGMENT: u32 = 512;
 /// One block as bytes.
 pub type RawBlock = [u8; BLOCK_SIZE];
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

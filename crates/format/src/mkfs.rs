@@ -1,4 +1,4 @@
-//! What a new volume looks like: the same areas, reserve and first checkpoint as mkfs.f2fs 1.15 gives for the same size
+//! The layout of a new volume: the same areas, reserve and first checkpoint as mkfs.f2fs 1.15 gives for the same size
 //! and options. Computed without any I/O; `f2fs-volume` writes it.
 //!
 //! ```

@@ -33,9 +33,9 @@ const WIDTH: u32 = ADDRS_PER_BLOCK as u32;
 /// Addresses that each node of one file holds. A number is the inode's, with full direct nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// Those in the inode.
+    /// Addresses in the inode.
     pub inode: u16,
-    /// Those in a direct node: [`ADDRS_PER_BLOCK`], or fewer in a compressed file.
+    /// Addresses in a direct node: [`ADDRS_PER_BLOCK`], or fewer in a compressed file.
     pub direct: u16,
 }
 
@@ -70,7 +70,7 @@ pub fn max_file_blocks(addresses: impl Into<Addresses>) -> u64 {
     u64::from(addresses.inode) + direct + 2 * addresses.below_indirect() + addresses.below_double()
 }
 
-/// What a node is, by its offset.
+/// The kind of a node, by its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// The inode itself: offset 0.

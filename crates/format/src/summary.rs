@@ -28,7 +28,7 @@ pub const TYPE_NODE: u8 = 1;
 /// Footer type of a data segment's summary (`SUM_TYPE_DATA`).
 pub const TYPE_DATA: u8 = 0;
 
-/// Who owns a block (`struct f2fs_summary`).
+/// The owner of a block (`struct f2fs_summary`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Summary {

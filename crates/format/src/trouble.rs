@@ -1,4 +1,4 @@
-//! What the superblock remembers of trouble: why the file system stopped (`enum stop_cp_reason`), and what was found wrong
+//! The superblock's record of trouble: why the file system stopped (`enum stop_cp_reason`), and what was found wrong
 //! (`enum f2fs_error` in `include/linux/f2fs_fs.h`).
 
 use alloc::vec::Vec;
@@ -45,7 +45,7 @@ numbered! {
 }
 
 numbered! {
-    /// What was found wrong; the number is the bit in `s_errors`.
+    /// The kind of damage that was found; the number is the bit in `s_errors`.
     ErrorKind, ERROR_NAMES {
         CorruptedCluster = 0 => "corrupted_cluster",
         FailDecompression = 1 => "fail_decompression",
@@ -86,7 +86,7 @@ impl SuperBlock {
         STOP_NAMES.into_iter().zip(self.s_stop_reason).filter(|(_, count)| *count != 0).collect()
     }
 
-    /// What was found wrong, by name. Bits that this version does not know are not listed.
+    /// The kinds of damage that were found, by name. Bits that this version does not know are not listed.
     #[must_use]
     pub fn errors(&self) -> Vec<&'static str> {
         let is_set = |bit: usize| self.s_errors[bit / 8] & 1 << (bit % 8) != 0;

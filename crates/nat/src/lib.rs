@@ -137,3 +137,8 @@ pub use policy::{Policy, UnknownPolicy};
 pub use source::{EmptySource, NatSource};
 pub use stats::NatStats;
 pub use used::UsedNids;
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -164,3 +164,8 @@ pub use segment::{Phase, SegmentInfo};
 pub use sit::SitBlockWrite;
 pub use table::SegmentTable;
 pub use victim::{AgeThreshold, Victim, VictimPolicy};
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

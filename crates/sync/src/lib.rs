@@ -104,3 +104,8 @@ pub use striped::Striped;
 
 pub use crossbeam_utils::CachePadded;
 pub use std::sync::{Arc, Weak};
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -39,7 +39,7 @@ pub struct UringDevice {
 
 #[derive(Debug)]
 struct Rings {
-    /// What threads use for whose slot no ring could be made.
+    /// The ring of threads for whose slot none could be made.
     first: Arc<Slot>,
     slots: PerCore<OnceLock<Arc<Slot>>>,
 }

@@ -1,4 +1,4 @@
-//! One request in the hands of a ring: it owns the memory, and makes the entries that ask for what is left of it.
+//! A request on a ring. It owns the request's memory, and makes the submission entries for the part that is not transferred yet.
 
 use f2fs_device::{AlignedBuf, BLOCK_SIZE, Block, Op, Request};
 use io_uring::{opcode, squeue, types};

@@ -146,3 +146,8 @@ mod thread_ring;
 pub use device::UringDevice;
 pub use lock::Holder;
 pub use options::{Direct, Engine, OpenError, OpenOptions};
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -116,7 +116,7 @@ pub(crate) fn until_free<T>(
     }
 }
 
-/// Who has locked a file, as far as this process may know: none in other PID namespaces.
+/// The processes that have locked a file, as far as this process may know: none in other PID namespaces.
 fn holders(path: &Path) -> Vec<Holder> {
     let (Ok(stat), Ok(locks)) = (rustix::fs::stat(path), fs::read_to_string("/proc/locks")) else { return Vec::new() };
     let mut devices = vec![(rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev))];

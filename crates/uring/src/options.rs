@@ -1,4 +1,4 @@
-//! How to open a device, and why that failed.
+//! Options of opening a device, and the errors of it.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -17,7 +17,7 @@ pub enum Direct {
     Off,
 }
 
-/// What carries requests to the kernel.
+/// How requests reach the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Engine {
@@ -77,7 +77,7 @@ impl OpenOptions {
         Self { direct, ..self }
     }
 
-    /// What carries the requests.
+    /// How requests reach the kernel.
     #[must_use]
     pub fn engine(self, engine: Engine) -> Self {
         Self { engine, ..self }
@@ -99,7 +99,7 @@ pub enum OpenError {
     /// Somebody (this process or another) has it open for writing, or has it open at all and writing was asked for.
     #[error("{}: in use by {}", .path.display(), by(.holder.as_ref()))]
     AlreadyOpen {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
         /// By whom, as far as that is known: not for a mount, nor for a process in another PID namespace.
         holder: Option<Holder>,
@@ -107,15 +107,15 @@ pub enum OpenError {
     /// Neither a regular file nor a block device.
     #[error("{}: is a {kind}, not a regular file or block device", .path.display())]
     NotADevice {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         kind: &'static str,
     },
     /// Smaller than one block of 4096 bytes.
     #[error("{}: {bytes} bytes is less than one block of 4096", .path.display())]
     TooSmall {
-        /// What was to be opened or created.
+        /// The path.
         path: PathBuf,
         /// Its size.
         bytes: u64,
@@ -123,7 +123,7 @@ pub enum OpenError {
     /// [`Direct::Required`] where the file system cannot.
     #[error("{}: direct transfers are refused: {reason}", .path.display())]
     DirectRefused {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
         /// Why.
         reason: String,
@@ -131,7 +131,7 @@ pub enum OpenError {
     /// [`Engine::IoUring`] where it is not allowed or not there.
     #[error("{}: io_uring is not available: {reason}", .path.display())]
     NoIoUring {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
         /// Why.
         reason: String,
@@ -139,11 +139,11 @@ pub enum OpenError {
     /// A system call failed.
     #[error("{}: {call}: {source}", .path.display())]
     Io {
-        /// What was to be opened or created.
+        /// The path.
         path: PathBuf,
         /// The call.
         call: &'static str,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -153,7 +153,7 @@ fn by(holder: Option<&Holder>) -> String {
 }
 
 impl OpenError {
-    /// What the standard library would call it.
+    /// The standard library's kind of it.
     #[must_use]
     pub fn io_kind(&self) -> io::ErrorKind {
         match self {

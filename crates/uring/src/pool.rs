@@ -1,4 +1,4 @@
-//! Memory that a ring knows beforehand: registered buffers.
+//! Registered buffers: memory that the kernel pinned beforehand for a ring.
 //!
 //! Registering pins the memory once instead of for each transfer. The ring knows a buffer by an index, and the pool finds the index by
 //! the address: that is unambiguous because this memory is never freed while the pool lives. Buffers made of it come home when
@@ -40,7 +40,7 @@ impl Pool {
     /// Registers `count` new buffers of `blocks` blocks with `ring`, which must have none yet.
     ///
     /// # Errors
-    /// What the kernel says; typically that more memory would be pinned than the process may (`RLIMIT_MEMLOCK`).
+    /// The kernel's error; typically that more memory would be pinned than the process may (`RLIMIT_MEMLOCK`).
     pub(crate) fn register(ring: &IoUring, count: usize, blocks: usize) -> io::Result<Self> {
         if count == 0 || blocks == 0 || count > MAX_BUFFERS {
             return Err(io::ErrorKind::InvalidInput.into());

@@ -1,4 +1,4 @@
-//! How far one request has got, whether a ring or a system call carries it.
+//! The progress of one request, carried by a ring or by system calls.
 //!
 //! ```text
 //!  new --asked of the kernel--> land: all transferred, or failed ----------------> finished
@@ -20,7 +20,7 @@ pub(crate) struct Progress {
     discard: bool,
 }
 
-/// What an answer of the kernel means for the request.
+/// The meaning of an answer of the kernel for the request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Landing {
     /// There is more to do.

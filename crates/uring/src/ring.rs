@@ -24,7 +24,7 @@ const OPERATIONS: [u8; 7] = [
     opcode::Fallocate::CODE,
 ];
 
-/// Who uses a ring.
+/// The users of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Users {
     /// Any thread, one after the other and several at once.

@@ -1,4 +1,4 @@
-//! What the kernel says of a block device in sysfs.
+//! Facts about a block device, from sysfs.
 
 /// A number among the limits of the device's queue, if it has one.
 pub(crate) fn queue_limit(rdev: u64, name: &str) -> Option<u64> {

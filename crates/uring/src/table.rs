@@ -1,4 +1,4 @@
-//! The requests of one ring: those in the hands of the kernel, those that wait for room, those that are over.
+//! The requests of one ring: submitted to the kernel, waiting for room, or finished.
 //!
 //! ```text
 //!  start --> waiting --fill--> in the kernel --drain--> finished --take--> (gone)

@@ -223,7 +223,7 @@ impl Target {
     }
 }
 
-/// What is left of `buf` after `skip` bytes, which are counted down.
+/// The rest of `buf` after `skip` bytes, which are counted down.
 fn rest<'b>(buf: &'b AlignedBuf, skip: &mut usize) -> &'b [u8] {
     let skipped = (*skip).min(buf.len());
     *skip -= skipped;

@@ -1,4 +1,4 @@
-//! The rings of queues, which a thread uses again.
+//! The ring of a thread's last queue, kept for its next one.
 //!
 //! To set a ring up and take it down costs the time of several reads, and who reads in batches does it for each batch. So a thread
 //! keeps the ring of its last queue, without a file, until its next queue, on whatever device, or its own end. Such a ring

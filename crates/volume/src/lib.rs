@@ -104,3 +104,8 @@ pub use write_stat::WriteStat;
 
 pub use f2fs_segment::cost::CostModel;
 pub use f2fs_segment::{AgeThreshold, Run, VictimPolicy};
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,6 +1,6 @@
 //! Ageing: a volume is filled, and then overwritten here and there for many times its size.
 //!
-//! What every block holds is known from its file, its place and how often it was written, so that nothing has to be kept to
+//! The content of every block follows from its file, its place and how often it was written, so that nothing has to be kept to
 //! compare with. Unclean stops come in between: the file system is dropped without being closed, and opened again it must be
 //! what its last checkpoint said. The driver sees checkpoints come by their version, and remembers what stood in the blocks
 //! then.
@@ -33,7 +33,7 @@ const BLOCK: usize = 4096;
 /// Blocks that are overwritten before another section is emptied, if sections are.
 pub const CLEANING: u64 = 400;
 
-/// What is done to a volume.
+/// The plan for a volume.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Plan {
@@ -78,7 +78,7 @@ impl Plan {
     }
 }
 
-/// What came of it.
+/// The result of ageing.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Report {
@@ -90,7 +90,7 @@ pub struct Report {
     pub elapsed: Duration,
     /// The volume at the end.
     pub stat: VolumeStat,
-    /// What was written while overwriting, by its causes.
+    /// The blocks written while overwriting, by causes.
     pub written: WriteStat,
 }
 
@@ -139,7 +139,7 @@ impl Random {
     }
 }
 
-/// What the `version`-th writing of a block puts there.
+/// The content that the `version`-th writing of a block puts there.
 fn fill(data: &mut [u8], file: u32, block: u32, version: u32) {
     let mut random = Random(u64::from(file) << 56 ^ u64::from(block) << 28 ^ u64::from(version));
     for word in data.chunks_mut(8) {

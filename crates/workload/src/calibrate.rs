@@ -70,7 +70,7 @@ pub struct Point {
     pub sequential: Times,
 }
 
-/// What was measured.
+/// The result of a calibration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calibration {
     /// One for each size, ascending.
@@ -134,7 +134,7 @@ pub fn wall_clock() -> impl Fn() -> Duration {
 /// Whether a device holds anything, judged by its first 2 MiB and by samples of the rest.
 ///
 /// # Errors
-/// Those of reading.
+/// Errors of reading.
 pub fn holds_data(device: &dyn BlockDevice) -> Result<bool, DeviceError> {
     const SAMPLES: u64 = 256;
     let blocks = device.info().blocks;

@@ -23,7 +23,7 @@ pub use inward::copy_in;
 pub use outward::copy_out;
 pub use stream::write_to;
 
-/// What is copied.
+/// Options of a copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CopyOptions {
     /// Directories with all that they hold; without it a directory is refused.
@@ -57,7 +57,7 @@ pub struct CopyProgress {
     pub failed: u64,
 }
 
-/// What happens during a copy.
+/// An event during a copy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CopyEvent<'a> {
@@ -67,7 +67,7 @@ pub enum CopyEvent<'a> {
     Failed(&'a CopyError),
 }
 
-/// What is told of a copy while it runs, from any of its threads.
+/// The listener of a copy while it runs, called from any of its threads.
 pub type Watch<'a> = &'a (dyn Fn(CopyEvent<'_>) + Sync);
 
 /// Why something was not copied.
@@ -79,7 +79,7 @@ pub enum CopyError {
     Host {
         /// The path.
         path: PathBuf,
-        /// What the host said.
+        /// The host's error.
         source: io::Error,
     },
     /// A path of the volume.
@@ -87,7 +87,7 @@ pub enum CopyError {
     Volume {
         /// The path.
         path: PathBuf,
-        /// What the file system said.
+        /// The file system's error.
         source: Box<FsError>,
     },
     /// A directory without [`CopyOptions::recursive`].

@@ -1,13 +1,13 @@
-//! Workload drivers shared by the f2fs benches, examples and command
+//! Workload drivers that the benches, examples and the command of f2fs share.
 //!
 //! * [`ageing`]: a volume filled and overwritten for many times its size, with unclean stops.
-//! * [`calibrate`](mod@calibrate): what writes of each size cost on a device.
-//! * [`copy`]: trees in and out of a volume; what `f2fs put` and `f2fs get` do.
-//! * [`fxmark`]: the metadata and block workloads of FxMark; what `f2fs bench fxmark` runs.
-//! * [`manifest`]: a whole tree as text, one line per path; what `f2fs manifest` prints, of an image or of a directory.
-//! * [`partial_gc`]: a long write into an aged volume, with each way of dealing with what lies in its way.
-//! * [`quickstart`]: a whole life of a volume, from format to check, with rates; what the example of that name runs.
-//! * [`reads`]: reads of one file from many threads; what `f2fs bench read` runs.
+//! * [`calibrate`](mod@calibrate): the costs of writes of each size on a device.
+//! * [`copy`]: trees in and out of a volume, for `f2fs put` and `f2fs get`.
+//! * [`fxmark`]: the metadata and block workloads of FxMark; `f2fs bench fxmark` runs them.
+//! * [`manifest`]: a whole tree as text, one line per path; `f2fs manifest` prints it, of an image or of a directory.
+//! * [`partial_gc`]: a long write into an aged volume, with each way of treating the valid blocks there.
+//! * [`quickstart`]: a whole life of a volume, from format to check, with rates; the example of that name runs it.
+//! * [`reads`]: reads of one file from many threads; `f2fs bench read` runs them.
 //! * [`report`]: the machine that a number was taken on, percentiles, and charts.
 //! * [`shell`]: names as a shell takes them back.
 //! * [`tree`]: scripts of file system operations that make and change trees of every kind of file, to be run alike by the
@@ -31,3 +31,8 @@ fn second_name() -> f2fs_files::FsError {
     let what = "names of a directory";
     f2fs::format::Corruption::Range { what, found: 2, min: 1, max: 1 }.into()
 }
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

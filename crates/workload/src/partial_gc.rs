@@ -86,14 +86,14 @@ pub struct Aged {
     pub blocks: u64,
 }
 
-/// What a long write came to.
+/// The result of a long write.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     /// Time of it: virtual, or measured.
     pub time: Duration,
     /// Causes of what was written.
     pub by_cause: WriteStat,
-    /// What the device saw, if it was one of virtual time.
+    /// The device's counts, if it is one of virtual time.
     pub device: TimingStat,
     /// Mean length of the holes that the cold log wrote into at the end, blocks.
     pub cold_hole: f64,
@@ -191,7 +191,7 @@ fn shape(fs: &FileSystem, log: LogType) -> Shape {
             hole_blocks += u64::from(len);
         }
         for (start, len) in info.taken_map.runs(true) {
-            // Those at the ends lie between a hole and another segment.
+            // The runs at the ends lie between a hole and another segment.
             if start != 0 && start + len != 512 {
                 runs.push(len);
             }
@@ -213,7 +213,7 @@ fn write_long<D: BlockDevice>(
     let fs = FileSystem::open(device.clone(), options(allocation))?;
     // The pattern's period is no divisor of a block.
     let pattern: Vec<u8> = (0..REQUEST * BLOCK).map(|at| (at % 251) as u8).collect();
-    // What is moved out of the way is moved before the first operation that writes.
+    // Runs are moved out of the way before the first operation that writes.
     let before = fs.write_stat();
     let (start, seen) = time();
     let file = fs.create_file("/new", 0o644)?;

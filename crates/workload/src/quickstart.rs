@@ -39,7 +39,7 @@ pub use error::QuickstartError;
 pub use phases::{OpenDevice, run};
 pub use plan::{FileSpec, LARGE_PIECE, Plan};
 
-/// What is done, and how much of it.
+/// The sizes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Small files to create.
@@ -138,7 +138,7 @@ impl Phase {
     }
 }
 
-/// What a phase did, and how long it took.
+/// The work of a phase, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseReport {
     /// The phase.
@@ -169,11 +169,11 @@ fn per_second(count: u64, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64().max(1e-9)
 }
 
-/// What was done.
+/// The result of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// What was asked for.
+    /// The configuration.
     pub config: Config,
     /// The device, in its own words.
     pub device: String,

@@ -1,4 +1,4 @@
-//! What a number ships with: the machine that it was taken on, percentiles, and pictures.
+//! Reports of measurements: the machine, percentiles, and pictures.
 //!
 //! | Item | What it is |
 //! |---|---|

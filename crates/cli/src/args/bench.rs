@@ -1,4 +1,4 @@
-//! The command line of `f2fs bench`. What the benches have in common stands here once.
+//! The command line of `f2fs bench`. Options that the benches have in common stand here once.
 
 use std::path::PathBuf;
 
@@ -92,7 +92,7 @@ pub(crate) struct FxmarkArgs {
     /// Operations of all threads together in one measurement, and files where each is of a file of its own.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) files: u64,
-    /// What is locked when a name changes.
+    /// The lock that is taken when a name changes.
     #[arg(long, value_enum, default_value = "bucket")]
     pub(crate) directory_lock: LockArg,
     /// Node IDs that are left free before the start [default: 0 for mwul and mwum, as FxMark fills the volume; else all].
@@ -103,7 +103,7 @@ pub(crate) struct FxmarkArgs {
     pub(crate) verify: bool,
 }
 
-/// What is locked when a name changes.
+/// The lock that is taken when a name changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LockArg {
     /// The whole directory, as the kernel does.
@@ -150,7 +150,7 @@ pub(crate) struct ReadArgs {
     pub(crate) depth: u16,
     #[command(flatten)]
     pub(crate) threads: ThreadArgs,
-    /// What locks the ranges of a file, separated by commas: ours, or a tree of ranges in Btrfs' shape.
+    /// Locks of ranges of a file, separated by commas: ours, or a tree of ranges in Btrfs' shape.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "extent,btree")]
     pub(crate) table: Vec<TableArg>,
     /// Reads of all threads together in one measurement.
@@ -203,7 +203,7 @@ impl From<SharingArg> for Sharing {
     }
 }
 
-/// What locks the ranges of a file.
+/// Locks of ranges of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableArg {
     /// The lock table of f2fs-extent.

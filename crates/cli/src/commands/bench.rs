@@ -1,4 +1,4 @@
-//! `f2fs bench`: the device to measure on, and what the results are written to.
+//! `f2fs bench`: the device to measure on, and the files for the results.
 
 mod fxmark;
 mod read;
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
     })?
 }
 
-/// What is measured on. Nothing on it is worth keeping: that was found out, or is what the user says.
+/// The device of a measurement. Nothing on it is worth keeping: the command has checked that, or the user says so.
 #[derive(Debug)]
 enum Target {
     Memory(u64),

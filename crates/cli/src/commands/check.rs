@@ -88,7 +88,7 @@ pub(super) fn findings(report: &CheckReport) -> Vec<serde_json::Value> {
     report.findings.iter().map(finding).collect()
 }
 
-/// What a signal leaves.
+/// The message after a signal.
 pub(super) fn unchanged(image: &Path) -> String {
     format!("{} is unchanged", Quoted::path(image))
 }

@@ -114,7 +114,7 @@ fn each(
         }
     }
     if is_stopping() {
-        // What fails now fails because of the signal.
+        // A failure from here on is due to the signal.
         return Ok(());
     }
     let Some(error) = failed.pop() else { return Ok(()) };

@@ -17,7 +17,7 @@ use crate::image::cannot_open;
 use crate::interrupt::until_stopped;
 use crate::size::human;
 
-/// What the planner calls the size of the device.
+/// The planner's name for the size of the device.
 const DEVICE_BYTES: &str = "bytes of the device";
 
 pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
 }
 
 /// Writes the volume. A signal stops it between two writes, before the new superblocks are written.
-/// What is left then is `touched`, or `untouched` if it is before the first write.
+/// The message then ends in `touched`, or in `untouched` if the signal came before the first write.
 fn make(
     device: &UringDevice,
     options: &FormatOptions,
@@ -120,7 +120,7 @@ fn make(
         },
     )?;
     formatted.map_err(|error| match &error {
-        // What the options ask for is not possible, on whatever device.
+        // The options ask for something that is possible on no device.
         FormatVolumeError::Plan(FormatError::Layout { what, .. }) if *what != DEVICE_BYTES => CliError::usage(&error),
         FormatVolumeError::Plan(FormatError::Dependency { .. }) => CliError::usage(&error),
         FormatVolumeError::Plan(error) => CliError::new(format_args!("{image}: {}", impossible(error))),

@@ -153,7 +153,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
     Ok(())
 }
 
-/// What lies between the valid blocks of dirty segments.
+/// The holes between the valid blocks of dirty segments.
 #[derive(Default)]
 struct Holes {
     segments: u64,

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), CliError> {
     let out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut list = List { fs: &fs, args, out, headings: args.recursive || args.paths.len() > 1, begun: false };
     let mut failures = Failures::default();
-    // What is no directory comes first, as in coreutils.
+    // Paths that are no directories come first, as in coreutils.
     let mut directories = Vec::new();
     for path in &args.paths {
         match list.is_listed(path) {
@@ -170,7 +170,7 @@ pub(crate) fn bytes(path: &Path) -> &[u8] {
     std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())
 }
 
-/// What a file is beside its kind: encrypted, casefolded, compressed, protected by verity.
+/// Properties of a file beside its kind: encrypted, casefolded, compressed, protected by verity.
 pub(crate) fn form(stat: &Metadata) -> Vec<String> {
     let marks = [(stat.encrypted, "encrypted"), (stat.casefolded, "casefolded"), (stat.verity, "verity")];
     let marks = marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark.to_owned());
@@ -181,7 +181,7 @@ pub(crate) fn form(stat: &Metadata) -> Vec<String> {
     marks.chain(compressed).collect()
 }
 
-/// What is known of a file, for programs. One line.
+/// The attributes of a file, for programs. One line.
 pub(crate) fn describe(fs: &FileSystem, path: &PathBuf, stat: &Metadata) -> Result<Value, CliError> {
     let target = match stat.kind {
         FileKind::Symlink => Some(Printable(&fs.read_link(path).about(path)?).to_string()),

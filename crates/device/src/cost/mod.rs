@@ -1,4 +1,4 @@
-//! What a write costs on a device: seconds for `n` consecutive blocks at a random place.
+//! The costs of writes on a device: seconds for `n` consecutive blocks at a random place.
 //!
 //! The model is a table of points, interpolated in the *whole* cost `n * T(n)` (T: seconds a block), not in bandwidth: cost
 //! is close to a straight line between two sizes, bandwidth is not. Beyond the last point T stays as it is there.
@@ -18,7 +18,7 @@ pub enum CostError {
     /// The table does not begin with the cost of one block.
     #[error("the first point is for {found:?} blocks, not for 1")]
     First {
-        /// What it is for; `None`: the table is empty.
+        /// The size that it is for; `None`: the table is empty.
         found: Option<u32>,
     },
     /// Sizes do not rise.
@@ -42,7 +42,7 @@ pub enum CostError {
     Line {
         /// The line, from 1.
         line: usize,
-        /// What stands there.
+        /// The text that was found.
         text: String,
     },
 }

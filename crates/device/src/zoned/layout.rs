@@ -1,4 +1,4 @@
-//! How a device is cut into zones.
+//! The layout of a device's zones.
 
 use super::ZoneError;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a zone is doing. The names are those of the ZBC, ZAC and NVMe ZNS standards.
+/// The state of a zone. The names are those of the ZBC, ZAC and NVMe ZNS standards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ZoneState {
     /// A conventional zone: written anywhere, always.
@@ -64,7 +64,7 @@ pub struct Zone {
     pub blocks: u64,
     /// The blocks of these that can be written; all of a conventional zone.
     pub capacity: u64,
-    /// What it is doing.
+    /// Its state.
     pub state: ZoneState,
     /// Blocks from its start up to the write pointer; `None` where the pointer means nothing (conventional, full, offline).
     pub written: Option<u64>,
@@ -85,7 +85,7 @@ pub enum ZoneError {
     /// There is no such zone.
     #[error("there is no zone {zone}, the device has {zones}")]
     NoSuchZone {
-        /// What was asked for.
+        /// The number that was asked for.
         zone: u32,
         /// How many there are.
         zones: u32,
@@ -95,7 +95,7 @@ pub enum ZoneError {
     State {
         /// The zone.
         zone: u32,
-        /// What it is doing.
+        /// Its state.
         state: ZoneState,
     },
     /// A write that begins elsewhere than at the write pointer.
@@ -129,9 +129,9 @@ pub enum ZoneError {
     /// A layout that makes no sense.
     #[error("{what}: {value} is not from {min} to {max}")]
     Layout {
-        /// What of it.
+        /// The quantity that is wrong.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
         /// The least that is possible.
         min: u64,

@@ -42,7 +42,7 @@ pub(super) struct Zones {
     open: Mutex<Open>,
 }
 
-/// What changes of a zone.
+/// The part of a zone's state that changes.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     state: ZoneState,
@@ -55,7 +55,7 @@ struct Cell {
 /// Zones by what they take of the device's limits.
 #[derive(Debug, Default)]
 struct Open {
-    /// Those that a write opened, by their turns: at the limit the first one has to close.
+    /// Zones that a write opened, by their turns: at the limit the first one is closed.
     implicit: BTreeMap<u64, u32>,
     explicit: u32,
     closed: u32,
@@ -279,7 +279,7 @@ impl Zones {
     }
 }
 
-/// What an open zone becomes when it is closed.
+/// The state of an open zone after it is closed.
 fn closed(cell: &Cell) -> ZoneState {
     if cell.written == 0 { ZoneState::Empty } else { ZoneState::Closed }
 }

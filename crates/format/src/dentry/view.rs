@@ -398,7 +398,7 @@ mod tests {
         assert!(DentryViewMut::block(block.as_block_mut()).remove(210).is_err());
     }
 
-    /// What stands beside a corrupt entry is found, whatever length that states.
+    /// Entries beside a corrupt one are found, whatever length it states.
     #[test]
     fn corrupt_entries_hide_no_others() {
         let long = [b'n'; 40];

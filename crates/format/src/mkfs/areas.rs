@@ -6,7 +6,7 @@ use crate::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, LogType, nat, sit};
 
 /// Bytes between the checkpoint header and the checksum at the end of the block: what both bitmaps share.
 const BITMAPS_IN_CHECKPOINT: u64 = 4092 - 192;
-/// What the SIT bitmap may take of that, so that the NAT keeps at least a segment.
+/// The part of that which the SIT bitmap may take, so that the NAT keeps at least a segment.
 const SIT_BITMAP_IN_CHECKPOINT: u64 = BITMAPS_IN_CHECKPOINT - 64;
 /// SIT bitmap of the largest volume.
 const MAX_SIT_BITMAP: u64 = 298 * BITMAP_PER_SEGMENT;
@@ -93,7 +93,7 @@ impl Areas {
         self.sections * self.segs_per_sec
     }
 
-    /// What mkfs.f2fs takes for usable: the main area and what lies behind the last zone.
+    /// The segments that mkfs.f2fs takes for usable: the main area and what lies behind the last zone.
     pub(super) fn usable(&self) -> u64 {
         self.main() + self.total - self.segments
     }

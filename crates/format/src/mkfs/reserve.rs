@@ -1,4 +1,4 @@
-//! How much of the main area users do not get: what the cleaner needs, and the overprovision.
+//! The part of the main area that is kept from users: the cleaner's reserve, and the overprovision.
 
 use super::areas::Areas;
 

@@ -34,7 +34,7 @@ const fn entry_size(name: usize, value: usize) -> usize {
     (ENTRY_HEADER_SIZE + name + value).next_multiple_of(4)
 }
 
-/// What [`XattrBuffer::set`] does about an attribute of that name (`XATTR_CREATE`, `XATTR_REPLACE`).
+/// How [`XattrBuffer::set`] treats an attribute of that name (`XATTR_CREATE`, `XATTR_REPLACE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SetMode {
     /// Creates or replaces it.
@@ -185,13 +185,13 @@ impl XattrBuffer {
         true
     }
 
-    /// What belongs into the inode's inline area; as long as the area that was read.
+    /// The part for the inode's inline area; as long as the area that was read.
     #[must_use]
     pub fn inline(&self) -> &[u8] {
         &self.bytes[..self.inline_size]
     }
 
-    /// What belongs into the body of the xattr node; `None` if everything fits the inline area, and a node that exists
+    /// The part for the body of the xattr node; `None` if everything fits the inline area, and a node that exists
     /// is to be freed.
     #[must_use]
     pub fn node(&self) -> Option<&[u8; NODE_SIZE]> {

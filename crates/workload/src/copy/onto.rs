@@ -15,11 +15,11 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFla
 /// Set-user-ID and set-group-ID.
 const SET_ID: u16 = 0o6000;
 
-/// What was made.
+/// The entry that was made.
 pub(super) enum Made<'a> {
     /// A file or directory that is open.
     Open(&'a OwnedFd),
-    /// What cannot be opened: its directory, and its name there. A link that has taken its place meanwhile is not followed.
+    /// An entry that cannot be opened: its directory, and its name there. A link that has taken its place meanwhile is not followed.
     Named(&'a OwnedFd, &'a [u8]),
 }
 

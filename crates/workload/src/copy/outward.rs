@@ -149,7 +149,7 @@ struct Place {
 
 struct Outward<'a> {
     fs: &'a FileSystem,
-    /// What the user named.
+    /// The path that the user named.
     to: PathBuf,
     below: Below,
     /// Directories of the volume that were entered.

@@ -1,4 +1,4 @@
-//! What has been copied so far, and why it stops.
+//! The counts of a copy so far, and the reason for its end.
 //!
 //! # Locking
 //!

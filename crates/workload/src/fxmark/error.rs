@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the driver.
 
 use f2fs::FsError;
 use f2fs::check::{CheckError, CheckReport};
@@ -17,7 +17,7 @@ pub enum FxmarkError {
     Volume {
         /// Which.
         what: &'static str,
-        /// What the file system said.
+        /// The file system's error.
         source: Box<FsError>,
     },
     /// An operation of a worker.
@@ -27,7 +27,7 @@ pub enum FxmarkError {
         what: &'static str,
         /// The path.
         path: String,
-        /// What the file system said.
+        /// The file system's error.
         source: Box<FsError>,
     },
     /// A read or write moved fewer bytes than it should.
@@ -59,7 +59,7 @@ pub enum FxmarkError {
     Thread {
         /// Its number, from 0.
         thread: usize,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The volume could not be checked.
@@ -68,7 +68,7 @@ pub enum FxmarkError {
     /// The volume is not sound after the workload.
     #[error("check: {}", first(.report))]
     Unsound {
-        /// What was found.
+        /// The findings.
         report: Box<CheckReport>,
     },
     /// The settings make no sense.

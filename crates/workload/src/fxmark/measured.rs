@@ -1,4 +1,4 @@
-//! What came out.
+//! The result of a measurement.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub struct Fill {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Measured {
-    /// What was asked for.
+    /// The setting.
     pub setting: Setting,
     /// Operations of all workers.
     pub operations: u64,

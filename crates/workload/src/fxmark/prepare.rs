@@ -1,4 +1,4 @@
-//! What each worker does before the start.
+//! The preparations of each worker before the start.
 
 use f2fs::FileSystem;
 

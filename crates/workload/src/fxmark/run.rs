@@ -144,7 +144,7 @@ fn ready(fs: &FileSystem, setting: &Setting) -> Result<Fill, FxmarkError> {
     })
 }
 
-/// What was made or unlinked is seen in the count of inodes.
+/// Checks that the count of inodes shows the files that were made or unlinked.
 fn left_their_trace(fs: &FileSystem, measured: &Measured, before: i64) -> Result<(), FxmarkError> {
     let (workload, operations) = (measured.setting.workload, measured.operations);
     let expected = before + workload.inodes() * operations as i64;

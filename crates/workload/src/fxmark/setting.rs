@@ -1,4 +1,4 @@
-//! What is measured.
+//! The settings of a measurement.
 
 use std::fmt;
 use std::str::FromStr;
@@ -68,7 +68,7 @@ impl Workload {
         }
     }
 
-    /// What its operations are called, in the plural.
+    /// The name of its operations, in the plural.
     #[must_use]
     pub fn operations(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ impl fmt::Display for Workload {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown workload {name:?}: {}", Workload::ALL.map(Workload::name).join(", "))]
 pub struct UnknownWorkload {
-    /// What was given.
+    /// The name that was given.
     pub name: String,
 }
 
@@ -130,7 +130,7 @@ pub struct Setting {
     pub workload: Workload,
     /// How free NIDs are found.
     pub policy: Policy,
-    /// What is locked when a name changes.
+    /// The lock that is taken when a name changes.
     pub directory_lock: DirectoryLock,
     /// Workers, at least one.
     pub threads: usize,

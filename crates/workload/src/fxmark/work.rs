@@ -1,4 +1,4 @@
-//! What each worker does between the start and its end.
+//! The work of each worker between the start and its end.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use super::prepare::{BLOCK, PART};
 use super::setting::{Setting, Workload};
 use crate::report::Latencies;
 
-/// What a worker has done.
+/// The result of a worker.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) start: Instant,

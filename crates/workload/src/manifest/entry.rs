@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::escape::{Escaped, Hex};
 
-/// What a path is.
+/// The kind of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EntryKind {
     /// A regular file.
@@ -56,7 +56,7 @@ impl EntryKind {
     }
 }
 
-/// What a path holds, apart from attributes.
+/// The content of a path, apart from attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// Nothing that is shown: directories, FIFOs, sockets.
@@ -90,7 +90,7 @@ pub enum Unread {
 }
 
 impl Unread {
-    /// What a manifest says instead of a digest.
+    /// The word of a manifest in place of a digest.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -119,7 +119,7 @@ impl fmt::Display for Content {
 pub struct ManifestEntry {
     /// Path from the root of the tree, beginning with `/`, raw bytes.
     pub path: Vec<u8>,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// Permission, set-id and sticky bits (`07777`); higher bits are ignored.
     pub mode: u16,
@@ -131,7 +131,7 @@ pub struct ManifestEntry {
     pub size: u64,
     /// Link count.
     pub nlink: u64,
-    /// What it holds.
+    /// Its content.
     pub content: Content,
     /// Extended attributes with their full names (`user.x`), in any order.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,

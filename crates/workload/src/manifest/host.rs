@@ -18,11 +18,11 @@ use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry, Unread};
 #[derive(Debug, thiserror::Error)]
 #[error("{action} {}: {source}", Quoted::path(.path))]
 pub struct HostWalkError {
-    /// What was tried.
+    /// The operation.
     pub action: &'static str,
     /// Where.
     pub path: PathBuf,
-    /// What the operating system said.
+    /// The operating system's error.
     pub source: io::Error,
 }
 

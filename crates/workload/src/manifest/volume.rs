@@ -12,11 +12,11 @@ use super::{Content, ContentHasher, EntryKind, Manifest, ManifestEntry, Unread};
 #[derive(Debug, thiserror::Error)]
 #[error("{action} {path}: {source}")]
 pub struct VolumeWalkError {
-    /// What was tried.
+    /// The operation.
     pub action: &'static str,
     /// The path in the volume, quoted as for a shell.
     pub path: String,
-    /// What the library said.
+    /// The library's error.
     pub source: Box<FsError>,
 }
 

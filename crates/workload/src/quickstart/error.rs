@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the driver.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub enum QuickstartError {
     Volume {
         /// Which.
         what: &'static str,
-        /// What the file system said.
+        /// The file system's error.
         source: Box<FsError>,
     },
     /// An operation on a file.
@@ -31,7 +31,7 @@ pub enum QuickstartError {
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the file system said.
+        /// The file system's error.
         source: Box<FsError>,
     },
     /// The volume was full in the middle of a write.
@@ -61,9 +61,9 @@ pub enum QuickstartError {
         path: PathBuf,
         /// The first byte that differs.
         offset: u64,
-        /// What was written.
+        /// The value that was written.
         expected: u8,
-        /// What was read.
+        /// The value that was read.
         found: u8,
     },
     /// A file that was unlinked is there.

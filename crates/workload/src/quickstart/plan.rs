@@ -1,4 +1,4 @@
-//! What each file is, from its number alone.
+//! The files: name, size and content of each follow from its number.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub struct FileSpec {
     pub path: PathBuf,
     /// Its size in bytes.
     pub size: u64,
-    /// What [`fill`](crate::tree::fill) makes its content from.
+    /// The seed from which [`fill`](crate::tree::fill) makes its content.
     pub seed: u64,
 }
 

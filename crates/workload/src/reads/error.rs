@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the driver.
 
 use f2fs::FsError;
 use f2fs::volume::format::FormatVolumeError;
@@ -18,7 +18,7 @@ pub enum ReadsError {
     Volume {
         /// Which.
         what: &'static str,
-        /// What the file system said.
+        /// The file system's error.
         source: Box<FsError>,
     },
     /// A file did not fit.
@@ -50,7 +50,7 @@ pub enum ReadsError {
     Thread {
         /// Which.
         thread: usize,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

@@ -49,7 +49,7 @@ fn path(file: usize) -> String {
     format!("/reads-{file}")
 }
 
-/// What the first bytes of a block say.
+/// The first bytes of a block.
 pub(super) fn stamp(file: usize, block: u64) -> u64 {
     (((file as u64) << 40) | block) ^ 0x5bd1_e995_97f4_a7c1
 }

@@ -31,10 +31,10 @@ pub enum FioError {
     Failed {
         /// How it ended.
         status: std::process::ExitStatus,
-        /// What it wrote.
+        /// The output of fio.
         text: String,
     },
-    /// What it wrote cannot be read.
+    /// The output of fio cannot be read.
     #[error("fio wrote {0:?}, which has no rate in its 8th field")]
     Report(String),
 }

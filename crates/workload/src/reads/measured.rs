@@ -1,4 +1,4 @@
-//! What a measurement told.
+//! The result of a measurement.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::report::Latencies;
 /// One measurement.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What was measured.
+    /// The setting.
     pub setting: Setting,
     /// From the first thread's start to the last one's end.
     pub elapsed: Duration,

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The settings of a measurement.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ pub struct Setting {
     pub depth: usize,
     /// Threads.
     pub threads: usize,
-    /// What locks the ranges of a file; that of the open volume.
+    /// The locks of ranges of a file; those of the open volume.
     pub table: RangeLock,
     /// Reads of all threads together.
     pub reads: u64,
@@ -102,7 +102,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Those of a worker in a file of so many blocks, which is not empty.
+    /// The blocks of a worker in a file of so many blocks, which is not empty.
     pub(super) fn new(setting: &Setting, worker: usize, blocks: u64) -> Places {
         let worker = worker as u64;
         let next = match setting.pattern {

@@ -20,7 +20,7 @@ use crate::report::Latencies;
 /// Calls of `read_many` have so many times the depth.
 const ROUNDS: usize = 64;
 
-/// What one thread did.
+/// The result of one thread.
 struct Work {
     start: Instant,
     end: Instant,

@@ -7,7 +7,7 @@ use super::{COLOURS, ChartError};
 /// One bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What it is of.
+    /// The thing that it stands for.
     pub name: String,
     /// Its length; bars of values below 0 go to the left, in another colour.
     pub value: f64,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::Command;
 
-/// What has to be known of a machine to compare numbers. Shown, it is one line.
+/// The facts about a machine that are needed to compare numbers. Shown, they are one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The processor's name; `?` if it is not known.

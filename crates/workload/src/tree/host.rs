@@ -25,7 +25,7 @@ pub struct HostTree {
 pub struct HostTreeError {
     /// The operation.
     pub op: Box<Op>,
-    /// What the operating system said.
+    /// The operating system's error.
     pub source: io::Error,
 }
 

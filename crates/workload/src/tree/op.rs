@@ -55,7 +55,7 @@ pub enum Op {
     Chown { path: Vec<u8>, uid: u32, gid: u32 },
 }
 
-/// What can run operations.
+/// A target that can run operations.
 pub trait TreeTarget {
     /// Why an operation failed; says which.
     type Error;
@@ -72,7 +72,7 @@ pub trait TreeTarget {
 ///
 /// # Errors
 ///
-/// That of the first operation that failed.
+/// The error of the first operation that failed.
 pub fn apply_all<T: TreeTarget>(target: &mut T, script: &[Op]) -> Result<(), T::Error> {
     script.iter().try_for_each(|op| target.apply(op))
 }

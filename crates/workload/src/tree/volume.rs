@@ -16,7 +16,7 @@ pub struct VolumeTree<'a> {
 pub struct VolumeTreeError {
     /// The operation.
     pub op: Box<Op>,
-    /// What the library said.
+    /// The library's error.
     pub source: Box<FsError>,
 }
 

@@ -1,4 +1,4 @@
-//! What is left of a volume that cannot be opened.
+//! The remains of a volume that cannot be opened.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::size::human;
 /// # Errors
 /// Always: `why` the volume could not be opened.
 pub(super) fn show(image: &Path, as_json: bool, why: CliError) -> Result<(), CliError> {
-    // What cannot be opened as a device at all has nothing to show.
+    // A file that cannot be opened as a device has nothing to show.
     let Ok(device) = device(image, Access::Read) else { return Err(why) };
     let found = examine(&*device);
     let mut out = std::io::stdout().lock();
