@@ -118,6 +118,7 @@ mod load;
 #[doc(hidden)]
 pub mod models;
 mod nat;
+mod nat_cache;
 mod policy;
 mod sharded;
 mod size;

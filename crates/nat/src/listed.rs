@@ -69,7 +69,7 @@ pub(crate) struct Listed {
     optimistic: bool,
     heuristic: bool,
     lazy: bool,
-    balance_blocks: usize,
+    balance_entries: usize,
     list: Mutex<Lists>,
     /// NIDs in the list, for those who need not know exactly.
     listed: AtomicUsize,
@@ -98,7 +98,7 @@ impl Listed {
             optimistic,
             heuristic,
             lazy,
-            balance_blocks: balance_entries.div_ceil(ENTRIES),
+            balance_entries,
             list: Mutex::new(Lists { free: FreeList::default(), bits: 0, unscanned: blocks }),
             listed: AtomicUsize::new(0),
             build: Mutex::new(()),
@@ -141,6 +141,10 @@ impl Listed {
         let nid = lists.free.take()?;
         self.listed.store(lists.free.len(), Ordering::Relaxed);
         self.clear(table, lists, nid);
+        if let Some(cache) = &table.cache {
+            // Its owner is about to bind it; one that never does stands for a file that fills the volume.
+            cache.enter(nid);
+        }
         Some(nid)
     }
 
@@ -222,6 +226,7 @@ impl Listed {
 
     /// Lists what the bitmaps know (`scan_free_nid_bits`).
     fn scan_bitmaps(&self, table: &Table) {
+        let _cache = table.share_cache();
         let first = if self.heuristic { self.cursor.load(Ordering::Relaxed) } else { 0 };
         let mut stopped = 0;
         'blocks: for block in first..table.blocks() {
@@ -254,6 +259,7 @@ impl Listed {
 
     /// Scans the next NAT blocks and the journal. A block that cannot be read is passed over.
     fn scan_blocks(&self, table: &Table) -> Result<(), NatError> {
+        let _cache = table.share_cache();
         let mut failed = None;
         let mut block = self.next_scan.load(Ordering::Relaxed);
         for _ in 0..SCAN_BLOCKS.min(table.blocks()) {
@@ -377,7 +383,7 @@ impl Listed {
 
     /// A create or an unlink comes by (`f2fs_balance_fs_bg`). A scan that fails is tried again when it matters.
     pub(crate) fn balance(&self, table: &Table, stats: &ScanStats) {
-        if table.pool.in_use() >= self.balance_blocks {
+        if table.cache.as_ref().is_some_and(|cache| cache.len() >= self.balance_entries) {
             let _ = self.build(table, stats, Why::Balance);
         }
     }
