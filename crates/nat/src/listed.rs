@@ -3,7 +3,7 @@
 //! A list of free NIDs is refilled by a *build*, whose first stage goes through the bitmaps of the NAT blocks that were
 //! scanned already, and whose second stage scans the next 8 NAT blocks. A build does nothing while the list holds 455 NIDs,
 //! and its first stage ends when it holds 3640. What triggers a build: an allocation that finds the list empty; a create or
-//! an unlink ([`balance`](Listed::balance)) once 100,000 entries are cached; a checkpoint.
+//! an unlink ([`balance`](Listed::balance)) once 100,000 entries are cached; with `lazy`, a checkpoint.
 //!
 //! | | kernel | optimistic | heuristic | lazy |
 //! |---|---|---|---|---|
@@ -13,14 +13,14 @@
 //! | a bitmap scan begins | at block 0 | | where the last one ended | |
 //! | NAT blocks are scanned | in every build that is still short | | | at a checkpoint, and for an allocation that has nothing |
 //!
-//! Where this differs from `fs/f2fs/node.c` it is in favour of that baseline: the list's index is a hash table, not a radix
-//! tree; entries are cached by the block, so that the trigger counts entries in memory and not entries that were looked up.
+//! Both stages share the lock of the kernel's cache ([`NatCache`](crate::nat_cache::NatCache)), which binding and freeing a NID take
+//! exclusively. What still differs from Linux stands at [`Policy`].
 //!
 //! # Locking rules
 //!
 //! - `list` protects the list, the bits of free NIDs in the slots (no bit changes without it), `counts`, `scanned` and
 //!   `unscanned`. So a NID whose bit is set is free, and one that is listed is not taken, whoever scans at the time.
-//! - Order: `build`, or `bitmap` and then, that given up, `blocks`; a slot's lock; `list`.
+//! - Order: `build`, or `bitmap` and then, that given up, `blocks`; the lock of the kernel's cache; a slot's lock; `list`.
 //! - "None is free" is said with `list` held, every block scanned, no NID listed and no bit set.
 
 use f2fs_format::Nid;
@@ -388,9 +388,11 @@ impl Listed {
         }
     }
 
-    /// A checkpoint has ended.
+    /// A checkpoint has ended: what `lazy` put off is done now. Linux builds nothing here.
     pub(crate) fn checkpointed(&self, table: &Table, stats: &ScanStats) {
-        let _ = self.build(table, stats, Why::Checkpoint);
+        if self.lazy {
+            let _ = self.build(table, stats, Why::Checkpoint);
+        }
     }
 
     /// Where the next search should begin (`next_free_nid`).

@@ -224,7 +224,8 @@ impl Nat {
         Nid(nid.min(self.table.max_nid() - 1))
     }
 
-    /// What every create and unlink calls (the kernel's `f2fs_balance_fs_bg`): the policies that keep a list refill it here
+    /// What every create and unlink calls (the kernel's `f2fs_balance_fs_bg`), with the directory's lock held if it is to compare with
+    /// Linux: the policies that keep a list refill it here
     /// once [`NatConfig::balance_entries`] entries are in memory; [`Policy::Sharded`] does nothing.
     #[inline]
     pub fn balance(&self) {

@@ -116,7 +116,9 @@ mod tests {
     impl NatSource for Watched {
         fn read_nat_block(&self, _index: u32, _second: bool) -> Result<Box<NatBlock>, SourceError> {
             if let Some(cache) = self.nat.get().and_then(|nat| nat.table.cache.as_ref()) {
-                self.waits.lock().unwrap().push((cache.tree.try_read().is_none(), cache.tree.try_write().is_none()));
+                let look_up = cache.tree.try_read().is_none();
+                let change = cache.tree.try_write().is_none();
+                self.waits.lock().unwrap().push((look_up, change));
             }
             Ok(Box::new(NatBlock::ZERO))
         }
