@@ -235,6 +235,7 @@ impl FileSystem {
         let handle = self.handle(path, last)?;
         let core = &self.core;
         core.balance(handle.inode.ino)?;
+        core.refill_nids();
         core.change(|op| {
             let mut block = handle.inode.node.write(op);
             let raw = block.inode_mut();

@@ -60,6 +60,7 @@ impl Core {
         if directory.is_dead() {
             return Err(FsError::NotFound);
         }
+        self.refill_nids();
         self.change(|op| {
             if directory.find(self, parent, name)?.is_some() {
                 return Err(FsError::Exists);
@@ -112,6 +113,7 @@ impl Core {
         if directory.is_dead() {
             return Err(FsError::NotFound);
         }
+        self.refill_nids();
         self.change(|op| {
             if directory.find(self, parent, name)?.is_some() {
                 return Err(FsError::Exists);
@@ -144,6 +146,7 @@ impl Core {
         if inode.kind == FileKind::Directory {
             return Err(FsError::IsDirectory);
         }
+        self.refill_nids();
         let fate = self.change(|op| {
             let room = self.volume.orphan_room()?;
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
@@ -185,6 +188,7 @@ impl Core {
         let removed = inode.directory()?;
         let all = removed.lock_all();
         self.require_empty(&inode)?;
+        self.refill_nids();
         directory.moved.invalidate();
         let fate = self.change(|op| {
             let room = self.volume.orphan_room()?;

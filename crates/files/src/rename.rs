@@ -80,6 +80,7 @@ impl Core {
             // It holds the way to the source. To lock it now would be out of order, and with the source's stripe a deadlock.
             return Err(FsError::NotEmpty);
         }
+        self.refill_nids();
         if is_directory(&source) || target.as_ref().is_some_and(is_directory) {
             for parent in [from.parent, to.parent] {
                 parent.directory()?.moved.invalidate();

@@ -61,6 +61,7 @@ mod checkpoint;
 mod cleaner;
 mod clock;
 mod data_blocks;
+mod data_count;
 mod error;
 mod examine;
 pub mod format;
