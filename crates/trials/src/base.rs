@@ -16,6 +16,9 @@ use crate::tree::Tree;
 /// Blocks that state images share and copy at a time.
 const CHUNK: u64 = 4;
 
+/// The time that stands still in trials, in seconds since 1970.
+pub const NOW: i64 = 1_700_000_000;
+
 /// The directories of workloads with several threads, one for each.
 pub const LANES: [&str; 3] = ["/t0", "/t1", "/t2"];
 
@@ -68,7 +71,7 @@ pub struct Base {
 #[must_use]
 pub fn options(volume: impl FnOnce(OpenOptions) -> OpenOptions) -> Options {
     let few = NonZeroUsize::MIN.saturating_add(255);
-    let clock = || Time { seconds: 1_700_000_000, nanoseconds: 0 };
+    let clock = || Time { seconds: NOW, nanoseconds: 0 };
     Options::new().volume(volume(OpenOptions::new().node_cache(few))).inode_cache(few).clock(clock)
 }
 
@@ -90,7 +93,7 @@ impl Base {
         let device = Arc::new(MemoryDevice::new((mib << 20) / f2fs_device::BLOCK_SIZE as u64));
         // What is the same in every run is known again by the diary of a campaign.
         let mut how = FormatOptions::default().with_features(features);
-        (how.uuid, how.checkpoint_version, how.time) = (Some([kind as u8; 16]), Some(1), Some(1_700_000_000));
+        (how.uuid, how.checkpoint_version, how.time) = (Some([kind as u8; 16]), Some(1), Some(NOW as u64));
         format(&*device, &how).map_err(|_| FsError::Invalid("the volume cannot be formatted"))?;
         let fs = FileSystem::open(device.clone(), options(|volume| volume.nid_policy(Policy::KernelScan).lanes(1)))?;
         for (salt, op) in first_files().into_iter().enumerate() {
