@@ -35,12 +35,15 @@ pub enum BaseKind {
     Tight,
     /// Hardly a free segment, and files that fill segments of their own.
     Full,
+    /// The plain one with large directories: `/D` has three levels of its hash table, `/E` is about to leave its inode, `/F` to
+    /// get its second level.
+    Broad,
 }
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 5] =
-        [BaseKind::Plain, BaseKind::Checksums, BaseKind::Wide, BaseKind::Tight, BaseKind::Full];
+    pub const ALL: [BaseKind; 6] =
+        [BaseKind::Plain, BaseKind::Checksums, BaseKind::Wide, BaseKind::Tight, BaseKind::Full, BaseKind::Broad];
 
     /// The name in the text of a workload.
     #[must_use]
@@ -51,6 +54,7 @@ impl BaseKind {
             BaseKind::Wide => "wide",
             BaseKind::Tight => "tight",
             BaseKind::Full => "full",
+            BaseKind::Broad => "broad",
         }
     }
 }
@@ -88,7 +92,7 @@ impl Base {
         let mib: u64 = match kind {
             // Large enough for logs to begin new segments; the others fill holes as soon as there are any.
             BaseKind::Plain | BaseKind::Wide => 128,
-            BaseKind::Checksums | BaseKind::Tight | BaseKind::Full => 64,
+            BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad => 64,
         };
         let device = Arc::new(MemoryDevice::new((mib << 20) / f2fs_device::BLOCK_SIZE as u64));
         // What is the same in every run is known again by the diary of a campaign.
@@ -101,9 +105,13 @@ impl Base {
         }
         match kind {
             BaseKind::Plain | BaseKind::Checksums => {}
-            BaseKind::Wide => LANES.iter().try_for_each(|dir| fs.create_dir(dir, 0o755).map(drop))?,
-            BaseKind::Tight => fill_with_holes(&fs)?,
+            BaseKind::Wide => lanes(&fs)?,
+            BaseKind::Tight => {
+                lanes(&fs)?;
+                fill_with_holes(&fs)?;
+            }
             BaseKind::Full => fill_with_segments(&fs)?,
+            BaseKind::Broad => LARGE.iter().try_for_each(|(dir, names)| fill_directory(&fs, dir, *names))?,
         }
         fs.close()?;
         let tree = Tree::walk(&fs)?;
@@ -122,6 +130,32 @@ impl Base {
     pub fn blocks(&self) -> u64 {
         self.device.info().blocks
     }
+}
+
+fn lanes(fs: &FileSystem) -> Result<(), FsError> {
+    LANES.iter().try_for_each(|dir| fs.create_dir(dir, 0o755).map(drop))
+}
+
+/// The large directories, with how many names they have: an inode has room for 182, the first level of a hash table (two
+/// blocks) for 428, the second for 856.
+const LARGE: [(&str, usize); 3] = [("/D", 1200), ("/E", 178), ("/F", 422)];
+/// Files of a large directory; all its other names are links to one file.
+pub(crate) const FILES_OF_LARGE: usize = 6;
+
+fn fill_directory(fs: &FileSystem, dir: &str, names: usize) -> Result<(), FsError> {
+    fs.create_dir(dir, 0o755)?;
+    let anchor = format!("{dir}/anchor");
+    fs.create_file(&anchor, 0o644)?.write_at(0, b"many names")?;
+    let every = names / FILES_OF_LARGE;
+    for name in 1..names {
+        if name % every == every - 1 {
+            // Among the others, so that some stand in every level.
+            fs.create_file(format!("{dir}/f{}", name / every), 0o644)?.write_at(0, &[name as u8; 5000])?;
+        } else {
+            fs.link(&anchor, format!("{dir}/l{name}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// What every base holds: files with data in the inode, in a block and with a hole, with attributes, two directories with a

@@ -6,7 +6,7 @@
 use crate::campaign::Class;
 
 /// Name, what it does, and the workloads that find it.
-pub const MUTANTS: [(&str, &str, Class); 12] = [
+pub const MUTANTS: [(&str, &str, Class); 15] = [
     ("checkpoint_flush_left_out", "no flush between a pack and the block that makes it valid", Class::Ace1),
     ("checkpoint_fua_left_out", "the block that makes a pack valid is written as any other", Class::Ace1),
     ("sync_flush_left_out", "no flush after the nodes of a sync", Class::Ace1),
@@ -26,5 +26,16 @@ pub const MUTANTS: [(&str, &str, Class); 12] = [
     ("sync_mark_left_out", "no mark on the inode of a synced file", Class::Ace1),
     ("segment_block_reused_early", "segments without valid blocks are free before the next checkpoint", Class::Full),
     ("segment_ssr_over_checkpointed", "freed blocks are filled again before the next checkpoint", Class::Tight),
-    ("cleaner_flush_left_out", "no flush of moved blocks before slots name them", Class::Full),
+    (
+        "checkpoint_discards_in_flight",
+        "nobody waits for the discards of a checkpoint before the logs write there",
+        Class::Full,
+    ),
+    ("cleaner_flush_left_out", "no flush of moved blocks before slots name them", Class::Cleaning),
+    (
+        "directory_later_blocks_left_out",
+        "a checkpoint writes the first changed block of a directory only",
+        Class::Broad,
+    ),
+    ("directory_depth_left_out", "a checkpoint does not write how many levels a directory has", Class::Broad),
 ];
