@@ -77,7 +77,10 @@ impl Core {
             } else if end > raw.i_size.get() {
                 content.set_size(raw, end);
             }
-            stat::set_changed(raw, self.now());
+            // As in Linux (`f2fs_fallocate`), also where nothing was missing.
+            let now = self.now();
+            stat::set_modified(raw, now);
+            stat::set_changed(raw, now);
             Ok(())
         })
     }

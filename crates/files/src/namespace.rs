@@ -2,7 +2,7 @@
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::{BLOCK_SIZE, Nid};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, mutant};
 use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
@@ -56,13 +56,15 @@ impl Core {
     ) -> Result<Arc<Inode>, FsError> {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
+        let early = mutant("create_looks_early").then(|| self.exists(parent, name)).transpose()?.map(|at| at.is_some());
         let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
         if directory.is_dead() {
             return Err(FsError::NotFound);
         }
         self.refill_nids();
         self.change(|op| {
-            if directory.find(self, parent, name)?.is_some() {
+            let there = early.map_or_else(|| directory.find(self, parent, name).map(|found| found.is_some()), Ok)?;
+            if there {
                 return Err(FsError::Exists);
             }
             let node = self.new_inode(op, new, parent.ino, name)?;

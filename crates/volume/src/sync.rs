@@ -209,7 +209,12 @@ impl Volume {
             }
         }
         let flush = || if mutant("sync_flush_left_out") { Ok(()) } else { self.device.flush() };
-        if let Err(error) = batch.finish().and_then(|_| land()).and_then(|()| flush()) {
+        let ended = if mutant("sync_inode_behind_flush") {
+            land().and_then(|()| flush()).and_then(|()| batch.finish().map(drop))
+        } else {
+            batch.finish().and_then(|_| land()).and_then(|()| flush())
+        };
+        if let Err(error) = ended {
             return failed(error.into());
         }
         answers
@@ -252,6 +257,9 @@ impl Volume {
         if written != 0 || inode.dirty.load(Ordering::Acquire) {
             let new = inode.born.load(Ordering::Acquire) == version;
             let marks = if mutant("sync_mark_left_out") { 0 } else { mark::FSYNC } | if new { mark::DENTRY } else { 0 };
+            if mutant("sync_inode_behind_flush") {
+                batch.write_out()?;
+            }
             self.write_node(inode, &mut block, version, marks, batch)?;
             self.written.add(Count::SyncedNodes, 1);
             written += 1;
