@@ -2,7 +2,7 @@
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::{BLOCK_SIZE, Nid};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, mutant};
 use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
@@ -57,7 +57,7 @@ impl Core {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
         let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
-        if directory.is_dead() {
+        if directory.is_dead() && !mutant("create_in_a_dead_directory") {
             return Err(FsError::NotFound);
         }
         self.change(|op| {
@@ -109,7 +109,7 @@ impl Core {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
         let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
-        if directory.is_dead() {
+        if directory.is_dead() && !mutant("link_in_a_dead_directory") {
             return Err(FsError::NotFound);
         }
         self.change(|op| {
@@ -185,7 +185,9 @@ impl Core {
         let removed = inode.directory()?;
         let all = removed.lock_all();
         self.require_empty(&inode)?;
-        directory.moved.invalidate();
+        if !mutant("rmdir_without_a_stamp") {
+            directory.moved.invalidate();
+        }
         let fate = self.change(|op| {
             let room = self.volume.orphan_room()?;
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
