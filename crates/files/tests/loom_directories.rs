@@ -35,9 +35,17 @@ fn of_stripe(stripe: u32) -> String {
     names.into_iter().find(|name| dentry_hash(name.as_bytes()) % 2 == stripe).unwrap()
 }
 
-/// `/a`, an empty `/e`, and `/d`, where all names are links to `/a`: as many fillers, and then one in stripe 0 unless it is in
-/// the inode.
-fn linked(fillers: u32) -> Image {
+/// Makes a file in `/d`.
+fn make(fs: &FileSystem, name: &str) {
+    drop(fs.create_file(format!("/d/{name}"), 0o644).unwrap());
+}
+
+fn remove(fs: &FileSystem, name: &str) {
+    fs.unlink(format!("/d/{name}")).unwrap();
+}
+
+/// `/a`, an empty `/e`, and `/d`: so many fillers there are links to `/a`, and beside eight there is a file in stripe 0.
+fn filled(fillers: u32) -> Image {
     image(move |fs| {
         fs.create_file("/a", 0o644).unwrap().write_at(0, b"/a").unwrap();
         for dir in ["/d", "/e"] {
@@ -47,7 +55,7 @@ fn linked(fillers: u32) -> Image {
             fs.link("/a", format!("/d/{}", filler(number))).unwrap();
         }
         if fillers == 8 {
-            fs.link("/a", format!("/d/{}", of_stripe(0))).unwrap();
+            make(fs, &of_stripe(0));
             // Two blocks.
             assert_eq!(fs.stat("/d").unwrap().size, 2 * 4096);
         }
@@ -57,13 +65,13 @@ fn linked(fillers: u32) -> Image {
 /// With a second block in `/d`, in which one name stands alone.
 fn two_blocks() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
-    IMAGE.get_or_init(|| linked(8))
+    IMAGE.get_or_init(|| filled(8))
 }
 
 /// With an inode of `/d` that has no room for another name.
 fn full_inode() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
-    IMAGE.get_or_init(|| linked(7))
+    IMAGE.get_or_init(|| filled(7))
 }
 
 /// Runs `one` beside `other`, and looks at what is left.
@@ -91,31 +99,24 @@ fn beside(
     });
 }
 
-/// Each name in `/d` is a link of `/a`, now and when the volume is opened again.
-fn assert_links(small: Small, expected: &[String]) {
+/// In `/d` are so many fillers and the files of these stripes, now and when the volume is opened again.
+fn assert_names(small: Small, fillers: u32, stripes: &[u32]) {
+    let files: Vec<_> = stripes.iter().map(|stripe| of_stripe(*stripe)).collect();
+    let mut wanted: Vec<_> = (0..fillers).map(filler).chain(files.clone()).collect();
+    wanted.sort();
     let check = |small: &Small| {
-        let mut wanted = expected.to_vec();
-        wanted.sort();
         assert_eq!(names(&small.fs, "/d"), wanted);
-        let ino = small.fs.stat("/a").unwrap().ino;
-        for name in expected {
-            assert_eq!(small.fs.stat(format!("/d/{name}")).unwrap().ino, ino);
+        for name in &wanted {
+            assert_eq!(small.fs.stat(format!("/d/{name}")).unwrap().size, if files.contains(name) { 0 } else { 2 });
         }
-        assert_eq!(small.fs.stat("/a").unwrap().links as usize, 1 + expected.len());
     };
     check(&small);
     let small = small.again();
     check(&small);
-    for name in expected {
-        small.fs.unlink(format!("/d/{name}")).unwrap();
-    }
+    wanted.iter().for_each(|name| remove(&small.fs, name));
     small.fs.remove_dir("/d").unwrap();
-    small.fs.remove_dir("/e").unwrap();
-    assert_eq!(names(&small.again().fs, "/"), ["a"]);
-}
-
-fn fillers(count: u32) -> Vec<String> {
-    (0..count).map(filler).collect()
+    assert_eq!(small.fs.stat("/a").unwrap().links, 1);
+    assert_eq!(names(&small.again().fs, "/"), ["a", "e"]);
 }
 
 /// Makes something in `/e` while the directory is removed: one of the two comes too late.
@@ -132,7 +133,7 @@ fn in_a_directory_that_goes(name: &str, make: fn(&FileSystem) -> Result<(), FsEr
             (Err(FsError::NotFound), Ok(())) => {
                 let small = small.again();
                 assert!(!small.fs.exists("/e").unwrap() && small.fs.exists("/a").unwrap());
-                assert_eq!(small.fs.stat("/a").unwrap().links, 10);
+                assert_eq!(small.fs.stat("/a").unwrap().links, 9);
             }
             other => panic!("{other:?}"),
         }
@@ -203,62 +204,62 @@ fn a_directory_is_looked_up_while_it_moves() {
 #[test]
 fn the_last_name_of_a_block_goes_while_another_comes() {
     beside(
-        ("the_last_name_of_a_block_goes_while_another_comes", 2),
+        ("the_last_name_of_a_block_goes_while_another_comes", 1),
         two_blocks,
-        |fs| assert_eq!(names(fs, "/d").len(), 9),
-        |fs| fs.unlink(format!("/d/{}", of_stripe(0))).unwrap(),
-        |fs| fs.link("/a", format!("/d/{}", of_stripe(1))).unwrap(),
-        |small| assert_links(small, &[fillers(8), vec![of_stripe(1)]].concat()),
+        |fs| assert!(fs.exists(format!("/d/{}", of_stripe(0))).unwrap()),
+        |fs| remove(fs, &of_stripe(0)),
+        |fs| make(fs, &of_stripe(1)),
+        |small| assert_names(small, 8, &[1]),
     );
 }
 
 #[test]
 fn a_block_is_read_while_its_last_name_goes() {
     beside(
-        ("a_block_is_read_while_its_last_name_goes", 2),
+        ("a_block_is_read_while_its_last_name_goes", 1),
         two_blocks,
         |_| (),
-        |fs| fs.unlink(format!("/d/{}", of_stripe(0))).unwrap(),
-        |fs| fs.link("/a", format!("/d/{}", of_stripe(1))).unwrap(),
-        |small| assert_links(small, &[fillers(8), vec![of_stripe(1)]].concat()),
+        |fs| remove(fs, &of_stripe(0)),
+        |fs| make(fs, &of_stripe(1)),
+        |small| assert_names(small, 8, &[1]),
     );
 }
 
 #[test]
 fn a_name_comes_while_blocks_leave_memory() {
     beside(
-        ("a_name_comes_while_blocks_leave_memory", 2),
+        ("a_name_comes_while_blocks_leave_memory", 1),
         two_blocks,
         |_| (),
-        |fs| fs.link("/a", format!("/d/{}", of_stripe(1))).unwrap(),
+        |fs| make(fs, &of_stripe(1)),
         |fs| assert!(fs.exists(format!("/d/{}", of_stripe(0))).unwrap()),
-        |small| assert_links(small, &[fillers(8), vec![of_stripe(0), of_stripe(1)]].concat()),
+        |small| assert_names(small, 8, &[0, 1]),
     );
 }
 
 #[test]
 fn two_names_come_when_the_inode_is_full() {
     beside(
-        ("two_names_come_when_the_inode_is_full", 2),
+        ("two_names_come_when_the_inode_is_full", 1),
         full_inode,
         |_| (),
-        |fs| fs.link("/a", format!("/d/{}", filler(7))).unwrap(),
+        |fs| make(fs, &of_stripe(0)),
         |fs| {
-            fs.link("/a", format!("/d/{}", filler(8))).unwrap();
+            make(fs, &of_stripe(1));
             assert!(fs.exists(format!("/d/{}", filler(0))).unwrap());
         },
-        |small| assert_links(small, &fillers(9)),
+        |small| assert_names(small, 7, &[0, 1]),
     );
 }
 
 #[test]
 fn names_change_beside_a_checkpoint() {
     two_blocks();
-    model::large("names_change_beside_a_checkpoint", 2, || Small::open(two_blocks()), |small| {
+    model::large("names_change_beside_a_checkpoint", 1, || Small::open(two_blocks()), |small| {
         let fs = Arc::clone(&small.fs);
         let thread = model::spawn(move || {
-            fs.link("/a", format!("/d/{}", of_stripe(1))).unwrap();
-            fs.unlink(format!("/d/{}", of_stripe(0))).unwrap();
+            make(&fs, &of_stripe(1));
+            remove(&fs, &of_stripe(0));
         });
         small.fs.checkpoint().unwrap();
         let image = small.device.snapshot();
@@ -273,7 +274,7 @@ fn names_change_beside_a_checkpoint() {
             [false, true] => &[1],
             none => panic!("{none:?}"),
         };
-        assert_links(then, &[fillers(8), expected.iter().map(|stripe| of_stripe(*stripe)).collect()].concat());
-        assert_links(small, &[fillers(8), vec![of_stripe(1)]].concat());
+        assert_names(then, 8, expected);
+        assert_names(small, 8, &[1]);
     });
 }
