@@ -58,7 +58,7 @@ impl Core {
         self.balance(parent.ino)?;
         let early = mutant("create_looks_early").then(|| self.exists(parent, name)).transpose()?.map(|at| at.is_some());
         let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
-        if directory.is_dead() {
+        if directory.is_dead() && !mutant("create_in_a_dead_directory") {
             return Err(FsError::NotFound);
         }
         self.refill_nids();
@@ -112,7 +112,7 @@ impl Core {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
         let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
-        if directory.is_dead() {
+        if directory.is_dead() && !mutant("link_in_a_dead_directory") {
             return Err(FsError::NotFound);
         }
         self.refill_nids();
@@ -191,7 +191,9 @@ impl Core {
         let all = removed.lock_all();
         self.require_empty(&inode)?;
         self.refill_nids();
-        directory.moved.invalidate();
+        if !mutant("rmdir_without_a_stamp") {
+            directory.moved.invalidate();
+        }
         let fate = self.change(|op| {
             let room = self.volume.orphan_room()?;
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;

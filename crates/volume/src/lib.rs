@@ -65,6 +65,8 @@ mod data_count;
 mod error;
 mod examine;
 pub mod format;
+#[cfg(loom)]
+pub mod models;
 mod moves;
 mod nids;
 mod node;
