@@ -31,7 +31,7 @@ use f2fs_workload::report::{LineChart, Machine};
 /// Blocks of the file: 2.5 GB, and as many extent states in the tree that is full.
 const BLOCKS: u64 = 640_000;
 
-/// What each operation is; see the table above.
+/// The operations; see the table above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Workload {
     SharedRandom,
@@ -53,12 +53,12 @@ impl Workload {
     ];
 }
 
-/// What a run of the team told: workload, variant, threads; nanoseconds an operation of a thread, slowest over fastest.
+/// The results of runs of the team: workload, variant, threads; nanoseconds an operation of a thread, slowest over fastest.
 type Results = BTreeMap<(&'static str, &'static str, usize), Vec<(f64, f64)>>;
 
 static RESULTS: Mutex<Results> = Mutex::new(BTreeMap::new());
 
-/// What worker `number` of `threads` does `count` times.
+/// The work of worker `number` of `threads`, `count` times.
 fn work<L: RangeLock>(lock: &L, workload: Workload, threads: usize, number: usize, count: u64) {
     let part = BLOCKS / threads as u64;
     let mut state = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -16,7 +16,7 @@
 //! | ... d32, threads | the same calls from 32 threads; fio: one thread, depth 32 |
 //! | ... d32, one thread | `File::read_many` or `File::write_many`, 2048 pieces a call (64 for 2 MiB) |
 //!
-//! What is in each: fio reads and writes in place at fixed offsets of an ext4 (or other) file. The library finds the address of
+//! The work in each: fio reads and writes in place at fixed offsets of an ext4 (or other) file. The library finds the address of
 //! each block in the file's nodes, copies between the caller's memory and aligned memory, writes every block to a new
 //! place, and keeps the tables of nodes and segments; checkpoints that a full log makes necessary are in its time, one
 //! checkpoint between two rounds is not. What `File::write_many` is given for all over the file goes to one place of the log,
@@ -91,7 +91,7 @@ const WORKLOADS: [Workload; 11] = {
     ]
 };
 
-/// What one run did.
+/// The result of one run.
 #[derive(Clone, Copy)]
 struct Measure {
     per_second: f64,

@@ -65,7 +65,7 @@ const THREADS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
 const VARIANTS: [&str; 5] = ["device", "same", "sync", "durable", "checkpoint"];
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Clone, Copy)]
 struct Measure {
     per_second: f64,

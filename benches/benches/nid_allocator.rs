@@ -66,7 +66,7 @@ impl NatSource for Filled {
     }
 }
 
-/// What is measured.
+/// The operation that is measured.
 enum Subject {
     Nat(Box<Nat>),
     /// The naive table: all of it under one lock.

@@ -189,7 +189,7 @@ fn company(c: &mut Criterion) {
                     time += begin.elapsed();
                     (left, since) = (left - now, (since + now) % 10_000);
                     if since == 0 {
-                        // What was freed becomes a hole again.
+                        // Freed blocks become holes again.
                         checkpoint(&manager);
                     }
                 }

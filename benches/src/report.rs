@@ -22,7 +22,7 @@ impl Csv {
     /// Creates `target/NAME.csv` with these columns.
     ///
     /// # Errors
-    /// Those of creating and writing a file.
+    /// Errors of creating and writing a file.
     pub fn create(name: &str, columns: &str) -> io::Result<Csv> {
         let path = output(&format!("{name}.csv"))?;
         let mut file = File::create(&path)?;
@@ -34,7 +34,7 @@ impl Csv {
     /// Adds a line.
     ///
     /// # Errors
-    /// Those of writing a file.
+    /// Errors of writing a file.
     pub fn line(&mut self, line: &str) -> io::Result<()> {
         writeln!(self.file, "{line}")
     }
@@ -48,7 +48,7 @@ impl Csv {
 /// The path of a file in the target directory, which is made if it is missing.
 ///
 /// # Errors
-/// Those of making a directory.
+/// Errors of making a directory.
 pub fn output(name: &str) -> io::Result<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
     std::fs::create_dir_all(&directory)?;

@@ -1,4 +1,4 @@
-//! What Btrfs did in Linux 5.8, in its shape: one tree of extent states under one lock. To lock a range is to set a bit on the
+//! The way of Btrfs in Linux 5.8: one tree of extent states under one lock. To lock a range is to set a bit on the
 //! states that make it up, splitting them at its ends; to unlock it is to clear the bit and to merge them again. Readers
 //! exclude each other.
 

@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Whoever is measured must be a lock.
+    /// Checks that what is measured is a lock.
     fn excludes<L: RangeLock>() {
         let lock = L::new(BLOCKS);
         let inside: Vec<AtomicI64> = (0..BLOCKS).map(|_| AtomicI64::new(0)).collect();

@@ -42,15 +42,15 @@ Examples:
     Format(FormatArgs),
     /// Print superblock, checkpoint, features, counts and logs.
     ///
-    /// Of a volume that cannot be opened, prints both superblocks and both checkpoint packs as far as they can be read, with what is
-    /// wrong with each, and ends with 1.
+    /// For a volume that cannot be opened, prints both superblocks and both checkpoint packs as far as they can be read, with the
+    /// fault of each, and exits with 1.
     Inspect {
         /// File or block device.
         image: PathBuf,
-        /// How long the holes between valid blocks are: reads the whole SIT, 38 MiB for each TiB.
+        /// Measure the holes between valid blocks as well: reads the whole SIT, 38 MiB for each TiB.
         #[arg(long)]
         holes: bool,
-        /// For programs.
+        /// Print JSON, for programs.
         #[arg(long)]
         json: bool,
     },
@@ -63,7 +63,7 @@ Examples:
   f2fs check --repair --backup before.bak disk.img
   f2fs check --undo before.bak disk.img")]
     Check(CheckArgs),
-    /// Measure what writes of each size cost on a device, for the planner of writes into holes.
+    /// Measure the cost of writes of each size on a device, for the planner of writes into holes.
     Calibrate(CalibrateArgs),
     /// List directories and files.
     #[command(
@@ -84,11 +84,11 @@ Examples:
         /// Path in the volume.
         path: PathBuf,
     },
-    /// Print what is known of files.
+    /// Print the attributes of files.
     Stat {
         #[command(flatten)]
         view: View,
-        /// For programs.
+        /// Print JSON, for programs.
         #[arg(long)]
         json: bool,
         /// File or block device.
@@ -100,7 +100,7 @@ Examples:
     /// Print the whole tree, one line a path.
     ///
     /// Each line has nine fields between tabs: type, mode, owner, group, size, links, SHA-256 of the content (or target, or device
-    /// number), extended attributes, path. In names, all but printable characters is written as \\xNN. Two trees are the same if their
+    /// number), extended attributes, path. In names, characters that are not printable are written as \\xNN. Two trees are the same if their
     /// manifests are.
     #[command(after_help = "\
 Examples:
@@ -125,10 +125,10 @@ Examples:
   f2fs put -r disk.img tree /tree
   tar c tree | f2fs put disk.img - /tree.tar")]
     Put {
-        /// Directories with all that they hold.
+        /// Copy directories with all that they hold.
         #[arg(short, long)]
         recursive: bool,
-        /// Threads that copy [default: one a processor].
+        /// Number of threads [default: one for each processor].
         #[arg(short, long)]
         jobs: Option<NonZeroUsize>,
         /// File or block device.
@@ -147,10 +147,10 @@ Examples:
     Get {
         #[command(flatten)]
         view: View,
-        /// Directories with all that they hold.
+        /// Copy directories with all that they hold.
         #[arg(short, long)]
         recursive: bool,
-        /// Threads that copy [default: one a processor].
+        /// Number of threads [default: one for each processor].
         #[arg(short, long)]
         jobs: Option<NonZeroUsize>,
         /// Leave out device nodes, pipes and sockets.
@@ -164,7 +164,7 @@ Examples:
     },
     /// Make directories.
     Mkdir {
-        /// Missing directories on the way as well; an existing directory is no error.
+        /// Make missing directories on the way as well; an existing directory is no error.
         #[arg(short, long)]
         parents: bool,
         /// File or block device.
@@ -182,7 +182,7 @@ Examples:
   f2fs rm -r disk.img /tree
   f2fs rm disk.img -- -name")]
     Rm {
-        /// Directories with all that they hold.
+        /// Remove directories with all that they hold.
         #[arg(short, long)]
         recursive: bool,
         /// A missing path is no error.
@@ -199,7 +199,7 @@ Examples:
         /// Fail if the new name is taken.
         #[arg(short, long, conflicts_with = "exchange")]
         no_clobber: bool,
-        /// Let both names change places.
+        /// Exchange the two names.
         #[arg(long)]
         exchange: bool,
         /// File or block device.
@@ -211,7 +211,7 @@ Examples:
     },
     /// Give a file another name.
     Ln {
-        /// A symbolic link.
+        /// Make a symbolic link.
         #[arg(short, long)]
         symbolic: bool,
         /// File or block device.
@@ -237,33 +237,33 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Names that begin with a dot as well, and `.` and `..`.
+    /// List names that begin with a dot as well, and `.` and `..`.
     #[arg(short, long)]
     pub(crate) all: bool,
-    /// Names that begin with a dot as well.
+    /// List names that begin with a dot as well.
     #[arg(short = 'A', long)]
     pub(crate) almost_all: bool,
-    /// Kind, mode, links, owner, group, size, time (UTC) of each entry, and where a link leads.
+    /// Print kind, mode, links, owner, group, size and time (UTC) of each entry, and the target of a link.
     #[arg(short)]
     pub(crate) long: bool,
-    /// With -l: sizes as 1.5K, 20M.
+    /// With -l: print sizes as 1.5K, 20M.
     #[arg(short = 'h', long)]
     pub(crate) human_readable: bool,
-    /// A directory itself, not what it holds.
+    /// List a directory itself, not its entries.
     #[arg(short, long, conflicts_with = "recursive")]
     pub(crate) directory: bool,
-    /// Directories below as well.
+    /// List directories below as well.
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
-    /// One name a line, as always.
+    /// Print one name a line, which is always so.
     #[arg(short = '1')]
     pub(crate) one: bool,
-    /// Names as they are, unquoted and without headings, with a zero byte behind each; with -R paths.
+    /// Print names as they are, unquoted and without headings, with a zero byte behind each; with -R, paths.
     #[arg(long, conflicts_with_all = ["long", "json"])]
     pub(crate) zero: bool,
     #[command(flatten)]
     pub(crate) view: View,
-    /// For programs: an object a line, also of names that begin with a dot.
+    /// Print JSON, an object a line, also for names that begin with a dot.
     #[arg(long)]
     pub(crate) json: bool,
     /// Print help.
@@ -288,28 +288,28 @@ pub(crate) struct View {
 pub(crate) struct CheckArgs {
     /// File or block device.
     pub(crate) image: PathBuf,
-    /// For programs.
+    /// Print JSON, for programs.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Put right what can be; every block that changes is saved first. Files that nothing refers to go to lost+found.
+    /// Repair the volume; every block that changes is saved first. Files without a name go to lost+found.
     #[arg(long, conflicts_with = "undo")]
     pub(crate) repair: bool,
-    /// Where the blocks are saved, a file that is not there yet [default: IMAGE.f2fs-backup].
+    /// File for the saved blocks, which must not exist yet [default: IMAGE.f2fs-backup].
     #[arg(long, requires = "repair", value_name = "FILE")]
     pub(crate) backup: Option<PathBuf>,
-    /// Write the blocks back that a repair saved.
+    /// Write back the blocks that a repair saved in this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) undo: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
-    /// File or block device; a missing file is made. What it holds is overwritten.
+    /// File or block device; a missing file is made. Its content is overwritten.
     pub(crate) image: PathBuf,
     /// Size of a file that is made: bytes, or with K, M, G, T (powers of 1024) [default: 256M].
     #[arg(long, allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
-    /// Writes of each size and kind.
+    /// Number of writes of each size and kind.
     #[arg(long, default_value = "300", value_name = "N")]
     pub(crate) samples: NonZeroUsize,
     /// Store the result as JSON.
@@ -318,13 +318,13 @@ pub(crate) struct CalibrateArgs {
     /// Store the model as text: blocks, a tab, seconds a block.
     #[arg(long, value_name = "FILE")]
     pub(crate) text: Option<PathBuf>,
-    /// Draw it.
+    /// Draw the result as SVG.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
     /// Overwrite a device that holds data.
     #[arg(long, short = 'f')]
     pub(crate) force: bool,
-    /// For programs.
+    /// Print JSON, for programs.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -370,7 +370,7 @@ pub(crate) struct FormatArgs {
     /// Overwrite an existing file system.
     #[arg(long, short = 'f')]
     pub(crate) force: bool,
-    /// For programs.
+    /// Print JSON, for programs.
     #[arg(long)]
     pub(crate) json: bool,
 }

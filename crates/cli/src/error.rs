@@ -77,7 +77,7 @@ pub(crate) fn say(message: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "f2fs: {message}");
 }
 
-/// Ends with what each of several paths came to: all of them are tried, and what fails is said.
+/// Failures of several paths: all paths are tried, each failure is reported, and the command fails in the end.
 #[derive(Debug, Default)]
 pub(crate) struct Failures(Option<CliError>);
 

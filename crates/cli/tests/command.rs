@@ -70,7 +70,7 @@ fn format_makes_and_refuses() {
     assert_eq!(inspected["superblock"]["label"], "würfel");
     assert_eq!(inspected["superblock"]["features"], serde_json::json!(["extra_attr", "sb_checksum"]));
 
-    // What is there stays, unless it is to go.
+    // A file that is there stays, unless it is to go.
     let before = fs::read(&image).unwrap();
     contains(&fail(f2fs(["format"]).arg(&image), 1), &["image", "F2FS", "force"]);
     contains(&fail(f2fs(["format"]).arg(&image).args(["--size", "80M"]), 1), &["67108864", "83886080", "--force"]);
@@ -310,7 +310,7 @@ fn a_full_volume_says_so_and_keeps_what_fits() {
     f2fs_oracle::assert_clean(&image);
     ok(f2fs(["check"]).arg(&image));
     ok(f2fs(["rm"]).arg(&image).arg("/huge"));
-    // What users can fill of so small a volume is some 14 MiB.
+    // Users can fill some 14 MiB of so small a volume.
     fs::write(&host, vec![7; 12 << 20]).unwrap();
     ok(f2fs(["put"]).arg(&image).arg(&host).arg("/huge"));
     f2fs_oracle::assert_clean(&image);

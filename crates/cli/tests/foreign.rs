@@ -1,4 +1,4 @@
-//! What is no F2FS volume, and volumes that cannot be opened: what is said of them, and what `inspect` shows.
+//! Files that are no F2FS volume, and volumes that cannot be opened: the messages about them, and what `inspect` shows.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;

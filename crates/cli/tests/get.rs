@@ -240,7 +240,7 @@ fn several_sources_go_into_a_directory() {
     ok(&mut f2fs("get", &image, &["-r", "/f", "/d", &out]));
     assert_eq!(fs::read(place.path("out/f")).unwrap(), b"one");
     assert_eq!(fs::read(place.path("out/d/g")).unwrap(), b"one");
-    // What fails is said, the rest is copied.
+    // A failure is reported, the rest is copied.
     fail(&mut f2fs("get", &image, &["/none", "/d/g", &out]), 1, "/none");
     assert!(place.path("out/g").exists());
     fail(&mut f2fs("get", &image, &["/f", "/d/g", &path(&place, "f")]), 1, "no directory");

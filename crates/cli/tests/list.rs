@@ -58,7 +58,7 @@ fn several_paths_of_every_kind() {
     assert!(ok(&mut ls(&image, "-l", &["/to-d"])).ends_with(" /to-d -> d\n"));
     assert_eq!(ok(&mut ls(&image, "-d", &["/to-d"])), "/to-d\n");
     assert_eq!(ok(&mut ls(&image, "", &["/to-d/"])), "below\ndata\nlink\n");
-    // What is missing is said, the others are listed.
+    // A missing path is reported, the others are listed.
     let output = run(&mut ls(&image, "", &["/none", "/e", "/d/data", "/d/data/x"]));
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "/d/data\n\n/e:\n");

@@ -186,7 +186,7 @@ fn a_repair_is_not_undone_behind_files_that_were_synced_since() {
     place.code(&["check", "--repair"], &[], 1);
     let backup = place.path("image.f2fs-backup");
     let undo = ["check", "--undo", backup.to_str().unwrap()];
-    // What a sync writes, and no checkpoint.
+    // Nodes of a sync, and no checkpoint.
     let device: Arc<dyn BlockDevice> = Arc::new(UringDevice::open(&place.image, UringOptions::new()).unwrap());
     let volume = Volume::open(device.clone(), &VolumeOptions::new().read_only(true)).unwrap();
     let log = volume.last_checkpoint().log(LogType::WarmNode);
@@ -263,7 +263,7 @@ fn a_directory_without_its_first_block_is_marked_as_one_without_dots() {
     assert!(said.contains(&format!("directory {ino}: is marked as one without")), "{said}");
     place.sound();
     place.ok(&["stat"], &[&kept]);
-    // What stood in the lost block is back, in a new one.
+    // The content of the lost block is back, in a new one.
     assert_ne!(place.ino(&kept), deep);
     assert_eq!(place.ino("/docs/below/deep"), deep);
     // And it is used like any other.

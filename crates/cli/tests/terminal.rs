@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{Place, command, formatted, ok};
 
-/// What is typed, with a pause before each; the exit code and what is seen.
+/// Types each of `typed` after a pause. Gives the exit code and the output.
 fn at_a_terminal(line: &str, typed: &[&[u8]]) -> (i32, String) {
     let mut child = Command::new("script")
         .args(["-q", "-e", "-c", line, "/dev/null"])

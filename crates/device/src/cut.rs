@@ -122,9 +122,8 @@ impl Default for CutPlan {
 }
 
 impl CutPlan {
-    /// The cuts of the epoch from where `replay` stands to `end` (of [`Replay::epoch_end`]), or, if `end` is its position, those of
-    /// that position: of what is outstanding there. `random` gives numbers for what
-    /// is left to chance.
+    /// The cuts of the epoch from the position of `replay` to `end` (of [`Replay::epoch_end`]). If `end` is that position itself, the
+    /// cuts of the requests that are outstanding there. `random` gives the numbers for choices by chance.
     #[must_use]
     pub fn cuts(&self, replay: &Replay<'_>, end: usize, mut random: impl FnMut() -> u64) -> Vec<Cut> {
         let outstanding = replay.outstanding(end);

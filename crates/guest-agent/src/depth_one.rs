@@ -53,7 +53,7 @@ pub(crate) struct Args {
     csv: PathBuf,
 }
 
-/// What is done to one block after the other.
+/// The operation on one block after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Operation {
     Read,
@@ -223,7 +223,7 @@ fn times(args: &Args, operation: Operation, threads: usize, blocks: u64, act: &A
         let mut random = Random::new(thread as u64 + 1);
         let mut buf = AlignedBuf::new(1);
         let mut times = Vec::with_capacity(1 << 16);
-        // What is made at first use, such as rings, is no part of the measurement.
+        // Objects that are made at first use, such as rings, are no part of the measurement.
         let first = act(operation, random.below(blocks), &mut buf);
         barrier.wait();
         first?;

@@ -1,4 +1,4 @@
-//! What `cargo xtask guest` runs on both sides of a test: makes and changes trees by the scripts of
+//! The program that `cargo xtask guest` runs on both sides of a test. It makes and changes trees by the scripts of
 //! [`f2fs_workload::tree`], prints their manifests, compares zones, and measures single requests. Linked statically, so that it
 //! runs in a guest that has no C library.
 #![forbid(unsafe_code)]
@@ -58,7 +58,7 @@ enum Command {
         /// Blocks overwritten, in multiples of the blocks for users.
         #[arg(long, default_value_t = 4.0)]
         turnover: f64,
-        /// What writes do about valid blocks in their way.
+        /// How writes treat valid blocks in their way.
         #[arg(long, default_value = "ssr")]
         allocation: Allocation,
         /// Empties old sections meanwhile, their blocks put among others of their age (`AT_SSR`).
@@ -177,7 +177,7 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// What becomes of an image after its script.
+/// The end of an image after its script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Close,

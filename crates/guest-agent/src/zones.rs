@@ -65,7 +65,7 @@ struct Pair<'a> {
     kernel: File,
 }
 
-/// What was done, and how it ended.
+/// Counts of operations, by their ends.
 #[derive(Debug, Default)]
 struct Tally {
     succeeded: u32,
@@ -201,7 +201,7 @@ impl Pair<'_> {
     }
 }
 
-/// What was done, what the library said, and what the kernel said if it failed.
+/// An operation, the library's result, and the kernel's error if it failed.
 type Outcome = (&'static str, Result<(), ZoneError>, Option<String>);
 
 /// A line of blkzone's report, in blocks.

@@ -20,7 +20,7 @@ pub enum OracleError {
     Run {
         /// The program that was started.
         tool: &'static str,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The tool ran past the time limit and was killed.
@@ -30,7 +30,7 @@ pub enum OracleError {
         tool: &'static str,
         /// The limit that it passed.
         limit: Duration,
-        /// What it had printed until then.
+        /// Its output until then.
         output: String,
     },
     /// `mkfs.f2fs` refused to make the volume.
@@ -50,7 +50,7 @@ pub enum OracleError {
         path: PathBuf,
         /// The size wanted, in bytes.
         bytes: u64,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
 }

@@ -7,7 +7,7 @@ use crate::lines::{LineKind, classify};
 use crate::process;
 use crate::{OracleError, mkfs::PACKAGE};
 
-/// What `fsck.f2fs --dry-run` said about a volume.
+/// The verdict of `fsck.f2fs --dry-run` on a volume.
 #[derive(Debug, Clone)]
 pub struct FsckReport {
     /// The exit status; `None` when a signal killed the tool.

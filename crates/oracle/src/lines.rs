@@ -1,4 +1,4 @@
-//! What each line of `fsck.f2fs` 1.15 means. Source: the messages in f2fs-tools `fsck/{main,mount,fsck}.c`.
+//! The meaning of each line of `fsck.f2fs` 1.15. Source: the messages in f2fs-tools `fsck/{main,mount,fsck}.c`.
 
 /// How one line of `fsck.f2fs` is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::OracleError;
 /// How long a tool may run before it is killed and the call fails with [`OracleError::TimedOut`].
 pub const TIME_LIMIT: Duration = Duration::from_secs(600);
 
-/// What a finished process left: its status, and stdout followed by stderr.
+/// The result of a finished process: its status, and stdout followed by stderr.
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
     pub(crate) output: String,

@@ -59,7 +59,7 @@ enum Ours {
     FioFixed,
 }
 
-/// What one run did.
+/// The result of one run.
 #[derive(Clone, Copy)]
 struct Measure {
     per_second: f64,
@@ -164,7 +164,7 @@ fn rate(workload: Workload, per_second: f64) -> String {
     }
 }
 
-/// What fio does.
+/// The job of fio.
 fn fio(args: &Args, path: &Path, workload: Workload, fixed: bool) -> Result<Measure, Box<dyn Error>> {
     let output = Command::new("fio")
         .args(["--name=baseline", "--direct=1", "--time_based", "--output-format=json"])

@@ -1,4 +1,4 @@
-//! What every device promises, asked of each back end: memory, `io_uring` and system calls, direct and through the page cache.
+//! The promises of every device, asked of each back end: memory, `io_uring` and system calls, direct and through the page cache.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -344,7 +344,7 @@ fn tickets_and_queues_may_be_dropped(bed: &Bed) {
         }
         queue.submit();
     }
-    // What was written through a dropped queue or ticket is written once the slots were used again, and nothing else was touched.
+    // Blocks of a dropped queue or ticket are written once the slots were used again, and nothing else was touched.
     let done = bed.device.submit((0..600).map(|i| Request::read(i, AlignedBuf::new(1))).collect()).wait();
     assert!(done.iter().all(|done| done.result.is_ok()));
     assert!(bed.device.read(300, 1).unwrap().as_bytes().iter().all(|&byte| byte == 0));

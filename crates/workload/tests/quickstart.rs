@@ -47,7 +47,7 @@ fn a_volume_in_a_file_lives_and_fsck_accepts_it() {
     assert_eq!(steps.phases.load(Ordering::Relaxed) as usize, Phase::ALL.len());
     assert_eq!(report.phase(Phase::Create).unwrap().operations, 2000);
     assert_eq!(report.phase(Phase::Unlink).unwrap().operations, 1000);
-    // What is left, the root, the directories, the large files.
+    // The files that are left, the root, the directories, the large files.
     assert_eq!(report.phase(Phase::Check).unwrap().operations, 1000 + 1 + 5 + 2);
     let written = report.phase(Phase::Write).unwrap().bytes;
     assert_eq!(written, report.phase(Phase::Read).unwrap().bytes);

@@ -104,7 +104,7 @@ fn random_changes_with_syncs_are_recovered_after_the_process_ends() {
         apply_all(&mut VolumeTree::new(&fs), &script).unwrap();
         let syncs = script.iter().filter(|op| matches!(op, Op::Fsync { .. } | Op::WriteDurable { .. })).count();
         assert!((30..150).contains(&syncs), "{syncs} syncs among {}", script.len());
-        // What was not flushed is lost.
+        // Writes that were not flushed are lost.
         let log = device.log();
         let left = Arc::new(log.image_at(log.events().len(), |_, _| false));
         let reader = FileSystem::open(left.clone(), Options::new().read_only(true)).unwrap();

@@ -5,7 +5,7 @@ use crate::{Result, process};
 /// Options of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What cargo bench gets: for example `--bench NAME`, or `-- FILTER`.
+    /// Arguments for cargo bench: for example `--bench NAME`, or `-- FILTER`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     args: Vec<String>,
 }

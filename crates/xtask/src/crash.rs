@@ -1,6 +1,6 @@
 //! `cargo xtask crash`: crash states and injected faults, by the crate `f2fs-trials`.
 //!
-//! What stands behind `--` goes to its program: `cargo xtask crash -- --states 10000000 --diary FILE` goes on
+//! Options behind `--` go to its program: `cargo xtask crash -- --states 10000000 --diary FILE` goes on
 //! where it ended the last time, `-- --help` tells the rest.
 
 use std::path::{Path, PathBuf};

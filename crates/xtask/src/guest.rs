@@ -62,7 +62,7 @@ pub(crate) struct Args {
 /// The features of `mkfs.f2fs -O` that change inodes and checksums, beside the plain format.
 const EXTRA_FEATURES: &str = "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr,lost_found";
 
-/// What every test works with.
+/// The equipment of every test.
 #[derive(Debug)]
 struct Bench {
     guest: Guest,
@@ -87,7 +87,7 @@ impl Bench {
     }
 }
 
-/// What a test that passed reports.
+/// The report of a test that passed.
 #[derive(Debug)]
 struct Outcome {
     /// The guest's running time.
@@ -98,7 +98,7 @@ struct Outcome {
 /// A test: its name, what it shows, and the function that runs it.
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
-/// Those that take long first, so that what runs beside the last ones is short.
+/// The tests, the longest ones first: so no processor waits long for the last one.
 const TESTS: [Test; 11] = [
     (
         "made-by-kernel",

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// What every chore returns: an error is printed with its causes and the process exits 1.
+/// The result of a chore: an error is printed with its causes, and the process exits 1.
 type Result<T> = anyhow::Result<T>;
 
 #[derive(Debug, Parser)]

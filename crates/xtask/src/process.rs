@@ -113,7 +113,7 @@ pub(crate) fn capture(command: &mut Command, limit: Duration) -> Result<Outcome>
 fn collect(mut pipe: impl io::Read + Send + 'static) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What came before an error is still worth showing.
+        // Output in front of an error is still worth showing.
         let _ = pipe.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })

@@ -177,7 +177,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             ends.lock().unwrap_or_else(PoisonError::into_inner).push((step, end));
         }
     };
-    // What all need comes first.
+    // Steps that all others need come first.
     let first = others.iter().take_while(|step| comes_first(step)).count();
     run_all(&others[..first], &here);
     thread::scope(|scope| {

@@ -28,10 +28,10 @@ const PACKAGES: &[(&str, &str)] = &[
     ("c++", "g++"),
 ];
 
-/// What the tests on this machine need, without the guest tests.
+/// Programs for the tests on this machine, without the guest tests.
 pub(crate) const FOR_TESTS: &[&str] = &["mkfs.f2fs", "fsck.f2fs", "dump.f2fs"];
 
-/// What the guest tests need on this machine.
+/// Programs for the guest tests, on this machine.
 pub(crate) const FOR_GUEST: &[&str] = &[
     "qemu-system-x86_64",
     "busybox",
@@ -44,7 +44,7 @@ pub(crate) const FOR_GUEST: &[&str] = &[
     "blkzone",
 ];
 
-/// What the fuzz targets need on this machine: libFuzzer is built with them.
+/// Programs for the fuzz targets: libFuzzer is built with them.
 pub(crate) const FOR_FUZZ: &[&str] = &["c++"];
 
 /// Where a program lies, if it is installed. Administrators' directories are searched too, on the path or not.

@@ -21,16 +21,16 @@ pub(crate) enum BenchCommand {
 /// Where to measure.
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// File or block device; what is on it is lost.
+    /// File or block device; its content is lost.
     #[arg(long, conflicts_with = "memory")]
     pub(crate) image: Option<PathBuf>,
     /// Size of the image, which is made if it is missing: bytes, or with K, M, G, T (powers of 1024).
     #[arg(long, requires = "image", allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
-    /// Overwrite what is on the image.
+    /// Overwrite the content of the image.
     #[arg(long, short = 'f', requires = "image")]
     pub(crate) force: bool,
-    /// Size of a device in memory, of which only what is written takes memory.
+    /// Size of a device in memory; only blocks that are written take memory.
     #[arg(long, default_value = "64G", allow_hyphen_values = true)]
     pub(crate) memory: Size,
 }
@@ -51,13 +51,13 @@ pub(crate) struct ThreadArgs {
 /// Where the results go beside the table.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// A line for each measurement, below a description of the machine.
+    /// Write CSV: a line for each measurement, below a description of the machine.
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// A picture.
+    /// Draw a picture as SVG.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// For programs, instead of the table.
+    /// Print JSON instead of the table.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -124,16 +124,16 @@ impl From<LockArg> for DirectoryLock {
 /// Reads of 4 KiB.
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
-    /// File or block device to measure on; what is on it is lost. Without it, a device in memory.
+    /// File or block device to measure on; its content is lost. Without it, a device in memory.
     #[arg(value_name = "IMAGE", conflicts_with = "memory")]
     pub(crate) image: Option<PathBuf>,
     /// Size of the image, which is made if it is missing: bytes, or with K, M, G, T (powers of 1024).
     #[arg(long, requires = "image", allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
-    /// Overwrite what is on the image.
+    /// Overwrite the content of the image.
     #[arg(long, short = 'f', requires = "image")]
     pub(crate) force: bool,
-    /// Size of a device in memory, of which only what is written takes memory.
+    /// Size of a device in memory; only blocks that are written take memory.
     #[arg(long, default_value = "4G", allow_hyphen_values = true)]
     pub(crate) memory: Size,
     /// Bytes of all files together.

@@ -92,7 +92,7 @@ fn below(fs: &FileSystem, from: &Path, to: &Path) -> PathBuf {
     }
 }
 
-/// Changes what each path names; what fails is said, and the others are changed.
+/// Changes each path. Failures are reported, and the other paths are changed.
 fn each(
     image: &Path,
     paths: &[PathBuf],

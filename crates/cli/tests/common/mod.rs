@@ -1,4 +1,4 @@
-//! What the tests of the command share. Each uses a part of it.
+//! Helpers that the tests of the command share. Each uses a part of it.
 #![allow(dead_code)]
 
 use std::ffi::OsStr;

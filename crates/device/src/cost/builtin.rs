@@ -11,7 +11,8 @@ const SIZES: [u32; 28] =
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 320, 384, 512];
 
 /// One of the paper's SD cards. Two points of each are published: 4 KiB random writes and 2 MiB sequential writes
-/// (`selective-partial-gc`, table 1; a megabyte is taken as 10^6 bytes).
+/// ("Partial Garbage Collection Technique for Improving Write Performance of Log-Structured File Systems", table 1; a megabyte
+/// is taken as 10^6 bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Card {
     /// 0.882 and 8.968 MB/s.

@@ -34,7 +34,7 @@ struct Zone {
 struct Model {
     layout: ZoneLayout,
     zones: Vec<Zone>,
-    /// What a read of each block finds.
+    /// The content of each block.
     content: Vec<u8>,
     clock: u64,
 }
@@ -65,7 +65,7 @@ impl Model {
         self.zones.iter().filter(|zone| which(zone.state)).count() as u32
     }
 
-    /// What the standards call managing the open zone resources.
+    /// Management of the open zone resources, as the standards call it.
     fn resources(&mut self, zone: usize) -> Result<(), ZoneError> {
         let ZoneLayout { max_open, max_active, .. } = self.layout;
         if max_active != 0 && self.zones[zone].state == Empty && self.count(ZoneState::is_active) == max_active {
@@ -190,7 +190,7 @@ impl Model {
 struct Pair {
     model: Model,
     device: ZonedDevice<MemoryDevice>,
-    /// What the next write consists of; never zero.
+    /// The byte of the next write; never zero.
     value: u8,
 }
 
@@ -215,7 +215,7 @@ fn pair(bytes: &mut Bytes<'_>) -> Option<Pair> {
     let layout = ZoneLayout::new(zone_blocks).with_capacity(capacity).with_conventional(conventional);
     let layout = layout.with_limits(max_open, max_active);
     let memory = MemoryDevice::new(blocks);
-    // What the device below had is not to be seen.
+    // The old content of the device below is not to be seen.
     (0..blocks).for_each(|block| memory.write_slice(block, &[0xff; BLOCK_SIZE]).expect("it is in range"));
     let zones = blocks.div_ceil(zone_blocks);
     let sound = (1..=zone_blocks).contains(&capacity)

@@ -46,7 +46,7 @@ pub(super) fn share(
     })
 }
 
-/// Memory of a thread: what is to be in a file, and what was read from it.
+/// Buffers of a thread: the expected content of a file, and the content that was read.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) expected: Vec<u8>,

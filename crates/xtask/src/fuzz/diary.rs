@@ -44,7 +44,7 @@ impl FromStr for Line {
     }
 }
 
-/// What the targets were given.
+/// The inputs that the targets were given.
 #[derive(Debug, Default)]
 pub(super) struct Diary {
     file: Option<File>,

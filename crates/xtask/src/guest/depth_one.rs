@@ -23,13 +23,13 @@ const SIZE: u32 = 256;
 /// The ways in the order of the table's columns.
 const WAYS: [&str; 5] = ["calls", "device", "batch", "kernel", "file"];
 
-/// What is compared with what.
+/// Ways that are compared with each other.
 const PAIRS: [(&str, &str); 2] = [("device", "calls"), ("file", "kernel")];
 
 /// The median of what is judged may be so many times that of its baseline.
 const TOLERANCE: f64 = 1.6;
 
-/// What one way did, in one round or as the medians of all: operations a second, median and 99th percentile in microseconds.
+/// The times of one way, in one round or as the medians of all: operations a second, median and 99th percentile in microseconds.
 type Times = [f64; 3];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
@@ -115,7 +115,7 @@ fn table(device: &str, rows: &BTreeMap<Row, BTreeMap<String, Times>>) -> String 
     table
 }
 
-/// What takes too long. One thread is judged, since more of them measure the machine below. Writes to files are shown and not
+/// The operations that take too long. One thread is judged, since more of them measure the machine below. Writes to files are shown and not
 /// judged: the kernel overwrites in place, the library writes elsewhere and, with a sync, the node too.
 fn judge(device: &str, rows: &BTreeMap<Row, BTreeMap<String, Times>>) -> Vec<String> {
     let mut slow = Vec::new();

@@ -56,7 +56,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     Ok(Outcome { wall: output.wall, remark })
 }
 
-/// What was synced before a stop is shown, before the kernel mounts the volume, as the kernel recovers it then. Gives how many files.
+/// Checks that files that were synced before a stop are shown here as the kernel recovers them afterwards. Gives their number.
 fn recovered(bench: &Bench, share: &Path) -> Result<usize> {
     let kernel = bench.here.guest_manifest(share, "stopped")?;
     let here = std::fs::read_to_string(share.join("stopped-here"))?;
@@ -142,7 +142,7 @@ impl Tool<'_> {
         self.refuses(&["cat", "/fold/Sub/Größe-400"], "no such file")
     }
 
-    /// What cannot be read, and that nothing is written.
+    /// Checks the errors of files that cannot be read, and that nothing is written.
     fn errors(&self, key: &str) -> Result<()> {
         let listed = self.run(&["ls", "/secret"])?;
         let listed = String::from_utf8(listed.stdout)?;

@@ -10,7 +10,7 @@ use super::kernel::Kernel;
 use super::modules::ModuleTree;
 use crate::{Result, tools};
 
-/// What the guest needs besides what is built into Debian's kernel. F2FS asks for "crc32" by its algorithm's name, which
+/// Modules that the guest needs besides those built into Debian's kernel. F2FS asks for "crc32" by its algorithm's name, which
 /// only modprobe could resolve, so an implementation of it is named here, and so are the ciphers of encrypted files and the format
 /// of quota files. `null_blk` makes no device by itself.
 const MODULES: [&str; 14] = [

@@ -1,4 +1,4 @@
-//! What counts as a failure: an exit status, a line of the kernel log, a difference between two manifests.
+//! The failures of a run: an exit status, a line of the kernel log, a difference between two manifests.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,14 +18,14 @@ const QUIET: [&str; 8] = [
     "recover fsync data on readonly fs",
     // The version of Unicode that folds names.
     "Using encoding defined by superblock",
-    // What recovery writes.
+    // Lines of a recovery.
     "checkpoint: version =",
-    // What `norecovery` says.
+    // Lines of `norecovery`.
     "drop all fsynced data",
 ];
 /// Messages of roll-forward recovery, which report trouble only by their error number.
 const RECOVERED: [&str; 3] = ["recover_inode: ino", "recover_dentry: ino", "recover_data: ino"];
-/// What the kernel says of a request that a device refused.
+/// The kernel's line on a request that a device refused.
 const REFUSED: &str = "I/O error";
 /// Marks of trouble anywhere in the kernel.
 const TROUBLE: [&str; 8] =

@@ -32,7 +32,7 @@ pub(crate) enum Bus {
     Nvme,
 }
 
-/// What the guest tests share: the kernel, the initial RAM disk and the place for runs.
+/// The parts that guest tests share: the kernel, the initial RAM disk and the place for runs.
 #[derive(Debug)]
 pub(crate) struct Guest {
     kernel: Kernel,
@@ -78,12 +78,12 @@ pub(crate) struct Boot<'a> {
     persistent: u32,
 }
 
-/// What a script left behind.
+/// The result of a script.
 #[derive(Debug)]
 pub(crate) struct GuestOutput {
     /// The script's exit status.
     pub(crate) status: i32,
-    /// What it printed.
+    /// Its output.
     pub(crate) log: String,
     /// The kernel's messages.
     pub(crate) dmesg: String,

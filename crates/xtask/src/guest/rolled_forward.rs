@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Operations of a random script that runs to its end.
 const STEPS: &str = "400";
 
-/// Who makes and syncs.
+/// The side that makes and syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Maker {
     /// The kernel, which is reset when all is done.
@@ -79,7 +79,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     Ok(Outcome { wall, remark })
 }
 
-/// What was seen so far.
+/// The sum of what was seen so far.
 #[derive(Default)]
 struct Sum {
     wall: Duration,
@@ -111,7 +111,7 @@ impl Sum {
                 vec!["sync", "--scale", "small"]
             };
             if maker == Maker::Cut {
-                // What is known of the fixed script is known of its end.
+                // The expectations of the fixed script are those of its end.
                 words.extend(["--cut", if random { &seed } else { "0" }]);
             }
             bench.here.agent(&words, &image(name))?;
@@ -260,7 +260,7 @@ fn show_here(bench: &Bench, image: &Path) -> Result<Views> {
     Ok(views)
 }
 
-/// What is known of the fixed script.
+/// Checks the expectations of the fixed script.
 fn as_expected(name: &str, views: &Views) -> Result<()> {
     for (path, at_checkpoint, recovered) in
         [("\t/sizes/100", true, true), ("\t/new-large", false, true), ("\t/not-synced", false, false)]

@@ -1,6 +1,6 @@
 //! The two kinds of models: loom's, which try every schedule, and shuttle's larger scenarios, which try many random ones.
 
-/// What a model is built with: a half of `f2fs-sync`.
+/// The half of `f2fs-sync` that a model is built with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Half {
     Loom,
@@ -8,7 +8,7 @@ pub(crate) enum Half {
 }
 
 impl Half {
-    /// What `--cfg` chooses it, and what the names of its test files begin with, before an underscore.
+    /// The `--cfg` that chooses it. The names of its test files begin with the same word and an underscore.
     pub(super) fn name(self) -> &'static str {
         match self {
             Half::Loom => "loom",

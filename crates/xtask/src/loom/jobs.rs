@@ -29,7 +29,7 @@ pub(super) struct Job {
     proven: bool,
 }
 
-/// What holds for all jobs.
+/// Terms that hold for all jobs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms {
     /// How long a model may take.
@@ -65,7 +65,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// What there is to run for a crate: its models first, then its mutants.
+/// The jobs of a crate: its models first, then its mutants.
 ///
 /// # Errors
 ///

@@ -16,7 +16,7 @@ pub(super) struct Crate {
     pub(super) package: String,
     /// The names of its model files, without the ending, sorted.
     pub(super) tests: Vec<String>,
-    /// What the model files announce.
+    /// The announcements of the model files.
     pub(super) mutants: Vec<Mutant>,
     /// Where the announcements do not fit the sources.
     pub(super) problems: Vec<String>,
@@ -70,12 +70,12 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
 /// Where the mutants stand that are found by something else than a model; `cargo xtask crash --mutants` runs them.
 const OTHER_MUTANTS: &str = "crates/trials/src/mutants.rs";
 
-/// What the rest of the workspace says of mutants.
+/// The mutants of the rest of the workspace.
 #[derive(Debug)]
 struct Elsewhere {
-    /// Those in the sources of any crate.
+    /// Mutants in the sources of any crate.
     switched: BTreeSet<String>,
-    /// Those that a scenario of any crate announces.
+    /// Mutants that a scenario of any crate announces.
     scenarios: BTreeSet<String>,
     /// The text that announces mutants of no model.
     others: String,
