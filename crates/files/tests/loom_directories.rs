@@ -41,13 +41,13 @@ fn make(fs: &FileSystem, name: &str) {
 }
 
 fn remove(fs: &FileSystem, name: &str) {
-    fs.unlink(format!("/d/{name}")).unwrap();
+    fs.remove_file(format!("/d/{name}")).unwrap();
 }
 
 /// `/a`, an empty `/e`, and `/d`: so many fillers there are links to `/a`, and beside eight there is a file in stripe 0.
 fn filled(fillers: u32) -> Image {
     image(move |fs| {
-        fs.create_file("/a", 0o644).unwrap().write_at(0, b"/a").unwrap();
+        fs.create_file("/a", 0o644).unwrap().write_at(b"/a", 0).unwrap();
         for dir in ["/d", "/e"] {
             fs.create_dir(dir, 0o755).unwrap();
         }
@@ -57,7 +57,7 @@ fn filled(fillers: u32) -> Image {
         if fillers == 8 {
             make(fs, &of_stripe(0));
             // Two blocks.
-            assert_eq!(fs.stat("/d").unwrap().size, 2 * 4096);
+            assert_eq!(fs.metadata("/d").unwrap().size, 2 * 4096);
         }
     })
 }
@@ -107,7 +107,7 @@ fn assert_names(small: Small, fillers: u32, stripes: &[u32]) {
     let check = |small: &Small| {
         assert_eq!(names(&small.fs, "/d"), wanted);
         for name in &wanted {
-            assert_eq!(small.fs.stat(format!("/d/{name}")).unwrap().size, if files.contains(name) { 0 } else { 2 });
+            assert_eq!(small.fs.metadata(format!("/d/{name}")).unwrap().size, if files.contains(name) { 0 } else { 2 });
         }
     };
     check(&small);
@@ -115,29 +115,34 @@ fn assert_names(small: Small, fillers: u32, stripes: &[u32]) {
     check(&small);
     wanted.iter().for_each(|name| remove(&small.fs, name));
     small.fs.remove_dir("/d").unwrap();
-    assert_eq!(small.fs.stat("/a").unwrap().links, 1);
+    assert_eq!(small.fs.metadata("/a").unwrap().links, 1);
     assert_eq!(names(&small.again().fs, "/"), ["a", "e"]);
 }
 
 /// Makes something in `/e` while the directory is removed: one of the two comes too late.
 fn in_a_directory_that_goes(name: &str, make: fn(&FileSystem) -> Result<(), FsError>) {
     two_blocks();
-    model::large(name, 2, || Small::open(two_blocks()), move |small| {
-        let fs = Arc::clone(&small.fs);
-        let thread = model::spawn(move || fs.remove_dir("/e"));
-        let made = make(&small.fs);
-        let removed = thread.join().unwrap();
-        model::judge();
-        match (made, removed) {
-            (Ok(()), Err(FsError::NotEmpty)) => assert_eq!(names(&small.again().fs, "/e"), ["x"]),
-            (Err(FsError::NotFound), Ok(())) => {
-                let small = small.again();
-                assert!(!small.fs.exists("/e").unwrap() && small.fs.exists("/a").unwrap());
-                assert_eq!(small.fs.stat("/a").unwrap().links, 9);
+    model::large(
+        name,
+        2,
+        || Small::open(two_blocks()),
+        move |small| {
+            let fs = Arc::clone(&small.fs);
+            let thread = model::spawn(move || fs.remove_dir("/e"));
+            let made = make(&small.fs);
+            let removed = thread.join().unwrap();
+            model::judge();
+            match (made, removed) {
+                (Ok(()), Err(FsError::NotEmpty)) => assert_eq!(names(&small.again().fs, "/e"), ["x"]),
+                (Err(FsError::NotFound), Ok(())) => {
+                    let small = small.again();
+                    assert!(!small.fs.exists("/e").unwrap() && small.fs.exists("/a").unwrap());
+                    assert_eq!(small.fs.metadata("/a").unwrap().links, 9);
+                }
+                other => panic!("{other:?}"),
             }
-            other => panic!("{other:?}"),
-        }
-    });
+        },
+    );
 }
 
 #[test]
@@ -255,26 +260,31 @@ fn two_names_come_when_the_inode_is_full() {
 #[test]
 fn names_change_beside_a_checkpoint() {
     two_blocks();
-    model::large("names_change_beside_a_checkpoint", 1, || Small::open(two_blocks()), |small| {
-        let fs = Arc::clone(&small.fs);
-        let thread = model::spawn(move || {
-            make(&fs, &of_stripe(1));
-            remove(&fs, &of_stripe(0));
-        });
-        small.fs.checkpoint().unwrap();
-        let image = small.device.snapshot();
-        thread.join().unwrap();
-        model::judge();
-        // Whatever the checkpoint has of that is whole.
-        let then = Small::on(Arc::new(image));
-        let there = [0, 1].map(|stripe| then.fs.exists(format!("/d/{}", of_stripe(stripe))).unwrap());
-        let expected: &[u32] = match there {
-            [true, false] => &[0],
-            [true, true] => &[0, 1],
-            [false, true] => &[1],
-            none => panic!("{none:?}"),
-        };
-        assert_names(then, 8, expected);
-        assert_names(small, 8, &[1]);
-    });
+    model::large(
+        "names_change_beside_a_checkpoint",
+        1,
+        || Small::open(two_blocks()),
+        |small| {
+            let fs = Arc::clone(&small.fs);
+            let thread = model::spawn(move || {
+                make(&fs, &of_stripe(1));
+                remove(&fs, &of_stripe(0));
+            });
+            small.fs.checkpoint().unwrap();
+            let image = small.device.snapshot();
+            thread.join().unwrap();
+            model::judge();
+            // Whatever the checkpoint has of that is whole.
+            let then = Small::on(Arc::new(image));
+            let there = [0, 1].map(|stripe| then.fs.exists(format!("/d/{}", of_stripe(stripe))).unwrap());
+            let expected: &[u32] = match there {
+                [true, false] => &[0],
+                [true, true] => &[0, 1],
+                [false, true] => &[1],
+                none => panic!("{none:?}"),
+            };
+            assert_names(then, 8, expected);
+            assert_names(small, 8, &[1]);
+        },
+    );
 }

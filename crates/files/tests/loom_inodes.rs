@@ -25,9 +25,9 @@ fn files() -> &'static Image {
     IMAGE.get_or_init(|| {
         image(|fs| {
             for path in ["/a", "/b"] {
-                fs.create_file(path, 0o644).unwrap().write_at(0, path.as_bytes()).unwrap();
+                fs.create_file(path, 0o644).unwrap().write_at(path.as_bytes(), 0).unwrap();
             }
-            fs.create_file("/large", 0o644).unwrap().write_at(1000 * BLOCK as u64, b"/large").unwrap();
+            fs.create_file("/large", 0o644).unwrap().write_at(b"/large", 1000 * BLOCK as u64).unwrap();
         })
     })
 }
@@ -47,7 +47,7 @@ fn nothing() -> (u64, u64, u64) {
 fn assert_left(small: Small, expected: &[&str]) {
     assert_eq!(names(&small.fs, "/"), expected);
     for name in names(&small.fs, "/") {
-        small.fs.unlink(format!("/{name}")).unwrap();
+        small.fs.remove_file(format!("/{name}")).unwrap();
     }
     assert_eq!(small.used(), nothing());
     assert!(small.fs.volume().orphans().is_empty());
@@ -84,9 +84,9 @@ fn try_open(fs: &FileSystem, path: &str) {
     match fs.open_file(path) {
         Ok(file) => {
             let mut bytes = [0; 16];
-            assert_eq!(file.read_at(0, &mut bytes).unwrap(), path.len());
+            assert_eq!(file.read_at(&mut bytes, 0).unwrap(), path.len());
             assert_eq!(&bytes[..path.len()], path.as_bytes());
-            assert!(file.stat().unwrap().links <= 1);
+            assert!(file.metadata().unwrap().links <= 1);
         }
         Err(FsError::NotFound) => {}
         Err(error) => panic!("{error}"),
@@ -99,7 +99,7 @@ fn a_file_is_opened_while_its_name_goes() {
         "a_file_is_opened_while_its_name_goes",
         3,
         |_| (),
-        |fs, ()| fs.unlink("/a").unwrap(),
+        |fs, ()| fs.remove_file("/a").unwrap(),
         |fs| try_open(fs, "/a"),
         |small| assert_left(small, &["b", "large"]),
     );
@@ -112,7 +112,7 @@ fn a_file_is_opened_while_its_last_handle_closes() {
         3,
         |fs| fs.open_file("/a").unwrap(),
         |fs, file| {
-            fs.unlink("/a").unwrap();
+            fs.remove_file("/a").unwrap();
             drop(file);
         },
         |fs| try_open(fs, "/a"),
@@ -127,7 +127,7 @@ fn a_name_goes_while_the_handle_closes() {
         3,
         |fs| fs.open_file("/a").unwrap(),
         |_, file| drop(file),
-        |fs| fs.unlink("/a").unwrap(),
+        |fs| fs.remove_file("/a").unwrap(),
         |small| assert_left(small, &["b", "large"]),
     );
 }
@@ -138,9 +138,9 @@ fn a_large_file_goes_while_it_is_opened() {
         "a_large_file_goes_while_it_is_opened",
         2,
         |_| (),
-        |fs, ()| fs.unlink("/large").unwrap(),
+        |fs, ()| fs.remove_file("/large").unwrap(),
         |fs| match fs.open_file("/large") {
-            Ok(file) => assert_eq!(file.stat().unwrap().size, 1000 * BLOCK as u64 + 6),
+            Ok(file) => assert_eq!(file.metadata().unwrap().size, 1000 * BLOCK as u64 + 6),
             Err(FsError::NotFound) => {}
             Err(error) => panic!("{error}"),
         },
@@ -154,7 +154,7 @@ fn a_file_gets_a_name_while_its_last_one_goes() {
         "a_file_gets_a_name_while_its_last_one_goes",
         2,
         |_| (),
-        |fs, ()| fs.unlink("/a").unwrap(),
+        |fs, ()| fs.remove_file("/a").unwrap(),
         |fs| match fs.link("/a", "/c") {
             Ok(()) => {
                 let file = fs.open_file("/c").unwrap();
@@ -166,7 +166,7 @@ fn a_file_gets_a_name_while_its_last_one_goes() {
         |small| {
             if small.fs.exists("/c").unwrap() {
                 let small = small.again();
-                assert_eq!((read(&small.fs, "/c"), small.fs.stat("/c").unwrap().links), (b"/a".to_vec(), 1));
+                assert_eq!((read(&small.fs, "/c"), small.fs.metadata("/c").unwrap().links), (b"/a".to_vec(), 1));
                 assert_left(small, &["b", "c", "large"]);
             } else {
                 assert_left(small, &["b", "large"]);
@@ -185,7 +185,7 @@ fn a_file_is_opened_while_another_takes_its_name() {
         |fs| {
             let file = fs.open_file("/a").unwrap();
             let mut bytes = [0; 2];
-            assert_eq!(file.read_at(0, &mut bytes).unwrap(), 2);
+            assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 2);
             assert!(bytes == *b"/a" || bytes == *b"/b");
         },
         |small| {
@@ -203,7 +203,7 @@ fn a_file_is_looked_at_while_another_takes_its_name() {
         2,
         |_| (),
         |fs, ()| fs.rename("/b", "/a", RenameMode::Replace).unwrap(),
-        |fs| assert_eq!(fs.stat("/a").unwrap().size, 2),
+        |fs| assert_eq!(fs.metadata("/a").unwrap().size, 2),
         |small| assert_left(small, &["a", "large"]),
     );
 }

@@ -145,12 +145,12 @@ pub(crate) const FILES_OF_LARGE: usize = 6;
 fn fill_directory(fs: &FileSystem, dir: &str, names: usize) -> Result<(), FsError> {
     fs.create_dir(dir, 0o755)?;
     let anchor = format!("{dir}/anchor");
-    fs.create_file(&anchor, 0o644)?.write_at(0, b"many names")?;
+    fs.create_file(&anchor, 0o644)?.write_at(b"many names", 0)?;
     let every = names / FILES_OF_LARGE;
     for name in 1..names {
         if name % every == every - 1 {
             // Among the others, so that some stand in every level.
-            fs.create_file(format!("{dir}/f{}", name / every), 0o644)?.write_at(0, &[name as u8; 5000])?;
+            fs.create_file(format!("{dir}/f{}", name / every), 0o644)?.write_at(&[name as u8; 5000], 0)?;
         } else {
             fs.link(&anchor, format!("{dir}/l{name}"))?;
         }

@@ -48,7 +48,7 @@ impl Attributes {
         Attributes { permissions, uid: 0, gid: 0, accessed: NOW, modified: NOW }
     }
 
-    fn of(stat: &Stat) -> Attributes {
+    fn of(stat: &Metadata) -> Attributes {
         Attributes {
             permissions: stat.permissions,
             uid: stat.uid,

@@ -224,7 +224,7 @@ mod tests {
         let all = broad();
         assert_eq!(all.len(), 3 * 22, "each text is a workload");
         let fs = f2fs_files::FileSystem::open(Arc::new(base.device.snapshot()), options(|volume| volume))?;
-        let blocks = |dir: &str| fs.stat(dir).map(|stat| (stat.inline, stat.size / 4096));
+        let blocks = |dir: &str| fs.metadata(dir).map(|stat| (stat.inline, stat.size / 4096));
         // Two blocks of the first level, four of the second, eight of the third.
         assert!(matches!(blocks("/D")?, (false, 7..=14)), "{:?}", blocks("/D"));
         assert_eq!((blocks("/E")?.0, blocks("/F")?), (true, (false, 2)));

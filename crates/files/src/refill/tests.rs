@@ -141,8 +141,8 @@ fn a_baseline_scans_inside_the_directorys_lock() {
             check("mkdir", &[("a", "dir")], &|fs| fs.create_dir("/a/dir", 0o755).map(drop));
             check("symlink", &[("a", "soft")], &|fs| fs.symlink(b"old", "/a/soft", &soft).map(drop));
             check("link", &[("a", "hard")], &|fs| fs.link("/a/old", "/a/hard"));
-            check("unlink", &[("a", "old")], &|fs| fs.unlink("/a/old"));
-            check("the last unlink", &[("a", "second")], &|fs| fs.unlink("/a/second"));
+            check("unlink", &[("a", "old")], &|fs| fs.remove_file("/a/old"));
+            check("the last unlink", &[("a", "second")], &|fs| fs.remove_file("/a/second"));
             check("rmdir", &[("a", "empty")], &|fs| fs.remove_dir("/a/empty"));
             check("rename", &[("a", "moved"), ("b", "moved")], &|fs| {
                 fs.rename("/a/moved", "/b/moved", RenameMode::Replace)
@@ -158,7 +158,7 @@ fn a_baseline_scans_inside_the_directorys_lock() {
 #[test]
 fn the_default_policy_scans_for_no_unlink() {
     let volume = Volume::open("sharded", DirectoryLock::Whole);
-    assert_eq!(volume.watch(&[("a", "old")], |fs| fs.unlink("/a/old")), Seen::default());
+    assert_eq!(volume.watch(&[("a", "old")], |fs| fs.remove_file("/a/old")), Seen::default());
 }
 
 /// A write makes no new node here, and Linux would not look for NIDs either.
@@ -166,5 +166,5 @@ fn the_default_policy_scans_for_no_unlink() {
 fn a_plain_write_scans_for_nothing() {
     let volume = Volume::open("kernel-scan", DirectoryLock::Whole);
     let file = volume.fs.open_file("/a/third").unwrap();
-    assert_eq!(volume.watch(&[], |_| file.write_at(0, b"text").map(drop)), Seen::default());
+    assert_eq!(volume.watch(&[], |_| file.write_at(b"text", 0).map(drop)), Seen::default());
 }

@@ -63,7 +63,7 @@ impl Small {
 pub(crate) fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
     let file = fs.open_file(path).unwrap();
     let mut bytes = vec![0; file.size() as usize];
-    let len = file.read_at(0, &mut bytes).unwrap();
+    let len = file.read_at(&mut bytes, 0).unwrap();
     bytes.truncate(len);
     bytes
 }
