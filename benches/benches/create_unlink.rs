@@ -69,7 +69,7 @@ fn main() {
                             if first == 0 {
                                 fs.create_file(path, 0o644).unwrap();
                             } else {
-                                fs.unlink(path).unwrap();
+                                fs.remove_file(path).unwrap();
                             }
                         }
                     };

@@ -46,7 +46,7 @@ const CASES: [Case; 11] = [
         "read 4 KiB",
         |setup, n| {
             let mut block = [0; 4096];
-            setup.data.read_at(n % BLOCKS * 4096, &mut block).unwrap();
+            setup.data.read_at(&mut block, n % BLOCKS * 4096).unwrap();
             black_box(block);
         },
         Some(7_500.0),
@@ -54,7 +54,7 @@ const CASES: [Case; 11] = [
     (
         "overwrite 4 KiB",
         |setup, n| {
-            setup.data.write_at(n % BLOCKS * 4096, black_box(&[n as u8; 4096])).unwrap();
+            setup.data.write_at(black_box(&[n as u8; 4096]), n % BLOCKS * 4096).unwrap();
         },
         Some(21_900.0),
     ),
@@ -66,7 +66,7 @@ fn create(setup: &Setup, directory: &str, n: u64) {
 
 fn create_unlink(setup: &Setup, directory: &str, n: u64) {
     create(setup, directory, n);
-    setup.fs.unlink(format!("/{directory}/u_file_rm-{n}.dat")).unwrap();
+    setup.fs.remove_file(format!("/{directory}/u_file_rm-{n}.dat")).unwrap();
 }
 
 /// There and, the next time, back.
@@ -77,7 +77,7 @@ fn rename(setup: &Setup, directory: &str, n: u64) {
 }
 
 fn lookup(setup: &Setup, directory: &str, n: u64) {
-    black_box(setup.fs.stat(format!("/{directory}/there-{}", n % FILES)).unwrap());
+    black_box(setup.fs.metadata(format!("/{directory}/there-{}", n % FILES)).unwrap());
 }
 
 fn setup() -> Setup {
@@ -94,7 +94,7 @@ fn setup() -> Setup {
         }
     }
     let data = fs.create_file("/data", 0o644).unwrap();
-    data.write_at(0, &vec![7; 4096 * BLOCKS as usize]).unwrap();
+    data.write_at(&vec![7; 4096 * BLOCKS as usize], 0).unwrap();
     fs.checkpoint().unwrap();
     Setup { fs, data }
 }

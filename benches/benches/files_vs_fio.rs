@@ -206,7 +206,7 @@ fn make_file(fs: &FileSystem, bytes: u64) -> Result<File, Box<dyn Error>> {
     let file = fs.create_file("/file", 0o644)?;
     let piece = vec![0xa5; SEGMENT];
     for offset in (0..bytes).step_by(SEGMENT) {
-        if file.write_at(offset, &piece)? != SEGMENT {
+        if file.write_at(&piece, offset)? != SEGMENT {
             return Err("the volume is too small".into());
         }
     }
@@ -274,9 +274,9 @@ fn threads(file: &File, workload: Workload, args: &Args) -> Result<Measure, Box<
         let mut done = 0;
         while clock.start.elapsed() < args.time {
             if workload.write {
-                file.write_at(offsets.next(), buf.as_bytes())?;
+                file.write_at(buf.as_bytes(), offsets.next())?;
             } else {
-                file.read_at(offsets.next(), buf.as_bytes_mut())?;
+                file.read_at(buf.as_bytes_mut(), offsets.next())?;
             }
             done += 1;
         }

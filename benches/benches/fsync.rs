@@ -8,7 +8,7 @@
 //! |---|---|
 //! | device | writes 4 KiB at a place of its own of a plain file, flushes (all threads of the file share flushes, as of the volume's device) |
 //! | same | writes 4 KiB, and when that is done 4 KiB elsewhere, and flushes: what a sync waits for, and nothing else |
-//! | sync | overwrites 4 KiB of a file of its own (one that the checkpoint has), `File::sync` |
+//! | sync | overwrites 4 KiB of a file of its own (one that the checkpoint has), `File::sync_all` |
 //! | durable | the same in one call, `File::write_durable`: data and node are on their way at once |
 //! | checkpoint | as sync, with `FileSystem::checkpoint` |
 //!
@@ -93,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let files = (0..args.most)
         .map(|number| {
             let file = fs.create_file(format!("/{number}"), 0o644)?;
-            file.write_at(0, &vec![1; BLOCKS as usize * BLOCK])?;
+            file.write_at(&vec![1; BLOCKS as usize * BLOCK], 0)?;
             Ok(file)
         })
         .collect::<Result<Vec<File>, f2fs::FsError>>()?;
@@ -127,13 +127,13 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .map_err(|e| e.to_string())
                 .and_then(|()| device(thread, turn))
         };
-        let write = |thread: usize, turn: u64| files[thread].write_at(turn * 7 % BLOCKS * BLOCK as u64, &[3; BLOCK]);
+        let write = |thread: usize, turn: u64| files[thread].write_at(&[3; BLOCK], turn * 7 % BLOCKS * BLOCK as u64);
         let sync = |thread: usize, turn: u64| {
-            write(thread, turn).and_then(|_| files[thread].sync()).map_err(|error| error.to_string())
+            write(thread, turn).and_then(|_| files[thread].sync_all()).map_err(|error| error.to_string())
         };
         let durable = |thread: usize, turn: u64| {
             let at = turn * 7 % BLOCKS * BLOCK as u64;
-            files[thread].write_durable(at, &[3; BLOCK]).map(drop).map_err(|error| error.to_string())
+            files[thread].write_durable(&[3; BLOCK], at).map(drop).map_err(|error| error.to_string())
         };
         let checkpoint = |thread: usize, turn: u64| {
             write(thread, turn).and_then(|_| fs.checkpoint()).map(|_| ()).map_err(|error| error.to_string())

@@ -91,7 +91,7 @@ impl Subject {
         };
         let config = NatConfig::new(BLOCKS).policy(policy);
         let nat = Nat::new(config, Arc::new(Filled { bound }), vec![0; BLOCKS as usize / 8 + 1], &[]).unwrap();
-        nat.load_all(&|_| {}).unwrap();
+        nat.load_all(8, &|_| {}).unwrap();
         nat.balance();
         Subject::Nat(Box::new(nat))
     }

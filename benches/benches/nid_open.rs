@@ -73,7 +73,7 @@ fn main() {
     group.bench_function("eager", |bencher| {
         bencher.iter_with_large_drop(|| {
             let nat = open(&source);
-            nat.load_all(&|_| {}).unwrap();
+            nat.load_all(8, &|_| {}).unwrap();
             nat
         });
     });

@@ -209,9 +209,9 @@ fn half_valid() -> MemoryDevice {
     let stat = fs.statfs();
     let blocks = (stat.user_blocks - stat.valid_blocks) / 3;
     let data = vec![7; 1 << 20];
-    (0..blocks / 256).for_each(|chunk| assert_eq!(file.write_at(chunk << 20, &data).unwrap(), 1 << 20));
+    (0..blocks / 256).for_each(|chunk| assert_eq!(file.write_at(&data, chunk << 20).unwrap(), 1 << 20));
     for block in (0..blocks / 256 * 256).step_by(2) {
-        assert_eq!(file.write_at(block * 4096, &data[..4096]).unwrap(), 4096);
+        assert_eq!(file.write_at(&data[..4096], block * 4096).unwrap(), 4096);
     }
     drop(file);
     fs.close().unwrap();

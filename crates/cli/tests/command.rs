@@ -437,10 +437,10 @@ fn what_was_synced_is_shown_and_recovered() {
         let device = f2fs::uring::UringDevice::open(&image, f2fs::uring::OpenOptions::new()).unwrap();
         let fs = f2fs::FileSystem::open(device, f2fs::Options::new()).unwrap();
         // The first sync after an opening is a checkpoint.
-        fs.create_file("/before", 0o644).unwrap().sync().unwrap();
+        fs.create_file("/before", 0o644).unwrap().sync_all().unwrap();
         let file = fs.create_file("/ledger", 0o644).unwrap();
         file.append(b"paid\n").unwrap();
-        file.sync().unwrap();
+        file.sync_all().unwrap();
         // Not closed.
     }
     let before = fs::read(&image).unwrap();

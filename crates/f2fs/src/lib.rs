@@ -3,26 +3,31 @@
 //! This crate gathers the family. Most users want a [`FileSystem`] on a device:
 //!
 //! ```
-//! use std::sync::Arc;
-//! use f2fs::device::MemoryDevice;
 //! use f2fs::{FileSystem, Options};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let device = Arc::new(MemoryDevice::new(32 * 1024)); // 128 MiB; a file or NVMe device: f2fs::uring
-//! f2fs::volume::format::format(&*device, &f2fs::volume::format::FormatOptions::default())?;
-//! let fs = FileSystem::open(device, Options::new())?;
-//! fs.create_file("/hello", 0o644)?.write_at(0, b"world")?;
+//! # fn main() -> std::io::Result<()> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("volume.img");
+//! let fs = FileSystem::create_path(&path, 128 << 20, &Default::default(), Options::new())?;
+//! fs.create_file("/hello", 0o644)?.write_at(b"world", 0)?;
 //! fs.close()?;
+//! drop(fs); // and with it the lock on the file
+//!
+//! let fs = FileSystem::open_path(&path, Options::new().read_only(true))?;
+//! assert_eq!(fs.metadata("/hello")?.size, 5);
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`FileSystem::open`] takes any device instead of a path: in memory, NVMe, or one of your own.
 //!
 //! Those who bring their own storage engine take a layer of it:
 //!
 //! | Module | What it is |
 //! |---|---|
 //! | [`files`] | names, files, directories, attributes |
-//! | [`volume`] | superblock, checkpoint packs, node store; format and check |
+//! | [`check`] | check and repair |
+//! | [`volume`] | superblock, checkpoint packs, node store; format |
 //! | [`nat`] | node address table and free-NID allocator |
 //! | [`segment`] | segment information, summaries, the logs |
 //! | [`extent`] | extent-bit lock table |
@@ -32,6 +37,7 @@
 //! | [`sync`] | the locks and atomics that all of it uses |
 #![forbid(unsafe_code)]
 
+pub use f2fs_check as check;
 pub use f2fs_device as device;
 pub use f2fs_extent as extent;
 pub use f2fs_files as files;
@@ -43,9 +49,9 @@ pub use f2fs_uring as uring;
 pub use f2fs_volume as volume;
 
 pub use f2fs_files::{
-    BadEntry, Compression, Dir, DirEntries, DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem,
-    FsError, LockWaits, NewFile, Options, RangeLock, ReadSlice, RecoveryReport, RenameMode, SetMode, SetTimes, Stat,
-    Time, WriteSlice,
+    BadAttribute, BadEntry, Compression, Cursor, Dir, DirEntries, DirEntry, DirectoryLock, EncryptionPolicy, File,
+    FileKind, FileSystem, FsError, ImageError, LockWaits, Metadata, NewFile, Options, RangeLock, ReadSlice,
+    RecoveryReport, RenameMode, SetMode, SetTimes, Time, WriteSlice,
 };
 pub use f2fs_volume::{FsyncMode, Volume, VolumeError};
 

@@ -1,7 +1,7 @@
 //! POSIX access control lists: users see `posix_acl_xattr` version 2, the volume holds the shorter form of F2FS
 //! (`fs/f2fs/acl.c`), in which entries that need no id have none.
 
-use crate::FsError;
+use crate::error::{BadAttribute, FsError};
 
 const XATTR_VERSION: u32 = 2;
 const DISK_VERSION: u32 = 1;
@@ -15,7 +15,7 @@ const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
 fn bad(size: usize) -> FsError {
-    FsError::Attribute { why: "not an access control list", size, limit: 0 }
+    FsError::Attribute { why: BadAttribute::NotAnAcl, size, limit: 0 }
 }
 
 fn take<'a>(rest: &mut &'a [u8], len: usize, whole: usize) -> Result<&'a [u8], FsError> {

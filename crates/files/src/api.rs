@@ -12,7 +12,7 @@ use crate::filesystem::FileSystem;
 use crate::inode::Inode;
 use crate::path::{Last, Special, bytes};
 use crate::rename::{Place, RenameMode};
-use crate::stat::{self, FileKind, Stat, Time};
+use crate::stat::{self, FileKind, Metadata, Time};
 use crate::xattr::Xattr;
 
 /// A change of times. What is `None` stays.
@@ -48,15 +48,15 @@ impl FileSystem {
     ///
     /// # Errors
     /// [`FsError::NotFound`] and what else a path can run into.
-    pub fn stat(&self, path: impl AsRef<Path>) -> Result<Stat, FsError> {
+    pub fn metadata(&self, path: impl AsRef<Path>) -> Result<Metadata, FsError> {
         self.at(path.as_ref(), Last::Follow)?.stat(self.core.volume.features())
     }
 
     /// What is known of a file; a symbolic link at the end is not followed.
     ///
     /// # Errors
-    /// As [`stat`](Self::stat).
-    pub fn symlink_stat(&self, path: impl AsRef<Path>) -> Result<Stat, FsError> {
+    /// As [`metadata`](Self::metadata).
+    pub fn symlink_metadata(&self, path: impl AsRef<Path>) -> Result<Metadata, FsError> {
         self.at(path.as_ref(), Last::Keep)?.stat(self.core.volume.features())
     }
 
@@ -65,7 +65,7 @@ impl FileSystem {
     /// # Errors
     /// Errors other than [`FsError::NotFound`] and [`FsError::NotDirectory`].
     pub fn exists(&self, path: impl AsRef<Path>) -> Result<bool, FsError> {
-        match self.symlink_stat(path) {
+        match self.symlink_metadata(path) {
             Ok(_) => Ok(true),
             Err(FsError::NotFound | FsError::NotDirectory) => Ok(false),
             Err(error) => Err(error),
@@ -129,7 +129,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// [`FsError::Exists`], [`FsError::DeviceNumber`], [`FsError::Volume`] when the volume is full.
-    pub fn create(&self, path: impl AsRef<Path>, new: &NewFile) -> Result<Stat, FsError> {
+    pub fn create(&self, path: impl AsRef<Path>, new: &NewFile) -> Result<Metadata, FsError> {
         if new.kind == FileKind::Symlink {
             return Err(FsError::WrongKind { operation: "create without a target", kind: new.kind.name() });
         }
@@ -143,7 +143,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// [`FsError::Exists`], [`FsError::Volume`] when the volume is full.
-    pub fn create_dir(&self, path: impl AsRef<Path>, permissions: u16) -> Result<Stat, FsError> {
+    pub fn create_dir(&self, path: impl AsRef<Path>, permissions: u16) -> Result<Metadata, FsError> {
         self.create(path, &NewFile::new(FileKind::Directory, permissions))
     }
 
@@ -151,7 +151,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// [`FsError::Exists`], [`FsError::LinkTarget`].
-    pub fn symlink(&self, target: &[u8], path: impl AsRef<Path>, new: &NewFile) -> Result<Stat, FsError> {
+    pub fn symlink(&self, target: &[u8], path: impl AsRef<Path>, new: &NewFile) -> Result<Metadata, FsError> {
         let (parent, name) = self.core.resolve_new(bytes(path.as_ref()), false)?;
         let new = NewFile { kind: FileKind::Symlink, permissions: 0o777, ..*new };
         let made = Handle::first(self.core_ref(), self.core.symlink(&parent, name, target, &new)?);
@@ -172,7 +172,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::IsDirectory`].
-    pub fn unlink(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
+    pub fn remove_file(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
         let last = self.core.resolve_parent(bytes(path.as_ref()))?;
         let name = last.name.map_err(|_| FsError::IsDirectory)?;
         if last.slash {

@@ -330,7 +330,7 @@ mod tests {
         let direct = f2fs_format::node::ADDRS_PER_BLOCK as u64;
         let far = addresses + 2 * direct + 2 * direct * direct + 7 * direct * direct + 9 * direct + 11;
         for block in [3, far] {
-            file.write_at(block * 4096, b"data").unwrap();
+            file.write_at(b"data", block * 4096).unwrap();
         }
         let (mut steps, mut at, mut present) = (0, 0, Vec::new());
         while at < end {

@@ -25,7 +25,7 @@ use crate::read::blocks_of;
 use crate::write::CHUNK;
 
 impl Core {
-    /// [`write_at`](Self::write_at) and [`sync`](Self::sync).
+    /// [`write_at`](Self::write_at) and [`sync_all`](crate::File::sync_all).
     pub(crate) fn write_durable(&self, inode: &Arc<Inode>, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
         self.balance(inode.ino)?;
         let content = inode.content(self);

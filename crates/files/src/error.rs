@@ -1,5 +1,8 @@
 //! Why an operation on files failed.
 
+mod attribute;
+mod number;
+
 use f2fs_device::DeviceError;
 use f2fs_format::compression::Compression;
 use f2fs_format::encryption::EncryptionPolicy;
@@ -9,6 +12,8 @@ use thiserror::Error;
 
 use crate::entry::BadEntry;
 use crate::stat::DeviceNumber;
+
+pub use attribute::BadAttribute;
 
 /// Why an operation on files failed. Where POSIX has a name for it, the variant says so.
 #[derive(Debug, Error)]
@@ -96,11 +101,11 @@ pub enum FsError {
     /// No such attribute (`ENODATA`).
     #[error("no such extended attribute")]
     NoAttribute,
-    /// An attribute's name or value cannot be stored (`ERANGE`, `ENOSPC`, `EOPNOTSUPP`).
+    /// An attribute's name or value cannot be stored ([`BadAttribute`] has the error numbers).
     #[error("extended attribute: {why}: {size} bytes, at most {limit}")]
     Attribute {
         /// What is wrong.
-        why: &'static str,
+        why: BadAttribute,
         /// Bytes of what was given.
         size: usize,
         /// The limit in bytes.
@@ -139,6 +144,13 @@ pub enum FsError {
     /// without ([`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery)), at the checkpoint.
     #[error("what was synced after the last checkpoint cannot be recovered: {0}")]
     Recovery(#[source] Box<FsError>),
+    /// Space is missing (`ENOSPC`): blocks, node identifiers, or room for orphans in the checkpoint. The cause has the numbers. The
+    /// operation may succeed after a deletion and a checkpoint.
+    #[error(transparent)]
+    NoSpace(Box<VolumeError>),
+    /// The file system is open for reading only (`EROFS`).
+    #[error("the volume is open for reading only")]
+    ReadOnly,
     /// The volume below failed.
     #[error(transparent)]
     Volume(VolumeError),
@@ -150,7 +162,11 @@ fn policy_name(policy: Option<&EncryptionPolicy>) -> String {
 
 impl<E: Into<VolumeError>> From<E> for FsError {
     fn from(error: E) -> Self {
-        FsError::Volume(error.into())
+        match error.into() {
+            error if error.is_no_space() => FsError::NoSpace(Box::new(error)),
+            VolumeError::ReadOnly => FsError::ReadOnly,
+            error => FsError::Volume(error),
+        }
     }
 }
 
@@ -168,12 +184,12 @@ impl FsError {
     /// Whether space was missing (`ENOSPC`).
     #[must_use]
     pub fn is_no_space(&self) -> bool {
-        matches!(self, FsError::Volume(error) if error.is_no_space())
+        matches!(self, FsError::NoSpace(_))
     }
 
     /// Whether segments or NIDs are missing although the volume need not be full: cleaning may help.
     pub(crate) fn is_shortage(&self) -> bool {
-        matches!(self, FsError::Volume(VolumeError::Segment(_) | VolumeError::NoNids { .. })) && self.is_no_space()
+        matches!(self, FsError::NoSpace(error) if matches!(**error, VolumeError::Segment(_) | VolumeError::NoNids { .. }))
     }
 
     /// Whether the file is sound, and its data needs a key or a decompressor, or is another device: those who read a whole volume
@@ -188,6 +204,7 @@ impl FsError {
     pub fn device(&self) -> Option<&DeviceError> {
         match self {
             FsError::Volume(error) => error.device(),
+            FsError::Recovery(error) => error.device(),
             _ => None,
         }
     }
@@ -201,7 +218,6 @@ impl FsError {
                 | FsError::Volume(
                     VolumeError::Corrupt(_) | VolumeError::Format(_) | VolumeError::Segment(_) | VolumeError::Nat(_)
                 )
-        ) && !self.is_no_space()
-            && self.device().is_none()
+        ) && self.device().is_none()
     }
 }

@@ -14,7 +14,7 @@ use crate::inode::Inode;
 use crate::listing::DirEntries;
 use crate::ranges::LockWaits;
 use crate::read_many::ReadSlice;
-use crate::stat::{FileKind, Stat};
+use crate::stat::{FileKind, Metadata};
 use crate::write_many::WriteSlice;
 
 /// An open inode. The file lives as long as there is a handle, also without a name.
@@ -84,7 +84,7 @@ impl File {
     ///
     /// # Errors
     /// [`FsError::Volume`].
-    pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, FsError> {
+    pub fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, FsError> {
         self.handle.core.read_at(&self.handle.inode, offset, buf)
     }
 
@@ -100,9 +100,9 @@ impl File {
     /// use f2fs_device::AlignedBuf;
     ///
     /// let file = fs.create_file("/f", 0o644)?;
-    /// file.write_at(0, &[7; 10_000])?;
+    /// file.write_at(&[7; 10_000], 0)?;
     /// let mut buf = AlignedBuf::new(2);
-    /// assert_eq!(file.read_into(4096, &mut buf)?, 10_000 - 4096);
+    /// assert_eq!(file.read_into(&mut buf, 4096)?, 10_000 - 4096);
     /// assert_eq!(buf.as_bytes()[..10_000 - 4096], [7; 10_000 - 4096]);
     /// # Ok(())
     /// # }
@@ -110,7 +110,7 @@ impl File {
     ///
     /// # Errors
     /// [`FsError::Volume`].
-    pub fn read_into(&self, offset: u64, buf: &mut AlignedBuf) -> Result<usize, FsError> {
+    pub fn read_into(&self, buf: &mut AlignedBuf, offset: u64) -> Result<usize, FsError> {
         self.handle.core.read_into(&self.handle.inode, offset, buf)
     }
 
@@ -127,7 +127,7 @@ impl File {
     /// use f2fs_files::ReadSlice;
     ///
     /// let file = fs.create_file("/table", 0o644)?;
-    /// file.write_at(0, &[7; 100_000])?;
+    /// file.write_at(&[7; 100_000], 0)?;
     /// let mut pages = vec![[0; 4096]; 25];
     /// let mut reads: Vec<_> = pages.iter_mut().zip(0..).map(|(page, n)| ReadSlice::new(n * 4096, page)).collect();
     /// file.read_many(32, &mut reads)?;
@@ -154,8 +154,8 @@ impl File {
     /// # f2fs_volume::format::format(&*device, &Default::default())?;
     /// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
     /// let file = fs.create_file("/sparse", 0o644)?;
-    /// file.truncate(200 << 30)?;
-    /// file.write_at(100 << 30, &[7; 5000])?;
+    /// file.set_len(200 << 30)?;
+    /// file.write_at(&[7; 5000], 100 << 30)?;
     /// assert_eq!(file.next_data(0)?, Some(100 << 30..(100 << 30) + 8192));
     /// assert_eq!(file.next_data((100 << 30) + 8192)?, None);
     /// # Ok(())
@@ -173,11 +173,11 @@ impl File {
     ///
     /// # Errors
     /// [`FsError::FileTooLarge`], [`FsError::Volume`] (with [`is_no_space`](FsError::is_no_space) when nothing fits).
-    pub fn write_at(&self, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
+    pub fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize, FsError> {
         self.handle.core.write_at(&self.handle.inode, offset, buf)
     }
 
-    /// Writes `buf` at byte `offset` and makes the file durable, as [`write_at`](Self::write_at) and [`sync`](Self::sync) do, but
+    /// Writes `buf` at byte `offset` and makes the file durable, as [`write_at`](Self::write_at) and [`sync_all`](Self::sync_all) do, but
     /// with the data and the node that names it on their way at once: one wait less, which is what a write-ahead log pays for
     /// each commit. Without space fewer bytes may be written than all; those are durable.
     ///
@@ -193,21 +193,21 @@ impl File {
     /// let fs = FileSystem::open(device.clone(), Options::new())?;
     /// let log = fs.create_file("/log", 0o644)?;
     /// log.allocate(0, 1 << 20, false)?; // no room in the inode: records go to blocks at once
-    /// log.sync()?;
-    /// log.write_durable(8192, b"paid")?;
+    /// log.sync_all()?;
+    /// log.write_durable(b"paid", 8192)?;
     /// drop((log, fs)); // a crash: nothing was closed
     ///
     /// let mut found = [0; 4];
-    /// FileSystem::open(device, Options::new())?.open_file("/log")?.read_at(8192, &mut found)?;
+    /// FileSystem::open(device, Options::new())?.open_file("/log")?.read_at(&mut found, 8192)?;
     /// assert_eq!(&found, b"paid");
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// As [`write_at`](Self::write_at) and [`sync`](Self::sync): nothing is promised then. After an error of the device the file is
+    /// As [`write_at`](Self::write_at) and [`sync_all`](Self::sync_all): nothing is promised then. After an error of the device the file is
     /// as it was, and the file system may refuse all changes.
-    pub fn write_durable(&self, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
+    pub fn write_durable(&self, buf: &[u8], offset: u64) -> Result<usize, FsError> {
         self.handle.core.write_durable(&self.handle.inode, offset, buf)
     }
 
@@ -260,7 +260,7 @@ impl File {
     ///
     /// # Errors
     /// [`FsError::FileTooLarge`], [`FsError::Volume`].
-    pub fn truncate(&self, size: u64) -> Result<(), FsError> {
+    pub fn set_len(&self, size: u64) -> Result<(), FsError> {
         self.handle.core.truncate(&self.handle.inode, size)
     }
 
@@ -288,14 +288,14 @@ impl File {
     /// use f2fs_files::{FileSystem, Options};
     ///
     /// let fs = FileSystem::open(device.clone(), Options::new())?;
-    /// fs.create_file("/first", 0o644)?.sync()?; // a checkpoint
+    /// fs.create_file("/first", 0o644)?.sync_all()?; // a checkpoint
     /// let file = fs.create_file("/ledger", 0o644)?;
     /// file.append(b"paid")?;
-    /// file.sync()?; // the log
+    /// file.sync_all()?; // the log
     /// drop((file, fs)); // a crash: nothing was closed
     ///
     /// let fs = FileSystem::open(device, Options::new())?;
-    /// assert_eq!(fs.stat("/ledger")?.size, 4);
+    /// assert_eq!(fs.metadata("/ledger")?.size, 4);
     /// assert_eq!(fs.recovered().new_files, 1);
     /// # Ok(())
     /// # }
@@ -303,24 +303,24 @@ impl File {
     ///
     /// # Errors
     /// [`FsError::Volume`]: nothing is promised then, and after an error of the device the file system refuses all changes.
-    pub fn sync(&self) -> Result<(), FsError> {
+    pub fn sync_all(&self) -> Result<(), FsError> {
         self.handle.core.sync(&self.handle.inode)
     }
 
-    /// Makes the content durable, and what is needed to find it. At present the same as [`sync`](Self::sync), as in the kernel:
+    /// Makes the content durable, and what is needed to find it. At present the same as [`sync_all`](Self::sync_all), as in the kernel:
     /// a write moves blocks, so the inode changes with it.
     ///
     /// # Errors
     /// As there.
     pub fn sync_data(&self) -> Result<(), FsError> {
-        self.sync()
+        self.sync_all()
     }
 
     /// What is known of the file.
     ///
     /// # Errors
     /// [`FsError::Volume`].
-    pub fn stat(&self) -> Result<Stat, FsError> {
+    pub fn metadata(&self) -> Result<Metadata, FsError> {
         self.handle.inode.stat(self.handle.core.volume.features())
     }
 
@@ -417,7 +417,7 @@ impl Dir {
     ///
     /// # Errors
     /// [`FsError::Volume`].
-    pub fn sync(&self) -> Result<(), FsError> {
+    pub fn sync_all(&self) -> Result<(), FsError> {
         self.handle.core.sync(&self.handle.inode)
     }
 
@@ -425,7 +425,7 @@ impl Dir {
     ///
     /// # Errors
     /// [`FsError::Volume`].
-    pub fn stat(&self) -> Result<Stat, FsError> {
+    pub fn metadata(&self) -> Result<Metadata, FsError> {
         self.handle.inode.stat(self.handle.core.volume.features())
     }
 }

@@ -141,7 +141,7 @@ impl Options {
 /// An open file system. Cheap to clone; all clones are the same file system. `Send + Sync`: use it from any number of
 /// threads.
 ///
-/// What was changed is durable after [`checkpoint`](Self::checkpoint), [`File::sync`](crate::File::sync) or
+/// What was changed is durable after [`checkpoint`](Self::checkpoint), [`File::sync_all`](crate::File::sync_all) or
 /// [`close`](Self::close). Dropping the last clone without closing is what a crash would be: the next open finds the last
 /// checkpoint, and the files that were synced since.
 #[derive(Clone, Debug)]

@@ -33,7 +33,7 @@ use crate::content::Content;
 use crate::directory::Directory;
 use crate::filesystem::Core;
 use crate::form::{self, Form};
-use crate::stat::{self, DeviceNumber, FileKind, Stat, Time};
+use crate::stat::{self, DeviceNumber, FileKind, Metadata, Time};
 use crate::{FsError, Options};
 
 /// How an inode lives.
@@ -143,7 +143,7 @@ impl Inode {
     }
 
     /// What `stat` says.
-    pub(crate) fn stat(&self, features: Features) -> Result<Stat, FsError> {
+    pub(crate) fn stat(&self, features: Features) -> Result<Metadata, FsError> {
         let block = self.node.read();
         if self.node.is_removed() {
             return Err(FsError::NotFound);
@@ -162,7 +162,7 @@ impl Inode {
             .extra()
             .filter(|extra| usize::from(extra.i_extra_isize.get()) >= 24)
             .map(|extra| Time { seconds: extra.i_crtime.get() as i64, nanoseconds: extra.i_crtime_nsec.get() });
-        Ok(Stat {
+        Ok(Metadata {
             ino: self.ino,
             kind: self.kind,
             permissions: inode.i_mode.get() & 0o7777,

@@ -12,11 +12,11 @@
 //! let fs = FileSystem::open(device, Options::new())?;
 //! fs.create_dir("/notes", 0o755)?;
 //! let file = fs.create_file("/notes/today", 0o644)?;
-//! file.write_at(0, b"buy bread")?;
+//! file.write_at(b"buy bread", 0)?;
 //! fs.checkpoint()?; // durable from here on
 //!
 //! let mut text = [0; 9];
-//! fs.open_file("/notes/today")?.read_at(0, &mut text)?;
+//! fs.open_file("/notes/today")?.read_at(&mut text, 0)?;
 //! assert_eq!(&text, b"buy bread");
 //! # drop(file);
 //! fs.close()?;
@@ -114,6 +114,7 @@ mod block_map;
 mod cleaner;
 mod content;
 mod create;
+mod cursor;
 mod dentry_cache;
 mod directory;
 mod durable;
@@ -127,6 +128,8 @@ mod free;
 mod hazard;
 mod holes;
 mod idle;
+#[cfg(feature = "uring")]
+mod image;
 mod inode;
 mod inode_table;
 mod listing;
@@ -153,18 +156,21 @@ mod xattr;
 pub use api::SetTimes;
 pub use cleaner::{Cleaner, CleanerOptions, Pace};
 pub use create::NewFile;
+pub use cursor::Cursor;
 pub use directory::DirectoryLock;
 pub use entry::BadEntry;
-pub use error::FsError;
+pub use error::{BadAttribute, FsError};
 pub use file::{Dir, DirEntry, File};
 pub use filesystem::{FileSystem, Options};
+#[cfg(feature = "uring")]
+pub use image::ImageError;
 pub use listing::DirEntries;
 pub use path::path_from_bytes;
 pub use ranges::{LockWaits, RangeLock};
 pub use read_many::ReadSlice;
 pub use recovery::RecoveryReport;
 pub use rename::RenameMode;
-pub use stat::{DeviceNumber, FileKind, Stat, Time};
+pub use stat::{DeviceNumber, FileKind, Metadata, Time};
 pub use temperature::{Temperature, WriteHint};
 pub use write_many::WriteSlice;
 pub use xattr::Xattr;

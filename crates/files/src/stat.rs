@@ -196,7 +196,7 @@ impl From<Time> for SystemTime {
 /// What is known of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stat {
+pub struct Metadata {
     /// Inode number.
     pub ino: Nid,
     /// Kind of the file.

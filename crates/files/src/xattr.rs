@@ -7,9 +7,9 @@ use f2fs_format::{Nid, inode::Inode as RawInode};
 use f2fs_sync::Arc;
 use f2fs_volume::{NewNode, Node, Op};
 
-use crate::FsError;
 use crate::acl;
 use crate::block_map::{add_blocks, load_child};
+use crate::error::{BadAttribute, FsError};
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::stat::{self, FileKind};
@@ -166,21 +166,23 @@ const MAX_NAME: usize = 255;
 fn split(name: &[u8]) -> Result<(u8, &[u8]), FsError> {
     let bad = |why| FsError::Attribute { why, size: name.len(), limit: MAX_NAME };
     if name.len() > MAX_NAME {
-        return Err(bad("a name that is too long"));
+        return Err(bad(BadAttribute::NameTooLong));
     }
     if name.contains(&0) {
-        return Err(bad("a name with a zero byte"));
+        return Err(bad(BadAttribute::ZeroByte));
     }
-    split_name(name).ok_or(bad("a name without a known prefix, or with nothing behind it"))
+    split_name(name).ok_or(bad(BadAttribute::Prefix))
 }
 
 fn refused(error: XattrError) -> FsError {
     match error {
         XattrError::Exists => FsError::Exists,
         XattrError::NotFound => FsError::NoAttribute,
-        XattrError::NameTooLong { len } => FsError::Attribute { why: "name too long", size: len, limit: MAX_NAME },
+        XattrError::NameTooLong { len } => {
+            FsError::Attribute { why: BadAttribute::NameTooLong, size: len, limit: MAX_NAME }
+        }
         XattrError::NoRoom { needed, free } => {
-            FsError::Attribute { why: "no room beside the others", size: needed, limit: free }
+            FsError::Attribute { why: BadAttribute::NoRoom, size: needed, limit: free }
         }
         XattrError::Corrupt(corruption) => corruption.into(),
         _ => FsError::Invalid("extended attribute"),

@@ -13,12 +13,12 @@ fn short_reads_of_known_blocks_allocate_nothing() {
     f2fs_volume::format::format(&*device, &Default::default()).unwrap();
     let fs = FileSystem::open(device, Options::new().range_lock(RangeLock::Extent)).unwrap();
     let file = fs.create_file("/file", 0o644).unwrap();
-    file.write_at(0, &[3; 4 << 20]).unwrap();
+    file.write_at(&[3; 4 << 20], 0).unwrap();
     let mut page = [0; 4096];
     let mut pages = [0; 4 * 4096];
     let read = |n: u64, page: &mut [u8]| {
         let len = page.len();
-        assert_eq!(file.read_at(n * 37 % 1000 * 4096, page).unwrap(), len);
+        assert_eq!(file.read_at(page, n * 37 % 1000 * 4096).unwrap(), len);
     };
     // Once around: the addresses become known, and the lock table has its lines.
     (0..1000).for_each(|n| read(n, &mut page));

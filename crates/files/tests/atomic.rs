@@ -28,8 +28,8 @@ fn read_all(fs: &FileSystem, dir: &str) -> Held {
     let entries = fs.read_dir(dir).unwrap();
     let file = |name: String| {
         let file = fs.open_file(format!("{dir}/{name}")).unwrap();
-        let mut held = vec![0; file.stat().unwrap().size as usize];
-        let read = file.read_at(0, &mut held).unwrap();
+        let mut held = vec![0; file.metadata().unwrap().size as usize];
+        let read = file.read_at(&mut held, 0).unwrap();
         assert_eq!(read, held.len());
         (name, held)
     };
@@ -99,12 +99,12 @@ fn held<const N: usize>(files: [(&str, &[u8]); N]) -> Held {
 fn assert_truncations_are_atomic(data: &[u8], size: usize) {
     let states = [held([("f", data)]), held([("f", &data[..size])])];
     let begin = |fs: &FileSystem| {
-        fs.create_file("/d/f", 0o644).unwrap().write_at(0, data).unwrap();
+        fs.create_file("/d/f", 0o644).unwrap().write_at(data, 0).unwrap();
     };
     assert_atomic(&states, begin, |fs| {
         let file = fs.open_file("/d/f")?;
-        file.truncate(size as u64)?;
-        file.write_at(size as u64, &data[size..]).map(drop)
+        file.set_len(size as u64)?;
+        file.write_at(&data[size..], size as u64).map(drop)
     });
 }
 
@@ -129,19 +129,19 @@ fn truncations_in_many_steps() {
         let begin = |fs: &FileSystem| drop(fs.create_file("/d/f", 0o644).unwrap());
         let images = checkpoints(60, begin, |fs| {
             let file = fs.open_file("/d/f")?;
-            (0..NODES).try_for_each(|node| file.write_at(node * APART, &[7; 4096]).map(drop))?;
-            file.truncate(100)
+            (0..NODES).try_for_each(|node| file.write_at(&[7; 4096], node * APART).map(drop))?;
+            file.set_len(100)
         });
         let mut between = 0;
         for image in images {
             let fs = FileSystem::open(Arc::new(image), Options::new()).unwrap();
             let file = fs.open_file("/d/f").unwrap();
-            let size = file.stat().unwrap().size;
+            let size = file.metadata().unwrap().size;
             between += usize::from(size > 100 && !(size - 4096).is_multiple_of(APART));
-            file.truncate(NODES * APART).unwrap();
+            file.set_len(NODES * APART).unwrap();
             for node in 0..NODES {
                 let mut found = [1; 4096];
-                file.read_at(node * APART, &mut found).unwrap();
+                file.read_at(&mut found, node * APART).unwrap();
                 let kept = size.saturating_sub(node * APART).min(4096) as usize;
                 assert!(
                     found[..kept] == [7; 4096][..kept] && found[kept..].iter().all(|byte| *byte == 0),
@@ -164,9 +164,9 @@ fn growth_out_of_the_inode() {
             |_| {},
             |fs| {
                 let file = fs.create_file("/d/f", 0o644)?;
-                file.write_at(0, &data[..100])?;
-                file.write_at(100, &data[100..])?;
-                fs.unlink("/d/f")
+                file.write_at(&data[..100], 0)?;
+                file.write_at(&data[100..], 100)?;
+                fs.remove_file("/d/f")
             },
         );
     });
@@ -179,11 +179,11 @@ fn renames_over_files() {
         let [one, two] = [bytes(5000, 3), bytes(100, 4)];
         let states = [held([("a", &one), ("b", &two)]), held([("a", &two), ("b", &one)]), held([("a", &one)])];
         let begin = |fs: &FileSystem| {
-            fs.create_file("/d/a", 0o644).unwrap().write_at(0, &one).unwrap();
+            fs.create_file("/d/a", 0o644).unwrap().write_at(&one, 0).unwrap();
         };
         let states = [&states[..], &[held([("a", &one), ("b", &[])]), held([("b", &one)])]].concat();
         assert_atomic(&states, begin, |fs| {
-            fs.create_file("/d/b", 0o644)?.write_at(0, &two)?;
+            fs.create_file("/d/b", 0o644)?.write_at(&two, 0)?;
             fs.rename("/d/a", "/d/b", RenameMode::Exchange)?;
             fs.rename("/d/b", "/d/a", RenameMode::Replace)?;
             fs.rename("/d/a", "/d/b", RenameMode::Replace)?;

@@ -8,6 +8,8 @@ mod harm;
 use std::sync::Arc;
 
 use common::{assert_clean, at, formatted};
+use f2fs_check::repair::plan;
+use f2fs_check::{CheckOptions, FindingKind, check};
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_files::{BadEntry, DirEntry, FileKind, FileSystem, FsError, NewFile, Options};
 use f2fs_format::dentry::{DentryLayout, DentryView, ENTRY_SIZE, SLOT_LEN};
@@ -16,8 +18,6 @@ use f2fs_format::hash::dentry_hash;
 use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{Nid, inode};
-use f2fs_volume::check::repair::plan;
-use f2fs_volume::check::{CheckOptions, FindingKind, check};
 use harm::{geometry, ino, options, read};
 
 /// What an entry is made to be.
@@ -70,10 +70,10 @@ fn damaged(count: usize, name: Name, directory: bool) -> Arc<MemoryDevice> {
                 fs.create_dir(&path, 0o700).unwrap();
                 fs.create_file(format!("{path}/inner"), 0o600).unwrap();
             } else {
-                fs.create_file(&path, 0o644).unwrap().write_at(0, b"evil").unwrap();
+                fs.create_file(&path, 0o644).unwrap().write_at(b"evil", 0).unwrap();
             }
         }
-        fs.create_file(format!("/dir/{other}"), 0o644).unwrap().write_at(0, other.as_bytes()).unwrap();
+        fs.create_file(format!("/dir/{other}"), 0o644).unwrap().write_at(other.as_bytes(), 0).unwrap();
     }
     fs.close().unwrap();
     drop(fs);
@@ -160,7 +160,7 @@ fn assert_others(fs: &FileSystem, listed: &[DirEntry], count: usize, what: &str)
     assert_eq!(names, wanted, "{what}");
     for name in wanted {
         let mut read = vec![0; 100];
-        let len = fs.open_file(format!("/dir/{name}")).unwrap().read_at(0, &mut read).unwrap();
+        let len = fs.open_file(format!("/dir/{name}")).unwrap().read_at(&mut read, 0).unwrap();
         assert_eq!(read[..len], *name.as_bytes(), "{what}");
     }
 }
@@ -213,7 +213,7 @@ fn what_stands_beside_it_comes_and_goes() {
         let fs = open(&device, false);
         fs.create_file("/dir/new", 0o644).unwrap();
         fs.rename("/dir/new", "/dir/renamed", f2fs_files::RenameMode::NoReplace).unwrap();
-        fs.unlink("/dir/renamed").unwrap();
+        fs.remove_file("/dir/renamed").unwrap();
         let (good, bad) = list(&fs, "/dir");
         assert_others(&fs, &good, count, what);
         let error = fs.remove_all("/dir").unwrap_err();
@@ -291,7 +291,7 @@ fn an_empty_target_is_an_error() {
     });
     let fs = open(&device, true);
     assert!(fs.read_link("/dir/link").unwrap_err().is_corruption());
-    assert!(fs.stat("/dir/link").unwrap_err().is_corruption());
+    assert!(fs.metadata("/dir/link").unwrap_err().is_corruption());
     assert!(fs.read_dir(at(b"/dir/link/")).is_err());
 }
 
@@ -302,9 +302,9 @@ fn roll_forward_makes_no_such_name() {
         let device = formatted(64, &options());
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         fs.create_dir("/dir", 0o755).unwrap();
-        fs.create_file("/dir/first", 0o644).unwrap().sync().unwrap();
+        fs.create_file("/dir/first", 0o644).unwrap().sync_all().unwrap();
         let file = fs.create_file("/dir/regular", 0o644).unwrap();
-        file.sync().unwrap();
+        file.sync_all().unwrap();
         let synced = file.ino();
         // A crash.
         let device = Arc::new(device.snapshot());

@@ -24,20 +24,20 @@ use harm::{geometry, ino, open, options, patch_node, read, volume};
 
 /// Everything that can be done with a path, so that damage anywhere near it is met.
 fn touch(fs: &FileSystem, path: &str) -> Result<(), FsError> {
-    let stat = fs.symlink_stat(path)?;
+    let stat = fs.symlink_metadata(path)?;
     fs.xattrs(path)?;
     match stat.kind {
         f2fs_files::FileKind::Directory => {
             for DirEntry { name, .. } in fs.read_dir(path)? {
-                fs.symlink_stat(std::path::Path::new(path).join(common::at(&name)))?;
+                fs.symlink_metadata(std::path::Path::new(path).join(common::at(&name)))?;
             }
         }
         f2fs_files::FileKind::Symlink => drop(fs.read_link(path)?),
         _ => {
             let file = fs.open_file(path)?;
             let mut buffer = vec![0; 1 << 20];
-            file.read_at(0, &mut buffer)?;
-            file.read_at(stat.size.saturating_sub(100), &mut buffer)?;
+            file.read_at(&mut buffer, 0)?;
+            file.read_at(&mut buffer, stat.size.saturating_sub(100))?;
         }
     }
     Ok(())
@@ -124,7 +124,7 @@ fn attributes_that_cannot_be() {
     }
     let fs = open(&device);
     assert!(fs.set_xattr("/small", "user.other", b"x", SetMode::Any).unwrap_err().is_corruption());
-    assert_eq!(fs.open_file("/small").unwrap().read_at(0, &mut [0; 10]).unwrap(), 6, "the data is still there");
+    assert_eq!(fs.open_file("/small").unwrap().read_at(&mut [0; 10], 0).unwrap(), 6, "the data is still there");
 }
 
 #[test]
@@ -165,13 +165,13 @@ fn nat_entries_that_point_outside() {
         device.write_slice(at, block.as_block()).unwrap();
     }
     let fs = open(&device);
-    match fs.stat("/500").unwrap_err() {
+    match fs.metadata("/500").unwrap_err() {
         FsError::Volume(VolumeError::Corrupt(Corruption::Address { nid: found, addr, .. })) => {
             assert_eq!((found, addr.0), (nid, 12));
         }
         other => panic!("{other}"),
     }
-    assert!(fs.stat("/501").is_ok(), "the others are there");
+    assert!(fs.metadata("/501").is_ok(), "the others are there");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn entries_that_cannot_be() {
         }
         fs.create_file("/dir/new", 0o644).unwrap();
         assert!(matches!(fs.remove_all("/dir"), Err(FsError::BadEntry(_))));
-        assert!(fs.stat("/small").is_ok());
+        assert!(fs.metadata("/small").is_ok());
     }
 }
 
@@ -240,27 +240,27 @@ fn directories_whose_buckets_lie_behind_their_end() {
     for dir_level in [29, 30, 200] {
         let device = Arc::new(volume());
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
-        (0..400).for_each(|number| fs.unlink(format!("/hashed/{number}")).unwrap());
+        (0..400).for_each(|number| fs.remove_file(format!("/hashed/{number}")).unwrap());
         fs.close().unwrap();
         patch_node(&device, ino(&device, "/hashed"), |node| node.inode_mut().i_dir_level = dir_level);
         let (mut kept, mut refused) = (Vec::new(), 0);
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
         for name in (0..400).map(|number| format!("/hashed/name-{number}")) {
-            assert!(matches!(fs.stat(&name), Err(FsError::NotFound)));
+            assert!(matches!(fs.metadata(&name), Err(FsError::NotFound)));
             match fs.create_file(&name, 0o644) {
                 Ok(_) => kept.push(name),
                 Err(error) => {
                     assert!(error.is_no_space(), "{error}");
-                    assert!(matches!(fs.stat(&name), Err(FsError::NotFound)));
+                    assert!(matches!(fs.metadata(&name), Err(FsError::NotFound)));
                     refused += 1;
                 }
             }
         }
         assert!(kept.len() > 100 && refused > 0, "{} kept, {refused} refused", kept.len());
         fs.close().unwrap();
-        let report = f2fs_volume::check::check(&device, &f2fs_volume::check::CheckOptions::default()).unwrap();
+        let report = f2fs_check::check(&device, &f2fs_check::CheckOptions::default()).unwrap();
         assert!(report.is_consistent(), "{report}");
         let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
-        assert!(kept.iter().all(|name| fs.stat(name).is_ok()));
+        assert!(kept.iter().all(|name| fs.metadata(name).is_ok()));
     }
 }

@@ -19,7 +19,7 @@ use synced::{content, read, start};
 fn chained() -> (Arc<MemoryDevice>, Vec<u64>) {
     let (device, fs) = start(Features(0), FsyncMode::Posix);
     fs.create_dir("/dir", 0o755).unwrap();
-    fs.create_file("/dir/old", 0o644).unwrap().write_at(0, &content(1, 6 << 20)).unwrap();
+    fs.create_file("/dir/old", 0o644).unwrap().write_at(&content(1, 6 << 20), 0).unwrap();
     // A directory with a block of its own.
     fs.create_dir("/wide", 0o755).unwrap();
     for number in 0..30 {
@@ -27,13 +27,13 @@ fn chained() -> (Arc<MemoryDevice>, Vec<u64>) {
     }
     fs.checkpoint().unwrap();
     let old = fs.open_file("/dir/old").unwrap();
-    old.write_at(1 << 20, &content(2, 4 << 20)).unwrap();
+    old.write_at(&content(2, 4 << 20), 1 << 20).unwrap();
     fs.set_xattr("/dir/old", "user.large", &content(9, 3000), SetMode::Any).unwrap();
-    old.sync().unwrap();
+    old.sync_all().unwrap();
     for number in 0..10 {
         let file = fs.create_file(format!("/dir/{number}"), 0o644).unwrap();
-        file.write_at(0, &content(3, number * 5000)).unwrap();
-        file.sync().unwrap();
+        file.write_at(&content(3, number * 5000), 0).unwrap();
+        file.sync_all().unwrap();
     }
     drop((old, fs));
     let options = Options::new().volume(OpenOptions::new().read_only(true).recovery(false));
@@ -82,7 +82,7 @@ fn a_chain_that_contradicts_itself_is_an_error_with_numbers() {
     assert!(outside.contains("block 7 "), "{outside}");
     let fs = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
     let node = fs.volume().geometry().main_blkaddr;
-    let wide = fs.stat("/wide").unwrap().ino;
+    let wide = fs.metadata("/wide").unwrap().ino;
     let names = fs.volume().node(wide).unwrap().read().address(0, Features(0)).unwrap();
     drop(fs);
     let taken = verdict(&|device| change(device, direct, |block| block.slots_mut()[500] = node.into()));
@@ -143,7 +143,7 @@ fn chains_with_arbitrary_damage() {
                 for entry in fs.read_dir("/dir").unwrap() {
                     // What a spoilt inode says of its data may be an error, and no more than that.
                     let path = format!("/dir/{}", String::from_utf8_lossy(&entry.name));
-                    let _ = fs.open_file(&path).and_then(|file| file.read_at(0, &mut vec![0; 1 << 20]));
+                    let _ = fs.open_file(&path).and_then(|file| file.read_at(&mut vec![0; 1 << 20], 0));
                     let _ = fs.xattrs(&path);
                 }
                 fs.close().unwrap();

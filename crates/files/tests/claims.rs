@@ -7,11 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use common::formatted;
+use f2fs_check::repair::{BackupError, RepairError, plan, undo};
+use f2fs_check::{CheckError, CheckOptions, check};
 use f2fs_device::{AlreadyOpen, BlockDevice, FaultDevice, MemoryDevice, TimingDevice, cost::CostModel};
 use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_volume::VolumeError;
-use f2fs_volume::check::repair::{BackupError, RepairError, plan, undo};
-use f2fs_volume::check::{CheckError, CheckOptions, check};
 use f2fs_volume::format::{FormatOptions, FormatVolumeError, format};
 
 fn new() -> Arc<MemoryDevice> {
@@ -49,12 +49,12 @@ fn a_second_file_system_on_a_device_is_refused() {
             assert_refused(other, writer(), true);
             assert_refused(other, reader(), true);
         }
-        file.write_at(0, b"text").unwrap();
+        file.write_at(b"text", 0).unwrap();
         drop(file);
         first.close().unwrap();
         let second = FileSystem::open(memory.clone(), writer()).unwrap();
-        assert_eq!(second.stat("/of the first").unwrap().size, 4);
-        second.unlink("/of the first").unwrap();
+        assert_eq!(second.metadata("/of the first").unwrap().size, 4);
+        second.remove_file("/of the first").unwrap();
         second.close().unwrap();
     }
     // A copy is a device of its own.
@@ -125,7 +125,7 @@ fn a_claim_ends_with_what_it_is_for_and_not_before() {
     let file = fs.create_file("/file", 0o644).unwrap();
     fs.close().unwrap();
     let next = FileSystem::open(device.clone(), writer()).unwrap();
-    assert!(matches!(file.write_at(0, b"x"), Err(FsError::Volume(VolumeError::Stopped { .. }))));
+    assert!(matches!(file.write_at(b"x", 0), Err(FsError::Volume(VolumeError::Stopped { .. }))));
     drop((fs, file));
     assert_refused(&device, writer(), true);
     drop(next);

@@ -55,12 +55,12 @@ impl Arena {
                 Ok(file) => {
                     self.add(one, 1);
                     // The winner's content; another thread may have taken the name away by now.
-                    assert_eq!(file.write_at(0, &file.ino().0.to_le_bytes().repeat(8)).unwrap(), 32);
+                    assert_eq!(file.write_at(&file.ino().0.to_le_bytes().repeat(8), 0).unwrap(), 32);
                 }
                 Err(FsError::Exists) => {}
                 Err(error) => panic!("{error}"),
             },
-            2 => match fs.unlink(&first) {
+            2 => match fs.remove_file(&first) {
                 Ok(()) => self.add(one, -1),
                 Err(FsError::NotFound) => {}
                 Err(error) => panic!("{error}"),
@@ -85,7 +85,7 @@ impl Arena {
             _ => match fs.open_file(&first) {
                 Ok(file) => {
                     let mut read = [0; 64];
-                    let len = file.read_at(0, &mut read).unwrap();
+                    let len = file.read_at(&mut read, 0).unwrap();
                     // All or nothing of what its creator wrote.
                     assert!(len == 0 || read[..len] == file.ino().0.to_le_bytes().repeat(8)[..], "{read:?}");
                 }
@@ -110,11 +110,11 @@ impl Arena {
         }
         for entry in &entries {
             let path = [b"/arena/", &entry.name[..]].concat();
-            let stat = fs.stat(at(&path)).unwrap();
+            let stat = fs.metadata(at(&path)).unwrap();
             assert_eq!((stat.ino, stat.links), (entry.ino, names[&entry.ino]), "{}", show(&path));
         }
         for entry in &entries {
-            fs.unlink(at(&[b"/arena/", &entry.name[..]].concat())).unwrap();
+            fs.remove_file(at(&[b"/arena/", &entry.name[..]].concat())).unwrap();
         }
         for count in &self.counts {
             count.store(0, Ordering::Relaxed);
@@ -224,7 +224,7 @@ fn appends_to_one_file() {
             }
         });
         let mut all = vec![0; file.size() as usize];
-        assert_eq!(file.read_at(0, &mut all).unwrap(), all.len());
+        assert_eq!(file.read_at(&mut all, 0).unwrap(), all.len());
         let mut next = [0u8; 8];
         let mut rest = &all[..];
         while let [thread, line, ..] = *rest {

@@ -54,7 +54,7 @@ fn judge(image: MemoryDevice, allowed: &[&Mark], fsck: bool) -> u64 {
         assert_equal(&fs, last);
     }
     if fsck {
-        fs.create_file("/after", 0o644).unwrap().write_at(0, &[1; 10_000]).unwrap();
+        fs.create_file("/after", 0o644).unwrap().write_at(&[1; 10_000], 0).unwrap();
         fs.close().unwrap();
         common::assert_clean(&image);
     }
@@ -76,12 +76,12 @@ fn fragment(device: &Arc<MemoryDevice>) -> Vec<u8> {
     let end = fs.statfs().valid_blocks + 3000;
     while fs.statfs().valid_blocks < end {
         let data = common::bytes((1 + random.below(4)) * 4096, random.next());
-        old.write_at(bytes.len() as u64, &data).unwrap();
+        old.write_at(&data, bytes.len() as u64).unwrap();
         bytes.extend_from_slice(&data);
         gone.append(&common::bytes((1 + random.below(8)) * 4096, random.next())).unwrap();
     }
     drop((old, gone));
-    fs.unlink("/gone").unwrap();
+    fs.remove_file("/gone").unwrap();
     fs.close().unwrap();
     bytes
 }
@@ -134,8 +134,8 @@ fn run_with(seed: u64, features: Features, allocation: &Allocation, steps: usize
             // An open file without a name: the checkpoint lists an orphan, which the model does not have.
             let name = format!("gone-{step}");
             let file = fs.create_file(format!("/one/{name}"), 0o600).unwrap();
-            file.write_at(0, &[9; 9000]).unwrap();
-            fs.unlink(format!("/one/{name}")).unwrap();
+            file.write_at(&[9; 9000], 0).unwrap();
+            fs.remove_file(format!("/one/{name}")).unwrap();
             let with = |bytes: &[u8]| {
                 let mut model = worker.model.clone();
                 let Content::Dir(names) = &model.nodes[&ROOT].content else { unreachable!("the root is a directory") };

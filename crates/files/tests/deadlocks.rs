@@ -134,7 +134,7 @@ fn creation_against_removal_of_the_directory() {
                         let file = format!("{dir}/f{thread}");
                         if tolerate(fs.create_file(&file, 0o644)) {
                             // What was created in a directory keeps it alive: its own thread alone removes it.
-                            assert!(tolerate(fs.unlink(&file)), "{file} is gone");
+                            assert!(tolerate(fs.remove_file(&file)), "{file} is gone");
                         }
                     }
                     _ => {

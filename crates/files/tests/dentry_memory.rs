@@ -44,7 +44,7 @@ fn kept(fs: &FileSystem, directories: usize, names: usize) -> i64 {
         for directory in 0..directories {
             assert_eq!(fs.read_dir(format!("/{directory}")).unwrap().len(), names);
             for number in (0..names).step_by(97) {
-                fs.stat(name(directory, number)).unwrap();
+                fs.metadata(name(directory, number)).unwrap();
             }
         }
     };
@@ -79,8 +79,8 @@ fn names_are_changed_while_blocks_go_and_come() {
                     scope.spawn(move || {
                         for number in 1..NAMES {
                             let other = (thread + number) % THREADS;
-                            fs.stat(name(other, 0)).unwrap();
-                            fs.unlink(name(thread, number)).unwrap();
+                            fs.metadata(name(other, 0)).unwrap();
+                            fs.remove_file(name(thread, number)).unwrap();
                             fs.create_file(format!("/{other}/new-{thread}-{number}"), 0o600).unwrap();
                             if number % 60 == 0 {
                                 fs.checkpoint().unwrap();
@@ -94,7 +94,7 @@ fn names_are_changed_while_blocks_go_and_come() {
     let mut found = 0;
     for directory in 0..THREADS {
         found += fs.read_dir(format!("/{directory}")).unwrap().len();
-        assert!(fs.stat(name(directory, 0)).is_ok() && fs.stat(name(directory, 1)).is_err());
+        assert!(fs.metadata(name(directory, 0)).is_ok() && fs.metadata(name(directory, 1)).is_err());
     }
     assert_eq!(found, THREADS * NAMES);
     fs.close().unwrap();

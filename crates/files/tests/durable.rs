@@ -61,7 +61,7 @@ fn what_was_written_outlives_a_power_cut() {
         ];
         for (round, (offset, len)) in places.into_iter().enumerate() {
             let data = bytes(len, round as u64);
-            assert_eq!(file.write_durable(offset as u64, &data).unwrap(), len);
+            assert_eq!(file.write_durable(&data, offset as u64).unwrap(), len);
             write(&mut expected, offset, &data);
             assert!(read(&fs, "/file") == expected, "{mode:?}, round {round}");
             let found = after_power_cut(&device);
@@ -70,7 +70,7 @@ fn what_was_written_outlives_a_power_cut() {
         // What a sync cannot promise is promised by a checkpoint.
         fs.link("/file", "/other").unwrap();
         let version = fs.volume().last_checkpoint().version;
-        file.write_durable(BLOCK as u64, &[7; BLOCK]).unwrap();
+        file.write_durable(&[7; BLOCK], BLOCK as u64).unwrap();
         write(&mut expected, BLOCK, &[7; BLOCK]);
         assert!(fs.volume().last_checkpoint().version > version);
         assert!(read(&after_power_cut(&device), "/other") == expected);
@@ -88,10 +88,10 @@ fn an_error_leaves_the_old_content_and_is_not_hidden() {
         let faulty = Arc::new(FaultDevice::new(inner.clone()));
         let fs = FileSystem::open(faulty.clone(), options()).unwrap();
         let file = fs.create_file("/file", 0o644).unwrap();
-        file.write_at(0, &[1; 4 * BLOCK]).unwrap();
+        file.write_at(&[1; 4 * BLOCK], 0).unwrap();
         fs.checkpoint().unwrap();
         faulty.arm(FaultRule::on([operation]).after(count));
-        let result = file.write_durable(2 * BLOCK as u64, &[2; 4 * BLOCK]);
+        let result = file.write_durable(&[2; 4 * BLOCK], 2 * BLOCK as u64);
         let hit = faulty.faults() > 0;
         faulty.disarm();
         (inner, fs, result, hit)
@@ -139,8 +139,8 @@ fn threads_that_write_and_sync_at_once_lose_nothing() {
                     let own: File = fs.create_file(format!("/{thread}"), 0o644).unwrap();
                     for round in 0..ROUNDS {
                         let block = [(thread * ROUNDS + round) as u8 | 1; BLOCK];
-                        shared.write_durable(((round * THREADS + thread) * BLOCK) as u64, &block).unwrap();
-                        own.write_durable((round * 3000) as u64, &block[..3000]).unwrap();
+                        shared.write_durable(&block, ((round * THREADS + thread) * BLOCK) as u64).unwrap();
+                        own.write_durable(&block[..3000], (round * 3000) as u64).unwrap();
                     }
                 });
             }
@@ -178,10 +178,10 @@ fn the_cleaner_leaves_alone_what_is_on_its_way() {
         let device = Arc::new(HeldDevice::new(inner.clone()));
         let fs = Arc::new(FileSystem::open(device.clone(), options()).unwrap());
         let file = fs.create_file("/file", 0o644).unwrap();
-        file.write_at(0, &[1; SEGMENT]).unwrap();
-        fs.create_file("/filler", 0o644).unwrap().write_at(0, &vec![9; filled * BLOCK]).unwrap();
+        file.write_at(&[1; SEGMENT], 0).unwrap();
+        fs.create_file("/filler", 0o644).unwrap().write_at(&vec![9; filled * BLOCK], 0).unwrap();
         fs.checkpoint().unwrap();
-        fs.unlink("/filler").unwrap();
+        fs.remove_file("/filler").unwrap();
         let data = bytes(SEGMENT, 3);
         let found = within(LIMIT, {
             let (fs, data) = (fs.clone(), data.clone());
@@ -190,7 +190,7 @@ fn the_cleaner_leaves_alone_what_is_on_its_way() {
                     let device = device.clone();
                     move || {
                         device.defer_mine();
-                        file.write_durable(0, &data).unwrap();
+                        file.write_durable(&data, 0).unwrap();
                         file
                     }
                 });
@@ -198,7 +198,7 @@ fn the_cleaner_leaves_alone_what_is_on_its_way() {
                 while fs.clean_step(Pace::Urgent).unwrap().is_some_and(|step| step.segments > 0) {}
                 device.release();
                 let mut found = vec![0; SEGMENT];
-                writer.join().unwrap().read_at(0, &mut found).unwrap();
+                writer.join().unwrap().read_at(&mut found, 0).unwrap();
                 found
             }
         });

@@ -54,45 +54,45 @@ fn every_kind_of_change_to_a_file() {
         for (name, len) in
             [("old", 50_000), ("inline", 100), ("grown", 0), ("large", 9 << 20), ("kept", 5000), ("cut", 20_000)]
         {
-            fs.create_file(format!("/dir/{name}"), 0o644).unwrap().write_at(0, &content(1, len)).unwrap();
+            fs.create_file(format!("/dir/{name}"), 0o644).unwrap().write_at(&content(1, len), 0).unwrap();
         }
         fs.checkpoint().unwrap();
         let version = fs.volume().footer_version();
 
         let open = |path: &str| fs.open_file(path).unwrap();
         let old = open("/dir/old");
-        old.write_at(8192, &content(2, 10_000)).unwrap();
-        old.write_at(100_000, &content(3, 5000)).unwrap();
+        old.write_at(&content(2, 10_000), 8192).unwrap();
+        old.write_at(&content(3, 5000), 100_000).unwrap();
         fs.set_permissions("/dir/old", 0o600).unwrap();
         fs.set_owner("/dir/old", Some(7), Some(8)).unwrap();
         fs.set_xattr("/dir/old", "user.small", b"inline", SetMode::Any).unwrap();
         fs.set_xattr("/dir/old", "user.large", &content(9, 3000), SetMode::Any).unwrap();
         let time = Time { seconds: 1_000_000, nanoseconds: 17 };
         fs.set_times("/dir/old", SetTimes { accessed: Some(time), modified: Some(time) }).unwrap();
-        old.sync().unwrap();
-        open("/dir/inline").write_at(50, &content(4, 60)).unwrap();
+        old.sync_all().unwrap();
+        open("/dir/inline").write_at(&content(4, 60), 50).unwrap();
         open("/dir/inline").sync_data().unwrap();
-        open("/dir/grown").write_at(0, &content(5, 30_000)).unwrap();
-        open("/dir/grown").sync().unwrap();
-        open("/dir/large").write_at(6 << 20, &content(6, 1 << 20)).unwrap();
-        open("/dir/large").sync().unwrap();
+        open("/dir/grown").write_at(&content(5, 30_000), 0).unwrap();
+        open("/dir/grown").sync_all().unwrap();
+        open("/dir/large").write_at(&content(6, 1 << 20), 6 << 20).unwrap();
+        open("/dir/large").sync_all().unwrap();
         open("/dir/kept").allocate(0, 400_000, true).unwrap();
-        open("/dir/kept").sync().unwrap();
-        open("/dir/cut").truncate(6000).unwrap();
-        open("/dir/cut").sync().unwrap();
+        open("/dir/kept").sync_all().unwrap();
+        open("/dir/cut").set_len(6000).unwrap();
+        open("/dir/cut").sync_all().unwrap();
         let new = fs.create_file("/dir/new", 0o640).unwrap();
-        new.write_at(0, &content(7, 5 << 20)).unwrap();
-        new.sync().unwrap();
-        new.write_at(4096, &content(8, 4096)).unwrap();
-        new.sync().unwrap();
-        fs.create_file("/empty", 0o604).unwrap().sync().unwrap();
+        new.write_at(&content(7, 5 << 20), 0).unwrap();
+        new.sync_all().unwrap();
+        new.write_at(&content(8, 4096), 4096).unwrap();
+        new.sync_all().unwrap();
+        fs.create_file("/empty", 0o604).unwrap().sync_all().unwrap();
         let hole = fs.create_file("/hole", 0o644).unwrap();
-        hole.write_at(5_000_000_000, b"far").unwrap();
-        hole.sync().unwrap();
+        hole.write_at(b"far", 5_000_000_000).unwrap();
+        hole.sync_all().unwrap();
         // Not synced.
-        fs.create_file("/dir/lost", 0o644).unwrap().write_at(0, &content(9, 9000)).unwrap();
-        open("/dir/inline").write_at(0, &content(9, 20)).unwrap();
-        fs.unlink("/dir/cut").unwrap();
+        fs.create_file("/dir/lost", 0o644).unwrap().write_at(&content(9, 9000), 0).unwrap();
+        open("/dir/inline").write_at(&content(9, 20), 0).unwrap();
+        fs.remove_file("/dir/cut").unwrap();
         assert_eq!(fs.volume().footer_version(), version, "a sync was a checkpoint");
 
         let image = crashed(fs, &device);
@@ -102,27 +102,27 @@ fn every_kind_of_change_to_a_file() {
             expected.resize(100_000, 0);
             expected.extend(content(3, 5000));
             assert!(read(fs, "/dir/old") == expected);
-            let stat = fs.stat("/dir/old").unwrap();
+            let stat = fs.metadata("/dir/old").unwrap();
             assert_eq!((stat.permissions, stat.uid, stat.gid, stat.modified), (0o600, 7, 8, time));
             assert_eq!(fs.xattr("/dir/old", "user.small").unwrap(), b"inline");
             assert!(fs.xattr("/dir/old", "user.large").unwrap() == content(9, 3000));
             let mut expected = content(1, 50);
             expected.extend(content(4, 60));
-            assert!(read(fs, "/dir/inline") == expected && fs.stat("/dir/inline").unwrap().inline);
+            assert!(read(fs, "/dir/inline") == expected && fs.metadata("/dir/inline").unwrap().inline);
             assert!(read(fs, "/dir/grown") == content(5, 30_000));
             let mut expected = content(1, 9 << 20);
             expected[6 << 20..7 << 20].copy_from_slice(&content(6, 1 << 20));
             assert!(read(fs, "/dir/large") == expected);
             assert!(read(fs, "/dir/kept") == content(1, 5000));
-            assert!(fs.stat("/dir/kept").unwrap().blocks >= 98);
+            assert!(fs.metadata("/dir/kept").unwrap().blocks >= 98);
             assert!(read(fs, "/dir/cut") == content(1, 6000));
             let mut expected = content(7, 5 << 20);
             expected[4096..8192].copy_from_slice(&content(8, 4096));
             assert!(read(fs, "/dir/new") == expected);
-            assert_eq!(fs.stat("/dir/new").unwrap().permissions, 0o640);
-            assert_eq!((fs.stat("/empty").unwrap().size, fs.stat("/empty").unwrap().permissions), (0, 0o604));
+            assert_eq!(fs.metadata("/dir/new").unwrap().permissions, 0o640);
+            assert_eq!((fs.metadata("/empty").unwrap().size, fs.metadata("/empty").unwrap().permissions), (0, 0o604));
             let mut far = [1; 6];
-            assert_eq!(fs.open_file("/hole").unwrap().read_at(4_999_999_997, &mut far).unwrap(), 6);
+            assert_eq!(fs.open_file("/hole").unwrap().read_at(&mut far, 4_999_999_997).unwrap(), 6);
             assert_eq!(&far, b"\0\0\0far");
             assert!(!fs.exists("/dir/lost").unwrap());
         });
@@ -137,7 +137,7 @@ fn what_roll_forward_cannot_repeat_is_a_checkpoint() {
         let (device, fs) = start(all_features(), mode);
         let make = |path: &str, len: usize| {
             let file = fs.create_file(path, 0o644).unwrap();
-            file.write_at(0, &content(1, len)).unwrap();
+            file.write_at(&content(1, len), 0).unwrap();
             file
         };
         fs.create_dir("/dir", 0o755).unwrap();
@@ -150,13 +150,13 @@ fn what_roll_forward_cannot_repeat_is_a_checkpoint() {
 
         let synced = |path: &str| -> bool {
             let before = fs.volume().footer_version();
-            fs.open_file(path).unwrap().sync().unwrap();
+            fs.open_file(path).unwrap().sync_all().unwrap();
             let checkpoint = fs.volume().footer_version() != before;
             // Once more: now there is nothing that needs one.
             let before = fs.volume().footer_version();
-            fs.open_file(path).unwrap().write_at(0, b"again").unwrap();
-            fs.open_file(path).unwrap().sync().unwrap();
-            let links = fs.stat(path).unwrap().links;
+            fs.open_file(path).unwrap().write_at(b"again", 0).unwrap();
+            fs.open_file(path).unwrap().sync_all().unwrap();
+            let links = fs.metadata(path).unwrap().links;
             assert_eq!(fs.volume().footer_version() != before, links != 1, "{path}");
             checkpoint
         };
@@ -165,7 +165,7 @@ fn what_roll_forward_cannot_repeat_is_a_checkpoint() {
         assert!(synced("/other"));
         fs.link("/linked", "/dir/link").unwrap();
         assert!(synced("/linked"));
-        fs.unlink("/two").unwrap();
+        fs.remove_file("/two").unwrap();
         assert!(synced("/dir/second"));
         fs.create_dir("/fresh", 0o755).unwrap();
         make("/fresh/file", 10);
@@ -177,10 +177,10 @@ fn what_roll_forward_cannot_repeat_is_a_checkpoint() {
         make("/left", 10);
         fs.checkpoint().unwrap();
         fs.link("/left", "/dir/left").unwrap();
-        fs.unlink("/left").unwrap();
+        fs.remove_file("/left").unwrap();
         make("/left", 20);
         assert!(synced("/left"));
-        assert_eq!(fs.stat("/dir/left").unwrap().size, 10);
+        assert_eq!(fs.metadata("/dir/left").unwrap().size, 10);
         fs.create_dir("/gone", 0o755).unwrap();
         make("/gone/child", 10);
         fs.checkpoint().unwrap();
@@ -188,32 +188,32 @@ fn what_roll_forward_cannot_repeat_is_a_checkpoint() {
         make("/gone", 10);
         assert!(synced("/gone"));
         // Data that a sync left in the inode, and that moved to a block; nobody waits for what was not synced before.
-        make("/grown", 10).sync().unwrap();
-        fs.open_file("/grown").unwrap().write_at(10, &content(2, 8000)).unwrap();
+        make("/grown", 10).sync_all().unwrap();
+        fs.open_file("/grown").unwrap().write_at(&content(2, 8000), 10).unwrap();
         assert!(synced("/grown"));
-        make("/growing", 10).write_at(10, &content(2, 8000)).unwrap();
+        make("/growing", 10).write_at(&content(2, 8000), 10).unwrap();
         assert!(!synced("/growing"));
         // Nodes that went.
-        fs.open_file("/cut").unwrap().truncate(10).unwrap();
+        fs.open_file("/cut").unwrap().set_len(10).unwrap();
         assert!(synced("/cut"));
         fs.remove_xattr("/attributes", "user.large").unwrap();
         assert!(synced("/attributes"));
         let before = fs.volume().footer_version();
-        fs.open_dir("/dir").unwrap().sync().unwrap();
+        fs.open_dir("/dir").unwrap().sync_all().unwrap();
         assert_ne!(fs.volume().footer_version(), before);
         // Only strict syncs bring along what else happened in the directory.
         make("/temporary", 10);
         fs.rename("/temporary", "/target", RenameMode::Replace).unwrap();
         make("/new", 10);
         assert_eq!(synced("/new"), mode == FsyncMode::Strict);
-        fs.unlink("/plain").unwrap();
+        fs.remove_file("/plain").unwrap();
         make("/newer", 10);
         assert_eq!(synced("/newer"), mode == FsyncMode::Strict);
 
         let image = crashed(fs, &device);
         recovered(&image, |fs| {
             assert!(read(fs, "/moved") == content(1, 5 << 20));
-            assert_eq!(fs.stat("/cut").unwrap().size, 10);
+            assert_eq!(fs.metadata("/cut").unwrap().size, 10);
             assert!(fs.xattrs("/attributes").unwrap().is_empty());
             for path in ["/other", "/linked", "/dir/link", "/dir/second", "/fresh/file", "/dir/moved", "/gone", "/new"]
             {
@@ -230,17 +230,17 @@ fn names_that_are_taken_again() {
     let (device, fs) = start(Features(0), FsyncMode::Posix);
     fs.create_dir("/many", 0o755).unwrap();
     for number in 0..400 {
-        fs.create_file(format!("/many/file-{number}"), 0o644).unwrap().write_at(0, &content(1, 9000)).unwrap();
+        fs.create_file(format!("/many/file-{number}"), 0o644).unwrap().write_at(&content(1, 9000), 0).unwrap();
     }
     fs.checkpoint().unwrap();
     let version = fs.volume().footer_version();
     for number in (0..400).step_by(5) {
         let path = format!("/many/file-{number}");
         for round in 0..3 {
-            fs.unlink(&path).unwrap();
+            fs.remove_file(&path).unwrap();
             let file = fs.create_file(&path, 0o644).unwrap();
-            file.write_at(0, &content(round, 5000)).unwrap();
-            file.sync().unwrap();
+            file.write_at(&content(round, 5000), 0).unwrap();
+            file.sync_all().unwrap();
         }
     }
     assert_eq!(fs.volume().footer_version(), version);
@@ -259,16 +259,16 @@ fn names_that_are_taken_again() {
 #[test]
 fn without_recovery_the_checkpoint_is_shown() {
     let (device, fs) = start(Features(0), FsyncMode::Posix);
-    fs.create_file("/synced", 0o644).unwrap().sync().unwrap();
+    fs.create_file("/synced", 0o644).unwrap().sync_all().unwrap();
     let image = crashed(fs, &device);
     let options = |read_only: bool| Options::new().volume(OpenOptions::new().recovery(false).read_only(read_only));
     let fs = FileSystem::open(image.clone(), options(true)).unwrap();
     assert!(!fs.exists("/synced").unwrap());
-    assert!(matches!(fs.create_file("/more", 0o644), Err(FsError::Volume(f2fs_volume::VolumeError::ReadOnly))));
+    assert!(matches!(fs.create_file("/more", 0o644), Err(FsError::ReadOnly)));
     drop(fs);
     let fs = FileSystem::open(image.clone(), Options::new().read_only(true)).unwrap();
     assert!(fs.exists("/synced").unwrap());
-    assert!(matches!(fs.create_file("/more", 0o644), Err(FsError::Volume(f2fs_volume::VolumeError::ReadOnly))));
+    assert!(matches!(fs.create_file("/more", 0o644), Err(FsError::ReadOnly)));
     drop(fs);
     let fs = FileSystem::open(image.clone(), options(false)).unwrap();
     fs.create_file("/more", 0o644).unwrap();
@@ -297,8 +297,8 @@ fn a_chain_through_several_segments_and_threads() {
                 for number in 0..FILES {
                     let file = fs.create_file(format!("/{thread}/{number}"), 0o644).unwrap();
                     for sync in 0..SYNCS {
-                        file.write_at(sync as u64 * 4096, &content(sync as u8, 4096)).unwrap();
-                        file.sync().unwrap();
+                        file.write_at(&content(sync as u8, 4096), sync as u64 * 4096).unwrap();
+                        file.sync_all().unwrap();
                     }
                 }
             });
@@ -331,14 +331,14 @@ fn an_error_in_a_sync_stops_the_volume_and_is_recorded() {
         let faulty = Arc::new(FaultDevice::new(device.clone()));
         let fs = FileSystem::open(faulty.clone(), Options::new()).unwrap();
         let before = fs.create_file("/before", 0o644).unwrap();
-        before.write_at(0, &content(1, 9000)).unwrap();
-        before.sync().unwrap();
+        before.write_at(&content(1, 9000), 0).unwrap();
+        before.sync_all().unwrap();
         faulty.arm(rule);
-        before.write_at(0, &content(2, 9000)).unwrap();
-        assert!(matches!(before.sync(), Err(FsError::Volume(f2fs_volume::VolumeError::Device(_)))));
+        before.write_at(&content(2, 9000), 0).unwrap();
+        assert!(matches!(before.sync_all(), Err(FsError::Volume(f2fs_volume::VolumeError::Device(_)))));
         assert!(fs.volume().stopped().is_some());
         faulty.disarm();
-        assert!(matches!(before.sync(), Err(FsError::Volume(f2fs_volume::VolumeError::Stopped { .. }))));
+        assert!(matches!(before.sync_all(), Err(FsError::Volume(f2fs_volume::VolumeError::Stopped { .. }))));
         assert!(fs.create_file("/after", 0o644).is_err());
         assert!(read(&fs, "/before") == content(2, 9000), "what is in memory can still be read");
         drop((before, fs));

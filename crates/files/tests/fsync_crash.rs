@@ -152,7 +152,7 @@ impl Workload {
         let (from, version) = (self.position(), self.fs.volume().footer_version());
         let file = self.fs.open_file(name).unwrap();
         self.device.syncing.store(true, Ordering::Relaxed);
-        file.sync().unwrap();
+        file.sync_all().unwrap();
         self.device.syncing.store(false, Ordering::Relaxed);
         let to = self.position();
         if self.fs.volume().footer_version() != version {
@@ -181,17 +181,17 @@ impl Workload {
                     data.resize(at + len, 0);
                 }
                 data[at..at + len].copy_from_slice(&new);
-                assert_eq!(self.fs.open_file(name).unwrap().write_at(at as u64, &new).unwrap(), len);
+                assert_eq!(self.fs.open_file(name).unwrap().write_at(&new, at as u64).unwrap(), len);
                 self.becomes(name, from, Some(data));
             }
             8..10 => {
                 let size = self.random.below(data.len() + 9000);
                 data.resize(size, 0);
-                self.fs.open_file(name).unwrap().truncate(size as u64).unwrap();
+                self.fs.open_file(name).unwrap().set_len(size as u64).unwrap();
                 self.becomes(name, from, Some(data));
             }
             10..12 => {
-                self.fs.unlink(name).unwrap();
+                self.fs.remove_file(name).unwrap();
                 self.becomes(name, from, None);
             }
             12 => {
@@ -216,7 +216,7 @@ impl Workload {
             let found = match fs.open_file(name) {
                 Ok(file) => {
                     let mut data = vec![0; file.size() as usize];
-                    file.read_at(0, &mut data).map_err(|error| format!("{name}: {error}"))?;
+                    file.read_at(&mut data, 0).map_err(|error| format!("{name}: {error}"))?;
                     Some(data)
                 }
                 Err(FsError::NotFound) => None,
@@ -289,7 +289,7 @@ fn run(seed: u64, features: Features, mode: FsyncMode, fault: Fault) -> Vec<Stri
         let second = Arc::new(RecordingDevice::new(image.snapshot()));
         let fs = FileSystem::open(second.clone(), options(mode)).unwrap();
         wrong.extend(work.holds(&fs, position, torn).err());
-        fs.create_file("/after", 0o644).unwrap().write_at(0, &[1; 10_000]).unwrap();
+        fs.create_file("/after", 0o644).unwrap().write_at(&[1; 10_000], 0).unwrap();
         fs.close().unwrap();
         images(&second.log(), &mut again, |_, image| {
             let fs = FileSystem::open(Arc::new(image), options(mode).read_only(true)).unwrap();

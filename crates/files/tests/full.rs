@@ -26,13 +26,14 @@ fn open(device: &Arc<MemoryDevice>) -> FileSystem {
 #[track_caller]
 fn numbers(error: &FsError) -> (u64, u64) {
     assert!(error.is_no_space(), "{error}");
-    match error {
-        FsError::Volume(VolumeError::NoSpace { wanted, available }) => {
+    let FsError::NoSpace(cause) = error else { panic!("not an error that a user can act on: {error}") };
+    match &**cause {
+        VolumeError::NoSpace { wanted, available } => {
             assert!(wanted > available, "{error}");
             assert!(error.to_string().contains(&format!("{wanted} blocks wanted, {available} left")), "{error}");
             (*wanted, *available)
         }
-        FsError::Volume(VolumeError::NoNids { used, limit }) => {
+        VolumeError::NoNids { used, limit } => {
             assert!(used <= limit, "{error}");
             (1, 0)
         }
@@ -50,7 +51,7 @@ fn content(name: u64, len: usize) -> Vec<u8> {
 
 fn assert_content(fs: &FileSystem, path: &str, wanted: &[u8]) {
     let mut read = vec![0; wanted.len() + 1];
-    let len = fs.open_file(path).unwrap().read_at(0, &mut read).unwrap();
+    let len = fs.open_file(path).unwrap().read_at(&mut read, 0).unwrap();
     assert!(read[..len] == *wanted, "{path}: {len} bytes, {} wanted", wanted.len());
 }
 
@@ -66,7 +67,7 @@ fn fill(fs: &FileSystem, dir: &str, len: impl Fn(u64) -> usize) -> (Vec<usize>, 
         let wanted = content(name, len(name));
         let mut written = 0;
         while written < wanted.len() {
-            match file.write_at(written as u64, &wanted[written..]) {
+            match file.write_at(&wanted[written..], written as u64) {
                 Ok(more) => written += more,
                 Err(error) => {
                     assert_eq!(file.size(), written as u64);
@@ -112,14 +113,14 @@ fn fill_and_empty(mib: u64, lens: impl Fn(u64) -> usize) {
         for name in (0..sizes.len()).step_by(7) {
             let file = fs.open_file(format!("/full/{name}")).unwrap();
             let size = sizes[name];
-            assert_eq!(file.write_at(0, &content(name as u64, size)[..size]).unwrap(), size);
+            assert_eq!(file.write_at(&content(name as u64, size)[..size], 0).unwrap(), size);
         }
         check_round(&fs, &device, "/full", &sizes, &lens);
 
         // Deleting works at once, and what is gone can be used again.
         if round % 2 == 0 {
             for name in (0..sizes.len()).step_by(2) {
-                fs.unlink(format!("/full/{name}")).unwrap();
+                fs.remove_file(format!("/full/{name}")).unwrap();
             }
             let (again, error) = fill(&fs, "/again", &lens);
             numbers(&error);
@@ -176,7 +177,7 @@ fn random_overwrites_at_full() {
             let at = random.below(sizes[name] - 4096);
             let data = bytes(1 + random.below(4096), random.next());
             let file = fs.open_file(format!("/full/{name}")).unwrap();
-            let written = file.write_at(at as u64, &data);
+            let written = file.write_at(&data, at as u64);
             assert_eq!(written.unwrap_or_else(|error| panic!("step {step}: {error}")), data.len());
             all[name][at..at + data.len()].copy_from_slice(&data);
         }
@@ -283,20 +284,20 @@ fn an_allocation_is_whole_or_nothing() {
         // Blocks that the file has, reserved behind its end, and in the middle of what is asked for.
         let begin: [Begin<'_>; 6] = [
             ("empty", &|_| {}),
-            ("inline", &|file| assert_eq!(file.write_at(0, b"inline").unwrap(), 6)),
-            ("blocks", &|file| assert_eq!(file.write_at(0, &content(1, 50_000)).unwrap(), 50_000)),
+            ("inline", &|file| assert_eq!(file.write_at(b"inline", 0).unwrap(), 6)),
+            ("blocks", &|file| assert_eq!(file.write_at(&content(1, 50_000), 0).unwrap(), 50_000)),
             ("holes", &|file| {
                 for at in [0, 3 * MIB, 5 * MIB + 4096, 30 * MIB] {
-                    assert_eq!(file.write_at(at, &content(at, 9000)).unwrap(), 9000);
+                    assert_eq!(file.write_at(&content(at, 9000), at).unwrap(), 9000);
                 }
             }),
             ("reserved behind the end", &|file| {
-                file.write_at(0, &content(1, 50_000)).unwrap();
+                file.write_at(&content(1, 50_000), 0).unwrap();
                 file.allocate(4 * MIB, 2 * MIB, true).unwrap();
             }),
             ("reserved and holes", &|file| {
                 file.allocate(MIB, MIB, false).unwrap();
-                file.write_at(8 * MIB, &content(8, 9000)).unwrap();
+                file.write_at(&content(8, 9000), 8 * MIB).unwrap();
                 file.allocate(20 * MIB, MIB / 2, true).unwrap();
             }),
         ];
@@ -313,9 +314,9 @@ fn an_allocation_is_whole_or_nothing() {
                     filler.append(&vec![7; len]).or_else(|_| filler.append(&[7; 4096])).unwrap();
                 }
                 fs.checkpoint().unwrap();
-                let (before, size) = (file.stat().unwrap(), file.size());
+                let (before, size) = (file.metadata().unwrap(), file.size());
                 let mut whole = vec![0; 40 << 20];
-                let len = file.read_at(0, &mut whole).unwrap();
+                let len = file.read_at(&mut whole, 0).unwrap();
                 whole.truncate(len);
                 let free = left(&fs);
                 for keep_size in [false, true] {
@@ -335,10 +336,10 @@ fn an_allocation_is_whole_or_nothing() {
                         let error = file.allocate(offset, len, keep_size).expect_err(&what);
                         numbers(&error);
                         assert_eq!((left(&fs), file.size()), (free, size), "{what}");
-                        let after = file.stat().unwrap();
+                        let after = file.metadata().unwrap();
                         assert_eq!((after.blocks, after.modified), (before.blocks, before.modified), "{what}");
                         let mut again = vec![0; whole.len() + 1];
-                        let len = file.read_at(0, &mut again).unwrap();
+                        let len = file.read_at(&mut again, 0).unwrap();
                         assert!(again[..len] == whole[..], "{what}");
                     }
                 }
@@ -346,10 +347,10 @@ fn an_allocation_is_whole_or_nothing() {
                 assert_clean(&device);
                 // What fits is given.
                 drop(filler);
-                fs.unlink("/filler").unwrap();
+                fs.remove_file("/filler").unwrap();
                 file.allocate(0, 10 * MIB, false).unwrap();
                 drop(file);
-                fs.unlink("/file").unwrap();
+                fs.remove_file("/file").unwrap();
             }
         }
         fs.close().unwrap();
@@ -370,19 +371,19 @@ fn no_nid_is_left() {
             fs.create_dir("/dir", 0o755).unwrap();
             for name in 0..20 {
                 let file = fs.create_file(format!("/dir/{name}"), 0o644).unwrap();
-                file.write_at(0, &content(name, 100 + name as usize * 3000)).unwrap();
+                file.write_at(&content(name, 100 + name as usize * 3000), 0).unwrap();
             }
             let large = fs.create_file("/large", 0o644).unwrap();
-            large.write_at(0, &content(99, 8 << 20)).unwrap();
+            large.write_at(&content(99, 8 << 20), 0).unwrap();
             let held_open = fs.create_file("/held open", 0o644).unwrap();
-            held_open.write_at(0, &content(98, 6 << 20)).unwrap();
+            held_open.write_at(&content(98, 6 << 20), 0).unwrap();
             fs.link("/large", "/second").unwrap();
             fs.checkpoint().unwrap();
             let held = fs.volume().hold_nids(0).unwrap();
             assert!(held > 1000, "{policy}: {held}");
 
             let refused = |error: FsError| match error {
-                FsError::Volume(VolumeError::NoNids { .. }) => assert!(error.is_no_space()),
+                FsError::NoSpace(cause) => assert!(matches!(*cause, VolumeError::NoNids { .. }), "{cause}"),
                 other => panic!("{policy}: {other}"),
             };
             for _ in 0..3 {
@@ -391,29 +392,29 @@ fn no_nid_is_left() {
                 refused(fs.create("/new", &NewFile::new(FileKind::Fifo, 0o600)).unwrap_err());
                 refused(fs.symlink(b"x", "/new", &NewFile::new(FileKind::Symlink, 0o777)).unwrap_err());
                 refused(fs.set_xattr("/dir/1", "user.large", &[7; 3000], SetMode::Any).unwrap_err());
-                refused(large.write_at(40 << 20, b"needs a node").unwrap_err());
+                refused(large.write_at(b"needs a node", 40 << 20).unwrap_err());
                 assert!(large.allocate(40 << 20, 1 << 20, false).unwrap_err().is_no_space());
                 fs.checkpoint().unwrap();
             }
             assert!(!fs.exists("/new").unwrap());
             assert_eq!(large.size(), 8 << 20);
             // What needs no node goes on.
-            large.write_at(1 << 20, &content(97, 1 << 20)).unwrap();
+            large.write_at(&content(97, 1 << 20), 1 << 20).unwrap();
             fs.link("/large", "/third").unwrap();
             fs.rename("/dir/0", "/renamed", RenameMode::Replace).unwrap();
             fs.set_xattr("/dir/1", "user.small", b"fits", SetMode::Any).unwrap();
             fs.set_permissions("/dir/1", 0o600).unwrap();
-            fs.open_file("/dir/1").unwrap().sync().unwrap();
+            fs.open_file("/dir/1").unwrap().sync_all().unwrap();
             fs.checkpoint().unwrap();
             assert_clean(&device);
             // And so does what gives nodes back.
-            fs.unlink("/third").unwrap();
-            fs.unlink("/second").unwrap();
-            large.truncate(100).unwrap();
-            fs.unlink("/held open").unwrap();
+            fs.remove_file("/third").unwrap();
+            fs.remove_file("/second").unwrap();
+            large.set_len(100).unwrap();
+            fs.remove_file("/held open").unwrap();
             drop(held_open);
             for name in 1..10 {
-                fs.unlink(format!("/dir/{name}")).unwrap();
+                fs.remove_file(format!("/dir/{name}")).unwrap();
             }
             fs.checkpoint().unwrap();
             assert_clean(&device);
@@ -432,7 +433,7 @@ fn no_nid_is_left() {
                 fs.remove_all(path).unwrap();
             }
             for number in 0..made {
-                fs.unlink(format!("/made-{number}")).unwrap();
+                fs.remove_file(format!("/made-{number}")).unwrap();
             }
             fs.close().unwrap();
             assert_clean(&device);
@@ -452,11 +453,11 @@ fn what_gives_room_needs_none() {
             let empty = fs.statfs().valid_blocks;
             fs.create_dir("/dir", 0o755).unwrap();
             for name in 0..200 {
-                fs.create_file(format!("/dir/{name}"), 0o644).unwrap().write_at(0, &content(name, 20_000)).unwrap();
+                fs.create_file(format!("/dir/{name}"), 0o644).unwrap().write_at(&content(name, 20_000), 0).unwrap();
             }
             let sparse = fs.create_file("/sparse", 0o644).unwrap();
             for at in 0..60 {
-                sparse.write_at(at << 24, b"far apart").unwrap();
+                sparse.write_at(b"far apart", at << 24).unwrap();
             }
             fs.create_dir("/empty", 0o755).unwrap();
             let (sizes, error) = fill(&fs, "/full", |_| 1 << 20);
@@ -474,18 +475,18 @@ fn what_gives_room_needs_none() {
             };
             let open_one = fs.open_file("/full/0").unwrap();
             step();
-            fs.unlink("/full/0").unwrap(); // an orphan, with all its blocks
+            fs.remove_file("/full/0").unwrap(); // an orphan, with all its blocks
             step();
-            sparse.truncate(1 << 24).unwrap(); // rewrites the block of the new end
+            sparse.set_len(1 << 24).unwrap(); // rewrites the block of the new end
             step();
-            fs.open_file("/dir/0").unwrap().truncate(5000).unwrap();
+            fs.open_file("/dir/0").unwrap().set_len(5000).unwrap();
             step();
             fs.rename("/dir/1", "/dir/2", RenameMode::Replace).unwrap();
             step();
             fs.remove_dir("/empty").unwrap();
             step();
-            sparse.truncate(0).unwrap();
-            fs.open_file("/dir/3").unwrap().truncate(0).unwrap();
+            sparse.set_len(0).unwrap();
+            fs.open_file("/dir/3").unwrap().set_len(0).unwrap();
             step();
             drop(open_one);
             fs.remove_all("/dir").unwrap();
@@ -493,7 +494,7 @@ fn what_gives_room_needs_none() {
             assert!(!sizes.is_empty());
             fs.remove_all("/full").unwrap();
             drop(sparse);
-            fs.unlink("/sparse").unwrap();
+            fs.remove_file("/sparse").unwrap();
             fs.close().unwrap();
             assert_clean(&device);
             assert_eq!(fs.statfs().valid_blocks, empty);
@@ -531,7 +532,7 @@ fn directories_links_and_attributes_at_full() {
         fs.checkpoint().unwrap();
         assert_clean(&device);
         assert!(!sizes.is_empty());
-        fs.open_file("/full/renamed").unwrap().truncate(100).unwrap();
+        fs.open_file("/full/renamed").unwrap().set_len(100).unwrap();
         fs.create_dir("/full/dir", 0o700).unwrap();
         fs.set_xattr("/full", "user.large", &value, f2fs_files::SetMode::Any).unwrap();
         fs.close().unwrap();
@@ -591,7 +592,7 @@ fn thirty_two_threads_at_the_limit() {
                         };
                         let mut written = 0;
                         while written < wanted.len() {
-                            match file.write_at(written as u64, &wanted[written..]) {
+                            match file.write_at(&wanted[written..], written as u64) {
                                 Ok(more) => written += more,
                                 Err(error) => {
                                     numbers(&error);
@@ -622,12 +623,13 @@ fn thirty_two_threads_at_the_limit() {
                     let file = fs.open_file(path(thread, *name)).unwrap();
                     let wanted = content(*seed, length(*seed));
                     if *size > 4096 {
-                        assert_eq!(file.write_at(4096, &wanted[4096..*size]).unwrap(), *size - 4096);
+                        assert_eq!(file.write_at(&wanted[4096..*size], 4096).unwrap(), *size - 4096);
                     }
                     // And a block here and there, which leaves single holes.
                     for block in (0..*size / 4096).step_by(3) {
-                        let part = block * 4096..(block + 1) * 4096;
-                        assert_eq!(file.write_at(part.start as u64, &wanted[part]).unwrap(), 4096);
+                        let start = block * 4096;
+                        let part = &wanted[start..start + 4096];
+                        assert_eq!(file.write_at(part, start as u64).unwrap(), 4096);
                     }
                 }
             });
@@ -636,7 +638,7 @@ fn thirty_two_threads_at_the_limit() {
                 held[thread as usize].lock().unwrap().retain(|(name, ..)| {
                     let keep = name % 2 == 0;
                     if !keep {
-                        fs.unlink(path(thread, *name)).unwrap();
+                        fs.remove_file(path(thread, *name)).unwrap();
                     }
                     keep
                 });
@@ -655,14 +657,14 @@ fn thirty_two_threads_at_the_limit() {
             assert_clean(&device);
             everybody(&|fs, thread| {
                 for (name, ..) in held[thread as usize].lock().unwrap().iter() {
-                    fs.unlink(path(thread, *name)).unwrap();
+                    fs.remove_file(path(thread, *name)).unwrap();
                 }
             });
             everybody(&|fs, thread| {
                 for entry in fs.read_dir(format!("/{thread}")).unwrap() {
                     // Made, but without room for a single byte.
                     let name = String::from_utf8(entry.name).unwrap();
-                    fs.unlink(format!("/{thread}/{name}")).unwrap();
+                    fs.remove_file(format!("/{thread}/{name}")).unwrap();
                 }
                 fs.remove_dir(format!("/{thread}")).unwrap();
                 fs.create_dir(format!("/{thread}"), 0o755).unwrap();

@@ -46,11 +46,11 @@ where
 fn volumes_without_damage_are_clean() {
     for kind in 0..6 {
         let device = Base::new(kind).damaged(&[]);
-        let options = f2fs_volume::check::CheckOptions::default();
-        let report = f2fs_volume::check::check(&*device, &options).unwrap();
+        let options = f2fs_check::CheckOptions::default();
+        let report = f2fs_check::check(&*device, &options).unwrap();
         assert!(report.is_clean(), "{report}");
         change(&device, &(0..80).collect::<Vec<u8>>());
-        let report = f2fs_volume::check::check(&*device, &options).unwrap();
+        let report = f2fs_check::check(&*device, &options).unwrap();
         assert!(report.is_clean(), "{report}");
     }
 }

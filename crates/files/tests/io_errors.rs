@@ -27,7 +27,7 @@ fn tree(fs: &FileSystem) -> Vec<(Vec<u8>, String)> {
     let mut pending = vec![b"/".to_vec()];
     while let Some(path) = pending.pop() {
         let at = path_from_bytes(&path);
-        let stat = fs.symlink_stat(at).unwrap();
+        let stat = fs.symlink_metadata(at).unwrap();
         let mut content = Vec::new();
         match stat.kind {
             FileKind::Directory => {
@@ -38,7 +38,7 @@ fn tree(fs: &FileSystem) -> Vec<(Vec<u8>, String)> {
             }
             FileKind::Regular => {
                 content = vec![0; stat.size as usize];
-                assert_eq!(fs.open_file(at).unwrap().read_at(0, &mut content).unwrap(), content.len());
+                assert_eq!(fs.open_file(at).unwrap().read_at(&mut content, 0).unwrap(), content.len());
             }
             FileKind::Symlink => content = fs.read_link(at).unwrap(),
             _ => {}
@@ -110,7 +110,7 @@ impl Run {
             tolerate(fs.create_dir(&dir, 0o755));
             for name in 0..8 {
                 if let Some(file) = tolerate(fs.create_file(format!("{dir}/file-{name}"), 0o644)) {
-                    tolerate(file.write_at(name * 1000, &bytes(1 + name as usize * 1500, name)));
+                    tolerate(file.write_at(&bytes(1 + name as usize * 1500, name), name * 1000));
                 }
             }
             tolerate(fs.create_dir(format!("{dir}/below"), 0o755));
@@ -122,15 +122,15 @@ impl Run {
             tolerate(fs.rename("/old/deep", format!("{dir}/deep"), RenameMode::Replace));
             tolerate(fs.rename(format!("{dir}/below"), "/old/other", RenameMode::Exchange));
             tolerate(fs.link(format!("{dir}/file-5"), format!("/old/hard-{round}")));
-            tolerate(fs.unlink(format!("/old/names/{round}")));
+            tolerate(fs.remove_file(format!("/old/names/{round}")));
             tolerate(fs.create_file(format!("/old/names/new-{round}"), 0o600).map(drop));
             if let Some(file) = tolerate(fs.open_file("/old/large")) {
-                tolerate(file.write_at(5_000_000 + round * 70_000, &bytes(50_000, round)));
-                tolerate(file.truncate(4_500_000 - round * 1_000_000));
+                tolerate(file.write_at(&bytes(50_000, round), 5_000_000 + round * 70_000));
+                tolerate(file.set_len(4_500_000 - round * 1_000_000));
                 tolerate(file.allocate(6_000_000, 100_000, true));
-                tolerate(file.read_at(4_000_000, &mut vec![0; 100_000]));
+                tolerate(file.read_at(&mut vec![0; 100_000], 4_000_000));
             }
-            tolerate(fs.unlink(format!("{dir}/file-1")));
+            tolerate(fs.remove_file(format!("{dir}/file-1")));
             tolerate(fs.remove_xattr("/old/names", "user.note"));
             tolerate(fs.remove_all(format!("/old/tree-{round}")));
             tolerate(fs.read_dir("/old/names"));
@@ -139,7 +139,7 @@ impl Run {
         self.checkpoint(&fs, true);
         drop(fs);
         let Some(fs) = self.open() else { return };
-        tolerate(fs.unlink("/old/large"));
+        tolerate(fs.remove_file("/old/large"));
         tolerate(fs.remove_all("/dir-1"));
         self.checkpoint(&fs, true);
     }
@@ -158,10 +158,10 @@ fn prepared() -> MemoryDevice {
     for round in 0..2 {
         for name in 0..5 {
             fs.create_dir(format!("/old/tree-{round}/{name}"), 0o755).unwrap();
-            fs.create_file(format!("/old/tree-{round}/{name}/file"), 0o644).unwrap().write_at(0, &[5; 9000]).unwrap();
+            fs.create_file(format!("/old/tree-{round}/{name}/file"), 0o644).unwrap().write_at(&[5; 9000], 0).unwrap();
         }
     }
-    fs.create_file("/old/large", 0o644).unwrap().write_at(0, &bytes(5 << 20, 1)).unwrap();
+    fs.create_file("/old/large", 0o644).unwrap().write_at(&bytes(5 << 20, 1), 0).unwrap();
     fs.set_xattr("/old/names", "user.note", b"text", SetMode::Any).unwrap();
     fs.close().unwrap();
     device.snapshot()
@@ -243,10 +243,10 @@ fn a_checkpoint_that_fails_stops_the_volume() {
         }
         for (index, result) in [
             fs.create_file("/x", 0o644).map(|_| ()),
-            fs.unlink("/lost"),
+            fs.remove_file("/lost"),
             fs.checkpoint().map(|_| ()),
             fs.close(),
-            fs.open_file("/old/large").unwrap().write_at(0, b"x").map(|_| ()),
+            fs.open_file("/old/large").unwrap().write_at(b"x", 0).map(|_| ()),
         ]
         .into_iter()
         .enumerate()

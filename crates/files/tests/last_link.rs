@@ -44,9 +44,9 @@ fn a_name_goes_while_the_handle_is_closed() {
                             let go = f2fs_sync::Arc::new(AtomicBool::new(false));
                             send.send((fs.create_file(&path, 0o644).unwrap(), go.clone())).unwrap();
                             go.store(true, Ordering::Release);
-                            fs.unlink(&path).unwrap();
+                            fs.remove_file(&path).unwrap();
                             let kept = format!("/{pair}/kept-{}", number % 50);
-                            let _ = fs.unlink(&kept);
+                            let _ = fs.remove_file(&kept);
                             fs.create_file(&kept, 0o644).unwrap();
                         }
                     })
@@ -68,7 +68,7 @@ fn a_name_goes_while_the_handle_is_closed() {
         for pair in 0..PAIRS {
             for entry in fs.read_dir(format!("/{pair}")).unwrap() {
                 let name = f2fs_files::path_from_bytes(&entry.name).display().to_string();
-                assert_eq!(fs.stat(format!("/{pair}/{name}")).unwrap().links, 1, "{name}");
+                assert_eq!(fs.metadata(format!("/{pair}/{name}")).unwrap().links, 1, "{name}");
             }
         }
     });

@@ -63,7 +63,7 @@ enum Op {
     Unlink,
     RemoveDir,
     Open,
-    Stat,
+    Metadata,
     SymlinkStat,
     ReadLink,
     List,
@@ -79,7 +79,7 @@ const OPS: [Op; 13] = [
     Op::Unlink,
     Op::RemoveDir,
     Op::Open,
-    Op::Stat,
+    Op::Metadata,
     Op::SymlinkStat,
     Op::ReadLink,
     Op::List,
@@ -144,11 +144,11 @@ impl Both<'_> {
             Op::Link => ours(fs.link(format!("{}/file", self.here), at)),
             Op::LinkFrom => ours(fs.link(at, format!("{}/new", self.here))),
             Op::Symlink => ours(fs.symlink(b"target", at, &NewFile::new(FileKind::Symlink, 0o777))),
-            Op::Unlink => ours(fs.unlink(at)),
+            Op::Unlink => ours(fs.remove_file(at)),
             Op::RemoveDir => ours(fs.remove_dir(at)),
             Op::Open => ours(fs.open_file(at)),
-            Op::Stat => ours(fs.stat(at)),
-            Op::SymlinkStat => ours(fs.symlink_stat(at)),
+            Op::Metadata => ours(fs.metadata(at)),
+            Op::SymlinkStat => ours(fs.symlink_metadata(at)),
             Op::ReadLink => ours(fs.read_link(at)),
             Op::List => ours(fs.read_dir(at)),
         }
@@ -176,7 +176,7 @@ impl Both<'_> {
             Op::RemoveDir => theirs(fs::remove_dir(at)),
             // For writing, as ours: a directory cannot be opened for that.
             Op::Open => theirs(fs::OpenOptions::new().write(true).open(at)),
-            Op::Stat => theirs(fs::metadata(at)),
+            Op::Metadata => theirs(fs::metadata(at)),
             Op::SymlinkStat => theirs(fs::symlink_metadata(at)),
             Op::ReadLink => theirs(fs::read_link(at)),
             Op::List => theirs(fs::read_dir(at)),
@@ -295,7 +295,7 @@ fn the_root_is_neither_made_nor_moved_nor_removed() {
         assert!(matches!(fs.create_dir(root, 0o755), Err(FsError::Exists)), "{root:?}");
         assert!(matches!(fs.symlink(b"x", root, &link), Err(FsError::Exists)), "{root:?}");
         assert!(matches!(fs.link("/file", root), Err(FsError::Exists)), "{root:?}");
-        assert!(matches!(fs.unlink(root), Err(FsError::IsDirectory)), "{root:?}");
+        assert!(matches!(fs.remove_file(root), Err(FsError::IsDirectory)), "{root:?}");
         assert!(matches!(fs.remove_dir(root), Err(FsError::Busy)), "{root:?}");
         assert!(matches!(fs.remove_all(root), Err(FsError::Busy)), "{root:?}");
         for mode in [RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange] {

@@ -19,14 +19,14 @@ fn left(body: impl FnOnce()) -> i64 {
 fn sparse(limit: u64) -> FileSystem {
     let fs = FileSystem::open(formatted(64, &FormatOptions::default()), Options::new().lock_memory(limit)).unwrap();
     for number in 0..FILES {
-        fs.create_file(format!("/{number}"), 0o644).unwrap().truncate(FAR + 4096).unwrap();
+        fs.create_file(format!("/{number}"), 0o644).unwrap().set_len(FAR + 4096).unwrap();
     }
     fs
 }
 
 fn read_far(fs: &FileSystem, number: usize) {
     let mut bytes = [1; 4096];
-    assert_eq!(fs.open_file(format!("/{number}")).unwrap().read_at(FAR, &mut bytes).unwrap(), 4096);
+    assert_eq!(fs.open_file(format!("/{number}")).unwrap().read_at(&mut bytes, FAR).unwrap(), 4096);
     assert!(bytes == [0; 4096]);
 }
 
@@ -48,12 +48,12 @@ fn a_file_that_is_open_keeps_its_locks_and_gives_them_back_later() {
         let open = fs.open_file("/0").unwrap();
         // Listed by the close of another handle, and asked to go by those that follow, in vain.
         (0..3).for_each(|_| (0..4).for_each(|number| read_far(&fs, number)));
-        open.write_at(FAR, &[7; 4096]).unwrap();
+        open.write_at(&[7; 4096], FAR).unwrap();
         drop(open);
         (1..4).for_each(|number| read_far(&fs, number));
     });
     assert!(kept < MIB, "{kept} bytes");
     let mut bytes = [0; 4096];
-    fs.open_file("/0").unwrap().read_at(FAR, &mut bytes).unwrap();
+    fs.open_file("/0").unwrap().read_at(&mut bytes, FAR).unwrap();
     assert!(bytes == [7; 4096]);
 }

@@ -36,7 +36,7 @@ fn tree(fs: &FileSystem) -> BTreeMap<Vec<u8>, String> {
     let mut pending = vec![b"/".to_vec()];
     while let Some(path) = pending.pop() {
         let at = path_from_bytes(&path);
-        let stat = fs.symlink_stat(at).unwrap();
+        let stat = fs.symlink_metadata(at).unwrap();
         let mut content = Vec::new();
         if stat.kind == FileKind::Directory {
             for entry in fs.read_dir(at).unwrap() {
@@ -45,7 +45,7 @@ fn tree(fs: &FileSystem) -> BTreeMap<Vec<u8>, String> {
             }
         } else {
             content = vec![0; stat.size as usize];
-            assert_eq!(fs.open_file(at).unwrap().read_at(0, &mut content).unwrap(), content.len());
+            assert_eq!(fs.open_file(at).unwrap().read_at(&mut content, 0).unwrap(), content.len());
         }
         all.insert(path, file(&content, stat.links));
     }
@@ -84,10 +84,10 @@ impl Run {
         let new = fs.create_file(path, 0o644).unwrap();
         self.pending = Some((path.into(), file(&content, 1)));
         if durable {
-            new.write_durable(0, &content).unwrap();
+            new.write_durable(&content, 0).unwrap();
         } else {
-            new.write_at(0, &content).unwrap();
-            new.sync().unwrap();
+            new.write_at(&content, 0).unwrap();
+            new.sync_all().unwrap();
         }
         self.synced.extend(self.pending.take());
     }
@@ -98,7 +98,7 @@ impl Run {
             fs.create_dir(&dir, 0o755).unwrap();
             for name in 0..6 {
                 let file = fs.create_file(format!("{dir}/file-{name}"), 0o644).unwrap();
-                file.write_at(name * 1000, &bytes(1 + name as usize * 3000, name)).unwrap();
+                file.write_at(&bytes(1 + name as usize * 3000, name), name * 1000).unwrap();
             }
             self.checkpoint(fs);
             self.sync(fs, &format!("/old/synced-{round}"), 30_000, false);
@@ -107,21 +107,21 @@ impl Run {
             fs.rename(format!("{dir}/file-2"), format!("{dir}/moved"), RenameMode::Replace).unwrap();
             fs.rename(format!("{dir}/file-3"), format!("{dir}/file-4"), RenameMode::Replace).unwrap();
             fs.rename("/old/a", "/old/b", RenameMode::Exchange).unwrap();
-            fs.unlink(format!("/old/names/{round}")).unwrap();
+            fs.remove_file(format!("/old/names/{round}")).unwrap();
             // With the handle open when it loses its name.
             let held = fs.open_file(format!("{dir}/file-5")).unwrap();
-            fs.unlink(format!("{dir}/file-5")).unwrap();
+            fs.remove_file(format!("{dir}/file-5")).unwrap();
             self.checkpoint(fs);
             let large = fs.open_file("/old/large").unwrap();
-            large.write_at(1_000_000 + round * 70_000, &bytes(50_000, round)).unwrap();
-            large.truncate(900_000 - round * 300_000).unwrap();
+            large.write_at(&bytes(50_000, round), 1_000_000 + round * 70_000).unwrap();
+            large.set_len(900_000 - round * 300_000).unwrap();
             large.allocate(1_200_000, 100_000, true).unwrap();
             drop(held);
             fs.remove_all(format!("/old/tree-{round}")).unwrap();
             while fs.clean_step(Pace::Urgent).unwrap().is_some_and(|step| step.segments == 0) {}
             fs.clean_step(Pace::Urgent).unwrap();
             self.checkpoint(fs);
-            fs.unlink(format!("{dir}/file-4")).unwrap();
+            fs.remove_file(format!("{dir}/file-4")).unwrap();
             self.sync(fs, &format!("{dir}/synced"), 100, false);
             fs.clean().unwrap();
             self.checkpoint(fs);
@@ -144,10 +144,10 @@ fn prepared() -> MemoryDevice {
     for round in 0..2 {
         for name in 0..5 {
             let path = format!("/old/tree-{round}/{name}");
-            fs.create_file(path, 0o644).unwrap().write_at(0, &[5; 9000]).unwrap();
+            fs.create_file(path, 0o644).unwrap().write_at(&[5; 9000], 0).unwrap();
         }
     }
-    fs.create_file("/old/large", 0o644).unwrap().write_at(0, &bytes(2 << 20, 1)).unwrap();
+    fs.create_file("/old/large", 0o644).unwrap().write_at(&bytes(2 << 20, 1), 0).unwrap();
     fs.close().unwrap();
     device.snapshot()
 }
@@ -175,10 +175,10 @@ fn assert_all_refused(fs: &FileSystem) {
         assert_stopped(fs.clean_step(Pace::Urgent));
         assert_stopped(fs.rename("/old/names", "/elsewhere", RenameMode::Replace));
         let large = fs.open_file("/old/large").unwrap();
-        assert_stopped(large.write_at(0, b"x"));
-        assert_stopped(large.truncate(5));
-        assert_stopped(large.sync());
-        large.read_at(0, &mut [0; 100_000]).unwrap();
+        assert_stopped(large.write_at(b"x", 0));
+        assert_stopped(large.set_len(5));
+        assert_stopped(large.sync_all());
+        large.read_at(&mut [0; 100_000], 0).unwrap();
         fs.read_dir("/old/names").unwrap();
         drop(large);
         assert_stopped(fs.close());
@@ -210,8 +210,8 @@ fn run(base: &MemoryDevice, rule: FaultRule, fsck: bool) -> (u64, Option<bool>) 
         assert!(text(&*panic).ends_with("in a read"), "not stopped: {}", text(&*panic));
         let (fs, expected) = (fs.clone(), tree(&fs));
         within(LIMIT, move || {
-            fs.create_file("/after", 0o644).unwrap().write_at(0, &[1; 9000]).unwrap();
-            fs.unlink("/after").unwrap();
+            fs.create_file("/after", 0o644).unwrap().write_at(&[1; 9000], 0).unwrap();
+            fs.remove_file("/after").unwrap();
             fs.rename("/old/large", "/old/l", RenameMode::Replace).unwrap();
             fs.rename("/old/l", "/old/large", RenameMode::Replace).unwrap();
             fs.checkpoint().unwrap();
@@ -255,7 +255,7 @@ fn run(base: &MemoryDevice, rule: FaultRule, fsck: bool) -> (u64, Option<bool>) 
         tree.retain(|_, file| !file.starts_with("0 bytes"));
     }
     assert_eq!(found, expected, "after {}", text(&*panic));
-    now.create_file("/goes on", 0o644).unwrap().write_at(0, &[7; 9000]).unwrap();
+    now.create_file("/goes on", 0o644).unwrap().write_at(&[7; 9000], 0).unwrap();
     now.close().unwrap();
     assert_consistent(&*after);
     (operations, Some(stopped.is_some()))
@@ -299,7 +299,7 @@ fn a_read_panics() {
 fn a_device_that_panics_for_good_ends_no_process() {
     let inner = Arc::new(prepared());
     let fs = FileSystem::open(inner.clone(), Options::new()).unwrap();
-    fs.open_file("/old/large").unwrap().write_at(8 << 20, b"far behind, in a node of its own").unwrap();
+    fs.open_file("/old/large").unwrap().write_at(b"far behind, in a node of its own", 8 << 20).unwrap();
     let expected = tree(&fs);
     fs.close().unwrap();
     drop(fs);
@@ -307,7 +307,7 @@ fn a_device_that_panics_for_good_ends_no_process() {
     let fs = FileSystem::open(faulty.clone(), options()).unwrap();
     // Its blocks are freed when the last handle goes: while the thread unwinds. The node has to be read for that.
     let held = fs.open_file("/old/large").unwrap();
-    fs.unlink("/old/large").unwrap();
+    fs.remove_file("/old/large").unwrap();
     faulty.arm(FaultRule::on_all().for_good().fault(Fault::Panic));
     let panic = catch_unwind(AssertUnwindSafe(move || {
         let _held = held;
@@ -342,8 +342,8 @@ fn threads_that_sync_get_an_answer() {
                             let content = bytes(5000, thread * 100 + round);
                             let written = catch_unwind(AssertUnwindSafe(|| {
                                 let file = fs.create_file(&path, 0o644)?;
-                                file.write_at(0, &content)?;
-                                file.sync()
+                                file.write_at(&content, 0)?;
+                                file.sync_all()
                             }));
                             match written {
                                 Ok(Ok(())) => synced.push((path, content)),
@@ -368,7 +368,7 @@ fn threads_that_sync_get_an_answer() {
             let fs = FileSystem::open(inner, Options::new()).unwrap();
             for (path, content) in all.iter().flat_map(|(synced, _)| synced) {
                 let mut found = vec![0; content.len()];
-                fs.open_file(path).unwrap().read_at(0, &mut found).unwrap();
+                fs.open_file(path).unwrap().read_at(&mut found, 0).unwrap();
                 assert!(found == *content, "{path} was synced");
             }
         }
@@ -389,18 +389,18 @@ fn a_clock_that_panics_stops_the_volume_and_no_other_thread() {
     type Change = fn(&FileSystem) -> Result<(), FsError>;
     let changes: [Change; 7] = [
         |fs| fs.create_file("/new", 0o644).map(drop),
-        |fs| fs.open_file("/file")?.write_at(0, &[1; 9000]).map(drop),
-        |fs| fs.open_file("/file")?.write_durable(0, &[1; 9000]).map(drop),
-        |fs| fs.open_file("/file")?.truncate(10),
+        |fs| fs.open_file("/file")?.write_at(&[1; 9000], 0).map(drop),
+        |fs| fs.open_file("/file")?.write_durable(&[1; 9000], 0).map(drop),
+        |fs| fs.open_file("/file")?.set_len(10),
         |fs| fs.rename("/file", "/dir/moved", RenameMode::Replace),
-        |fs| fs.unlink("/file"),
+        |fs| fs.remove_file("/file"),
         |fs| fs.set_xattr("/file", "user.a", b"x", SetMode::Any),
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let device = formatted(64, &FormatOptions::default());
         let fs = FileSystem::open(device.clone(), Options::new().clock(clock)).unwrap();
         fs.create_dir("/dir", 0o755).unwrap();
-        fs.create_file("/file", 0o644).unwrap().write_at(0, &[7; 20_000]).unwrap();
+        fs.create_file("/file", 0o644).unwrap().write_at(&[7; 20_000], 0).unwrap();
         fs.checkpoint().unwrap();
         let start = Arc::new(Barrier::new(4));
         let others: Vec<_> = (0..3)
@@ -410,9 +410,9 @@ fn a_clock_that_panics_stops_the_volume_and_no_other_thread() {
                     start.wait();
                     for round in 0.. {
                         let result = fs.create_file(format!("/dir/{thread}-{round}"), 0o644).and_then(|file| {
-                            file.write_at(0, b"x")?;
-                            fs.open_file("/file")?.write_at(5000 * (thread + 1), b"y")?;
-                            if round % 8 == 0 { fs.checkpoint().map(drop) } else { file.sync() }
+                            file.write_at(b"x", 0)?;
+                            fs.open_file("/file")?.write_at(b"y", 5000 * (thread + 1))?;
+                            if round % 8 == 0 { fs.checkpoint().map(drop) } else { file.sync_all() }
                         });
                         match result {
                             Err(FsError::Volume(VolumeError::Stopped { reason: StopCause::Panic })) => return,
@@ -434,7 +434,7 @@ fn a_clock_that_panics_stops_the_volume_and_no_other_thread() {
         assert!(!fs.exists("/never").unwrap());
         drop(fs);
         let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
-        assert_eq!(fs.stat("/file").unwrap().size, 20_000, "{number}");
+        assert_eq!(fs.metadata("/file").unwrap().size, 20_000, "{number}");
         fs.close().unwrap();
         assert_consistent(&*device);
     }
@@ -446,9 +446,9 @@ fn a_cleaner_that_panics_says_so() {
     let faulty = Arc::new(FaultDevice::new(inner.clone()));
     let fs = FileSystem::open(faulty.clone(), Options::new()).unwrap();
     for name in 0..20 {
-        fs.create_file(format!("/{name}"), 0o644).unwrap().write_at(0, &bytes(1 << 20, name)).unwrap();
+        fs.create_file(format!("/{name}"), 0o644).unwrap().write_at(&bytes(1 << 20, name), 0).unwrap();
     }
-    (0..20).step_by(2).for_each(|name| fs.unlink(format!("/{name}")).unwrap());
+    (0..20).step_by(2).for_each(|name| fs.remove_file(format!("/{name}")).unwrap());
     fs.checkpoint().unwrap();
     faulty.arm(FaultRule::on([Operation::Write]).fault(Fault::Panic));
     let cleaner = fs.start_cleaner(CleanerOptions::default());
@@ -473,7 +473,7 @@ fn an_operation_while_a_thread_unwinds_stops_nothing() {
     struct Last(FileSystem);
     impl Drop for Last {
         fn drop(&mut self) {
-            self.0.create_file("/last words", 0o644).unwrap().write_at(0, b"x").unwrap();
+            self.0.create_file("/last words", 0o644).unwrap().write_at(b"x", 0).unwrap();
             self.0.checkpoint().unwrap();
         }
     }
@@ -495,8 +495,8 @@ fn an_open_that_panics_lets_the_device_go() {
     let fs = FileSystem::open(inner.clone(), Options::new()).unwrap();
     let file = fs.create_file("/synced", 0o644).unwrap();
     fs.checkpoint().unwrap();
-    file.write_at(0, b"text").unwrap();
-    file.sync().unwrap();
+    file.write_at(b"text", 0).unwrap();
+    file.sync_all().unwrap();
     drop((file, fs));
     for n in 0..u64::MAX {
         let image = Arc::new(inner.snapshot());
@@ -509,7 +509,7 @@ fn an_open_that_panics_lets_the_device_go() {
         faulty.disarm();
         let fs = FileSystem::open(image.clone(), Options::new()).unwrap();
         let mut found = [0; 4];
-        fs.open_file("/synced").unwrap().read_at(0, &mut found).unwrap();
+        fs.open_file("/synced").unwrap().read_at(&mut found, 0).unwrap();
         assert_eq!(&found, b"text");
         fs.close().unwrap();
         assert_consistent(&*image);

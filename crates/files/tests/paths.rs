@@ -60,7 +60,7 @@ fn a_directory_that_was_removed_is_not_found_again() {
         let file = format!("/a/b/{round}");
         fs.create_file(&file, 0o644).unwrap();
         assert!(seen(&fs, &file));
-        fs.unlink(&file).unwrap();
+        fs.remove_file(&file).unwrap();
         fs.remove_dir("/a/b").unwrap();
         assert!(!seen(&fs, &file));
         assert!(fs.create_file(&file, 0o644).is_err());
@@ -80,7 +80,7 @@ fn a_link_in_the_place_of_a_directory_is_followed() {
     let owner = NewFile::new(FileKind::Symlink, 0o777);
     fs.symlink(b"new", "/old", &owner).unwrap();
     assert!(seen(&fs, "/old/file"));
-    fs.unlink("/old/file").unwrap();
+    fs.remove_file("/old/file").unwrap();
     assert!(!seen(&fs, "/new/file"));
 }
 

@@ -32,15 +32,15 @@ fn held(lock: RangeLock, blocks: usize) -> (Arc<MemoryDevice>, Arc<HeldDevice>, 
     let device = Arc::new(HeldDevice::new(inner.clone()));
     let fs = FileSystem::open(device.clone(), Options::new().range_lock(lock)).unwrap();
     let file = fs.create_file("/file", 0o644).unwrap();
-    assert_eq!(file.write_at(0, &vec![1; blocks * BLOCK]).unwrap(), blocks * BLOCK);
+    assert_eq!(file.write_at(&vec![1; blocks * BLOCK], 0).unwrap(), blocks * BLOCK);
     // Addresses are known from here on.
-    file.read_at(0, &mut vec![0; blocks * BLOCK]).unwrap();
+    file.read_at(&mut vec![0; blocks * BLOCK], 0).unwrap();
     (inner, device, fs, Arc::new(file))
 }
 
 fn read_block(file: &File, block: u64) -> u8 {
     let mut read = [0; BLOCK];
-    assert_eq!(file.read_at(block * BLOCK as u64, &mut read).unwrap(), BLOCK);
+    assert_eq!(file.read_at(&mut read, block * BLOCK as u64).unwrap(), BLOCK);
     uniform(&read)
 }
 
@@ -78,15 +78,15 @@ fn readers_run_while_a_writer_of_another_range_is_at_the_device() {
             let writer = {
                 let file = file.clone();
                 until_held(&device, Operation::Write, move || {
-                    file.write_at(10 * BLOCK as u64, &[2; 4 * BLOCK]).unwrap()
+                    file.write_at(&[2; 4 * BLOCK], 10 * BLOCK as u64).unwrap()
                 })
             };
             // Whoever has another range ends while the writer is held back.
             assert_eq!((read_block(&file, 9), read_block(&file, 14), read_block(&file, 63)), (1, 1, 1));
-            assert_eq!(file.write_at(20 * BLOCK as u64, &[3; BLOCK]).unwrap(), BLOCK);
-            assert_eq!(file.write_at(64 * BLOCK as u64, &[4; BLOCK]).unwrap(), BLOCK);
+            assert_eq!(file.write_at(&[3; BLOCK], 20 * BLOCK as u64).unwrap(), BLOCK);
+            assert_eq!(file.write_at(&[4; BLOCK], 64 * BLOCK as u64).unwrap(), BLOCK);
             assert_eq!((read_block(&file, 20), read_block(&file, 64)), (3, 4));
-            file.truncate(64 * BLOCK as u64).unwrap();
+            file.set_len(64 * BLOCK as u64).unwrap();
             file.allocate(70 * BLOCK as u64, 10, false).unwrap();
             // Whoever wants one of its blocks waits.
             let reader = spawn(&file, |file| read_block(file, 13));
@@ -97,7 +97,7 @@ fn readers_run_while_a_writer_of_another_range_is_at_the_device() {
                 file.read_many(4, &mut reads).unwrap();
                 bufs.map(|buf| uniform(&buf))
             });
-            let cut = spawn(&file, |file| file.truncate(14 * BLOCK as u64).unwrap());
+            let cut = spawn(&file, |file| file.set_len(14 * BLOCK as u64).unwrap());
             assert_waits(&reader);
             assert!(!many.is_finished());
             drop(cut);
@@ -120,7 +120,7 @@ fn readers_of_one_block_share_it() {
             until_held(&device, Operation::Read, move || read_block(&file, 5))
         };
         assert_eq!(read_block(&file, 5), 1);
-        let writer = spawn(&file, |file| file.write_at(5 * BLOCK as u64, &[2; BLOCK]).unwrap());
+        let writer = spawn(&file, |file| file.write_at(&[2; BLOCK], 5 * BLOCK as u64).unwrap());
         assert_waits(&writer);
         device.release();
         assert_eq!((first.join().unwrap(), writer.join().unwrap()), (1, BLOCK));
@@ -137,9 +137,9 @@ fn truncation_waits_for_readers_behind_the_new_end_only() {
                 let file = file.clone();
                 until_held(&device, Operation::Read, move || read_block(&file, 30))
             };
-            file.truncate(31 * BLOCK as u64).unwrap();
+            file.set_len(31 * BLOCK as u64).unwrap();
             assert_eq!(file.size(), 31 * BLOCK as u64);
-            let cut = spawn(&file, |file| file.truncate(30 * BLOCK as u64 + 7).unwrap());
+            let cut = spawn(&file, |file| file.set_len(30 * BLOCK as u64 + 7).unwrap());
             assert_waits(&cut);
             assert_eq!(file.size(), 31 * BLOCK as u64, "the size changes when the blocks can");
             device.release();
@@ -169,7 +169,7 @@ fn nobody_sees_a_part_of_a_write_or_a_block_of_somebody_else() {
             let file = fs.create_file("/records", 0o644).unwrap();
             let other = fs.create_file("/other", 0o644).unwrap();
             for record in 0..RECORDS {
-                file.write_at(record * RECORD as u64, &[1; RECORD]).unwrap();
+                file.write_at(&[1; RECORD], record * RECORD as u64).unwrap();
             }
             let steps = 250 * scale("F2FS_STRESS") as u64;
             let left = AtomicU64::new(4);
@@ -182,7 +182,7 @@ fn nobody_sees_a_part_of_a_write_or_a_block_of_somebody_else() {
                             let byte = 1 + (step % 250) as u8;
                             let at = |random: &mut Random| random.below(RECORDS as usize) as u64 * RECORD as u64;
                             if thread % 2 == 0 {
-                                assert_eq!(file.write_at(at(&mut random), &[byte; RECORD]).unwrap(), RECORD);
+                                assert_eq!(file.write_at(&[byte; RECORD], at(&mut random)).unwrap(), RECORD);
                             } else {
                                 let record = [byte; RECORD];
                                 let mut writes: Vec<_> =
@@ -206,7 +206,7 @@ fn nobody_sees_a_part_of_a_write_or_a_block_of_somebody_else() {
                                 file.read_many(8, &mut reads).unwrap();
                             } else {
                                 for read in &mut reads {
-                                    assert_eq!(file.read_at(read.offset, read.buf).unwrap(), RECORD);
+                                    assert_eq!(file.read_at(read.buf, read.offset).unwrap(), RECORD);
                                 }
                             }
                             for buf in &bufs {
@@ -218,7 +218,7 @@ fn nobody_sees_a_part_of_a_write_or_a_block_of_somebody_else() {
                 scope.spawn(move || {
                     // Whatever becomes free is soon full of something else.
                     while left.load(Ordering::Relaxed) > 0 {
-                        other.write_at(0, &vec![255; 600 * BLOCK]).unwrap();
+                        other.write_at(&vec![255; 600 * BLOCK], 0).unwrap();
                         fs.checkpoint().unwrap();
                         fs.clean().unwrap();
                     }
@@ -251,7 +251,7 @@ fn writers_of_different_ranges_grow_a_file_together() {
                                 // Every block of the file once, in an order of its own.
                                 let block = block * 7 % BLOCKS;
                                 let data = [1 + (block % 250) as u8; BLOCK];
-                                file.write_at((block * BLOCK) as u64, &data).unwrap();
+                                file.write_at(&data, (block * BLOCK) as u64).unwrap();
                                 assert!(file.size() >= ((block + 1) * BLOCK) as u64);
                             }
                         })
@@ -262,7 +262,7 @@ fn writers_of_different_ranges_grow_a_file_together() {
                         let mut size = 0;
                         while !done.load(Ordering::Relaxed) {
                             let mut read = vec![0xee; (BLOCKS + 1) * BLOCK];
-                            let len = file.read_at(0, &mut read).unwrap();
+                            let len = file.read_at(&mut read, 0).unwrap();
                             assert!(len >= size && len % BLOCK == 0, "{len} bytes, {size} before");
                             size = len;
                             for (block, data) in read[..len].chunks(BLOCK).enumerate() {
@@ -316,7 +316,7 @@ fn the_end_of_a_file_moves_under_readers_and_writers() {
                                 let longest = if random.chance(4) { 90_000 } else { 5000 };
                                 let len = 1 + random.below(longest);
                                 match (thread, random.below(4)) {
-                                    (0, 0 | 1) => file.truncate(offset as u64).unwrap(),
+                                    (0, 0 | 1) => file.set_len(offset as u64).unwrap(),
                                     (0, _) => file.allocate(offset as u64, len as u64, random.chance(2)).unwrap(),
                                     (1, 0) => {
                                         let mut writes: Vec<_> = (0..6)
@@ -328,7 +328,7 @@ fn the_end_of_a_file_moves_under_readers_and_writers() {
                                         file.write_many(1 + random.below(8), &mut writes).unwrap();
                                     }
                                     _ => {
-                                        let wrote = file.write_at(offset as u64, &pattern[offset..offset + len]);
+                                        let wrote = file.write_at(&pattern[offset..offset + len], offset as u64);
                                         assert_eq!(wrote.unwrap(), len);
                                     }
                                 }
@@ -342,7 +342,7 @@ fn the_end_of_a_file_moves_under_readers_and_writers() {
                             while left.load(Ordering::Relaxed) > 0 {
                                 let offset = random.below(MOST);
                                 let mut read = vec![0xff; random.below(200_000)];
-                                let len = file.read_at(offset as u64, &mut read).unwrap();
+                                let len = file.read_at(&mut read, offset as u64).unwrap();
                                 let wanted = &pattern[offset..];
                                 let wrong = (0..len).find(|&n| read[n] != 0 && read[n] != wanted[n]);
                                 assert_eq!(wrong, None, "at {offset}");
@@ -354,14 +354,14 @@ fn the_end_of_a_file_moves_under_readers_and_writers() {
                     }
                 });
                 let mut all = vec![0xff; MOST + 200_000];
-                let len = file.read_at(0, &mut all).unwrap();
+                let len = file.read_at(&mut all, 0).unwrap();
                 assert_eq!(len as u64, file.size());
-                assert_eq!(len as u64, file.stat().unwrap().size);
+                assert_eq!(len as u64, file.metadata().unwrap().size);
                 // The same without anything remembered.
-                file.sync().unwrap();
+                file.sync_all().unwrap();
                 let fresh = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
                 let mut again = vec![0xfe; MOST + 200_000];
-                let read = fresh.open_file(format!("/file-{round}")).unwrap().read_at(0, &mut again).unwrap();
+                let read = fresh.open_file(format!("/file-{round}")).unwrap().read_at(&mut again, 0).unwrap();
                 assert!(read == len && again[..len] == all[..len]);
             }
             fs.close().unwrap();
@@ -394,12 +394,12 @@ fn many_writes_do_what_single_ones_do() {
             many.write_many(depth, &mut writes).unwrap();
             assert!(writes.iter().all(|write| write.written == write.buf.len()));
             for (offset, buf) in &data {
-                assert_eq!(one.write_at(*offset, buf).unwrap(), buf.len());
+                assert_eq!(one.write_at(buf, *offset).unwrap(), buf.len());
             }
             assert_eq!(one.size(), many.size());
             let (mut a, mut b) = (vec![1; one.size() as usize], vec![2; one.size() as usize]);
-            assert_eq!(one.read_at(0, &mut a).unwrap(), a.len());
-            assert_eq!(many.read_at(0, &mut b).unwrap(), b.len());
+            assert_eq!(one.read_at(&mut a, 0).unwrap(), a.len());
+            assert_eq!(many.read_at(&mut b, 0).unwrap(), b.len());
             assert!(a == b, "depth {depth}, batch {batch}");
         }
         let too_far = [WriteSlice::new(0, b"x"), WriteSlice::new(u64::MAX - 1, b"xyz")];
@@ -415,7 +415,7 @@ fn many_writes_into_a_volume_that_gets_full() {
     let device = formatted(56, &FormatOptions::default());
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
     let file = fs.create_file("/file", 0o644).unwrap();
-    file.write_at(0, &[1; BLOCK]).unwrap();
+    file.write_at(&[1; BLOCK], 0).unwrap();
     let data: Vec<Vec<u8>> = (0..4000).map(|n| bytes(if n % 500 == 0 { 900_000 } else { 6000 }, n)).collect();
     let offset = |n: usize| (n as u64 * 1_000_003) % (1 << 32);
     let mut writes: Vec<_> = data.iter().enumerate().map(|(n, data)| WriteSlice::new(offset(n), data)).collect();
@@ -430,7 +430,7 @@ fn many_writes_into_a_volume_that_gets_full() {
     let check = |file: &File| {
         for write in &writes {
             let mut read = vec![0; write.written];
-            assert_eq!(file.read_at(write.offset, &mut read).unwrap(), write.written);
+            assert_eq!(file.read_at(&mut read, write.offset).unwrap(), write.written);
             assert!(read == write.buf[..write.written]);
         }
     };
@@ -452,7 +452,7 @@ fn many_writes_to_a_device_that_fails() {
     let file = fs.create_file("/file", 0o644).unwrap();
     const BLOCKS: usize = 600;
     let mut wanted = bytes(BLOCKS * BLOCK, 1);
-    file.write_at(0, &wanted).unwrap();
+    file.write_at(&wanted, 0).unwrap();
     let used = fs.statfs().valid_blocks;
     let (mut failed, mut random) = (0, Random::new(5));
     for n in 0..60 {
@@ -471,15 +471,15 @@ fn many_writes_to_a_device_that_fails() {
         // A long write that fails in the middle: what the size or the count says is there.
         device.arm(FaultRule::on([Operation::Write]).after(n / 4));
         let long = bytes(5 << 20, n);
-        let result = file.write_at((BLOCKS * BLOCK) as u64, &long);
+        let result = file.write_at(&long, (BLOCKS * BLOCK) as u64);
         device.disarm();
         let grown = file.size() as usize - BLOCKS * BLOCK;
         let written = result.unwrap_or(grown);
         assert_eq!(written, grown);
         let mut read = vec![0; grown];
-        assert_eq!(file.read_at((BLOCKS * BLOCK) as u64, &mut read).unwrap(), grown);
+        assert_eq!(file.read_at(&mut read, (BLOCKS * BLOCK) as u64).unwrap(), grown);
         assert!(read == long[..grown], "{n}");
-        file.truncate((BLOCKS * BLOCK) as u64).unwrap();
+        file.set_len((BLOCKS * BLOCK) as u64).unwrap();
         // Reads that fail say so, and leave nothing locked.
         device.arm(FaultRule::on([Operation::Read]).after(n % 3));
         let mut bufs = [[0; BLOCK]; 20];
@@ -488,7 +488,7 @@ fn many_writes_to_a_device_that_fails() {
         assert!(file.read_many(4, &mut reads).is_err());
         device.disarm();
         let mut all = vec![0; wanted.len() + 1];
-        assert_eq!(file.read_at(0, &mut all).unwrap(), wanted.len());
+        assert_eq!(file.read_at(&mut all, 0).unwrap(), wanted.len());
         assert!(all[..wanted.len()] == wanted, "{n}");
         assert_eq!(fs.statfs().valid_blocks, used, "{n}");
     }

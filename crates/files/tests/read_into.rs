@@ -14,17 +14,17 @@ fn the_same_bytes_and_lengths() {
     let device = formatted(128, &FormatOptions::default());
     let fs = FileSystem::open(device, Options::new()).unwrap();
     let inline = fs.create_file("/inline", 0o644).unwrap();
-    inline.write_at(0, &bytes(900, 1)).unwrap();
+    inline.write_at(&bytes(900, 1), 0).unwrap();
     let large = fs.create_file("/large", 0o644).unwrap();
-    large.write_at(0, &bytes(3 << 20, 2)).unwrap();
+    large.write_at(&bytes(3 << 20, 2), 0).unwrap();
     for block in [7, 300, 5, 6, 8, 100] {
-        large.write_at(block * 4096, &bytes(4096, block)).unwrap();
+        large.write_at(&bytes(4096, block), block * 4096).unwrap();
     }
     large.allocate(4 << 20, 40_000, true).unwrap();
-    large.write_at((5 << 20) + 10, &bytes(10_000, 3)).unwrap();
+    large.write_at(&bytes(10_000, 3), (5 << 20) + 10).unwrap();
     let mut random = Random::new(4);
     for file in [&inline, &large] {
-        let size = file.stat().unwrap().size as usize;
+        let size = file.metadata().unwrap().size as usize;
         for turn in 0..2000 {
             let offset = match turn % 4 {
                 0 => random.below(size + 5000),
@@ -35,11 +35,11 @@ fn the_same_bytes_and_lengths() {
             let mut into = AlignedBuf::new(blocks);
             into.as_bytes_mut().fill(0xee);
             let mut wanted = vec![0xee; blocks * 4096];
-            let read = file.read_at(offset, &mut wanted).unwrap();
-            assert_eq!(file.read_into(offset, &mut into).unwrap(), read, "{offset} {blocks}");
+            let read = file.read_at(&mut wanted, offset).unwrap();
+            assert_eq!(file.read_into(&mut into, offset).unwrap(), read, "{offset} {blocks}");
             assert!(into.as_bytes()[..read] == wanted[..read], "{offset} {blocks}");
             assert_eq!(into.blocks(), blocks);
         }
-        assert_eq!(file.read_into(0, &mut AlignedBuf::new(0)).unwrap(), 0);
+        assert_eq!(file.read_into(&mut AlignedBuf::new(0), 0).unwrap(), 0);
     }
 }

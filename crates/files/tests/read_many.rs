@@ -15,7 +15,7 @@ fn compare(file: &File, depth: usize, wanted: &[(u64, usize)]) {
     let counts: Vec<usize> = reads.iter().map(|read| read.read).collect();
     for (((offset, len), many), count) in wanted.iter().zip(&many).zip(counts) {
         let mut one = vec![0xee; *len];
-        assert_eq!(file.read_at(*offset, &mut one).unwrap(), count, "{len} bytes at {offset}");
+        assert_eq!(file.read_at(&mut one, *offset).unwrap(), count, "{len} bytes at {offset}");
         assert!(one == *many, "{len} bytes at {offset}, depth {depth}");
     }
 }
@@ -28,12 +28,12 @@ fn many_reads_give_what_single_ones_give() {
     let file = fs.create_file("/file", 0o644).unwrap();
     let wanted = [(0, 10), (0, 5000), (4095, 2), (3 << 20, 3 << 20), (5_000_000, 100_000), (1 << 40, 7), (9, 0)];
     compare(&file, 4, &wanted); // empty
-    file.write_at(0, &[1; 300]).unwrap();
+    file.write_at(&[1; 300], 0).unwrap();
     compare(&file, 4, &wanted); // inline
     let data: Vec<u8> = (0..3_000_000_u32).map(|i| ((i * 7) >> 5) as u8).collect();
-    file.write_at(0, &data).unwrap();
-    file.write_at(4_500_001, &data).unwrap(); // behind a hole, and not on a block border
-    file.write_at(70_000, &[9; 4096]).unwrap(); // out of line with its neighbours
+    file.write_at(&data, 0).unwrap();
+    file.write_at(&data, 4_500_001).unwrap(); // behind a hole, and not on a block border
+    file.write_at(&[9; 4096], 70_000).unwrap(); // out of line with its neighbours
     let scattered: Vec<_> = (0..500_u64).map(|i| (i * 1_234_577 % 7_600_000, (i as usize * 37) % 9000)).collect();
     for depth in [0, 1, 3, 64] {
         compare(&file, depth, &wanted);

@@ -27,8 +27,8 @@ fn synced() -> MemoryDevice {
     fs.checkpoint().unwrap();
     for name in ["/old-0", "/old-700", "/old-1199", "/new-0", "/new-1"] {
         let file = if name.starts_with("/new") { fs.create_file(name, 0o644) } else { fs.open_file(name) }.unwrap();
-        file.write_at(0, &bytes(6000, name.len() as u64)).unwrap();
-        file.sync().unwrap();
+        file.write_at(&bytes(6000, name.len() as u64), 0).unwrap();
+        file.sync_all().unwrap();
     }
     drop(fs);
     device.snapshot()
@@ -57,7 +57,7 @@ fn a_read_that_fails_during_recovery_is_the_devices_error() {
         let fs = FileSystem::open(Arc::new(image.snapshot()), options()).unwrap();
         let mut found = vec![0; 6000];
         for name in ["/old-700", "/new-1"] {
-            assert_eq!(fs.open_file(name).unwrap().read_at(0, &mut found).unwrap(), 6000);
+            assert_eq!(fs.open_file(name).unwrap().read_at(&mut found, 0).unwrap(), 6000);
             assert!(found == bytes(6000, name.len() as u64), "request {index}: {name}");
         }
         index += 1;

@@ -13,15 +13,15 @@ fn the_rest_of_a_block_in_a_hole_is_zero() {
     let fs = FileSystem::open(device, Options::new()).unwrap();
     let sevens = fs.create_file("/sevens", 0o644).unwrap();
     let file = fs.create_file("/file", 0o644).unwrap();
-    file.truncate(8 << 20).unwrap();
+    file.set_len(8 << 20).unwrap();
     for (offset, len) in [(5_u64, 100_000), (1_000_003, 90_000), (2_097_100, 2_000_000), (8_300_000, 70_001)] {
         // Whatever memory is used next held sevens.
-        sevens.write_at(0, &vec![7; 2 << 20]).unwrap();
-        file.write_at(offset, &vec![9; len]).unwrap();
-        file.truncate(9 << 20).unwrap();
+        sevens.write_at(&vec![7; 2 << 20], 0).unwrap();
+        file.write_at(&vec![9; len], offset).unwrap();
+        file.set_len(9 << 20).unwrap();
         let mut around = vec![1; len + 20_000];
         let start = offset.saturating_sub(10_000);
-        let read = file.read_at(start, &mut around).unwrap();
+        let read = file.read_at(&mut around, start).unwrap();
         let before = (offset - start) as usize;
         assert!(around[..before].iter().all(|byte| *byte == 0), "in front of {offset}");
         assert!(around[before..before + len].iter().all(|byte| *byte == 9), "at {offset}");

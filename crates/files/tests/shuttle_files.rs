@@ -17,6 +17,7 @@
 
 use std::collections::VecDeque;
 
+use f2fs_check::{CheckOptions, check};
 use f2fs_device::{
     BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Pending, RecordingDevice, Request, Ticket,
 };
@@ -24,7 +25,6 @@ use f2fs_files::{FileSystem, Options, Pace, RenameMode};
 use f2fs_sync::scenario::{priorities, random};
 use f2fs_sync::{Arc, Mutex, thread};
 use f2fs_volume::OpenOptions;
-use f2fs_volume::check::{CheckOptions, check};
 use f2fs_volume::format::{FormatOptions, format};
 
 const BLOCK: usize = 4096;
@@ -99,7 +99,7 @@ fn opened(device: &Arc<MemoryDevice>) -> Arc<FileSystem> {
 fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
     let file = fs.open_file(path).unwrap();
     let mut bytes = vec![0; file.size() as usize];
-    let read = file.read_at(0, &mut bytes).unwrap();
+    let read = file.read_at(&mut bytes, 0).unwrap();
     // Another thread may have cut it meanwhile.
     bytes.truncate(read);
     bytes
@@ -160,12 +160,12 @@ fn a_durable_write_beside_the_cleaner() {
         let device = formatted();
         let fs = opened(&device);
         let file = fs.create_file("/file", 0o644).unwrap();
-        file.write_at(0, &[1; 64 * BLOCK]).unwrap();
+        file.write_at(&[1; 64 * BLOCK], 0).unwrap();
         // What is written next ends in another segment.
-        fs.create_file("/filler", 0o644).unwrap().write_at(0, &[9; 430 * BLOCK]).unwrap();
+        fs.create_file("/filler", 0o644).unwrap().write_at(&[9; 430 * BLOCK], 0).unwrap();
         fs.checkpoint().unwrap();
-        fs.unlink("/filler").unwrap();
-        let writer = spawn(&fs, |fs| fs.open_file("/file").unwrap().write_durable(0, &[2; 64 * BLOCK]).unwrap());
+        fs.remove_file("/filler").unwrap();
+        let writer = spawn(&fs, |fs| fs.open_file("/file").unwrap().write_durable(&[2; 64 * BLOCK], 0).unwrap());
         let cleaner = spawn(&fs, clean);
         writer.join().unwrap();
         cleaner.join().unwrap();
@@ -182,18 +182,18 @@ fn overwrites_beside_the_cleaner() {
     let body = || {
         let device = formatted();
         let fs = opened(&device);
-        fs.create_file("/file", 0o644).unwrap().write_at(0, &[1; 12 * BLOCK]).unwrap();
-        fs.create_file("/filler", 0o644).unwrap().write_at(0, &[9; 500 * BLOCK]).unwrap();
+        fs.create_file("/file", 0o644).unwrap().write_at(&[1; 12 * BLOCK], 0).unwrap();
+        fs.create_file("/filler", 0o644).unwrap().write_at(&[9; 500 * BLOCK], 0).unwrap();
         fs.checkpoint().unwrap();
-        fs.unlink("/filler").unwrap();
+        fs.remove_file("/filler").unwrap();
         let cleaner = spawn(&fs, clean);
         let writer = spawn(&fs, |fs| {
             let file = fs.open_file("/file").unwrap();
             for at in 0..4 {
-                file.write_at(at * BLOCK as u64, &[2; BLOCK]).unwrap();
+                file.write_at(&[2; BLOCK], at * BLOCK as u64).unwrap();
             }
         });
-        let cutter = spawn(&fs, |fs| fs.open_file("/file").unwrap().truncate(10 * BLOCK as u64).unwrap());
+        let cutter = spawn(&fs, |fs| fs.open_file("/file").unwrap().set_len(10 * BLOCK as u64).unwrap());
         let reader = spawn(&fs, |fs| {
             let found = read(fs, "/file");
             assert!(found.chunks(BLOCK).all(|block| block == [1; BLOCK] || block == [2; BLOCK]));
@@ -218,10 +218,10 @@ fn truncations_beside_checkpoints() {
         let fs = opened(&device);
         let paths = ["/one", "/two", "/three"];
         for path in paths {
-            fs.create_file(path, 0o644).unwrap().write_at(0, &[1; 4 * BLOCK]).unwrap();
+            fs.create_file(path, 0o644).unwrap().write_at(&[1; 4 * BLOCK], 0).unwrap();
         }
         fs.checkpoint().unwrap();
-        let cut = |path| spawn(&fs, move |fs| fs.open_file(path).unwrap().truncate(BLOCK as u64).unwrap());
+        let cut = |path| spawn(&fs, move |fs| fs.open_file(path).unwrap().set_len(BLOCK as u64).unwrap());
         let threads = paths.map(cut);
         let images = images(&fs, &device);
         for thread in threads {
@@ -233,7 +233,7 @@ fn truncations_beside_checkpoints() {
             for path in paths {
                 let found = read(&fs, path);
                 assert!(found == [1; 4 * BLOCK] || found == [1; BLOCK], "{} bytes", found.len());
-                fs.open_file(path).unwrap().truncate(4 * BLOCK as u64).unwrap();
+                fs.open_file(path).unwrap().set_len(4 * BLOCK as u64).unwrap();
                 let grown = read(&fs, path);
                 assert!(grown[found.len()..].iter().all(|byte| *byte == 0), "what was cut off is back");
             }
@@ -253,7 +253,7 @@ fn syncs_of_four_threads() {
     let body = move || {
         let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
         let fs = Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap());
-        fs.create_file("/shared", 0o644).unwrap().write_at(0, &[1; 4 * BLOCK]).unwrap();
+        fs.create_file("/shared", 0o644).unwrap().write_at(&[1; 4 * BLOCK], 0).unwrap();
         fs.checkpoint().unwrap();
         let images = Arc::new(Mutex::new(Vec::new()));
         let threads: Vec<_> = (0..4_u8)
@@ -261,15 +261,15 @@ fn syncs_of_four_threads() {
                 let (device, images) = (Arc::clone(&device), Arc::clone(&images));
                 spawn(&fs, move |fs| {
                     let own = fs.create_file(format!("/{number}"), 0o644).unwrap();
-                    own.write_at(0, &[number; 5000]).unwrap();
-                    own.sync().unwrap();
+                    own.write_at(&[number; 5000], 0).unwrap();
+                    own.sync_all().unwrap();
                     let shared = fs.open_file("/shared").unwrap();
                     let (at, data) = (usize::from(number) * LONG * BLOCK, vec![7; blocks(number) * BLOCK]);
                     if number % 2 == 0 {
-                        shared.write_durable(at as u64, &data).unwrap();
+                        shared.write_durable(&data, at as u64).unwrap();
                     } else {
-                        shared.write_at(at as u64, &data).unwrap();
-                        shared.sync().unwrap();
+                        shared.write_at(&data, at as u64).unwrap();
+                        shared.sync_all().unwrap();
                     }
                     let log = device.log();
                     images.lock().push((number, log.image_at(log.events().len(), |_, _| false)));
@@ -304,7 +304,7 @@ fn names_of_four_threads_beside_checkpoints() {
             fs.create_dir(dir, 0o755).unwrap();
         }
         for path in ["/d/one", "/d/three", "/e/two"] {
-            fs.create_file(path, 0o644).unwrap().write_at(0, path.as_bytes()).unwrap();
+            fs.create_file(path, 0o644).unwrap().write_at(path.as_bytes(), 0).unwrap();
         }
         // So many that they do not fit into the inode.
         for (dir, number) in ["/d", "/e"].into_iter().flat_map(|dir| (0..8).map(move |number| (dir, number))) {
@@ -314,14 +314,14 @@ fn names_of_four_threads_beside_checkpoints() {
         let threads = [
             spawn(&fs, |fs| {
                 let file = fs.create_file("/d/short-lived", 0o644).unwrap();
-                file.write_at(0, &[1; 5000]).unwrap();
-                fs.unlink("/d/short-lived").unwrap();
-                file.write_at(9000, &[1; 5000]).unwrap();
+                file.write_at(&[1; 5000], 0).unwrap();
+                fs.remove_file("/d/short-lived").unwrap();
+                file.write_at(&[1; 5000], 9000).unwrap();
             }),
             spawn(&fs, |fs| fs.rename("/d/one", "/e/two", RenameMode::Replace).unwrap()),
             spawn(&fs, |fs| {
                 fs.link("/d/three", "/e/four").unwrap();
-                fs.unlink("/d/three").unwrap();
+                fs.remove_file("/d/three").unwrap();
             }),
             spawn(&fs, |fs| {
                 fs.create_dir("/d/sub", 0o755).unwrap();

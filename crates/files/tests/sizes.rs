@@ -73,17 +73,17 @@ fn offsets_lengths_and_depths_of_files() {
                     let what = format!("{lock:?}, inline {inline}, {offset}");
                     let file = fs.create_file("/file", 0o644).unwrap();
                     let content: &[u8] = if inline { b"content" } else { &[7; 5000] };
-                    file.write_at(0, content).unwrap();
+                    file.write_at(content, 0).unwrap();
                     let unchanged = |file: &f2fs_files::File| {
                         let mut read = vec![0; 6000];
-                        let len = file.read_at(0, &mut read).unwrap();
-                        assert_eq!((&read[..len], file.stat().unwrap().inline), (content, inline), "{what}");
+                        let len = file.read_at(&mut read, 0).unwrap();
+                        assert_eq!((&read[..len], file.metadata().unwrap().inline), (content, inline), "{what}");
                     };
                     let mut buf = [0; 5000];
                     let left = content.len().saturating_sub(usize::try_from(offset).unwrap_or(usize::MAX)).min(5000);
                     modest(&what, || {
-                        assert_eq!(file.read_at(offset, &mut buf).unwrap(), left, "{what}");
-                        assert_eq!(file.read_into(offset, &mut AlignedBuf::new(2)).unwrap(), left, "{what}");
+                        assert_eq!(file.read_at(&mut buf, offset).unwrap(), left, "{what}");
+                        assert_eq!(file.read_into(&mut AlignedBuf::new(2), offset).unwrap(), left, "{what}");
                         for depth in SIZES.map(|depth| depth as usize) {
                             let mut reads = [ReadSlice::new(offset, &mut buf), ReadSlice::new(0, &mut [])];
                             file.read_many(depth, &mut reads).unwrap();
@@ -93,13 +93,13 @@ fn offsets_lengths_and_depths_of_files() {
                             // Nothing is written to no bytes, wherever they are.
                             file.write_many(depth, &mut [WriteSlice::new(offset, &[])]).unwrap();
                         }
-                        assert_eq!(file.write_at(offset, &[]).unwrap(), 0, "{what}");
-                        assert_eq!(file.write_durable(offset, &[]).unwrap(), 0, "{what}");
+                        assert_eq!(file.write_at(&[], offset).unwrap(), 0, "{what}");
+                        assert_eq!(file.write_durable(&[], offset).unwrap(), 0, "{what}");
                     });
                     unchanged(&file);
                     modest(&what, || {
                         let beyond = offset >= 1 << 43;
-                        let written = tolerate(&what, file.write_at(offset, b"xy"));
+                        let written = tolerate(&what, file.write_at(b"xy", offset));
                         assert_eq!(written.is_none(), beyond, "{what}");
                         if beyond {
                             // What is refused changes nothing.
@@ -109,15 +109,15 @@ fn offsets_lengths_and_depths_of_files() {
                                 assert!(tolerate(&what, file.write_many(depth, &mut writes)).is_none(), "{what}");
                                 assert_eq!(writes[0].written, 0, "{what}");
                             }
-                            assert!(tolerate(&what, file.write_durable(offset, b"xy")).is_none(), "{what}");
-                            assert!(tolerate(&what, file.truncate(offset)).is_none(), "{what}");
+                            assert!(tolerate(&what, file.write_durable(b"xy", offset)).is_none(), "{what}");
+                            assert!(tolerate(&what, file.set_len(offset)).is_none(), "{what}");
                             unchanged(&file);
                         } else {
                             let mut writes = [WriteSlice::new(offset, b"xy"), WriteSlice::new(0, b"z")];
                             file.write_many(usize::MAX, &mut writes).unwrap();
                             assert_eq!((writes[0].written, writes[1].written), (2, 1), "{what}");
-                            file.write_durable(offset, b"uv").unwrap();
-                            file.truncate(offset).unwrap();
+                            file.write_durable(b"uv", offset).unwrap();
+                            file.set_len(offset).unwrap();
                             assert_eq!(file.size(), offset, "{what}");
                         }
                     });
@@ -127,7 +127,7 @@ fn offsets_lengths_and_depths_of_files() {
                         modest(&what, || tolerate(&what, file.allocate(offset, len, keep_size)));
                     }
                     drop(file);
-                    fs.unlink("/file").unwrap();
+                    fs.remove_file("/file").unwrap();
                 }
             }
             fs.close().unwrap();
@@ -141,18 +141,18 @@ fn appends_at_the_largest_size() {
     let device = formatted(64, &FormatOptions::default());
     let fs = open(&device, Options::new());
     let file = fs.create_file("/file", 0o644).unwrap();
-    let limit = match file.truncate(u64::MAX).unwrap_err() {
+    let limit = match file.set_len(u64::MAX).unwrap_err() {
         FsError::FileTooLarge { size: u64::MAX, limit } => limit,
         other => panic!("{other}"),
     };
-    file.truncate(limit).unwrap();
+    file.set_len(limit).unwrap();
     assert!(matches!(file.append(b"x"), Err(FsError::FileTooLarge { .. })));
-    assert!(matches!(file.write_at(limit, b"x"), Err(FsError::FileTooLarge { .. })));
-    assert!(matches!(file.write_at(limit - 1, b"xy"), Err(FsError::FileTooLarge { .. })));
-    assert_eq!(file.write_at(limit - 1, b"x").unwrap(), 1);
-    assert_eq!(file.read_at(limit - 1, &mut [0; 9]).unwrap(), 1);
+    assert!(matches!(file.write_at(b"x", limit), Err(FsError::FileTooLarge { .. })));
+    assert!(matches!(file.write_at(b"xy", limit - 1), Err(FsError::FileTooLarge { .. })));
+    assert_eq!(file.write_at(b"x", limit - 1).unwrap(), 1);
+    assert_eq!(file.read_at(&mut [0; 9], limit - 1).unwrap(), 1);
     file.append(&[]).unwrap();
-    file.truncate(0).unwrap();
+    file.set_len(0).unwrap();
     drop(file);
     fs.close().unwrap();
     assert_clean(&device);
@@ -200,8 +200,8 @@ fn options() {
                 let fs = open(&device, options.clone());
                 for name in 0..5 {
                     let file = fs.create_file(format!("/{name}"), 0o644).unwrap();
-                    file.write_at(0, &[7; 50_000]).unwrap();
-                    file.read_at(4000, &mut [0; 50_000]).unwrap();
+                    file.write_at(&[7; 50_000], 0).unwrap();
+                    file.read_at(&mut [0; 50_000], 4000).unwrap();
                 }
                 let time = Duration::from_nanos(size);
                 for interval in [Duration::ZERO, time, Duration::from_secs(size), Duration::MAX] {
@@ -211,7 +211,7 @@ fn options() {
                 fs.clean_step(Pace::Urgent).unwrap();
                 fs.remove_all("/3").unwrap();
                 for name in [0, 1, 2, 4] {
-                    fs.unlink(format!("/{name}")).unwrap();
+                    fs.remove_file(format!("/{name}")).unwrap();
                 }
                 fs.close().unwrap();
             });
@@ -232,13 +232,13 @@ fn numbers_of_inodes() {
         let stat = fs.create("/file", &new).unwrap();
         assert_eq!((stat.uid, stat.gid), (number, number));
         fs.set_owner("/file", Some(number), None).unwrap();
-        fs.unlink("/file").unwrap();
+        fs.remove_file("/file").unwrap();
     }
     fs.create_file("/file", 0o644).unwrap();
     for seconds in [i64::MIN, -1, 0, i64::MAX] {
         let time = Time { seconds, ..far };
         fs.set_times("/file", SetTimes { accessed: Some(time), modified: Some(time) }).unwrap();
-        let stat = fs.stat("/file").unwrap();
+        let stat = fs.metadata("/file").unwrap();
         assert_eq!((stat.accessed, stat.modified), (time, time));
         // Whatever a time is, the system's clock can be asked for it.
         let _ = std::time::SystemTime::from(stat.modified);

@@ -18,17 +18,17 @@ fn a_little_of_everything() {
         for i in 0..2000 {
             let file = fs.create_file(format!("/d/file-{i}"), 0o644).unwrap();
             let data = vec![i as u8; 17 * i];
-            assert_eq!(file.write_at(0, &data).unwrap(), data.len());
+            assert_eq!(file.write_at(&data, 0).unwrap(), data.len());
         }
         let big = fs.create_file("/big", 0o600).unwrap();
         let data: Vec<u8> = (0..10_000_000u32).map(|i| (i / 4096) as u8).collect();
-        big.write_at(5 << 20, &data).unwrap();
+        big.write_at(&data, 5 << 20).unwrap();
         let mut back = vec![1; data.len()];
-        assert_eq!(big.read_at(5 << 20, &mut back).unwrap(), data.len());
+        assert_eq!(big.read_at(&mut back, 5 << 20).unwrap(), data.len());
         assert!(back == data);
         fs.checkpoint().unwrap();
         for i in (0..2000).step_by(3) {
-            fs.unlink(format!("/d/file-{i}")).unwrap();
+            fs.remove_file(format!("/d/file-{i}")).unwrap();
         }
         fs.symlink(b"d/file-1", "/link", &NewFile::new(FileKind::Symlink, 0o777)).unwrap();
         fs.symlink(&[b'x'; 4000], "/longlink", &NewFile::new(FileKind::Symlink, 0o777)).unwrap();
@@ -42,7 +42,7 @@ fn a_little_of_everything() {
         fs.rename("/e/f", "/d/f", RenameMode::Replace).unwrap();
         fs.rename("/d/file-4", "/d/file-5", RenameMode::Replace).unwrap();
         fs.rename("/d/file-7", "/hard", RenameMode::Exchange).unwrap();
-        big.truncate(6 << 20).unwrap();
+        big.set_len(6 << 20).unwrap();
         big.allocate(20 << 20, 1 << 20, false).unwrap();
         drop(big);
         fs.close().unwrap();
@@ -52,6 +52,6 @@ fn a_little_of_everything() {
     assert!(report.is_clean(), "{report}");
     let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
     assert_eq!(fs.read_dir("/d").unwrap().len(), 2000 - 667 - 1 + 1);
-    assert_eq!(fs.stat("/link").unwrap().size, 17);
+    assert_eq!(fs.metadata("/link").unwrap().size, 17);
     assert_eq!(fs.xattr("/d/file-7", "user.b").unwrap(), vec![8; 1000]);
 }

@@ -204,7 +204,7 @@ impl World {
                 let (path, id) = self.pick_dir(dir);
                 for (i, long) in (0..120).flat_map(|i| [(i, false), (i, true)]) {
                     let name = many_name(prefix, i, long);
-                    let real = outcome(&fs.unlink(at(&join(&path, &name))));
+                    let real = outcome(&fs.remove_file(at(&join(&path, &name))));
                     let wanted = self.model.unlink(id, &name);
                     self.compare(action, real, wanted);
                 }
@@ -242,7 +242,7 @@ impl World {
             Action::Unlink { path } => {
                 let Some((path, _)) = self.pick_path(path) else { return };
                 let (parent, name) = self.parent(&path);
-                let real = outcome(&fs.unlink(at(&path)));
+                let real = outcome(&fs.remove_file(at(&path)));
                 let wanted = self.model.unlink(parent, &name);
                 self.compare(action, real, wanted);
             }
@@ -273,7 +273,7 @@ impl World {
             Action::Write { path, offset, len, seed } => {
                 let Some((path, id)) = self.pick_file(path) else { return };
                 let data = bytes(len as usize, seed);
-                let written = fs.open_file(at(&path)).unwrap().write_at(offset.into(), &data);
+                let written = fs.open_file(at(&path)).unwrap().write_at(&data, offset.into());
                 assert_eq!(written.unwrap(), data.len());
                 self.model.write(id, offset as usize, &data);
             }
@@ -285,7 +285,7 @@ impl World {
             }
             Action::Truncate { path, size } => {
                 let Some((path, id)) = self.pick_file(path) else { return };
-                fs.open_file(at(&path)).unwrap().truncate(size.into()).unwrap();
+                fs.open_file(at(&path)).unwrap().set_len(size.into()).unwrap();
                 self.model.truncate(id, size as usize);
             }
             Action::Allocate { path, offset, len, keep_size } => {
@@ -367,7 +367,7 @@ impl World {
         for (file, id) in self.held.drain(..) {
             if let Some(bytes) = self.gone.get(&id) {
                 let mut read = vec![0; bytes.len() + 1];
-                assert_eq!(file.read_at(0, &mut read).unwrap(), bytes.len());
+                assert_eq!(file.read_at(&mut read, 0).unwrap(), bytes.len());
                 assert!(read[..bytes.len()] == bytes[..], "a file without a name changed");
             }
         }

@@ -6,6 +6,7 @@
 
 mod bitmaps;
 mod checked;
+mod compose;
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -14,6 +15,7 @@ use crate::{Corruption, RawBlock, crc};
 
 pub use bitmaps::VersionBitmaps;
 pub use checked::{Checkpoint, LogPosition};
+pub use compose::{ComposedPack, NextPack};
 
 /// Size of the fixed part in bytes; the version bitmaps follow.
 pub const HEADER_SIZE: usize = 192;

@@ -261,6 +261,12 @@ impl Geometry {
         self.cp_blkaddr.offset(pack * BLOCKS_PER_SEGMENT)
     }
 
+    /// Block `block` of checkpoint pack 0 or 1: below 512.
+    #[must_use]
+    pub fn pack_block(&self, pack: u32, block: usize) -> BlockAddr {
+        self.checkpoint_pack(pack).offset(block as u32)
+    }
+
     /// SIT blocks in one copy of the table that hold entries of the main area.
     #[must_use]
     pub fn sit_blocks(&self) -> u32 {

@@ -8,6 +8,12 @@ use crate::RawBlock;
 /// Inode numbers in one block.
 pub const PER_BLOCK: usize = 1020;
 
+/// Blocks that so many inode numbers take in a pack.
+#[must_use]
+pub const fn blocks_for(count: usize) -> u32 {
+    count.div_ceil(PER_BLOCK) as u32
+}
+
 /// One block of orphan inode numbers (`struct f2fs_orphan_block`).
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]

@@ -121,7 +121,7 @@ fn make(device: &Path, blocks: u64, options: OpenOptions) -> anyhow::Result<()> 
     let file = fs.create_file(NAME, 0o644)?;
     let piece = vec![0x5a; 1 << 20];
     for offset in (0..blocks * BLOCK_SIZE as u64).step_by(piece.len()) {
-        ensure!(file.write_at(offset, &piece)? == piece.len(), "the device is too small for the file");
+        ensure!(file.write_at(&piece, offset)? == piece.len(), "the device is too small for the file");
     }
     drop(file);
     fs.close()?;
@@ -137,8 +137,8 @@ fn library_file(args: &Args, blocks: u64, options: OpenOptions, measure: &mut Me
     measure("file", blocks, &|operation, block, buf| {
         let offset = block * BLOCK_SIZE as u64;
         let done = match operation {
-            Operation::Read => file.read_at(offset, buf.as_bytes_mut())?,
-            Operation::Write | Operation::Sync => file.write_at(offset, buf.as_bytes())?,
+            Operation::Read => file.read_at(buf.as_bytes_mut(), offset)?,
+            Operation::Write | Operation::Sync => file.write_at(buf.as_bytes(), offset)?,
         };
         ensure!(done == BLOCK_SIZE, "a file of the library gave {done} bytes");
         if operation == Operation::Sync {

@@ -198,15 +198,15 @@ fn journal_has_room(all_fit: bool, journal: &BTreeMap<Nid, NatEntry>, size: usiz
     all_fit || journal.len() + size <= capacity
 }
 
-/// Freezes all dirty blocks, several at once if there are many. `frozen` gets those that were, also if it fails.
+/// Freezes all dirty blocks. `frozen` gets those that were, also if it fails.
 fn freeze_dirty(table: &Table, frozen: &mut Vec<u32>) -> Result<Vec<Set>, NatError> {
     let dirty: Vec<u32> = table.dirty.iter().collect();
-    let results = frozen_sets(table, &dirty);
-    let mut sets = Vec::with_capacity(results.len());
+    let mut sets = Vec::with_capacity(dirty.len());
     let mut failed = None;
-    for result in results {
-        match result {
-            Ok(set) => {
+    for block in dirty {
+        match freeze_block(table, block) {
+            Ok(None) => {}
+            Ok(Some(set)) => {
                 if mutant("nat_dirty_removed_late") {
                     table.dirty.remove(set.block);
                 }
@@ -217,19 +217,6 @@ fn freeze_dirty(table: &Table, frozen: &mut Vec<u32>) -> Result<Vec<Set>, NatErr
         }
     }
     failed.map_or(Ok(sets), Err)
-}
-
-/// Blocks from which on it is worth waking other threads.
-#[cfg(not(loom))]
-const PARALLEL: usize = 256;
-
-fn frozen_sets(table: &Table, dirty: &[u32]) -> Vec<Result<Set, NatError>> {
-    #[cfg(not(loom))]
-    if dirty.len() >= PARALLEL {
-        use rayon::prelude::*;
-        return dirty.par_iter().filter_map(|block| freeze_block(table, *block).transpose()).collect();
-    }
-    dirty.iter().filter_map(|block| freeze_block(table, *block).transpose()).collect()
 }
 
 /// Freezes a block; `None`: it has nothing dirty.

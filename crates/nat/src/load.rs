@@ -1,4 +1,4 @@
-//! Reading the whole table at once, on all processors.
+//! Reading the whole table at once, on several threads.
 
 #[cfg(not(loom))]
 use crate::nat::Nat;
@@ -15,28 +15,42 @@ pub struct LoadProgress {
 
 #[cfg(not(loom))]
 impl Nat {
-    /// Reads every block of the table in parallel, on rayon's current thread pool, so that no later operation has to wait for
-    /// one (as long as [`cached_blocks`](crate::NatConfig::cached_blocks) are not fewer), and all free NIDs are known.
-    /// `progress` is called from several threads, about a hundred times.
+    /// Reads every block of the table on `threads` threads, the caller's among them, so that no later operation has to wait for
+    /// one (as long as [`cached_blocks`](crate::NatConfig::cached_blocks) are not fewer), and all free NIDs are known. The
+    /// threads end before this returns. `progress` is called from all of them, about a hundred times.
     ///
     /// # Errors
     /// [`NatError::Source`](crate::NatError::Source) and [`NatError::Corrupt`](crate::NatError::Corrupt) of one of the blocks
     /// that could not be read; the others may be in memory.
-    pub fn load_all(&self, progress: &(dyn Fn(LoadProgress) + Sync)) -> Result<(), crate::NatError> {
+    pub fn load_all(&self, threads: usize, progress: &(dyn Fn(LoadProgress) + Sync)) -> Result<(), crate::NatError> {
         use f2fs_sync::atomic::{AtomicU32, Ordering};
-        use rayon::prelude::*;
 
         let of = self.max_nid() / Nat::ENTRIES_PER_BLOCK as u32;
-        let done = AtomicU32::new(0);
         let piece = of.div_ceil(100).clamp(8, 512);
-        (0..of.div_ceil(piece)).into_par_iter().try_for_each(|number| {
-            let range = number * piece..((number + 1) * piece).min(of);
-            let count = range.len() as u32;
-            for block in range {
-                self.know(block)?;
+        let pieces = of.div_ceil(piece);
+        let (next, done) = (AtomicU32::new(0), AtomicU32::new(0));
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= pieces {
+                    return Ok(());
+                }
+                let range = number * piece..((number + 1) * piece).min(of);
+                let count = range.len() as u32;
+                for block in range {
+                    // The others need not go on either.
+                    self.know(block).inspect_err(|_| next.store(pieces, Ordering::Relaxed))?;
+                }
+                progress(LoadProgress { blocks: done.fetch_add(count, Ordering::Relaxed) + count, of });
             }
-            progress(LoadProgress { blocks: done.fetch_add(count, Ordering::Relaxed) + count, of });
-            Ok(())
+        };
+        let helpers = threads.min(pieces as usize).saturating_sub(1);
+        std::thread::scope(|scope| {
+            let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(work)).collect();
+            let mine = work();
+            helpers.into_iter().fold(mine, |result, helper| {
+                result.and(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })
         })
     }
 }

@@ -275,7 +275,7 @@ fn the_whole_table_is_loaded_in_parallel() {
     for policy in [Policy::Sharded, Policy::KernelScan] {
         let nat = device.open(NatConfig::new(300).policy(policy));
         let last = std::sync::atomic::AtomicU32::new(0);
-        nat.load_all(&|progress| {
+        nat.load_all(4, &|progress| {
             assert_eq!(progress.of, 300);
             last.fetch_max(progress.blocks, Ordering::Relaxed);
         })
@@ -284,12 +284,12 @@ fn the_whole_table_is_loaded_in_parallel() {
         device.memory.broken.store(true, Ordering::Relaxed);
         assert_eq!(nat.free_nids().unwrap(), u64::from(300 * ENTRIES - 3 - 300));
         assert_eq!(nat.get(Nid(299 * ENTRIES + 7)).unwrap().addr, BlockAddr(1299));
-        assert!(nat.load_all(&|_| {}).is_ok(), "nothing is read twice");
+        assert!(nat.load_all(4, &|_| {}).is_ok(), "nothing is read twice");
         device.memory.broken.store(false, Ordering::Relaxed);
     }
     device.poke(Nid(200 * ENTRIES), raw(1, u32::MAX));
     let nat = device.open(NatConfig::new(300));
-    assert!(matches!(nat.load_all(&|_| {}), Err(NatError::Corrupt { block: 200, .. })));
+    assert!(matches!(nat.load_all(4, &|_| {}), Err(NatError::Corrupt { block: 200, .. })));
 }
 
 #[test]

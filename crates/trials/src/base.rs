@@ -159,14 +159,14 @@ fn fill_with_holes(fs: &FileSystem) -> Result<(), FsError> {
     let mut block = 0u64;
     while !few_free(fs, 2 * INTERLEAVED) {
         for file in &files {
-            file.write_at(block * 4096, &[block as u8; 4096])?;
+            file.write_at(&[block as u8; 4096], block * 4096)?;
         }
         block += 1;
     }
     drop(files);
     fs.checkpoint()?;
     for name in &names[1..] {
-        fs.unlink(name)?;
+        fs.remove_file(name)?;
     }
     fs.checkpoint()?;
     Ok(())
@@ -176,7 +176,7 @@ fn fill_with_segments(fs: &FileSystem) -> Result<(), FsError> {
     let mut made = 0;
     while !few_free(fs, 514) && made < 64 {
         let file = fs.create_file(format!("/large-{made}"), 0o600)?;
-        match file.write_at(0, &vec![made as u8; 512 * 4096]) {
+        match file.write_at(&vec![made as u8; 512 * 4096], 0) {
             Ok(_) => {}
             Err(error) if error.is_no_space() => break,
             Err(error) => return Err(error),

@@ -89,21 +89,21 @@ impl Op {
             Op::Link(from, to) => fs.link(from, to).map(|()| Done::default()),
             Op::Rename(from, to) => fs.rename(from, to, RenameMode::Replace).map(|()| Done::default()),
             Op::Exchange(from, to) => fs.rename(from, to, RenameMode::Exchange).map(|()| Done::default()),
-            Op::Unlink(path) => fs.unlink(path).map(|()| Done::default()),
+            Op::Unlink(path) => fs.remove_file(path).map(|()| Done::default()),
             Op::Orphan(path) => {
                 let open = fs.open_file(path)?;
-                fs.unlink(path).map(|()| Done { open: Some(open), ..Done::default() })
+                fs.remove_file(path).map(|()| Done { open: Some(open), ..Done::default() })
             }
             Op::Rmdir(path) => fs.remove_dir(path).map(|()| Done::default()),
             Op::Write(path, offset, len) => {
-                let written = fs.open_file(path)?.write_at(*offset, &bytes(*len, salt))?;
+                let written = fs.open_file(path)?.write_at(&bytes(*len, salt), *offset)?;
                 Ok(Done { written: (written < *len).then_some(written), ..Done::default() })
             }
             Op::WriteDurable(path, offset, len) => {
-                let written = fs.open_file(path)?.write_durable(*offset, &bytes(*len, salt))?;
+                let written = fs.open_file(path)?.write_durable(&bytes(*len, salt), *offset)?;
                 Ok(Done { written: (written < *len).then_some(written), ..Done::default() })
             }
-            Op::Truncate(path, size) => fs.open_file(path)?.truncate(*size).map(|()| Done::default()),
+            Op::Truncate(path, size) => fs.open_file(path)?.set_len(*size).map(|()| Done::default()),
             Op::Allocate(path, offset, len, keep) => {
                 fs.open_file(path)?.allocate(*offset, *len, *keep).map(|()| Done::default())
             }
@@ -111,7 +111,7 @@ impl Op {
                 fs.set_xattr(path, name, &bytes(*len, salt), SetMode::Any).map(|()| Done::default())
             }
             Op::RemoveXattr(path, name) => fs.remove_xattr(path, name).map(|()| Done::default()),
-            Op::Sync(path) => fs.open_file(path)?.sync().map(|()| Done::default()),
+            Op::Sync(path) => fs.open_file(path)?.sync_all().map(|()| Done::default()),
             Op::Checkpoint => fs.checkpoint().map(|_| Done::default()),
             Op::Clean => fs.clean_step(Pace::Urgent).map(|_| Done::default()),
         }

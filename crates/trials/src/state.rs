@@ -5,12 +5,12 @@
 //!                                                  '-> use -> close -> check -> open, walk, compare      some of them
 //! ```
 
+use f2fs_check::{CheckOptions, CheckReport, check};
 use f2fs_device::{BlockDevice, MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_format::BLOCKS_PER_SEGMENT;
 use f2fs_format::node::NodeBlock;
 use f2fs_sync::Arc;
-use f2fs_volume::check::{CheckOptions, CheckReport, check};
 use f2fs_volume::{OpenOptions, Volume, VolumeError};
 
 use crate::judge::Expectation;

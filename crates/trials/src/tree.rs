@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use f2fs_files::{File, FileKind, FileSystem, FsError, Stat};
+use f2fs_files::{File, FileKind, FileSystem, FsError, Metadata};
 use f2fs_sync::Arc;
 
 /// Names in a tree at most: a walk of a corrupt volume ends.
@@ -66,7 +66,7 @@ impl Known {
     fn file(
         &self,
         file: &File,
-        stat: &Stat,
+        stat: &Metadata,
         xattrs: &BTreeMap<Vec<u8>, Vec<u8>>,
         part: &mut [u8],
     ) -> Result<Option<Arc<Node>>, FsError> {
@@ -78,7 +78,7 @@ impl Known {
         let mut same: Vec<&Arc<Node>> = known.filter(|node| bytes(node) == Some(stat.size)).collect();
         let mut at = 0;
         while at < stat.size && !same.is_empty() {
-            let read = file.read_at(at, part)?;
+            let read = file.read_at(part, at)?;
             let end = at as usize + read;
             same.retain(|node| {
                 matches!(&node.content, Content::File(bytes) if bytes.get(at as usize..end) == Some(&part[..read]))
@@ -126,7 +126,7 @@ impl Tree {
             if tree.names.len() >= MAX_NAMES {
                 return Err(FsError::Invalid("more names than the workload can have made"));
             }
-            let stat = fs.symlink_stat(&path)?;
+            let stat = fs.symlink_metadata(&path)?;
             tree.names.insert(path.clone(), stat.ino.0);
             if stat.kind == FileKind::Directory {
                 for entry in fs.read_dir(&path)? {
@@ -149,7 +149,7 @@ impl Tree {
                         continue;
                     }
                     let mut bytes = vec![0; stat.size as usize];
-                    let read = file.read_at(0, &mut bytes)?;
+                    let read = file.read_at(&mut bytes, 0)?;
                     bytes.truncate(read);
                     Content::File(bytes)
                 }

@@ -17,7 +17,7 @@
 //! One checkpoint runs at a time: the gate has one closer. The state's mutex is held meanwhile; nothing else takes it.
 
 use f2fs_device::{AlignedBuf, Request};
-use f2fs_format::checkpoint::{Checkpoint, LogPosition, VersionBitmaps, flags};
+use f2fs_format::checkpoint::{Checkpoint, LogPosition, NextPack, VersionBitmaps, flags};
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::path::NodeKind;
 use f2fs_format::summary::{Journal, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES, Summary, SummaryBlock};
@@ -29,7 +29,7 @@ use f2fs_sync::mutant;
 
 use crate::blocks::WriteBatch;
 use crate::node::NodePage;
-use crate::pack::{NextPack, Pack, pack_addr};
+use crate::pack::Pack;
 use crate::write_stat::Count;
 use crate::{Op, Volume, VolumeError};
 
@@ -184,13 +184,13 @@ impl Volume {
 
         let mut batch = WriteBatch::new(&*self.device);
         for (block, bytes) in pack.front.iter().enumerate() {
-            batch.push(pack_addr(&self.geometry, index, block), bytes)?;
+            batch.push(self.geometry.pack_block(index, block), bytes)?;
         }
         batch.finish()?;
         if !mutant("checkpoint_flush_left_out") {
             self.device.flush()?;
         }
-        let end = pack_addr(&self.geometry, index, pack.front.len());
+        let end = self.geometry.pack_block(index, pack.front.len());
         let last = AlignedBuf::from_bytes(pack.block.as_block());
         if mutant("checkpoint_fua_left_out") {
             self.device.write(u64::from(end.0), last)?;

@@ -1,4 +1,4 @@
-//! F2FS volumes: superblock, checkpoint packs, node store, format and check.
+//! F2FS volumes: superblock, checkpoint packs, node store, cleaner, recovery, and format.
 //!
 //! A [`Volume`] is what lies between a block device and a namespace: nodes by their NIDs, data blocks by their addresses, and
 //! checkpoints that make both durable together. Files and directories are the business of `f2fs-files`.
@@ -57,7 +57,6 @@ mod allocation;
 mod arrival;
 mod balance;
 mod blocks;
-pub mod check;
 mod checkpoint;
 mod cleaner;
 mod clock;

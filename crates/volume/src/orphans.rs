@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use f2fs_format::{Corruption, Nid, orphan};
+use f2fs_format::{Corruption, Nid};
 use f2fs_sync::{Budget, CachePadded, Mutex};
 
 use crate::VolumeError;
@@ -94,11 +94,6 @@ impl Orphans {
             self.shards.iter().flat_map(|shard| shard.lock().iter().copied().collect::<Vec<_>>()).collect();
         all.sort_unstable();
         all
-    }
-
-    /// Blocks that the list takes in a pack.
-    pub(crate) fn blocks(count: usize) -> u32 {
-        count.div_ceil(orphan::PER_BLOCK) as u32
     }
 }
 

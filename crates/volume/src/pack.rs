@@ -1,17 +1,12 @@
-//! Checkpoint packs: choosing the current one, reading it, composing the next.
-//!
-//! ```text
-//! | checkpoint | payload ... | orphans ... | data summaries (1..3) | node summaries (0 or 3) | checkpoint again |
-//! ```
+//! Checkpoint packs: choosing the current one, and reading it. `f2fs_format::checkpoint` composes the next.
 
 use f2fs_device::BlockDevice;
 use f2fs_format::checkpoint::{Checkpoint, CheckpointBlock, VersionBitmaps, flags};
 use f2fs_format::orphan::{self, OrphanBlock};
 use f2fs_format::summary::{Journal, SummaryBlock, compact};
-use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, Nid, RawBlock};
+use f2fs_format::{BLOCKS_PER_SEGMENT, Corruption, Geometry, LogType, Nid, RawBlock};
 
 use crate::VolumeError;
-use crate::orphans::Orphans;
 
 /// A pack as it was read.
 pub(crate) struct Pack {
@@ -81,7 +76,7 @@ impl Pack {
         };
         let node_start = blocks.len() - 1 - if checkpoint.has_node_summaries() { 3 } else { 0 };
         let data = if checkpoint.has(flags::COMPACT_SUM) {
-            compact::parse(&blocks[start_sum..node_start], compact_counts(&checkpoint))?
+            compact::parse(&blocks[start_sum..node_start], checkpoint.compact_counts())?
         } else {
             summaries(&blocks[start_sum..])
         };
@@ -93,14 +88,6 @@ impl Pack {
     pub(crate) fn journal(&self, log: LogType) -> &Journal {
         &self.data[log.index()].journal
     }
-}
-
-/// Entries of each data log in a compact summary.
-fn compact_counts(checkpoint: &Checkpoint) -> [usize; 3] {
-    [LogType::HotData, LogType::WarmData, LogType::ColdData].map(|log| {
-        let position = checkpoint.log(log);
-        compact::entry_count(position.next_offset, position.alloc_type)
-    })
 }
 
 fn summaries(blocks: &[RawBlock]) -> [Box<SummaryBlock>; 3] {
@@ -116,81 +103,4 @@ fn read_orphans(blocks: &[RawBlock]) -> Result<Vec<Nid>, Corruption> {
         all.extend(block.ino[..count as usize].iter().map(|ino| Nid::from(*ino)));
     }
     Ok(all)
-}
-
-fn orphan_blocks(orphans: &[Nid]) -> Vec<RawBlock> {
-    let count = Orphans::blocks(orphans.len()) as u16;
-    let fill = |(index, chunk): (usize, &[Nid])| {
-        let mut block = OrphanBlock::ZERO;
-        for (slot, ino) in block.ino.iter_mut().zip(chunk) {
-            *slot = (*ino).into();
-        }
-        block.blk_addr = (index as u16 + 1).into();
-        block.blk_count = count.into();
-        block.entry_count = (chunk.len() as u32).into();
-        *block.as_block()
-    };
-    orphans.chunks(orphan::PER_BLOCK).enumerate().map(fill).collect()
-}
-
-/// What goes into the next pack.
-pub(crate) struct NextPack<'a> {
-    pub(crate) geometry: &'a Geometry,
-    /// All but the pack's own layout is filled in: version, counts, logs, flags.
-    pub(crate) checkpoint: Checkpoint,
-    pub(crate) bitmaps: VersionBitmaps,
-    pub(crate) orphans: &'a [Nid],
-    /// Summaries of all six logs, journals included.
-    pub(crate) summaries: [&'a SummaryBlock; 6],
-    /// Whether node summaries go along: on unmount.
-    pub(crate) node_summaries: bool,
-}
-
-/// A pack ready to be written.
-pub(crate) struct ComposedPack {
-    pub(crate) checkpoint: Checkpoint,
-    /// The first block, which is also the last one.
-    pub(crate) block: CheckpointBlock,
-    /// All blocks in front of the last one.
-    pub(crate) front: Vec<RawBlock>,
-}
-
-impl NextPack<'_> {
-    /// Lays the pack out, and checks that what is about to be written can be read again.
-    pub(crate) fn compose(self) -> Result<ComposedPack, Corruption> {
-        let mut checkpoint = self.checkpoint;
-        let orphans = orphan_blocks(self.orphans);
-        let data_logs = [self.summaries[0], self.summaries[1], self.summaries[2]];
-        let compact = compact::build(data_logs, compact_counts(&checkpoint));
-        checkpoint.flags &= !(flags::COMPACT_SUM | flags::ORPHAN_PRESENT);
-        if compact.is_some() {
-            checkpoint.flags |= flags::COMPACT_SUM;
-        }
-        if !orphans.is_empty() {
-            checkpoint.flags |= flags::ORPHAN_PRESENT;
-        }
-        let mut rest = orphans;
-        checkpoint.start_sum = 1 + self.geometry.cp_payload + rest.len() as u32;
-        rest.extend(compact.unwrap_or_else(|| data_logs.iter().map(|log| *log.as_block()).collect()));
-        if self.node_summaries {
-            rest.extend(self.summaries[3..].iter().map(|log| *log.as_block()));
-        }
-        checkpoint.pack_blocks = 1 + self.geometry.cp_payload + rest.len() as u32 + 1;
-        checkpoint.check(self.geometry)?;
-
-        let mut block = CheckpointBlock::ZERO;
-        block.header = checkpoint.to_header(self.geometry);
-        let mut payload = vec![[0; f2fs_format::BLOCK_SIZE]; self.geometry.cp_payload as usize];
-        self.bitmaps.write(&mut block, &mut payload, self.geometry)?;
-        block.seal();
-        let mut front = vec![*block.as_block()];
-        front.append(&mut payload);
-        front.append(&mut rest);
-        Ok(ComposedPack { checkpoint, block, front })
-    }
-}
-
-/// Where a pack's blocks go.
-pub(crate) fn pack_addr(geometry: &Geometry, index: u32, block: usize) -> BlockAddr {
-    geometry.checkpoint_pack(index).offset(block as u32)
 }

@@ -5,9 +5,9 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use f2fs_check::{CheckOptions, check};
 use f2fs_device::{AlignedBuf, MemoryDevice};
 use f2fs_format::{BlockAddr, Nid, SegmentNo};
-use f2fs_volume::check::{CheckOptions, check};
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{Allocation, NewNode, OpenOptions, Reason, Volume};
 

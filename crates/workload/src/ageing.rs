@@ -179,7 +179,7 @@ impl<D: BlockDevice> Run<'_, D> {
         let mut done = 0;
         while done < data.len() {
             let offset = u64::from(block) * BLOCK as u64 + done as u64;
-            done += self.files[file as usize].write_at(offset, &data[done..])?;
+            done += self.files[file as usize].write_at(&data[done..], offset)?;
         }
         let version = self.fs.volume().last_checkpoint().version;
         if version != self.durable.0 {
@@ -194,7 +194,7 @@ impl<D: BlockDevice> Run<'_, D> {
         let (mut data, mut wanted) = (vec![0; 64 * BLOCK], vec![0; BLOCK]);
         for file in 0..FILES {
             for block in (0..self.per_file).step_by(64) {
-                let read = self.files[file as usize].read_at(u64::from(block) * BLOCK as u64, &mut data)?;
+                let read = self.files[file as usize].read_at(&mut data, u64::from(block) * BLOCK as u64)?;
                 for (block, part) in (block..self.per_file).zip(data[..read].chunks(BLOCK)) {
                     let version = self.versions[(file * self.per_file + block) as usize];
                     fill(&mut wanted, file, block, version);

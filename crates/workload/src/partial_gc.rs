@@ -153,7 +153,7 @@ pub fn make_holes<D: BlockDevice>(device: &Arc<D>, seed: u64) -> Result<u64, Exp
         for half in [0, STREAMS] {
             let (file, size) = &mut files[half + random.below(STREAMS)];
             let len = (1 + random.below(2)) * BLOCK;
-            *size += file.write_at(*size, &data[..len])? as u64;
+            *size += file.write_at(&data[..len], *size)? as u64;
         }
     }
     fs.checkpoint()?;
@@ -162,7 +162,7 @@ pub fn make_holes<D: BlockDevice>(device: &Arc<D>, seed: u64) -> Result<u64, Exp
     // Every other file goes; a tenth of the blocks of the rest goes elsewhere.
     for (index, name) in warm.iter().chain(&cold).enumerate() {
         if index % 2 == 0 {
-            fs.unlink(name)?;
+            fs.remove_file(name)?;
         }
     }
     fs.checkpoint()?;
@@ -170,7 +170,7 @@ pub fn make_holes<D: BlockDevice>(device: &Arc<D>, seed: u64) -> Result<u64, Exp
         let file = fs.open_file(name)?;
         let blocks = (sizes[index] / BLOCK as u64) as usize;
         for _ in 0..blocks / 10 {
-            file.write_at(random.below(blocks) as u64 * BLOCK as u64, &data[..BLOCK])?;
+            file.write_at(&data[..BLOCK], random.below(blocks) as u64 * BLOCK as u64)?;
         }
     }
     let stat = fs.statfs();
@@ -222,7 +222,7 @@ fn write_long<D: BlockDevice>(
         let len = (blocks - done).min(REQUEST as u64) as usize;
         let mut written = 0;
         while written < len * BLOCK {
-            written += file.write_at(done * BLOCK as u64 + written as u64, &pattern[written..len * BLOCK])?;
+            written += file.write_at(&pattern[written..len * BLOCK], done * BLOCK as u64 + written as u64)?;
         }
         done += len as u64;
     }
@@ -232,7 +232,7 @@ fn write_long<D: BlockDevice>(
     let by_cause = fs.write_stat().minus(&before);
     let mut found = vec![0; BLOCK];
     for block in (0..blocks).step_by(7) {
-        file.read_at(block * BLOCK as u64, &mut found)?;
+        file.read_at(&mut found, block * BLOCK as u64)?;
         let at = block as usize % REQUEST * BLOCK;
         if found != pattern[at..at + BLOCK] {
             return Err(ExperimentError::Content { block });

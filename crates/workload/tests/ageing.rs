@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use f2fs_check::{CheckOptions, check};
 use f2fs_device::MemoryDevice;
 use f2fs_files::Options;
-use f2fs_volume::check::{CheckOptions, check};
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{AgeThreshold, Allocation, CostModel, OpenOptions, VictimPolicy, WriteStat};
 use f2fs_workload::ageing::{Plan, age};

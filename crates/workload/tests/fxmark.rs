@@ -59,7 +59,7 @@ fn every_workload_leaves_a_sound_volume() {
             let file = fs.open_file("/fxmark/n_mtime_upt.dat").unwrap();
             let mut block = [0; 4096];
             for (offset, byte) in [(0, 0xa5), (4096, 0x5a), (16 << 20, 0xa5), ((16 << 20) - 4096, 0x5a)] {
-                assert_eq!(file.read_at(offset, &mut block).unwrap(), 4096);
+                assert_eq!(file.read_at(&mut block, offset).unwrap(), 4096);
                 assert_eq!(block, [byte; 4096], "at {offset}");
             }
         }

@@ -79,8 +79,8 @@ fn a_changed_byte_a_lost_file_and_an_undead_one_are_found() {
         let spec = plan.file(42);
         let file = fs.open_file(&spec.path).unwrap();
         let mut byte = [0];
-        file.read_at(spec.size - 1, &mut byte).unwrap();
-        file.write_at(spec.size - 1, &[!byte[0]]).unwrap();
+        file.read_at(&mut byte, spec.size - 1).unwrap();
+        file.write_at(&[!byte[0]], spec.size - 1).unwrap();
     });
     let path = Plan::new(SMALL).file(42).path;
     assert!(
@@ -90,7 +90,7 @@ fn a_changed_byte_a_lost_file_and_an_undead_one_are_found() {
     );
     assert!(error.is_damage());
 
-    let error = sabotage(|fs, plan| fs.unlink(plan.file(42).path).unwrap());
+    let error = sabotage(|fs, plan| fs.remove_file(plan.file(42).path).unwrap());
     assert!(matches!(&error, QuickstartError::Names { expected, found, .. } if *found == expected - 1), "{error}");
 
     // As many names as before, and yet the wrong ones: file 6 is looked for in vain, or its new name found first.

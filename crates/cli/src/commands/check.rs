@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use f2fs::check::{CheckError, CheckOptions, CheckReport, check};
 use f2fs::device::BlockDevice;
-use f2fs::volume::check::{CheckError, CheckOptions, CheckReport, check};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
@@ -78,7 +78,7 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
 
 /// The findings for programs.
 pub(super) fn findings(report: &CheckReport) -> Vec<serde_json::Value> {
-    let finding = |finding: &f2fs::volume::check::Finding| {
+    let finding = |finding: &f2fs::check::Finding| {
         json!({
             "kind": finding.kind.to_string(),
             "severity": format!("{:?}", finding.severity()).to_lowercase(),
@@ -96,7 +96,7 @@ pub(super) fn unchanged(image: &Path) -> String {
 fn examine(image: &Path) -> Result<CheckReport, CliError> {
     let device = device(image, Access::Check)?;
     let bar = progress::bar("checking", Some(0));
-    let show = |progress: f2fs::volume::check::Progress| {
+    let show = |progress: f2fs::check::Progress| {
         bar.set_length(progress.total);
         bar.set_position(progress.done);
     };

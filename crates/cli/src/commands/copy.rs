@@ -19,7 +19,7 @@ use crate::progress;
 pub(crate) fn put(image: &Path, paths: &[PathBuf], options: &CopyOptions) -> Result<(), CliError> {
     let (sources, last) = split(paths)?;
     change_by_copying(image, |fs| {
-        let exists = fs.stat(last).is_ok_and(|stat| stat.kind == FileKind::Directory);
+        let exists = fs.metadata(last).is_ok_and(|stat| stat.kind == FileKind::Directory);
         each(sources, last, exists, |source, target, tell| {
             let standard = source == Path::new("-");
             let host = if standard { Path::new("/dev/stdin") } else { source };
@@ -40,7 +40,7 @@ pub(crate) fn get(image: &Path, access: Access, paths: &[PathBuf], options: &Cop
         return sources.iter().try_for_each(|source| show::print(&fs, source));
     }
     let copy = |source: &Path, target: &Path, tell: Watch<'_>| {
-        let stat = fs.symlink_stat(source).about(source)?;
+        let stat = fs.symlink_metadata(source).about(source)?;
         let into = last.is_dir() && (sources.len() > 1 || stat.kind != FileKind::Directory);
         let target = if into { target } else { last };
         if is_same(image, target) {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use f2fs::files::path_from_bytes;
-use f2fs::{FileKind, FileSystem, Stat};
+use f2fs::{FileKind, FileSystem, Metadata};
 use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
@@ -55,14 +55,14 @@ struct List<'a, W> {
 impl<W: Write> List<'_, W> {
     /// Whether what a directory holds is shown, not the path itself. A link to one is followed where it would not be shown as a link.
     fn is_listed(&self, path: &Path) -> Result<bool, CliError> {
-        let stat = self.fs.symlink_stat(path).about(path)?;
+        let stat = self.fs.symlink_metadata(path).about(path)?;
         if self.args.directory {
             return Ok(false);
         }
         Ok(match stat.kind {
             FileKind::Directory => true,
             FileKind::Symlink if !self.args.long && !self.args.json => {
-                self.fs.stat(path).is_ok_and(|stat| stat.kind == FileKind::Directory)
+                self.fs.metadata(path).is_ok_and(|stat| stat.kind == FileKind::Directory)
             }
             _ => false,
         })
@@ -71,7 +71,7 @@ impl<W: Write> List<'_, W> {
     fn directory(&mut self, path: &Path, failures: &mut Failures) -> Result<(), CliError> {
         let mut pending = vec![path.to_path_buf()];
         // In a damaged volume a directory may contain itself.
-        let mut known = HashSet::from([self.fs.stat(path).about(path)?.ino]);
+        let mut known = HashSet::from([self.fs.metadata(path).about(path)?.ino]);
         while let Some(directory) = pending.pop() {
             let mut entries = match self.fs.read_dir(&directory).about(&directory) {
                 Ok(entries) => entries,
@@ -134,7 +134,7 @@ impl<W: Write> List<'_, W> {
             writeln!(out, "{}", Quoted(name))?;
             return Ok(());
         }
-        let stat = fs.symlink_stat(path).about(path)?;
+        let stat = fs.symlink_metadata(path).about(path)?;
         if self.args.json {
             writeln!(out, "{}", describe(fs, &path.to_path_buf(), &stat)?)?;
             return Ok(());
@@ -171,7 +171,7 @@ pub(crate) fn bytes(path: &Path) -> &[u8] {
 }
 
 /// Properties of a file beside its kind: encrypted, casefolded, compressed, protected by verity.
-pub(crate) fn form(stat: &Stat) -> Vec<String> {
+pub(crate) fn form(stat: &Metadata) -> Vec<String> {
     let marks = [(stat.encrypted, "encrypted"), (stat.casefolded, "casefolded"), (stat.verity, "verity")];
     let marks = marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark.to_owned());
     let compressed = stat.compression.iter().map(|how| {
@@ -182,7 +182,7 @@ pub(crate) fn form(stat: &Stat) -> Vec<String> {
 }
 
 /// The attributes of a file, for programs. One line.
-pub(crate) fn describe(fs: &FileSystem, path: &PathBuf, stat: &Stat) -> Result<Value, CliError> {
+pub(crate) fn describe(fs: &FileSystem, path: &PathBuf, stat: &Metadata) -> Result<Value, CliError> {
     let target = match stat.kind {
         FileKind::Symlink => Some(Printable(&fs.read_link(path).about(path)?).to_string()),
         _ => None,
@@ -217,7 +217,7 @@ pub(crate) fn describe(fs: &FileSystem, path: &PathBuf, stat: &Stat) -> Result<V
 }
 
 /// Kind and permissions as `ls -l` writes them.
-pub(crate) fn mode_text(stat: &Stat) -> String {
+pub(crate) fn mode_text(stat: &Metadata) -> String {
     let kind = match stat.kind {
         FileKind::Regular => '-',
         kind => kind.letter(),

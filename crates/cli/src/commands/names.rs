@@ -31,7 +31,7 @@ pub(crate) fn make_all(fs: &FileSystem, path: &Path) -> Result<(), CliError> {
         }
         match fs.create_dir(&here, DIRECTORY_MODE) {
             Ok(_) => {}
-            Err(FsError::Exists) if fs.stat(&here).is_ok_and(|stat| stat.kind == FileKind::Directory) => {}
+            Err(FsError::Exists) if fs.metadata(&here).is_ok_and(|stat| stat.kind == FileKind::Directory) => {}
             Err(FsError::Exists) => return Err(CliError::at(&here, "is there, and no directory")),
             Err(error) => return Err(CliError::at(&here, error)),
         }
@@ -40,7 +40,7 @@ pub(crate) fn make_all(fs: &FileSystem, path: &Path) -> Result<(), CliError> {
 }
 
 pub(crate) fn rm(image: &Path, paths: &[PathBuf], recursive: bool, force: bool) -> Result<(), CliError> {
-    each(image, paths, |fs, path| match if recursive { fs.remove_all(path) } else { fs.unlink(path) } {
+    each(image, paths, |fs, path| match if recursive { fs.remove_all(path) } else { fs.remove_file(path) } {
         Err(FsError::NotFound) if force => Ok(()),
         // The root is none that -r would remove.
         Err(FsError::IsDirectory) if !recursive && path.file_name().is_some() => {
@@ -60,7 +60,7 @@ pub(crate) fn mv(image: &Path, from: &Path, to: &Path, no_clobber: bool, exchang
         let target = if mode == RenameMode::Exchange { to.to_path_buf() } else { below(fs, from, to) };
         match fs.rename(from, &target, mode) {
             // Which of the two it is about is not in the error.
-            Err(error) if fs.symlink_stat(from).is_ok() => {
+            Err(error) if fs.symlink_metadata(from).is_ok() => {
                 let (from, to) = (Quoted::path(from), Quoted::path(&target));
                 Err(CliError::new(format_args!("{from} to {to}: {error}")))
             }
@@ -77,7 +77,7 @@ pub(crate) fn ln(image: &Path, target: &Path, path: &Path, symbolic: bool) -> Re
             fs.symlink(target.as_os_str().as_bytes(), path, &new).about(path)?;
             return Ok(());
         }
-        match fs.symlink_stat(target).about(target)?.kind {
+        match fs.symlink_metadata(target).about(target)?.kind {
             FileKind::Directory => Err(CliError::at(target, "is a directory; it has one name only")),
             _ => fs.link(target, path).about(path),
         }
@@ -87,7 +87,7 @@ pub(crate) fn ln(image: &Path, target: &Path, path: &Path, symbolic: bool) -> Re
 /// `to`, or what has the name of `from` below it if `to` is a directory, as mv and ln take it.
 fn below(fs: &FileSystem, from: &Path, to: &Path) -> PathBuf {
     match from.file_name() {
-        Some(name) if fs.stat(to).is_ok_and(|stat| stat.kind == FileKind::Directory) => to.join(name),
+        Some(name) if fs.metadata(to).is_ok_and(|stat| stat.kind == FileKind::Directory) => to.join(name),
         _ => to.to_path_buf(),
     }
 }

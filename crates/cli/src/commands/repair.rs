@@ -5,8 +5,8 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use f2fs::volume::check::repair::{RepairError, plan, undo};
-use f2fs::volume::check::{CheckOptions, Progress};
+use f2fs::check::repair::{RepairError, plan, undo};
+use f2fs::check::{CheckOptions, Progress};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 

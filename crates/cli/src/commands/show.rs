@@ -41,7 +41,7 @@ pub(crate) fn stat(image: &Path, access: Access, paths: &[PathBuf], as_json: boo
 }
 
 fn show(fs: &FileSystem, path: &PathBuf, as_json: bool, out: &mut impl Write) -> Result<(), CliError> {
-    let stat = fs.symlink_stat(path).about(path)?;
+    let stat = fs.symlink_metadata(path).about(path)?;
     if as_json {
         let value = describe(fs, path, &stat)?;
         writeln!(out, "{value:#}")?;

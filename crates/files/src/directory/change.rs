@@ -244,7 +244,7 @@ impl Directory {
 
 /// No name more with this hash fits into the directory (`ENOSPC`, as in the kernel).
 fn no_room() -> FsError {
-    FsError::Volume(VolumeError::NoSpace { wanted: 1, available: 0 })
+    VolumeError::NoSpace { wanted: 1, available: 0 }.into()
 }
 
 /// Puts an entry into slots that were found free; that they are not is a contradiction in the block.

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use f2fs_check::{CheckOptions, check};
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_files::path_from_bytes;
-use f2fs_volume::check::{CheckOptions, check};
 use f2fs_volume::format::{FormatOptions, format};
 
 /// Small random numbers, the same in every run (`SplitMix64`).

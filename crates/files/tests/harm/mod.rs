@@ -25,8 +25,8 @@ pub(crate) fn volume() -> MemoryDevice {
     for path in ["/dir", "/dir/below", "/hashed"] {
         fs.create_dir(path, 0o755).unwrap();
     }
-    fs.create_file("/small", 0o644).unwrap().write_at(0, b"inline").unwrap();
-    fs.create_file("/large", 0o644).unwrap().write_at(0, &[7; 5 << 20]).unwrap();
+    fs.create_file("/small", 0o644).unwrap().write_at(b"inline", 0).unwrap();
+    fs.create_file("/large", 0o644).unwrap().write_at(&[7; 5 << 20], 0).unwrap();
     fs.set_xattr("/small", "user.note", b"text", SetMode::Any).unwrap();
     for name in 0..400 {
         fs.create_file(format!("/hashed/{name}"), 0o644).unwrap();
@@ -75,7 +75,7 @@ pub(crate) fn patch_node(device: &MemoryDevice, ino: Nid, change: impl Fn(&mut N
 
 pub(crate) fn ino(device: &MemoryDevice, path: &str) -> Nid {
     let fs = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
-    fs.symlink_stat(path).unwrap().ino
+    fs.symlink_metadata(path).unwrap().ino
 }
 
 /// Opens for writing, which must fail, and leave every byte as it was.

@@ -6,15 +6,15 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use f2fs_check::repair::{plan, undo};
+use f2fs_check::{CheckOptions, CheckReport, Severity, check};
 use f2fs_device::{BlockDevice, MemoryDevice};
-use f2fs_files::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode, Stat, path_from_bytes};
+use f2fs_files::{FileKind, FileSystem, FsError, Metadata, NewFile, Options, RenameMode, SetMode, path_from_bytes};
 use f2fs_format::checkpoint::CheckpointBlock;
 use f2fs_format::feature::Features;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Geometry, RawBlock, inode, node};
 use f2fs_volume::VolumeError;
-use f2fs_volume::check::repair::{plan, undo};
-use f2fs_volume::check::{CheckOptions, CheckReport, Severity, check};
 use f2fs_volume::format::{FormatOptions, format};
 
 /// Paths looked at in one volume at most.
@@ -158,11 +158,11 @@ fn fill(device: &Arc<MemoryDevice>, kind: u8) -> Result<(), FsError> {
             Some(at) => fs.link(hashed(at % NAMED), hashed(number))?,
         }
     }
-    fs.create_file("/inline/small", 0o644)?.write_at(0, b"inline data")?;
+    fs.create_file("/inline/small", 0o644)?.write_at(b"inline data", 0)?;
     let large = fs.create_file("/large", 0o644)?;
-    large.write_at(0, &[3; 50_000])?;
-    large.write_at(4_000_000, &[4; 9000])?;
-    large.write_at(9_000_000, &[5; 100])?;
+    large.write_at(&[3; 50_000], 0)?;
+    large.write_at(&[4; 9000], 4_000_000)?;
+    large.write_at(&[5; 100], 9_000_000)?;
     fs.link("/large", "/inline/hard")?;
     let link = NewFile::new(FileKind::Symlink, 0o777);
     fs.symlink(b"below/../small", "/inline/soft", &link)?;
@@ -174,8 +174,8 @@ fn fill(device: &Arc<MemoryDevice>, kind: u8) -> Result<(), FsError> {
     fs.checkpoint()?;
     // An orphan in the pack, and a pack without node summaries, for one of the kinds.
     let gone = fs.create_file("/gone", 0o600)?;
-    gone.write_at(0, &[9; 20_000])?;
-    fs.unlink("/gone")?;
+    gone.write_at(&[9; 20_000], 0)?;
+    fs.remove_file("/gone")?;
     // Whoever opens an unclean volume reads three segments of nodes, which takes longer than all the rest.
     if kind % 6 != 5 { fs.close() } else { fs.checkpoint().map(|_| ()) }
 }
@@ -184,45 +184,45 @@ fn fill(device: &Arc<MemoryDevice>, kind: u8) -> Result<(), FsError> {
 fn sync_some(device: &Arc<MemoryDevice>) -> Result<(), FsError> {
     let fs = FileSystem::open(device.clone(), Options::new())?;
     let large = fs.open_file("/large")?;
-    large.write_at(30_000, &[6; 30_000])?;
-    large.write_at(13_000_000, &[6; 5000])?;
-    large.truncate(13_001_000)?;
+    large.write_at(&[6; 30_000], 30_000)?;
+    large.write_at(&[6; 5000], 13_000_000)?;
+    large.set_len(13_001_000)?;
     let small = fs.open_file("/inline/small")?;
-    small.write_at(4, b"synced")?;
-    small.sync()?;
-    small.write_at(3000, &[7; 3000])?;
-    small.sync()?;
+    small.write_at(b"synced", 4)?;
+    small.sync_all()?;
+    small.write_at(&[7; 3000], 3000)?;
+    small.sync_all()?;
     for name in 0..6 {
         let path = format!("/hashed/synced-{name}");
         let file = fs.create_file(&path, 0o640)?;
-        file.write_at(0, &vec![8; name * 2500])?;
+        file.write_at(&vec![8; name * 2500], 0)?;
         if name % 2 == 1 {
             fs.set_xattr(&path, "user.long", &[9; 700], SetMode::Any)?;
         }
-        file.sync()?;
+        file.sync_all()?;
     }
     fs.set_xattr("/inline/small", "user.more", &[9; 900], SetMode::Any)?;
-    small.sync()?;
+    small.sync_all()?;
     let reserved = fs.create_file("/reserved", 0o600)?;
     reserved.allocate(0, 50_000, false)?;
-    reserved.write_at(8192, &[1; 4096])?;
-    reserved.sync()?;
+    reserved.write_at(&[1; 4096], 8192)?;
+    reserved.sync_all()?;
     let long = fs.create_file(format!("/{}", "long".repeat(40)), 0o600)?;
-    long.write_at(4_100_000, &[2; 9000])?;
-    long.sync()?;
-    large.write_at(0, &[3; 4096])?;
+    long.write_at(&[2; 9000], 4_100_000)?;
+    long.sync_all()?;
+    large.write_at(&[3; 4096], 0)?;
     // Nothing of it is closed: what a power cut leaves.
     Ok(())
 }
 
 /// Hands out what can be reached from the root, [`PATHS`] paths at most, and a file that has several names once.
-fn each_path(fs: &FileSystem, mut look: impl FnMut(&Path, &Stat)) {
+fn each_path(fs: &FileSystem, mut look: impl FnMut(&Path, &Metadata)) {
     let mut pending = vec![b"/".to_vec()];
     let mut seen = HashSet::new();
     for _ in 0..PATHS {
         let Some(path) = pending.pop() else { return };
         let at = path_from_bytes(&path);
-        let Ok(stat) = fs.symlink_stat(at) else { continue };
+        let Ok(stat) = fs.symlink_metadata(at) else { continue };
         if stat.kind != FileKind::Directory && !seen.insert(stat.ino) {
             continue;
         }
@@ -245,11 +245,11 @@ fn walk(fs: &FileSystem) {
     each_path(fs, |at, stat| {
         let _ = fs.xattrs(at);
         match stat.kind {
-            FileKind::Symlink => drop((fs.read_link(at), fs.stat(at))),
+            FileKind::Symlink => drop((fs.read_link(at), fs.metadata(at))),
             FileKind::Regular => {
                 let Ok(file) = fs.open_file(at) else { return };
                 for offset in [0, 3_990_000, stat.size.saturating_sub(10_000)] {
-                    let _ = file.read_at(offset, &mut buffer);
+                    let _ = file.read_at(&mut buffer, offset);
                 }
             }
             _ => {}
@@ -283,7 +283,7 @@ pub fn read_everything(device: &Arc<MemoryDevice>) {
             if offset >= end || left == 0 {
                 break;
             }
-            let [one, two] = [&mut buffer, &mut again].map(|buffer| file.read_at(offset, buffer));
+            let [one, two] = [&mut buffer, &mut again].map(|buffer| file.read_at(buffer, offset));
             match (one, two) {
                 (Ok(one), Ok(two)) => {
                     assert!(buffer[..one] == again[..two], "two readings differ at {offset}");
@@ -371,7 +371,7 @@ pub fn repair(device: &Arc<MemoryDevice>) {
         };
         walk(&fs);
         fs.create_file("/after the repair", 0o600)
-            .and_then(|file| file.write_at(0, &[1; 5000]))
+            .and_then(|file| file.write_at(&[1; 5000], 0))
             .map(drop)
             .or_else(enough)
             .expect("a sound volume is written to");
@@ -430,16 +430,16 @@ pub fn change(device: &Arc<MemoryDevice>, choices: &[u8]) {
         let two = names[usize::from(which / 16) % names.len()];
         let new = format!("{two}/new-{index}");
         let _: Result<(), FsError> = match what % 16 {
-            0 => fs.create_file(&new, 0o644).and_then(|file| file.write_at(0, &[1; 5000]).map(|_| ())),
+            0 => fs.create_file(&new, 0o644).and_then(|file| file.write_at(&[1; 5000], 0).map(|_| ())),
             1 => fs.create_dir(&new, 0o755).map(|_| ()),
-            2 => fs.unlink(one),
+            2 => fs.remove_file(one),
             3 => fs.remove_dir(one),
             4 => fs.rename(one, &new, RenameMode::Replace),
             5 => fs.rename(one, two, RenameMode::Exchange),
             6 => fs.rename(one, two, RenameMode::Replace),
             7 => fs.link(one, &new),
-            8 => fs.open_file(one).and_then(|file| file.write_at(u64::from(which) * 40_000, &[2; 9000]).map(|_| ())),
-            9 => fs.open_file(one).and_then(|file| file.truncate(u64::from(which) * 100)),
+            8 => fs.open_file(one).and_then(|file| file.write_at(&[2; 9000], u64::from(which) * 40_000).map(|_| ())),
+            9 => fs.open_file(one).and_then(|file| file.set_len(u64::from(which) * 100)),
             10 => fs.open_file(one).and_then(|file| file.allocate(4_000_000, 100_000, true)),
             11 => fs.set_xattr(one, "user.new", &vec![3; usize::from(which) * 10], SetMode::Any),
             12 => fs.remove_xattr(one, "user.long"),

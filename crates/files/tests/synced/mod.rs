@@ -18,7 +18,7 @@ pub(crate) fn content(seed: u8, len: usize) -> Vec<u8> {
 pub(crate) fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
     let file = fs.open_file(path).unwrap();
     let mut bytes = vec![0; file.size() as usize];
-    assert_eq!(file.read_at(0, &mut bytes).unwrap(), bytes.len());
+    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
     bytes
 }
 

@@ -102,7 +102,7 @@ impl Worker {
                 let Some((path, id)) = self.owned(true) else { return };
                 if let Content::File(_) = self.model.nodes[&id].content {
                     let size = self.random.below(30_000);
-                    fs.open_file(at(&path)).unwrap().truncate(size as u64).unwrap();
+                    fs.open_file(at(&path)).unwrap().set_len(size as u64).unwrap();
                     self.model.truncate(id, size);
                 }
             }
@@ -117,7 +117,7 @@ impl Worker {
             12..=13 => {
                 let Some((path, _)) = self.owned(true) else { return };
                 let (parent, name) = self.parent(&path);
-                let real = outcome(&fs.unlink(at(&path)));
+                let real = outcome(&fs.remove_file(at(&path)));
                 let wanted = self.model.unlink(parent, &name);
                 self.same("unlink", &path, real, wanted);
             }
@@ -171,7 +171,7 @@ impl Worker {
         let Content::File(before) = &self.model.nodes[&id].content else { return };
         let file = fs.open_file(at(&path)).unwrap();
         let mut read = vec![1; before.len() + 1];
-        assert_eq!(file.read_at(0, &mut read).unwrap(), before.len(), "{}", show(&path));
+        assert_eq!(file.read_at(&mut read, 0).unwrap(), before.len(), "{}", show(&path));
         assert!(read[..before.len()] == before[..], "thread {}: {} changed", self.number, show(&path));
         let offset = match self.random.below(6) {
             0 => 4_000_000,
@@ -182,7 +182,7 @@ impl Worker {
         let data = bytes(self.random.below(longest) + 1, self.random.next());
         // A file of some megabytes a thread is enough.
         let offset = if before.len() > 4_000_000 || self.made.is_multiple_of(5) { offset } else { offset % 60_000 };
-        assert_eq!(file.write_at(offset as u64, &data).unwrap(), data.len());
+        assert_eq!(file.write_at(&data, offset as u64).unwrap(), data.len());
         self.model.write(id, offset, &data);
     }
 }

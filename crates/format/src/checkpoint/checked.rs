@@ -2,6 +2,7 @@
 
 use super::{CHECKSUM_OFFSET, CheckpointHeader, HEADER_SIZE, alloc_type, flags};
 use crate::feature::Features;
+use crate::summary::compact;
 use crate::{BLOCKS_PER_SEGMENT, Corruption, Geometry, LogType, Nid, SegmentNo, nat_bits};
 
 /// Where a log stands.
@@ -49,6 +50,15 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// Entries of each of the three data logs that compact summaries hold.
+    #[must_use]
+    pub fn compact_counts(&self) -> [usize; 3] {
+        [LogType::HotData, LogType::WarmData, LogType::ColdData].map(|log| {
+            let position = self.log(log);
+            compact::entry_count(position.next_offset, position.alloc_type)
+        })
+    }
+
     /// Checks a header. The checksum is [`CheckpointBlock::verify`](super::CheckpointBlock::verify)'s business.
     ///
     /// # Errors

@@ -159,7 +159,7 @@ impl Inward<'_> {
             return Ok(());
         }
         let is_directory = || {
-            let stat = if named { self.fs.stat(to) } else { self.fs.symlink_stat(to) };
+            let stat = if named { self.fs.metadata(to) } else { self.fs.symlink_metadata(to) };
             stat.map_err(volume(to)).map(|stat| stat.kind == FileKind::Directory)
         };
         // With a slash at the end only an existing directory could be meant.
@@ -177,21 +177,21 @@ impl Inward<'_> {
             return Err(volume(to)(FsError::NotDirectory));
         }
         let source = File::open(from).map_err(host(from))?;
-        let stat = self.fs.symlink_stat(to).ok();
+        let stat = self.fs.symlink_metadata(to).ok();
         let file = match stat.map(|stat| stat.kind) {
             Some(FileKind::Directory) => return Err(volume(to)(FsError::IsDirectory)),
             // As cp does: into what the link names, and not through one that names nothing.
             Some(FileKind::Symlink) => {
-                if !self.fs.exists(to).map_err(volume(to))? || self.fs.stat(to).is_err() {
+                if !self.fs.exists(to).map_err(volume(to))? || self.fs.metadata(to).is_err() {
                     return Err(CopyError::Dangling { path: to.to_path_buf() });
                 }
                 let file = self.fs.open_file(to).map_err(volume(to))?;
-                file.truncate(0).map_err(volume(to))?;
+                file.set_len(0).map_err(volume(to))?;
                 file
             }
             other => {
                 if other.is_some() {
-                    self.fs.unlink(to).map_err(volume(to))?;
+                    self.fs.remove_file(to).map_err(volume(to))?;
                 }
                 let permissions = if metadata.is_file() { metadata.mode() & 0o7777 } else { 0o644 };
                 let new = NewFile::new(FileKind::Regular, permissions as u16).owner(metadata.uid(), metadata.gid());
@@ -243,7 +243,7 @@ impl Inward<'_> {
     fn create<T>(&self, to: &Path, make: impl Fn() -> Result<T, FsError>) -> Result<T, CopyError> {
         let made = make().or_else(|error| match error {
             FsError::Exists => {
-                self.fs.unlink(to)?;
+                self.fs.remove_file(to)?;
                 make()
             }
             error => Err(error),
@@ -342,7 +342,7 @@ fn content(
         }
     }
     if file.size() < size {
-        file.truncate(size).map_err(volume(to))?;
+        file.set_len(size).map_err(volume(to))?;
     }
     Ok(())
 }
@@ -372,7 +372,7 @@ fn stream(mut source: File, from: &Path, file: &f2fs::File, to: &Path, buffer: &
 
 /// Writes all of the bytes, of so many that there are.
 fn put(file: &f2fs::File, to: &Path, offset: u64, bytes: &[u8], wanted: u64) -> Result<(), CopyError> {
-    let written = match file.write_at(offset, bytes) {
+    let written = match file.write_at(bytes, offset) {
         Ok(written) => written,
         Err(error) if error.is_no_space() => 0,
         Err(error) => return Err(volume(to)(error)),

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use f2fs::files::Xattr;
-use f2fs::{FileKind, Stat, Time};
+use f2fs::{FileKind, Metadata, Time};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 
 /// Set-user-ID and set-group-ID.
@@ -25,7 +25,7 @@ pub(super) enum Made<'a> {
 
 /// Gives what was made all that `stat` and `xattrs` say; returns how much the host refused. Without the owner there is no
 /// set-ID bit: it would lend the rights of somebody else.
-pub(super) fn attributes(made: &Made<'_>, stat: &Stat, xattrs: &[Xattr]) -> io::Result<u64> {
+pub(super) fn attributes(made: &Made<'_>, stat: &Metadata, xattrs: &[Xattr]) -> io::Result<u64> {
     let mut refused = 0;
     let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));
     let owned = match made {

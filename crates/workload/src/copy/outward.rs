@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use f2fs::files::path_from_bytes;
 use f2fs::format::Nid;
 use f2fs::sync::{Arc, Mutex};
-use f2fs::{DirEntry, FileKind, FileSystem, FsError, Stat};
+use f2fs::{DirEntry, FileKind, FileSystem, FsError, Metadata};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -45,7 +45,7 @@ pub fn copy_out(
     options: &CopyOptions,
     watch: Watch<'_>,
 ) -> Result<CopyProgress, CopyError> {
-    let stat = fs.symlink_stat(from).map_err(volume(from))?;
+    let stat = fs.symlink_metadata(from).map_err(volume(from))?;
     let total = match stat.kind {
         FileKind::Regular => stat.size,
         FileKind::Directory => fs.statfs().valid_blocks * 4096,
@@ -89,7 +89,7 @@ pub fn copy_out(
 }
 
 /// Copies a regular file into what `to` names.
-fn one_file(fs: &FileSystem, from: &Path, to: &Path, stat: &Stat) -> Result<(u64, u64), CopyError> {
+fn one_file(fs: &FileSystem, from: &Path, to: &Path, stat: &Metadata) -> Result<(u64, u64), CopyError> {
     let file = fs.open_file(from).map_err(volume(from))?;
     let before = fs::symlink_metadata(to).ok();
     if before.as_ref().is_some_and(fs::Metadata::is_symlink) && !to.exists() {
@@ -116,7 +116,7 @@ struct Directory {
     from: PathBuf,
     /// Its path below the destination.
     below: Vec<u8>,
-    stat: Stat,
+    stat: Metadata,
 }
 
 enum Job {
@@ -206,7 +206,7 @@ impl<'a> Outward<'a> {
 
     fn enter(&self, parent: &Node<Directory>, name: &[u8]) -> Result<Directory, CopyError> {
         let from = parent.what.from.join(path_from_bytes(name));
-        let stat = self.fs.symlink_stat(&from).map_err(volume(&from))?;
+        let stat = self.fs.symlink_metadata(&from).map_err(volume(&from))?;
         if !self.known.lock().insert(stat.ino) {
             return Err(volume(&from)(crate::second_name()));
         }
@@ -260,7 +260,7 @@ impl<'a> Outward<'a> {
                 continue;
             }
             let entry = Entry { directory: &made, below, name: &name, from: from.join(path_from_bytes(&name)) };
-            let result = match self.fs.symlink_stat(&entry.from).map_err(volume(&entry.from)) {
+            let result = match self.fs.symlink_metadata(&entry.from).map_err(volume(&entry.from)) {
                 Ok(stat) if stat.kind == FileKind::Directory => {
                     crew.add(Job::Enter { parent: Arc::clone(node), name });
                     continue;
@@ -276,7 +276,7 @@ impl<'a> Outward<'a> {
     }
 
     /// Copies what is no directory.
-    fn entry(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Stat) -> Result<(), CopyError> {
+    fn entry(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Metadata) -> Result<(), CopyError> {
         if stat.links < 2 {
             return self.make(buffer, entry, stat);
         }
@@ -298,7 +298,7 @@ impl<'a> Outward<'a> {
     fn create<T>(
         &self,
         entry: &Entry<'_>,
-        stat: &Stat,
+        stat: &Metadata,
         make: impl Fn() -> rustix::io::Result<T>,
     ) -> Result<T, CopyError> {
         let result = make().or_else(|error| {
@@ -317,7 +317,7 @@ impl<'a> Outward<'a> {
         result.map_err(|error| host(&self.shown(&join(entry.below, entry.name)))(error.into()))
     }
 
-    fn make(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Stat) -> Result<(), CopyError> {
+    fn make(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Metadata) -> Result<(), CopyError> {
         let to = self.shown(&join(entry.below, entry.name));
         let xattrs = self.fs.xattrs(&entry.from).map_err(volume(&entry.from))?;
         if stat.kind == FileKind::Regular {

@@ -42,9 +42,9 @@ pub(super) fn each_piece(
         while at < data.end {
             let wanted = (data.end - at).min(buffer.0.len() as u64) as usize;
             let read = if wanted == buffer.0.len() {
-                file.read_into(at, &mut buffer.0)
+                file.read_into(&mut buffer.0, at)
             } else {
-                file.read_at(at, &mut buffer.bytes()[..wanted])
+                file.read_at(&mut buffer.bytes()[..wanted], at)
             };
             let read = read.map_err(volume(from))?;
             if read == 0 {

@@ -84,7 +84,9 @@ fn stops(error: &CopyError, writes: bool) -> bool {
         CopyError::Host { source, .. } => {
             matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::ReadOnlyFilesystem)
         }
-        CopyError::Volume { source, .. } => writes && matches!(**source, FsError::Volume(_)),
+        CopyError::Volume { source, .. } => {
+            writes && matches!(**source, FsError::Volume(_) | FsError::NoSpace(_) | FsError::ReadOnly)
+        }
         CopyError::Short { .. } => true,
         _ => false,
     }

@@ -1,8 +1,8 @@
 //! Errors of the driver.
 
 use f2fs::FsError;
+use f2fs::check::{CheckError, CheckReport};
 use f2fs::volume::VolumeError;
-use f2fs::volume::check::{CheckError, CheckReport};
 use f2fs::volume::format::FormatVolumeError;
 
 /// Why a measurement failed.

@@ -63,7 +63,7 @@ fn fill(file: &f2fs::File, path: &str, size: u64) -> Result<(), FxmarkError> {
     let mut offset = 0;
     while offset < size {
         let wanted = piece.len().min((size - offset) as usize);
-        let bytes = file.write_at(offset, &piece[..wanted]).map_err(FxmarkError::at("write", path))?;
+        let bytes = file.write_at(&piece[..wanted], offset).map_err(FxmarkError::at("write", path))?;
         if bytes != wanted {
             return Err(FxmarkError::Short { what: "write", path: path.to_owned(), bytes, wanted });
         }

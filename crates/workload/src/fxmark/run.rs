@@ -2,10 +2,10 @@
 
 use std::num::NonZeroUsize;
 
+use f2fs::check::{CheckOptions, check};
 use f2fs::device::BlockDevice;
 use f2fs::sync::Arc;
 use f2fs::volume::OpenOptions;
-use f2fs::volume::check::{CheckOptions, check};
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{FileSystem, Options};
 

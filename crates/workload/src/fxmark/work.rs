@@ -33,7 +33,7 @@ pub(super) fn work(fs: &FileSystem, setting: &Setting, worker: usize) -> Result<
     match workload {
         Workload::Mwul | Workload::Mwum => timed(count, |number| {
             let path = path.file(workload, worker, number);
-            fs.unlink(path).map_err(FxmarkError::at("unlink", path))
+            fs.remove_file(path).map_err(FxmarkError::at("unlink", path))
         }),
         Workload::Mwcl => timed(count, |number| {
             let path = path.file(workload, worker, number);
@@ -44,7 +44,7 @@ pub(super) fn work(fs: &FileSystem, setting: &Setting, worker: usize) -> Result<
             timed(count, |number| {
                 let path = path.file(workload, worker, number);
                 let file = fs.create_file(path, 0o700).map_err(FxmarkError::at("create", path))?;
-                let bytes = file.write_at(0, &page).map_err(FxmarkError::at("write", path))?;
+                let bytes = file.write_at(&page, 0).map_err(FxmarkError::at("write", path))?;
                 whole("write", path, bytes)
             })
         }
@@ -61,7 +61,7 @@ pub(super) fn work(fs: &FileSystem, setting: &Setting, worker: usize) -> Result<
             let file = fs.open_file(path).map_err(FxmarkError::at("open", path))?;
             let (mut page, offset) = ([0; BLOCK], offset(workload, worker));
             timed(count, |_| {
-                let bytes = file.read_at(offset, &mut page).map_err(FxmarkError::at("read", path))?;
+                let bytes = file.read_at(&mut page, offset).map_err(FxmarkError::at("read", path))?;
                 whole("read", path, bytes)
             })
         }
@@ -70,7 +70,7 @@ pub(super) fn work(fs: &FileSystem, setting: &Setting, worker: usize) -> Result<
             let file = fs.open_file(path).map_err(FxmarkError::at("open", path))?;
             let (page, offset) = ([0xa5; BLOCK], offset(workload, worker));
             timed(count, |_| {
-                let bytes = file.write_at(offset, &page).map_err(FxmarkError::at("write", path))?;
+                let bytes = file.write_at(&page, offset).map_err(FxmarkError::at("write", path))?;
                 whole("write", path, bytes)
             })
         }

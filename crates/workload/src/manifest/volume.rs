@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use f2fs_files::{FileKind, FileSystem, FsError, Stat, path_from_bytes};
+use f2fs_files::{FileKind, FileSystem, FsError, Metadata, path_from_bytes};
 
 use crate::shell::Quoted;
 
@@ -34,7 +34,7 @@ pub struct VolumeWalkError {
 /// let device = Arc::new(f2fs_device::MemoryDevice::new(32 * 1024)); // 128 MiB
 /// f2fs_volume::format::format(&*device, &Default::default())?;
 /// let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
-/// fs.create_file("/hello", 0o640)?.write_at(0, b"abc")?;
+/// fs.create_file("/hello", 0o640)?.write_at(b"abc", 0)?;
 /// let manifest = walk_volume(&fs, |_| {})?.to_string();
 /// assert!(manifest.contains("f\t0640\t0\t0\t3\t1\tba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\t-\t/hello\n"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -97,7 +97,7 @@ struct Walk<'a, F> {
 impl<F: FnMut(u64)> Walk<'_, F> {
     fn visit(&mut self, path: &[u8]) -> Result<(FileKind, u32), VolumeWalkError> {
         let host = path_from_bytes(path);
-        let stat = self.fs.symlink_stat(host).map_err(|source| failed("stat", path, source))?;
+        let stat = self.fs.symlink_metadata(host).map_err(|source| failed("stat", path, source))?;
         let content = match stat.kind {
             FileKind::Regular => match self.regular(path, &stat) {
                 Err(FsError::Encrypted { .. }) => Content::Unread(Unread::Encrypted),
@@ -129,7 +129,7 @@ impl<F: FnMut(u64)> Walk<'_, F> {
         Ok((stat.kind, stat.ino.get()))
     }
 
-    fn regular(&mut self, path: &[u8], stat: &Stat) -> Result<Content, FsError> {
+    fn regular(&mut self, path: &[u8], stat: &Metadata) -> Result<Content, FsError> {
         if stat.size > self.max_hash {
             return Ok(Content::Unhashed);
         }
@@ -144,7 +144,7 @@ impl<F: FnMut(u64)> Walk<'_, F> {
             at = data.start;
             while at < data.end {
                 let wanted = (data.end - at).min(self.buffer.len() as u64) as usize;
-                let count = file.read_at(at, &mut self.buffer[..wanted])?;
+                let count = file.read_at(&mut self.buffer[..wanted], at)?;
                 if count == 0 {
                     break;
                 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use f2fs::FsError;
-use f2fs::volume::check::{CheckError, CheckReport};
+use f2fs::check::{CheckError, CheckReport};
 use f2fs::volume::format::FormatVolumeError;
 
 /// Why it stopped.

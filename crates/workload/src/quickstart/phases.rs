@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use f2fs::check::{CheckOptions, check};
 use f2fs::device::BlockDevice;
-use f2fs::volume::check::{CheckOptions, check};
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{File, FileSystem, FsError, Options};
 
@@ -69,7 +69,7 @@ pub fn run(open: OpenDevice<'_>, config: &Config, observer: &dyn Observer) -> Re
         let number = number * 2 + 1;
         debug_assert!(plan.is_unlinked(number));
         let path = plan.file(number).path;
-        fs.unlink(&path).map_err(|source| file("unlink", &path, source))?;
+        fs.remove_file(&path).map_err(|source| file("unlink", &path, source))?;
         Ok(0)
     })?;
     run.single(Phase::Close, || fs.close().map_err(volume("close")))?;
@@ -196,7 +196,7 @@ fn write_piece(
     scratch.expected.resize(wanted as usize, 0);
     fill(spec.seed, range.start, &mut scratch.expected);
     let written =
-        file_.write_at(range.start, &scratch.expected).map_err(|source| file("write", &spec.path, source))? as u64;
+        file_.write_at(&scratch.expected, range.start).map_err(|source| file("write", &spec.path, source))? as u64;
     if written == wanted {
         Ok(written)
     } else {
@@ -219,7 +219,7 @@ fn compare_piece(
     scratch.expected.resize(len, 0);
     scratch.found.resize(len, 0);
     fill(spec.seed, range.start, &mut scratch.expected);
-    let read = file_.read_at(range.start, &mut scratch.found).map_err(|source| file("read", &spec.path, source))?;
+    let read = file_.read_at(&mut scratch.found, range.start).map_err(|source| file("read", &spec.path, source))?;
     if read != len {
         return Err(wrong_size(range.start + read as u64));
     }

@@ -72,7 +72,7 @@ pub fn prepare(device: Arc<dyn BlockDevice>, files: Files, progress: &dyn Fn(u64
             for (block, at) in piece.chunks_exact_mut(BLOCK as usize).zip(first..) {
                 block[..8].copy_from_slice(&stamp(number, at).to_le_bytes());
             }
-            let wrote = file.write_at(first * BLOCK, piece);
+            let wrote = file.write_at(piece, first * BLOCK);
             let written = match wrote {
                 Ok(written) => written,
                 Err(error) if error.is_no_space() => 0,

@@ -110,7 +110,7 @@ fn one_by_one(
     for _ in 0..count {
         let block = places.next();
         let start = Instant::now();
-        let bytes = file.read_into(block * BLOCK, &mut buf).map_err(ReadsError::volume("read"))?;
+        let bytes = file.read_into(&mut buf, block * BLOCK).map_err(ReadsError::volume("read"))?;
         latencies.record(start.elapsed());
         compare(number, block, buf.as_bytes(), bytes)?;
     }

@@ -33,7 +33,7 @@ impl<'a> VolumeTree<'a> {
         offset: u64,
         length: u64,
         seed: u64,
-        write: impl Fn(&File, u64, &[u8]) -> Result<usize, FsError>,
+        write: impl Fn(&File, &[u8], u64) -> Result<usize, FsError>,
     ) -> Result<(), FsError> {
         const PIECE: u64 = 1 << 20;
         let file = self.fs.open_file(path_from_bytes(path))?;
@@ -42,7 +42,7 @@ impl<'a> VolumeTree<'a> {
         while done < length {
             let piece = &mut buffer[..(length - done).min(PIECE) as usize];
             fill(seed, done, piece);
-            done += write(&file, offset + done, piece)? as u64;
+            done += write(&file, piece, offset + done)? as u64;
         }
         Ok(())
     }
@@ -57,11 +57,11 @@ impl<'a> VolumeTree<'a> {
             Op::WriteDurable { path, offset, length, seed } => {
                 self.write(path, *offset, *length, *seed, File::write_durable)
             }
-            Op::Truncate { path, size } => fs.open_file(at(path))?.truncate(*size),
+            Op::Truncate { path, size } => fs.open_file(at(path))?.set_len(*size),
             Op::Allocate { path, offset, length, keep_size } => {
                 fs.open_file(at(path))?.allocate(*offset, *length, *keep_size)
             }
-            Op::Fsync { path } => fs.open_file(at(path))?.sync(),
+            Op::Fsync { path } => fs.open_file(at(path))?.sync_all(),
             Op::Symlink { path, target } => {
                 fs.symlink(target, at(path), &NewFile::new(FileKind::Symlink, 0o777)).map(drop)
             }
@@ -75,7 +75,7 @@ impl<'a> VolumeTree<'a> {
                 fs.create(at(path), &new).map(drop)
             }
             Op::Link { existing, path } => fs.link(at(existing), at(path)),
-            Op::Unlink { path } => fs.unlink(at(path)),
+            Op::Unlink { path } => fs.remove_file(at(path)),
             Op::Rmdir { path } => fs.remove_dir(at(path)),
             Op::Rename { from, to } => fs.rename(at(from), at(to), RenameMode::Replace),
             Op::SetXattr { path, name, value } => fs.set_xattr(at(path), name, value, SetMode::Any),

@@ -50,14 +50,15 @@
 //!
 //! ```
 //! use f2fs_device::MemoryDevice;
-//! use f2fs_volume::check::{CheckError, CheckOptions, check};
+//! use f2fs_check::{CheckError, CheckOptions, check};
 //!
 //! let device = MemoryDevice::new(1 << 14);
 //! let error = check(&device, &CheckOptions::default()).unwrap_err();
 //! assert!(matches!(error, CheckError::NoSuperblock { .. }));
 //! ```
 #![doc = ""]
-#![doc = include_str!("check/corpus.md")]
+#![doc = include_str!("corpus.md")]
+#![forbid(unsafe_code)]
 
 mod ahead;
 mod buffers;
@@ -212,3 +213,8 @@ fn run(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRepo
     let counts = subject.counts(free_segments);
     Ok(findings.report(counts, true))
 }
+
+/// The example of this crate's README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::cases::{Case, Fsck, case, run};
 use super::image::{Found, Image, populated};
-use crate::check::FindingKind as Kind;
+use crate::FindingKind as Kind;
 
 fn edit_block(image: &Image, block: BlockAddr, change: impl FnOnce(&mut DentryBlock)) {
     image.edit(block, |bytes| {

@@ -15,10 +15,10 @@ use f2fs_format::summary::SummaryBlock;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{BlockAddr, Geometry, LogType, Nid, RawBlock, SegmentNo, bits::msb, inode, nat, nat_bits, sit};
 
-use crate::check::pack::{self, Pack};
-use crate::check::report::Collector;
-use crate::check::source::Source;
-use crate::check::{CheckOptions, CheckReport, check};
+use crate::pack::{self, Pack};
+use crate::report::Collector;
+use crate::source::Source;
+use crate::{CheckOptions, CheckReport, check};
 
 /// Features of the populated volume.
 const FEATURES: &str = "extra_attr,inode_checksum,sb_checksum,lost_found";

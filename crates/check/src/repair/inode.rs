@@ -12,8 +12,8 @@ use super::RepairError;
 use super::directory::Directory;
 use super::state::{Reference, Slot};
 use super::walk::{Role, Walk};
-use crate::check::extent::ExtentWatch;
-use crate::check::inode::{foreign_advice, foreign_flags};
+use crate::extent::ExtentWatch;
+use crate::inode::{foreign_advice, foreign_flags};
 
 /// Most words of inline xattrs (`MAX_INLINE_XATTR_SIZE`), least with the flag.
 const XATTR_WORDS: (u16, u16) = (6, (ADDRS_PER_INODE - EXTRA_SIZE / 4 - 1 - 40 / 4) as u16);

@@ -8,7 +8,7 @@ use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo, inode};
 
 use super::image::{Image, populated};
-use crate::check::{CheckError, CheckOptions, check};
+use crate::{CheckError, CheckOptions, check};
 
 /// A small generator of our own, so that a round is known by its number.
 pub(super) struct Random(pub(super) u64);

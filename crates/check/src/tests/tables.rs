@@ -7,7 +7,7 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, SegmentNo, nat_bi
 
 use super::cases::{Case, Fsck, case, run};
 use super::image::{Image, populated};
-use crate::check::FindingKind as Kind;
+use crate::FindingKind as Kind;
 
 /// A data segment without blocks that is no log's.
 fn free_segment(image: &Image) -> SegmentNo {

@@ -11,7 +11,7 @@ use f2fs_format::node::NodeBlock;
 
 use super::hostile::{Random, damage, targets};
 use super::image::{Image, populated};
-use crate::check::{CheckError, CheckOptions, CheckReport, check};
+use crate::{CheckError, CheckOptions, CheckReport, check};
 
 const ONE_THREAD: CheckOptions<'_> = CheckOptions { threads: Some(1), progress: None };
 

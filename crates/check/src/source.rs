@@ -110,7 +110,7 @@ impl<'a> Source<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::buffers::Buffers;
+    use crate::buffers::Buffers;
     use f2fs_device::{Completion, DeviceInfo, MemoryDevice, Ticket};
 
     fn numbered() -> MemoryDevice {

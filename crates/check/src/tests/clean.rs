@@ -6,7 +6,7 @@ use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_format::feature::Features;
 
 use super::image;
-use crate::check::{CheckError, CheckOptions, Phase, check};
+use crate::{CheckError, CheckOptions, Phase, check};
 
 const MIB: u64 = 1 << 20;
 

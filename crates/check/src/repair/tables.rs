@@ -13,13 +13,13 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, Nid, Segment
 use super::RepairError;
 use super::overlay::Overlay;
 use super::state::State;
-use crate::check::logs::{self, Logs};
-use crate::check::nat::NatTable;
-use crate::check::pack::{self, Pack};
-use crate::check::report::Collector;
-use crate::check::sit::SitTable;
-use crate::check::source::Source;
-use crate::check::superblock;
+use crate::logs::{self, Logs};
+use crate::nat::NatTable;
+use crate::pack::{self, Pack};
+use crate::report::Collector;
+use crate::sit::SitTable;
+use crate::source::Source;
+use crate::superblock;
 
 /// Everything that is found by the superblock and the pack.
 pub(super) struct Tables {

@@ -12,7 +12,7 @@ use f2fs_format::inode::inline;
 use f2fs_sync::Arc;
 
 use super::image::Image;
-use crate::check::{CheckOptions, FindingKind, Severity, repair};
+use crate::{CheckOptions, FindingKind, Severity, repair};
 
 /// What `fsck.f2fs --dry-run` says of a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use f2fs_sync::Arc;
 
 use super::cases::{Case, Fsck, case, run};
 use super::image::{Image, populated};
-use crate::check::{CheckOptions, FindingKind as Kind, repair};
+use crate::{CheckOptions, FindingKind as Kind, repair};
 
 /// Block and inode number of the node in slot `slot` of `large`'s `i_nid`.
 fn child(image: &Image, slot: usize) -> Nid {

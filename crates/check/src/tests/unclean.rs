@@ -10,7 +10,7 @@ use f2fs_sync::Arc;
 
 use super::cases::{Case, Fsck, case, run};
 use super::image::{Image, populated};
-use crate::check::{CheckOptions, FindingKind as Kind, repair};
+use crate::{CheckOptions, FindingKind as Kind, repair};
 
 /// The populated volume as a checkpoint in the middle of its life leaves it.
 fn unclean() -> Image {

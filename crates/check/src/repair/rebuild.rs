@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use f2fs_format::bits::msb;
-use f2fs_format::checkpoint::{Checkpoint, LogPosition, alloc_type, flags};
+use f2fs_format::checkpoint::{Checkpoint, LogPosition, NextPack, alloc_type, flags};
 use f2fs_format::nat::{ENTRIES_PER_BLOCK, NatBlock, RawNatEntry};
 use f2fs_format::sit::{self, RawSitEntry, SitBlock};
 use f2fs_format::summary::{Journal, Summary, SummaryBlock, TYPE_DATA, TYPE_NODE};
@@ -13,7 +13,6 @@ use super::RepairError;
 use super::overlay::Overlay;
 use super::state::State;
 use super::tables::{Tables, bitmaps};
-use crate::pack::{NextPack, pack_addr};
 
 /// The segments that the pack's logs stand in.
 pub(super) fn log_segments(tables: &Tables) -> BTreeSet<SegmentNo> {
@@ -279,9 +278,9 @@ fn write_pack(
     };
     let pack = next.compose()?;
     for (block, bytes) in pack.front.iter().enumerate() {
-        overlay.put(pack_addr(geometry, index, block), bytes);
+        overlay.put(geometry.pack_block(index, block), bytes);
     }
-    overlay.put(pack_addr(geometry, index, pack.front.len()), pack.block.as_block());
+    overlay.put(geometry.pack_block(index, pack.front.len()), pack.block.as_block());
     state.act(|| format!("checkpoint {:#x} is written as pack {index}", pack.checkpoint.version));
     Ok(())
 }

@@ -12,7 +12,7 @@ use f2fs_format::{BlockAddr, LogType, Nid, hash};
 
 use super::cases::{Case, Fsck, case, run};
 use super::image::{Image, populated};
-use crate::check::FindingKind as Kind;
+use crate::FindingKind as Kind;
 
 /// Both judges must accept what was made by hand, or breaking it proves nothing.
 fn accepted(image: Image) -> Image {

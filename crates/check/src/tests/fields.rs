@@ -23,7 +23,7 @@ use zerocopy::IntoBytes;
 
 use super::crafted::{with_orphan, with_xattrs};
 use super::image::{Image, populated};
-use crate::check::{CheckOptions, check};
+use crate::{CheckOptions, check};
 
 /// Name, first byte in its structure, bytes.
 type Field = (&'static str, usize, usize);

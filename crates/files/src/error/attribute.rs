@@ -1,0 +1,44 @@
+//! Why an extended attribute is refused.
+
+use core::fmt;
+
+use rustix::io::Errno;
+
+/// What is wrong with an extended attribute that was to be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BadAttribute {
+    /// The name has more than 255 bytes, its prefix included (`ERANGE`).
+    NameTooLong,
+    /// The name holds a zero byte (`EINVAL`).
+    ZeroByte,
+    /// The name has no prefix that F2FS knows, or nothing behind it (`EOPNOTSUPP`).
+    Prefix,
+    /// The value of an ACL's attribute is none (`EINVAL`).
+    NotAnAcl,
+    /// The value does not fit beside the file's other attributes (`ENOSPC`).
+    NoRoom,
+}
+
+impl BadAttribute {
+    pub(crate) fn number(self) -> Errno {
+        match self {
+            BadAttribute::NameTooLong => Errno::RANGE,
+            BadAttribute::ZeroByte | BadAttribute::NotAnAcl => Errno::INVAL,
+            BadAttribute::Prefix => Errno::OPNOTSUPP,
+            BadAttribute::NoRoom => Errno::NOSPC,
+        }
+    }
+}
+
+impl fmt::Display for BadAttribute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BadAttribute::NameTooLong => "a name that is too long",
+            BadAttribute::ZeroByte => "a name with a zero byte",
+            BadAttribute::Prefix => "a name without a known prefix, or with nothing behind it",
+            BadAttribute::NotAnAcl => "not an access control list",
+            BadAttribute::NoRoom => "no room beside the others",
+        })
+    }
+}
