@@ -69,7 +69,7 @@ impl Recycler {
         };
         let mut memory = waiting.unwrap_or_else(|| AlignedBuf::new(size).into());
         memory.resize(blocks, Block::ZERO);
-        AlignedBuf::with_home(memory, Arc::clone(&self.home) as Arc<dyn BufHome>)
+        AlignedBuf::with_home(memory, f2fs_sync::coerce!(Arc::clone(&self.home) => dyn BufHome))
     }
 }
 
