@@ -141,6 +141,14 @@ fn reads_of_private_files_write_no_global_line() {
 }
 
 #[test]
+fn long_overwrites_of_private_files_share_no_memory() {
+    let footprint = measured("overwrite 64 KiB, private files");
+    let of_buffers: Vec<_> = footprint.global().filter(|common| is_of(common, &["recycle.rs", "buf.rs"])).collect();
+    assert!(of_buffers.is_empty(), "{of_buffers:#?}");
+    assert!(!footprint.common.iter().any(|common| common.of_all() > 0.5), "{:#?}", footprint.common);
+}
+
+#[test]
 fn names_in_private_directories_write_no_line_of_the_whole_file_system() {
     for (operation, moved) in [("lookup", 1.5), ("create", 4.0), ("unlink", 6.0), ("rename", 4.0)] {
         let footprint = measured(&format!("{operation}, private directories"));

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use f2fs_format::nat::RawNatEntry;
 use f2fs_format::{BlockAddr, Nid, bits};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{PlainArc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use f2fs_sync::{PlainArc, RwLock, RwLockReadGuard, RwLockWriteGuard, mutant};
 
 use crate::block_set::BlockSet;
 use crate::entry::NatEntry;
@@ -123,7 +123,7 @@ impl Table {
 
     /// A stage of a scan for free NIDs shares the lock of the kernel's cache, where the policy has that.
     pub(crate) fn share_cache(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        self.cache.as_ref().map(|cache| cache.share())
+        self.cache.as_ref().filter(|_| !mutant("nat_scan_beside_changes")).map(|cache| cache.share())
     }
 
     /// A change excludes look-ups and scans, where the policy has the lock of the kernel's cache.
