@@ -10,6 +10,9 @@ use crate::workload::{Workload, broad, cleaning, deep, sequences};
 /// States of an enumerated workload, at least, unless it has fewer.
 const WORTH: u64 = 5;
 
+/// Workloads of several threads and one that cleans.
+const CLEANING_THREADS: usize = 16;
+
 /// A sort of workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -152,7 +155,10 @@ impl Class {
             Class::Ace3 => sequences(plain, 3),
             Class::Deep => deep(),
             Class::Broad => broad(),
-            Class::Cleaning => cleaning(),
+            Class::Cleaning => {
+                let threads = (0..CLEANING_THREADS).map(|_| Workload::Threads(BaseKind::Tight, random.next() >> 32));
+                cleaning().into_iter().chain(threads).collect()
+            }
             Class::Random => {
                 let kinds = [BaseKind::Plain, BaseKind::Checksums];
                 seeds(&|seed| match seed % 16 {
