@@ -7,6 +7,7 @@
 //!   `fsync` had begun has the old or a new content; every other file has the content of the checkpoint, and names that it
 //!   had at the checkpoint or since; no file is there that was neither in the checkpoint nor made durable. A name is an entry in
 //!   a directory: where that directory is by then, its own `fsync` or a checkpoint decides.
+//! - A content is bytes, mode, owner, times and extended attributes together.
 //! - As in the kernel, an `fsync` that had not completed promises nothing of the blocks that it was to make durable: its node
 //!   may be on the device, and the data, which no flush came before, may not. Blocks that were not written are as they were.
 

@@ -4,7 +4,7 @@ use crate::op::Op;
 use crate::random::Random;
 
 /// Names that come and go.
-const NAMES: [&str; 5] = ["/A/n0", "/A/n1", "/A/n2", "/B/n0", "/B/n1"];
+const NAMES: [&str; 3] = ["/A/n0", "/A/n1", "/B/n0"];
 /// Files that keep their names: one with blocks, one whose data stands in its inode.
 const FILES: [&str; 3] = ["/A/foo", "/A/foo", "/A/bar"];
 
@@ -34,20 +34,20 @@ impl Sharing {
         Some(match random.below(20) {
             0..=4 => Op::Write(file, offset, len),
             5 => Op::WriteDurable(file, offset, len),
-            6 | 7 => Op::Sync(file),
-            8 => match random.below(4) {
+            6 => Op::Sync(file),
+            7 => match random.below(4) {
                 0 => Op::SetMode(file, 0o600 + random.below(64) as u16),
                 1 => Op::SetOwner(file, random.below(9) as u32, random.below(9) as u32),
                 2 => Op::SetXattr(file, "user.shared".to_owned(), 1 + random.below(60)),
                 _ => Op::Truncate(file, *random.pick(&[100, 5000, 12_000]).unwrap_or(&0)),
             },
-            9..=12 => Op::Create(name),
-            13 => Op::Unlink(name),
-            14 | 15 => {
+            8..=11 => Op::Create(name),
+            12..=14 => Op::Unlink(name),
+            15 | 16 => {
                 let others: Vec<&str> = NAMES.into_iter().filter(|other| *other != name).collect();
                 Op::Rename(name, of(random, &others))
             }
-            16 | 17 => Op::Write(name, offset, len),
+            17 => Op::Write(name, offset, len),
             18 => Op::WriteDurable(name, 0, len),
             _ => Op::Sync(name),
         })
