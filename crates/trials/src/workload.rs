@@ -33,7 +33,7 @@ pub use broad::broad;
 pub(crate) use chance::Steps;
 pub use cleaning::cleaning;
 pub use deep::deep;
-use shared::Sharing;
+use shared::{Meeting, Sharing};
 
 /// Checkpoints that a workload with several threads writes at most, beside what its operations cause: now and then, with an even
 /// seed, and else one after the other, so that one lies between the two halves of whatever has two.
@@ -158,8 +158,9 @@ impl Workload {
             }
             Workload::Shared(_, seed) => {
                 let done = Arc::new(AtomicUsize::new(0));
+                let meeting = Meeting::new(SHARING);
                 let sources = (0..SHARING as u64).map(|thread| -> Source<'_> {
-                    let mut steps = Sharing::new(seed ^ thread << 32);
+                    let mut steps = Sharing::new(seed ^ thread << 32, meeting.clone());
                     counted(&done, move |_| steps.next())
                 });
                 let beside = beside(*seed, done.clone(), SHARING, false);

@@ -1,7 +1,18 @@
-//! Operations of threads that share a file and a directory.
+//! Operations of threads that share a file and a directory. Now and then they meet, and do the same to one name at the same
+//! time: one of them succeeds.
+
+use std::time::{Duration, Instant};
+
+use f2fs_sync::Arc;
+use f2fs_sync::atomic::{AtomicUsize, Ordering};
 
 use crate::op::Op;
 use crate::random::Random;
+
+/// Operations from one meeting to the next.
+const APART: usize = 3;
+/// How long one waits for the others at most: they may have no operations left.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Names that come and go.
 const NAMES: [&str; 3] = ["/A/n0", "/A/n1", "/B/n0"];
@@ -13,17 +24,50 @@ const FILES: [&str; 3] = ["/A/foo", "/A/foo", "/A/bar"];
 pub(crate) struct Sharing {
     random: Random,
     left: usize,
+    /// Operations so far.
+    done: usize,
+    meeting: Meeting,
+}
+
+/// Where threads wait for each other.
+#[derive(Clone, Debug)]
+pub(crate) struct Meeting {
+    threads: usize,
+    /// How often somebody came.
+    came: Arc<AtomicUsize>,
+}
+
+impl Meeting {
+    pub(crate) fn new(threads: usize) -> Meeting {
+        Meeting { threads, came: Arc::new(AtomicUsize::new(0)) }
+    }
+
+    fn wait(&self) {
+        let before = self.came.fetch_add(1, Ordering::AcqRel);
+        let all = (before / self.threads + 1) * self.threads;
+        let begun = Instant::now();
+        while self.came.load(Ordering::Acquire) < all && begun.elapsed() < PATIENCE {
+            std::thread::yield_now();
+        }
+    }
 }
 
 impl Sharing {
-    pub(crate) fn new(seed: u64) -> Sharing {
+    pub(crate) fn new(seed: u64, meeting: Meeting) -> Sharing {
         let mut random = Random::new(seed);
         let left = 8 + random.below(12);
-        Sharing { random, left }
+        Sharing { random, left, done: 0, meeting }
     }
 
     pub(crate) fn next(&mut self) -> Option<Op> {
         self.left = self.left.checked_sub(1)?;
+        self.done += 1;
+        if self.done.is_multiple_of(APART) {
+            self.meeting.wait();
+            let round = self.done / APART;
+            let name = NAMES[round / 2 % NAMES.len()].to_owned();
+            return Some(if round.is_multiple_of(2) { Op::Create(name) } else { Op::Unlink(name) });
+        }
         let random = &mut self.random;
         let of =
             |random: &mut Random, all: &[&str]| random.pick(all).map_or_else(String::new, |path| (*path).to_owned());
