@@ -56,14 +56,21 @@ impl Core {
     ) -> Result<Arc<Inode>, FsError> {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
-        let early = mutant("create_looks_early").then(|| self.exists(parent, name)).transpose()?.map(|at| at.is_some());
+        let early = mutant("create_looks_early").then(|| self.exists(parent, name)).transpose()?;
+        if early.is_some() {
+            // Time enough for somebody else.
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
         let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
         if directory.is_dead() && !mutant("create_in_a_dead_directory") {
             return Err(FsError::NotFound);
         }
         self.refill_nids();
         self.change(|op| {
-            let there = early.map_or_else(|| directory.find(self, parent, name).map(|found| found.is_some()), Ok)?;
+            let there = match early {
+                Some(early) => early.is_some(),
+                None => directory.find(self, parent, name)?.is_some(),
+            };
             if there {
                 return Err(FsError::Exists);
             }
