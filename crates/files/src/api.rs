@@ -34,12 +34,7 @@ fn unremovable(special: Special) -> FsError {
 }
 
 impl FileSystem {
-    fn at<T>(
-        &self,
-        path: &Path,
-        last: Last,
-        with: impl Fn(&Arc<Inode>) -> Result<T, FsError>,
-    ) -> Result<T, FsError> {
+    fn at<T>(&self, path: &Path, last: Last, with: impl Fn(&Arc<Inode>) -> Result<T, FsError>) -> Result<T, FsError> {
         lasting(|| self.core.resolve(bytes(path), last), with)
     }
 

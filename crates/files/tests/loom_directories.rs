@@ -122,22 +122,27 @@ fn assert_names(small: Small, fillers: u32, stripes: &[u32]) {
 /// Makes something in `/e` while the directory is removed: one of the two comes too late.
 fn in_a_directory_that_goes(name: &str, make: fn(&FileSystem) -> Result<(), FsError>) {
     two_blocks();
-    model::large(name, 2, || Small::open(two_blocks()), move |small| {
-        let fs = Arc::clone(&small.fs);
-        let thread = model::spawn(move || fs.remove_dir("/e"));
-        let made = make(&small.fs);
-        let removed = thread.join().unwrap();
-        model::judge();
-        match (made, removed) {
-            (Ok(()), Err(FsError::NotEmpty)) => assert_eq!(names(&small.again().fs, "/e"), ["x"]),
-            (Err(FsError::NotFound), Ok(())) => {
-                let small = small.again();
-                assert!(!small.fs.exists("/e").unwrap() && small.fs.exists("/a").unwrap());
-                assert_eq!(small.fs.stat("/a").unwrap().links, 9);
+    model::large(
+        name,
+        2,
+        || Small::open(two_blocks()),
+        move |small| {
+            let fs = Arc::clone(&small.fs);
+            let thread = model::spawn(move || fs.remove_dir("/e"));
+            let made = make(&small.fs);
+            let removed = thread.join().unwrap();
+            model::judge();
+            match (made, removed) {
+                (Ok(()), Err(FsError::NotEmpty)) => assert_eq!(names(&small.again().fs, "/e"), ["x"]),
+                (Err(FsError::NotFound), Ok(())) => {
+                    let small = small.again();
+                    assert!(!small.fs.exists("/e").unwrap() && small.fs.exists("/a").unwrap());
+                    assert_eq!(small.fs.stat("/a").unwrap().links, 9);
+                }
+                other => panic!("{other:?}"),
             }
-            other => panic!("{other:?}"),
-        }
-    });
+        },
+    );
 }
 
 #[test]
@@ -252,26 +257,31 @@ fn a_name_comes_and_another_goes_when_the_inode_is_full() {
 #[test]
 fn names_change_beside_a_checkpoint() {
     two_blocks();
-    model::large("names_change_beside_a_checkpoint", 1, || Small::open(two_blocks()), |small| {
-        let fs = Arc::clone(&small.fs);
-        let thread = model::spawn(move || {
-            make(&fs, &of_stripe(1));
-            remove(&fs, &of_stripe(0));
-        });
-        small.fs.checkpoint().unwrap();
-        let image = small.device.snapshot();
-        thread.join().unwrap();
-        model::judge();
-        // Whatever the checkpoint has of that is whole.
-        let then = Small::on(Arc::new(image));
-        let there = [0, 1].map(|stripe| then.fs.exists(format!("/d/{}", of_stripe(stripe))).unwrap());
-        let expected: &[u32] = match there {
-            [true, false] => &[0],
-            [true, true] => &[0, 1],
-            [false, true] => &[1],
-            none => panic!("{none:?}"),
-        };
-        assert_names(then, 8, expected);
-        assert_names(small, 8, &[1]);
-    });
+    model::large(
+        "names_change_beside_a_checkpoint",
+        1,
+        || Small::open(two_blocks()),
+        |small| {
+            let fs = Arc::clone(&small.fs);
+            let thread = model::spawn(move || {
+                make(&fs, &of_stripe(1));
+                remove(&fs, &of_stripe(0));
+            });
+            small.fs.checkpoint().unwrap();
+            let image = small.device.snapshot();
+            thread.join().unwrap();
+            model::judge();
+            // Whatever the checkpoint has of that is whole.
+            let then = Small::on(Arc::new(image));
+            let there = [0, 1].map(|stripe| then.fs.exists(format!("/d/{}", of_stripe(stripe))).unwrap());
+            let expected: &[u32] = match there {
+                [true, false] => &[0],
+                [true, true] => &[0, 1],
+                [false, true] => &[1],
+                none => panic!("{none:?}"),
+            };
+            assert_names(then, 8, expected);
+            assert_names(small, 8, &[1]);
+        },
+    );
 }

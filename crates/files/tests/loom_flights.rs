@@ -48,13 +48,16 @@ fn nearly_empty_segment() -> &'static Image {
 #[test]
 fn a_durable_write_beside_the_cleaner() {
     nearly_empty_segment();
-    let setup = || Small::late(nearly_empty_segment());
+    let setup = || {
+        let small = Small::late(nearly_empty_segment());
+        // From the first checkpoint on, syncs need none.
+        small.fs.checkpoint().unwrap();
+        small
+    };
     model::large("a_durable_write_beside_the_cleaner", 1, setup, |small| {
         let fs = Arc::clone(&small.fs);
-        let thread = model::spawn(move || {
-            fs.open_file("/file").unwrap().write_durable(0, &[2; 2 * BLOCK]).unwrap();
-        });
-        small.fs.clean_step(Pace::Urgent).unwrap();
+        let thread = model::spawn(move || fs.clean_step(Pace::Urgent).unwrap());
+        small.fs.open_file("/file").unwrap().write_durable(0, &[2; 2 * BLOCK]).unwrap();
         thread.join().unwrap();
         model::judge();
         assert!(read(&small.fs, "/file") == [2; 2 * BLOCK]);
@@ -84,23 +87,21 @@ fn two_files_are_made_durable() {
     let setup = || {
         let device = Arc::new(RecordingDevice::new(two_files().device().snapshot()));
         let fs = Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap());
-        // From the first checkpoint on, syncs need none.
         fs.checkpoint().unwrap();
         (device, fs)
     };
     model::large("two_files_are_made_durable", 1, setup, |(device, fs)| {
         let durable = |fs: &FileSystem, path: &str, blocks: usize, device: &RecordingDevice| {
             fs.open_file(path).unwrap().write_durable(0, &vec![2; blocks * BLOCK]).unwrap();
-            let log = device.log();
-            log.image_at(log.events().len(), |_, _| false)
+            device.position()
         };
         let (other, record) = (Arc::clone(&fs), Arc::clone(&device));
         let thread = model::spawn(move || durable(&other, "/one", LONG, &record));
         let two = durable(&fs, "/two", 1, &device);
         let one = thread.join().unwrap();
         model::judge();
-        for (path, blocks, image) in [("/one", LONG, one), ("/two", 1, two)] {
-            let small = Small::on(Arc::new(image));
+        for (path, blocks, then) in [("/one", LONG, one), ("/two", 1, two)] {
+            let small = Small::on(Arc::new(device.log().image_at(then, |_, _| false)));
             assert!(read(&small.fs, path)[..blocks * BLOCK].iter().all(|byte| *byte == 2), "{path}");
         }
     });
@@ -110,19 +111,24 @@ fn two_files_are_made_durable() {
 #[test]
 fn a_file_is_cut_beside_a_checkpoint() {
     file();
-    model::large("a_file_is_cut_beside_a_checkpoint", 2, || Small::open(file()), |small| {
-        let fs = Arc::clone(&small.fs);
-        let thread = model::spawn(move || fs.open_file("/file").unwrap().truncate(BLOCK as u64).unwrap());
-        small.fs.checkpoint().unwrap();
-        let image = small.device.snapshot();
-        thread.join().unwrap();
-        model::judge();
-        for small in [Small::on(Arc::new(image)), small.again()] {
-            let found = read(&small.fs, "/file");
-            assert!(found == [1; 4 * BLOCK] || found == [1; BLOCK], "{} bytes", found.len());
-            small.fs.open_file("/file").unwrap().truncate(4 * BLOCK as u64).unwrap();
-            let grown = read(&small.fs, "/file");
-            assert!(grown[found.len()..].iter().all(|byte| *byte == 0), "what was cut off is back");
-        }
-    });
+    model::large(
+        "a_file_is_cut_beside_a_checkpoint",
+        2,
+        || Small::open(file()),
+        |small| {
+            let fs = Arc::clone(&small.fs);
+            let thread = model::spawn(move || fs.open_file("/file").unwrap().truncate(BLOCK as u64).unwrap());
+            small.fs.checkpoint().unwrap();
+            let image = small.device.snapshot();
+            thread.join().unwrap();
+            model::judge();
+            for small in [Small::on(Arc::new(image)), small.again()] {
+                let found = read(&small.fs, "/file");
+                assert!(found == [1; 4 * BLOCK] || found == [1; BLOCK], "{} bytes", found.len());
+                small.fs.open_file("/file").unwrap().truncate(4 * BLOCK as u64).unwrap();
+                let grown = read(&small.fs, "/file");
+                assert!(grown[found.len()..].iter().all(|byte| *byte == 0), "what was cut off is back");
+            }
+        },
+    );
 }

@@ -24,14 +24,19 @@ impl Image {
     /// If `make` does.
     pub fn new(make: impl Fn(&Arc<MemoryDevice>) + Send + Sync + 'static) -> Image {
         let (sender, receiver) = channel();
-        model::large("image", 0, || (), move |()| {
-            let device = Arc::new(MemoryDevice::new(BLOCKS));
-            make(&device);
-            let read = |at| (at, device.read(at, 1).expect("it is in memory").as_bytes().into());
-            let used = |(_, bytes): &(u64, Box<[u8]>)| bytes.iter().any(|byte| *byte != 0);
-            let blocks: Vec<_> = (0..BLOCKS).map(read).filter(used).collect();
-            sender.send(blocks).expect("the receiver waits");
-        });
+        model::large(
+            "image",
+            0,
+            || (),
+            move |()| {
+                let device = Arc::new(MemoryDevice::new(BLOCKS));
+                make(&device);
+                let read = |at| (at, device.read(at, 1).expect("it is in memory").as_bytes().into());
+                let used = |(_, bytes): &(u64, Box<[u8]>)| bytes.iter().any(|byte| *byte != 0);
+                let blocks: Vec<_> = (0..BLOCKS).map(read).filter(used).collect();
+                sender.send(blocks).expect("the receiver waits");
+            },
+        );
         Image { blocks: receiver.recv().expect("the model has run") }
     }
 

@@ -58,64 +58,79 @@ fn free(volume: &Volume, nid: Nid) {
 #[test]
 fn a_node_is_read_while_it_is_freed() {
     let (image, nids) = nodes();
-    model::large("a_node_is_read_while_it_is_freed", 2, || open(image.device()), |volume| {
-        let nid = nids[0];
-        let other = Arc::clone(&volume);
-        let thread = model::spawn(move || free(&other, nid));
-        if let Ok(node) = volume.node(nid) {
-            assert_eq!(node.nid(), nid);
-        }
-        thread.join().unwrap();
-        model::judge();
-        assert!(volume.node(nid).is_err(), "a node that was freed is found");
-    });
+    model::large(
+        "a_node_is_read_while_it_is_freed",
+        2,
+        || open(image.device()),
+        |volume| {
+            let nid = nids[0];
+            let other = Arc::clone(&volume);
+            let thread = model::spawn(move || free(&other, nid));
+            if let Ok(node) = volume.node(nid) {
+                assert_eq!(node.nid(), nid);
+            }
+            thread.join().unwrap();
+            model::judge();
+            assert!(volume.node(nid).is_err(), "a node that was freed is found");
+        },
+    );
 }
 
 /// Two who miss the same node have the same page afterwards: what one of them changes the other one sees.
 #[test]
 fn a_node_is_read_by_two() {
     let (image, nids) = nodes();
-    model::large("a_node_is_read_by_two", 2, || open(image.device()), |volume| {
-        let nid = nids[0];
-        let other = Arc::clone(&volume);
-        let change = move |volume: &Volume| {
-            let op = volume.begin().unwrap();
-            let node = volume.node(nid).unwrap();
-            let mut block = node.write(&op);
-            let links = block.inode().i_links.get();
-            block.inode_mut().i_links = (links + 1).into();
-        };
-        let thread = model::spawn(move || change(&other));
-        change(&volume);
-        thread.join().unwrap();
-        model::judge();
-        assert_eq!(volume.node(nid).unwrap().read().inode().i_links.get(), 2);
-        volume.close().unwrap();
-    });
+    model::large(
+        "a_node_is_read_by_two",
+        2,
+        || open(image.device()),
+        |volume| {
+            let nid = nids[0];
+            let other = Arc::clone(&volume);
+            let change = move |volume: &Volume| {
+                let op = volume.begin().unwrap();
+                let node = volume.node(nid).unwrap();
+                let mut block = node.write(&op);
+                let links = block.inode().i_links.get();
+                block.inode_mut().i_links = (links + 1).into();
+            };
+            let thread = model::spawn(move || change(&other));
+            change(&volume);
+            thread.join().unwrap();
+            model::judge();
+            assert_eq!(volume.node(nid).unwrap().read().inode().i_links.get(), 2);
+            volume.close().unwrap();
+        },
+    );
 }
 
 /// A node that is changed stays in memory until a checkpoint has it, however crowded its shard is.
 #[test]
 fn a_node_changes_while_others_leave_memory() {
     let (image, nids) = nodes();
-    model::large("a_node_changes_while_others_leave_memory", 2, || open(image.device()), |volume| {
-        let nid = nids[0];
-        let other = Arc::clone(&volume);
-        let thread = model::spawn(move || {
-            let op = other.begin().unwrap();
-            other.node(nid).unwrap().write(&op).inode_mut().i_links = 7.into();
-        });
-        {
-            // More than the shard keeps.
-            let op = volume.begin().unwrap();
-            let made: Vec<_> = (0..8).map(|_| volume.new_node(&op, NODE).unwrap()).collect();
-            drop(made);
-        }
-        checkpoint(&volume);
-        thread.join().unwrap();
-        model::judge();
-        assert_eq!(volume.node(nid).unwrap().read().inode().i_links.get(), 7);
-        checkpoint(&volume);
-        assert_eq!(volume.node(nid).unwrap().read().inode().i_links.get(), 7);
-    });
+    model::large(
+        "a_node_changes_while_others_leave_memory",
+        2,
+        || open(image.device()),
+        |volume| {
+            let nid = nids[0];
+            let other = Arc::clone(&volume);
+            let thread = model::spawn(move || {
+                let op = other.begin().unwrap();
+                other.node(nid).unwrap().write(&op).inode_mut().i_links = 7.into();
+            });
+            {
+                // More than the shard keeps.
+                let op = volume.begin().unwrap();
+                let made: Vec<_> = (0..8).map(|_| volume.new_node(&op, NODE).unwrap()).collect();
+                drop(made);
+            }
+            checkpoint(&volume);
+            thread.join().unwrap();
+            model::judge();
+            assert_eq!(volume.node(nid).unwrap().read().inode().i_links.get(), 7);
+            checkpoint(&volume);
+            assert_eq!(volume.node(nid).unwrap().read().inode().i_links.get(), 7);
+        },
+    );
 }

@@ -4,9 +4,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
-use f2fs_device::{
-    BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Pending, Request, Ticket,
-};
+use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Pending, Request, Ticket};
 use f2fs_files::{FileSystem, Options};
 use f2fs_sync::Arc;
 use f2fs_volume::OpenOptions;

@@ -94,7 +94,8 @@ fn read_crate(dir: &Path, package: String, half: Half, elsewhere: &Elsewhere) ->
     let small = !models(dir, Half::Loom)?.0.is_empty();
     for name in sources(dir)?.iter().filter(|name| half == Half::Loom && !in_tests.contains(name.as_str())) {
         let modelled = elsewhere.models.contains(name);
-        if modelled || elsewhere.others.contains(&format!("\"{name}\"")) || !small && elsewhere.scenarios.contains(name) {
+        if modelled || elsewhere.others.contains(&format!("\"{name}\"")) || !small && elsewhere.scenarios.contains(name)
+        {
             continue;
         }
         problems.push(format!(
