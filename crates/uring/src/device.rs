@@ -8,7 +8,10 @@ use std::{
     path::Path,
 };
 
-use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, IoQueue, Request, Ticket, TicketQueue};
+use f2fs_device::{
+    AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, IoQueue, Operation, Request,
+    Ticket, TicketQueue,
+};
 use f2fs_sync::{Arc, OnceLock, PerCore, PlainArc};
 
 use crate::{
@@ -212,6 +215,24 @@ impl BlockDevice for UringDevice {
     /// cannot take it without waiting (persistent memory): two changes of threads for each request.
     fn execute(&self, request: Request) -> Completion {
         self.call(request)
+    }
+
+    /// Without a request: it allocates nothing and takes no lock.
+    fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        let blocks = buf.blocks() as u64;
+        self.target.admit_blocks(Operation::Read, start, blocks)?;
+        self.target
+            .read_bytes(start * BLOCK_SIZE as u64, buf.as_bytes_mut())
+            .map_err(|kind| DeviceError::new(Operation::Read, start, blocks, kind))
+    }
+
+    /// The same.
+    fn write_from(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        let blocks = buf.blocks() as u64;
+        self.target.admit_blocks(Operation::Write, start, blocks)?;
+        self.target
+            .write_bytes(start * BLOCK_SIZE as u64, buf.as_bytes())
+            .map_err(|kind| DeviceError::new(Operation::Write, start, blocks, kind))
     }
 
     fn queue(&self, depth: usize) -> Box<dyn IoQueue + '_> {
