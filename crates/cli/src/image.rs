@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use f2fs::device::BlockDevice;
-use f2fs::uring::{Direct, Engine, OpenError, UringDevice};
+use f2fs::uring::{Direct, Engine, OpenError};
 use f2fs::volume::format::{Signature, recognise};
 use f2fs::{FileSystem, FsError, Options, RecoveryReport, VolumeError};
 use f2fs_workload::shell::Quoted;
 
 use crate::args::View;
+use crate::back_end;
 use crate::error::{CliError, Context, say};
 use crate::interrupt::guarded;
 
@@ -42,11 +43,8 @@ impl From<View> for Access {
 /// block device has nothing there, because the kernel drops it with the last close, and F2FS does not use it.
 pub(crate) fn device(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
     let cached = matches!(access, Access::Check | Access::Repair) && image.is_file();
-    let options = f2fs::uring::OpenOptions::new()
-        .read_only(!matches!(access, Access::Write | Access::Repair))
-        .direct(if cached { Direct::Off } else { Direct::Auto });
-    let device = UringDevice::open(image, options).map_err(|error| cannot_open(&error))?;
-    Ok(device)
+    let options = f2fs::uring::OpenOptions::new().direct(if cached { Direct::Off } else { Direct::Auto });
+    back_end::open(image, !matches!(access, Access::Write | Access::Repair), options)
 }
 
 /// Why a file or device could not be opened or made, as who runs the command can help it.
@@ -57,7 +55,7 @@ pub(crate) fn cannot_open(error: &OpenError) -> CliError {
     }
 }
 
-fn reason(path: &Path, error: &io::Error) -> String {
+pub(crate) fn reason(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "no such file or device".into(),
         ErrorKind::PermissionDenied => {
@@ -102,9 +100,8 @@ pub(crate) fn open(image: &Path, access: Access) -> Result<FileSystem, CliError>
 /// The file system of an image of which everything is read or written once: its caches are small, some 30 MiB, and the transfers
 /// go through the page cache, whose read-ahead and write-back make up for files that are smaller than a transfer.
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<FileSystem, CliError> {
-    let options =
-        f2fs::uring::OpenOptions::new().read_only(access != Access::Write).direct(Direct::Off).engine(Engine::Syscalls);
-    let device: Arc<dyn BlockDevice> = UringDevice::open(image, options).map_err(|error| cannot_open(&error))?;
+    let options = f2fs::uring::OpenOptions::new().direct(Direct::Off).engine(Engine::Syscalls);
+    let device = back_end::open(image, access != Access::Write, options)?;
     let volume = f2fs::volume::OpenOptions::new().node_cache(COPY_NODES).dirty_nodes(2 * COPY_NODES.get() as u64);
     let caches = Options::new().volume(volume).inode_cache(COPY_NODES).dentry_cache(COPY_NODES);
     open_on(image, access, &device, caches.address_cache(4 << 20).lock_memory(4 << 20))

@@ -8,6 +8,7 @@
 //! | [`PmemDevice`] | a [`BlockDevice`](f2fs_device::BlockDevice) on a region: no system call on a read or write |
 
 mod copy;
+mod counted;
 mod cpu;
 mod device;
 mod extents;
@@ -19,6 +20,7 @@ mod region;
 pub mod simulated;
 mod sysfs;
 
+pub use counted::{CountedRegion, LineCounts};
 pub use cpu::WriteBack;
 pub use device::PmemDevice;
 pub use mapped::MappedRegion;
