@@ -12,7 +12,7 @@ use crate::size::{Limit, Size};
 
 /// F2FS volumes in files and on devices, without mounting them.
 ///
-/// IMAGE is a file or a block device. A path in the volume begins at its root, with or without a slash in front.
+/// IMAGE is a file, a block device or a character device of persistent memory. A path in the volume begins at its root, with or without a slash in front.
 #[derive(Debug, Parser)]
 #[command(
     name = "f2fs",
@@ -28,6 +28,10 @@ check: 1 repaired, 4 corrupt, 8 not checked.
 `f2fs help COMMAND` says more about each."
 )]
 pub(crate) struct Arguments {
+    /// Map IMAGE as persistent memory: a file that lies in such memory (mounted with dax) is read and written without system calls,
+    /// any other through its page cache, which is slower. Character devices of memory (/dev/dax0.0) are mapped anyway.
+    #[arg(long, global = true)]
+    pub(crate) pmem: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -18,9 +18,11 @@ use std::process::ExitCode;
 use f2fs_workload::copy::CopyOptions;
 
 use crate::args::{Arguments, Command};
+use crate::medium;
 use crate::error::CliError;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
+    medium::choose(arguments.pmem);
     match &arguments.command {
         Command::Format(args) => format::run(args)?,
         Command::Inspect { image, holes, json } => inspect::run(image, *holes, *json)?,

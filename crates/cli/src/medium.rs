@@ -1,16 +1,63 @@
-//! Opening the file or block device below an image. What replaces this module decides where all images lie: the fuzz targets keep
-//! them in memory.
+//! Opening the file or block device below an image, through the kernel or as memory that is mapped. A replacement of this module decides
+//! where all images lie: the fuzz targets keep them in memory.
 
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use f2fs::device::BlockDevice;
-use f2fs::uring::{Direct, Engine, OpenError, UringDevice};
+use f2fs::pmem::PmemDevice;
+use f2fs::uring::{Direct, Engine, OpenError, OpenOptions, UringDevice};
 
 use crate::error::CliError;
 use crate::image::Access;
+
+/// What the command line says, for the whole run.
+static PMEM: OnceLock<bool> = OnceLock::new();
+
+/// Takes `--pmem`, once, before anything is opened.
+pub(crate) fn choose(pmem: bool) {
+    // It is called once, so that nothing is there yet.
+    let _ = PMEM.set(pmem);
+}
+
+/// Whether an image is mapped: because the command line says so, or because it is a character device, which is memory or nothing.
+fn is_mapped(image: &Path) -> bool {
+    let character = || image.metadata().is_ok_and(|file| file.file_type().is_char_device());
+    PMEM.get().copied().unwrap_or(false) || character()
+}
+
+/// Opens an image that is there; `how` is for one that is not mapped.
+pub(crate) fn open(image: &Path, read_only: bool, how: OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
+    if is_mapped(image) {
+        let options = f2fs::pmem::OpenOptions::new().read_only(read_only);
+        return Ok(PmemDevice::open(image, options).map_err(|error| cannot_map(&error))?);
+    }
+    Ok(UringDevice::open(image, how.read_only(read_only)).map_err(|error| cannot_open(&error))?)
+}
+
+/// Makes a file of so many bytes, and opens it.
+pub(crate) fn create(image: &Path, bytes: u64) -> Result<Arc<dyn BlockDevice>, CliError> {
+    if !is_mapped(image) {
+        let device = UringDevice::create(image, bytes, OpenOptions::new()).map_err(|error| cannot_open(&error))?;
+        return Ok(device);
+    }
+    let made = File::create_new(image).map_err(|error| CliError::at(image, reason(image, &error)))?;
+    let opened = made.set_len(bytes).map_err(|error| CliError::at(image, reason(image, &error)));
+    opened.and_then(|()| open(image, false, OpenOptions::new())).inspect_err(|_| {
+        // It was made here a moment ago.
+        let _ = std::fs::remove_file(image);
+    })
+}
+
+fn cannot_map(error: &f2fs::pmem::OpenError) -> CliError {
+    match error {
+        f2fs::pmem::OpenError::Io { path, source, .. } => CliError::at(path, reason(path, source)),
+        other => CliError::new(other),
+    }
+}
 
 /// The device below an image.
 ///
@@ -18,20 +65,15 @@ use crate::image::Access;
 /// block device has nothing there, because the kernel drops it with the last close, and F2FS does not use it.
 pub(crate) fn device(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
     let cached = matches!(access, Access::Check | Access::Repair) && image.is_file();
-    let options = f2fs::uring::OpenOptions::new()
-        .read_only(!matches!(access, Access::Write | Access::Repair))
-        .direct(if cached { Direct::Off } else { Direct::Auto });
-    let device = UringDevice::open(image, options).map_err(|error| cannot_open(&error))?;
-    Ok(device)
+    let options = OpenOptions::new().direct(if cached { Direct::Off } else { Direct::Auto });
+    open(image, !matches!(access, Access::Write | Access::Repair), options)
 }
 
 /// The same for one who reads or writes everything once: through the page cache, whose read-ahead and write-back make up for files
 /// that are smaller than a transfer.
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
-    let options =
-        f2fs::uring::OpenOptions::new().read_only(access != Access::Write).direct(Direct::Off).engine(Engine::Syscalls);
-    let device = UringDevice::open(image, options).map_err(|error| cannot_open(&error))?;
-    Ok(device)
+    let options = OpenOptions::new().direct(Direct::Off).engine(Engine::Syscalls);
+    open(image, access != Access::Write, options)
 }
 
 /// Why a file or device could not be opened or made, as who runs the command can help it.

@@ -5,6 +5,8 @@
 
 mod cut;
 mod depth_one;
+mod endure;
+mod pmem;
 mod random;
 mod sparse;
 mod zones;
@@ -70,6 +72,12 @@ enum Command {
     /// Measures one request after the other: reads, writes and syncs of one block at random places of a device and of a file
     /// on it, by the library and by the kernel.
     DepthOne(depth_one::Args),
+    /// Writes and syncs one file after the other until it is killed, and says which are synced.
+    Endure(endure::Args),
+    /// Checks that the files are there which `endure` said were synced.
+    Endured(endure::EnduredArgs),
+    /// Measures transfers on persistent memory, mapped or as a block device. What it holds is lost.
+    Pmem(pmem::Args),
     /// Prints the manifest of a directory.
     Manifest {
         /// The directory that becomes `/`.
@@ -94,6 +102,9 @@ struct TreeArgs {
     /// Fails where io_uring is not to be had, instead of using system calls.
     #[arg(long)]
     require_io_uring: bool,
+    /// Maps the image, which has to lie in persistent memory.
+    #[arg(long, requires = "image", conflicts_with = "require_io_uring")]
+    pmem: bool,
     /// Ends after a checkpoint, with the changes begun and the volume not closed.
     #[arg(long, requires = "image")]
     abandon: bool,
@@ -161,6 +172,9 @@ fn main() -> anyhow::Result<()> {
         }
         Command::Zones(args) => zones::run(&args),
         Command::DepthOne(args) => depth_one::run(&args),
+        Command::Endure(args) => endure::run(&args),
+        Command::Endured(args) => endure::check(&args),
+        Command::Pmem(args) => pmem::run(&args),
         Command::Manifest { directory, defer } => {
             let manifest = match defer {
                 Some(copies) => {
@@ -207,7 +221,7 @@ fn run_on_volume(image: &Path, args: &TreeArgs, script: &[Op], end: End) -> anyh
         std::process::exit(0);
     }
     let engine = if args.require_io_uring { Engine::IoUring } else { Engine::Auto };
-    let device = UringDevice::open(image, OpenOptions::new().engine(engine))?;
+    let device = pmem::open(image, args.pmem, engine)?;
     let description = device.info().description.clone();
     let fs = FileSystem::open(device, Options::new())?;
     apply_all(&mut VolumeTree::new(&fs), script)?;

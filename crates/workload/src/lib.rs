@@ -6,6 +6,7 @@
 //! * [`fxmark`]: the metadata and block workloads of FxMark; `f2fs bench fxmark` runs them.
 //! * [`manifest`]: a whole tree as text, one line per path; `f2fs manifest` prints it, of an image or of a directory.
 //! * [`partial_gc`]: a long write into an aged volume, with each way of treating the valid blocks there.
+//! * [`pmem`]: transfers on mapped persistent memory, beside bare copies and other devices.
 //! * [`quickstart`]: a whole life of a volume, from format to check, with rates; the example of that name runs it.
 //! * [`reads`]: reads of one file from many threads; `f2fs bench read` runs them.
 //! * [`report`]: the machine that a number was taken on, percentiles, and charts.
@@ -20,6 +21,7 @@ pub mod copy;
 pub mod fxmark;
 pub mod manifest;
 pub mod partial_gc;
+pub mod pmem;
 pub mod quickstart;
 pub mod reads;
 pub mod report;

@@ -19,6 +19,7 @@ mod made_by_kernel;
 mod made_here;
 mod modules;
 mod nvme;
+mod pmem;
 mod programs;
 mod rolled_forward;
 mod unclean;
@@ -99,7 +100,7 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// The tests, the longest ones first: so no processor waits long for the last one.
-const TESTS: [Test; 11] = [
+const TESTS: [Test; 12] = [
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -117,6 +118,11 @@ const TESTS: [Test; 11] = [
         "depth-one",
         "one request takes the library as long as the kernel, on persistent memory and NVMe (prints a table)",
         depth_one::run,
+    ),
+    (
+        "pmem",
+        "persistent memory as a block device, a DAX file and a character device: killed, opened again, mounted by the kernel",
+        pmem::run,
     ),
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
     (

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use f2fs::device::BlockDevice;
-use f2fs::uring::OpenError;
+use f2fs::uring::{OpenError, OpenOptions};
 use f2fs_fuzz::harness::sparse::SparseDevice;
 
 use crate::error::CliError;
@@ -22,6 +22,16 @@ pub(crate) fn put(image: Arc<SparseDevice>) {
 
 pub(crate) fn device(_: &Path, _: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
     Ok(IMAGE.with_borrow(Arc::clone))
+}
+
+pub(crate) fn choose(_pmem: bool) {}
+
+pub(crate) fn open(image: &Path, _read_only: bool, _how: OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
+    device(image, Access::Write)
+}
+
+pub(crate) fn create(image: &Path, _bytes: u64) -> Result<Arc<dyn BlockDevice>, CliError> {
+    device(image, Access::Write)
 }
 
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {

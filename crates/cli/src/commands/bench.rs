@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use f2fs::device::{BlockDevice, MemoryDevice};
-use f2fs::uring::{OpenOptions, UringDevice};
 use f2fs_workload::report::{LineChart, Machine};
 use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
 use crate::args::bench::{BenchCommand, OutputArgs, TargetArgs};
+use crate::medium;
 use crate::error::{CliError, Context};
-use crate::image::{self, cannot_open};
+use crate::image;
 use crate::interrupt::guarded;
 use crate::size::human;
 
@@ -67,7 +67,7 @@ impl Target {
             }
         } else {
             let size = args.size.ok_or_else(|| CliError::at(path, "does not exist; --size creates it"))?;
-            drop(UringDevice::create(path, size.0, OpenOptions::new()).map_err(|error| cannot_open(&error))?);
+            drop(medium::create(path, size.0)?);
         }
         Ok(Target::Image(path.clone()))
     }

@@ -7,20 +7,20 @@ use std::path::Path;
 use comfy_table::{CellAlignment, Table, presets};
 use f2fs::device::BlockDevice;
 use f2fs::sync::Arc;
-use f2fs::uring::{OpenOptions, UringDevice};
+use f2fs::uring::OpenOptions;
 use f2fs_workload::calibrate::{Calibration, Plan, Times, calibrate, holds_data, wall_clock};
 use f2fs_workload::report::Machine;
 use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
 use crate::args::CalibrateArgs;
+use crate::medium;
 use crate::error::{CliError, Context};
-use crate::image::cannot_open;
 use crate::interrupt::guarded;
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
     let device: Arc<dyn BlockDevice> = if args.image.try_exists().about(&args.image)? {
-        let device = UringDevice::open(&args.image, OpenOptions::new()).map_err(|error| cannot_open(&error))?;
+        let device = medium::open(&args.image, false, OpenOptions::new())?;
         if let Some(size) = args.size.filter(|size| size.0 / 4096 != device.info().blocks) {
             let found = device.info().bytes();
             return Err(CliError::at(&args.image, format_args!("has {found} bytes, not {}; its size is kept", size.0)));
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
         device
     } else {
         let size = args.size.map_or(256 << 20, |size| size.0);
-        UringDevice::create(&args.image, size, OpenOptions::new()).map_err(|error| cannot_open(&error))?
+        medium::create(&args.image, size)?
     };
     if !args.force && holds_data(&*device).about(&args.image)? {
         return Err(CliError::at(&args.image, "holds data, which calibration overwrites: use --force if it may go"));

@@ -4,16 +4,17 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use f2fs::device::BlockDevice;
 use f2fs::format::FormatError;
 use f2fs::format::mkfs::VolumePlan;
-use f2fs::uring::{OpenOptions, UringDevice};
+use f2fs::uring::OpenOptions;
 use f2fs::volume::format::{FormatOptions, FormatReport, FormatVolumeError, format_until};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
 use crate::args::FormatArgs;
+use crate::medium;
 use crate::error::{CliError, Context};
-use crate::image::cannot_open;
 use crate::interrupt::until_stopped;
 use crate::size::human;
 
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
     let exists = args.image.try_exists().about(&args.image)?;
     let mut resized = false;
     let device = match (exists, args.size) {
-        (true, None) => UringDevice::open(&args.image, OpenOptions::new()).map_err(|error| cannot_open(&error))?,
+        (true, None) => medium::open(&args.image, false, OpenOptions::new())?,
         (true, Some(size)) => {
             let file = args.image.metadata().about(&args.image)?;
             if file.is_file() && file.len() != size.0 {
@@ -52,11 +53,9 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
                 resize(&args.image, size.0)?;
                 resized = true;
             }
-            UringDevice::open(&args.image, OpenOptions::new()).map_err(|error| cannot_open(&error))?
+            medium::open(&args.image, false, OpenOptions::new())?
         }
-        (false, Some(size)) => {
-            UringDevice::create(&args.image, size.0, OpenOptions::new()).map_err(|error| cannot_open(&error))?
-        }
+        (false, Some(size)) => medium::create(&args.image, size.0)?,
         (false, None) => return Err(CliError::at(&args.image, "does not exist; --size creates it")),
     };
     let untouched = match (exists, resized) {
@@ -65,7 +64,7 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
         (true, true) => "has its new size, and nothing was written",
     };
     let result =
-        make(&device, &options, &args.image, if exists { "holds no volume now" } else { untouched }, untouched);
+        make(&*device, &options, &args.image, if exists { "holds no volume now" } else { untouched }, untouched);
     if result.is_err() && !exists {
         // Nothing is left behind of a file that was made for this.
         drop(device);
@@ -101,7 +100,7 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
 /// Writes the volume. A signal stops it between two writes, before the new superblocks are written.
 /// The message then ends in `touched`, or in `untouched` if the signal came before the first write.
 fn make(
-    device: &UringDevice,
+    device: &dyn BlockDevice,
     options: &FormatOptions,
     image: &Path,
     touched: &str,

@@ -13,14 +13,18 @@ use crate::{Result, tools};
 /// Modules that the guest needs besides those built into Debian's kernel. F2FS asks for "crc32" by its algorithm's name, which
 /// only modprobe could resolve, so an implementation of it is named here, and so are the ciphers of encrypted files and the format
 /// of quota files. `null_blk` makes no device by itself.
-const MODULES: [&str; 14] = [
+const MODULES: [&str; 18] = [
     "virtio_blk",
     "nvme",
     "nd_e820",
     "nd_pmem",
+    "dax_pmem",
+    "device_dax",
+    "ext4",
     "9p",
     "9pnet_virtio",
     "crc32_generic",
+    "crc32c_generic",
     "crc32_pclmul",
     "f2fs",
     "loop",

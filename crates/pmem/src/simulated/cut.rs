@@ -1,0 +1,161 @@
+//! The states that a power cut may leave.
+
+use f2fs_device::{BlockDevice, MemoryDevice};
+
+use super::line::{Choice, Line};
+use super::lines::change;
+use crate::{LINE, WORD};
+
+/// What a power cut may leave: lines that are certain, and lines of which any of several contents may be on the media.
+#[derive(Debug)]
+pub struct PowerCut {
+    certain: MemoryDevice,
+    /// By their number, in ascending order.
+    uncertain: Vec<(usize, Line)>,
+}
+
+/// What is on the media after a power cut.
+#[derive(Debug)]
+pub struct State {
+    media: MemoryDevice,
+}
+
+impl State {
+    /// The content in blocks of 4096 bytes, the last one zero padded.
+    #[must_use]
+    pub fn media(&self) -> &MemoryDevice {
+        &self.media
+    }
+
+    /// The same, to keep.
+    #[must_use]
+    pub fn into_media(self) -> MemoryDevice {
+        self.media
+    }
+
+    /// The word (little-endian) at `offset`, a multiple of 8; 0 outside the region.
+    #[must_use]
+    pub fn load_u64(&self, offset: usize) -> u64 {
+        let (block, within) = (offset / f2fs_device::BLOCK_SIZE, offset % f2fs_device::BLOCK_SIZE);
+        let Ok(buf) = self.media.read(block as u64, 1) else { return 0 };
+        buf.as_bytes().as_chunks::<WORD>().0.get(within / WORD).map_or(0, |word| u64::from_le_bytes(*word))
+    }
+}
+
+impl PowerCut {
+    pub(super) fn new(certain: MemoryDevice, uncertain: Vec<(usize, Line)>) -> PowerCut {
+        PowerCut { certain, uncertain }
+    }
+
+    /// The lines, by their number, of which more than one content may be on the media.
+    pub fn uncertain(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        self.uncertain.iter().map(|(number, _)| *number)
+    }
+
+    /// How many states there are, counted by the stores that reached the media; `u128::MAX` if there are more. Two of them may have
+    /// the same content.
+    #[must_use]
+    pub fn states(&self) -> u128 {
+        self.uncertain.iter().fold(1, |states: u128, (_, line)| states.saturating_mul(choices(line)))
+    }
+
+    /// The state with this number, below [`states`](Self::states). 0: nothing uncertain is on the media; the last one: all is.
+    #[must_use]
+    pub fn state(&self, number: u128) -> State {
+        let mut left = number;
+        self.state_by(|line| {
+            let all = choices(line);
+            let digit = left % all;
+            left /= all;
+            let (_, streamed) = line.uncertain();
+            Choice {
+                prefix: digit.checked_shr(streamed as u32).unwrap_or(0) as usize,
+                streamed: digit as u64 & mask(streamed),
+            }
+        })
+    }
+
+    /// The first `most` states.
+    pub fn all(&self, most: u128) -> impl Iterator<Item = State> + '_ {
+        (0..self.states().min(most)).map(|number| self.state(number))
+    }
+
+    /// The state in which nothing uncertain is on the media.
+    #[must_use]
+    pub fn lost(&self) -> State {
+        self.state_by(|_| Choice { prefix: 0, streamed: 0 })
+    }
+
+    /// The state in which everything is on the media.
+    #[must_use]
+    pub fn kept(&self) -> State {
+        self.state_by(whole)
+    }
+
+    /// A state drawn by a seed. Seeds in turn draw in these ways: each word by itself; each line by itself, as a whole; one line by
+    /// word, and all others kept; the same, all others lost; all lines up to one; all lines from one on.
+    #[must_use]
+    pub fn draw(&self, seed: u64) -> State {
+        let mut random = Random(seed);
+        let one = random.below(self.uncertain.len() as u64) as usize;
+        let none = |_: &Line| Choice { prefix: 0, streamed: 0 };
+        let mut index = 0;
+        self.state_by(|line| {
+            let at = index;
+            index += 1;
+            let by_word = |random: &mut Random| {
+                let (cached, streamed) = line.uncertain();
+                Choice { prefix: random.below(cached as u64 + 1) as usize, streamed: random.next() & mask(streamed) }
+            };
+            match seed % 6 {
+                0 => by_word(&mut random),
+                1 if random.next() & 1 == 0 => none(line),
+                2 | 3 if at == one => by_word(&mut random),
+                3 => none(line),
+                4 if at > one => none(line),
+                5 if at < one => none(line),
+                _ => whole(line),
+            }
+        })
+    }
+
+    fn state_by(&self, mut choice: impl FnMut(&Line) -> Choice) -> State {
+        let media = self.certain.snapshot();
+        let lines = self.uncertain.iter().map(|(number, line)| (*number, line));
+        change(&media, lines, |_, line, content: &mut [u8; LINE]| line.apply(choice(line), content));
+        State { media }
+    }
+}
+
+fn whole(line: &Line) -> Choice {
+    let (cached, streamed) = line.uncertain();
+    Choice { prefix: cached, streamed: mask(streamed) }
+}
+
+fn mask(bits: usize) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+}
+
+/// How many contents a line may have, by its stores.
+fn choices(line: &Line) -> u128 {
+    let (cached, streamed) = line.uncertain();
+    (cached as u128 + 1).saturating_mul(1_u128.checked_shl(streamed as u32).unwrap_or(u128::MAX))
+}
+
+/// Numbers by chance, the same for the same seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    /// Below `bound`; 0 if that is 0.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next().checked_rem(bound).unwrap_or(0)
+    }
+}

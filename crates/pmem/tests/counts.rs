@@ -1,0 +1,33 @@
+//! Lines and fences of each operation of a device: these numbers are what it costs.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use f2fs_device::{AlignedBuf, BlockDevice};
+use f2fs_pmem::simulated::SimulatedRegion;
+use f2fs_pmem::{CountedRegion, LineCounts, PersistentRegion, PmemDevice};
+
+#[test]
+fn lines_and_fences_of_an_operation() {
+    let device = PmemDevice::new(CountedRegion::new(SimulatedRegion::new(8 << 20)));
+    let counted = |operation: &dyn Fn()| {
+        let before = device.region().counts();
+        operation();
+        device.region().counts().since(before)
+    };
+    for blocks in [1, 512] {
+        let lines = 64 * blocks as u64;
+        let none = LineCounts::default();
+        let written = LineCounts {
+            stored_past_cache: lines - blocks as u64,
+            stored: blocks as u64,
+            written_back: blocks as u64,
+            fences: 2,
+            ..none
+        };
+        assert_eq!(counted(&|| device.write(7, AlignedBuf::new(blocks)).unwrap()), written);
+        assert_eq!(counted(&|| device.write_fua(7, AlignedBuf::new(blocks)).unwrap()), written);
+        assert_eq!(counted(&|| drop(device.read(7, blocks).unwrap())), LineCounts { loaded: lines, ..none });
+    }
+    assert_eq!(counted(&|| device.flush().unwrap()), LineCounts { fences: 1, ..LineCounts::default() });
+    let parts = counted(&|| device.region().store_nontemporal(60, &[1; 70]).unwrap());
+    assert_eq!((parts.stored, parts.stored_past_cache, parts.written_back), (2, 1, 2));
+}
