@@ -52,8 +52,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut synced = fs::File::create(&args.synced)?;
     for number in 0.. {
         let file = fs.create_file(format!("{DIRECTORY}/{number}"), 0o644)?;
-        file.write_at(0, &content(number))?;
-        file.sync()?;
+        file.write_at(&content(number), 0)?;
+        file.sync_all()?;
         writeln!(synced, "{number}")?;
     }
     Ok(())
@@ -70,7 +70,7 @@ pub(crate) fn check(EnduredArgs { args, least }: &EnduredArgs) -> anyhow::Result
         let path = format!("{DIRECTORY}/{number}");
         let wanted = content(*number);
         let mut found = vec![0; wanted.len() + 1];
-        let bytes = fs.open_file(&path).and_then(|file| file.read_at(0, &mut found)).with_context(|| path.clone())?;
+        let bytes = fs.open_file(&path).and_then(|file| file.read_at(&mut found, 0)).with_context(|| path.clone())?;
         ensure!(found[..bytes] == wanted, "{path} is not what was synced: {bytes} bytes, not {}", wanted.len());
     }
     fs.close()?;

@@ -234,7 +234,7 @@ impl Listed {
                 continue;
             }
             for index in members(table.slot(block).free_bits()) {
-                if self.list_known(table, block, index) >= MOST {
+                if self.list_known(block, index) >= MOST {
                     stopped = block;
                     break 'blocks;
                 }
@@ -245,7 +245,7 @@ impl Listed {
     }
 
     /// Lists a NID whose bit is set, if it is not listed already. Returns the length of the list.
-    fn list_known(&self, table: &Table, block: u32, index: usize) -> usize {
+    fn list_known(&self, block: u32, index: usize) -> usize {
         let mut lists = self.list.lock();
         let nid = nid_at(block, index);
         // The bit was seen without the lock: the NID may have been taken since. It is not bound, because binding waits for the

@@ -87,7 +87,7 @@ pub fn repair(device: &Arc<SparseDevice>) {
         };
         walk(&fs);
         fs.create_file("/after the repair", 0o600)
-            .and_then(|file| file.write_at(0, &[1; 5000]))
+            .and_then(|file| file.write_at(&[1; 5000], 0))
             .map(drop)
             .or_else(enough)
             .expect("a sound volume is written to");

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use f2fs_device::BlockDevice;
-use f2fs_files::{FileKind, FileSystem, Options, Stat, path_from_bytes};
+use f2fs_files::{FileKind, FileSystem, Options, Metadata, path_from_bytes};
 use f2fs_check::{CheckOptions, check};
 
 /// Paths looked at in one volume at most.
@@ -14,13 +14,13 @@ const PATHS: usize = 400;
 const BYTES: usize = 1 << 20;
 
 /// Hands out what can be reached from the root, [`PATHS`] paths at most, and a file that has several names once.
-pub fn each_path(fs: &FileSystem, mut look: impl FnMut(&Path, &Stat)) {
+pub fn each_path(fs: &FileSystem, mut look: impl FnMut(&Path, &Metadata)) {
     let mut pending = vec![b"/".to_vec()];
     let mut seen = HashSet::new();
     for _ in 0..PATHS {
         let Some(path) = pending.pop() else { return };
         let at = path_from_bytes(&path);
-        let Ok(stat) = fs.symlink_stat(at) else { continue };
+        let Ok(stat) = fs.symlink_metadata(at) else { continue };
         if stat.kind != FileKind::Directory && !seen.insert(stat.ino) {
             continue;
         }
@@ -43,11 +43,11 @@ pub fn walk(fs: &FileSystem) {
     each_path(fs, |at, stat| {
         let _ = fs.xattrs(at);
         match stat.kind {
-            FileKind::Symlink => drop((fs.read_link(at), fs.stat(at))),
+            FileKind::Symlink => drop((fs.read_link(at), fs.metadata(at))),
             FileKind::Regular => {
                 let Ok(file) = fs.open_file(at) else { return };
                 for offset in [0, 3_990_000, stat.size.saturating_sub(10_000)] {
-                    let _ = file.read_at(offset, &mut buffer);
+                    let _ = file.read_at(&mut buffer, offset);
                 }
             }
             _ => {}
@@ -81,7 +81,7 @@ pub fn read_everything<D: BlockDevice>(device: &Arc<D>) {
             if offset >= end || left == 0 {
                 break;
             }
-            let [one, two] = [&mut buffer, &mut again].map(|buffer| file.read_at(offset, buffer));
+            let [one, two] = [&mut buffer, &mut again].map(|buffer| file.read_at(buffer, offset));
             match (one, two) {
                 (Ok(one), Ok(two)) => {
                     assert!(buffer[..one] == again[..two], "two readings differ at {offset}");

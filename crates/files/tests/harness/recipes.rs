@@ -60,32 +60,32 @@ fn age(device: &Arc<SparseDevice>, allocation: Allocation) -> Result<(), FsError
     }
     let files: Vec<String> = (0..12).map(|file| format!("/dir/{file}")).collect();
     for path in &files {
-        fs.create_file(path, 0o644)?.write_at(0, &[1; 300_000])?;
+        fs.create_file(path, 0o644)?.write_at(&[1; 300_000], 0)?;
     }
     // As full as it may be, so that there is something to clean.
     let room = fs.statfs();
     let filler = fs.create_file("/filler", 0o600)?;
     let blocks = room.user_blocks.saturating_sub(room.valid_blocks + 1500);
     for block in 0..blocks {
-        filler.write_at(block * 4096, &[2; 4096])?;
+        filler.write_at(&[2; 4096], block * 4096)?;
     }
     for round in 0..900_u64 {
         let path = &files[below(12) as usize];
         match below(10) {
-            0 => fs.open_file(path)?.truncate(below(400_000))?,
+            0 => fs.open_file(path)?.set_len(below(400_000))?,
             1 => fs.set_xattr(path, format!("user.{}", below(20)), &vec![3; below(150) as usize], SetMode::Any)?,
-            2 => drop(fs.unlink(format!("/big/a name of some length {}", below(300)))),
+            2 => drop(fs.remove_file(format!("/big/a name of some length {}", below(300)))),
             3 => drop(fs.link(path, format!("/dir/below/{round}"))),
-            _ => drop(fs.open_file(path)?.write_at(below(80) * 4096, &[4; 9000])?),
+            _ => drop(fs.open_file(path)?.write_at(&[4; 9000], below(80) * 4096)?),
         }
-        filler.write_at(below(blocks) * 4096, &[5; 4096])?;
+        filler.write_at(&[5; 4096], below(blocks) * 4096)?;
         if round % 90 == 0 {
             fs.clean_step(Pace::Urgent)?;
             fs.checkpoint()?;
         }
     }
     // Most of it goes, and what stays lies far apart.
-    filler.truncate(40_000)?;
+    filler.set_len(40_000)?;
     fs.checkpoint()?;
     Ok(())
 }
@@ -105,11 +105,11 @@ pub fn fill(device: &Arc<SparseDevice>, kind: u8) -> Result<(), FsError> {
             Some(at) => fs.link(hashed(at % NAMED), hashed(number))?,
         }
     }
-    fs.create_file("/inline/small", 0o644)?.write_at(0, b"inline data")?;
+    fs.create_file("/inline/small", 0o644)?.write_at(b"inline data", 0)?;
     let large = fs.create_file("/large", 0o644)?;
-    large.write_at(0, &[3; 50_000])?;
-    large.write_at(4_000_000, &[4; 9000])?;
-    large.write_at(9_000_000, &[5; 100])?;
+    large.write_at(&[3; 50_000], 0)?;
+    large.write_at(&[4; 9000], 4_000_000)?;
+    large.write_at(&[5; 100], 9_000_000)?;
     fs.link("/large", "/inline/hard")?;
     let link = NewFile::new(FileKind::Symlink, 0o777);
     fs.symlink(b"below/../small", "/inline/soft", &link)?;
@@ -121,8 +121,8 @@ pub fn fill(device: &Arc<SparseDevice>, kind: u8) -> Result<(), FsError> {
     fs.checkpoint()?;
     // An orphan in the pack, and a pack without node summaries, for one of the kinds.
     let gone = fs.create_file("/gone", 0o600)?;
-    gone.write_at(0, &[9; 20_000])?;
-    fs.unlink("/gone")?;
+    gone.write_at(&[9; 20_000], 0)?;
+    fs.remove_file("/gone")?;
     // Whoever opens an unclean volume reads three segments of nodes, which takes longer than all the rest.
     if kind % 6 != 5 { fs.close() } else { fs.checkpoint().map(|_| ()) }
 }
@@ -131,33 +131,33 @@ pub fn fill(device: &Arc<SparseDevice>, kind: u8) -> Result<(), FsError> {
 pub fn sync_some(device: &Arc<SparseDevice>) -> Result<(), FsError> {
     let fs = FileSystem::open(device.clone(), Options::new())?;
     let large = fs.open_file("/large")?;
-    large.write_at(30_000, &[6; 30_000])?;
-    large.write_at(13_000_000, &[6; 5000])?;
-    large.truncate(13_001_000)?;
+    large.write_at(&[6; 30_000], 30_000)?;
+    large.write_at(&[6; 5000], 13_000_000)?;
+    large.set_len(13_001_000)?;
     let small = fs.open_file("/inline/small")?;
-    small.write_at(4, b"synced")?;
-    small.sync()?;
-    small.write_at(3000, &[7; 3000])?;
-    small.sync()?;
+    small.write_at(b"synced", 4)?;
+    small.sync_all()?;
+    small.write_at(&[7; 3000], 3000)?;
+    small.sync_all()?;
     for name in 0..6 {
         let path = format!("/hashed/synced-{name}");
         let file = fs.create_file(&path, 0o640)?;
-        file.write_at(0, &vec![8; name * 2500])?;
+        file.write_at(&vec![8; name * 2500], 0)?;
         if name % 2 == 1 {
             fs.set_xattr(&path, "user.long", &[9; 700], SetMode::Any)?;
         }
-        file.sync()?;
+        file.sync_all()?;
     }
     fs.set_xattr("/inline/small", "user.more", &[9; 900], SetMode::Any)?;
-    small.sync()?;
+    small.sync_all()?;
     let reserved = fs.create_file("/reserved", 0o600)?;
     reserved.allocate(0, 50_000, false)?;
-    reserved.write_at(8192, &[1; 4096])?;
-    reserved.sync()?;
+    reserved.write_at(&[1; 4096], 8192)?;
+    reserved.sync_all()?;
     let long = fs.create_file(format!("/{}", "long".repeat(40)), 0o600)?;
-    long.write_at(4_100_000, &[2; 9000])?;
-    long.sync()?;
-    large.write_at(0, &[3; 4096])?;
+    long.write_at(&[2; 9000], 4_100_000)?;
+    long.sync_all()?;
+    large.write_at(&[3; 4096], 0)?;
     // Nothing of it is closed: what a power cut leaves.
     Ok(())
 }

@@ -62,16 +62,16 @@ fn operate(fs: &FileSystem, names: &[PathBuf], index: usize, choices: &[u8]) -> 
     let beside = two.with_file_name(format!("beside-{index}"));
     let new = if which & 8 == 0 { new } else { beside };
     match what % 24 {
-        0 => fs.create_file(&new, 0o644).and_then(|file| file.write_at(0, &[1; 5000]).map(|_| ())),
+        0 => fs.create_file(&new, 0o644).and_then(|file| file.write_at(&[1; 5000], 0).map(|_| ())),
         1 => fs.create_dir(&new, 0o755).map(|_| ()),
-        2 => fs.unlink(one),
+        2 => fs.remove_file(one),
         3 => fs.remove_dir(one),
         4 => fs.rename(one, &new, RenameMode::Replace),
         5 => fs.rename(one, two, RenameMode::Exchange),
         6 => fs.rename(one, two, RenameMode::Replace),
         7 => fs.link(one, &new),
-        8 => fs.open_file(one).and_then(|file| file.write_at(u64::from(which) * 40_000, &[2; 9000]).map(|_| ())),
-        9 => fs.open_file(one).and_then(|file| file.truncate(u64::from(which) * 100)),
+        8 => fs.open_file(one).and_then(|file| file.write_at(&[2; 9000], u64::from(which) * 40_000).map(|_| ())),
+        9 => fs.open_file(one).and_then(|file| file.set_len(u64::from(which) * 100)),
         10 => fs.open_file(one).and_then(|file| file.allocate(4_000_000, 100_000, true)),
         11 => fs.set_xattr(one, "user.new", &vec![3; usize::from(which) * 10], SetMode::Any),
         12 => fs.remove_xattr(one, "user.long"),
@@ -79,13 +79,13 @@ fn operate(fs: &FileSystem, names: &[PathBuf], index: usize, choices: &[u8]) -> 
         14 => fs.checkpoint().map(|_| ()),
         15 => fs.set_permissions(one, u16::from(which)),
         16 => fs.clean_step(Pace::Urgent).map(|_| ()),
-        17 => fs.open_file(one).and_then(|file| file.sync()),
+        17 => fs.open_file(one).and_then(|file| file.sync_all()),
         18 => fs.open_file(one).and_then(|file| file.append(&[6; 3000]).map(|_| ())),
         19 => fs.set_times(one, SetTimes::default()),
-        20 => fs.create_file(&new, 0o600).and_then(|file| file.write_at(0, b"short").and_then(|_| file.sync())),
-        21 => fs.open_file(one).and_then(|file| file.read_at(u64::from(which) * 3000, &mut [0; 9000]).map(|_| ())),
+        20 => fs.create_file(&new, 0o600).and_then(|file| file.write_at(b"short", 0).and_then(|_| file.sync_all())),
+        21 => fs.open_file(one).and_then(|file| file.read_at(&mut [0; 9000], u64::from(which) * 3000).map(|_| ())),
         22 => fs.read_dir(one).map(|_| ()),
-        _ => fs.open_file(one).and_then(|file| file.write_durable(u64::from(which) * 4096, &[7; 100]).map(|_| ())),
+        _ => fs.open_file(one).and_then(|file| file.write_durable(&[7; 100], u64::from(which) * 4096).map(|_| ())),
     }
 }
 
