@@ -100,12 +100,12 @@ impl Input {
         kernels.unwrap_or_else(|| of(&SYNCED, self.base))
     }
 
-    /// A volume of another geometry. The largest, for which everything takes longest, are for few inputs.
+    /// A volume of another geometry. The largest, for which everything takes longest (a second, for 16 TiB), are for few inputs.
     pub fn shaped(&self) -> &'static Base {
-        match self.base {
-            255 => SHAPED[7].get(),
-            248..=254 => SHAPED[6].get(),
-            number => of(&SHAPED[..6], number),
+        match (self.base, self.choices.first()) {
+            (255, Some(0)) => SHAPED[7].get(),
+            (252..=254, _) => SHAPED[6].get(),
+            (number, _) => of(&SHAPED[..6], number),
         }
     }
 

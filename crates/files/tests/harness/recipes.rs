@@ -15,8 +15,8 @@ const HASHED: usize = 26;
 /// The files that they name.
 const NAMED: usize = 3;
 
-/// The smallest size that `mkfs.f2fs` and this library make a volume of: MiB.
-pub const SMALLEST: u64 = 38;
+/// The smallest size that this library makes a volume of by default: MiB. Smaller ones have no room for what is reserved.
+pub const SMALLEST: u64 = 52;
 
 /// The usual volumes: of different features, closed and not. `kind` is reduced to how many there are.
 pub fn small(kind: u8) -> SparseDevice {
