@@ -134,8 +134,22 @@ impl CrashLog {
             durable: self.base.snapshot(),
             applied: HashMap::new(),
             volatile: Vec::new(),
+            overtaken: self.overtaken(),
             position: 0,
         }
+    }
+
+    fn overtaken(&self) -> Vec<usize> {
+        let overlap = |one: &Event, other: &Event| {
+            let ((one, blocks), (other, others)) = (one.range(), other.range());
+            one < other + others && other < one + blocks
+        };
+        let is_overtaken = |at: &usize| {
+            let event = &self.events[*at];
+            let end = event.seen().unwrap_or(self.events.len());
+            self.events.get(at + 1..end).is_some_and(|later| later.iter().any(|other| overlap(event, other)))
+        };
+        (0..self.events.len()).filter(is_overtaken).collect()
     }
 
     /// The image of a cut at `position` (that many events had been begun), keeping the volatile blocks for which `survives`
@@ -157,6 +171,8 @@ pub struct Replay<'a> {
     pub(crate) applied: HashMap<u64, usize>,
     /// Indices of the events that no flush covers yet, in order.
     pub(crate) volatile: Vec<usize>,
+    /// Indices of the events that a later one overlaps which was begun while they were in flight, in order.
+    pub(crate) overtaken: Vec<usize>,
     pub(crate) position: usize,
 }
 

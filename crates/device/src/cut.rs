@@ -12,6 +12,10 @@
 //! leaves is one of its subsets, so that the end of each epoch shows everything that *may* be there. What *must* be there is
 //! another question: where somebody was promised something in the middle of an epoch (because a flush is missing, or another
 //! thread has written since), the cuts of that position alone are made, for which `start` and `end` are the same.
+//!
+//! Events reach the device in the order of the log, but for those that overlap and were in flight together: of two such events
+//! either may be the last, whole or torn, and stay so for good, whatever is flushed afterwards. There are cuts for both orders
+//! ([`Cut::late`]).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,6 +48,8 @@ pub struct Cut {
     pub whole: Vec<usize>,
     /// An outstanding event that survives in part.
     pub torn: Option<(usize, Tear)>,
+    /// An event that reached the device behind all that overlap it and were begun while it was in flight.
+    pub late: Option<usize>,
 }
 
 impl fmt::Display for Cut {
@@ -53,16 +59,17 @@ impl fmt::Display for Cut {
             write!(f, "{}{event}", if index == 0 { "" } else { "," })?;
         }
         match self.torn {
-            None => Ok(()),
-            Some((event, Tear::Sectors(sectors))) => write!(f, "/{event}s{sectors}"),
-            Some((event, Tear::Blocks(mask))) => write!(f, "/{event}b{mask}"),
+            None => {}
+            Some((event, Tear::Sectors(sectors))) => write!(f, "/{event}s{sectors}")?,
+            Some((event, Tear::Blocks(mask))) => write!(f, "/{event}b{mask}")?,
         }
+        self.late.map_or(Ok(()), |event| write!(f, "!{event}"))
     }
 }
 
 /// A text that is no [`Cut`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no cut: START-END:EVENT,EVENT/EVENTsSECTORS is expected")]
+#[error("`{0}` names no cut: START-END:EVENT,EVENT/EVENTsSECTORS!EVENT is expected")]
 pub struct ParseCutError(String);
 
 impl FromStr for Cut {
@@ -76,6 +83,10 @@ impl FromStr for Cut {
 fn parse(text: &str) -> Option<Cut> {
     let (range, rest) = text.split_once(':')?;
     let (start, end) = range.split_once('-')?;
+    let (rest, late) = match rest.split_once('!') {
+        None => (rest, None),
+        Some((rest, late)) => (rest, Some(late.parse().ok()?)),
+    };
     let (whole, torn) = rest.split_once('/').map_or((rest, None), |(whole, torn)| (whole, Some(torn)));
     let whole =
         whole.split(',').filter(|word| !word.is_empty()).map(|word| word.parse().ok()).collect::<Option<_>>()?;
@@ -90,7 +101,7 @@ fn parse(text: &str) -> Option<Cut> {
             Some((event, tear))
         }
     };
-    Some(Cut { start: start.parse().ok()?, end: end.parse().ok()?, whole, torn })
+    Some(Cut { start: start.parse().ok()?, end: end.parse().ok()?, whole, torn, late })
 }
 
 /// Which cuts of an epoch are made.
@@ -135,7 +146,7 @@ impl CutPlan {
                 subsets.insert(chosen(&outstanding, |_| random() % 8 < odds));
             }
         }
-        let cut = |whole, torn| Cut { start: replay.position(), end, whole, torn };
+        let cut = |whole, torn| Cut { start: replay.position(), end, whole, torn, late: None };
         let mut cuts: Vec<Cut> = subsets.into_iter().map(|whole| cut(whole, None)).collect();
         for (at, &event) in outstanding.iter().enumerate() {
             let others = [outstanding[..at].to_vec(), chosen(&outstanding, |index| index != at)];
@@ -143,6 +154,19 @@ impl CutPlan {
                 for whole in &others[..if others[0] == others[1] { 1 } else { 2 }] {
                     cuts.push(cut(whole.clone(), Some((event, tear))));
                 }
+            }
+        }
+        for &event in replay.overtaken.iter().filter(|event| **event < end) {
+            let late = |cut: Cut| Cut { late: Some(event), ..cut };
+            let alone = chosen(&outstanding, |index| outstanding[index] == event);
+            if alone.is_empty() || count > 1 {
+                cuts.push(late(cut(alone.clone(), None)));
+            }
+            cuts.push(late(cut(outstanding.clone(), None)));
+            if !alone.is_empty() {
+                let others = chosen(&outstanding, |index| outstanding[index] != event);
+                let tears = self.tears_of(&replay.events[event], &mut random);
+                cuts.extend(tears.into_iter().map(|tear| late(cut(others.clone(), Some((event, tear))))));
             }
         }
         cuts
@@ -222,20 +246,54 @@ impl Replay<'_> {
         events.extend(cut.torn.map(|(index, tear)| (index, Some(tear))));
         events.sort_unstable_by_key(|(index, _)| *index);
         let mut touched = BTreeSet::new();
-        for (index, tear) in events {
-            let Some(event) = self.events.get(index) else { continue };
+        for (index, tear) in &events {
+            let Some(event) = self.events.get(*index) else { continue };
             let (start, blocks) = event.range();
             for offset in 0..blocks {
                 let at = start + offset;
-                if self.applied.get(&at).is_none_or(|last| *last < index) && store(&image, event, offset, tear) {
+                if self.applied.get(&at).is_none_or(|last| last < index) && store(&image, event, offset, *tear) {
                     touched.insert(at);
                 }
             }
+        }
+        if let Some(late) = cut.late.filter(|late| *late < self.events.len()) {
+            self.land_last(late, &events, &image, &mut touched);
         }
         let difference = touched.iter().fold(0, |sum, at| {
             sum ^ block_hash(*at, &self.durable.load_block(*at).0) ^ block_hash(*at, &image.load_block(*at).0)
         });
         (image, before ^ difference)
+    }
+
+    /// Lets an event be the last of those that were in flight with it, if it survives: surely, or among `surviving`.
+    fn land_last(
+        &self,
+        late: usize,
+        surviving: &[(usize, Option<Tear>)],
+        image: &MemoryDevice,
+        touched: &mut BTreeSet<u64>,
+    ) {
+        let tear = match surviving.iter().find(|(index, _)| *index == late) {
+            Some((_, tear)) => *tear,
+            // A flush has covered it.
+            None if late < self.position && !self.volatile.contains(&late) => None,
+            None => return,
+        };
+        let event = &self.events[late];
+        let (start, blocks) = event.range();
+        let covers = |index: usize, at: u64| {
+            let (start, blocks) = self.events[index].range();
+            (start..start + blocks).contains(&at)
+        };
+        for offset in 0..blocks {
+            let at = start + offset;
+            let others = surviving.iter().map(|(index, _)| *index).filter(|index| covers(*index, at));
+            let last = others.chain(self.applied.get(&at).copied()).max();
+            // What was begun when this had been seen to complete comes behind it in any case.
+            if last.is_none_or(|last| !event.seen_at(last)) && store(image, event, offset, tear) {
+                touched.insert(at);
+            }
+        }
     }
 
     /// [`advance_to`](Self::advance_to), and the fingerprint of what is durable then, from the one before it (0 at the beginning of
@@ -370,8 +428,86 @@ mod tests {
             .map(|cut| replay.cut(cut, 0).0.to_bytes().iter().take_while(|byte| **byte == b'n').count())
             .collect();
         assert_eq!(torn, (1..16).map(|sector| sector * 512).collect::<Vec<_>>());
-        let blocks = Cut { start: 0, end: 1, whole: Vec::new(), torn: Some((0, Tear::Blocks(2))) };
+        let blocks = Cut { start: 0, end: 1, whole: Vec::new(), torn: Some((0, Tear::Blocks(2))), late: None };
         assert_eq!(text(&replay.cut(&blocks, 0).0), "ono");
+    }
+
+    /// Everything that some cut of the end of the log leaves.
+    fn left(device: &RecordingDevice, tears: usize) -> HashSet<Vec<u8>> {
+        let log = device.log();
+        let mut replay = log.replay();
+        loop {
+            let end = replay.epoch_end();
+            let next = replay.epoch_behind(end);
+            if next >= log.events().len() {
+                replay.advance_to(next);
+                let cuts = CutPlan { tears, ..WHOLE }.cuts(&replay, next, || 5);
+                for cut in &cuts {
+                    assert_eq!(cut.to_string().parse::<Cut>().as_ref(), Ok(cut));
+                }
+                return cuts.iter().map(|cut| replay.cut(cut, 0).0.to_bytes()).collect();
+            }
+            replay.advance_to(next);
+        }
+    }
+
+    #[test]
+    fn of_two_writes_in_flight_either_is_the_last() {
+        let write = |at, byte| Request::write(at, AlignedBuf::from_bytes(&[byte; 4096]));
+        let texts = |all: HashSet<Vec<u8>>| {
+            let text = |bytes: &Vec<u8>| {
+                match (bytes[0], bytes[4095]) {
+                    (first, last) if first == last => {
+                        if first == 0 {
+                            "."
+                        } else {
+                            std::str::from_utf8(&bytes[..1]).unwrap()
+                        }
+                    }
+                    _ => "torn",
+                }
+                .to_owned()
+            };
+            let mut texts: Vec<String> = all.iter().map(text).collect();
+            texts.sort();
+            texts.dedup();
+            texts
+        };
+        let device = || RecordingDevice::new(MemoryDevice::new(1));
+        // One after the other: the second is the last.
+        let waited = device();
+        drop(waited.submit(vec![write(0, b'a')]).wait());
+        drop(waited.submit(vec![write(0, b'b')]).wait());
+        waited.flush().unwrap();
+        assert_eq!(texts(left(&waited, 0)), ["b"]);
+        // Together: either, also behind the flush that covers both; but not once another came behind both.
+        let together = device();
+        let first = together.submit(vec![write(0, b'a')]);
+        let second = together.submit(vec![write(0, b'b')]);
+        assert_eq!(texts(left(&together, 0)), [".", "a", "b"]);
+        assert_eq!(texts(left(&together, 3)), [".", "a", "b", "torn"]);
+        drop((first.wait(), second.wait()));
+        together.flush().unwrap();
+        assert_eq!(texts(left(&together, 0)), ["a", "b"]);
+        together.write(0, AlignedBuf::from_bytes(&[b'c'; 4096])).unwrap();
+        together.flush().unwrap();
+        assert_eq!(texts(left(&together, 0)), ["c"]);
+        // A discard that nobody waits for is in flight for ever.
+        let forgotten = device();
+        drop(forgotten.submit(vec![Request::discard(0, 1)]));
+        forgotten.write(0, AlignedBuf::from_bytes(&[b'd'; 4096])).unwrap();
+        forgotten.flush().unwrap();
+        assert_eq!(texts(left(&forgotten, 0)), [".", "d"]);
+    }
+
+    #[test]
+    fn two_writes_in_flight_are_torn_into_each_other() {
+        let device = RecordingDevice::new(MemoryDevice::new(1));
+        let tickets =
+            [b'a', b'b'].map(|byte| device.submit(vec![Request::write(0, AlignedBuf::from_bytes(&[byte; 4096]))]));
+        let mixed: HashSet<(u8, u8)> = left(&device, 99).iter().map(|bytes| (bytes[0], bytes[4095])).collect();
+        assert!(mixed.contains(&(b'a', b'b')) && mixed.contains(&(b'b', b'a')), "{mixed:?}");
+        drop(tickets.map(|ticket| ticket.wait()));
     }
 
     #[test]

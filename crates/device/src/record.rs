@@ -4,6 +4,7 @@
 //! log is the order of the changes. Reads take no lock of the recorder. The lock is also taken when completions are handed out.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use f2fs_sync::{
     Arc, Mutex,
@@ -45,6 +46,8 @@ pub struct RecordingDevice {
     log: Arc<Mutex<Log>>,
     reads: AtomicU64,
     blocks_read: AtomicU64,
+    /// How long each request takes.
+    pause: Duration,
 }
 
 #[derive(Debug)]
@@ -79,7 +82,20 @@ impl RecordingDevice {
     #[must_use]
     pub fn new(device: MemoryDevice) -> Self {
         let log = Log { base: device.snapshot(), events: Vec::new(), counts: IoCounts::default(), generation: 0 };
-        Self { live: device, log: Arc::new(Mutex::new(log)), reads: AtomicU64::new(0), blocks_read: AtomicU64::new(0) }
+        Self {
+            live: device,
+            log: Arc::new(Mutex::new(log)),
+            reads: AtomicU64::new(0),
+            blocks_read: AtomicU64::new(0),
+            pause: Duration::ZERO,
+        }
+    }
+
+    /// Lets each request, and each batch, take so long at least, so that those of several threads are in flight together.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
     }
 
     /// The log so far. Data is shared, not copied.
@@ -159,15 +175,23 @@ impl RecordingDevice {
     }
 }
 
+fn wait(pause: Duration) {
+    if !pause.is_zero() {
+        std::thread::sleep(pause);
+    }
+}
+
 /// Completions that nobody has seen yet.
 #[derive(Debug)]
 struct Unseen {
     log: Arc<Mutex<Log>>,
+    pause: Duration,
     completions: Vec<(usize, Completion, Option<Mark>)>,
 }
 
 impl Pending for Unseen {
     fn collect(&mut self, _block: bool, out: &mut VecDeque<(usize, Completion)>) {
+        wait(std::mem::take(&mut self.pause));
         let mut log = self.log.lock();
         for (index, completion, mark) in self.completions.drain(..) {
             if let Some(mark) = mark {
@@ -193,7 +217,7 @@ impl BlockDevice for RecordingDevice {
             let (completion, mark) = self.run(request);
             (index, completion, mark)
         });
-        let unseen = Unseen { log: Arc::clone(&self.log), completions: completions.collect() };
+        let unseen = Unseen { log: Arc::clone(&self.log), pause: self.pause, completions: completions.collect() };
         Ticket::pending(total, Vec::new(), Box::new(unseen))
     }
 
@@ -201,11 +225,14 @@ impl BlockDevice for RecordingDevice {
         let mut log = self.log.lock();
         log.counts.flushes += 1;
         log.events.push(Event::Flush);
+        drop(log);
+        wait(self.pause);
         Ok(())
     }
 
     fn execute(&self, request: Request) -> Completion {
         let (completion, mark) = self.run(request);
+        wait(self.pause);
         if let Some(mark) = mark {
             self.log.lock().acknowledge(mark);
         }

@@ -49,6 +49,7 @@ impl Core {
         // Who has everything from there on can give back the nodes as well.
         let tail = end > content.size();
         let _range = if tail { content.lock_from(offset) } else { content.lock_to_write(offset, len) };
+        self.refill_nids();
         let (first, last) = (offset / BLOCK, (end - 1) / BLOCK);
         self.require_room(inode, content, first, last)?;
         if content.is_inline() {
@@ -76,7 +77,10 @@ impl Core {
             } else if end > raw.i_size.get() {
                 content.set_size(raw, end);
             }
-            stat::set_changed(raw, self.now());
+            // As in Linux (`f2fs_fallocate`), also where nothing was missing.
+            let now = self.now();
+            stat::set_modified(raw, now);
+            stat::set_changed(raw, now);
             Ok(())
         })
     }

@@ -10,7 +10,7 @@ use crate::create::NewFile;
 use crate::file::{Dir, DirEntry, File, Handle};
 use crate::filesystem::FileSystem;
 use crate::inode::Inode;
-use crate::path::{Last, Special, bytes};
+use crate::path::{Last, Special, bytes, lasting};
 use crate::rename::{Place, RenameMode};
 use crate::stat::{self, FileKind, Metadata, Time};
 use crate::xattr::Xattr;
@@ -34,12 +34,12 @@ fn unremovable(special: Special) -> FsError {
 }
 
 impl FileSystem {
-    fn at(&self, path: &Path, last: Last) -> Result<Arc<Inode>, FsError> {
-        self.core.resolve(bytes(path), last)
+    fn at<T>(&self, path: &Path, last: Last, with: impl Fn(&Arc<Inode>) -> Result<T, FsError>) -> Result<T, FsError> {
+        lasting(|| self.core.resolve(bytes(path), last), with)
     }
 
     fn handle(&self, path: &Path, last: Last) -> Result<Handle, FsError> {
-        Handle::open(self.core_ref(), self.at(path, last)?)
+        self.at(path, last, |inode| Handle::open(self.core_ref(), inode.clone()))
     }
 
     // ---- looking ----
@@ -49,7 +49,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::NotFound`] and what else a path can run into.
     pub fn metadata(&self, path: impl AsRef<Path>) -> Result<Metadata, FsError> {
-        self.at(path.as_ref(), Last::Follow)?.stat(self.core.volume.features())
+        self.at(path.as_ref(), Last::Follow, |inode| inode.stat(self.core.volume.features()))
     }
 
     /// What is known of a file; a symbolic link at the end is not followed.
@@ -57,7 +57,7 @@ impl FileSystem {
     /// # Errors
     /// As [`metadata`](Self::metadata).
     pub fn symlink_metadata(&self, path: impl AsRef<Path>) -> Result<Metadata, FsError> {
-        self.at(path.as_ref(), Last::Keep)?.stat(self.core.volume.features())
+        self.at(path.as_ref(), Last::Keep, |inode| inode.stat(self.core.volume.features()))
     }
 
     /// Whether there is something under this path.
@@ -77,7 +77,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::WrongKind`] if it is none.
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>, FsError> {
-        self.core.read_link_target(&*self.at(path.as_ref(), Last::Keep)?)
+        self.at(path.as_ref(), Last::Keep, |inode| self.core.read_link_target(inode))
     }
 
     /// Opens a directory for listing.
@@ -235,6 +235,7 @@ impl FileSystem {
         let handle = self.handle(path, last)?;
         let core = &self.core;
         core.balance(handle.inode.ino)?;
+        core.refill_nids();
         core.change(|op| {
             let mut block = handle.inode.node.write(op);
             let raw = block.inode_mut();
@@ -278,9 +279,10 @@ impl FileSystem {
             time.check()?;
         }
         let path = path.as_ref();
-        if let Some(directory) = &self.at(path, Last::Keep)?.directory {
-            directory.forget_touch();
-        }
+        self.at(path, Last::Keep, |inode| {
+            inode.directory.iter().for_each(|directory| directory.forget_touch());
+            Ok(())
+        })?;
         self.change_attributes(path, Last::Keep, |raw| {
             if let Some(time) = times.accessed {
                 stat::set_accessed(raw, time);
@@ -298,7 +300,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::NoAttribute`].
     pub fn xattr(&self, path: impl AsRef<Path>, name: impl AsRef<[u8]>) -> Result<Vec<u8>, FsError> {
-        self.core.xattr_get(&*self.at(path.as_ref(), Last::Keep)?, name.as_ref())
+        self.at(path.as_ref(), Last::Keep, |inode| self.core.xattr_get(inode, name.as_ref()))
     }
 
     /// All extended attributes with their values, sorted by name.
@@ -306,7 +308,7 @@ impl FileSystem {
     /// # Errors
     /// Those of the path, [`FsError::Volume`].
     pub fn xattrs(&self, path: impl AsRef<Path>) -> Result<Vec<Xattr>, FsError> {
-        self.core.xattr_list(&*self.at(path.as_ref(), Last::Keep)?)
+        self.at(path.as_ref(), Last::Keep, |inode| self.core.xattr_list(inode))
     }
 
     /// Sets an extended attribute.

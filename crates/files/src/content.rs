@@ -23,6 +23,7 @@ use f2fs_format::BLOCK_SIZE;
 use f2fs_format::inode::{Inode as RawInode, inline};
 use f2fs_format::path::Addresses;
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use f2fs_sync::mutant;
 
 use crate::filesystem::Core;
 use crate::idle::LITTLE;
@@ -161,6 +162,9 @@ impl Content {
     pub(crate) fn lock_to_write(&self, offset: u64, len: u64) -> RangeGuard<'_> {
         if self.is_inline() {
             return self.ranges.exclusive(0, u64::MAX);
+        }
+        if mutant("write_ignores_overlap") {
+            return self.ranges.exclusive(u64::MAX, u64::MAX);
         }
         self.ranges.exclusive(offset / BLOCK, offset.saturating_add(len - 1) / BLOCK)
     }

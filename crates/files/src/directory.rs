@@ -48,9 +48,9 @@ pub(crate) use lookup::RawEntry;
 pub(crate) use names::NAMES;
 
 /// Shards of a directory's map of pages.
-const PAGE_SHARDS: usize = 16;
+const PAGE_SHARDS: usize = if cfg!(loom) { 2 } else { 16 };
 /// Stripes of a directory's names.
-const STRIPES: usize = 64;
+const STRIPES: usize = if cfg!(loom) { 2 } else { 64 };
 
 /// What is locked when a name changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -219,7 +219,6 @@ impl Core {
 
     /// Writes a checkpoint, or cleans, if that is due. Called before an operation, with no lock held.
     pub(crate) fn balance(&self, hint: Nid) -> Result<(), FsError> {
-        self.volume.balance_nids();
         match self.volume.need(hint) {
             Need::Nothing => {}
             Need::Checkpoint => {

@@ -1,7 +1,7 @@
 //! The end of an inode: handles, orphans, freeing.
 
 use f2fs_format::Nid;
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, mutant};
 use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
@@ -42,7 +42,7 @@ impl Core {
             let unlinked = last && !life.freed && inode.node.read().inode().i_links.get() == 0;
             let orphan = unlinked && !self.volume.is_read_only();
             if orphan {
-                life.freed = true;
+                life.freed = !mutant("life_closed_and_not_ended");
             }
             (orphan, last)
         };
@@ -80,7 +80,7 @@ impl Core {
             }
         }
         if life.opens == 0 {
-            life.freed = true;
+            life.freed = !mutant("life_unlinked_and_not_ended");
             if is_small(inode) && self.free_small(op, inode).is_ok() {
                 return Fate::Settled;
             }

@@ -141,6 +141,7 @@ mod ranges;
 mod read;
 mod read_many;
 mod recovery;
+mod refill;
 mod remove;
 mod rename;
 mod requests;

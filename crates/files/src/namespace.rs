@@ -2,7 +2,7 @@
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::{BLOCK_SIZE, Nid};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, mutant};
 use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
@@ -56,12 +56,15 @@ impl Core {
     ) -> Result<Arc<Inode>, FsError> {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
+        let early = mutant("create_looks_early").then(|| self.exists(parent, name)).transpose()?.map(|at| at.is_some());
         let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
-        if directory.is_dead() {
+        if directory.is_dead() && !mutant("create_in_a_dead_directory") {
             return Err(FsError::NotFound);
         }
+        self.refill_nids();
         self.change(|op| {
-            if directory.find(self, parent, name)?.is_some() {
+            let there = early.map_or_else(|| directory.find(self, parent, name).map(|found| found.is_some()), Ok)?;
+            if there {
                 return Err(FsError::Exists);
             }
             let node = self.new_inode(op, new, parent.ino, name)?;
@@ -109,9 +112,10 @@ impl Core {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
         let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
-        if directory.is_dead() {
+        if directory.is_dead() && !mutant("link_in_a_dead_directory") {
             return Err(FsError::NotFound);
         }
+        self.refill_nids();
         self.change(|op| {
             if directory.find(self, parent, name)?.is_some() {
                 return Err(FsError::Exists);
@@ -144,6 +148,7 @@ impl Core {
         if inode.kind == FileKind::Directory {
             return Err(FsError::IsDirectory);
         }
+        self.refill_nids();
         let fate = self.change(|op| {
             let room = self.volume.orphan_room()?;
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
@@ -185,7 +190,10 @@ impl Core {
         let removed = inode.directory()?;
         let all = removed.lock_all();
         self.require_empty(&inode)?;
-        directory.moved.invalidate();
+        self.refill_nids();
+        if !mutant("rmdir_without_a_stamp") {
+            directory.moved.invalidate();
+        }
         let fate = self.change(|op| {
             let room = self.volume.orphan_room()?;
             directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;

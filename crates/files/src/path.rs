@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, mutant};
 
 use crate::FsError;
 use crate::filesystem::Core;
@@ -55,6 +55,27 @@ pub(crate) fn bytes(path: &Path) -> &[u8] {
 #[must_use]
 pub fn path_from_bytes(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
+}
+
+/// Does something with the inode that a name means. If the inode was freed on the way, which may be why that failed, the name means
+/// another one by now, or nothing, and is looked up again: a name that others replace is there all the time.
+pub(crate) fn lasting<T>(
+    look_up: impl Fn() -> Result<Arc<Inode>, FsError>,
+    with: impl Fn(&Arc<Inode>) -> Result<T, FsError>,
+) -> Result<T, FsError> {
+    let mut inode = look_up()?;
+    loop {
+        let failed = match with(&inode) {
+            Err(error) if inode.life.lock().freed && !mutant("path_looked_up_once") => error,
+            result => return result,
+        };
+        let now = look_up()?;
+        // The name of an inode goes before the inode, so this is a damaged volume.
+        if Arc::ptr_eq(&now, &inode) {
+            return Err(failed);
+        }
+        inode = now;
+    }
 }
 
 impl Core {
@@ -162,17 +183,23 @@ impl Core {
         let mut parts = path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).peekable();
         let must_be_directory = path.last() == Some(&b'/');
         while let Some(part) = parts.next() {
-            let next = self.child(&here, part)?;
             let follow = parts.peek().is_some() || last == Last::Follow || must_be_directory;
-            here = if next.kind == FileKind::Symlink && follow {
-                *links += 1;
-                if *links > MAX_LINKS {
-                    return Err(FsError::Loop { limit: MAX_LINKS });
+            let next = lasting(
+                || self.child(&here, part),
+                |next| match next.kind {
+                    FileKind::Symlink if follow => self.read_link_target(next).map(Err),
+                    _ => Ok(Ok(next.clone())),
+                },
+            )?;
+            here = match next {
+                Ok(next) => next,
+                Err(target) => {
+                    *links += 1;
+                    if *links > MAX_LINKS {
+                        return Err(FsError::Loop { limit: MAX_LINKS });
+                    }
+                    self.walk(here, &target, Last::Follow, links)?
                 }
-                let target = self.read_link_target(&next)?;
-                self.walk(here, &target, Last::Follow, links)?
-            } else {
-                next
             };
         }
         if must_be_directory {

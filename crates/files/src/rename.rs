@@ -1,6 +1,6 @@
 //! Renaming.
 
-use f2fs_sync::{Arc, RwLockWriteGuard};
+use f2fs_sync::{Arc, RwLockWriteGuard, mutant};
 
 use crate::FsError;
 use crate::create::set_name;
@@ -44,7 +44,7 @@ impl Core {
         let crossing = from.parent.ino != to.parent.ino;
         let _tree = crossing.then(|| self.rename.lock());
         let stripes = self.lock_places(from, to)?;
-        if to.parent.directory()?.is_dead() {
+        if to.parent.directory()?.is_dead() && !mutant("rename_into_a_dead_directory") {
             return Err(FsError::NotFound);
         }
 
@@ -80,6 +80,7 @@ impl Core {
             // It holds the way to the source. To lock it now would be out of order, and with the source's stripe a deadlock.
             return Err(FsError::NotEmpty);
         }
+        self.refill_nids();
         if is_directory(&source) || target.as_ref().is_some_and(is_directory) {
             for parent in [from.parent, to.parent] {
                 parent.directory()?.moved.invalidate();

@@ -22,6 +22,7 @@ impl Core {
         self.balance(inode.ino)?;
         let content = inode.content(self);
         let _range = content.lock_from(size);
+        self.refill_nids();
         self.truncate_locked(inode, content, size)
     }
 

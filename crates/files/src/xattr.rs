@@ -98,6 +98,7 @@ impl Core {
         };
         self.balance(inode.ino)?;
         let _xattrs = inode.xattrs.write();
+        self.refill_nids();
         self.change(|op| {
             let mut all = self.xattrs(inode)?;
             all.set(kind, stored, value, mode).map_err(refused)?;
@@ -110,6 +111,7 @@ impl Core {
         let (kind, stored) = split(name)?;
         self.balance(inode.ino)?;
         let _xattrs = inode.xattrs.write();
+        self.refill_nids();
         self.change(|op| {
             let mut all = self.xattrs(inode)?;
             if !all.remove(kind, stored) {

@@ -24,7 +24,7 @@ pub struct NatConfig {
     /// two, at most 128. Default: one a processor.
     pub lanes: usize,
     /// How many entries have to be in memory before [`Nat::balance`](crate::Nat::balance) does something (the kernel's
-    /// `DEF_NAT_CACHE_THRESHOLD`). Default: 100,000.
+    /// `DEF_NAT_CACHE_THRESHOLD`): those that were looked up, changed or handed out. Default: 100,000.
     pub balance_entries: usize,
 }
 

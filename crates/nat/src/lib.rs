@@ -34,8 +34,9 @@
 //! [`Policy::Sharded`] is the default and is what the table above describes. [`Policy::KernelScan`] does what Linux does,
 //! and is the baseline that the others are measured against; [`Policy::Clue`] adds the techniques of the paper "CLUE: Compact
 //! and Lazy Update for unlink in F2FS" to it, one by one. Those two keep a list of free NIDs under one lock, on allocation
-//! and on binding a new NID; their users call [`Nat::balance`] in every create and unlink, as the kernel does. All of them
-//! share the table, the checkpoint and the promise about freed NIDs.
+//! and on binding a new NID, and take one lock more for every look-up and change, as the kernel's cache of entries does; their users
+//! call [`Nat::balance`] in every create and unlink with the directory locked, as the kernel does. [`Policy`] lists what still
+//! differs. All of them share the table, the checkpoint and the promise about freed NIDs.
 //!
 //! # Memory
 //!
@@ -118,6 +119,7 @@ mod load;
 #[doc(hidden)]
 pub mod models;
 mod nat;
+mod nat_cache;
 mod policy;
 mod sharded;
 mod size;

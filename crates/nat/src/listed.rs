@@ -3,7 +3,7 @@
 //! A list of free NIDs is refilled by a *build*, whose first stage goes through the bitmaps of the NAT blocks that were
 //! scanned already, and whose second stage scans the next 8 NAT blocks. A build does nothing while the list holds 455 NIDs,
 //! and its first stage ends when it holds 3640. What triggers a build: an allocation that finds the list empty; a create or
-//! an unlink ([`balance`](Listed::balance)) once 100,000 entries are cached; a checkpoint.
+//! an unlink ([`balance`](Listed::balance)) once 100,000 entries are cached; with `lazy`, a checkpoint.
 //!
 //! | | kernel | optimistic | heuristic | lazy |
 //! |---|---|---|---|---|
@@ -13,14 +13,14 @@
 //! | a bitmap scan begins | at block 0 | | where the last one ended | |
 //! | NAT blocks are scanned | in every build that is still short | | | at a checkpoint, and for an allocation that has nothing |
 //!
-//! Where this differs from `fs/f2fs/node.c` it is in favour of that baseline: the list's index is a hash table, not a radix
-//! tree; entries are cached by the block, so that the trigger counts entries in memory and not entries that were looked up.
+//! Both stages share the lock of the kernel's cache ([`NatCache`](crate::nat_cache::NatCache)), which binding and freeing a NID take
+//! exclusively. What still differs from Linux stands at [`Policy`].
 //!
 //! # Locking rules
 //!
 //! - `list` protects the list, the bits of free NIDs in the slots (no bit changes without it), `counts`, `scanned` and
 //!   `unscanned`. So a NID whose bit is set is free, and one that is listed is not taken, whoever scans at the time.
-//! - Order: `build`, or `bitmap` and then, that given up, `blocks`; a slot's lock; `list`.
+//! - Order: `build`, or `bitmap` and then, that given up, `blocks`; the lock of the kernel's cache; a slot's lock; `list`.
 //! - "None is free" is said with `list` held, every block scanned, no NID listed and no bit set.
 
 use f2fs_format::Nid;
@@ -69,7 +69,7 @@ pub(crate) struct Listed {
     optimistic: bool,
     heuristic: bool,
     lazy: bool,
-    balance_blocks: usize,
+    balance_entries: usize,
     list: Mutex<Lists>,
     /// NIDs in the list, for those who need not know exactly.
     listed: AtomicUsize,
@@ -98,7 +98,7 @@ impl Listed {
             optimistic,
             heuristic,
             lazy,
-            balance_blocks: balance_entries.div_ceil(ENTRIES),
+            balance_entries,
             list: Mutex::new(Lists { free: FreeList::default(), bits: 0, unscanned: blocks }),
             listed: AtomicUsize::new(0),
             build: Mutex::new(()),
@@ -141,6 +141,10 @@ impl Listed {
         let nid = lists.free.take()?;
         self.listed.store(lists.free.len(), Ordering::Relaxed);
         self.clear(table, lists, nid);
+        if let Some(cache) = &table.cache {
+            // Its owner is about to bind it; one that never does stands for a file that fills the volume.
+            cache.enter(nid);
+        }
         Some(nid)
     }
 
@@ -222,6 +226,7 @@ impl Listed {
 
     /// Lists what the bitmaps know (`scan_free_nid_bits`).
     fn scan_bitmaps(&self, table: &Table) {
+        let _cache = table.share_cache();
         let first = if self.heuristic { self.cursor.load(Ordering::Relaxed) } else { 0 };
         let mut stopped = 0;
         'blocks: for block in first..table.blocks() {
@@ -254,6 +259,7 @@ impl Listed {
 
     /// Scans the next NAT blocks and the journal. A block that cannot be read is passed over.
     fn scan_blocks(&self, table: &Table) -> Result<(), NatError> {
+        let _cache = table.share_cache();
         let mut failed = None;
         let mut block = self.next_scan.load(Ordering::Relaxed);
         for _ in 0..SCAN_BLOCKS.min(table.blocks()) {
@@ -377,14 +383,16 @@ impl Listed {
 
     /// A create or an unlink comes by (`f2fs_balance_fs_bg`). A scan that fails is tried again when it matters.
     pub(crate) fn balance(&self, table: &Table, stats: &ScanStats) {
-        if table.pool.in_use() >= self.balance_blocks {
+        if table.cache.as_ref().is_some_and(|cache| cache.len() >= self.balance_entries) {
             let _ = self.build(table, stats, Why::Balance);
         }
     }
 
-    /// A checkpoint has ended.
+    /// A checkpoint has ended: what `lazy` put off is done now. Linux builds nothing here.
     pub(crate) fn checkpointed(&self, table: &Table, stats: &ScanStats) {
-        let _ = self.build(table, stats, Why::Checkpoint);
+        if self.lazy {
+            let _ = self.build(table, stats, Why::Checkpoint);
+        }
     }
 
     /// Where the next search should begin (`next_free_nid`).

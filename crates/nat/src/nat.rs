@@ -11,6 +11,7 @@ use crate::config::NatConfig;
 use crate::entry::NatEntry;
 use crate::error::NatError;
 use crate::listed::Listed;
+use crate::nat_cache::NatCache;
 use crate::policy::Policy;
 use crate::sharded::Sharded;
 use crate::size::{ENTRIES, FIRST_NID, count, locate};
@@ -58,13 +59,14 @@ impl Nat {
         version_bitmap: Vec<u8>,
         journal: &[(Nid, RawNatEntry)],
     ) -> Result<Nat, NatError> {
-        let table =
+        let mut table =
             Table::new(config.nat_blocks, config.cached_blocks, config.valid_nodes, source, version_bitmap, journal)?;
         let first = locate(config.next_free_nid).0;
         let first = if first < table.blocks() { first } else { 0 };
         let allocator = match config.policy {
             Policy::Sharded => Allocator::Sharded(Sharded::new(table.blocks(), config.lanes, first)),
             policy @ (Policy::KernelScan | Policy::Clue { .. }) => {
+                table.cache = Some(Box::new(NatCache::new(table.blocks())));
                 Allocator::Listed(Box::new(Listed::new(policy, table.blocks(), first, config.balance_entries)))
             }
         };
@@ -90,7 +92,10 @@ impl Nat {
     /// [`NatError::OutOfRange`]; [`NatError::Source`] and [`NatError::Corrupt`] if the block has to be read and cannot be.
     #[inline]
     pub fn get(&self, nid: Nid) -> Result<NatEntry, NatError> {
-        self.table.read(nid)
+        match &self.table.cache {
+            None => self.table.read(nid),
+            Some(cache) => self.table.read_through(cache, nid),
+        }
     }
 
     /// Takes a free NID. `None` is exact: at some moment during the call no NID was free.
@@ -135,6 +140,7 @@ impl Nat {
             return Err(NatError::InvalidAddress { nid, addr });
         }
         let (block, index) = self.table.find_ours(nid)?;
+        let _cache = self.table.change_cache();
         let (mut locked, frame) = self.table.lock(block)?;
         let old = locked.entry(frame, index);
         if old.is_bound() {
@@ -157,6 +163,7 @@ impl Nat {
     /// [`NatError::Corrupt`] if the block has to be read and cannot be.
     pub fn free(&self, nid: Nid) -> Result<NatEntry, NatError> {
         let (block, index) = self.table.find_ours(nid)?;
+        let _cache = self.table.change_cache();
         let (mut locked, frame) = self.table.lock(block)?;
         let old = locked.entry(frame, index);
         if !old.is_bound() {
@@ -198,12 +205,15 @@ impl Nat {
     /// [`NatError::Unwritten`] if an entry is bound to [`BlockAddr::NEW`]; [`NatError::Source`] and [`NatError::Corrupt`] if a
     /// block of which only the journal has something has to be read and cannot be. Nothing has changed then.
     pub fn begin_checkpoint(&self, journal_capacity: usize) -> Result<NatFlush, NatError> {
+        let _cache = self.table.change_cache();
         self.checkpoints.begin(&self.table, journal_capacity)
     }
 
     /// The checkpoint that began is durable: the NIDs freed before it began become free. Without one, nothing happens.
     pub fn end_checkpoint(&self) {
+        let cache = self.table.change_cache();
         self.checkpoints.end(&self.table, |block, bits| self.allocator.put_all(&self.table, block, bits));
+        drop(cache);
         self.allocator.checkpointed(&self.table, &self.stats);
     }
 
@@ -214,7 +224,8 @@ impl Nat {
         Nid(nid.min(self.table.max_nid() - 1))
     }
 
-    /// What every create and unlink calls (the kernel's `f2fs_balance_fs_bg`): the policies that keep a list refill it here
+    /// What every create and unlink calls (the kernel's `f2fs_balance_fs_bg`), with the directory's lock held if it is to compare with
+    /// Linux: the policies that keep a list refill it here
     /// once [`NatConfig::balance_entries`] entries are in memory; [`Policy::Sharded`] does nothing.
     #[inline]
     pub fn balance(&self) {
@@ -224,7 +235,9 @@ impl Nat {
     /// What the table has done so far.
     #[must_use]
     pub fn stats(&self) -> NatStats {
-        self.stats.read(self.table.pool.in_use(), self.allocator.listed())
+        let cached_blocks = self.table.pool.in_use();
+        let cached_entries = self.table.cache.as_ref().map_or(cached_blocks * ENTRIES, |cache| cache.len());
+        self.stats.read(cached_blocks, cached_entries, self.allocator.listed())
     }
 
     /// Entries in one block of the table.

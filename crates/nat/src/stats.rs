@@ -11,6 +11,9 @@ use f2fs_sync::{Mutex, MutexGuard};
 pub struct NatStats {
     /// Blocks of entries in memory.
     pub cached_blocks: usize,
+    /// Entries in memory: all of those blocks; where a policy counts as Linux does, those that were looked up, changed or handed
+    /// out.
+    pub cached_entries: usize,
     /// NIDs in the list of free NIDs (under `sharded`, which has none: 0).
     pub listed: usize,
     /// Scans for free NIDs (under `sharded`: refills of a lane).
@@ -58,9 +61,10 @@ impl ScanStats {
         self.nanoseconds.fetch_add(spent, Ordering::Relaxed);
     }
 
-    pub(crate) fn read(&self, cached_blocks: usize, listed: usize) -> NatStats {
+    pub(crate) fn read(&self, cached_blocks: usize, cached_entries: usize, listed: usize) -> NatStats {
         NatStats {
             cached_blocks,
+            cached_entries,
             listed,
             scans: self.scans.load(Ordering::Relaxed),
             scan_time: Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)),

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 use f2fs_format::nat::RawNatEntry;
 use f2fs_format::{BlockAddr, Nid, bits};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, RwLock};
+use f2fs_sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::block_set::BlockSet;
 use crate::entry::NatEntry;
 use crate::error::NatError;
 use crate::frame::{Frame, FramePool};
+use crate::nat_cache::NatCache;
 use crate::size::{Bits, ENTRIES, FIRST_NID, WORDS, bit, count, locate, nid_at};
 use crate::slot::{Locked, Look, Slot};
 use crate::source::NatSource;
@@ -40,6 +41,8 @@ pub(crate) struct Table {
     pub(crate) dirty: BlockSet,
     /// Free NIDs in blocks whose free NIDs are not known one by one. Changed by loaders only.
     pub(crate) unknown_free: AtomicU64,
+    /// What the policies with a list pay for the kernel's cache of entries; the others have none.
+    pub(crate) cache: Option<Box<NatCache>>,
 }
 
 impl std::fmt::Debug for Table {
@@ -85,6 +88,7 @@ impl Table {
             ledger: RwLock::new(Ledger { bitmap, journal: newest }),
             dirty: BlockSet::new(nat_blocks, false),
             unknown_free: AtomicU64::new(free),
+            cache: None,
         })
     }
 
@@ -115,6 +119,32 @@ impl Table {
     #[inline]
     pub(crate) fn slot(&self, block: u32) -> &Slot {
         &self.slots[block as usize]
+    }
+
+    /// A stage of a scan for free NIDs shares the lock of the kernel's cache, where the policy has that.
+    pub(crate) fn share_cache(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        self.cache.as_ref().map(|cache| cache.share())
+    }
+
+    /// A change excludes look-ups and scans, where the policy has the lock of the kernel's cache.
+    #[inline]
+    pub(crate) fn change_cache(&self) -> Option<RwLockWriteGuard<'_, ()>> {
+        self.cache.as_ref().map(|cache| cache.change())
+    }
+
+    /// Looks an entry up through the lock of the kernel's cache, and enters it there.
+    #[cold]
+    pub(crate) fn read_through(&self, cache: &NatCache, nid: Nid) -> Result<NatEntry, NatError> {
+        let (entry, known) = {
+            let _shared = cache.share();
+            let entry = self.read(nid)?;
+            (entry, cache.has(nid))
+        };
+        if !known {
+            let _exclusive = cache.change();
+            cache.enter(nid);
+        }
+        Ok(entry)
     }
 
     /// An entry. No lock and no write, unless the block has to be loaded or is being changed.
@@ -148,7 +178,13 @@ impl Table {
     #[cold]
     fn load(&self, block: u32, locked: &mut Locked<'_>) -> Result<&Frame, NatError> {
         let entries = self.read_block(block)?;
-        let (number, frame) = self.pool.lend(block, |holder, frame| self.slot(holder).evict(frame));
+        let (number, frame) = self.pool.lend(block, |holder, frame| {
+            let gone = self.slot(holder).evict(frame);
+            if gone && let Some(cache) = &self.cache {
+                cache.forget(holder);
+            }
+            gone
+        });
         locked.fill(number, frame, &entries);
         Ok(frame)
     }
@@ -220,6 +256,9 @@ impl Table {
     pub(crate) fn set(&self, locked: &mut Locked<'_>, frame: &Frame, block: u32, index: usize, entry: NatEntry) {
         if locked.set(frame, index, entry) {
             self.dirty.insert(block);
+        }
+        if let Some(cache) = &self.cache {
+            cache.enter(nid_at(block, index));
         }
     }
 }

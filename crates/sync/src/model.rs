@@ -43,12 +43,67 @@ pub fn bounded(name: &str, preemptions: usize, model: impl Fn() + Send + Sync + 
     run(name, Some(preemptions), model);
 }
 
+/// Bytes of stack of a thread of a [`large`] model.
+const STACK: usize = 1 << 20;
+/// What loom gives a thread: half of its machine words.
+const WORD: usize = size_of::<usize>();
+
+/// Runs a model of something that takes many steps to set up: `setup` once in each iteration, with nothing explored, then `body`
+/// as [`bounded`] does. Both run on a thread with room for deep calls; `body` starts others with [`spawn`], three at most.
+///
+/// # Panics
+///
+/// If it fails under one of the schedules, or deadlocks.
+pub fn large<T: 'static>(
+    name: &str,
+    preemptions: usize,
+    setup: impl Fn() -> T + Send + Sync + 'static,
+    body: impl Fn(T) + Send + Sync + 'static,
+) {
+    let mut builder = builder(Some(preemptions));
+    builder.max_branches = 1_000_000;
+    builder.expect_explicit_explore = true;
+    let both = Arc::new((setup, body));
+    check(name, &builder, move || {
+        let both = Arc::clone(&both);
+        let all = spawn(move || {
+            let (setup, body) = &*both;
+            let made = setup();
+            loom::explore();
+            body(made);
+        });
+        if let Err(panic) = all.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+/// Starts a thread of a [`large`] model.
+pub fn spawn<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> loom::thread::JoinHandle<T> {
+    let builder = loom::thread::Builder::new().stack_size(STACK / WORD);
+    builder.spawn(body).expect("loom has room for another thread")
+}
+
+/// Explores no more schedules from here on: what follows looks at what the threads left.
+pub fn judge() {
+    loom::stop_exploring();
+}
+
 fn run(name: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
+    let mut builder = builder(preemptions);
     builder.max_branches = 10_000;
+    check(name, &builder, model);
+}
+
+fn builder(preemptions: Option<usize>) -> loom::model::Builder {
+    let mut builder = loom::model::Builder::new();
     // loom has read `LOOM_MAX_PREEMPTIONS`, which may ask for more than the model does, not for less.
     builder.preemption_bound =
         preemptions.map(|least| builder.preemption_bound.map_or(least, |asked| asked.max(least)));
+    builder
+}
+
+fn check(name: &str, builder: &loom::model::Builder, model: impl Fn() + Send + Sync + 'static) {
     let bound = builder.preemption_bound.map_or("every schedule".to_owned(), |n| format!("{n} preemptions"));
 
     let report = Report { name, bound, iterations: Arc::new(AtomicU64::new(0)), start: Instant::now() };

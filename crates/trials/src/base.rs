@@ -16,6 +16,9 @@ use crate::tree::Tree;
 /// Blocks that state images share and copy at a time.
 const CHUNK: u64 = 4;
 
+/// The time that stands still in trials, in seconds since 1970.
+pub const NOW: i64 = 1_700_000_000;
+
 /// The directories of workloads with several threads, one for each.
 pub const LANES: [&str; 3] = ["/t0", "/t1", "/t2"];
 
@@ -32,12 +35,15 @@ pub enum BaseKind {
     Tight,
     /// Hardly a free segment, and files that fill segments of their own.
     Full,
+    /// The plain one with large directories: `/D` has three levels of its hash table, `/E` is about to leave its inode, `/F` to
+    /// get its second level.
+    Broad,
 }
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 5] =
-        [BaseKind::Plain, BaseKind::Checksums, BaseKind::Wide, BaseKind::Tight, BaseKind::Full];
+    pub const ALL: [BaseKind; 6] =
+        [BaseKind::Plain, BaseKind::Checksums, BaseKind::Wide, BaseKind::Tight, BaseKind::Full, BaseKind::Broad];
 
     /// The name in the text of a workload.
     #[must_use]
@@ -48,6 +54,7 @@ impl BaseKind {
             BaseKind::Wide => "wide",
             BaseKind::Tight => "tight",
             BaseKind::Full => "full",
+            BaseKind::Broad => "broad",
         }
     }
 }
@@ -68,7 +75,7 @@ pub struct Base {
 #[must_use]
 pub fn options(volume: impl FnOnce(OpenOptions) -> OpenOptions) -> Options {
     let few = NonZeroUsize::MIN.saturating_add(255);
-    let clock = || Time { seconds: 1_700_000_000, nanoseconds: 0 };
+    let clock = || Time { seconds: NOW, nanoseconds: 0 };
     Options::new().volume(volume(OpenOptions::new().node_cache(few))).inode_cache(few).clock(clock)
 }
 
@@ -85,12 +92,12 @@ impl Base {
         let mib: u64 = match kind {
             // Large enough for logs to begin new segments; the others fill holes as soon as there are any.
             BaseKind::Plain | BaseKind::Wide => 128,
-            BaseKind::Checksums | BaseKind::Tight | BaseKind::Full => 64,
+            BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad => 64,
         };
         let device = Arc::new(MemoryDevice::new((mib << 20) / f2fs_device::BLOCK_SIZE as u64));
         // What is the same in every run is known again by the diary of a campaign.
         let mut how = FormatOptions::default().with_features(features);
-        (how.uuid, how.checkpoint_version, how.time) = (Some([kind as u8; 16]), Some(1), Some(1_700_000_000));
+        (how.uuid, how.checkpoint_version, how.time) = (Some([kind as u8; 16]), Some(1), Some(NOW as u64));
         format(&*device, &how).map_err(|_| FsError::Invalid("the volume cannot be formatted"))?;
         let fs = FileSystem::open(device.clone(), options(|volume| volume.nid_policy(Policy::KernelScan).lanes(1)))?;
         for (salt, op) in first_files().into_iter().enumerate() {
@@ -98,9 +105,13 @@ impl Base {
         }
         match kind {
             BaseKind::Plain | BaseKind::Checksums => {}
-            BaseKind::Wide => LANES.iter().try_for_each(|dir| fs.create_dir(dir, 0o755).map(drop))?,
-            BaseKind::Tight => fill_with_holes(&fs)?,
+            BaseKind::Wide => lanes(&fs)?,
+            BaseKind::Tight => {
+                lanes(&fs)?;
+                fill_with_holes(&fs)?;
+            }
             BaseKind::Full => fill_with_segments(&fs)?,
+            BaseKind::Broad => LARGE.iter().try_for_each(|(dir, names)| fill_directory(&fs, dir, *names))?,
         }
         fs.close()?;
         let tree = Tree::walk(&fs)?;
@@ -119,6 +130,32 @@ impl Base {
     pub fn blocks(&self) -> u64 {
         self.device.info().blocks
     }
+}
+
+fn lanes(fs: &FileSystem) -> Result<(), FsError> {
+    LANES.iter().try_for_each(|dir| fs.create_dir(dir, 0o755).map(drop))
+}
+
+/// The large directories, with how many names they have: an inode has room for 182, the first level of a hash table (two
+/// blocks) for 428, the second for 856.
+const LARGE: [(&str, usize); 3] = [("/D", 1200), ("/E", 178), ("/F", 422)];
+/// Files of a large directory; all its other names are links to one file.
+pub(crate) const FILES_OF_LARGE: usize = 6;
+
+fn fill_directory(fs: &FileSystem, dir: &str, names: usize) -> Result<(), FsError> {
+    fs.create_dir(dir, 0o755)?;
+    let anchor = format!("{dir}/anchor");
+    fs.create_file(&anchor, 0o644)?.write_at(b"many names", 0)?;
+    let every = names / FILES_OF_LARGE;
+    for name in 1..names {
+        if name % every == every - 1 {
+            // Among the others, so that some stand in every level.
+            fs.create_file(format!("{dir}/f{}", name / every), 0o644)?.write_at(&[name as u8; 5000], 0)?;
+        } else {
+            fs.link(&anchor, format!("{dir}/l{name}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// What every base holds: files with data in the inode, in a block and with a hole, with attributes, two directories with a

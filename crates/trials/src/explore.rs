@@ -182,10 +182,11 @@ impl<'a> Explorer<'a> {
             }
         }
         self.tally.cuts += all.len() as u64;
-        while all.len() > quota {
-            let index = self.random.below(all.len());
-            all.swap_remove(index);
-        }
+        // Writes that overlap in flight are few among the others.
+        let (mut late, mut all): (Vec<Cut>, Vec<Cut>) = all.into_iter().partition(|cut| cut.late.is_some());
+        self.thin(&mut late, (quota / 4).max(1));
+        self.thin(&mut all, quota.saturating_sub(late.len()));
+        all.append(&mut late);
         all.sort_unstable_by_key(|cut| cut.start);
 
         let mut replay = level.recording.log.replay();
@@ -198,6 +199,14 @@ impl<'a> Explorer<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Leaves `quota` cuts, chosen by chance.
+    fn thin(&mut self, cuts: &mut Vec<Cut>, quota: usize) {
+        while cuts.len() > quota {
+            let index = self.random.below(cuts.len());
+            cuts.swap_remove(index);
+        }
     }
 
     fn state(&mut self, level: &Level<'_>, replay: &Replay<'_>, cut: &Cut, print: u64) -> Result<(), Box<Violation>> {

@@ -154,7 +154,7 @@ impl Expectation<'_> {
             let same = |wanted: &Option<&Node>| match (node, wanted) {
                 (Some(node), Some(wanted)) => {
                     let content = node.content == wanted.content || unfinished && torn(&node.content, &wanted.content);
-                    content && node.xattrs == wanted.xattrs
+                    content && node.attributes == wanted.attributes && node.xattrs == wanted.xattrs
                 }
                 (None, None) => true,
                 _ => false,

@@ -6,13 +6,36 @@
 use crate::campaign::Class;
 
 /// Name, what it does, and the workloads that find it.
-pub const MUTANTS: [(&str, &str, Class); 8] = [
+pub const MUTANTS: [(&str, &str, Class); 15] = [
     ("checkpoint_flush_left_out", "no flush between a pack and the block that makes it valid", Class::Ace1),
     ("checkpoint_fua_left_out", "the block that makes a pack valid is written as any other", Class::Ace1),
     ("sync_flush_left_out", "no flush after the nodes of a sync", Class::Ace1),
+    (
+        "sync_inode_behind_flush",
+        "the last inode of a sync goes off behind its flush, with what a later sync sends",
+        Class::Ace1,
+    ),
+    ("recovery_keeps_owner", "roll-forward leaves mode and owner as the checkpoint has them", Class::Ace1),
+    (
+        "recovery_keeps_modified",
+        "roll-forward leaves the time of the last change as the checkpoint has it",
+        Class::Ace1,
+    ),
     ("sync_forgets_arrivals", "no wait for data that goes off with a sync", Class::Full),
     ("sync_direct_node_left_out", "a sync writes the inode and no other node", Class::Deep),
     ("sync_mark_left_out", "no mark on the inode of a synced file", Class::Ace1),
     ("segment_block_reused_early", "segments without valid blocks are free before the next checkpoint", Class::Full),
     ("segment_ssr_over_checkpointed", "freed blocks are filled again before the next checkpoint", Class::Tight),
+    (
+        "checkpoint_discards_in_flight",
+        "nobody waits for the discards of a checkpoint before the logs write there",
+        Class::Full,
+    ),
+    ("cleaner_flush_left_out", "no flush of moved blocks before slots name them", Class::Cleaning),
+    (
+        "directory_later_blocks_left_out",
+        "a checkpoint writes the first changed block of a directory only",
+        Class::Broad,
+    ),
+    ("directory_depth_left_out", "a checkpoint does not write how many levels a directory has", Class::Broad),
 ];

@@ -5,7 +5,7 @@ mod text;
 
 use std::ops::Range;
 
-use f2fs_files::{File, FileKind, FileSystem, FsError, NewFile, Pace, RenameMode, SetMode};
+use f2fs_files::{File, FileKind, FileSystem, FsError, NewFile, Pace, RenameMode, SetMode, SetTimes, Time};
 
 use crate::random::bytes;
 use crate::tree::{Content, Tree, is_within, parent};
@@ -14,6 +14,11 @@ pub use text::ParseOpError;
 
 /// Bytes that are written together.
 const BLOCK: u64 = f2fs_device::BLOCK_SIZE as u64;
+
+/// Permissions of new files, directories and symbolic links.
+const FILE_MODE: u16 = 0o644;
+const DIR_MODE: u16 = 0o755;
+const LINK_MODE: u16 = 0o777;
 
 /// One operation. Its text is its name and what it is about: `rename /A/foo /B/bar`, `write /A/foo 4096 100`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +53,12 @@ pub enum Op {
     SetXattr(String, String, usize),
     /// Remove an extended attribute.
     RemoveXattr(String, String),
+    /// Set the permission bits.
+    SetMode(String, u16),
+    /// Set owner and group.
+    SetOwner(String, u32, u32),
+    /// Set both times, to so many seconds since 1970 and one more.
+    SetTimes(String, i64),
     /// Make a file durable.
     Sync(String),
     /// Make everything durable.
@@ -81,10 +92,10 @@ impl Op {
     pub fn perform(&self, fs: &FileSystem, salt: u64) -> Result<Done, FsError> {
         let made = |ino: f2fs_format::Nid| Done { ino: ino.0, ..Done::default() };
         match self {
-            Op::Create(path) => fs.create_file(path, 0o644).map(|file| made(file.ino())),
-            Op::Mkdir(path) => fs.create_dir(path, 0o755).map(|stat| made(stat.ino)),
+            Op::Create(path) => fs.create_file(path, FILE_MODE).map(|file| made(file.ino())),
+            Op::Mkdir(path) => fs.create_dir(path, DIR_MODE).map(|stat| made(stat.ino)),
             Op::Symlink(path, len) => fs
-                .symlink(&target(*len, salt), path, &NewFile::new(FileKind::Symlink, 0o777))
+                .symlink(&target(*len, salt), path, &NewFile::new(FileKind::Symlink, LINK_MODE))
                 .map(|stat| made(stat.ino)),
             Op::Link(from, to) => fs.link(from, to).map(|()| Done::default()),
             Op::Rename(from, to) => fs.rename(from, to, RenameMode::Replace).map(|()| Done::default()),
@@ -111,6 +122,13 @@ impl Op {
                 fs.set_xattr(path, name, &bytes(*len, salt), SetMode::Any).map(|()| Done::default())
             }
             Op::RemoveXattr(path, name) => fs.remove_xattr(path, name).map(|()| Done::default()),
+            Op::SetMode(path, mode) => fs.set_permissions(path, *mode).map(|()| Done::default()),
+            Op::SetOwner(path, uid, gid) => fs.set_owner(path, Some(*uid), Some(*gid)).map(|()| Done::default()),
+            Op::SetTimes(path, seconds) => {
+                let time = |seconds| Some(Time { seconds, nanoseconds: 0 });
+                fs.set_times(path, SetTimes { accessed: time(*seconds), modified: time(seconds + 1) })
+                    .map(|()| Done::default())
+            }
             Op::Sync(path) => fs.open_file(path)?.sync_all().map(|()| Done::default()),
             Op::Checkpoint => fs.checkpoint().map(|_| Done::default()),
             Op::Clean => fs.clean_step(Pace::Urgent).map(|_| Done::default()),
@@ -141,12 +159,12 @@ impl Op {
             }
             Op::Unlink(path) => tree.names.contains_key(path) && !tree.is_dir(path),
             Op::Orphan(path) | Op::Write(path, ..) | Op::WriteDurable(path, ..) => file(path),
-            Op::Truncate(path, _) => file(path),
+            Op::Truncate(path, _) | Op::SetTimes(path, _) => file(path),
             Op::Allocate(path, ..) | Op::Sync(path) => file(path),
             Op::Rmdir(path) => {
                 tree.is_dir(path) && path != "/" && tree.names.keys().filter(|name| is_within(name, path)).count() == 1
             }
-            Op::SetXattr(path, ..) => file(path) || tree.is_dir(path),
+            Op::SetXattr(path, ..) | Op::SetMode(path, _) | Op::SetOwner(path, ..) => file(path) || tree.is_dir(path),
             Op::RemoveXattr(path, name) => {
                 tree.node(path).is_some_and(|node| node.xattrs.contains_key(name.as_bytes()))
             }
@@ -193,6 +211,7 @@ impl Op {
         match self {
             Op::Create(path) | Op::Write(path, ..) | Op::Truncate(path, _) | Op::Allocate(path, ..) => Some(path),
             Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) | Op::Sync(path) => Some(path),
+            Op::SetMode(path, _) | Op::SetOwner(path, ..) | Op::SetTimes(path, _) => Some(path),
             Op::WriteDurable(path, ..) => Some(path),
             Op::Link(_, to) | Op::Rename(_, to) | Op::Exchange(_, to) => Some(to),
             Op::Mkdir(_) | Op::Symlink(..) | Op::Unlink(_) | Op::Orphan(_) | Op::Rmdir(_) => None,

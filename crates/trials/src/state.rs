@@ -104,6 +104,8 @@ fn after_crash(depth: u64) -> Vec<Op> {
         Op::Sync(new.clone()),
         Op::Unlink("/A/bar".into()),
         Op::Truncate(new.clone(), 100),
+        Op::SetMode(new.clone(), 0o640),
+        Op::SetTimes(new.clone(), 86_400),
         // The first sync after an opening is a checkpoint; this one is not.
         Op::Sync(new),
     ]

@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use f2fs_files::{File, FileKind, FileSystem, FsError, Metadata};
 use f2fs_sync::Arc;
 
+use crate::base::NOW;
+
 /// Names in a tree at most: a walk of a corrupt volume ends.
 const MAX_NAMES: usize = 20_000;
 /// Bytes of a file that a walk reads at most.
@@ -24,11 +26,46 @@ pub enum Content {
     Symlink(Vec<u8>),
 }
 
+/// Whose an inode is, who may use it, and when it was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Permission bits.
+    pub permissions: u16,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// Last read, in seconds since 1970.
+    pub accessed: i64,
+    /// Last change of the content, in seconds since 1970.
+    pub modified: i64,
+}
+
+impl Attributes {
+    /// Of an inode that is made.
+    #[must_use]
+    pub fn new(permissions: u16) -> Attributes {
+        Attributes { permissions, uid: 0, gid: 0, accessed: NOW, modified: NOW }
+    }
+
+    fn of(stat: &Metadata) -> Attributes {
+        Attributes {
+            permissions: stat.permissions,
+            uid: stat.uid,
+            gid: stat.gid,
+            accessed: stat.accessed.seconds,
+            modified: stat.modified.seconds,
+        }
+    }
+}
+
 /// One inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// What it holds.
     pub content: Content,
+    /// Mode, owner and times.
+    pub attributes: Attributes,
     /// Names; for a directory 2 and one for each subdirectory.
     pub links: u32,
     /// Extended attributes.
@@ -71,7 +108,11 @@ impl Known {
         part: &mut [u8],
     ) -> Result<Option<Arc<Node>>, FsError> {
         let bytes = |node: &'_ Node| match &node.content {
-            Content::File(bytes) if node.links == stat.links && node.xattrs == *xattrs => Some(bytes.len() as u64),
+            Content::File(bytes)
+                if node.links == stat.links && node.xattrs == *xattrs && node.attributes == Attributes::of(stat) =>
+            {
+                Some(bytes.len() as u64)
+            }
             _ => None,
         };
         let known = self.0.get(&stat.ino.0).into_iter().flatten();
@@ -154,7 +195,8 @@ impl Tree {
                     Content::File(bytes)
                 }
             };
-            tree.nodes.insert(stat.ino.0, Arc::new(Node { content, links: stat.links, xattrs }));
+            let attributes = Attributes::of(&stat);
+            tree.nodes.insert(stat.ino.0, Arc::new(Node { content, attributes, links: stat.links, xattrs }));
         }
         Ok(tree)
     }
@@ -242,5 +284,11 @@ fn describe(node: Option<&Node>, ino: Option<u32>) -> String {
     };
     let xattrs: Vec<String> =
         node.xattrs.iter().map(|(name, value)| format!("{}={}", String::from_utf8_lossy(name), value.len())).collect();
-    format!("{what}, inode {}, {} links, xattrs [{}]", ino.unwrap_or(0), node.links, xattrs.join(" "))
+    let Attributes { permissions, uid, gid, accessed, modified } = node.attributes;
+    format!(
+        "{what}, inode {}, {} links, mode {permissions:o}, owner {uid}:{gid}, times {accessed} {modified}, xattrs [{}]",
+        ino.unwrap_or(0),
+        node.links,
+        xattrs.join(" ")
+    )
 }

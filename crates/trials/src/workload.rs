@@ -5,9 +5,12 @@
 //! | `plain: create /A/new; sync /A/new` | operations on a base volume, as the enumeration makes them, or anybody |
 //! | `random tight 7` | operations by chance, from a seed |
 //! | `threads wide 7` | three threads at once, each in its own directory, and a fourth that writes checkpoints |
+//! | `threads tight 7` | the same, and the fourth empties sections too |
 
 mod ace;
+mod broad;
 mod chance;
+mod cleaning;
 mod deep;
 
 use std::fmt;
@@ -23,7 +26,9 @@ use crate::op::Op;
 use crate::record::{Recording, Source, StepError, record};
 
 pub use ace::{alphabet, sequences};
+pub use broad::broad;
 pub(crate) use chance::Steps;
+pub use cleaning::cleaning;
 pub use deep::deep;
 
 /// Checkpoints that a workload with several threads writes at most, beside what its operations cause: now and then, with an even
@@ -110,6 +115,10 @@ impl Workload {
                 let volume = volume.nid_policy(policies[seed % 3]).lanes(1 + seed / 3 % 2);
                 volume.allocation(allocations[seed / 6 % 4].clone())
             }
+            Workload::Threads(BaseKind::Tight, seed) => {
+                let volume = volume.nid_policy(Policy::Sharded).lanes(2);
+                volume.allocation(allocations[*seed as usize / 8 % 4].clone())
+            }
             Workload::Threads(..) => volume.nid_policy(Policy::Sharded).lanes(2),
         })
     }
@@ -139,7 +148,8 @@ impl Workload {
     }
 }
 
-/// A lane for each directory that is made for one, and a last one, without names, that writes checkpoints.
+/// A lane for each directory that is made for one, and a last one that writes checkpoints. Where sections are worth it, that
+/// one empties them as well, and has the files whose blocks move.
 fn lanes<'a>(kind: BaseKind, seed: u64) -> Vec<(String, Source<'a>)> {
     let done = Arc::new(AtomicUsize::new(0));
     let mut sources: Vec<(String, Source<'_>)> = Vec::new();
@@ -155,15 +165,17 @@ fn lanes<'a>(kind: BaseKind, seed: u64) -> Vec<(String, Source<'a>)> {
         });
         sources.push((dir.to_owned(), source));
     }
+    let cleans = kind == BaseKind::Tight;
     let mut left = CHECKPOINTS[(seed % 2) as usize];
     let checkpoints: Source<'_> = Box::new(move |_| {
         if seed.is_multiple_of(2) {
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
         left -= 1;
-        (left > 0 && done.load(Ordering::Relaxed) < LANES.len()).then_some(Op::Checkpoint)
+        let next = if cleans && !left.is_multiple_of(3) { Op::Clean } else { Op::Checkpoint };
+        (left > 0 && done.load(Ordering::Relaxed) < LANES.len()).then_some(next)
     });
-    sources.push(("/none".into(), checkpoints));
+    sources.push((if cleans { "/fill" } else { "/none" }.into(), checkpoints));
     sources
 }
 
@@ -202,6 +214,42 @@ mod tests {
             let steps = &recording.lanes[0].steps;
             let promised = |step: &crate::record::Step| step.is_synced() || step.versions.0 < step.versions.1;
             assert!(steps.iter().any(promised), "{workload}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn large_directories_have_several_levels_and_change_in_all_of_them() -> Result<(), Box<dyn std::error::Error>> {
+        let base = Base::new(BaseKind::Broad)?;
+        let all = broad();
+        assert_eq!(all.len(), 3 * 22, "each text is a workload");
+        let fs = f2fs_files::FileSystem::open(Arc::new(base.device.snapshot()), options(|volume| volume))?;
+        let blocks = |dir: &str| fs.metadata(dir).map(|stat| (stat.inline, stat.size / 4096));
+        // Two blocks of the first level, four of the second, eight of the third.
+        assert!(matches!(blocks("/D")?, (false, 7..=14)), "{:?}", blocks("/D"));
+        assert_eq!((blocks("/E")?.0, blocks("/F")?), (true, (false, 2)));
+        drop(fs);
+        for workload in &all {
+            let recording = workload.run(&base)?;
+            let last = recording.lanes[0].history(recording.lanes[0].steps.len());
+            assert!(*last != base.tree || recording.marks.len() > 1, "{workload}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn cleaning_moves_blocks() -> Result<(), Box<dyn std::error::Error>> {
+        let all = cleaning();
+        assert_eq!(all.len(), 2 * 9 + 3 * 6, "each text is a workload");
+        for kind in [BaseKind::Full, BaseKind::Tight] {
+            let base = Base::new(kind)?;
+            let mut moving = 0;
+            for workload in all.iter().filter(|workload| workload.base() == kind) {
+                let recording = workload.run(&base)?;
+                let steps = &recording.lanes[0].steps;
+                moving += usize::from(steps.iter().any(|step| step.op == Op::Clean && step.events.1 > step.events.0));
+            }
+            assert!(moving > 8, "{kind:?}: {moving}");
         }
         Ok(())
     }

@@ -94,7 +94,7 @@ impl Volume {
             }
         }
         let blocks = summaries.len() as u64;
-        self.blocks_written.add(blocks as i64);
+        self.blocks_written.add(blocks);
         self.written.add(Count::UserBlocks, blocks);
         if self.planner.is_some() && class == Class::User {
             self.note_request(blocks);
@@ -180,7 +180,7 @@ impl Volume {
         }
         let requests = split_by_runs(&self.recycler, &runs, data);
         self.written.add(Count::MoveRequests, requests.len() as u64);
-        self.blocks_written.add(summaries.len() as i64);
+        self.blocks_written.add(summaries.len() as u64);
         let written = self.send(requests);
         self.keep_or_free(written, &runs)?;
         Ok(runs)

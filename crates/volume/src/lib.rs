@@ -61,9 +61,12 @@ mod checkpoint;
 mod cleaner;
 mod clock;
 mod data_blocks;
+mod data_count;
 mod error;
 mod examine;
 pub mod format;
+#[cfg(loom)]
+pub mod models;
 mod moves;
 mod nids;
 mod node;

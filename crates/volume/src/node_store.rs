@@ -10,12 +10,12 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, share};
+use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, mutant, share};
 use rustc_hash::FxHashMap;
 
 use crate::node::NodePage;
 
-const SHARDS: usize = 256;
+const SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
 type Map = FxHashMap<Nid, Arc<NodePage>>;
 
 /// The pages of a shard.
@@ -119,7 +119,7 @@ impl NodeStore {
     pub(crate) fn insert_read(&self, page: NodePage, freed: impl FnOnce() -> bool) -> Option<Arc<NodePage>> {
         let page = Arc::new(page);
         let kept = self.insert_shared(page.clone());
-        if Arc::ptr_eq(&kept, &page) && freed() {
+        if Arc::ptr_eq(&kept, &page) && freed() && !mutant("node_read_and_freed_stays") {
             page.removed.store(true, Ordering::Release);
             let mut pages = self.shard(page.nid).pages.write();
             if pages.map.get(&page.nid).is_some_and(|here| Arc::ptr_eq(here, &page)) {

@@ -18,6 +18,7 @@ use f2fs_sync::{Arc, Gate, GroupCommit, Mutex, OnceLock, PerCore, ShardedCounter
 use crate::blocks::{read_block, read_each};
 use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
+use crate::data_count::DataCount;
 use crate::node_store::NodeStore;
 use crate::orphans::Orphans;
 use crate::pack::Pack;
@@ -282,7 +283,7 @@ impl Volume {
             clock: Clock::new(checkpoint.elapsed_time),
             dirty_limit: options.dirty_nodes,
             discards: options.discard && device.info().supports_discard,
-            blocks_written: ShardedCounter::new(0),
+            blocks_written: DataCount::new(),
             dirty_dentries: ShardedCounter::new(0),
             futile: AtomicU64::new(u64::MAX),
             state: Mutex::new(CheckpointState::new(&pack)),

@@ -15,7 +15,7 @@ use f2fs_sync::{Budget, CachePadded, Mutex};
 
 use crate::VolumeError;
 
-const SHARDS: usize = 32;
+const SHARDS: usize = if cfg!(loom) { 2 } else { 32 };
 
 /// The set of orphans.
 #[derive(Debug)]

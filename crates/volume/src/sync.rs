@@ -131,6 +131,7 @@ impl Volume {
         self.roll_forward.mode
     }
 
+    /// What there is to say of the file itself. Whether there is [room](Self::can_roll_forward) is asked by the group's leader.
     fn must_checkpoint(&self, page: &NodePage, block: &NodeBlock) -> Option<MustCheckpoint> {
         let raw = block.inode();
         if raw.file_type() != inode::mode::REGULAR || node_log(block) != NodeLog::Warm {
@@ -149,13 +150,15 @@ impl Volume {
         if page.born.load(Ordering::Acquire) == version && self.is_new(raw.i_pino.into()) {
             return Some(MustCheckpoint::NewParent);
         }
+        None
+    }
+
+    /// Whether roll-forward has blocks for one more file, and is not made to do too much.
+    fn can_roll_forward(&self) -> bool {
         let logged = self.roll_forward.logged.load(Ordering::Relaxed);
         let before = self.roll_forward.checkpointed_blocks.load(Ordering::Relaxed);
-        let since = logged + self.blocks_written.sum().max(0) as u64;
-        if logged > self.dirty_limit || before + since > self.space.block_limit() {
-            return Some(MustCheckpoint::Room);
-        }
-        None
+        let left = self.space.block_limit().checked_sub(before.saturating_add(logged));
+        logged <= self.dirty_limit && left.is_some_and(|left| self.blocks_written.is_at_most(left))
     }
 
     /// Writes the files of a group and flushes the device.
@@ -195,13 +198,23 @@ impl Volume {
         }
         let mut answers = Vec::with_capacity(group.len());
         for request in group {
+            // Asked once for each: what its sync promises was counted before it joined.
+            if !self.can_roll_forward() {
+                answers.push(Ok(Synced::Must(MustCheckpoint::Room)));
+                continue;
+            }
             match self.log_file(&request.inode, &mut batch) {
                 Err(error @ (VolumeError::Device(_) | VolumeError::Stopped { .. })) => return failed(error),
                 answer => answers.push(answer),
             }
         }
         let flush = || if mutant("sync_flush_left_out") { Ok(()) } else { self.device.flush() };
-        if let Err(error) = batch.finish().and_then(|_| land()).and_then(|()| flush()) {
+        let ended = if mutant("sync_inode_behind_flush") {
+            land().and_then(|()| flush()).and_then(|()| batch.finish().map(drop))
+        } else {
+            batch.finish().and_then(|_| land()).and_then(|()| flush())
+        };
+        if let Err(error) = ended {
             return failed(error.into());
         }
         answers
@@ -244,6 +257,9 @@ impl Volume {
         if written != 0 || inode.dirty.load(Ordering::Acquire) {
             let new = inode.born.load(Ordering::Acquire) == version;
             let marks = if mutant("sync_mark_left_out") { 0 } else { mark::FSYNC } | if new { mark::DENTRY } else { 0 };
+            if mutant("sync_inode_behind_flush") {
+                batch.write_out()?;
+            }
             self.write_node(inode, &mut block, version, marks, batch)?;
             self.written.add(Count::SyncedNodes, 1);
             written += 1;

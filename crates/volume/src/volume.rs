@@ -14,6 +14,7 @@ use f2fs_sync::{Arc, Gate, GateGuard, GroupCommit, Mutex, OnceLock, PerCore, Sha
 
 use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
+use crate::data_count::DataCount;
 use crate::moves::Moves;
 use crate::node_store::NodeStore;
 use crate::orphans::{OrphanRoom, Orphans};
@@ -55,7 +56,7 @@ pub struct Volume {
     /// Whether freed segments are discarded.
     pub(crate) discards: bool,
     /// Since the last checkpoint.
-    pub(crate) blocks_written: ShardedCounter,
+    pub(crate) blocks_written: DataCount,
     /// Directory blocks that wait for the checkpoint.
     pub(crate) dirty_dentries: ShardedCounter,
     /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
@@ -324,7 +325,7 @@ impl Volume {
             dirty_nodes: self.store.dirty(),
             cached_nodes: self.store.len() as u64,
             free_nids: self.space.node_limit().saturating_sub(self.space.nodes()),
-            data_blocks_written: self.blocks_written.sum().max(0) as u64,
+            data_blocks_written: self.blocks_written.sum(),
             written: self.written.read(),
         }
     }

@@ -6,8 +6,8 @@ use f2fs_format::dentry::{DentryView, DentryViewMut, FileType, slots_for};
 use f2fs_format::hash::{MAX_DEPTH, bucket_range};
 use f2fs_format::inode::inline;
 use f2fs_format::{BlockAddr, Corruption, Nid, RawBlock};
-use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
+use f2fs_sync::{Arc, mutant};
 use f2fs_volume::{Op, VolumeError};
 
 use super::{Directory, is_inline};
@@ -83,7 +83,7 @@ impl Directory {
                         self.depth.fetch_max(level + 1, Ordering::AcqRel);
                     }
                     let mut data = page.data.write();
-                    if page.is_dead() {
+                    if page.is_dead() && !mutant("page_dead_and_filled") {
                         continue;
                     }
                     let mut view = DentryViewMut::block(&mut data);

@@ -71,7 +71,7 @@ impl Directory {
                 Entry::Occupied(page) => return Ok(Some(page.get().clone())),
                 // Others may have loaded the page meanwhile, taken the last name out of it and freed it: what was read is
                 // no longer part of the directory.
-                Entry::Vacant(_) if slot.get(&core.volume) != addr => {}
+                Entry::Vacant(_) if slot.get(&core.volume) != addr && !mutant("page_taken_at_first_sight") => {}
                 Entry::Vacant(place) => {
                     let page = share(place.insert(Arc::new(Page::new(block, data))));
                     drop(shard);
@@ -149,7 +149,7 @@ impl Directory {
     /// it is freed: if its node cannot be read the block stays, empty, which does no harm.
     pub(super) fn free_page(&self, op: &Op<'_>, core: &Core, inode: &Inode, page: &Page) -> Result<bool, FsError> {
         let Ok(Some(slot)) = find_slot(&core.volume, &inode.node, page.block) else { return Ok(false) };
-        page.dead.store(true, Ordering::Release);
+        page.dead.store(!mutant("page_freed_and_not_dead"), Ordering::Release);
         self.forget_dirty(core, page);
         let old = slot.set(op, BlockAddr::NULL);
         self.shard(page.block).write().remove(&page.block);

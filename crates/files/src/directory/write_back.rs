@@ -3,8 +3,8 @@
 use f2fs_device::AlignedBuf;
 use f2fs_format::summary::Summary;
 use f2fs_format::{BlockAddr, LogType};
-use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
+use f2fs_sync::{Arc, mutant};
 use f2fs_volume::Op;
 
 use super::{Directory, is_inline};
@@ -27,7 +27,10 @@ impl Directory {
             drop(self.take_dirty(core));
             return Ok(());
         }
-        let pages = self.take_dirty(core);
+        let mut pages = self.take_dirty(core);
+        if mutant("directory_later_blocks_left_out") {
+            pages.truncate(1);
+        }
         for (index, chunk) in pages.chunks(CHUNK).enumerate() {
             if let Err(error) = self.write_chunk(op, core, inode, chunk) {
                 // What was not written stays dirty.
@@ -47,7 +50,7 @@ impl Directory {
         if stale {
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();
-            if !is_inline(raw) {
+            if !is_inline(raw) && !mutant("directory_depth_left_out") {
                 raw.i_current_depth = self.depth().into();
             }
             if let Some(time) = touched {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Bases, Settings};
 use crate::base::BaseKind;
 use crate::random::Random;
-use crate::workload::{Workload, deep, sequences};
+use crate::workload::{Workload, broad, cleaning, deep, sequences};
 
 /// States of an enumerated workload, at least, unless it has fewer.
 const WORTH: u64 = 5;
@@ -22,6 +22,10 @@ pub enum Class {
     Ace3,
     /// Files with direct and indirect nodes.
     Deep,
+    /// Large directories.
+    Broad,
+    /// Sections are emptied between syncs.
+    Cleaning,
     /// Operations by chance, on volumes with room, with and without checksums.
     Random,
     /// Operations by chance where logs fill holes.
@@ -34,8 +38,17 @@ pub enum Class {
 
 impl Class {
     /// What a campaign runs unless it is told.
-    pub const USUAL: [Class; 7] =
-        [Class::Ace1, Class::Ace2, Class::Deep, Class::Random, Class::Tight, Class::Full, Class::Threads];
+    pub const USUAL: [Class; 9] = [
+        Class::Ace1,
+        Class::Ace2,
+        Class::Deep,
+        Class::Broad,
+        Class::Cleaning,
+        Class::Random,
+        Class::Tight,
+        Class::Full,
+        Class::Threads,
+    ];
 
     /// The name on the command line.
     #[must_use]
@@ -45,6 +58,8 @@ impl Class {
             Class::Ace2 => "ace2",
             Class::Ace3 => "ace3",
             Class::Deep => "deep",
+            Class::Broad => "broad",
+            Class::Cleaning => "cleaning",
             Class::Random => "random",
             Class::Tight => "tight",
             Class::Full => "full",
@@ -56,16 +71,17 @@ impl Class {
     fn share(self) -> u64 {
         match self {
             Class::Ace1 => 15,
-            Class::Ace2 | Class::Ace3 => 41,
+            Class::Ace2 | Class::Ace3 => 38,
             Class::Random => 20,
-            Class::Tight | Class::Threads => 8,
-            Class::Deep | Class::Full => 4,
+            Class::Tight | Class::Threads => 7,
+            Class::Deep | Class::Full | Class::Broad => 3,
+            Class::Cleaning => 1,
         }
     }
 
     /// Whether its workloads are all that there are of a kind.
     fn is_enumerated(self) -> bool {
-        matches!(self, Class::Ace1 | Class::Ace2 | Class::Ace3 | Class::Deep)
+        matches!(self, Class::Ace1 | Class::Ace2 | Class::Ace3 | Class::Deep | Class::Broad | Class::Cleaning)
     }
 
     /// States of one workload that are worth its run, for those that are made by chance.
@@ -130,13 +146,21 @@ impl Class {
             Class::Ace2 => sequences(plain, 2),
             Class::Ace3 => sequences(plain, 3),
             Class::Deep => deep(),
+            Class::Broad => broad(),
+            Class::Cleaning => cleaning(),
             Class::Random => {
                 let kinds = [BaseKind::Plain, BaseKind::Checksums];
-                seeds(&|seed| Workload::Random(kinds[seed as usize % 2], seed))
+                seeds(&|seed| match seed % 16 {
+                    15 => Workload::Random(BaseKind::Broad, seed),
+                    _ => Workload::Random(kinds[seed as usize % 2], seed),
+                })
             }
             Class::Tight => seeds(&|seed| Workload::Random(BaseKind::Tight, seed)),
             Class::Full => seeds(&|seed| Workload::Random(BaseKind::Full, seed)),
-            Class::Threads => seeds(&|seed| Workload::Threads(BaseKind::Wide, seed)),
+            Class::Threads => seeds(&|seed| match seed % 8 {
+                7 => Workload::Threads(BaseKind::Tight, seed),
+                _ => Workload::Threads(BaseKind::Wide, seed),
+            }),
         }
     }
 }

@@ -4,11 +4,12 @@ use f2fs_sync::Arc;
 use super::*;
 use crate::op::Op;
 use crate::record::Step;
+use crate::tree::Attributes;
 
 /// Two files are made and written; the first is made durable by itself with events 4 to 8, and removed afterwards.
 fn recording() -> Recording {
     let mut tree = Tree::default();
-    let root = Node { content: Content::Dir, links: 2, xattrs: Default::default() };
+    let root = Node { content: Content::Dir, attributes: Attributes::new(0o755), links: 2, xattrs: Default::default() };
     tree.names.insert("/".into(), 3);
     tree.nodes.insert(3, Arc::new(root));
     let first = Arc::new(tree.clone());

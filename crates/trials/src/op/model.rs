@@ -2,9 +2,10 @@
 
 use f2fs_sync::Arc;
 
-use super::{Op, target};
+use super::{DIR_MODE, FILE_MODE, LINK_MODE, Op, target};
+use crate::base::NOW;
 use crate::random::bytes;
-use crate::tree::{Content, Node, Tree, is_within, parent};
+use crate::tree::{Attributes, Content, Node, Tree, is_within, parent};
 
 impl Op {
     /// The same on the model, after it succeeded. `ino`: the inode that it made.
@@ -59,6 +60,13 @@ impl Op {
                 let Some(&ino) = tree.names.get(path) else { return };
                 tree.change(ino, |node| drop(node.xattrs.remove(name.as_bytes())));
             }
+            Op::SetMode(path, mode) => set(tree, path, |attributes| attributes.permissions = *mode),
+            Op::SetOwner(path, uid, gid) => {
+                set(tree, path, |attributes| (attributes.uid, attributes.gid) = (*uid, *gid));
+            }
+            Op::SetTimes(path, seconds) => {
+                set(tree, path, |attributes| (attributes.accessed, attributes.modified) = (*seconds, seconds + 1));
+            }
             Op::Sync(_) | Op::Checkpoint | Op::Clean => {}
         }
     }
@@ -69,8 +77,14 @@ fn edit(tree: &mut Tree, path: &str, change: impl FnOnce(&mut Vec<u8>)) {
     tree.change(ino, |node| {
         if let Content::File(data) = &mut node.content {
             change(data);
+            node.attributes.modified = NOW;
         }
     });
+}
+
+fn set(tree: &mut Tree, path: &str, change: impl FnOnce(&mut Attributes)) {
+    let Some(&ino) = tree.names.get(path) else { return };
+    tree.change(ino, |node| change(&mut node.attributes));
 }
 
 fn parent_links(tree: &mut Tree, path: &str, change: impl FnOnce(u32) -> u32) {
@@ -86,7 +100,12 @@ fn add(tree: &mut Tree, path: &str, ino: u32, content: Content) {
     }
     tree.names.insert(path.to_owned(), ino);
     let links = if is_dir { 2 } else { 1 };
-    tree.nodes.insert(ino, Arc::new(Node { content, links, xattrs: Default::default() }));
+    let attributes = Attributes::new(match content {
+        Content::File(_) => FILE_MODE,
+        Content::Dir => DIR_MODE,
+        Content::Symlink(_) => LINK_MODE,
+    });
+    tree.nodes.insert(ino, Arc::new(Node { content, attributes, links, xattrs: Default::default() }));
 }
 
 fn unlink(tree: &mut Tree, path: &str) {

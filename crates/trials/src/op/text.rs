@@ -25,6 +25,9 @@ impl fmt::Display for Op {
             }
             Op::SetXattr(path, name, len) => write!(f, "setxattr {path} {name} {len}"),
             Op::RemoveXattr(path, name) => write!(f, "removexattr {path} {name}"),
+            Op::SetMode(path, mode) => write!(f, "chmod {path} {mode:o}"),
+            Op::SetOwner(path, uid, gid) => write!(f, "chown {path} {uid} {gid}"),
+            Op::SetTimes(path, seconds) => write!(f, "utime {path} {seconds}"),
             Op::Sync(path) => write!(f, "sync {path}"),
             Op::Checkpoint => write!(f, "checkpoint"),
             Op::Clean => write!(f, "clean"),
@@ -69,6 +72,9 @@ fn parse(text: &str) -> Option<Op> {
         "reserve" => Op::Allocate(path(0)?, number(rest, 1)?, number(rest, 2)?, true),
         "setxattr" => Op::SetXattr(path(0)?, path(1)?, number(rest, 2)?),
         "removexattr" => Op::RemoveXattr(path(0)?, path(1)?),
+        "chmod" => Op::SetMode(path(0)?, u16::from_str_radix(rest.get(1)?, 8).ok()?),
+        "chown" => Op::SetOwner(path(0)?, number(rest, 1)?, number(rest, 2)?),
+        "utime" => Op::SetTimes(path(0)?, number(rest, 1)?),
         "sync" => Op::Sync(path(0)?),
         "checkpoint" => Op::Checkpoint,
         "clean" => Op::Clean,
@@ -84,7 +90,7 @@ mod tests {
     #[test]
     fn texts_lead_back() {
         let all = alphabet();
-        assert_eq!(all.len(), 43, "every line of the alphabet is an operation");
+        assert_eq!(all.len(), 47, "every line of the alphabet is an operation");
         for op in all.iter().chain(&[Op::Checkpoint, Op::Clean, Op::Sync("/x".into())]) {
             assert_eq!(op.to_string().parse().as_ref(), Ok(op));
         }

@@ -54,6 +54,10 @@ pub fn alphabet() -> Vec<Op> {
         "setxattr /A/foo user.long 3000",
         "setxattr /A/new user.y 30",
         "removexattr /A/foo user.x",
+        "chmod /A/foo 600",
+        "chown /A/foo 1000 1001",
+        "utime /A/foo 86400",
+        "chmod /A/deep 1700",
     ]
     .iter()
     .filter_map(|text| text.parse().ok())

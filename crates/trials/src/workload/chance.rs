@@ -49,7 +49,7 @@ impl Steps {
         self.names += 1;
         let new = format!("{}/n{}", random.pick(&dirs).cloned().unwrap_or_default(), self.names);
         let lengths = match self.kind {
-            BaseKind::Plain | BaseKind::Checksums | BaseKind::Wide => [1, 100, 4096, 5000, 40_000],
+            BaseKind::Plain | BaseKind::Checksums | BaseKind::Wide | BaseKind::Broad => [1, 100, 4096, 5000, 40_000],
             BaseKind::Tight => [100, 4096, 8192, 16_384, 40_000],
             BaseKind::Full => [4096, 40_000, 400_000, 1 << 20, 2 << 20],
         };
@@ -84,7 +84,7 @@ impl Steps {
                 _ => Op::Write(path, offset, 16 * 4096),
             };
         }
-        match random.below(25) {
+        match random.below(28) {
             0 | 1 => Op::Create(new),
             2 => Op::Mkdir(new),
             3 => Op::Symlink(new, 1 + random.below(120)),
@@ -102,6 +102,9 @@ impl Steps {
             18 => Op::RemoveXattr(path, format!("user.n{}", random.below(3))),
             19..=21 => Op::Sync(path),
             22 | 23 => Op::WriteDurable(path, offset, len),
+            24 => Op::SetMode(path, 0o600 + random.below(64) as u16),
+            25 => Op::SetOwner(path, random.below(3) as u32, random.below(3) as u32),
+            26 => Op::SetTimes(path, random.below(1000) as i64),
             _ => Op::Checkpoint,
         }
     }

@@ -139,7 +139,7 @@ fn ready(fs: &FileSystem, setting: &Setting) -> Result<Fill, FxmarkError> {
         nids: stat.max_nodes,
         used_nids: stat.valid_nodes,
         free_nids: volume.allocatable_nids().map_err(FxmarkError::below("count NIDs"))?,
-        cached_nat_entries: volume.nat_stats().cached_blocks as u64 * f2fs::nat::Nat::ENTRIES_PER_BLOCK as u64,
+        cached_nat_entries: volume.nat_stats().cached_entries as u64,
         blocks: stat.valid_blocks as f64 / (stat.user_blocks.max(1)) as f64,
     })
 }

@@ -1,0 +1,78 @@
+//! Small file systems for the models: what is on the device is made once, and opened in each iteration.
+#![allow(dead_code)] // not every file of models uses all of it
+
+use std::num::NonZeroUsize;
+
+use f2fs_device::MemoryDevice;
+use f2fs_files::{FileSystem, Options};
+use f2fs_sync::Arc;
+use f2fs_volume::OpenOptions;
+use f2fs_volume::format::{FormatOptions, format};
+use f2fs_volume::models::Image;
+
+pub(crate) const BLOCK: usize = 4096;
+
+/// A file system in a model.
+pub(crate) struct Small {
+    pub(crate) device: Arc<MemoryDevice>,
+    pub(crate) fs: Arc<FileSystem>,
+}
+
+/// What nobody uses leaves memory as soon as there is a reason to look.
+pub(crate) fn options() -> Options {
+    let one = NonZeroUsize::MIN;
+    let volume = OpenOptions::new().lanes(1).threads(1).node_cache(one);
+    Options::new().volume(volume).dentry_cache(one).inode_cache(one).lock_memory(0)
+}
+
+/// What is on a device after `fill` and a clean end.
+pub(crate) fn image(fill: impl Fn(&FileSystem) + Send + Sync + 'static) -> Image {
+    Image::new(move |device| {
+        format(&**device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device.clone(), options()).unwrap();
+        fill(&fs);
+        fs.close().unwrap();
+    })
+}
+
+impl Small {
+    /// The file system on an image, of which nothing is in memory.
+    pub(crate) fn open(image: &Image) -> Small {
+        Small::on(image.device())
+    }
+
+    pub(crate) fn on(device: Arc<MemoryDevice>) -> Small {
+        let fs = Arc::new(FileSystem::open(device.clone(), options()).unwrap());
+        Small { device, fs }
+    }
+
+    /// Closes it, and opens what is on the device. No handle is open any more.
+    pub(crate) fn again(self) -> Small {
+        self.fs.close().unwrap();
+        drop(self.fs);
+        Small::on(self.device)
+    }
+
+    /// Inodes, nodes and blocks in use.
+    pub(crate) fn used(&self) -> (u64, u64, u64) {
+        let stat = self.fs.statfs();
+        (stat.valid_inodes, stat.valid_nodes, stat.valid_blocks)
+    }
+}
+
+pub(crate) fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
+    let file = fs.open_file(path).unwrap();
+    let mut bytes = vec![0; file.size() as usize];
+    let len = file.read_at(&mut bytes, 0).unwrap();
+    bytes.truncate(len);
+    bytes
+}
+
+/// The names of a directory, sorted, `.` and `..` aside.
+pub(crate) fn names(fs: &FileSystem, path: &str) -> Vec<String> {
+    let all = fs.read_dir(path).unwrap().into_iter();
+    let mut names: Vec<_> = all.map(|entry| String::from_utf8(entry.name).unwrap()).collect();
+    names.retain(|name| name != "." && name != "..");
+    names.sort();
+    names
+}

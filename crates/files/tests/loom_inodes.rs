@@ -1,0 +1,225 @@
+//! Models of the life of an inode: names come and go while handles are opened and closed, on a whole file system of 64 MiB whose
+//! tables have two shards each.
+//!
+//! ```text
+//! mutant: life_unlinked_and_not_ended, killed by: a_file_is_opened_while_its_name_goes
+//! mutant: life_closed_and_not_ended, killed by: a_file_is_opened_while_its_last_handle_closes
+//! mutant: path_looked_up_once, killed by: a_file_is_opened_while_another_takes_its_name
+//! mutant: path_looked_up_once, killed by: a_file_is_looked_at_while_another_takes_its_name
+//! ```
+#![cfg(loom)]
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod loom_common;
+
+use std::sync::OnceLock;
+
+use f2fs_files::{FileSystem, FsError, RenameMode};
+use f2fs_sync::{Arc, model};
+use f2fs_volume::models::Image;
+use loom_common::{BLOCK, Small, image, names, read};
+
+/// `/a` and `/b` stand in their inodes; `/large` has a block behind those that its inode can name.
+fn files() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        image(|fs| {
+            for path in ["/a", "/b"] {
+                fs.create_file(path, 0o644).unwrap().write_at(path.as_bytes(), 0).unwrap();
+            }
+            fs.create_file("/large", 0o644).unwrap().write_at(b"/large", 1000 * BLOCK as u64).unwrap();
+        })
+    })
+}
+
+/// What is in use when all is gone but the root.
+fn nothing() -> (u64, u64, u64) {
+    static NOTHING: OnceLock<(u64, u64, u64)> = OnceLock::new();
+    *NOTHING.get_or_init(|| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let empty = image(|_| ());
+        model::large("nothing", 0, move || Small::open(&empty), move |small| sender.send(small.used()).unwrap());
+        receiver.recv().unwrap()
+    })
+}
+
+/// These names are there; nothing is left when all are gone, in memory and on the device.
+fn assert_left(small: Small, expected: &[&str]) {
+    assert_eq!(names(&small.fs, "/"), expected);
+    for name in names(&small.fs, "/") {
+        small.fs.remove_file(format!("/{name}")).unwrap();
+    }
+    assert_eq!(small.used(), nothing());
+    assert!(small.fs.volume().orphans().is_empty());
+    assert_eq!(small.again().used(), nothing());
+}
+
+/// Runs `one` beside `other` on the files, and looks at what is left.
+fn beside<T: Send + 'static>(
+    name: &str,
+    preemptions: usize,
+    before: fn(&FileSystem) -> T,
+    one: fn(&FileSystem, T),
+    other: fn(&FileSystem),
+    after: fn(Small),
+) {
+    nothing();
+    let setup = move || {
+        let small = Small::open(files());
+        let made = before(&small.fs);
+        (small, made)
+    };
+    model::large(name, preemptions, setup, move |(small, made)| {
+        let fs = Arc::clone(&small.fs);
+        let thread = model::spawn(move || one(&fs, made));
+        other(&small.fs);
+        thread.join().unwrap();
+        model::judge();
+        after(small);
+    });
+}
+
+/// Opens a file that may be gone. Who has a handle has a file.
+fn try_open(fs: &FileSystem, path: &str) {
+    match fs.open_file(path) {
+        Ok(file) => {
+            let mut bytes = [0; 16];
+            assert_eq!(file.read_at(&mut bytes, 0).unwrap(), path.len());
+            assert_eq!(&bytes[..path.len()], path.as_bytes());
+            assert!(file.metadata().unwrap().links <= 1);
+        }
+        Err(FsError::NotFound) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_file_is_opened_while_its_name_goes() {
+    beside(
+        "a_file_is_opened_while_its_name_goes",
+        3,
+        |_| (),
+        |fs, ()| fs.remove_file("/a").unwrap(),
+        |fs| try_open(fs, "/a"),
+        |small| assert_left(small, &["b", "large"]),
+    );
+}
+
+#[test]
+fn a_file_is_opened_while_its_last_handle_closes() {
+    beside(
+        "a_file_is_opened_while_its_last_handle_closes",
+        3,
+        |fs| fs.open_file("/a").unwrap(),
+        |fs, file| {
+            fs.remove_file("/a").unwrap();
+            drop(file);
+        },
+        |fs| try_open(fs, "/a"),
+        |small| assert_left(small, &["b", "large"]),
+    );
+}
+
+#[test]
+fn a_name_goes_while_the_handle_closes() {
+    beside(
+        "a_name_goes_while_the_handle_closes",
+        3,
+        |fs| fs.open_file("/a").unwrap(),
+        |_, file| drop(file),
+        |fs| fs.remove_file("/a").unwrap(),
+        |small| assert_left(small, &["b", "large"]),
+    );
+}
+
+#[test]
+fn a_large_file_goes_while_it_is_opened() {
+    beside(
+        "a_large_file_goes_while_it_is_opened",
+        2,
+        |_| (),
+        |fs, ()| fs.remove_file("/large").unwrap(),
+        |fs| match fs.open_file("/large") {
+            Ok(file) => assert_eq!(file.metadata().unwrap().size, 1000 * BLOCK as u64 + 6),
+            Err(FsError::NotFound) => {}
+            Err(error) => panic!("{error}"),
+        },
+        |small| assert_left(small, &["a", "b"]),
+    );
+}
+
+#[test]
+fn a_file_gets_a_name_while_its_last_one_goes() {
+    beside(
+        "a_file_gets_a_name_while_its_last_one_goes",
+        2,
+        |_| (),
+        |fs, ()| fs.remove_file("/a").unwrap(),
+        |fs| match fs.link("/a", "/c") {
+            Ok(()) => {
+                let file = fs.open_file("/c").unwrap();
+                assert_eq!(file.size(), 2);
+            }
+            Err(FsError::NotFound) => {}
+            Err(error) => panic!("{error}"),
+        },
+        |small| {
+            if small.fs.exists("/c").unwrap() {
+                let small = small.again();
+                assert_eq!((read(&small.fs, "/c"), small.fs.metadata("/c").unwrap().links), (b"/a".to_vec(), 1));
+                assert_left(small, &["b", "c", "large"]);
+            } else {
+                assert_left(small, &["b", "large"]);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_file_is_opened_while_another_takes_its_name() {
+    beside(
+        "a_file_is_opened_while_another_takes_its_name",
+        2,
+        |_| (),
+        |fs, ()| fs.rename("/b", "/a", RenameMode::Replace).unwrap(),
+        |fs| {
+            let file = fs.open_file("/a").unwrap();
+            let mut bytes = [0; 2];
+            assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 2);
+            assert!(bytes == *b"/a" || bytes == *b"/b");
+        },
+        |small| {
+            let small = small.again();
+            assert_eq!(read(&small.fs, "/a"), b"/b");
+            assert_left(small, &["a", "large"]);
+        },
+    );
+}
+
+#[test]
+fn a_file_is_looked_at_while_another_takes_its_name() {
+    beside(
+        "a_file_is_looked_at_while_another_takes_its_name",
+        2,
+        |_| (),
+        |fs, ()| fs.rename("/b", "/a", RenameMode::Replace).unwrap(),
+        |fs| assert_eq!(fs.metadata("/a").unwrap().size, 2),
+        |small| assert_left(small, &["a", "large"]),
+    );
+}
+
+#[test]
+fn two_take_a_name_from_each_other() {
+    beside(
+        "two_take_a_name_from_each_other",
+        2,
+        |_| (),
+        |fs, ()| fs.rename("/b", "/a", RenameMode::Replace).unwrap(),
+        |fs| fs.rename("/large", "/b", RenameMode::Replace).unwrap(),
+        |small| {
+            // Whoever came first: the other one's source is there under the name that is left.
+            let expected: &[&str] = if small.fs.exists("/b").unwrap() { &["a", "b"] } else { &["a"] };
+            assert_left(small, expected);
+        },
+    );
+}

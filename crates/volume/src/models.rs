@@ -1,0 +1,58 @@
+//! What the models have to reach that users must not: volumes that are made once and set up in each iteration.
+
+use std::sync::mpsc::channel;
+
+use f2fs_device::{AlignedBuf, BlockDevice, MemoryDevice, Request};
+use f2fs_format::BLOCK_SIZE;
+use f2fs_sync::{Arc, model};
+
+/// Blocks of a device of the models: 64 MiB.
+const BLOCKS: u64 = (64 << 20) / BLOCK_SIZE as u64;
+
+/// What is on a device.
+#[derive(Debug)]
+pub struct Image {
+    /// The blocks that are not zero.
+    blocks: Vec<(u64, Box<[u8]>)>,
+}
+
+impl Image {
+    /// What `make` leaves on a device that is empty. Locks of a model live in one iteration only: this is a model of its own.
+    ///
+    /// # Panics
+    ///
+    /// If `make` does.
+    pub fn new(make: impl Fn(&Arc<MemoryDevice>) + Send + Sync + 'static) -> Image {
+        let (sender, receiver) = channel();
+        model::large(
+            "image",
+            0,
+            || (),
+            move |()| {
+                let device = Arc::new(MemoryDevice::new(BLOCKS));
+                make(&device);
+                let read = |at| (at, device.read(at, 1).expect("it is in memory").as_bytes().into());
+                let used = |(_, bytes): &(u64, Box<[u8]>)| bytes.iter().any(|byte| *byte != 0);
+                let blocks: Vec<_> = (0..BLOCKS).map(read).filter(used).collect();
+                sender.send(blocks).expect("the receiver waits");
+            },
+        );
+        Image { blocks: receiver.recv().expect("the model has run") }
+    }
+
+    /// A device with that on it.
+    ///
+    /// # Panics
+    ///
+    /// Not: the device is in memory.
+    #[must_use]
+    pub fn device(&self) -> Arc<MemoryDevice> {
+        let device = Arc::new(MemoryDevice::new(BLOCKS));
+        for (at, bytes) in &self.blocks {
+            let mut buf = AlignedBuf::new(1);
+            buf.as_bytes_mut().copy_from_slice(bytes);
+            device.execute(Request::write(*at, buf)).result.expect("it is in memory");
+        }
+        device
+    }
+}
