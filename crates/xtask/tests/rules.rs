@@ -42,9 +42,14 @@ fn all_crates() -> Vec<(PathBuf, String)> {
     all
 }
 
-/// The code of a file, without comments, and without the tests at its end.
+/// The code of a file, without comments, and without the module of tests at its end.
 fn code(text: &str) -> impl Iterator<Item = &str> {
-    let lines = text.lines().take_while(|line| !(line.starts_with("#[cfg(") && line.contains("test")));
+    let mut for_tests = false;
+    let lines = text.lines().take_while(move |line| {
+        let ends = for_tests && line.starts_with("mod ") && line.ends_with('{');
+        for_tests = line.starts_with("#[") && (for_tests || (line.starts_with("#[cfg(") && line.contains("test")));
+        !ends
+    });
     lines.map(|line| line.split("//").next().unwrap_or_default())
 }
 
@@ -95,5 +100,7 @@ fn locks_from_elsewhere_are_found() {
     assert_eq!(foreign_lock("use std::sync::Arc;"), None);
     assert_eq!(foreign_lock("use std::sync::{Arc, Weak};"), None);
     assert_eq!(foreign_lock("use f2fs_sync::Mutex;"), None);
-    assert_eq!(code("a // std::sync::Mutex\n#[cfg(all(test, not(loom)))]\nb").collect::<Vec<_>>(), ["a "]);
+    let text =
+        "a // std::sync::Mutex\n#[cfg(test)]\nmod x;\nb\n#[cfg(all(test, not(loom)))]\n#[allow(y)]\nmod tests {\nc";
+    assert!(code(text).eq(["a ", "#[cfg(test)]", "mod x;", "b", "#[cfg(all(test, not(loom)))]", "#[allow(y)]"]));
 }
