@@ -57,6 +57,7 @@ pub const CASES: &[Case] = &[
     Case { name: "read 4 KiB, private files", measure: |threads| data(threads, Data::Read, false) },
     Case { name: "overwrite 4 KiB, private files", measure: |threads| data(threads, Data::Overwrite, false) },
     Case { name: "overwrite 4 KiB and sync, private files", measure: |threads| data(threads, Data::Sync, false) },
+    Case { name: "overwrite 64 KiB, private files", measure: long_overwrites },
     Case { name: "read 4 KiB, shared file", measure: |threads| data(threads, Data::Read, true) },
     Case { name: "overwrite 4 KiB, shared file", measure: |threads| data(threads, Data::Overwrite, true) },
 ];
@@ -161,6 +162,28 @@ fn names(threads: usize, what: Name, shared: bool) -> Footprint {
         Name::Unlink => fs.unlink(&old).expect("it was made"),
         Name::Rename => fs.rename(&old, &new, RenameMode::Replace).expect("it was made"),
     })
+}
+
+/// Overwrites 16 blocks at once, the threads each in a file of their own: buffers of this length are used again.
+fn long_overwrites(threads: usize) -> Footprint {
+    const LEN: usize = 16 * 4096;
+    const PLACES: usize = 32;
+    let fs = volume();
+    let files: Vec<File> = (0..threads)
+        .map(|thread| {
+            let file = fs.create_file(format!("/private-{thread}/data"), 0o644).expect("there is room");
+            file.write_at(0, &vec![7; LEN * PLACES]).expect("there is room");
+            file
+        })
+        .collect();
+    fs.checkpoint().expect("there is room");
+    let data = vec![8; LEN];
+    let operation = |thread: usize, n: usize| {
+        let written = files[thread].write_at((n % PLACES * LEN) as u64, &data);
+        assert_eq!(written.expect("there is room"), LEN);
+    };
+    Footprint::measure(threads, 8, operation);
+    Footprint::measure(threads, OPERATIONS, operation)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -57,6 +57,43 @@ fn the_published_table_is_what_is_measured() {
     }
 }
 
+/// Rows of the table in the README and in the documentation of f2fs-files, and the cases that they are about.
+const PUBLISHED: [(&str, &str); 7] = [
+    ("look-up", "lookup, private directories"),
+    ("create", "create, private directories"),
+    ("unlink of a file that was there before", "unlink, private directories"),
+    ("rename", "rename, private directories"),
+    ("read 4 KiB", "read 4 KiB, private files"),
+    ("overwrite 4 KiB", "overwrite 4 KiB, private files"),
+    ("overwrite 4 KiB and sync", "overwrite 4 KiB and sync, private files"),
+];
+
+#[test]
+fn the_readme_and_the_crates_documentation_say_the_same() {
+    let readme = include_str!("../../README.md");
+    let files = include_str!("../../crates/files/src/lib.rs");
+    for (place, text) in [("README.md", readme), ("f2fs-files", files)] {
+        let rows = text.lines().map(|line| line.trim_start_matches("//! "));
+        let mut rows = rows.skip_while(|row| !row.starts_with("| 8 threads, each on objects of its own |")).skip(2);
+        for (name, case) in PUBLISHED {
+            let row = rows.next().and_then(|row| row.strip_prefix("| ")?.strip_suffix(" |")).unwrap_or_default();
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let [told, lines, moved, all] = cells[..] else { panic!("{place} has no row {name:?}: {row:?}") };
+            assert_eq!(told, name, "{place}");
+            let footprint = measured(case);
+            for (told, now) in [(lines, footprint.lines), (moved, footprint.moved)] {
+                let told: f64 = told.parse().expect("a number");
+                assert!((told - now).abs() <= 1.5 + told / 5.0, "{place}, {name}: {told} is told, {now:.1} measured");
+            }
+            let each_time: Vec<_> = footprint.common.iter().filter(|common| common.of_all() > 0.5).collect();
+            let told_all = if all == "none" { 0 } else { all.parse().expect("a number") };
+            let slack = if told_all == 0 { 0 } else { 3 };
+            assert!(each_time.len().abs_diff(told_all) <= slack, "{place}, {name}: {all} is told, {each_time:#?}");
+        }
+        assert!(!rows.next().unwrap_or_default().starts_with('|'), "{place} has a row more");
+    }
+}
+
 #[test]
 fn sharded_allocation_writes_no_global_line() {
     let footprint = assert_none_global("sharded: allocate + free");
@@ -101,6 +138,14 @@ fn reads_of_private_files_write_no_global_line() {
     // The device's map of blocks fetched once, at most.
     let footprint = assert_none_global("read 4 KiB, private files");
     assert!(footprint.moved <= 0.01, "{} lines move", footprint.moved);
+}
+
+#[test]
+fn long_overwrites_of_private_files_share_no_memory() {
+    let footprint = measured("overwrite 64 KiB, private files");
+    let of_buffers: Vec<_> = footprint.global().filter(|common| is_of(common, &["recycle.rs", "buf.rs"])).collect();
+    assert!(of_buffers.is_empty(), "{of_buffers:#?}");
+    assert!(!footprint.common.iter().any(|common| common.of_all() > 0.5), "{:#?}", footprint.common);
 }
 
 #[test]

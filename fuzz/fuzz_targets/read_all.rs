@@ -5,6 +5,7 @@ use f2fs_fuzz::{Input, harness};
 
 libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("read_all"), |data: &[u8]| {
     if let Some(input) = Input::decode(data) {
-        harness::read_everything(&input.device());
+        let base = input.usual();
+        harness::read_everything(&input.device(base));
     }
 });

@@ -1,12 +1,11 @@
-//! Inputs to begin with: blocks of real volumes for the parsers, patches of single fields for the volumes, and steps of every
-//! kind for the extent table and the zones.
+//! Inputs to begin with: blocks of real volumes for the parsers, damage to every field of every kind of structure for the volumes,
+//! and steps of every kind for the extent table and the zones.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use f2fs_device::BlockDevice;
-
 use crate::Input;
+use crate::harness::{Change, Damage, KINDS, Patch};
 
 /// Blocks that the parsers begin with.
 const BLOCKS: usize = 200;
@@ -21,34 +20,59 @@ pub fn write(target: &str) {
     let written = match target {
         "parsers" => blocks(&corpus),
         "extent" | "zones" => steps(&corpus),
-        _ => patches(&corpus),
+        _ => damages(&corpus),
     };
     written.expect("the corpus can be written to");
 }
 
 fn blocks(corpus: &Path) -> io::Result<()> {
-    let device = Input { base: 1, patches: Vec::new(), choices: Vec::new() }.device();
-    let blocks = (0..device.info().blocks).filter_map(|at| Some((at, device.read(at, 1).ok()?)));
-    let used = blocks.filter(|(_, block)| block.as_bytes().iter().any(|byte| *byte != 0));
-    for (at, block) in used.take(BLOCKS) {
+    let input = Input { base: 1, ..Input::default() };
+    let device = input.usual().device();
+    for at in device.used().into_iter().take(BLOCKS) {
         for selector in [0, 1, 2, 3, 5, 6, 7] {
-            fs::write(corpus.join(format!("block-{at}-{selector}")), [&[selector], block.as_bytes()].concat())?;
+            fs::write(corpus.join(format!("block-{at}-{selector}")), [&[selector], &device.block(at)[..]].concat())?;
         }
     }
     Ok(())
 }
 
-fn patches(corpus: &Path) -> io::Result<()> {
-    for number in 0..256u32 {
-        let mut bytes = vec![number as u8, 0];
-        for round in 0..3u32 {
-            let mix = (number * 3 + round).wrapping_mul(0x9e37_79b9);
-            bytes.extend_from_slice(&mix.to_le_bytes());
-            bytes.push(4);
-            bytes.extend_from_slice(&[(0xff_u32 >> (mix % 9)) as u8; 4]);
+/// A small generator (`splitmix64`).
+fn mix(number: u64) -> u64 {
+    let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed ^ mixed >> 27
+}
+
+fn damages(corpus: &Path) -> io::Result<()> {
+    let save = |name: String, input: &Input| fs::write(corpus.join(name), input.encode());
+    let choices = |seed: u64| (0..40).map(|at| mix(seed * 64 + at) as u8).collect::<Vec<u8>>();
+    // Sound volumes, which have to stay so.
+    for base in (0..=247).step_by(13) {
+        save(format!("sound-{base}"), &Input { base, choices: choices(base.into()), ..Input::default() })?;
+    }
+    for number in 0..64_u64 {
+        let patch = |round: u64| {
+            let mixed = mix(number * 3 + round);
+            let bytes = vec![(0xff_u64 >> (mixed % 9)) as u8; 4];
+            Damage::Patch(Patch { block: (mixed >> 8) as u16, offset: (mixed >> 24) as u16, bytes })
+        };
+        let damage = (0..3).map(patch).collect();
+        save(format!("patch-{number}"), &Input { base: number as u8 * 4, damage, choices: choices(number) })?;
+    }
+    // Each field once.
+    for (kind, fields) in KINDS.iter().map(|kind| kind.fields().len()).enumerate() {
+        for field in 0..fields {
+            let mixed = mix((kind * 64 + field) as u64);
+            let damage = vec![Damage::Change(Change {
+                kind: kind as u8,
+                which: mixed as u16,
+                field: field as u8,
+                how: (mixed >> 16) as u8 % 9,
+                number: (mixed >> 32) as u32,
+            })];
+            let base = (mixed >> 24) as u8 % 248;
+            save(format!("field-{kind}-{field}"), &Input { base, damage, choices: choices(mixed % 1000) })?;
         }
-        bytes.extend((0..40).map(|i| (number * 7 + i * 13) as u8));
-        fs::write(corpus.join(format!("seed-{number}")), &bytes)?;
     }
     Ok(())
 }

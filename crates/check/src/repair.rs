@@ -44,7 +44,7 @@ mod walk;
 use f2fs_device::{AlreadyOpen, BlockDevice, Claim, DeviceError};
 use f2fs_format::feature::Features;
 use f2fs_format::{Corruption, RawBlock};
-use f2fs_sync::{Arc, Mutex};
+use f2fs_sync::{Mutex, PlainArc};
 
 pub use backup::{BackupError, Undone, undo};
 
@@ -155,7 +155,7 @@ fn require_repairable(device: &dyn BlockDevice) -> Result<(), RepairError> {
 ///
 /// # Errors
 /// [`RepairError`] if the volume cannot be checked, or nothing is left to begin with.
-pub fn plan(device: &Arc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
+pub fn plan(device: &PlainArc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
     let claim = device.claims().exclusive(CLAIMANT)?;
     let before = judge(&**device, options)?;
     require_repairable(&**device)?;

@@ -1,13 +1,10 @@
-//! Opening images and devices for the command.
+//! Opening the volume that the command works on.
 
-use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use f2fs::device::BlockDevice;
-use f2fs::uring::{Direct, Engine, OpenError, UringDevice};
 use f2fs::volume::format::{Signature, recognise};
 use f2fs::{FileSystem, FsError, Options, RecoveryReport, VolumeError};
 use f2fs_workload::shell::Quoted;
@@ -15,6 +12,9 @@ use f2fs_workload::shell::Quoted;
 use crate::args::View;
 use crate::error::{CliError, Context, say};
 use crate::interrupt::guarded;
+use crate::medium;
+
+pub(crate) use crate::medium::{cannot_open, device};
 
 /// How an image is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,41 +33,6 @@ pub(crate) enum Access {
 impl From<View> for Access {
     fn from(view: View) -> Access {
         if view.no_recovery { Access::ReadCheckpoint } else { Access::Read }
-    }
-}
-
-/// The device below an image.
-///
-/// A check reads an image file through the page cache, which mostly has it: it was made, copied or checked shortly before. A
-/// block device has nothing there, because the kernel drops it with the last close, and F2FS does not use it.
-pub(crate) fn device(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
-    let cached = matches!(access, Access::Check | Access::Repair) && image.is_file();
-    let options = f2fs::uring::OpenOptions::new()
-        .read_only(!matches!(access, Access::Write | Access::Repair))
-        .direct(if cached { Direct::Off } else { Direct::Auto });
-    let device = UringDevice::open(image, options).map_err(|error| cannot_open(&error))?;
-    Ok(device)
-}
-
-/// Why a file or device could not be opened or made, as who runs the command can help it.
-pub(crate) fn cannot_open(error: &OpenError) -> CliError {
-    match error {
-        OpenError::Io { path, source, .. } => CliError::at(path, reason(path, source)),
-        other => CliError::new(other),
-    }
-}
-
-fn reason(path: &Path, error: &io::Error) -> String {
-    match error.kind() {
-        ErrorKind::NotFound => "no such file or device".into(),
-        ErrorKind::PermissionDenied => {
-            let is_device = path.metadata().is_ok_and(|file| file.file_type().is_block_device());
-            let who =
-                if is_device { "a block device belongs to root and to its group" } else { "see its owner and mode" };
-            format!("permission denied: {who}")
-        }
-        ErrorKind::ReadOnlyFilesystem => "lies on a file system that is mounted for reading only".into(),
-        _ => error.to_string(),
     }
 }
 
@@ -102,9 +67,7 @@ pub(crate) fn open(image: &Path, access: Access) -> Result<FileSystem, CliError>
 /// The file system of an image of which everything is read or written once: its caches are small, some 30 MiB, and the transfers
 /// go through the page cache, whose read-ahead and write-back make up for files that are smaller than a transfer.
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<FileSystem, CliError> {
-    let options =
-        f2fs::uring::OpenOptions::new().read_only(access != Access::Write).direct(Direct::Off).engine(Engine::Syscalls);
-    let device: Arc<dyn BlockDevice> = UringDevice::open(image, options).map_err(|error| cannot_open(&error))?;
+    let device = medium::open_to_copy(image, access)?;
     let volume = f2fs::volume::OpenOptions::new().node_cache(COPY_NODES).dirty_nodes(2 * COPY_NODES.get() as u64);
     let caches = Options::new().volume(volume).inode_cache(COPY_NODES).dentry_cache(COPY_NODES);
     open_on(image, access, &device, caches.address_cache(4 << 20).lock_memory(4 << 20))

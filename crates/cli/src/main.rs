@@ -16,6 +16,7 @@ mod error;
 mod escape;
 mod image;
 mod interrupt;
+mod medium;
 mod progress;
 mod size;
 

@@ -241,7 +241,7 @@ mod tests {
         let pool = Arc::new(Pool::default());
         let memory: Vec<Block> = AlignedBuf::new(4).into();
         let at = memory.as_ptr().addr();
-        let home = |memory| AlignedBuf::with_home(memory, Arc::clone(&pool) as Arc<dyn BufHome>);
+        let home = |memory| AlignedBuf::with_home(memory, f2fs_sync::coerce!(Arc::clone(&pool) => dyn BufHome));
         let returned = || pool.0.lock().pop();
         let uses: [fn(AlignedBuf); 6] = [
             drop,

@@ -2,7 +2,7 @@
 
 use std::{fmt, mem};
 
-use f2fs_sync::Arc;
+use f2fs_sync::PlainArc;
 
 use crate::{
     AlignedBuf, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, IoQueue, Request, Ticket, TicketQueue,
@@ -111,7 +111,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
+impl<D: BlockDevice + ?Sized> BlockDevice for PlainArc<D> {
     fn info(&self) -> &DeviceInfo {
         (**self).info()
     }

@@ -2,7 +2,7 @@
 //!
 //! Locking rules: `state` counts operations and picks faults; it is not held during I/O.
 
-use f2fs_sync::{Arc, Mutex};
+use f2fs_sync::{Mutex, PlainArc};
 
 use crate::{
     AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation,
@@ -95,7 +95,7 @@ impl FaultRule {
 /// A device that fails where its rules say, and keeps the promises of a device otherwise: a flush that fails poisons it.
 #[derive(Debug)]
 pub struct FaultDevice {
-    inner: Arc<dyn BlockDevice>,
+    inner: PlainArc<dyn BlockDevice>,
     state: Mutex<State>,
     gate: FlushGate,
 }
@@ -136,7 +136,7 @@ impl State {
 impl FaultDevice {
     /// Wraps `inner`; without rules nothing fails.
     #[must_use]
-    pub fn new(inner: Arc<dyn BlockDevice>) -> Self {
+    pub fn new(inner: PlainArc<dyn BlockDevice>) -> Self {
         Self { inner, state: Mutex::new(State::default()), gate: FlushGate::new() }
     }
 
@@ -306,7 +306,7 @@ mod tests {
     use crate::MemoryDevice;
 
     fn device() -> FaultDevice {
-        FaultDevice::new(Arc::new(MemoryDevice::new(16)))
+        FaultDevice::new(PlainArc::new(MemoryDevice::new(16)))
     }
 
     #[test]

@@ -88,7 +88,11 @@ impl<T> HandoverGuard<'_, T> {
             drain(&mut self.state.table);
             self.state.reaping = false;
             if self.state.asleep > 0 && !mutant("handover_no_wake") {
-                handover.changed.notify_all();
+                if mutant("handover_wakes_one") {
+                    handover.changed.notify_one();
+                } else {
+                    handover.changed.notify_all();
+                }
             }
         }
     }

@@ -50,11 +50,21 @@ impl DeviceInfo {
     /// [`DeviceErrorKind::Malformed`].
     pub fn check(&self, request: &Request) -> Result<(), DeviceError> {
         let (operation, blocks) = (request.op.operation(), request.blocks());
-        let refuse = |kind| Err(DeviceError::new(operation, request.start, blocks, kind));
         if matches!(request.op, Op::Discard { .. }) && !request.bufs.is_empty() {
-            return refuse(DeviceErrorKind::Malformed { reason: "a discard carries no buffers" });
+            let kind = DeviceErrorKind::Malformed { reason: "a discard carries no buffers" };
+            return Err(DeviceError::new(operation, request.start, blocks, kind));
         }
-        self.check_range(operation, request.start, blocks)?;
+        self.check_operation(operation, request.start, blocks)
+    }
+
+    /// Checks that the device can do this with `blocks` blocks at `start`.
+    ///
+    /// # Errors
+    /// [`DeviceErrorKind::OutOfRange`], [`DeviceErrorKind::ReadOnly`] or [`DeviceErrorKind::Unsupported`].
+    #[inline]
+    pub fn check_operation(&self, operation: Operation, start: u64, blocks: u64) -> Result<(), DeviceError> {
+        let refuse = |kind| Err(DeviceError::new(operation, start, blocks, kind));
+        self.check_range(operation, start, blocks)?;
         if self.read_only && operation.changes() {
             return refuse(DeviceErrorKind::ReadOnly);
         }

@@ -1,7 +1,7 @@
 //! Long buffers that are used again, so that each transfer does not have the kernel map and clear new memory.
 //!
-//! Locking rules: one lock a slot, on the memory that waits there; held to take or put back one piece. A buffer may come home
-//! to another slot than the one it was taken from.
+//! Locking rules: one lock a processor, on the memory that waits there; held to take or put back one piece. A buffer comes home to where
+//! it was taken from, whoever drops it: it refers to that place, whose count of references so belongs to one processor, too.
 
 use f2fs_sync::{Arc, Mutex, PerCore};
 
@@ -9,7 +9,7 @@ use crate::{AlignedBuf, Block, BufHome};
 
 /// Buffers of fewer blocks are left to the allocator, which is good at them.
 const SHORTEST: usize = 16;
-/// Blocks that wait in a slot at most: 16 MiB.
+/// Blocks that wait for a processor at most: 16 MiB.
 const KEPT: usize = 4096;
 
 /// Memory of long buffers, kept for the next one. Cheap to clone; clones share it.
@@ -23,17 +23,19 @@ const KEPT: usize = 4096;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Recycler {
-    home: Arc<Home>,
+    homes: Arc<PerCore<Arc<Home>>>,
 }
 
-#[derive(Debug)]
+/// What waits for one processor; aligned, so that its references are counted on a line of their own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
 struct Home {
-    slots: PerCore<Mutex<Vec<Vec<Block>>>>,
+    waiting: Mutex<Vec<Vec<Block>>>,
 }
 
 impl BufHome for Home {
     fn take_back(&self, blocks: Vec<Block>) {
-        let mut waiting = self.slots.slot().lock();
+        let mut waiting = self.waiting.lock();
         let kept: usize = waiting.iter().map(Vec::capacity).sum();
         if kept + blocks.capacity() <= KEPT {
             waiting.push(blocks);
@@ -51,7 +53,7 @@ impl Recycler {
     /// With no memory yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { home: Arc::new(Home { slots: PerCore::new(|_| Mutex::new(Vec::new())) }) }
+        Self { homes: Arc::new(PerCore::new(|_| Arc::default())) }
     }
 
     /// A buffer of `blocks` blocks whose content is not defined: zeros, or what an earlier buffer held. The caller overwrites
@@ -61,15 +63,16 @@ impl Recycler {
         let Some(size) = blocks.checked_next_power_of_two().filter(|_| blocks >= SHORTEST) else {
             return AlignedBuf::new(blocks);
         };
+        let home = self.homes.slot();
         let waiting = {
-            let mut waiting = self.home.slots.slot().lock();
+            let mut waiting = home.waiting.lock();
             // The last one came home last, and is still in the processor's cache.
             let found = waiting.iter().rposition(|memory| memory.capacity() == size);
             found.map(|at| waiting.swap_remove(at))
         };
         let mut memory = waiting.unwrap_or_else(|| AlignedBuf::new(size).into());
         memory.resize(blocks, Block::ZERO);
-        AlignedBuf::with_home(memory, Arc::clone(&self.home) as Arc<dyn BufHome>)
+        AlignedBuf::with_home(memory, f2fs_sync::coerce!(Arc::clone(home) => dyn BufHome))
     }
 }
 
@@ -78,7 +81,7 @@ mod tests {
     use super::*;
 
     fn kept(recycler: &Recycler) -> usize {
-        recycler.home.slots.iter().map(|slot| slot.lock().iter().map(Vec::capacity).sum::<usize>()).sum()
+        recycler.homes.iter().map(|home| home.waiting.lock().iter().map(Vec::capacity).sum::<usize>()).sum()
     }
 
     #[test]
@@ -103,6 +106,6 @@ mod tests {
         places.dedup();
         assert_eq!(places.len(), 64);
         drop(bufs);
-        assert!(kept(&recycler) >= 512 && kept(&recycler) <= KEPT * recycler.home.slots.slots());
+        assert!(kept(&recycler) >= 512 && kept(&recycler) <= KEPT * recycler.homes.slots());
     }
 }

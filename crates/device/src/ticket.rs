@@ -99,3 +99,56 @@ impl Drop for Ticket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::{AlignedBuf, Request};
+
+    /// Requests that finish one at a time, each when it is waited for.
+    #[derive(Debug)]
+    struct Slow {
+        left: usize,
+        waited_for: Arc<AtomicUsize>,
+        panics: bool,
+    }
+
+    impl Pending for Slow {
+        fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>) {
+            assert!(!self.panics, "a second panic");
+            if block && self.left > 0 {
+                self.left -= 1;
+                self.waited_for.fetch_add(1, Ordering::Relaxed);
+                let request = Request::read(0, AlignedBuf::new(1));
+                out.push_back((self.left, Completion { request, result: Ok(()) }));
+            }
+        }
+    }
+
+    fn ticket(waited_for: &Arc<AtomicUsize>, panics: bool) -> Ticket {
+        let slow = Slow { left: 3, waited_for: waited_for.clone(), panics };
+        Ticket::pending(3, Vec::new(), Box::new(slow))
+    }
+
+    #[test]
+    fn a_drop_by_a_panic_waits_and_any_other_does_not() {
+        let waited_for = Arc::new(AtomicUsize::new(0));
+        drop(ticket(&waited_for, false));
+        assert_eq!(waited_for.load(Ordering::Relaxed), 0);
+        let unwind = |panics| {
+            catch_unwind(AssertUnwindSafe(|| {
+                let mut ticket = ticket(&waited_for, panics);
+                let _one = (!panics).then(|| ticket.wait_any());
+                panic!("while it is on its way");
+            }))
+        };
+        let first: Result<(), _> = unwind(false);
+        assert!(first.is_err());
+        assert_eq!(waited_for.load(Ordering::Relaxed), 3);
+        // A back end that panics then ends no process.
+        assert!(unwind(true).is_err());
+    }
+}

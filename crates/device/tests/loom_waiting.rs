@@ -5,6 +5,7 @@
 // mutant: flush_gate_no_wake, killed by: three_flushes_end
 // mutant: flush_gate_forgets_failure, killed by: a_failed_flush_is_known_to_all
 // mutant: handover_no_wake, killed by: each_waiter_gets_its_completion
+// mutant: handover_wakes_one, killed by: of_three_waiters_one_reaps_for_all
 // mutant: handover_takes_from_reaper, killed by: a_poller_leaves_the_reaper_its_completion
 
 use std::collections::VecDeque;
@@ -141,6 +142,26 @@ fn each_waiter_gets_its_completion() {
         ring.queue.complete(1);
         ring.wait(2);
         other.join().expect("the thread does not panic");
+        assert!(ring.handover.lock().is_empty());
+    });
+}
+
+#[test]
+fn of_three_waiters_one_reaps_for_all() {
+    // All three completions are there: one drain finds those of two sleepers, none of whom wakes the other.
+    model::bounded("of_three_waiters_one_reaps_for_all", 2, || {
+        let ring = Arc::new(Ring::default());
+        for id in 0..3 {
+            ring.queue.complete(id);
+        }
+        let others = [1, 2].map(|id| {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || ring.wait(id))
+        });
+        ring.wait(0);
+        for other in others {
+            other.join().expect("the thread does not panic");
+        }
         assert!(ring.handover.lock().is_empty());
     });
 }

@@ -1,6 +1,6 @@
 //! What a request asks for.
 
-use std::sync::Arc;
+use f2fs_sync::Arc;
 
 use crate::geometry::{COVERING_BLOCKS, MAPPED_BLOCKS};
 use crate::range::BlockRange;

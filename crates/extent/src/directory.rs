@@ -184,8 +184,13 @@ impl Directory {
         let Some(Slot { chunk, .. }) = class.slots.get_or_make(slot) else { return };
         if chunk.get().is_none() {
             let new: Chunk = (0..lines.min(LINES_PER_CHUNK)).map(|_| Line::new()).collect();
-            class.present.set(slot);
+            if !mutant("present_set_late") {
+                class.present.set(slot);
+            }
             chunk.get_or_init(|| new);
+            if mutant("present_set_late") {
+                class.present.set(slot);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A guard may be dropped on another thread than the one that took it.
 
-use f2fs_sync::Arc;
+use f2fs_sync::PlainArc;
 
 use crate::fast::InWord;
 use crate::queue::Ticket;
@@ -104,14 +104,19 @@ impl<'a> ExclusiveGuard<'a> {
 #[derive(Debug)]
 #[must_use = "dropping the guard unlocks at once"]
 pub struct OwnedGuard {
-    table: Arc<ExtentTable>,
+    table: PlainArc<ExtentTable>,
     range: Option<BlockRange>,
     mode: Mode,
     ticket: Ticket,
 }
 
 impl OwnedGuard {
-    pub(crate) fn new(table: Arc<ExtentTable>, range: Option<BlockRange>, mode: Mode, ticket: Ticket) -> OwnedGuard {
+    pub(crate) fn new(
+        table: PlainArc<ExtentTable>,
+        range: Option<BlockRange>,
+        mode: Mode,
+        ticket: Ticket,
+    ) -> OwnedGuard {
         OwnedGuard { table, range, mode, ticket }
     }
 
@@ -129,7 +134,7 @@ impl OwnedGuard {
 
     /// The table that the blocks are locked in.
     #[must_use]
-    pub fn table(&self) -> &Arc<ExtentTable> {
+    pub fn table(&self) -> &PlainArc<ExtentTable> {
         &self.table
     }
 

@@ -142,6 +142,9 @@ mod geometry;
 mod guard;
 mod hull;
 mod many;
+#[cfg(loom)]
+#[doc(hidden)]
+pub mod models;
 mod order;
 mod present;
 mod queue;

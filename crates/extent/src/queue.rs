@@ -255,7 +255,7 @@ impl ExtentTable {
         let request = queue.requests.remove(at)?;
         queue.stats.withdrawn += 1;
         self.clear_queued(&queue, &request.claims);
-        if request.claims.covering() {
+        if request.claims.covering() && !mutant("withdraw_announces_nothing") {
             self.announce(&queue);
         }
         if !mutant("withdraw_wakes_nobody") {
@@ -325,7 +325,9 @@ impl ExtentTable {
         if let Some(at) = queue.find(ticket) {
             queue.requests[at].claims = Claims::One(Claim { mode: Mode::Shared, ..claim });
         }
-        self.settle(queue, &[claim]);
+        if !mutant("downgrade_covering_wakes_nobody") {
+            self.settle(queue, &[claim]);
+        }
     }
 
     fn announce(&self, queue: &Queue) {

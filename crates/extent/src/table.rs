@@ -22,7 +22,7 @@
 use std::fmt;
 use std::ops::RangeBounds;
 
-use f2fs_sync::{Arc, Mutex, OnceLock};
+use f2fs_sync::{Mutex, OnceLock, PlainArc};
 
 use crate::bits::ExtentBits;
 use crate::claim::Claim;
@@ -167,14 +167,14 @@ impl ExtentTable {
     ///
     /// [`LockError`] if the wait ended first; nothing is locked then.
     pub fn lock_owned(
-        self: &Arc<Self>,
+        self: &PlainArc<Self>,
         range: impl RangeBounds<u64>,
         mode: Mode,
         wait: &Wait<'_>,
     ) -> Result<OwnedGuard, LockError> {
         let range = BlockRange::of(range);
         let ticket = self.acquire_optional(range, mode, wait)?;
-        Ok(OwnedGuard::new(Arc::clone(self), range, mode, ticket))
+        Ok(OwnedGuard::new(PlainArc::clone(self), range, mode, ticket))
     }
 
     /// How the blocks are locked now, by whomever: the strongest mode that is held on any of them, `None` if they are free.

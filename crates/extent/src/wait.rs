@@ -184,9 +184,15 @@ impl CancelToken {
 
     /// Ends every wait with this token, now and in future.
     pub fn cancel(&self) {
-        self.state.cancelled.store(true, Ordering::Release);
+        let late = mutant("cancel_flag_set_late");
+        if !late {
+            self.state.cancelled.store(true, Ordering::Release);
+        }
         // Registration looks at the flag with the lock held, so each cell is either in the list or sees the flag.
         let waiting = std::mem::take(&mut *self.state.waiting.lock());
+        if late {
+            self.state.cancelled.store(true, Ordering::Release);
+        }
         for cell in waiting {
             cell.cancel();
         }

@@ -29,6 +29,8 @@
 //! mutant: mark_cleared_of_busy_line, killed by: a_busy_line_stays_marked
 //! mutant: downgrade_wakes_nobody, killed by: a_downgrade_lets_readers_in
 //! mutant: grant_wakes_no_future, killed by: a_future_is_woken
+//! mutant: cancel_flag_set_late, killed by: a_cancellation_finds_who_begins_to_wait
+//! mutant: settle_stops_at_full_bells, killed by: a_release_rings_more_bells_than_it_has_room_for
 //! ```
 #![cfg(loom)]
 
@@ -441,5 +443,42 @@ fn a_future_is_woken() {
         assert_eq!(guarded.value(), 1);
         drop(alone);
         other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_cancellation_finds_who_begins_to_wait() {
+    exhaustive("a_cancellation_finds_who_begins_to_wait", || {
+        let guarded = Guarded::new();
+        let token = CancelToken::new();
+        let held = guarded.table.exclusive(3..=3);
+        let other = with(&guarded, {
+            let token = token.clone();
+            move |guarded| {
+                let ended = guarded.table.exclusive_with(3..=3, &Wait::FOREVER.or_cancelled(&token));
+                assert!(ended.is_err(), "block 3 is held all the while");
+            }
+        });
+        token.cancel();
+        // Joined while block 3 is held: only the token can end the wait.
+        other.join().unwrap();
+        drop(held);
+        assert!(guarded.table.try_exclusive(..).is_some(), "nothing is left behind");
+    });
+}
+
+#[test]
+fn a_release_rings_more_bells_than_it_has_room_for() {
+    exhaustive("a_release_rings_more_bells_than_it_has_room_for", || {
+        let guarded = Guarded::new();
+        let held = guarded.table.lock_owned(3..=6, Mode::Exclusive, &Wait::FOREVER).unwrap();
+        // A model's release has room for two bells, and four wait, each of whom has to be told; one gives up meanwhile.
+        let mut waiting: Vec<_> = (3..=6).map(|block| Box::pin(guarded.table.exclusive_async(block..=block))).collect();
+        assert!(waiting.iter_mut().all(|one| poll_once(one.as_mut()).is_none()));
+        let other = with(&guarded, |_| drop(held));
+        drop(waiting.remove(0));
+        other.join().unwrap();
+        let granted: Vec<_> = waiting.iter_mut().map(|one| poll_once(one.as_mut())).collect();
+        assert!(granted.iter().all(Option::is_some), "nobody else holds a block");
     });
 }

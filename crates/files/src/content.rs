@@ -164,7 +164,7 @@ impl Content {
             return self.ranges.exclusive(0, u64::MAX);
         }
         if mutant("write_ignores_overlap") {
-            return self.ranges.exclusive(u64::MAX, u64::MAX);
+            return self.ranges.shared(u64::MAX, u64::MAX);
         }
         self.ranges.exclusive(offset / BLOCK, offset.saturating_add(len - 1) / BLOCK)
     }

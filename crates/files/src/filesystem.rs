@@ -7,7 +7,7 @@ use f2fs_device::BlockDevice;
 use f2fs_extent::CacheBudget;
 use f2fs_format::Nid;
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, Budget, CachePadded, Mutex, PerCore, share};
+use f2fs_sync::{Arc, Budget, CachePadded, Mutex, PerCore, PlainArc};
 use f2fs_volume::{CheckpointReport, CleanReport, Need, Op, OpenOptions, Reason, Volume, VolumeStat};
 
 use crate::dentry_cache::DentryCache;
@@ -275,7 +275,7 @@ impl FileSystem {
     /// # Errors
     /// Those of [`Volume::open`], and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
     /// the last, [`OpenOptions::recovery`] gives the state of the checkpoint.
-    pub fn open(device: Arc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
+    pub fn open(device: PlainArc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
         let volume = Volume::open(device, &options.volume)?;
         let core = Arc::new(Core {
             volume,
@@ -309,7 +309,7 @@ impl FileSystem {
 
     /// A reference to the core for a handle.
     pub(crate) fn core_ref(&self) -> CoreRef {
-        share(self.cores.slot())
+        Arc::clone(self.cores.slot())
     }
 
     /// What was synced after the last checkpoint and brought back when the file system was opened.

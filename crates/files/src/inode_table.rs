@@ -6,7 +6,7 @@
 //! loaded: the first one to ask loads it, so that there is never a second object.
 
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, CachePadded, RwLock, share};
+use f2fs_sync::{Arc, CachePadded, RwLock};
 use rustc_hash::FxHashMap;
 
 use crate::FsError;
@@ -48,11 +48,11 @@ impl InodeTable {
     /// The inode, loaded if need be.
     pub(crate) fn get(&self, ino: Nid, load: impl FnOnce() -> Result<Inode, FsError>) -> Result<Arc<Inode>, FsError> {
         if let Some(inode) = self.shard(ino).read().map.get(&ino) {
-            return Ok(share(inode));
+            return Ok(Arc::clone(inode));
         }
         let mut inodes = self.shard(ino).write();
         if let Some(inode) = inodes.map.get(&ino) {
-            return Ok(share(inode));
+            return Ok(Arc::clone(inode));
         }
         let inode = Arc::new(load()?);
         self.make_room(&mut inodes);
@@ -79,7 +79,7 @@ impl InodeTable {
         let mut inodes = self.shard(ino).write();
         let inode = inodes.map.get(&ino)?;
         if Arc::strong_count(inode) > 1 {
-            return Some(share(inode));
+            return Some(Arc::clone(inode));
         }
         let unused = inodes.map.remove(&ino);
         // Its memory is given back without the lock.

@@ -56,14 +56,21 @@ impl Core {
     ) -> Result<Arc<Inode>, FsError> {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
-        let early = mutant("create_looks_early").then(|| self.exists(parent, name)).transpose()?.map(|at| at.is_some());
+        let early = mutant("create_looks_early").then(|| self.exists(parent, name)).transpose()?;
+        if early.is_some() {
+            // Time enough for somebody else.
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
         let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
         if directory.is_dead() && !mutant("create_in_a_dead_directory") {
             return Err(FsError::NotFound);
         }
         self.refill_nids();
         self.change(|op| {
-            let there = early.map_or_else(|| directory.find(self, parent, name).map(|found| found.is_some()), Ok)?;
+            let there = match early {
+                Some(early) => early.is_some(),
+                None => directory.find(self, parent, name)?.is_some(),
+            };
             if there {
                 return Err(FsError::Exists);
             }
@@ -188,6 +195,7 @@ impl Core {
         let stripe = directory.stripe(directory.stripe_of(name.hash())).write();
         let inode = self.named(parent, name)?;
         let removed = inode.directory()?;
+        self.require_child(parent, &inode)?;
         let all = removed.lock_all();
         self.require_empty(&inode)?;
         self.refill_nids();
@@ -204,6 +212,18 @@ impl Core {
         drop(all);
         drop(stripe);
         self.settle(&inode, fate)
+    }
+
+    /// Refuses a directory whose `..` is not the directory in which it has its name: that may be itself, or one below it. Its stripes
+    /// come after its parent's, and to take them would be a deadlock. The caller holds the stripe of the name.
+    pub(crate) fn require_child(&self, parent: &Inode, inode: &Inode) -> Result<(), FsError> {
+        let above = self.exists(inode, Name::PARENT)?.map_or(0, |above| above.0);
+        let above = if inode.ino == parent.ino { 0 } else { above };
+        if above == parent.ino.0 {
+            return Ok(());
+        }
+        let expected = u64::from(parent.ino.0);
+        Err(FsError::corrupt("'..' of a directory", u64::from(above), expected, expected))
     }
 
     pub(crate) fn require_empty(&self, inode: &Inode) -> Result<(), FsError> {

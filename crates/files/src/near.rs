@@ -19,7 +19,7 @@
 use std::ops::Deref;
 
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, Mutex, PerCore, share};
+use f2fs_sync::{Arc, Mutex, PerCore};
 
 use crate::inode::Inode;
 
@@ -74,13 +74,13 @@ impl NearDirectories {
 
     /// The root, if it was noted here.
     pub(crate) fn root(&self) -> Option<Arc<Near>> {
-        self.0.slot().lock().root.as_ref().map(share)
+        self.0.slot().lock().root.as_ref().map(Arc::clone)
     }
 
     /// Remembers the root, which is never moved.
     pub(crate) fn note_root(&self, root: Arc<Inode>) -> Arc<Near> {
         let root = Near::new(root);
-        self.0.slot().lock().root = Some(share(&root));
+        self.0.slot().lock().root = Some(Arc::clone(&root));
         root
     }
 
@@ -90,13 +90,13 @@ impl NearDirectories {
         let known = slot.ways.get(way(parent.ino, name))?.as_ref()?;
         let same = Arc::ptr_eq(&known.parent, parent) && *known.name == *name;
         let holds = parent.directory.as_ref().is_some_and(|parent| parent.moved.holds(known.seen));
-        (same && holds).then(|| share(&known.child))
+        (same && holds).then(|| Arc::clone(&known.child))
     }
 
     /// Remembers what a name in `parent` means, looked up when the stamp was `seen`.
     pub(crate) fn note(&self, parent: &Arc<Inode>, name: &[u8], seen: u64, child: Arc<Inode>) -> Arc<Near> {
         let child = Near::new(child);
-        let known = Known { parent: parent.clone(), name: name.into(), seen, child: share(&child) };
+        let known = Known { parent: parent.clone(), name: name.into(), seen, child: Arc::clone(&child) };
         let old = {
             let mut slot = self.0.slot().lock();
             if slot.ways.is_empty() {

@@ -191,6 +191,7 @@ impl Core {
         }
         let _all = match &target.directory {
             Some(directory) => {
+                self.require_child(to.parent, target)?;
                 let all = directory.lock_all();
                 self.require_empty(target)?;
                 Some(all)

@@ -233,6 +233,38 @@ fn directories_that_contain_themselves() {
     });
 }
 
+/// `/dir/below` names `/dir` itself, or `/`. To remove it, or to rename over it, would take the locks of a directory that stands
+/// above in their order, or that are held.
+#[test]
+fn directories_above_themselves_are_not_removed() {
+    let operations: [fn(&FileSystem) -> Result<(), FsError>; 4] = [
+        |fs| fs.remove_dir("/dir/below"),
+        |fs| fs.rename("/dir/beside", "/dir/below", f2fs_files::RenameMode::Replace),
+        |fs| fs.rename("/other", "/dir/below", f2fs_files::RenameMode::Replace),
+        |fs| fs.rename("/other/low", "/dir/below", f2fs_files::RenameMode::Replace),
+    ];
+    for target in ["/dir", "/"] {
+        for operation in operations {
+            within(Duration::from_secs(60), move || {
+                let device = volume();
+                let (dir, target) = (ino(&device, "/dir"), ino(&device, target));
+                patch_node(&device, dir, |node| {
+                    let mut view = DentryViewMut::inline(node.inode_mut().inline_data_mut(Features::SB_CHECKSUM));
+                    let slot = view.as_view().find(dentry_hash(b"below"), b"below").unwrap().slot;
+                    view.set_target(slot, target, FileType::Directory).unwrap();
+                });
+                let fs = open(&device);
+                for path in ["/dir/beside", "/other", "/other/low"] {
+                    fs.create_dir(path, 0o755).unwrap();
+                }
+                let error = operation(&fs).unwrap_err();
+                assert!(error.is_corruption() || matches!(error, FsError::NotEmpty), "{error}");
+                assert!(fs.stat("/dir/beside").is_ok());
+            });
+        }
+    }
+}
+
 /// With a large `i_dir_level`, up to half of the names belong behind all that a directory can address: there is no room for them, and
 /// nothing else is wrong.
 #[test]

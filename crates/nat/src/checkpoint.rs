@@ -99,7 +99,16 @@ impl Checkpoints {
     pub(crate) fn end(&self, table: &Table, freed: impl Fn(u32, &Bits)) {
         let mut begun = self.begun.lock();
         let Some(Begun { frozen, ledger }) = begun.take() else { return };
-        *table.ledger.write() = ledger;
+        // Before the blocks thaw: from then on they may be taken out of memory, and are read again as the ledger says.
+        let mut ledger = Some(ledger);
+        let mut publish = || {
+            if let Some(ledger) = ledger.take() {
+                *table.ledger.write() = ledger;
+            }
+        };
+        if !mutant("nat_ledger_after_thaw") {
+            publish();
+        }
         for block in frozen {
             let mut locked = table.slot(block).lock(&table.pool);
             let bits = locked.thaw();
@@ -107,6 +116,7 @@ impl Checkpoints {
                 freed(block, &bits);
             }
         }
+        publish();
     }
 }
 
@@ -183,7 +193,9 @@ fn freeze(
                 // Only the journal has something of this block: it has to be read to be written.
                 let (mut locked, frame) = table.lock(set.block)?;
                 frozen.push(set.block);
-                locked.pin();
+                if !mutant("nat_block_not_pinned") {
+                    locked.pin();
+                }
                 image(&locked, frame)
             }
         };

@@ -248,10 +248,9 @@ impl Listed {
     fn list_known(&self, table: &Table, block: u32, index: usize) -> usize {
         let mut lists = self.list.lock();
         let nid = nid_at(block, index);
-        // The bit was seen without the lock: the NID may have been taken since.
-        if (table.slot(block).is_free(index) || mutant("nat_list_stale_bit"))
-            && (lists.free.state(nid).is_none() || mutant("nat_list_twice"))
-        {
+        // The bit was seen without the lock: the NID may have been taken since. It is not bound, because binding waits for the
+        // lock of the kernel's cache, which this scan shares.
+        if lists.free.state(nid).is_none() || mutant("nat_list_twice") {
             self.list(&mut lists, nid);
         }
         lists.free.len()

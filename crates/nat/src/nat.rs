@@ -2,7 +2,7 @@
 
 use f2fs_format::nat::RawNatEntry;
 use f2fs_format::{BlockAddr, Nid};
-use f2fs_sync::Arc;
+use f2fs_sync::PlainArc;
 use f2fs_sync::atomic::Ordering;
 
 use crate::allocator::Allocator;
@@ -55,7 +55,7 @@ impl Nat {
     #[allow(clippy::needless_pass_by_value)]
     pub fn new(
         config: NatConfig,
-        source: Arc<dyn NatSource>,
+        source: PlainArc<dyn NatSource>,
         version_bitmap: Vec<u8>,
         journal: &[(Nid, RawNatEntry)],
     ) -> Result<Nat, NatError> {

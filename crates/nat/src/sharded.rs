@@ -80,10 +80,16 @@ impl Sharded {
     #[cold]
     fn search(&self, table: &Table, stats: &ScanStats, lane: &AtomicU32, batch: u32) -> Result<Option<Nid>, NatError> {
         let _scan = stats.scan();
-        self.refill(table, lane, batch)
+        self.refill(table, stats, lane, batch)
     }
 
-    fn refill(&self, table: &Table, lane: &AtomicU32, mut batch: u32) -> Result<Option<Nid>, NatError> {
+    fn refill(
+        &self,
+        table: &Table,
+        stats: &ScanStats,
+        lane: &AtomicU32,
+        mut batch: u32,
+    ) -> Result<Option<Nid>, NatError> {
         loop {
             // Another thread of this lane may have found a batch.
             let now = lane.load(Ordering::Relaxed);
@@ -122,6 +128,9 @@ impl Sharded {
                 return Err(error);
             }
             if let Some(answer) = self.scan(table) {
+                if answer.is_some() {
+                    stats.missed();
+                }
                 return Ok(answer);
             }
         }
@@ -151,7 +160,7 @@ impl Sharded {
     /// Makes a block's free NIDs known.
     pub(crate) fn know(&self, table: &Table, block: u32) -> Result<(), NatError> {
         table.know(block, |free| {
-            if free.iter().any(|word| *word != 0) {
+            if free.iter().any(|word| *word != 0) && !mutant("nat_know_keeps_no_hint") {
                 self.spare.insert(block);
             }
         })?;
@@ -191,6 +200,11 @@ impl Sharded {
         if !mutant("nat_exhausted_sticks") {
             self.exhausted.store(false, Ordering::Release);
         }
+        if mutant("nat_put_hints_early") {
+            self.spare.insert(block);
+            table.slot(block).put(index);
+            return;
+        }
         table.slot(block).put(index);
         self.spare.insert(block);
     }
@@ -205,7 +219,9 @@ impl Sharded {
         let _returns = self.returns.lock();
         self.exhausted.store(false, Ordering::Release);
         table.slot(block).put_all(bits);
-        self.spare.insert(block);
+        if !mutant("nat_put_all_keeps_no_hint") {
+            self.spare.insert(block);
+        }
     }
 
     /// Where the next search should begin: the first block that a lane hands out from.

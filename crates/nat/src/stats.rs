@@ -18,6 +18,9 @@ pub struct NatStats {
     pub listed: usize,
     /// Scans for free NIDs (under `sharded`: refills of a lane).
     pub scans: u64,
+    /// Free NIDs to which no hint of `sharded` led, so that a look at every block had to find them. That is slow, not wrong:
+    /// a hint may be out of sight for the moment in which another thread moves it. Among threads that do not meet, 0.
+    pub missed_hints: u64,
     /// Time that threads spent in scans, or waiting for one to end, added up over all threads.
     pub scan_time: Duration,
 }
@@ -26,12 +29,13 @@ pub struct NatStats {
 #[derive(Debug)]
 pub(crate) struct ScanStats {
     scans: AtomicU64,
+    missed: AtomicU64,
     nanoseconds: AtomicU64,
 }
 
 impl ScanStats {
     pub(crate) fn new() -> ScanStats {
-        ScanStats { scans: AtomicU64::new(0), nanoseconds: AtomicU64::new(0) }
+        ScanStats { scans: AtomicU64::new(0), missed: AtomicU64::new(0), nanoseconds: AtomicU64::new(0) }
     }
 
     /// Locks; if that means waiting, the time counts.
@@ -51,6 +55,11 @@ impl ScanStats {
         self.time()
     }
 
+    /// A search found a NID to which no hint led.
+    pub(crate) fn missed(&self) {
+        self.missed.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Another stage of a scan begins, or the wait for it.
     pub(crate) fn time(&self) -> Scan<'_> {
         Scan { stats: self, start: Instant::now() }
@@ -67,6 +76,7 @@ impl ScanStats {
             cached_entries,
             listed,
             scans: self.scans.load(Ordering::Relaxed),
+            missed_hints: self.missed.load(Ordering::Relaxed),
             scan_time: Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)),
         }
     }

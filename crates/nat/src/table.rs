@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use f2fs_format::nat::RawNatEntry;
 use f2fs_format::{BlockAddr, Nid, bits};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use f2fs_sync::{PlainArc, RwLock, RwLockReadGuard, RwLockWriteGuard, mutant};
 
 use crate::block_set::BlockSet;
 use crate::entry::NatEntry;
@@ -35,7 +35,7 @@ pub(crate) struct Ledger {
 pub(crate) struct Table {
     pub(crate) slots: Box<[Slot]>,
     pub(crate) pool: FramePool,
-    source: Arc<dyn NatSource>,
+    source: PlainArc<dyn NatSource>,
     pub(crate) ledger: RwLock<Ledger>,
     /// Blocks with dirty entries. An entry here may be of a block that is clean again, never the other way round.
     pub(crate) dirty: BlockSet,
@@ -59,7 +59,7 @@ impl Table {
         nat_blocks: u32,
         cached_blocks: usize,
         valid_nodes: Option<u64>,
-        source: Arc<dyn NatSource>,
+        source: PlainArc<dyn NatSource>,
         bitmap: Vec<u8>,
         journal: &[(Nid, RawNatEntry)],
     ) -> Result<Table, NatError> {
@@ -123,7 +123,7 @@ impl Table {
 
     /// A stage of a scan for free NIDs shares the lock of the kernel's cache, where the policy has that.
     pub(crate) fn share_cache(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        self.cache.as_ref().map(|cache| cache.share())
+        self.cache.as_ref().filter(|_| !mutant("nat_scan_beside_changes")).map(|cache| cache.share())
     }
 
     /// A change excludes look-ups and scans, where the policy has the lock of the kernel's cache.

@@ -3,7 +3,7 @@
 
 // mutant: nat_waits_for_bitmap_scan, killed by: an_optimistic_scanner_does_not_wait_for_a_bitmap_scan
 // mutant: nat_list_twice, killed by: two_scanners_list_a_nid_once
-// mutant: nat_list_stale_bit, killed by: a_scan_does_not_list_what_was_bound_meanwhile
+// mutant: nat_scan_beside_changes, killed by: a_scan_does_not_list_what_was_bound_meanwhile
 // mutant: nat_scan_lists_taken, killed by: a_block_scan_does_not_list_what_is_taken
 
 mod loom_common;

@@ -6,6 +6,9 @@
 // mutant: nat_exhausted_sticks, killed by: a_cancelled_nid_is_found_by_a_search_that_ends_later
 // mutant: nat_batch_dropped, killed by: two_refills_of_one_lane_lose_no_block
 // mutant: nat_set_no_second_look, killed by: a_member_is_not_lost_from_sight
+// mutant: nat_put_hints_early, killed by: a_cancelled_nid_keeps_its_hint
+// mutant: nat_put_all_keeps_no_hint, killed by: a_freed_nid_has_a_hint_beside_a_search
+// mutant: nat_know_keeps_no_hint, killed by: what_two_lanes_read_has_hints
 
 mod loom_common;
 
@@ -13,7 +16,7 @@ use f2fs_format::Nid;
 use f2fs_nat::Policy::Sharded;
 use f2fs_nat::models::Blocks;
 use f2fs_sync::{Arc, model, thread};
-use loom_common::{allocate, drain, nids, open, open_known};
+use loom_common::{allocate, bind, drain, nids, open, open_known};
 
 #[test]
 fn no_nid_is_handed_out_twice() {
@@ -150,5 +153,60 @@ fn of_two_removers_one_has_the_block() {
         assert!(mine ^ thread.join().expect("the thread does not panic"));
         blocks.insert(2);
         assert_eq!(blocks.next(0), Some(2));
+    });
+}
+
+#[test]
+fn a_cancelled_nid_keeps_its_hint() {
+    model::exhaustive("a_cancelled_nid_keeps_its_hint", || {
+        // All NIDs are taken but one of block 1, to which a hint leads; block 2 is the batch of the one lane.
+        let nat = Arc::new(open_known(Sharded, 3, 3, 1));
+        for nid in 3..12 {
+            assert_eq!(allocate(&nat), Some(Nid(nid)));
+        }
+        nat.cancel(Nid(4));
+        // Who follows a hint to block 0 too early would take it away, and go on to block 1.
+        let other = Arc::clone(&nat);
+        let thread = thread::spawn(move || allocate(&other));
+        nat.cancel(Nid(3));
+        let theirs = thread.join().expect("the thread does not panic").expect("one was free all the while");
+        assert!(nat.hints_are_complete(), "theirs: {theirs}");
+        let mut both = vec![theirs, allocate(&nat).expect("another is free")];
+        both.sort_unstable();
+        assert_eq!(both, nids(3, 5));
+        assert_eq!(nat.stats().missed_hints, 0);
+    });
+}
+
+#[test]
+fn a_freed_nid_has_a_hint_beside_a_search() {
+    model::bounded("a_freed_nid_has_a_hint_beside_a_search", 3, || {
+        // NID 3 is the only one of its block that may be handed out, and is bound; block 1 is full.
+        let nat = Arc::new(open_known(Sharded, 2, 3, 1));
+        for nid in 3..8 {
+            assert_eq!(allocate(&nat), Some(Nid(nid)));
+        }
+        bind(&nat, Nid(3), 500);
+        nat.free(Nid(3)).expect("the node is there");
+        nat.begin_checkpoint(38).expect("nothing is unwritten");
+        let other = Arc::clone(&nat);
+        let thread = thread::spawn(move || allocate(&other));
+        nat.end_checkpoint();
+        let theirs = thread.join().expect("the thread does not panic");
+        assert!(nat.hints_are_complete(), "NID 3 is free, or theirs: {theirs:?}");
+        assert_eq!(allocate(&nat).xor(theirs), Some(Nid(3)));
+    });
+}
+
+#[test]
+fn what_two_lanes_read_has_hints() {
+    model::bounded("what_two_lanes_read_has_hints", 2, || {
+        let nat = Arc::new(open(Sharded, 3, 5, 2));
+        let other = Arc::clone(&nat);
+        let thread = thread::spawn(move || allocate(&other).is_some());
+        assert!(allocate(&nat).is_some());
+        assert!(thread.join().expect("the thread does not panic"));
+        assert!(nat.hints_are_complete());
+        assert_eq!(drain(&nat).len(), 5);
     });
 }

@@ -6,13 +6,16 @@
 // mutant: nat_pending_forgotten, killed by: a_nid_freed_in_a_block_that_is_being_looked_at_stays_away
 // mutant: nat_thaw_of_changed, killed by: a_freed_nid_comes_back_with_its_checkpoint_only
 // mutant: nat_dirty_removed_late, killed by: a_change_is_in_this_checkpoint_or_in_the_next
+// mutant: nat_ledger_after_thaw, killed by: an_evicted_block_comes_back_as_its_checkpoint_left_it
+// mutant: nat_block_not_pinned, killed by: a_block_of_the_journal_stays_while_it_is_written
 
 mod loom_common;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use f2fs_format::nat::{NatBlock, RawNatEntry};
 use f2fs_format::{BlockAddr, Nid};
-use f2fs_nat::{Nat, NatConfig, NatEntry, NatFlush, Policy};
+use f2fs_nat::{Nat, NatBlockWrite, NatConfig, NatEntry, NatFlush, NatSource, Policy, SourceError};
 use f2fs_sync::{Arc, model, thread};
 use loom_common::{Filled, allocate, bind, drain, open, open_known};
 
@@ -136,5 +139,64 @@ fn a_change_is_in_this_checkpoint_or_in_the_next() {
         let second = checkpoint();
         assert!(first == [500] && second == [600] || first == [600] && second == [600], "{first:?}, {second:?}");
         assert!(checkpoint() == [600]);
+    });
+}
+
+/// What a device has: the two copies of each block of a table of two, as a checkpoint wrote them.
+struct Copies(std::sync::Mutex<Vec<NatBlockWrite>>);
+
+impl NatSource for Copies {
+    fn read_nat_block(&self, index: u32, second: bool) -> Result<Box<NatBlock>, SourceError> {
+        let written = self.0.lock().expect("no model panics in here");
+        let here = written.iter().find(|write| (write.index, write.second) == (index, second));
+        here.map_or_else(|| Filled { bound: 8 }.read_nat_block(index, second), |write| Ok(write.block.clone()))
+    }
+}
+
+/// Reads a node of block 0, for which block 1 has to leave memory as soon as it may, and then one of block 1.
+fn evict_and_read(nat: &Nat) -> BlockAddr {
+    nat.get(Nid(3)).expect("the block can be read");
+    nat.get(Nid(5)).expect("the block can be read").addr
+}
+
+#[test]
+fn an_evicted_block_comes_back_as_its_checkpoint_left_it() {
+    // With the journal, and with a block that is written.
+    for capacity in [38, 0] {
+        model::bounded("an_evicted_block_comes_back_as_its_checkpoint_left_it", 3, move || {
+            // Memory for one block.
+            let config = NatConfig::new(2).cached_blocks(1).valid_nodes(0);
+            let device = Arc::new(Copies(std::sync::Mutex::new(Vec::new())));
+            let nat = Nat::new(config, Arc::clone(&device) as _, vec![0], &[]).expect("the size is right");
+            let nat = Arc::new(nat);
+            bind(&nat, Nid(5), 500);
+            let flush = nat.begin_checkpoint(capacity).expect("nothing is unwritten");
+            *device.0.lock().expect("no model panics in here") = flush.blocks;
+            let other = Arc::clone(&nat);
+            let thread = thread::spawn(move || assert_eq!(evict_and_read(&other), BlockAddr(500)));
+            nat.end_checkpoint();
+            thread.join().expect("the thread does not panic");
+            assert_eq!(evict_and_read(&nat), BlockAddr(500));
+        });
+    }
+}
+
+#[test]
+fn a_block_of_the_journal_stays_while_it_is_written() {
+    model::bounded("a_block_of_the_journal_stays_while_it_is_written", 3, || {
+        // Memory for one block. Only the journal knows where node 5 is, and the checkpoint empties it into block 1.
+        let config = NatConfig::new(2).cached_blocks(1).valid_nodes(0);
+        let device = Arc::new(Copies(std::sync::Mutex::new(Vec::new())));
+        let journal = [(Nid(5), RawNatEntry { version: 1, ino: 5.into(), block_addr: 500.into() })];
+        let nat = Nat::new(config, Arc::clone(&device) as _, vec![0], &journal).expect("the size is right");
+        let nat = Arc::new(nat);
+        let flush = nat.begin_checkpoint(0).expect("nothing is unwritten");
+        assert_eq!(flush.blocks.len(), 1);
+        *device.0.lock().expect("no model panics in here") = flush.blocks;
+        let other = Arc::clone(&nat);
+        let thread = thread::spawn(move || assert_eq!(evict_and_read(&other), BlockAddr(500)));
+        nat.end_checkpoint();
+        thread.join().expect("the thread does not panic");
+        assert_eq!(evict_and_read(&nat), BlockAddr(500));
     });
 }

@@ -390,3 +390,31 @@ fn the_nids_in_use_are_walked_in_order_and_blocks_are_not_kept() {
     // Two NIDs of the one block that is in memory, none of the other one.
     assert_eq!((read.len(), failed.len()), (2, 38));
 }
+
+/// Without a hint a NID is found too, by a look at every block: that is slow, and counted.
+#[test]
+fn hints_lead_one_thread_to_every_free_nid() {
+    let mut device = Device::new(4);
+    let nat = device.open(NatConfig::new(4).lanes(1));
+    let all: Vec<Nid> = (3..4 * ENTRIES).map(|_| make(&nat, 5000)).collect();
+    assert_eq!(nat.stats().missed_hints, 0, "each block that was read gave a hint");
+    assert!(nat.allocate().unwrap().is_none());
+    // One of each block, the last first: none is in the block that was handed out from before.
+    let mut some: Vec<Nid> = all.into_iter().filter(|nid| nid.0 % ENTRIES == 7).collect();
+    some.sort_unstable();
+    for nid in &some {
+        nat.free(*nid).unwrap();
+    }
+    device.checkpoint(&nat, 38);
+    let taken = |nat: &Nat| {
+        let mut taken: Vec<Nid> = some.iter().map(|_| nat.allocate().unwrap().unwrap()).collect();
+        taken.sort_unstable();
+        taken
+    };
+    assert_eq!(taken(&nat), some);
+    assert_eq!(nat.stats().missed_hints, 0, "a checkpoint gave each block with freed NIDs a hint");
+    some.iter().for_each(|nid| nat.cancel(*nid));
+    assert_eq!(taken(&nat), some);
+    assert_eq!(nat.stats().missed_hints, 0, "each NID that came back gave its block a hint");
+    assert!(nat.stats().scans <= 4 * 5, "a search for each batch, and not for each NID");
+}

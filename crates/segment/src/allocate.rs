@@ -312,7 +312,9 @@ impl SegmentManager {
         if state.phase == Phase::Prefree {
             self.prefree.fetch_add(1, Ordering::Relaxed);
             // The next checkpoint looks at changed segments only, and must find this one.
-            self.mark_dirty(segment, state);
+            if !mutant("segment_prefree_not_marked") {
+                self.mark_dirty(segment, state);
+            }
         }
         self.changed.note(segment, state);
     }

@@ -4,7 +4,7 @@ use core::error::Error;
 
 use f2fs_format::summary::SummaryBlock;
 use f2fs_format::{Geometry, SegmentNo};
-use f2fs_sync::Arc;
+use f2fs_sync::PlainArc;
 
 /// Where the manager gets the summary of a segment that no log has held since the last checkpoint: its SSA block.
 ///
@@ -52,7 +52,7 @@ pub struct SegmentConfig {
     /// cold-data log's summary is known without being said here.
     pub journaled: Vec<SegmentNo>,
     /// Where old summaries come from. Without it no log takes a segment with holes (SSR).
-    pub summaries: Option<Arc<dyn SummarySource>>,
+    pub summaries: Option<PlainArc<dyn SummarySource>>,
     /// Open segments of each log but warm node, the one that checkpoints record among them.
     pub lanes: usize,
     /// Whether SSR may be used at all. Zoned volumes (`blkzoned`) never use it.
@@ -96,7 +96,7 @@ impl SegmentConfig {
 
     /// Says where old summaries come from, which allows SSR.
     #[must_use]
-    pub fn summaries(mut self, source: Arc<dyn SummarySource>) -> SegmentConfig {
+    pub fn summaries(mut self, source: PlainArc<dyn SummarySource>) -> SegmentConfig {
         self.summaries = Some(source);
         self
     }

@@ -3,7 +3,7 @@
 use f2fs_format::summary::{Journal, SummaryBlock};
 use f2fs_format::{BlockAddr, Geometry, LogType, SegmentNo, feature::Features};
 use f2fs_sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use f2fs_sync::{Arc, CachePadded, Mutex, MutexGuard};
+use f2fs_sync::{CachePadded, Mutex, MutexGuard, PlainArc};
 
 use crate::config::SummarySource;
 use crate::free::FreeSpace;
@@ -52,7 +52,7 @@ pub struct SegmentManager {
 }
 
 /// A summary source that can be printed.
-pub(crate) struct Source(pub(crate) Arc<dyn SummarySource>);
+pub(crate) struct Source(pub(crate) PlainArc<dyn SummarySource>);
 
 impl core::fmt::Debug for Source {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

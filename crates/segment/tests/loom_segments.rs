@@ -16,6 +16,7 @@
 // mutant: segment_state_numbered_twice, killed by: two_logs_change_at_once
 // mutant: segment_state_named_early, killed by: a_segment_is_first_used_while_others_look
 // mutant: account_pays_in_two_steps, killed by: two_writers_share_an_account
+// mutant: segment_prefree_not_marked, killed by: an_emptied_lane_is_left_beside_a_checkpoint
 
 mod common;
 
@@ -351,6 +352,60 @@ fn moved_blocks_join_a_segment_that_loses_its_last() {
         assert_eq!((info.phase, info.valid), if joined { (Phase::Current, 1) } else { (Phase::Prefree, 0) });
         assert_eq!(manager.prefree_segments(), if joined { 1 } else { 2 });
         assert_eq!(manager.valid_blocks(), 1);
+    });
+}
+
+/// A manager with a lane of the warm log in a segment of its own, and the one block that was taken from it.
+fn with_a_lane() -> (Arc<SegmentManager>, SegmentNo, BlockAddr) {
+    let config = SegmentConfig::new(geometry(8, 1), 0, 0).user_floor(0).lanes(2);
+    let logs = LogState::at_the_start(&geometry(8, 1));
+    let manager = SegmentManager::new(config, vec![RawSitEntry::ZERO; 8], vec![0; 64], logs).unwrap();
+    let mut runs = Vec::new();
+    let block = [Summary::new(Nid(9), 0, 3)];
+    manager.allocate_on(1, Class::User, LogType::WarmData, &block, 5, &mut runs).unwrap();
+    let lane = manager.geometry().locate(runs[0].addr).unwrap().0;
+    (Arc::new(manager), lane, runs[0].addr)
+}
+
+/// Asks for more than there is, so that the lanes are closed.
+fn close_lanes(manager: &SegmentManager) {
+    let much = vec![Summary::new(Nid(9), 0, 3); 4 * 512];
+    assert!(manager.allocate(LogType::ColdData, &much, 5, &mut Vec::new()).is_err());
+}
+
+/// The lane's segment was left without a valid block: the next checkpoint makes it free.
+fn assert_it_becomes_free(manager: &SegmentManager, lane: SegmentNo) {
+    let info = manager.segment(lane).unwrap();
+    assert_eq!((info.phase, info.valid, manager.prefree_segments()), (Phase::Prefree, 0, 1));
+    let free = manager.free_segments();
+    manager.begin_checkpoint(6).unwrap();
+    manager.end_checkpoint();
+    assert_eq!(manager.segment(lane).unwrap().phase, Phase::Free);
+    assert_eq!((manager.free_segments(), manager.prefree_segments()), (free + 1, 0));
+}
+
+#[test]
+fn an_emptied_lane_is_left_beside_a_checkpoint() {
+    model::bounded("an_emptied_lane_is_left_beside_a_checkpoint", 3, || {
+        let (manager, lane, addr) = with_a_lane();
+        manager.invalidate(addr, 5).unwrap();
+        // This checkpoint finds a log in the segment, and looks at what changed for the last time.
+        manager.begin_checkpoint(6).unwrap();
+        let closing = spawn(&manager, close_lanes);
+        manager.end_checkpoint();
+        closing.join().unwrap();
+        assert_it_becomes_free(&manager, lane);
+    });
+}
+
+#[test]
+fn a_lane_is_left_while_its_last_block_is_freed() {
+    model::bounded("a_lane_is_left_while_its_last_block_is_freed", 3, || {
+        let (manager, lane, addr) = with_a_lane();
+        let closing = spawn(&manager, close_lanes);
+        manager.invalidate(addr, 5).unwrap();
+        closing.join().unwrap();
+        assert_it_becomes_free(&manager, lane);
     });
 }
 

@@ -100,7 +100,8 @@ impl Budget {
                 cache.store(cached - units, Release);
                 return true;
             }
-            match cache.compare_exchange_weak(cached, cached - units, AcqRel, Relaxed) {
+            let order = if mutant("budget_take_relaxed") { Relaxed } else { AcqRel };
+            match cache.compare_exchange_weak(cached, cached - units, order, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => cached = now,
             }

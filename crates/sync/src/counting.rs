@@ -2,12 +2,14 @@
 //!
 //! On record is every read and write of an atomic, every lock that is taken or released (readers of a reader-writer lock
 //! write its word, too), the value behind a lock where it is used (its own bytes, the first four lines of a larger one), and
-//! every [`share`](crate::share) of an [`Arc`](crate::Arc); each with the type and the place in the source. A failed
+//! every clone and drop of an [`Arc`](crate::Arc) or a [`Weak`](crate::Weak); each with the type and the place in the source (a drop has
+//! none: it is told as one of the type). A failed
 //! compare-and-swap counts as a write: it takes the line away from whoever has it. Lines are told apart by address, in blocks
 //! of 64 bytes, so that neighbours that falsely share a line count once, as for the processor.
 //!
-//! Not on record: the memory that a value behind a lock points to (the entries of a map, the bytes of a page), the other
-//! clones of an `Arc`, its drops, and the allocator's own state.
+//! Not on record: the memory that a value behind a lock points to (the entries of a map, the bytes of a page), references that are
+//! a [`PlainArc`](crate::PlainArc) (the device and where tables are read from, which no operation clones), and the allocator's
+//! own state.
 //!
 //! [`Footprint::measure`] has several threads do an operation in turns, each on its own objects, and tells three things:
 //!

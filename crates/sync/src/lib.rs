@@ -11,7 +11,8 @@
 //! | [`OnceLock`] | `std` | theirs, wrapped | `std`'s, wrapped |
 //! | [`atomic`] | `std` | theirs | `std`'s, wrapped |
 //! | [`thread`], [`hint`], [`thread_local!`] | `std` | theirs | `std`, on a machine of 16 processors |
-//! | [`Arc`] | `std` | `std` (loom's `Arc` cannot hold unsized types) | `std`; what [`share`] clones is on record |
+//! | [`Arc`], [`Weak`] | `std` | `std` (loom's `Arc` cannot hold unsized types) | `std`'s, wrapped |
+//! | [`PlainArc`] | `std` | `std` | `std`, not on record |
 //! | `model` | absent | loom: runs a model under every schedule, and counts them | absent |
 //! | `scenario` | absent | shuttle: runs a larger one under many random schedules | absent |
 //! | `counting` | absent | absent | counts lines, of one thread and of two |
@@ -82,7 +83,6 @@ mod per_core;
 mod production;
 #[cfg(all(shuttle, not(loom)))]
 pub mod scenario;
-mod share;
 mod stamp;
 mod striped;
 
@@ -98,12 +98,38 @@ pub use mutant::mutant;
 pub use per_core::{PerCore, processors};
 #[cfg(not(any(loom, shuttle, f2fs_counting)))]
 pub use production::*;
-pub use share::share;
 pub use stamp::Stamp;
 pub use striped::Striped;
 
 pub use crossbeam_utils::CachePadded;
+#[cfg(not(f2fs_counting))]
 pub use std::sync::{Arc, Weak};
+
+/// An [`Arc`] that is on record in no half: for trait objects that callers make, and for what is cloned on no hot path.
+pub use std::sync::Arc as PlainArc;
+
+/// An [`Arc`] of a type as one of a trait object: `coerce!(arc => dyn Trait)`. A wrapper of the counting half cannot be converted in
+/// place, as the standard library's can.
+#[cfg(not(f2fs_counting))]
+#[macro_export]
+macro_rules! coerce {
+    ($arc:expr => $target:ty) => {{
+        let arc = $arc;
+        let arc: $crate::Arc<$target> = arc;
+        arc
+    }};
+}
+
+/// An [`Arc`] of a type as one of a trait object.
+#[cfg(f2fs_counting)]
+#[macro_export]
+macro_rules! coerce {
+    ($arc:expr => $target:ty) => {{
+        let arc = $crate::Arc::into_plain($arc);
+        let arc: $crate::PlainArc<$target> = arc;
+        $crate::Arc::from(arc)
+    }};
+}
 
 /// The example of this crate's README, so that it is compiled and run.
 #[cfg(doctest)]

@@ -3,7 +3,7 @@
 
 use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use f2fs_sync::counting::{Footprint, Site, lines_read, lines_written};
-use f2fs_sync::{Arc, CachePadded, Condvar, Gate, Mutex, OnceLock, PerCore, RwLock, RwLockWriteGuard, share};
+use f2fs_sync::{Arc, CachePadded, Condvar, Gate, Mutex, OnceLock, PerCore, RwLock, RwLockWriteGuard};
 
 /// Lines that `operation` writes.
 fn lines<R>(operation: impl FnOnce() -> R) -> usize {
@@ -86,12 +86,41 @@ fn lines_are_distinct_and_named() {
 fn reference_counts_are_where_they_are_said_to_be() {
     // A value larger than a line, so that the counts are not in the line of its end.
     let value = Arc::new((AtomicU64::new(0), [0_u8; 200]));
-    let ((), lines) = lines_written(|| drop(share(&value)));
+    let ((), lines) = lines_written(|| drop(Arc::clone(&value)));
     assert_eq!(lines.len(), 1);
     let aligned = Arc::new(CachePadded::new(AtomicU64::new(0)));
-    assert_eq!(self::lines(|| (share(&aligned), aligned.store(1, Ordering::Relaxed))), 2);
+    assert_eq!(self::lines(|| (Arc::clone(&aligned), aligned.store(1, Ordering::Relaxed))), 2);
     let counts = Arc::strong_count(&aligned);
     assert_eq!(counts, 1, "what was shared is dropped");
+}
+
+#[test]
+fn references_that_end_are_on_record() {
+    let value = Arc::new((AtomicU64::new(0), [0_u8; 200]));
+    let what = |lines: &[std::collections::BTreeSet<Site>]| -> Vec<String> {
+        lines.iter().flatten().map(|site| site.what.rsplit("::").next().unwrap_or_default().to_owned()).collect()
+    };
+    // Made before and dropped here, by its own end and by that of what holds it.
+    let other = Arc::clone(&value);
+    let ((), lines) = lines_written(|| drop(other));
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines.iter().flatten().all(|site| site.what.contains("Arc<(")), "{:?}", what(&lines));
+    let held = vec![Some(Arc::clone(&value)), None, Some(Arc::clone(&value))];
+    assert_eq!(self::lines(|| drop(held)), 1);
+    // A reference that is converted ends once, and one that does not keep the value writes where its upgrade does.
+    let unsized_value = f2fs_sync::coerce!(Arc::clone(&value) => dyn std::any::Any + Send + Sync);
+    assert_eq!(self::lines(|| drop(unsized_value)), 1);
+    let weak = Arc::downgrade(&value);
+    assert_eq!(self::lines(|| drop(weak.upgrade())), 1);
+    assert_eq!(self::lines(|| drop(Arc::into_plain(Arc::new(1)))), 0);
+    assert_eq!(Arc::strong_count(&value), 1);
+
+    // Threads that only drop their clones of one value meet in its line.
+    let clones: Vec<Arc<_>> = (0..2 * 50).map(|_| Arc::clone(&value)).collect();
+    let clones = Mutex::new(clones);
+    let take = |_: usize, _: usize| clones.lock().pop();
+    let footprint = Footprint::measure_prepared(2, 50, take, |_, _, clone| drop(clone));
+    assert_eq!((footprint.lines, footprint.shared, footprint.global().count()), (1.0, 1.0, 1), "{footprint:?}");
 }
 
 #[test]

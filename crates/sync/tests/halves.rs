@@ -8,7 +8,7 @@ use f2fs_sync::atomic::{
 };
 use f2fs_sync::{
     Arc, CachePadded, Condvar, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    WaitTimeoutResult, hint, mutant, share, thread, thread_local,
+    WaitTimeoutResult, hint, mutant, thread, thread_local,
 };
 use std::time::{Duration, Instant};
 
@@ -60,7 +60,7 @@ fn mutexes() {
         assert_eq!(mutex.into_inner(), 4);
         assert_eq!(*Mutex::<u32>::default().lock() + *Mutex::from(2).lock(), 2);
 
-        let unsized_value: Arc<Mutex<[u32]>> = Arc::new(Mutex::new([1, 2, 3]));
+        let unsized_value = f2fs_sync::coerce!(Arc::new(Mutex::new([1, 2, 3])) => Mutex<[u32]>);
         unsized_value.lock()[0] = 5;
         assert_eq!(unsized_value.lock().iter().sum::<u32>(), 10);
     });
@@ -88,7 +88,7 @@ fn reader_writer_locks() {
         assert_eq!(lock.into_inner(), 4);
         assert_eq!(*RwLock::<u32>::default().read() + *RwLock::from(2).read(), 2);
 
-        let unsized_value: Arc<RwLock<[u32]>> = Arc::new(RwLock::new([1, 2, 3]));
+        let unsized_value = f2fs_sync::coerce!(Arc::new(RwLock::new([1, 2, 3])) => RwLock<[u32]>);
         unsized_value.write()[0] = 5;
         assert_eq!(unsized_value.read().len(), 3);
     });
@@ -146,7 +146,7 @@ fn values_written_once() {
     run("values_written_once", || {
         let cell = Arc::new(OnceLock::new());
         assert_eq!(cell.get(), None);
-        let other = share(&cell);
+        let other = Arc::clone(&cell);
         let thread = thread::spawn(move || *other.get_or_init(|| 1));
         let here = *cell.get_or_init(|| 2);
         assert_eq!(thread.join().expect("the thread does not panic"), here);

@@ -7,9 +7,11 @@
 //!   `fsync` had begun has the old or a new content; every other file has the content of the checkpoint, and names that it
 //!   had at the checkpoint or since; no file is there that was neither in the checkpoint nor made durable. A name is an entry in
 //!   a directory: where that directory is by then, its own `fsync` or a checkpoint decides.
+//! - A content is bytes, mode, owner, times and extended attributes together.
 //! - As in the kernel, an `fsync` that had not completed promises nothing of the blocks that it was to make durable: its node
 //!   may be on the device, and the data, which no flush came before, may not. Blocks that were not written are as they were.
 
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -34,10 +36,10 @@ pub struct Expectation<'a> {
     pub end: usize,
 }
 
-impl Expectation<'_> {
+impl<'a> Expectation<'a> {
     /// The oldest checkpoint that may be found.
     #[must_use]
-    pub fn oldest(&self) -> &Mark {
+    pub fn oldest(&self) -> &'a Mark {
         let marks = &self.recording.marks;
         let done = marks.iter().rposition(|mark| mark.done <= self.start).unwrap_or(0);
         &marks[done]
@@ -88,7 +90,10 @@ impl Expectation<'_> {
         Err(complaints.iter().map(text).collect::<Vec<_>>().join("  or "))
     }
 
-    fn judge_mark(&self, mark: &Mark, found: &Tree) -> Result<(), Wrong<'_>> {
+    fn judge_mark(&self, mark: &Mark, found: &Tree) -> Result<(), Wrong<'a>> {
+        if let Some(shared) = &self.recording.shared {
+            return self.judge_shared(shared, mark, found);
+        }
         for (lane, (low, high)) in self.recording.lanes.iter().zip(&mark.lanes) {
             let part = if lane.dir == "/" { Cow::Borrowed(found) } else { Cow::Owned(found.below(&lane.dir)) };
             self.judge_lane(lane, (*low, (*high).min(lane.steps.len())), &part)?;
@@ -96,7 +101,7 @@ impl Expectation<'_> {
         Ok(())
     }
 
-    fn judge_lane(&self, lane: &Lane, (low, high): (usize, usize), found: &Tree) -> Result<(), Wrong<'_>> {
+    fn judge_lane(&self, lane: &'a Lane, (low, high): (usize, usize), found: &Tree) -> Result<(), Wrong<'a>> {
         let rolled =
             |base: usize| lane.steps.iter().skip(base).any(|step| step.fsynced.is_some() && step.events.0 <= self.end);
         let mut complaint = Fault::Tree;
@@ -112,8 +117,11 @@ impl Expectation<'_> {
                 complaint = Fault::Tree;
             }
         }
-        let lane = self.recording.lanes.iter().position(|other| std::ptr::eq(other, lane)).unwrap_or(0);
-        Err(Wrong { recording: self.recording, lane, base: high, fault: complaint })
+        let steps = match complaint {
+            Fault::Tree => high,
+            Fault::Names { from, .. } | Fault::Content { from, .. } => from,
+        };
+        Err(Wrong { dir: &lane.dir, tree: lane.history(steps), steps, fault: complaint })
     }
 
     /// The tree after a checkpoint with `base` operations, and a roll-forward.
@@ -180,26 +188,26 @@ enum Fault {
 
 #[derive(Clone, Copy, Debug)]
 struct Wrong<'a> {
-    recording: &'a Recording,
-    lane: usize,
-    base: usize,
+    /// The part of the tree that is judged.
+    dir: &'a str,
+    /// What was expected of it, or comes near to that.
+    tree: &'a Tree,
+    /// Operations that led there.
+    steps: usize,
     fault: Fault,
 }
 
 impl Wrong<'_> {
     fn describe(&self, found: &Tree) -> String {
-        let lane = &self.recording.lanes[self.lane];
-        let (what, ino, from) = match self.fault {
-            Fault::Tree => {
-                let difference = found.below(&lane.dir).difference(lane.history(self.base));
-                return format!("not the tree of {} operations:\n{difference}", self.base);
-            }
-            Fault::Names { ino, from } => ("names", ino, from),
-            Fault::Content { ino, from } => ("a content", ino, from),
+        let Wrong { dir, tree, steps, fault } = self;
+        let difference = found.below(dir).difference(tree);
+        let (what, ino) = match fault {
+            Fault::Tree => return format!("not the tree of {steps} operations:\n{difference}"),
+            Fault::Names { ino, .. } => ("names", ino),
+            Fault::Content { ino, .. } => ("a content", ino),
         };
-        let names = found.names_of(ino);
-        let difference = found.below(&lane.dir).difference(lane.history(from));
-        format!("inode {ino} ({names:?}) has {what} that it had at no time since operation {from}:\n{difference}")
+        let names = found.names_of(*ino);
+        format!("inode {ino} ({names:?}) has {what} that it had at no time since operation {steps}:\n{difference}")
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::campaign::Class;
 
 /// Name, what it does, and the workloads that find it.
-pub const MUTANTS: [(&str, &str, Class); 15] = [
+pub const MUTANTS: &[(&str, &str, Class)] = &[
     ("checkpoint_flush_left_out", "no flush between a pack and the block that makes it valid", Class::Ace1),
     ("checkpoint_fua_left_out", "the block that makes a pack valid is written as any other", Class::Ace1),
     ("sync_flush_left_out", "no flush after the nodes of a sync", Class::Ace1),
@@ -38,4 +38,6 @@ pub const MUTANTS: [(&str, &str, Class); 15] = [
         Class::Broad,
     ),
     ("directory_depth_left_out", "a checkpoint does not write how many levels a directory has", Class::Broad),
+    ("write_ignores_overlap", "a write does not wait for another to the same blocks", Class::Shared),
+    ("create_looks_early", "a name that is to be made is looked for before it is locked", Class::Shared),
 ];

@@ -76,7 +76,7 @@ pub fn is_refusal(error: &FsError) -> bool {
 /// What an operation leaves behind.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// The inode that it made.
+    /// The inode that it made or opened.
     pub ino: u32,
     /// What stays open.
     pub open: Option<File>,
@@ -107,14 +107,19 @@ impl Op {
             }
             Op::Rmdir(path) => fs.remove_dir(path).map(|()| Done::default()),
             Op::Write(path, offset, len) => {
-                let written = fs.open_file(path)?.write_at(&bytes(*len, salt), *offset)?;
-                Ok(Done { written: (written < *len).then_some(written), ..Done::default() })
+                let file = fs.open_file(path)?;
+                let written = file.write_at(&bytes(*len, salt), *offset)?;
+                Ok(Done { written: (written < *len).then_some(written), ..made(file.ino()) })
             }
             Op::WriteDurable(path, offset, len) => {
-                let written = fs.open_file(path)?.write_durable(&bytes(*len, salt), *offset)?;
-                Ok(Done { written: (written < *len).then_some(written), ..Done::default() })
+                let file = fs.open_file(path)?;
+                let written = file.write_durable(&bytes(*len, salt), *offset)?;
+                Ok(Done { written: (written < *len).then_some(written), ..made(file.ino()) })
             }
-            Op::Truncate(path, size) => fs.open_file(path)?.set_len(*size).map(|()| Done::default()),
+            Op::Truncate(path, size) => {
+                let file = fs.open_file(path)?;
+                file.set_len(*size).map(|()| made(file.ino()))
+            }
             Op::Allocate(path, offset, len, keep) => {
                 fs.open_file(path)?.allocate(*offset, *len, *keep).map(|()| Done::default())
             }
@@ -129,7 +134,10 @@ impl Op {
                 fs.set_times(path, SetTimes { accessed: time(*seconds), modified: time(seconds + 1) })
                     .map(|()| Done::default())
             }
-            Op::Sync(path) => fs.open_file(path)?.sync_all().map(|()| Done::default()),
+            Op::Sync(path) => {
+                let file = fs.open_file(path)?;
+                file.sync_all().map(|()| made(file.ino()))
+            }
             Op::Checkpoint => fs.checkpoint().map(|_| Done::default()),
             Op::Clean => fs.clean_step(Pace::Urgent).map(|_| Done::default()),
         }
@@ -179,6 +187,41 @@ impl Op {
             (Op::Write(path, offset, _), Some(written)) => Op::Write(path, offset, written),
             (Op::WriteDurable(path, offset, _), Some(written)) => Op::WriteDurable(path, offset, written),
             (op, _) => op,
+        }
+    }
+
+    /// The name that it looks up first.
+    #[must_use]
+    pub(crate) fn looks_up(&self) -> Option<&str> {
+        match self {
+            Op::Create(path) | Op::Mkdir(path) | Op::Symlink(path, _) | Op::Link(path, _) => Some(path),
+            Op::Rename(path, _) | Op::Exchange(path, _) | Op::Unlink(path) | Op::Orphan(path) => Some(path),
+            Op::Rmdir(path) | Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) => Some(path),
+            Op::SetMode(path, _) | Op::SetOwner(path, ..) | Op::SetTimes(path, _) => Some(path),
+            Op::Checkpoint | Op::Clean => None,
+            Op::Allocate(path, ..) | Op::Sync(path) => Some(path),
+            Op::Write(path, ..) | Op::WriteDurable(path, ..) | Op::Truncate(path, _) => Some(path),
+        }
+    }
+
+    /// The file that it opens first, and then changes whatever its name is.
+    #[must_use]
+    pub(crate) fn opens(&self) -> Option<&str> {
+        match self {
+            Op::Write(path, ..) | Op::WriteDurable(path, ..) | Op::Truncate(path, _) | Op::Sync(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The same on a file that it opens by another name.
+    #[must_use]
+    pub(crate) fn on(self, path: String) -> Op {
+        match self {
+            Op::Write(_, offset, len) => Op::Write(path, offset, len),
+            Op::WriteDurable(_, offset, len) => Op::WriteDurable(path, offset, len),
+            Op::Truncate(_, size) => Op::Truncate(path, size),
+            Op::Sync(_) => Op::Sync(path),
+            other => other,
         }
     }
 

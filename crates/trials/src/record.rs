@@ -5,7 +5,10 @@
 //! operations of different lanes. A version of the checkpoint belongs, in each lane, to an interval of its history: an
 //! operation that had ended before anybody who saw the version come had begun is in it, one that began after is not.
 
+pub mod shared;
+
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use f2fs_device::{CrashLog, MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, FsError, Options};
@@ -14,6 +17,10 @@ use f2fs_sync::{Arc, OnceLock};
 
 use crate::op::{Op, is_refusal};
 use crate::tree::{Known, Tree};
+use shared::{Deed, Said, Shared};
+
+/// How long a request takes where threads are to meet.
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// An operation that was done.
 #[derive(Clone, Debug)]
@@ -27,7 +34,7 @@ pub struct Step {
     /// The lane's part of the tree afterwards.
     pub tree: Arc<Tree>,
     /// Ticks of the clock around it.
-    clock: (usize, usize),
+    pub(crate) clock: (usize, usize),
     /// Events in the log before and after.
     pub events: (usize, usize),
     /// Versions of the last checkpoint before and after.
@@ -96,6 +103,8 @@ pub struct Recording {
     pub last_step: usize,
     /// How the volume was opened.
     pub options: Options,
+    /// What threads did that share what they change; their lanes have no trees of their own then.
+    pub shared: Option<Shared>,
     pub(crate) known: OnceLock<Known>,
 }
 
@@ -111,13 +120,15 @@ impl Recording {
     /// Every inode as it was at some time.
     pub(crate) fn known(&self) -> &Known {
         let trees = || self.lanes.iter().flat_map(|lane| (0..=lane.steps.len()).map(|index| lane.history(index)));
-        self.known.get_or_init(|| Known::of(trees()))
+        let shared = || self.shared.iter().flat_map(|shared| shared.histories.values().flatten().map(|tree| &**tree));
+        self.known.get_or_init(|| Known::of(trees().chain(shared())))
     }
 
     /// What one lane did, on a volume that was opened at a version of its checkpoint.
     pub(crate) fn of_lane(log: CrashLog, lane: Lane, first: u64, options: Options) -> Recording {
         let lanes = vec![lane];
-        Recording { log, marks: marks(first, &lanes), lanes, last_step: 0, options, known: OnceLock::new() }
+        let marks = marks(first, &lanes);
+        Recording { log, marks, lanes, last_step: 0, options, shared: None, known: OnceLock::new() }
     }
 }
 
@@ -182,6 +193,35 @@ impl<'a> Tape<'a> {
         let fsynced = synced.and_then(|path| tree.names.get(path).copied());
         let certain = succeeded && (!self.several || versions.0 == versions.1);
         Step { op, fsynced, certain, tree: Arc::new(tree.clone()), clock, events, versions }
+    }
+
+    /// Operations on what other threads change as well: what they found there is known by what they said.
+    fn run_sharing(
+        &self,
+        first: &Arc<Tree>,
+        salt: u64,
+        source: &mut Source<'_>,
+    ) -> Result<(Lane, Vec<Deed>), StepError> {
+        let (mut lane, mut deeds) = (Lane { dir: "/".into(), first: Arc::clone(first), steps: Vec::new() }, Vec::new());
+        while let Some(op) = source(first) {
+            let index = lane.steps.len();
+            let salt = salt ^ (index as u64 + 1) << 8;
+            let before = self.before();
+            let (op, said) = match op.perform(self.fs, salt) {
+                Ok(done) => (op.done(&done), Said::Done(done.ino)),
+                Err(FsError::NotFound) => (op, Said::NotFound),
+                Err(FsError::Exists) => (op, Said::Exists),
+                Err(error) if is_refusal(&error) => continue,
+                Err(error) => return Err(StepError { index, op, error: Box::new(error) }),
+            };
+            let deed = Deed { op, said, salt };
+            let mut step = self.step(before, deed.op.clone(), first, matches!(said, Said::Done(_)));
+            step.fsynced = deed.op.syncs().and(deed.opened());
+            step.tree = Arc::clone(first);
+            lane.steps.push(step);
+            deeds.push(deed);
+        }
+        Ok((lane, deeds))
     }
 
     fn run(&self, dir: String, first: Tree, salt: u64, source: &mut Source<'_>) -> Result<Lane, StepError> {
@@ -271,7 +311,60 @@ pub fn record_on(
     let marks = marks(first, &lanes);
     let last_step = lanes[0].steps.iter().rev().find(|step| !matches!(step.op, Op::Checkpoint | Op::Sync(_)));
     let last_step = last_step.map_or(0, |step| step.events.0);
-    Ok(Recording { log: device.log(), lanes, marks, last_step, options: Options::default(), known: OnceLock::new() })
+    let options = Options::default();
+    Ok(Recording { log: device.log(), lanes, marks, last_step, options, shared: None, known: OnceLock::new() })
+}
+
+/// Runs threads that share what they change on a copy of `device`, which holds `tree`, with one more, which changes nothing; the
+/// volume is closed at the end.
+///
+/// # Errors
+/// [`StepError`] if an operation fails otherwise than by a name, or no order of the operations explains what they said.
+pub fn record_sharing(
+    device: MemoryDevice,
+    options: &Options,
+    tree: &Tree,
+    salt: u64,
+    sources: Vec<Source<'_>>,
+    mut beside: Source<'_>,
+) -> Result<Recording, StepError> {
+    let device = Arc::new(RecordingDevice::new(device).with_pause(PAUSE));
+    let failed = |op, error| StepError { index: 0, op, error: Box::new(error) };
+    let fs = FileSystem::open(device.clone(), options.clone()).map_err(|error| failed(Op::Checkpoint, error))?;
+    fs.checkpoint().map_err(|error| failed(Op::Checkpoint, error))?;
+    device.restart();
+    let version = fs.volume().last_checkpoint().version;
+    let first = Arc::new(tree.clone());
+    let tape = Tape { several: true, ..Tape::new(&fs, &device) };
+    let (first, tape) = (&first, &tape);
+    let (ran, mut last) = std::thread::scope(|scope| {
+        let salts = (1..).map(|index: u64| salt ^ index << 40);
+        let threads: Vec<_> = sources
+            .into_iter()
+            .zip(salts)
+            .map(|(mut source, salt)| scope.spawn(move || tape.run_sharing(first, salt, &mut source)))
+            .collect();
+        let last = tape.run_sharing(first, 0, &mut beside).map(|(lane, _)| lane);
+        let ended =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        Ok::<_, StepError>((ended.collect::<Result<Vec<_>, _>>()?, last?))
+    })?;
+    let before = tape.before();
+    fs.close().map_err(|error| failed(Op::Checkpoint, error))?;
+    last.steps.push(tape.step(before, Op::Checkpoint, first, true));
+    let (mut lanes, deeds): (Vec<Lane>, Vec<Vec<Deed>>) = ran.into_iter().unzip();
+    let unexplained = || {
+        let text = |deeds: &Vec<Deed>| {
+            deeds.iter().map(|deed| format!("{} ({:?})", deed.op, deed.said)).collect::<Vec<_>>().join("; ")
+        };
+        eprintln!("no order explains: {}", deeds.iter().map(text).collect::<Vec<_>>().join(" | "));
+        failed(Op::Checkpoint, FsError::Invalid("no order of the operations explains what they said"))
+    };
+    let shared = Shared::new(first, &lanes, deeds.clone()).ok_or_else(unexplained)?;
+    lanes.push(last);
+    let marks = marks(version, &lanes);
+    let (log, options) = (device.log(), options.clone());
+    Ok(Recording { log, lanes, marks, last_step: 0, options, shared: Some(shared), known: OnceLock::new() })
 }
 
 fn marks(first: u64, lanes: &[Lane]) -> Vec<Mark> {

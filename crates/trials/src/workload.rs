@@ -5,6 +5,7 @@
 //! | `plain: create /A/new; sync /A/new` | operations on a base volume, as the enumeration makes them, or anybody |
 //! | `random tight 7` | operations by chance, from a seed |
 //! | `threads wide 7` | three threads at once, each in its own directory, and a fourth that writes checkpoints |
+//! | `shared wide 7` | three threads at once, all in the same files and directories, and the fourth |
 //! | `threads tight 7` | the same, and the fourth empties sections too |
 
 mod ace;
@@ -12,6 +13,7 @@ mod broad;
 mod chance;
 mod cleaning;
 mod deep;
+mod shared;
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,17 +25,22 @@ use f2fs_volume::{Allocation, CostModel, OpenOptions};
 
 use crate::base::{Base, BaseKind, LANES, options};
 use crate::op::Op;
-use crate::record::{Recording, Source, StepError, record};
+use crate::record::{Recording, Source, StepError, record, record_sharing};
+use crate::tree::Tree;
 
 pub use ace::{alphabet, sequences};
 pub use broad::broad;
 pub(crate) use chance::Steps;
 pub use cleaning::cleaning;
 pub use deep::deep;
+use shared::{Meeting, Sharing};
 
 /// Checkpoints that a workload with several threads writes at most, beside what its operations cause: now and then, with an even
 /// seed, and else one after the other, so that one lies between the two halves of whatever has two.
 const CHECKPOINTS: [usize; 2] = [12, 100];
+
+/// Threads that share files and directories.
+const SHARING: usize = 3;
 
 /// What is done before the crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,8 +49,10 @@ pub enum Workload {
     Sequence(BaseKind, Vec<Op>),
     /// Operations by chance.
     Random(BaseKind, u64),
-    /// Several threads.
+    /// Several threads, each with names of its own.
     Threads(BaseKind, u64),
+    /// Several threads that share files and directories.
+    Shared(BaseKind, u64),
 }
 
 impl fmt::Display for Workload {
@@ -55,6 +64,7 @@ impl fmt::Display for Workload {
             }
             Workload::Random(base, seed) => write!(f, "random {} {seed}", base.name()),
             Workload::Threads(base, seed) => write!(f, "threads {} {seed}", base.name()),
+            Workload::Shared(base, seed) => write!(f, "shared {} {seed}", base.name()),
         }
     }
 }
@@ -83,6 +93,7 @@ fn parse(text: &str) -> Option<Workload> {
     match *words.first()? {
         "random" => Some(Workload::Random(base, seed)),
         "threads" => Some(Workload::Threads(base, seed)),
+        "shared" => Some(Workload::Shared(base, seed)),
         _ => None,
     }
 }
@@ -92,7 +103,8 @@ impl Workload {
     #[must_use]
     pub fn base(&self) -> BaseKind {
         match self {
-            Workload::Sequence(base, _) | Workload::Random(base, _) | Workload::Threads(base, _) => *base,
+            Workload::Sequence(base, _) | Workload::Random(base, _) => *base,
+            Workload::Threads(base, _) | Workload::Shared(base, _) => *base,
         }
     }
 
@@ -119,7 +131,7 @@ impl Workload {
                 let volume = volume.nid_policy(Policy::Sharded).lanes(2);
                 volume.allocation(allocations[*seed as usize / 8 % 4].clone())
             }
-            Workload::Threads(..) => volume.nid_policy(Policy::Sharded).lanes(2),
+            Workload::Threads(..) | Workload::Shared(..) => volume.nid_policy(Policy::Sharded).lanes(2),
         })
     }
 
@@ -144,6 +156,16 @@ impl Workload {
             Workload::Threads(kind, seed) => {
                 record(device, &options, &base.tree, seed << 16, lanes(*kind, *seed), true)
             }
+            Workload::Shared(_, seed) => {
+                let done = Arc::new(AtomicUsize::new(0));
+                let meeting = Meeting::new(SHARING);
+                let sources = (0..SHARING as u64).map(|thread| -> Source<'_> {
+                    let mut steps = Sharing::new(seed ^ thread << 32, meeting.clone());
+                    counted(&done, move |_| steps.next())
+                });
+                let beside = beside(*seed, done.clone(), SHARING, false);
+                record_sharing(device, &options, &base.tree, seed << 16, sources.collect(), beside)
+            }
         }
     }
 }
@@ -155,28 +177,36 @@ fn lanes<'a>(kind: BaseKind, seed: u64) -> Vec<(String, Source<'a>)> {
     let mut sources: Vec<(String, Source<'_>)> = Vec::new();
     for (index, dir) in LANES.into_iter().enumerate() {
         let mut steps = Steps::new(seed ^ (index as u64) << 32, dir, kind);
-        let done = Arc::clone(&done);
-        let source: Source<'_> = Box::new(move |tree| {
-            let op = steps.next(tree);
-            if op.is_none() {
-                done.fetch_add(1, Ordering::Relaxed);
-            }
-            op
-        });
-        sources.push((dir.to_owned(), source));
+        sources.push((dir.to_owned(), counted(&done, move |tree| steps.next(tree))));
     }
     let cleans = kind == BaseKind::Tight;
+    sources.push((if cleans { "/fill" } else { "/none" }.into(), beside(seed, done, LANES.len(), cleans)));
+    sources
+}
+
+/// A thread's operations; `done` counts the threads that have no more.
+fn counted<'a>(done: &Arc<AtomicUsize>, mut next: impl FnMut(&Tree) -> Option<Op> + Send + 'a) -> Source<'a> {
+    let done = Arc::clone(done);
+    Box::new(move |tree| {
+        let op = next(tree);
+        if op.is_none() {
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+        op
+    })
+}
+
+/// Checkpoints, and cleaning if that is wanted, until so many threads are done.
+fn beside<'a>(seed: u64, done: Arc<AtomicUsize>, threads: usize, cleans: bool) -> Source<'a> {
     let mut left = CHECKPOINTS[(seed % 2) as usize];
-    let checkpoints: Source<'_> = Box::new(move |_| {
+    Box::new(move |_| {
         if seed.is_multiple_of(2) {
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
         left -= 1;
         let next = if cleans && !left.is_multiple_of(3) { Op::Clean } else { Op::Checkpoint };
-        (left > 0 && done.load(Ordering::Relaxed) < LANES.len()).then_some(next)
-    });
-    sources.push((if cleans { "/fill" } else { "/none" }.into(), checkpoints));
-    sources
+        (left > 0 && done.load(Ordering::Relaxed) < threads).then_some(next)
+    })
 }
 
 #[cfg(test)]

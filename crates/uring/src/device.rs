@@ -8,8 +8,11 @@ use std::{
     path::Path,
 };
 
-use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, IoQueue, Request, Ticket, TicketQueue};
-use f2fs_sync::{Arc, OnceLock, PerCore};
+use f2fs_device::{
+    AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, IoQueue, Operation, Request,
+    Ticket, TicketQueue,
+};
+use f2fs_sync::{Arc, OnceLock, PerCore, PlainArc};
 
 use crate::{
     Engine, OpenError, OpenOptions,
@@ -49,7 +52,7 @@ impl UringDevice {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Arc<Self>, OpenError> {
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<PlainArc<Self>, OpenError> {
         let path = path.as_ref();
         Self::with_target(path, Target::open(path, options)?, options)
     }
@@ -59,13 +62,13 @@ impl UringDevice {
     ///
     /// # Errors
     /// See [`OpenError`]; a size that cannot be leaves no file behind.
-    pub fn create(path: impl AsRef<Path>, bytes: u64, options: OpenOptions) -> Result<Arc<Self>, OpenError> {
+    pub fn create(path: impl AsRef<Path>, bytes: u64, options: OpenOptions) -> Result<PlainArc<Self>, OpenError> {
         let path = path.as_ref();
         let options = options.read_only(false);
         Self::with_target(path, Target::create(path, bytes, options)?, options)
     }
 
-    fn with_target(path: &Path, mut target: Target, options: OpenOptions) -> Result<Arc<Self>, OpenError> {
+    fn with_target(path: &Path, mut target: Target, options: OpenOptions) -> Result<PlainArc<Self>, OpenError> {
         let ring = match options.engine {
             Engine::Syscalls => Err("as asked".to_owned()),
             Engine::Auto if forbidden() => Err(format!("{FORBID} is set")),
@@ -92,7 +95,7 @@ impl UringDevice {
             let slots = PerCore::with_slots(SLOTS, |_| OnceLock::new());
             Rings { first: Arc::new(Slot::new(ring, Arc::clone(&target))), slots }
         });
-        Ok(Arc::new(Self { target, rings, claims: Claims::new() }))
+        Ok(PlainArc::new(Self { target, rings, claims: Claims::new() }))
     }
 
     /// Whether requests go through `io_uring` rather than `preadv` and `pwritev`.
@@ -196,7 +199,9 @@ impl BlockDevice for UringDevice {
             }
         }
         match &self.rings {
-            Some(rings) if !rest.is_empty() => Ticket::pending(total, finished, rings.slot(&self.target).start(rest)),
+            Some(rings) if !rest.is_empty() => {
+                Ticket::pending(total, finished, Slot::start(rings.slot(&self.target), rest))
+            }
             _ => Ticket::ready(finished.into_iter().map(|(_, completion)| completion).collect()),
         }
     }
@@ -210,6 +215,24 @@ impl BlockDevice for UringDevice {
     /// cannot take it without waiting (persistent memory): two changes of threads for each request.
     fn execute(&self, request: Request) -> Completion {
         self.call(request)
+    }
+
+    /// Without a request: it allocates nothing and takes no lock.
+    fn read_into(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        let blocks = buf.blocks() as u64;
+        self.target.admit_blocks(Operation::Read, start, blocks)?;
+        self.target
+            .read_bytes(start * BLOCK_SIZE as u64, buf.as_bytes_mut())
+            .map_err(|kind| DeviceError::new(Operation::Read, start, blocks, kind))
+    }
+
+    /// The same.
+    fn write_from(&self, start: u64, buf: &mut AlignedBuf) -> Result<(), DeviceError> {
+        let blocks = buf.blocks() as u64;
+        self.target.admit_blocks(Operation::Write, start, blocks)?;
+        self.target
+            .write_bytes(start * BLOCK_SIZE as u64, buf.as_bytes())
+            .map_err(|kind| DeviceError::new(Operation::Write, start, blocks, kind))
     }
 
     fn queue(&self, depth: usize) -> Box<dyn IoQueue + '_> {

@@ -65,7 +65,7 @@ impl Pool {
         };
         memory.clear();
         memory.resize(blocks, Block::ZERO);
-        Some(AlignedBuf::with_home(memory, Arc::clone(&self.home) as Arc<dyn BufHome>))
+        Some(AlignedBuf::with_home(memory, f2fs_sync::coerce!(Arc::clone(&self.home) => dyn BufHome)))
     }
 
     /// The index of a registered buffer.

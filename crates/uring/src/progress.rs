@@ -36,6 +36,11 @@ impl Progress {
         Self { expected, done: 0, tries: 0, discard: matches!(request.op, Op::Discard { .. }) }
     }
 
+    /// The same for a transfer of so many bytes.
+    pub(crate) fn of(bytes: usize) -> Self {
+        Self { expected: bytes as u64, done: 0, tries: 0, discard: false }
+    }
+
     /// Bytes that are transferred.
     pub(crate) fn done(&self) -> u64 {
         self.done
@@ -47,7 +52,18 @@ impl Progress {
     }
 
     /// Takes the kernel's answer: how many more bytes are transferred, or an error number.
+    #[inline]
     pub(crate) fn land(&mut self, answer: Result<usize, i32>) -> Landing {
+        match answer {
+            Ok(bytes) if bytes as u64 == self.expected && self.done == 0 => {
+                self.done = self.expected;
+                Landing::Finished(Ok(()))
+            }
+            answer => self.land_in_part(answer),
+        }
+    }
+
+    fn land_in_part(&mut self, answer: Result<usize, i32>) -> Landing {
         const EINTR: i32 = 4;
         const EAGAIN: i32 = 11;
         const EINVAL: i32 = 22;

@@ -38,13 +38,13 @@ impl Slot {
     }
 
     /// Starts admitted requests, each with its index in the batch.
-    pub(crate) fn start(self: &Arc<Self>, requests: Vec<(usize, Request)>) -> Box<dyn Pending> {
-        let mut table = self.table.lock();
+    pub(crate) fn start(this: &Arc<Self>, requests: Vec<(usize, Request)>) -> Box<dyn Pending> {
+        let mut table = this.table.lock();
         let ids = requests.into_iter().map(|(index, request)| (index, table.start(request, None))).collect();
-        let mut flying = Flying { slot: Arc::clone(self), ids };
-        let pushed = table.fill(&self.ring);
+        let mut flying = Flying { slot: Arc::clone(this), ids };
+        let pushed = table.fill(&this.ring);
         drop(table);
-        ring::submit(&self.ring, pushed);
+        ring::submit(&this.ring, pushed);
         flying.until_submitted();
         Box::new(flying)
     }

@@ -7,7 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use f2fs_device::{AlignedBuf, BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Request};
+use f2fs_device::{
+    AlignedBuf, BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation, Request,
+};
 use rustix::{
     fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags},
     io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags},
@@ -128,9 +130,18 @@ impl Target {
 
     /// Checks a request against size, abilities and poison.
     pub(crate) fn admit(&self, request: &Request) -> Result<(), DeviceError> {
-        self.info.check(request)?;
-        if request.op.operation().changes() {
-            self.gate.check().map_err(|kind| request.error(kind))?;
+        if matches!(request.op, Op::Discard { .. }) {
+            self.info.check(request)?;
+        }
+        self.admit_blocks(request.op.operation(), request.start, request.blocks())
+    }
+
+    /// Checks what a request does, without the request.
+    #[inline]
+    pub(crate) fn admit_blocks(&self, operation: Operation, start: u64, blocks: u64) -> Result<(), DeviceError> {
+        self.info.check_operation(operation, start, blocks)?;
+        if operation.changes() {
+            self.gate.check().map_err(|kind| DeviceError::new(operation, start, blocks, kind))?;
         }
         Ok(())
     }
@@ -178,35 +189,40 @@ impl Target {
             let block = BLOCK_SIZE as u64;
             return discard::run(self.fd.as_fd(), self.block_device, request.start * block, blocks * block);
         }
-        let mut progress = Progress::new(request);
-        if progress.expected() == 0 {
-            return Ok(());
-        }
-        loop {
-            let answer = self.transfer(request, progress.done()).map_err(Errno::raw_os_error);
-            if let Landing::Finished(result) = progress.land(answer) {
-                return result;
-            }
+        let offset = request.start * BLOCK_SIZE as u64;
+        match (request.op, &mut request.bufs[..]) {
+            (Op::Read, [buf]) => self.read_bytes(offset, buf.as_bytes_mut()),
+            (Op::Write, [buf]) => self.write_bytes(offset, buf.as_bytes()),
+            _ => complete(request.blocks() as usize * BLOCK_SIZE, |done| self.transfer(request, done)),
         }
     }
 
-    /// One system call for what is left of the request after `done` bytes. It allocates nothing for one buffer.
-    fn transfer(&self, request: &mut Request, done: u64) -> rustix::io::Result<usize> {
-        let offset = request.start * BLOCK_SIZE as u64 + done;
-        let skip = done as usize;
-        let durable = request.op == Op::WriteFua && self.direct;
+    /// Reads whole blocks within the device from byte `offset` on, by as many system calls as it takes; usually one.
+    #[inline]
+    pub(crate) fn read_bytes(&self, offset: u64, bytes: &mut [u8]) -> Result<(), DeviceErrorKind> {
+        let len = bytes.len();
+        complete(len, |done| rustix::io::pread(&self.fd, &mut bytes[done..], offset + done as u64))
+    }
+
+    /// Writes whole blocks, in the same way.
+    #[inline]
+    pub(crate) fn write_bytes(&self, offset: u64, bytes: &[u8]) -> Result<(), DeviceErrorKind> {
+        complete(bytes.len(), |done| rustix::io::pwrite(&self.fd, &bytes[done..], offset + done as u64))
+    }
+
+    /// One system call for what is left of the request after `done` bytes.
+    fn transfer(&self, request: &mut Request, done: usize) -> rustix::io::Result<usize> {
+        let offset = request.start * BLOCK_SIZE as u64 + done as u64;
         match (request.op, &mut request.bufs[..]) {
-            (Op::Read, [buf]) => rustix::io::pread(&self.fd, &mut buf.as_bytes_mut()[skip..], offset),
             (Op::Read, bufs) => {
-                let rests = bufs.iter_mut().scan(skip, |skip, buf| Some(rest_mut(buf, skip)));
+                let rests = bufs.iter_mut().scan(done, |skip, buf| Some(rest_mut(buf, skip)));
                 let mut vectors: Vec<_> =
                     rests.filter(|rest| !rest.is_empty()).take(MAX_VECTORS).map(IoSliceMut::new).collect();
                 rustix::io::preadv(&self.fd, &mut vectors, offset)
             }
-            (_, [buf]) if !durable => rustix::io::pwrite(&self.fd, &buf.as_bytes()[skip..], offset),
-            (_, [buf]) => self.write_vectors(&[IoSlice::new(&buf.as_bytes()[skip..])], offset, durable),
-            (_, bufs) => {
-                let rests = bufs.iter().scan(skip, |skip, buf| Some(rest(buf, skip)));
+            (op, bufs) => {
+                let durable = op == Op::WriteFua && self.direct;
+                let rests = bufs.iter().scan(done, |skip, buf| Some(rest(buf, skip)));
                 let vectors: Vec<_> =
                     rests.filter(|rest| !rest.is_empty()).take(MAX_VECTORS).map(IoSlice::new).collect();
                 self.write_vectors(&vectors, offset, durable)
@@ -219,6 +235,21 @@ impl Target {
             rustix::io::pwritev2(&self.fd, vectors, offset, ReadWriteFlags::DSYNC)
         } else {
             rustix::io::pwritev(&self.fd, vectors, offset)
+        }
+    }
+}
+
+/// Transfers `len` bytes by calls that are told how many of them are done.
+#[inline]
+fn complete(len: usize, mut call: impl FnMut(usize) -> rustix::io::Result<usize>) -> Result<(), DeviceErrorKind> {
+    let mut progress = Progress::of(len);
+    if len == 0 {
+        return Ok(());
+    }
+    loop {
+        let answer = call(progress.done() as usize).map_err(Errno::raw_os_error);
+        if let Landing::Finished(result) = progress.land(answer) {
+            return result;
         }
     }
 }

@@ -22,7 +22,6 @@
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, Nid};
 use f2fs_segment::{Class, Victim, VictimPolicy};
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::mutant;
 
 use crate::balance::MARGIN;
 use crate::relocate::Company;
@@ -268,9 +267,6 @@ impl Volume {
         }
         self.written.add(Count::PrecleanedSegments, cleared.len() as u64);
         self.precleaned.lock().append(&mut cleared);
-        if mutant("precleaned_used_early") {
-            self.release_precleaned();
-        }
         self.stock.store(stock, Ordering::Relaxed);
         self.update_pressure();
         Ok(moved)

@@ -16,11 +16,10 @@
 //! - **Syncs.** Files are synced in groups: one thread writes the nodes of all that wait to the warm-node log, in its order, and
 //!   flushes ([`Volume::sync_file`]). They hold the gate meanwhile; the leader locks one page at a time.
 //! - **NAT, SIT.** State is owned by its on-disk block (see `f2fs-nat`, `f2fs-segment`).
-//! - **File-system-wide lines that operations write** (measured: `cargo xtask counting --table`): the head of the log of file
-//!   data, by each write of data, because all writers use lane 0 of it; the number of dirty dentry blocks and the pressure on
-//!   segments, when a dentry block becomes dirty or a shard of the node store has eight more dirty nodes, because what is
-//!   dirty must fit into free segments. The counts of valid blocks, nodes and inodes are per processor, until so few are left
-//!   that "full" has to be exact.
+//! - **Lines of the whole file system** (counted: `cargo xtask counting --table`). Creating, unlinking, renaming and overwriting write
+//!   none in more than one operation of a hundred: counts of valid blocks, nodes and inodes, of dirty dentry blocks and of data written
+//!   since the checkpoint are per processor, until so little is left that "full" has to be exact. A sync writes some every time: the
+//!   queue of its group, the head of the one warm-node log, and the count of nodes that were logged.
 //!
 //! - **Cleaning** runs beside operations ([`Volume::clean_step`], [`Volume::preclean_step`]): a block's owner is found without a
 //!   lock held over I/O, and its slot is changed under the page's lock only if it still names the old place. So a writer must

@@ -10,7 +10,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, mutant, share};
+use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, mutant};
 use rustc_hash::FxHashMap;
 
 use crate::node::NodePage;
@@ -69,7 +69,7 @@ impl NodeStore {
     }
 
     pub(crate) fn get(&self, nid: Nid) -> Option<Arc<NodePage>> {
-        let page = self.shard(nid).pages.read().map.get(&nid).map(share)?;
+        let page = self.shard(nid).pages.read().map.get(&nid).map(Arc::clone)?;
         if !page.used.load(Ordering::Relaxed) {
             page.used.store(true, Ordering::Relaxed);
         }
@@ -104,7 +104,7 @@ impl NodeStore {
             return None;
         }
         let shard = self.shard(page.nid);
-        shard.dirty.lock().push(share(page));
+        shard.dirty.lock().push(Arc::clone(page));
         self.dirty_total.add(1);
         Some(shard.dirty_count.fetch_add(1, Ordering::Relaxed) + 1)
     }

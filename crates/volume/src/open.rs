@@ -13,7 +13,7 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, 
 use f2fs_nat::{Nat, NatConfig, NatSource};
 use f2fs_segment::{LogState, SegmentConfig, SegmentManager, SegmentTable, SummarySource};
 use f2fs_sync::atomic::{AtomicI64, AtomicU64};
-use f2fs_sync::{Arc, Gate, GroupCommit, Mutex, OnceLock, PerCore, ShardedCounter};
+use f2fs_sync::{Gate, GroupCommit, Mutex, OnceLock, PerCore, PlainArc, ShardedCounter};
 
 use crate::blocks::{read_block, read_each};
 use crate::checkpoint::CheckpointState;
@@ -174,7 +174,7 @@ type SourceError = Box<dyn core::error::Error + Send + Sync>;
 
 /// Reads table blocks for the NAT and the segment manager.
 struct Tables {
-    device: Arc<dyn BlockDevice>,
+    device: PlainArc<dyn BlockDevice>,
     geometry: Geometry,
 }
 
@@ -209,7 +209,7 @@ impl Volume {
     /// [`VolumeError`]: [`AlreadyOpen`](VolumeError::AlreadyOpen) for a device that somebody has open for writing, or at all if
     /// this is for writing; no valid superblock or checkpoint pack, an unsupported feature (by name), a truncated image, or a
     /// contradiction in the tables, each with its numbers. Nothing is written.
-    pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Volume, VolumeError> {
+    pub fn open(device: PlainArc<dyn BlockDevice>, options: &OpenOptions) -> Result<Volume, VolumeError> {
         let claim = crate::volume::claim(&*device, options.read_only)?;
         let loaded = LoadedSuperblock::load(&*device)?;
         let geometry = loaded.geometry;
@@ -230,7 +230,7 @@ impl Volume {
         if checkpoint.has(flags::DISABLED) && !options.read_only {
             return Err(VolumeError::CheckpointDisabled);
         }
-        let tables = Arc::new(Tables { device: device.clone(), geometry: geometry.clone() });
+        let tables = PlainArc::new(Tables { device: device.clone(), geometry: geometry.clone() });
         let segments = if options.read_only {
             let journal = sit::journal(&geometry, &pack)?;
             Segments::OnDemand(Box::new(SitReader::new(device.clone(), &geometry, &pack, journal)))

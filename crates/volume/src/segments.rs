@@ -18,7 +18,7 @@ use f2fs_format::sit::{ENTRIES_PER_BLOCK, RawSitEntry, SitBlock};
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, Geometry, LogType, SegmentNo, bits};
 use f2fs_segment::{Run, SegmentError, SegmentInfo, SegmentManager};
-use f2fs_sync::{Arc, Mutex};
+use f2fs_sync::{Arc, Mutex, PlainArc};
 
 use crate::VolumeError;
 use crate::blocks::read_block;
@@ -39,7 +39,7 @@ pub(crate) enum Segments {
 
 /// Reads the SIT where it is asked for.
 pub(crate) struct SitReader {
-    device: Arc<dyn BlockDevice>,
+    device: PlainArc<dyn BlockDevice>,
     geometry: Geometry,
     /// Which copy of each block is current.
     bitmap: Vec<u8>,
@@ -59,7 +59,7 @@ impl core::fmt::Debug for SitReader {
 
 impl SitReader {
     pub(crate) fn new(
-        device: Arc<dyn BlockDevice>,
+        device: PlainArc<dyn BlockDevice>,
         geometry: &Geometry,
         pack: &Pack,
         journal: Vec<(SegmentNo, RawSitEntry)>,

@@ -10,7 +10,7 @@ use f2fs_nat::Nat;
 use f2fs_segment::SegmentManager;
 use f2fs_segment::plan::Planner;
 use f2fs_sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use f2fs_sync::{Arc, Gate, GateGuard, GroupCommit, Mutex, OnceLock, PerCore, ShardedCounter};
+use f2fs_sync::{Gate, GateGuard, GroupCommit, Mutex, OnceLock, PerCore, PlainArc, ShardedCounter};
 
 use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
@@ -30,7 +30,7 @@ use crate::{VolumeError, VolumeStat};
 ///
 /// The crate documentation has the locking model.
 pub struct Volume {
-    pub(crate) device: Arc<dyn BlockDevice>,
+    pub(crate) device: PlainArc<dyn BlockDevice>,
     pub(crate) superblock: SuperBlock,
     pub(crate) geometry: Geometry,
     pub(crate) read_only: bool,
@@ -146,7 +146,7 @@ pub struct ReadOp<'a> {
 impl Volume {
     /// The device under the volume.
     #[must_use]
-    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+    pub fn device(&self) -> &PlainArc<dyn BlockDevice> {
         &self.device
     }
 

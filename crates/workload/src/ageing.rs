@@ -23,7 +23,7 @@
 use std::time::{Duration, Instant};
 
 use f2fs::device::BlockDevice;
-use f2fs::sync::Arc;
+use f2fs::sync::PlainArc;
 use f2fs::volume::{VictimPolicy, VolumeStat, WriteStat};
 use f2fs_files::{File, FileSystem, FsError, Options};
 
@@ -148,7 +148,7 @@ fn fill(data: &mut [u8], file: u32, block: u32, version: u32) {
 }
 
 struct Run<'a, D> {
-    device: &'a Arc<D>,
+    device: &'a PlainArc<D>,
     options: &'a Options,
     fs: FileSystem,
     files: Vec<File>,
@@ -225,7 +225,7 @@ impl<D: BlockDevice> Run<'_, D> {
 ///
 /// # Errors
 /// [`AgeingError`].
-pub fn age<D: BlockDevice>(device: &Arc<D>, options: &Options, plan: &Plan) -> Result<Report, AgeingError> {
+pub fn age<D: BlockDevice>(device: &PlainArc<D>, options: &Options, plan: &Plan) -> Result<Report, AgeingError> {
     let fs = FileSystem::open(device.clone(), options.clone())?;
     let stat = fs.statfs();
     let room = (stat.user_blocks as f64 * plan.utilisation.clamp(0.0, 1.0)) as u64;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use f2fs::device::cost::CostModel;
 use f2fs::device::{BlockDevice, MemoryDevice, TimingDevice, TimingStat};
 use f2fs::format::LogType;
-use f2fs::sync::Arc;
+use f2fs::sync::PlainArc;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::volume::{Allocation, OpenOptions, WriteStat};
 use f2fs_files::{FileSystem, FsError, Options};
@@ -136,7 +136,7 @@ fn options(allocation: Allocation) -> Options {
 ///
 /// # Errors
 /// [`ExperimentError`].
-pub fn make_holes<D: BlockDevice>(device: &Arc<D>, seed: u64) -> Result<u64, ExperimentError> {
+pub fn make_holes<D: BlockDevice>(device: &PlainArc<D>, seed: u64) -> Result<u64, ExperimentError> {
     let fs = FileSystem::open(device.clone(), options(Allocation::ssr()))?;
     let mut random = Random(seed);
     let names = |temperature: &str| (0..STREAMS).map(|index| format!("/{index}.{temperature}")).collect::<Vec<_>>();
@@ -205,7 +205,7 @@ fn shape(fs: &FileSystem, log: LogType) -> Shape {
 
 /// Writes a new file of `blocks` blocks, and a checkpoint. The clock of `time` is read before and after.
 fn write_long<D: BlockDevice>(
-    device: &Arc<D>,
+    device: &PlainArc<D>,
     allocation: Allocation,
     blocks: u64,
     time: impl Fn() -> (Duration, TimingStat),
@@ -249,7 +249,7 @@ impl Aged {
     /// # Errors
     /// [`ExperimentError`].
     pub fn new(mib: u64, seed: u64) -> Result<Aged, ExperimentError> {
-        let device = Arc::new(MemoryDevice::new((mib << 20) >> 12));
+        let device = PlainArc::new(MemoryDevice::new((mib << 20) >> 12));
         format(&*device, &FormatOptions::default())?;
         let blocks = make_holes(&device, seed)?;
         let fs = FileSystem::open(device.clone(), Options::new().read_only(true))?;
@@ -272,7 +272,7 @@ impl Aged {
         allocation: Allocation,
         model: CostModel,
     ) -> Result<(Written, MemoryDevice), ExperimentError> {
-        let device = Arc::new(TimingDevice::new(self.device.snapshot(), model));
+        let device = PlainArc::new(TimingDevice::new(self.device.snapshot(), model));
         let written = write_long(&device, allocation, self.blocks, || {
             let stat = device.stat();
             (stat.time(), stat)
@@ -286,7 +286,7 @@ impl Aged {
 /// # Errors
 /// [`ExperimentError`].
 pub fn measure_on<D: BlockDevice>(
-    device: &Arc<D>,
+    device: &PlainArc<D>,
     allocation: Allocation,
     seed: u64,
 ) -> Result<Written, ExperimentError> {

@@ -3,8 +3,12 @@
 //! They are built with the compiler that the project uses, and with the coverage counters that libFuzzer reads; the same
 //! targets work with cargo-fuzz, which needs a nightly compiler. Inputs found before are kept in `fuzz/corpus`, what broke a
 //! target in `fuzz/artifacts`. What was mended is to be copied to `fuzz/regressions/TARGET`, which is tried in every run.
+//!
+//! `--total 1e9` goes on until all targets together were given that many inputs, where the last run stopped: the diary says how
+//! many that were. It may be stopped by Ctrl-C at any time, and several may work on one diary.
 
 mod diary;
+mod plan;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -14,11 +18,24 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 
 use self::diary::{Diary, Line};
+use self::plan::Total;
 use crate::{Result, process, tools};
 
 /// All targets.
-const TARGETS: [&str; 8] =
-    ["parsers", "open_check", "read_all", "use_corrupt", "roll_forward", "repair", "extent", "zones"];
+const TARGETS: [&str; 12] = [
+    "parsers",
+    "open_check",
+    "read_all",
+    "use_corrupt",
+    "shapes",
+    "two_threads",
+    "failing",
+    "command",
+    "roll_forward",
+    "repair",
+    "extent",
+    "zones",
+];
 /// Coverage counters for libFuzzer (what cargo-fuzz sets, without the sanitizers, which would need a nightly compiler and find
 /// nothing in code without `unsafe`).
 const COUNTERS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -34,7 +51,8 @@ const EXECUTED: &str = "stat::number_of_executed_units:";
 /// Options of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this target: parsers, `open_check`, `read_all`, `use_corrupt`, `roll_forward`, repair, extent or zones.
+    /// Only this target: parsers, `open_check`, `read_all`, `use_corrupt`, shapes, `two_threads`, failing, command, `roll_forward`,
+    /// repair, extent or zones.
     target: Option<String>,
     /// How long each target runs.
     #[arg(long, default_value_t = 60)]
@@ -42,12 +60,22 @@ pub(crate) struct Args {
     /// How many inputs each target is given, however long that takes.
     #[arg(long, conflicts_with = "seconds")]
     runs: Option<u64>,
+    /// Goes on, a turn of `--seconds` for each target, until all that the diary speaks of comes to so many inputs: 1e9, for example.
+    /// The diary is fuzz/corpus/diary, unless one is named.
+    #[arg(long, value_name = "INPUTS", conflicts_with_all = ["runs", "quick"])]
+    total: Option<Total>,
     /// Adds a line for each target to this file, and prints what all of its lines come to.
     #[arg(long, value_name = "FILE")]
     diary: Option<PathBuf>,
     /// Builds them in half the time, of code that is half as fast: for a run of seconds.
     #[arg(long)]
     quick: bool,
+}
+
+/// A target that was built.
+struct Built {
+    target: &'static str,
+    program: PathBuf,
 }
 
 /// Builds the targets, makes inputs to begin with, and runs each for a while.
@@ -65,13 +93,31 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     tools::require(tools::FOR_FUZZ)?;
     let fuzz = process::root().join("fuzz");
+    if let Some(total) = args.total {
+        return plan::run(&fuzz, &build(&fuzz, targets, args.quick)?, args, total);
+    }
+    let mut diary = Diary::open(args.diary.as_deref())?;
+    for built in build(&fuzz, targets, args.quick)? {
+        let (line, status) = fuzz_one(&fuzz, &built, args)?;
+        // Inputs count that were given before one broke the target.
+        diary.add(line)?;
+        if !status.success() {
+            bail!("{}: {status}", built.target);
+        }
+    }
+    print!("{diary}");
+    Ok(())
+}
+
+/// Builds targets.
+fn build(fuzz: &Path, targets: Vec<&'static str>, quick: bool) -> Result<Vec<Built>> {
     let triple = host_triple()?;
     let manifest = fuzz.join("Cargo.toml");
-    let profile = if args.quick { "quick" } else { "release" };
-    let mut diary = Diary::open(args.diary.as_deref())?;
+    let profile = if quick { "quick" } else { "release" };
     // One build is quicker than two.
     let (comparing, counting): (Vec<&str>, Vec<&str>) =
-        targets.into_iter().partition(|target| args.quick || *target == "parsers");
+        targets.into_iter().partition(|target| quick || *target == "parsers");
+    let mut all = Vec::new();
     for (targets, flags, dir) in [
         (comparing, format!("{COUNTERS} {COMPARES}"), fuzz.join("target")),
         (counting, COUNTERS.to_owned(), fuzz.join("target/counting")),
@@ -79,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         if targets.is_empty() {
             continue;
         }
-        let mut build = process::cargo(["build", "--profile", profile, "--manifest-path"]);
+        let mut build = process::cargo(["build", "--workspace", "--profile", profile, "--manifest-path"]);
         // A target triple keeps the flags away from build scripts.
         build.arg(&manifest).args(["--target", &triple]).env("RUSTFLAGS", flags).arg("--target-dir").arg(&dir);
         for target in &targets {
@@ -87,17 +133,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         process::run(&mut build)?;
         let programs = dir.join(&triple).join(profile);
-        for target in targets {
-            let (line, status) = fuzz_one(&fuzz, &programs.join(target), target, args)?;
-            // Inputs count that were given before one broke the target.
-            diary.add(line)?;
-            if !status.success() {
-                bail!("{target}: {status}");
-            }
-        }
+        all.extend(targets.into_iter().map(|target| Built { target, program: programs.join(target) }));
     }
-    print!("{diary}");
-    Ok(())
+    Ok(all)
 }
 
 /// Bytes of an input at most: a selector and a block; some 24 patches and operations; some 85 steps of the extent
@@ -111,7 +149,7 @@ fn longest(target: &str) -> u32 {
 }
 
 /// Runs a target to its end: what it was given, and how it ended.
-fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<(Line, ExitStatus)> {
+fn fuzz_one(fuzz: &Path, Built { target, program }: &Built, args: &Args) -> Result<(Line, ExitStatus)> {
     let limit = match args.runs {
         Some(runs) => format!("-runs={runs}"),
         None => format!("-max_total_time={}", args.seconds),
@@ -127,6 +165,10 @@ fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<(L
         .arg(limit)
         .arg(format!("-max_len={}", longest(target)))
         .args(LIMITS);
+    if *target == "command" {
+        // What it prints, and what it says of damage, is read by nobody. libFuzzer keeps what it prints itself.
+        command.arg("-close_fd_mask=3");
+    }
     eprintln!("$ {}", process::shown(&command));
     let start = Instant::now();
     let mut child = command.stderr(Stdio::piped()).spawn().with_context(|| format!("cannot run {target}"))?;
@@ -140,7 +182,7 @@ fn fuzz_one(fuzz: &Path, program: &Path, target: &str, args: &Args) -> Result<(L
         }
     }
     let status = child.wait()?;
-    let line = Line { target: target.to_owned(), executions, seconds: start.elapsed().as_secs_f64() };
+    let line = Line { target: (*target).to_owned(), executions, seconds: start.elapsed().as_secs_f64() };
     Ok((line, status))
 }
 

@@ -69,7 +69,7 @@ enum Step {
     Examples,
     /// 100,000 crash states, or as many as two minutes allow, and the faults in the sources that these must show.
     Crash,
-    /// The fuzz targets, three seconds each.
+    /// The fuzz targets, two seconds each.
     Fuzz,
     /// Every published crate is packaged and built from its package; `f2fs-format` is built without the standard library.
     Package,
@@ -110,7 +110,7 @@ impl Step {
             Step::Loom => &["loom"],
             Step::Shuttle => &["shuttle"],
             Step::Counting => &["counting"],
-            Step::Fuzz => &["fuzz", "--quick", "--seconds", "3"],
+            Step::Fuzz => &["fuzz", "--quick", "--seconds", "2"],
             Step::Package => &["package"],
             Step::Prepare => &["guest", "--prepare"],
             _ => &[],

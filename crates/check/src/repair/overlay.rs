@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 
 use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
 use f2fs_format::{BlockAddr, RawBlock};
-use f2fs_sync::{Arc, RwLock};
+use f2fs_sync::{PlainArc, RwLock};
 
 /// The device and the changes.
 #[derive(Debug)]
 pub(super) struct Overlay {
-    below: Arc<dyn BlockDevice>,
+    below: PlainArc<dyn BlockDevice>,
     changed: RwLock<BTreeMap<u64, Box<RawBlock>>>,
 }
 
 impl Overlay {
-    pub(super) fn new(below: Arc<dyn BlockDevice>) -> Overlay {
+    pub(super) fn new(below: PlainArc<dyn BlockDevice>) -> Overlay {
         Overlay { below, changed: RwLock::new(BTreeMap::new()) }
     }
 

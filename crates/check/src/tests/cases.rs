@@ -9,7 +9,7 @@ use f2fs_device::BlockDevice;
 use f2fs_format::Nid;
 use f2fs_format::dentry::DentryView;
 use f2fs_format::inode::inline;
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, PlainArc};
 
 use super::image::Image;
 use crate::{CheckOptions, FindingKind, Severity, repair};
@@ -119,7 +119,7 @@ fn repair_one(image: &Image, whole: &BTreeMap<String, u64>, case: &Case) -> Resu
     let mutant = image.copy();
     (case.change)(&mutant);
     // Planning writes nothing.
-    let untouched: Arc<dyn BlockDevice> = Arc::new(mutant.device.snapshot().read_only());
+    let untouched: PlainArc<dyn BlockDevice> = Arc::new(mutant.device.snapshot().read_only());
     let device = Arc::new(mutant.device.snapshot());
     let options = CheckOptions { threads: Some(2), progress: None };
     let repair = repair::plan(&untouched, &options).map_err(|error| format!("repair: {error}"))?;

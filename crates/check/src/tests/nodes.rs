@@ -3,7 +3,7 @@
 use f2fs_device::BlockDevice;
 use f2fs_format::inode::{advise, inline, mode};
 use f2fs_format::{BlockAddr, Nid, SegmentNo};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, PlainArc};
 
 use super::cases::{Case, Fsck, case, run};
 use super::image::{Image, populated};
@@ -99,7 +99,7 @@ fn what_is_lost_is_not_written_over() {
             entry.vblocks = (entry.vblocks.get() & !0x3ff | u16::from(!of_large)).into();
         });
     }
-    let device: Arc<dyn BlockDevice> = Arc::new(image.device.snapshot().read_only());
+    let device: PlainArc<dyn BlockDevice> = Arc::new(image.device.snapshot().read_only());
     let repair = repair::plan(&device, &CheckOptions::default()).unwrap();
     assert!(repair.after.is_clean() && repair.after.complete, "{}", repair.after);
     repair.apply(&image.device).unwrap();

@@ -6,7 +6,7 @@ use f2fs_format::feature::Features;
 use f2fs_format::inode::mode;
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::{BlockAddr, LogType, Nid};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, PlainArc};
 
 use super::cases::{Case, Fsck, case, run};
 use super::image::{Image, populated};
@@ -78,7 +78,7 @@ fn a_log_that_is_not_in_use_may_stand_anywhere() {
     image.edit_checkpoint(|cp| cp.header.cur_node_segno[1] = u32::MAX.into());
     let report = image.check();
     assert!(report.complete && !report.has(Kind::RecoveryChain), "{report}");
-    let device: Arc<dyn BlockDevice> = Arc::new(image.device.snapshot());
+    let device: PlainArc<dyn BlockDevice> = Arc::new(image.device.snapshot());
     let repair = repair::plan(&device, &CheckOptions::default()).unwrap();
     assert!(repair.after.complete, "{}", repair.after);
 }

@@ -165,26 +165,22 @@ impl Directory {
                 return Ok(Some((None, changed)));
             }
         }
-        loop {
-            let Some((page, slot, _)) = self.find_page(core, inode, name)? else { return Ok(None) };
-            let mut data = page.data.write();
-            if page.is_dead() {
-                continue;
-            }
-            let mut view = DentryViewMut::block(&mut data);
-            // The stripe keeps the name where it was found, unless the page was replaced on the way.
-            if view.as_view().entry(slot)?.is_none_or(|entry| entry.name != name.bytes()) {
-                continue;
-            }
-            let changed = change(&mut view, slot)?;
-            if view.as_view().is_used_at_all() || !self.free_page(op, core, inode, &page)? {
-                self.mark_dirty(core, &page);
-            }
-            drop(data);
-            self.touch(name.hash(), core.now());
-            core.queue_directory(inode);
-            return Ok(Some((Some(page.block), changed)));
+        let Some((page, slot, _)) = self.find_page(core, inode, name)? else { return Ok(None) };
+        let mut data = page.data.write();
+        let dead = page.is_dead();
+        let mut view = DentryViewMut::block(&mut data);
+        // The stripe keeps the name where it was found, and the name keeps the page alive; a page that is held stays in memory.
+        if dead || view.as_view().entry(slot)?.is_none_or(|entry| entry.name != name.bytes()) {
+            return Err(FsError::corrupt("slot of a name that nobody else changes", slot as u64, 0, 0));
         }
+        let changed = change(&mut view, slot)?;
+        if view.as_view().is_used_at_all() || !self.free_page(op, core, inode, &page)? {
+            self.mark_dirty(core, &page);
+        }
+        drop(data);
+        self.touch(name.hash(), core.now());
+        core.queue_directory(inode);
+        Ok(Some((Some(page.block), changed)))
     }
 
     /// Moves inline entries to dentry blocks (`f2fs_convert_inline_dir`). Slots keep their numbers where the hash table

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use f2fs_device::AlignedBuf;
 use f2fs_format::{BlockAddr, Corruption, RawBlock};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{Arc, RwLock, mutant, share};
+use f2fs_sync::{Arc, RwLock, mutant};
 use f2fs_volume::Op;
 
 use super::Directory;
@@ -39,7 +39,7 @@ impl Directory {
     pub(super) fn page(&self, core: &Core, inode: &Inode, block: u64) -> Result<Option<Arc<Page>>, FsError> {
         loop {
             if let Some(page) = self.shard(block).read().get(&block) {
-                return Ok(Some(share(page)));
+                return Ok(Some(Arc::clone(page)));
             }
             let slot = match find_slot(&core.volume, &inode.node, block) {
                 // A bucket behind all that an inode can address (a large `i_dir_level`): no name is there.
@@ -73,7 +73,7 @@ impl Directory {
                 // no longer part of the directory.
                 Entry::Vacant(_) if slot.get(&core.volume) != addr && !mutant("page_taken_at_first_sight") => {}
                 Entry::Vacant(place) => {
-                    let page = share(place.insert(Arc::new(Page::new(block, data))));
+                    let page = Arc::clone(place.insert(Arc::new(Page::new(block, data))));
                     drop(shard);
                     if addr.is_real() {
                         core.dentries.came(1);
@@ -133,7 +133,7 @@ impl Directory {
         }
         let mut dirty = self.dirty.lock();
         if !page.dirty.swap(true, Ordering::AcqRel) {
-            dirty.insert(page.block, share(page));
+            dirty.insert(page.block, Arc::clone(page));
             core.volume.add_dirty_dentries(1);
         }
     }

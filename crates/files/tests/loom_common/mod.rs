@@ -1,9 +1,10 @@
 //! Small file systems for the models: what is on the device is made once, and opened in each iteration.
 #![allow(dead_code)] // not every file of models uses all of it
 
+use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
-use f2fs_device::MemoryDevice;
+use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Pending, Request, Ticket};
 use f2fs_files::{FileSystem, Options};
 use f2fs_sync::Arc;
 use f2fs_volume::OpenOptions;
@@ -46,6 +47,13 @@ impl Small {
         Small { device, fs }
     }
 
+    /// The same, on a device whose requests happen when somebody waits for them.
+    pub(crate) fn late(image: &Image) -> Small {
+        let device = image.device();
+        let fs = Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap());
+        Small { device, fs }
+    }
+
     /// Closes it, and opens what is on the device. No handle is open any more.
     pub(crate) fn again(self) -> Small {
         self.fs.close().unwrap();
@@ -75,4 +83,52 @@ pub(crate) fn names(fs: &FileSystem, path: &str) -> Vec<String> {
     names.retain(|name| name != "." && name != "..");
     names.sort();
     names
+}
+
+/// A device whose requests happen when somebody waits for them.
+#[derive(Debug)]
+pub(crate) struct Late(pub(crate) Arc<dyn BlockDevice>);
+
+#[derive(Debug)]
+struct OnTheirWay {
+    device: Arc<dyn BlockDevice>,
+    requests: Vec<Request>,
+}
+
+impl Pending for OnTheirWay {
+    fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>) {
+        if block {
+            let done = self.requests.drain(..).map(|request| self.device.execute(request));
+            out.extend(done.enumerate());
+        }
+    }
+}
+
+impl Drop for OnTheirWay {
+    fn drop(&mut self) {
+        self.requests.drain(..).for_each(|request| drop(self.device.execute(request)));
+    }
+}
+
+impl BlockDevice for Late {
+    fn info(&self) -> &DeviceInfo {
+        self.0.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.0.claims()
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        let (device, total) = (Arc::clone(&self.0), requests.len());
+        Ticket::pending(total, Vec::new(), Box::new(OnTheirWay { device, requests }))
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.0.flush()
+    }
+
+    fn execute(&self, request: Request) -> Completion {
+        self.0.execute(request)
+    }
 }

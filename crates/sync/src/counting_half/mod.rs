@@ -7,6 +7,7 @@
 //! the scheduler puts threads would not be the same twice, and two threads that happen to share a processor would seem to
 //! share its lines.
 
+mod arc;
 mod atomics;
 mod condvar;
 mod mutex;
@@ -14,6 +15,7 @@ mod once;
 mod record;
 mod rwlock;
 
+pub use arc::{Arc, Weak};
 pub use condvar::Condvar;
 pub use mutex::{Mutex, MutexGuard};
 pub use once::OnceLock;
@@ -22,7 +24,7 @@ pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use std::thread_local;
 
 pub use record::Site;
-pub(crate) use record::{Lines, Word, on_processor, processor, read, record, take, value};
+pub(crate) use record::{Lines, Word, on_processor, processor, read, read_at, record, take, value};
 
 /// Processors of the machine that is played.
 pub(crate) const PROCESSORS: usize = 16;

@@ -115,6 +115,12 @@ pub(crate) fn read<T: ?Sized>(object: &T, what: &'static str) {
     note(std::ptr::from_ref(object).cast::<u8>().addr(), false, what, Location::caller());
 }
 
+/// Notes that the word at an address is read.
+#[track_caller]
+pub(crate) fn read_at(address: usize, what: &'static str) {
+    note(address, false, what, Location::caller());
+}
+
 /// Notes that the value behind a lock is read or written: its own bytes, not what it points to.
 #[track_caller]
 pub(crate) fn value<T: ?Sized>(value: &T, written: bool, what: &'static str) {

@@ -10,6 +10,9 @@ use crate::workload::{Workload, broad, cleaning, deep, sequences};
 /// States of an enumerated workload, at least, unless it has fewer.
 const WORTH: u64 = 5;
 
+/// Workloads of several threads and one that cleans.
+const CLEANING_THREADS: usize = 16;
+
 /// A sort of workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -32,13 +35,15 @@ pub enum Class {
     Tight,
     /// Operations by chance where segments are emptied and used again.
     Full,
-    /// Several threads.
+    /// Several threads, each with names of its own.
     Threads,
+    /// Several threads that share files and directories.
+    Shared,
 }
 
 impl Class {
     /// What a campaign runs unless it is told.
-    pub const USUAL: [Class; 9] = [
+    pub const USUAL: [Class; 10] = [
         Class::Ace1,
         Class::Ace2,
         Class::Deep,
@@ -48,6 +53,7 @@ impl Class {
         Class::Tight,
         Class::Full,
         Class::Threads,
+        Class::Shared,
     ];
 
     /// The name on the command line.
@@ -64,6 +70,7 @@ impl Class {
             Class::Tight => "tight",
             Class::Full => "full",
             Class::Threads => "threads",
+            Class::Shared => "shared",
         }
     }
 
@@ -71,8 +78,9 @@ impl Class {
     fn share(self) -> u64 {
         match self {
             Class::Ace1 => 15,
-            Class::Ace2 | Class::Ace3 => 38,
+            Class::Ace2 | Class::Ace3 => 33,
             Class::Random => 20,
+            Class::Shared => 5,
             Class::Tight | Class::Threads => 7,
             Class::Deep | Class::Full | Class::Broad => 3,
             Class::Cleaning => 1,
@@ -147,7 +155,10 @@ impl Class {
             Class::Ace3 => sequences(plain, 3),
             Class::Deep => deep(),
             Class::Broad => broad(),
-            Class::Cleaning => cleaning(),
+            Class::Cleaning => {
+                let threads = (0..CLEANING_THREADS).map(|_| Workload::Threads(BaseKind::Tight, random.next() >> 32));
+                cleaning().into_iter().chain(threads).collect()
+            }
             Class::Random => {
                 let kinds = [BaseKind::Plain, BaseKind::Checksums];
                 seeds(&|seed| match seed % 16 {
@@ -157,6 +168,7 @@ impl Class {
             }
             Class::Tight => seeds(&|seed| Workload::Random(BaseKind::Tight, seed)),
             Class::Full => seeds(&|seed| Workload::Random(BaseKind::Full, seed)),
+            Class::Shared => seeds(&|seed| Workload::Shared(BaseKind::Wide, seed)),
             Class::Threads => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Tight, seed),
                 _ => Workload::Threads(BaseKind::Wide, seed),

@@ -31,7 +31,7 @@ fn recording() -> Recording {
     let lanes = vec![Lane { dir: "/".into(), first, steps }];
     let marks = vec![Mark { version: 1, done: 0, lanes: vec![(0, 0)] }];
     let log = RecordingDevice::new(MemoryDevice::new(1)).log();
-    Recording { log, lanes, marks, last_step: 0, options: Default::default(), known: Default::default() }
+    Recording { log, lanes, marks, last_step: 0, options: Default::default(), shared: None, known: Default::default() }
 }
 
 /// A tree after so many operations, without some names.
@@ -61,6 +61,78 @@ fn what_was_made_durable_must_be_there_and_nothing_else_may() {
     assert!(!judge(8, 8, &tree(&recording, 1, &[])), "without its content");
     // It was removed since: it may be gone, or have what was written last.
     assert!(judge(8, 9, &nothing) && judge(8, 9, &synced) && judge(8, 9, &tree(&recording, 5, &["/b"])));
+}
+
+#[test]
+fn modes_owners_times_and_attributes_of_a_synced_file_are_promised() {
+    let base = recording();
+    for change in ["chmod /a 600", "chown /a 5 6", "utime /a 86400", "setxattr /a user.x 9"] {
+        let mut recording = recording();
+        let Ok(op) = change.parse::<Op>() else { unreachable!("{change}") };
+        // In front of the sync, which has it then.
+        for step in &mut recording.lanes[0].steps[3..] {
+            let mut tree = (*step.tree).clone();
+            op.apply(&mut tree, 0, 0);
+            step.tree = Arc::new(tree);
+        }
+        let expectation = Expectation { recording: &recording, start: 8, end: 8 };
+        assert_eq!(expectation.judge(1, &tree(&recording, 4, &["/b"])), Ok(()), "{change}");
+        assert!(expectation.judge(1, &tree(&base, 4, &["/b"])).is_err(), "without {change}");
+    }
+}
+
+/// Two threads write to one file, in blocks of their own and in one that they share; the first syncs it.
+#[test]
+fn what_is_written_beside_a_sync_may_be_in_it() {
+    use crate::record::shared::{Deed, Said, Shared};
+    let mut recording = recording();
+    let mut first = (*recording.lanes[0].first).clone();
+    for text in ["create /f", "write /f 0 12288"] {
+        let Ok(op) = text.parse::<Op>() else { unreachable!("{text}") };
+        op.apply(&mut first, 77, 10);
+    }
+    let first = Arc::new(first);
+    // The second write of thread 1 begins before the sync ends, the first one ended before it began.
+    let threads = [
+        vec![("write /f 0 4096", (1, 4), (0, 1)), ("sync /f", (6, 9), (1, 4))],
+        vec![("write /f 0 4096", (2, 5), (0, 1)), ("write /f 8192 4096", (7, 11), (2, 5))],
+    ];
+    let (mut lanes, mut deeds) = (Vec::new(), Vec::new());
+    for (thread, ops) in threads.iter().enumerate() {
+        let mut lane = Lane { dir: "/".into(), first: Arc::clone(&first), steps: Vec::new() };
+        let mut said = Vec::new();
+        for (at, (text, clock, events)) in ops.iter().enumerate() {
+            let Ok(op) = text.parse::<Op>() else { unreachable!("{text}") };
+            let fsynced = matches!(op, Op::Sync(_)).then_some(10);
+            let step = Step::without_checkpoint(op.clone(), fsynced, Tree::default(), *events);
+            lane.steps.push(Step { clock: *clock, ..step });
+            said.push(Deed { op, said: Said::Done(10), salt: (thread * 10 + at) as u64 });
+        }
+        lanes.push(lane);
+        deeds.push(said);
+    }
+    let Some(shared) = Shared::new(&first, &lanes, deeds) else { unreachable!("there is an order") };
+    let ends = |at: [usize; 2]| shared.histories[&at.to_vec()].clone();
+    let (before, both, all) = (ends([0, 0]), ends([1, 1]), ends([2, 2]));
+    assert_eq!((both.len(), all.len()), (2, 2), "either write is the last");
+    recording.marks[0].lanes = vec![(0, 0); 2];
+    (recording.lanes, recording.shared) = (lanes, Some(shared));
+    let judge = |start, end, found: &Tree| Expectation { recording: &recording, start, end }.judge(1, found).is_ok();
+    assert!(judge(0, 0, &before[0]) && !judge(0, 0, &both[0]), "nothing was synced");
+    for found in both.iter().chain(&all) {
+        assert!(judge(4, 5, found));
+    }
+    assert!(!judge(4, 5, &before[0]), "the sync is due");
+    // One half of each of the writes to the same block is neither.
+    let mut mixed = (*both[0]).clone();
+    let Some(Content::File(other)) = both[1].nodes.get(&10).map(|node| &node.content) else { unreachable!("a file") };
+    let other = other[..100].to_vec();
+    mixed.change(10, |node| {
+        if let Content::File(bytes) = &mut node.content {
+            bytes[..100].copy_from_slice(&other);
+        }
+    });
+    assert!(!judge(4, 5, &mixed));
 }
 
 #[test]

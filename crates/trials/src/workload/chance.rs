@@ -13,13 +13,16 @@ pub(crate) struct Steps {
     left: usize,
     names: usize,
     kind: BaseKind,
+    /// Whether modes, owners and times change as well: in every other workload.
+    attributes: bool,
 }
 
 impl Steps {
     pub(crate) fn new(seed: u64, dir: &str, kind: BaseKind) -> Steps {
         let mut random = Random::new(seed);
         let left = 16 + random.below(24);
-        Steps { random, dir: dir.to_owned(), left, names: 0, kind }
+        let attributes = seed & 4 == 0;
+        Steps { random, dir: dir.to_owned(), left, names: 0, kind, attributes }
     }
 
     pub(crate) fn next(&mut self, tree: &Tree) -> Option<Op> {
@@ -84,7 +87,7 @@ impl Steps {
                 _ => Op::Write(path, offset, 16 * 4096),
             };
         }
-        match random.below(28) {
+        match random.below(if self.attributes { 28 } else { 25 }) {
             0 | 1 => Op::Create(new),
             2 => Op::Mkdir(new),
             3 => Op::Symlink(new, 1 + random.below(120)),
@@ -102,7 +105,7 @@ impl Steps {
             18 => Op::RemoveXattr(path, format!("user.n{}", random.below(3))),
             19..=21 => Op::Sync(path),
             22 | 23 => Op::WriteDurable(path, offset, len),
-            24 => Op::SetMode(path, 0o600 + random.below(64) as u16),
+            24 if self.attributes => Op::SetMode(path, 0o600 + random.below(64) as u16),
             25 => Op::SetOwner(path, random.below(3) as u32, random.below(3) as u32),
             26 => Op::SetTimes(path, random.below(1000) as i64),
             _ => Op::Checkpoint,

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use f2fs::check::{CheckOptions, check};
 use f2fs::device::BlockDevice;
-use f2fs::sync::Arc;
+use f2fs::sync::PlainArc;
 use f2fs::volume::OpenOptions;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{FileSystem, Options};
@@ -40,7 +40,11 @@ const MOST_THREADS: usize = 4096;
 /// # Errors
 /// [`FxmarkError`], for example if the volume is too small for the files.
 #[allow(clippy::needless_pass_by_value)] // the file system keeps it
-pub fn run(device: Arc<dyn BlockDevice>, setting: &Setting, observer: &dyn Observer) -> Result<Measured, FxmarkError> {
+pub fn run(
+    device: PlainArc<dyn BlockDevice>,
+    setting: &Setting,
+    observer: &dyn Observer,
+) -> Result<Measured, FxmarkError> {
     if setting.threads == 0 || setting.threads > MOST_THREADS {
         return Err(FxmarkError::Setting("a measurement needs 1 to 4096 threads"));
     }

@@ -1,7 +1,7 @@
 //! The files that are read: their making, and the volume that they are in.
 
 use f2fs::device::BlockDevice;
-use f2fs::sync::Arc;
+use f2fs::sync::PlainArc;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{File, FileSystem, Options, RangeLock, ReadSlice};
 
@@ -34,7 +34,7 @@ impl Files {
     ///
     /// # Errors
     /// [`ReadsError`], for example if a file is not there.
-    pub fn open(self, device: Arc<dyn BlockDevice>, table: RangeLock) -> Result<Volume, ReadsError> {
+    pub fn open(self, device: PlainArc<dyn BlockDevice>, table: RangeLock) -> Result<Volume, ReadsError> {
         let options = Options::new().range_lock(table);
         let fs = FileSystem::open(device, options).map_err(ReadsError::volume("open"))?;
         let files = (0..self.count).map(|file| fs.open_file(path(file))).collect::<Result<Vec<_>, _>>();
@@ -58,7 +58,7 @@ pub(super) fn stamp(file: usize, block: u64) -> u64 {
 ///
 /// # Errors
 /// [`ReadsError`], for example if the volume is too small for the files.
-pub fn prepare(device: Arc<dyn BlockDevice>, files: Files, progress: &dyn Fn(u64)) -> Result<(), ReadsError> {
+pub fn prepare(device: PlainArc<dyn BlockDevice>, files: Files, progress: &dyn Fn(u64)) -> Result<(), ReadsError> {
     let mut plain = FormatOptions::default();
     plain.force = true;
     format(&*device, &plain)?;

@@ -66,6 +66,11 @@ impl Diary {
         Ok(Diary { file: Some(file), lines })
     }
 
+    /// Inputs of all runs.
+    pub(super) fn sum(&self) -> u64 {
+        self.lines.iter().map(|line| line.executions).sum()
+    }
+
     /// Adds a run.
     ///
     /// # Errors
@@ -94,7 +99,7 @@ impl fmt::Display for Diary {
             let rate = executions as f64 / seconds.max(0.001);
             writeln!(f, "{target:<13} {executions:>12} {seconds:>9.0} {rate:>9.0}")?;
         }
-        Ok(())
+        writeln!(f, "{:<13} {:>12}", "all", self.sum())
     }
 }
 
@@ -115,6 +120,8 @@ mod tests {
         let table = diary.to_string();
         assert!(table.contains("extent                 400         4       100"), "{table}");
         assert!(table.contains("repair                   5         2         2"), "{table}");
+        assert_eq!(diary.sum(), 405);
+        assert!(table.ends_with("all                    405\n"), "{table}");
         fs::write(&path, "extent many\n").expect("it can be written");
         assert!(Diary::open(Some(&path)).is_err());
     }

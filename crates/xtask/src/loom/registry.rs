@@ -40,9 +40,11 @@ pub(super) struct Mutant {
 pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<Vec<Crate>> {
     let others = fs::read_to_string(root.join(OTHER_MUTANTS)).unwrap_or_default();
     let dirs = sorted_entries(&root.join("crates"))?;
-    let mut all = Elsewhere { switched: BTreeSet::new(), scenarios: BTreeSet::new(), others };
+    let (switched, models_of, scenarios) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut all = Elsewhere { switched, models: models_of, scenarios, others };
     for dir in &dirs {
         all.switched.extend(sources(dir)?);
+        all.models.extend(models(dir, Half::Loom)?.1.into_iter().map(|mutant| mutant.name));
         all.scenarios.extend(models(dir, Half::Shuttle)?.1.into_iter().map(|mutant| mutant.name));
     }
     let mut crates = Vec::new();
@@ -75,6 +77,8 @@ const OTHER_MUTANTS: &str = "crates/trials/src/mutants.rs";
 struct Elsewhere {
     /// Mutants in the sources of any crate.
     switched: BTreeSet<String>,
+    /// Mutants that a model of any crate announces: what lies on top of a crate may be what its models need.
+    models: BTreeSet<String>,
     /// Mutants that a scenario of any crate announces.
     scenarios: BTreeSet<String>,
     /// The text that announces mutants of no model.
@@ -89,7 +93,9 @@ fn read_crate(dir: &Path, package: String, half: Half, elsewhere: &Elsewhere) ->
     // Every mutant of a crate that is small enough for loom has a model there; scenarios repeat some of them.
     let small = !models(dir, Half::Loom)?.0.is_empty();
     for name in sources(dir)?.iter().filter(|name| half == Half::Loom && !in_tests.contains(name.as_str())) {
-        if elsewhere.others.contains(&format!("\"{name}\"")) || !small && elsewhere.scenarios.contains(name) {
+        let modelled = elsewhere.models.contains(name);
+        if modelled || elsewhere.others.contains(&format!("\"{name}\"")) || !small && elsewhere.scenarios.contains(name)
+        {
             continue;
         }
         problems.push(format!(
@@ -246,6 +252,11 @@ mod tests {
         assert_eq!(problems(Half::Loom).len(), 1, "nothing kills `l`");
         write("larger/tests/shuttle_all.rs", "// mutant: l, killed by: y\n// mutant: s, killed by: y\n");
         assert_eq!((problems(Half::Loom), problems(Half::Shuttle)), (vec![], vec![]));
+        // A model of a crate above does as well as one of its own.
+        write("small/tests/loom_small.rs", "#![cfg(loom)]\n");
+        write("larger/tests/loom_all.rs", "// mutant: s, killed by: z\n");
+        assert_eq!(problems(Half::Loom), Vec::<String>::new());
+        write("larger/tests/loom_all.rs", "#![cfg(loom)]\n");
         // A scenario does not replace the model of what has models.
         write("small/tests/loom_small.rs", "#![cfg(loom)]\n");
         assert_eq!(problems(Half::Loom).len(), 1);

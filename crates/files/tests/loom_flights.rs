@@ -1,0 +1,134 @@
+//! Models of data on its way: writes that are durable by themselves, the cleaner, syncs, truncations and checkpoints beside each
+//! other.
+//!
+//! ```text
+//! mutant: node_owns_what_is_on_its_way, killed by: a_durable_write_beside_the_cleaner
+//! mutant: sync_forgets_arrivals, killed by: two_files_are_made_durable
+//! mutant: truncate_in_two_operations, killed by: a_file_is_cut_beside_a_checkpoint
+//! ```
+#![cfg(loom)]
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod loom_common;
+
+use std::sync::OnceLock;
+
+use f2fs_device::RecordingDevice;
+use f2fs_files::{FileSystem, Pace};
+use f2fs_sync::{Arc, model};
+use f2fs_volume::models::Image;
+use loom_common::{BLOCK, Late, Small, image, options, read};
+
+/// `/file` with 4 blocks.
+fn file() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        image(|fs| {
+            fs.create_file("/file", 0o644).unwrap().write_at(0, &[1; 4 * BLOCK]).unwrap();
+        })
+    })
+}
+
+/// `/file` has a block in a segment of which nothing else is in use and one block is left.
+fn nearly_empty_segment() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        image(|fs| {
+            fs.create_file("/file", 0o644).unwrap().write_at(0, &[1; BLOCK]).unwrap();
+            let free = fs.statfs().free_segments;
+            fs.create_file("/filler", 0o644).unwrap().write_at(0, &vec![0; 510 * BLOCK]).unwrap();
+            assert_eq!(fs.statfs().free_segments, free);
+            fs.checkpoint().unwrap();
+            fs.unlink("/filler").unwrap();
+        })
+    })
+}
+
+/// What is written to that block is on its way while the cleaner moves the blocks of the segment.
+#[test]
+fn a_durable_write_beside_the_cleaner() {
+    nearly_empty_segment();
+    let setup = || {
+        let small = Small::late(nearly_empty_segment());
+        // From the first checkpoint on, syncs need none.
+        small.fs.checkpoint().unwrap();
+        small
+    };
+    model::large("a_durable_write_beside_the_cleaner", 1, setup, |small| {
+        let fs = Arc::clone(&small.fs);
+        let thread = model::spawn(move || fs.clean_step(Pace::Urgent).unwrap());
+        small.fs.open_file("/file").unwrap().write_durable(0, &[2; 2 * BLOCK]).unwrap();
+        thread.join().unwrap();
+        model::judge();
+        assert!(read(&small.fs, "/file") == [2; 2 * BLOCK]);
+        assert!(read(&small.again().fs, "/file") == [2; 2 * BLOCK]);
+    });
+}
+
+/// More blocks than wait for the group: they are sent at once, and the leader waits for them.
+const LONG: usize = 17;
+
+/// `/one` and `/two` with so many blocks each.
+fn two_files() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        image(|fs| {
+            for path in ["/one", "/two"] {
+                fs.create_file(path, 0o644).unwrap().write_at(0, &[1; LONG * BLOCK]).unwrap();
+            }
+        })
+    })
+}
+
+/// What a sync promised is there when all that was not flushed is gone, whoever wrote it to the device.
+#[test]
+fn two_files_are_made_durable() {
+    two_files();
+    let setup = || {
+        let device = Arc::new(RecordingDevice::new(two_files().device().snapshot()));
+        let fs = Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap());
+        fs.checkpoint().unwrap();
+        (device, fs)
+    };
+    model::large("two_files_are_made_durable", 1, setup, |(device, fs)| {
+        let durable = |fs: &FileSystem, path: &str, blocks: usize, device: &RecordingDevice| {
+            fs.open_file(path).unwrap().write_durable(0, &vec![2; blocks * BLOCK]).unwrap();
+            device.position()
+        };
+        let (other, record) = (Arc::clone(&fs), Arc::clone(&device));
+        let thread = model::spawn(move || durable(&other, "/one", LONG, &record));
+        let two = durable(&fs, "/two", 1, &device);
+        let one = thread.join().unwrap();
+        model::judge();
+        for (path, blocks, then) in [("/one", LONG, one), ("/two", 1, two)] {
+            let small = Small::on(Arc::new(device.log().image_at(then, |_, _| false)));
+            assert!(read(&small.fs, path)[..blocks * BLOCK].iter().all(|byte| *byte == 2), "{path}");
+        }
+    });
+}
+
+/// A checkpoint has a truncation whole or not at all: what was cut off does not come back when the file grows.
+#[test]
+fn a_file_is_cut_beside_a_checkpoint() {
+    file();
+    model::large(
+        "a_file_is_cut_beside_a_checkpoint",
+        2,
+        || Small::open(file()),
+        |small| {
+            let fs = Arc::clone(&small.fs);
+            let thread = model::spawn(move || fs.open_file("/file").unwrap().truncate(BLOCK as u64).unwrap());
+            small.fs.checkpoint().unwrap();
+            let image = small.device.snapshot();
+            thread.join().unwrap();
+            model::judge();
+            for small in [Small::on(Arc::new(image)), small.again()] {
+                let found = read(&small.fs, "/file");
+                assert!(found == [1; 4 * BLOCK] || found == [1; BLOCK], "{} bytes", found.len());
+                small.fs.open_file("/file").unwrap().truncate(4 * BLOCK as u64).unwrap();
+                let grown = read(&small.fs, "/file");
+                assert!(grown[found.len()..].iter().all(|byte| *byte == 0), "what was cut off is back");
+            }
+        },
+    );
+}

@@ -1,0 +1,33 @@
+//! All images are one volume in memory.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+
+use f2fs::device::BlockDevice;
+use f2fs::uring::OpenError;
+use f2fs_fuzz::harness::sparse::SparseDevice;
+
+use crate::error::CliError;
+use crate::image::Access;
+
+thread_local! {
+    static IMAGE: RefCell<Arc<SparseDevice>> = RefCell::new(Arc::new(SparseDevice::new(0)));
+}
+
+/// From here on this is the image.
+pub(crate) fn put(image: Arc<SparseDevice>) {
+    IMAGE.set(image);
+}
+
+pub(crate) fn device(_: &Path, _: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
+    Ok(IMAGE.with_borrow(Arc::clone))
+}
+
+pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
+    device(image, access)
+}
+
+pub(crate) fn cannot_open(error: &OpenError) -> CliError {
+    CliError::new(error)
+}

@@ -1,0 +1,11 @@
+//! The same with volumes of other geometries: sections, zones, from the smallest to 16 TiB.
+#![no_main]
+
+use f2fs_fuzz::{Input, harness};
+
+libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("shapes"), |data: &[u8]| {
+    if let Some(input) = Input::decode(data) {
+        let base = input.shaped();
+        harness::change(&input.device(base), base.names(), &input.choices, input.is_sound());
+    }
+});
