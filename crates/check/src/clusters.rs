@@ -3,7 +3,7 @@
 use f2fs_format::BlockAddr;
 use f2fs_format::compression::Compression;
 
-/// What an address slot of a compressed file is.
+/// The kind of an address slot of a compressed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     /// One as in other files.
@@ -50,7 +50,7 @@ impl Clusters {
         Slot::Block
     }
 
-    /// What `i_compr_blocks` must be: a cluster's blocks but those that hold its data. `None` once they were released: while that
+    /// The right value of `i_compr_blocks`: a cluster's blocks but those that hold its data. `None` once they were released: while that
     /// goes on the field falls cluster by cluster.
     pub(super) fn saved(&self) -> Option<u64> {
         (!self.released).then_some(self.saved)

@@ -13,7 +13,7 @@ use super::walk::{Role, Task};
 /// Dentry blocks that are read together.
 const BATCH: usize = 128;
 
-/// What is known of a directory while its entries come by.
+/// The state of a directory while its entries come by.
 pub(super) struct Entries<'v, 's, 'a> {
     view: &'v InodeView<'s, 'a>,
     names: Names,
@@ -103,7 +103,7 @@ impl<'v, 's, 'a> Entries<'v, 's, 'a> {
         self.child(block, entry, file_type);
     }
 
-    /// What the hash of an entry must be: what it says, where that cannot be told.
+    /// The right hash of an entry; the stored one where the right one cannot be told.
     fn hash(&self, entry: &Entry<'_>, encrypted: bool) -> u32 {
         let casefolded = self.view.inode().i_flags.get() & flags::CASEFOLD != 0;
         match (casefolded && !entry.is_dot(), encrypted) {

@@ -16,9 +16,9 @@ pub enum CheckError {
     /// Neither superblock is valid: no F2FS volume, or one whose geometry is lost.
     #[error("no valid superblock (first: {first}; second: {second})")]
     NoSuperblock {
-        /// What is wrong with the first copy.
+        /// The fault of the first copy.
         first: Corruption,
-        /// What is wrong with the second copy.
+        /// The fault of the second copy.
         second: Corruption,
     },
     /// The superblock describes more blocks than the device has.
@@ -42,7 +42,7 @@ pub enum CheckError {
     Threads {
         /// How many were asked for; 0: as many as there are processors.
         threads: usize,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
 }

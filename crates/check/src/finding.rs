@@ -1,4 +1,4 @@
-//! What the check finds: one inconsistency, where it is, and the numbers that show it.
+//! A finding of the check: one inconsistency, where it is, and the numbers that show it.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum Severity {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// What is inconsistent. Kinds are ordered roughly as the structures stand on the device.
+        /// The kind of an inconsistency. Kinds are ordered roughly as the structures stand on the device.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum FindingKind {
@@ -210,7 +210,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong there, with its numbers.
+/// The fault there, with its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -218,25 +218,25 @@ pub enum Problem {
     Mismatch {
         /// The field.
         what: &'static str,
-        /// What it must be.
+        /// The right value.
         expected: u64,
-        /// What it is.
+        /// The value that was found.
         found: u64,
     },
     /// The same for bits, hashes and checksums, which read better in hexadecimal.
     Bits {
         /// The field.
         what: &'static str,
-        /// What it must be.
+        /// The right value.
         expected: u64,
-        /// What it is.
+        /// The value that was found.
         found: u64,
     },
     /// A number is out of its range.
     Range {
         /// The field.
         what: &'static str,
-        /// What it is.
+        /// The value that was found.
         found: u64,
         /// The least that it may be.
         min: u64,
@@ -245,7 +245,7 @@ pub enum Problem {
     },
     /// Something must not be there, or not be so; with the number that shows it.
     Fault {
-        /// What is wrong.
+        /// The reason.
         what: &'static str,
         /// The number.
         found: u64,
@@ -270,7 +270,7 @@ impl fmt::Display for Problem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What is inconsistent.
+    /// The kind of the inconsistency.
     pub kind: FindingKind,
     /// Where.
     pub place: Place,

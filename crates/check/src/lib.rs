@@ -116,7 +116,7 @@ pub enum Phase {
     Tables,
     /// Everything reachable is walked. Counted in nodes; the total is what the checkpoint claims.
     Tree,
-    /// What was reached is compared with the tables. Counted in steps.
+    /// The blocks that were reached are compared with the tables. Counted in steps.
     Totals,
 }
 

@@ -16,7 +16,7 @@ use super::pack::Pack;
 use super::report::Collector;
 use super::source::Source;
 
-/// What the pack holds besides the checkpoint block.
+/// The content of the pack besides the checkpoint block.
 #[derive(Debug)]
 pub(super) struct Logs {
     /// Segment and summary of each log; no summary for node logs after an unclean stop.

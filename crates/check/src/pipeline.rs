@@ -8,7 +8,7 @@
 //!    chunk n        all there: checked, group by group
 //! ```
 //!
-//! What is read ahead is foreseen from the NAT and from inodes that were not judged yet. It is a hint (see [`ahead`](super::ahead)):
+//! The blocks to read ahead are foreseen from the NAT and from inodes that were not judged yet. It is a hint (see [`ahead`](super::ahead)):
 //! the check asks for each block when it comes to it, in the same order and with the same outcome, and what is not there
 //! then is read then.
 //!

@@ -75,7 +75,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What an fsync'd node refers to lies in the main area.
+/// Checks that the blocks which a synced node refers to lie in the main area.
 fn check_addresses(node: &NodeBlock, geometry: &Geometry, place: &Place, findings: &Collector) {
     use f2fs_format::inode::inline;
     if node.is_inode() && node.inode().i_inline & (inline::DATA | inline::DENTRY) != 0 {

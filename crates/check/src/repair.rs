@@ -80,7 +80,7 @@ pub enum RepairError {
     /// There is no checkpoint that the tables could be read by.
     #[error("no checkpoint pack can be used: {0}")]
     NoCheckpoint(String),
-    /// What would be written contradicts the format.
+    /// The blocks to be written contradict the format.
     #[error("the repaired checkpoint would not be valid: {0}")]
     Format(#[from] Corruption),
     /// There is no free segment for what has to be written.
@@ -88,18 +88,18 @@ pub enum RepairError {
     NoRoom(&'static str),
 }
 
-/// Who has the device open meanwhile, to others who want to.
+/// The holder of the device meanwhile, as others who want it are told.
 const CLAIMANT: &str = "a repair";
 
 /// How a volume is put right: what changes, and how it is judged then. Nothing of it is written yet. Nobody else opens the device
 /// that it was planned for until it is [applied](Self::apply) or dropped.
 #[derive(Debug)]
 pub struct Repair {
-    /// What was found.
+    /// The findings before.
     pub before: CheckReport,
-    /// What is found afterwards.
+    /// The findings afterwards.
     pub after: CheckReport,
-    /// What is done, one line each.
+    /// The changes, one line each.
     pub actions: Vec<String>,
     changes: Vec<(u64, Box<RawBlock>)>,
     /// Blocks that change when the volume is written to: the first of both checkpoint packs, and that where the next chain of

@@ -15,7 +15,7 @@ use super::finding::{Finding, FindingKind, Place, Problem, Severity};
 /// Findings of one kind that are kept; more are only counted, so that no image can fill the memory.
 pub const MAX_PER_KIND: usize = 1000;
 
-/// What a check counted. All but the free segments are of what can be reached from the root and the orphans.
+/// The counts of a check. All but the free segments count what can be reached from the root and the orphans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -41,11 +41,11 @@ pub struct Counts {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// What was found, ordered by kind and place; at most [`MAX_PER_KIND`] of each kind.
+    /// The findings, ordered by kind and place; at most [`MAX_PER_KIND`] of each kind.
     pub findings: Vec<Finding>,
     /// Findings beyond those that are kept.
     pub suppressed: u64,
-    /// What was counted.
+    /// The counts.
     pub counts: Counts,
     /// Whether every structure was looked at. When the checkpoint itself is unusable there is nothing behind it to judge.
     pub complete: bool,

@@ -83,7 +83,7 @@ impl<'a> Source<'a> {
         if !missing.is_empty() {
             self.begin(&mut missing, |len| vec![self.recycler.take_stale(len)]).arrive(&mut now);
         }
-        // What failed is read alone: the blocks beside it may have been to blame, which nobody asked for.
+        // A block that failed is read again by itself: the error may have been one of its neighbours, which nobody asked for.
         missing.retain(|addr| now.find(*addr).is_none());
         missing.dedup();
         let alone = missing.iter().map(|addr| Ok((*addr, self.block(*addr)?)));

@@ -25,7 +25,7 @@ use super::{Phase, Progress};
 const TYPE_SHIFT: u32 = 28;
 const COUNT_MASK: u32 = (1 << TYPE_SHIFT) - 1;
 
-/// What was counted while walking.
+/// The counts of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) blocks: AtomicU64,
@@ -219,7 +219,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub(super) fn counts(&self, free_segments: u64) -> Counts {
         let reserved_blocks = self.tally.reserved.load(Relaxed);
         Counts {

@@ -84,7 +84,7 @@ fn check_features(features: Features, findings: &Collector) -> Result<(), CheckE
     Ok(())
 }
 
-/// What the layout check of the format crate lets pass.
+/// Checks for faults that the layout check of the format crate lets pass.
 fn check_fields(geometry: &Geometry, sb: &SuperBlock, device_blocks: u64, findings: &Collector) {
     let kind = FindingKind::Superblock;
     let place = Place::Volume;

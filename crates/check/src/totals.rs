@@ -1,4 +1,4 @@
-//! What must add up once everything reachable was reached.
+//! Totals that must agree once everything reachable was reached.
 
 use super::Phase;
 use super::error::CheckError;

@@ -29,7 +29,7 @@ pub(super) struct TreeWalk<'s, 'a> {
     ino: Nid,
     /// Addresses that each node holds.
     addresses: Addresses,
-    /// Those of a compressed file.
+    /// The clusters of a compressed file.
     clusters: Option<Clusters>,
     cursor: SummaryCursor,
     extent: ExtentWatch,

@@ -15,14 +15,14 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The source files of a crate, its tests aside.
+/// The source files of a crate, its tests aside, and those that only its models use.
 fn sources(krate: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![krate.join("src")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            let is_test = path.file_stem().is_some_and(|stem| stem == "tests");
+            let is_test = path.file_stem().is_some_and(|stem| stem == "tests" || stem == "models");
             if path.is_dir() && !is_test {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test {
@@ -42,9 +42,14 @@ fn all_crates() -> Vec<(PathBuf, String)> {
     all
 }
 
-/// The code of a file, without comments, and without the tests at its end.
+/// The code of a file, without comments, and without the module of tests at its end.
 fn code(text: &str) -> impl Iterator<Item = &str> {
-    let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+    let mut for_tests = false;
+    let lines = text.lines().take_while(move |line| {
+        let ends = for_tests && line.starts_with("mod ") && line.ends_with('{');
+        for_tests = line.starts_with("#[") && (for_tests || (line.starts_with("#[cfg(") && line.contains("test")));
+        !ends
+    });
     lines.map(|line| line.split("//").next().unwrap_or_default())
 }
 
@@ -95,5 +100,7 @@ fn locks_from_elsewhere_are_found() {
     assert_eq!(foreign_lock("use std::sync::Arc;"), None);
     assert_eq!(foreign_lock("use std::sync::{Arc, Weak};"), None);
     assert_eq!(foreign_lock("use f2fs_sync::Mutex;"), None);
-    assert_eq!(code("a // std::sync::Mutex\n#[cfg(test)]\nb").collect::<Vec<_>>(), ["a "]);
+    let text =
+        "a // std::sync::Mutex\n#[cfg(test)]\nmod x;\nb\n#[cfg(all(test, not(loom)))]\n#[allow(y)]\nmod tests {\nc";
+    assert!(code(text).eq(["a ", "#[cfg(test)]", "mod x;", "b", "#[cfg(all(test, not(loom)))]", "#[allow(y)]"]));
 }

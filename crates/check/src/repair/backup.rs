@@ -42,7 +42,7 @@ pub enum BackupError {
     /// It is no backup, or a damaged one.
     #[error("this is no whole backup of a repair: {what}, record {record}")]
     Damaged {
-        /// What is wrong.
+        /// The reason.
         what: &'static str,
         /// In which record; those are counted from 0, the head counts as 0.
         record: u64,
@@ -59,7 +59,7 @@ pub enum BackupError {
     },
 }
 
-/// What [`undo`] did.
+/// The result of [`undo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undone {
     /// Blocks that were written back.
@@ -72,7 +72,7 @@ impl Repair {
     /// Writes the backup of what [`apply`](Repair::apply) is going to change on `device`. Make it durable before that.
     ///
     /// # Errors
-    /// Those of reading the device and writing the backup.
+    /// Errors of reading the device and writing the backup.
     pub fn write_backup(&self, device: &dyn BlockDevice, mut to: impl Write) -> Result<(), BackupError> {
         let mut head = Vec::with_capacity(28);
         head.extend_from_slice(&MAGIC);

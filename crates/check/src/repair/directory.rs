@@ -31,7 +31,7 @@ pub(super) struct Directory {
     misplaced: Vec<(Vec<u8>, Nid, FileType)>,
 }
 
-/// What becomes of an entry.
+/// The treatment of an entry.
 enum Verdict {
     Keep,
     Remove(&'static str),

@@ -138,7 +138,7 @@ impl Walk<'_> {
         self.state.act(|| format!("inode {ino}: its extended attributes are written anew, as far as they can be read"));
         let mut kept = XattrBuffer::read(&vec![0; area.len()], None)?;
         for (index, name, value) in readable(&area, body.as_deref()) {
-            // What no longer fits is lost.
+            // Attributes that no longer fit are lost.
             let _ = kept.set(index, &name, &value, SetMode::Create);
         }
         if has_area {
@@ -387,7 +387,7 @@ fn sound(area: &[u8], node: Option<&NodeBlock>) -> bool {
     })
 }
 
-/// What changed, for people.
+/// The change, in words.
 fn differences(before: &NodeBlock, after: &NodeBlock) -> String {
     let (old, new) = (before.inode(), after.inode());
     let mut all = Vec::new();

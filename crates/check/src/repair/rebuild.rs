@@ -1,4 +1,4 @@
-//! What follows from what was reached: NAT, SIT, summaries, and a checkpoint with the right counts.
+//! Building the tables anew from the blocks that were reached: NAT, SIT, summaries, and a checkpoint with the right counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) fn log_segments(tables: &Tables) -> BTreeSet<SegmentNo> {
     LogType::ALL.into_iter().map(|log| tables.pack.log(log).0).collect()
 }
 
-/// What was reached of a segment.
+/// The blocks of a segment that were reached.
 #[derive(Clone, Copy, Debug)]
 struct Used {
     map: [u8; sit::VALID_MAP_SIZE],
@@ -229,7 +229,7 @@ fn write_pack(
     let (mut reserved, mut overprovision) =
         (reserve(header.rsvd_segment_count.get()), reserve(header.overprov_segment_count.get()));
     if reserved == 0 {
-        // What was set aside by mkfs is not written anywhere else.
+        // The number of segments that mkfs set aside is not written anywhere else.
         reserved = overprovision.saturating_sub(6).clamp(1, geometry.main_segments - 1);
     }
     if overprovision == 0 {

@@ -1,4 +1,4 @@
-//! What is known of a volume while it is repaired.
+//! The state of a volume while it is repaired.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -35,7 +35,7 @@ pub(super) struct Claim {
     pub(super) by: Reference,
     pub(super) strong: bool,
     pub(super) is_node: bool,
-    /// What the summary is to say.
+    /// The owner for the summary.
     pub(super) owner: (Nid, u16),
 }
 

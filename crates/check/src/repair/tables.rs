@@ -78,7 +78,7 @@ impl Tables {
         Ok(tables)
     }
 
-    /// What node blocks say of themselves, where the pack has no summary of a log.
+    /// The owners that node blocks state themselves, where the pack has no summary of a log.
     fn summary_by_footers(&self, overlay: &Overlay, segment: SegmentNo) -> Result<Box<SummaryBlock>, RepairError> {
         let mut summary = SummaryBlock::new_box();
         summary.entry_type = TYPE_NODE;
@@ -243,7 +243,7 @@ fn load_pack(
     Err(RepairError::NoCheckpoint("neither pack has a checkpoint that its own checksum accepts".into()))
 }
 
-/// What the layout of a pack must be, from the geometry.
+/// Gives a pack the right layout, from the geometry.
 fn mend_layout(geometry: &Geometry, checkpoint: &mut CheckpointBlock) {
     let header = &mut checkpoint.header;
     header.sit_ver_bitmap_bytesize = (geometry.sit_bitmap_size() as u32).into();

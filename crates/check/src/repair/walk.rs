@@ -25,7 +25,7 @@ pub(super) enum Role {
     Quota,
 }
 
-/// What the walk works on.
+/// The state of the walk.
 pub(super) struct Walk<'w> {
     pub(super) overlay: &'w Overlay,
     pub(super) tables: &'w mut Tables,
@@ -58,7 +58,7 @@ pub(super) fn walk(overlay: &Overlay, tables: &mut Tables, state: &mut State) ->
     walk.mend_links()
 }
 
-/// What is done with a child node: the walk, its NID, its node offset, and itself.
+/// The action on a child node: the walk, its NID, its node offset, and itself.
 type EachChild<'e, W> = dyn FnMut(&mut W, Nid, u32, Box<NodeBlock>) -> Result<(), RepairError> + 'e;
 
 impl<'w> Walk<'w> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::crates::metadata;
-use crate::sources::source;
+use crate::sources::{bodies, source};
 use crate::text::{code_spans, documents, fenced_lines, read, root};
 
 /// The places that paths in the documents begin with, where they begin at the root.
@@ -103,7 +103,7 @@ fn commands_that_lead_nowhere_are_found_out() {
     assert_eq!(commands(text), ["cargo e", "cargo a b"]);
 }
 
-/// What is wrong with a path in a code span: it begins at the root, or it is `CRATE/FILE.rs`.
+/// Whether a path in a code span leads nowhere. It begins at the root, or it is `CRATE/FILE.rs`, with or without `: FUNCTION`.
 fn is_missing(span: &str) -> bool {
     let path = span.split([' ', ':']).next().unwrap_or_default();
     if path.contains(['*', '<', '{', '$']) || path.chars().any(char::is_uppercase) && !path.ends_with(".md") {
@@ -112,7 +112,14 @@ fn is_missing(span: &str) -> bool {
     if PLACES.iter().any(|place| path.starts_with(place)) {
         return !path.starts_with("target/") && !root().join(path).exists();
     }
-    path.contains('/') && path.ends_with(".rs") && source(path).is_none() && !root().join("crates").join(path).exists()
+    if !(path.contains('/') && path.ends_with(".rs")) {
+        return false;
+    }
+    match (source(path), span.split_once(": ")) {
+        (Some(text), Some((_, function))) => bodies(&text, function).is_empty(),
+        (Some(_), None) => false,
+        (None, _) => !root().join("crates").join(path).exists(),
+    }
 }
 
 /// The source files that a line of a picture names.
@@ -133,6 +140,7 @@ fn the_paths_lead_somewhere() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(is_missing("crates/none/src/lib.rs") && is_missing("files/none.rs") && is_missing("docs/NONE.md"));
     assert!(sources_in("  |  [files/api.rs, =none/b.rs] c.rs").eq(["files/api.rs", "none/b.rs"]));
+    assert!(is_missing("nat/nat.rs: nothing") && !is_missing("nat/nat.rs: free"));
     assert!(!is_missing("files/api.rs") && !is_missing("docs/DESIGN.md") && !is_missing("a/b"));
 }
 
