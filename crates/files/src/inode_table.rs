@@ -6,7 +6,7 @@
 //! loaded: the first one to ask loads it, so that there is never a second object.
 
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, CachePadded, RwLock};
+use f2fs_sync::{Arc, CachePadded, RwLock, mutant};
 use rustc_hash::FxHashMap;
 
 use crate::FsError;
@@ -51,7 +51,9 @@ impl InodeTable {
             return Ok(Arc::clone(inode));
         }
         let mut inodes = self.shard(ino).write();
-        if let Some(inode) = inodes.map.get(&ino) {
+        if let Some(inode) = inodes.map.get(&ino)
+            && !mutant("inodes_loaded_twice")
+        {
             return Ok(Arc::clone(inode));
         }
         let inode = Arc::new(load()?);
@@ -78,7 +80,7 @@ impl InodeTable {
     pub(crate) fn drop_unused(&self, ino: Nid) -> Option<Arc<Inode>> {
         let mut inodes = self.shard(ino).write();
         let inode = inodes.map.get(&ino)?;
-        if Arc::strong_count(inode) > 1 {
+        if Arc::strong_count(inode) > 1 && !mutant("inodes_drop_in_use") {
             return Some(Arc::clone(inode));
         }
         let unused = inodes.map.remove(&ino);

@@ -127,9 +127,9 @@ impl Core {
             if directory.find(self, parent, name)?.is_some() {
                 return Err(FsError::Exists);
             }
-            let life = inode.life.lock();
+            let life = (!mutant("link_without_life")).then(|| inode.life.lock());
             let links = inode.node.read().inode().i_links.get();
-            if life.freed || links == 0 {
+            if life.as_ref().is_some_and(|life| life.freed) || links == 0 {
                 return Err(FsError::NotFound);
             }
             if links == MAX_LINKS {

@@ -6,6 +6,7 @@
 
 use f2fs_device::{AlignedBuf, BlockDevice, Request};
 use f2fs_format::{BLOCK_SIZE, BlockAddr, Corruption};
+use f2fs_sync::mutant;
 
 use crate::FsError;
 use crate::block_map::Mapping;
@@ -38,7 +39,9 @@ impl Core {
             self.read_inline(inode, offset, buf)?;
             return Ok(buf.len());
         }
-        content.cache.refresh(self.volume.moves(inode.ino));
+        if !mutant("cache_not_refreshed") {
+            content.cache.refresh(self.volume.moves(inode.ino));
+        }
         let (first, last) = blocks_of(offset, buf.len());
         if last - first < requests::LONGEST
             && let Some(run) = self.single_run(inode, content, first, last)?

@@ -83,7 +83,9 @@ impl Core {
         self.refill_nids();
         if is_directory(&source) || target.as_ref().is_some_and(is_directory) {
             for parent in [from.parent, to.parent] {
-                parent.directory()?.moved.invalidate();
+                if !mutant("rename_without_a_stamp") {
+                    parent.directory()?.moved.invalidate();
+                }
             }
         }
         let (inode, fate) = match target {

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! mutant: node_owns_what_is_on_its_way, killed by: a_durable_write_beside_the_cleaner
+//! mutant: sync_looked_at_once, killed by: a_file_gets_a_name_while_it_is_synced
 //! mutant: sync_forgets_arrivals, killed by: two_files_are_made_durable
 //! mutant: truncate_in_two_operations, killed by: a_file_is_cut_beside_a_checkpoint
 //! ```
@@ -131,4 +132,29 @@ fn a_file_is_cut_beside_a_checkpoint() {
             }
         },
     );
+}
+
+/// A sync brings back no file with more links than names.
+#[test]
+fn a_file_gets_a_name_while_it_is_synced() {
+    two_files();
+    let setup = || {
+        let device = Arc::new(RecordingDevice::new(two_files().device().snapshot()));
+        let fs = Arc::new(FileSystem::open(device.clone(), options()).unwrap());
+        fs.checkpoint().unwrap();
+        (device, fs)
+    };
+    model::large("a_file_gets_a_name_while_it_is_synced", 1, setup, |(device, fs)| {
+        let other = Arc::clone(&fs);
+        let thread = model::spawn(move || other.link("/one", "/three").unwrap());
+        let file = fs.open_file("/one").unwrap();
+        file.write_at(0, &[2]).unwrap();
+        file.sync().unwrap();
+        let then = device.position();
+        thread.join().unwrap();
+        model::judge();
+        let small = Small::on(Arc::new(device.log().image_at(then, |_, _| false)));
+        let names = 1 + u32::from(small.fs.exists("/three").unwrap());
+        assert_eq!((read(&small.fs, "/one")[0], small.fs.stat("/one").unwrap().links), (2, names));
+    });
 }

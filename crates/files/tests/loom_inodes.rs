@@ -4,6 +4,9 @@
 //! ```text
 //! mutant: life_unlinked_and_not_ended, killed by: a_file_is_opened_while_its_name_goes
 //! mutant: life_closed_and_not_ended, killed by: a_file_is_opened_while_its_last_handle_closes
+//! mutant: link_without_life, killed by: a_file_gets_a_name_while_its_last_one_goes
+//! mutant: inodes_loaded_twice, killed by: two_open_a_file_that_is_not_in_memory
+//! mutant: inodes_drop_in_use, killed by: a_file_leaves_memory_while_it_is_opened
 //! mutant: path_looked_up_once, killed by: a_file_is_opened_while_another_takes_its_name
 //! mutant: path_looked_up_once, killed by: a_file_is_looked_at_while_another_takes_its_name
 //! ```
@@ -222,4 +225,50 @@ fn two_take_a_name_from_each_other() {
             assert_left(small, expected);
         },
     );
+}
+
+/// Both have the same inode: it lives until the second one closes it.
+#[test]
+fn two_open_a_file_that_is_not_in_memory() {
+    files();
+    model::large(
+        "two_open_a_file_that_is_not_in_memory",
+        2,
+        || Small::open(files()),
+        |small| {
+            let fs = Arc::clone(&small.fs);
+            let thread = model::spawn(move || fs.open_file("/a").unwrap());
+            let mine = small.fs.open_file("/a").unwrap();
+            let theirs = thread.join().unwrap();
+            model::judge();
+            small.fs.unlink("/a").unwrap();
+            drop(theirs);
+            assert_eq!(mine.stat().unwrap().links, 0);
+            drop(mine);
+            assert_eq!(small.fs.volume().orphans().len(), 0);
+        },
+    );
+}
+
+/// A file that was closed leaves memory while it is opened again.
+#[test]
+fn a_file_leaves_memory_while_it_is_opened() {
+    files();
+    let setup = || {
+        let small = Small::open(files());
+        // Its locks are counted when it is closed.
+        assert_eq!(read(&small.fs, "/a"), b"/a");
+        small
+    };
+    model::large("a_file_leaves_memory_while_it_is_opened", 2, setup, |small| {
+        let fs = Arc::clone(&small.fs);
+        let thread = model::spawn(move || assert_eq!(read(&fs, "/b"), b"/b"));
+        let mine = small.fs.open_file("/a").unwrap();
+        thread.join().unwrap();
+        model::judge();
+        let again = small.fs.open_file("/a").unwrap();
+        small.fs.unlink("/a").unwrap();
+        drop(again);
+        assert_eq!(mine.stat().unwrap().links, 0);
+    });
 }

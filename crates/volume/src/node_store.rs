@@ -168,7 +168,7 @@ impl NodeStore {
             *nodes.lock() = FxHashMap::default();
         }
         all.retain(|page| {
-            page.listed.store(false, Ordering::Release);
+            page.listed.store(mutant("node_stays_listed"), Ordering::Release);
             page.dirty.load(Ordering::Acquire) && !page.removed.load(Ordering::Acquire)
         });
         all
@@ -197,6 +197,7 @@ impl NodeStore {
 /// Drops clean pages that nobody holds, those used since the last round excepted.
 fn evict(map: &mut Map) {
     map.retain(|_, page| {
-        page.dirty.load(Ordering::Acquire) || Arc::strong_count(page) > 1 || page.used.swap(false, Ordering::Relaxed)
+        let held = Arc::strong_count(page) > 1 && !mutant("nodes_evicted_in_use");
+        page.dirty.load(Ordering::Acquire) || held || page.used.swap(false, Ordering::Relaxed)
     });
 }

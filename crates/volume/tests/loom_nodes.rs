@@ -2,6 +2,8 @@
 //! each.
 //!
 //! ```text
+//! mutant: nodes_evicted_in_use, killed by: a_node_changes_while_others_leave_memory
+//! mutant: node_stays_listed, killed by: a_node_changes_while_others_leave_memory
 //! mutant: node_read_and_freed_stays, killed by: a_node_is_read_while_it_is_freed
 //! ```
 #![cfg(loom)]
@@ -104,33 +106,39 @@ fn a_node_is_read_by_two() {
     );
 }
 
-/// A node that is changed stays in memory until a checkpoint has it, however crowded its shard is.
+/// A node that is changed stays in memory until a checkpoint has it, however crowded its shard is; and so the next time.
 #[test]
 fn a_node_changes_while_others_leave_memory() {
     let (image, nids) = nodes();
-    model::large(
-        "a_node_changes_while_others_leave_memory",
-        2,
-        || open(image.device()),
-        |volume| {
-            let nid = nids[0];
-            let other = Arc::clone(&volume);
-            let thread = model::spawn(move || {
-                let op = other.begin().unwrap();
-                other.node(nid).unwrap().write(&op).inode_mut().i_links = 7.into();
-            });
-            {
-                // More than the shard keeps.
-                let op = volume.begin().unwrap();
-                let made: Vec<_> = (0..8).map(|_| volume.new_node(&op, NODE).unwrap()).collect();
-                drop(made);
-            }
-            checkpoint(&volume);
-            thread.join().unwrap();
-            model::judge();
-            assert_eq!(volume.node(nid).unwrap().read().inode().i_links.get(), 7);
-            checkpoint(&volume);
-            assert_eq!(volume.node(nid).unwrap().read().inode().i_links.get(), 7);
-        },
-    );
+    let nid = nids[0];
+    let setup = || {
+        let device = image.device();
+        (device.clone(), open(device))
+    };
+    let set = |volume: &Volume, links: u32| {
+        let op = volume.begin().unwrap();
+        let node = volume.node(nid).unwrap();
+        node.write(&op).inode_mut().i_links = links.into();
+    };
+    model::large("a_node_changes_while_others_leave_memory", 2, setup, move |(device, volume)| {
+        let other = Arc::clone(&volume);
+        let thread = model::spawn(move || set(&other, 7));
+        {
+            // More than the shard keeps.
+            let op = volume.begin().unwrap();
+            let made: Vec<_> = (0..8).map(|_| volume.new_node(&op, NODE).unwrap()).collect();
+            drop(made);
+        }
+        checkpoint(&volume);
+        thread.join().unwrap();
+        model::judge();
+        assert_eq!(volume.node(nid).unwrap().read().inode().i_links.get(), 7);
+        checkpoint(&volume);
+        set(&volume, 8);
+        checkpoint(&volume);
+        set(&volume, 9);
+        volume.close().unwrap();
+        drop(volume);
+        assert_eq!(open(device).node(nid).unwrap().read().inode().i_links.get(), 9);
+    });
 }

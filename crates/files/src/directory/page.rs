@@ -118,7 +118,7 @@ impl Directory {
             }
         }
         let page = self.page(core, inode, block)?.ok_or(FsError::NotFound)?;
-        if made {
+        if made && !mutant("page_made_and_not_dirty") {
             // Even if nothing is put into it: a reservation must not be left to the checkpoint as a dentry block.
             self.mark_dirty(core, &page);
         }
@@ -165,7 +165,8 @@ impl Directory {
     fn forget_dirty(&self, core: &Core, page: &Page) {
         let mut dirty = self.dirty.lock();
         // Who made the page may be about to mark it dirty: it is told that it is.
-        if page.dirty.swap(true, Ordering::AcqRel) && dirty.remove(&page.block).is_some() {
+        if page.dirty.swap(!mutant("page_forgotten_and_clean"), Ordering::AcqRel) && dirty.remove(&page.block).is_some()
+        {
             core.volume.sub_dirty_dentries(1);
         }
     }
