@@ -23,10 +23,10 @@ fn image_of_two() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
         image(|fs| {
-            fs.create_file("/file", 0o644).unwrap().write_at(0, &[1; 2 * BLOCK]).unwrap();
-            fs.create_file("/filler", 0o644).unwrap().write_at(0, &vec![0; 511 * BLOCK]).unwrap();
+            fs.create_file("/file", 0o644).unwrap().write_at(&[1; 2 * BLOCK], 0).unwrap();
+            fs.create_file("/filler", 0o644).unwrap().write_at(&vec![0; 511 * BLOCK], 0).unwrap();
             fs.checkpoint().unwrap();
-            fs.unlink("/filler").unwrap();
+            fs.remove_file("/filler").unwrap();
         })
     })
 }
@@ -41,13 +41,13 @@ fn opened() -> (Small, Arc<File>) {
 /// A block that is read holds one byte only: which one.
 fn byte(file: &File, block: usize) -> u8 {
     let mut bytes = [0; BLOCK];
-    assert_eq!(file.read_at((block * BLOCK) as u64, &mut bytes).unwrap(), BLOCK);
+    assert_eq!(file.read_at(&mut bytes, (block * BLOCK) as u64).unwrap(), BLOCK);
     assert!(bytes.iter().all(|byte| *byte == bytes[0]));
     bytes[0]
 }
 
 fn write(file: &File, block: usize, byte: u8) {
-    file.write_at((block * BLOCK) as u64, &[byte; BLOCK]).unwrap();
+    file.write_at(&[byte; BLOCK], (block * BLOCK) as u64).unwrap();
 }
 
 /// Moves the blocks of the file; what is where they were is gone after the checkpoint.

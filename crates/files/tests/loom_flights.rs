@@ -25,7 +25,7 @@ fn file() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
         image(|fs| {
-            fs.create_file("/file", 0o644).unwrap().write_at(0, &[1; 4 * BLOCK]).unwrap();
+            fs.create_file("/file", 0o644).unwrap().write_at(&[1; 4 * BLOCK], 0).unwrap();
         })
     })
 }
@@ -35,12 +35,12 @@ fn nearly_empty_segment() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
         image(|fs| {
-            fs.create_file("/file", 0o644).unwrap().write_at(0, &[1; BLOCK]).unwrap();
+            fs.create_file("/file", 0o644).unwrap().write_at(&[1; BLOCK], 0).unwrap();
             let free = fs.statfs().free_segments;
-            fs.create_file("/filler", 0o644).unwrap().write_at(0, &vec![0; 510 * BLOCK]).unwrap();
+            fs.create_file("/filler", 0o644).unwrap().write_at(&vec![0; 510 * BLOCK], 0).unwrap();
             assert_eq!(fs.statfs().free_segments, free);
             fs.checkpoint().unwrap();
-            fs.unlink("/filler").unwrap();
+            fs.remove_file("/filler").unwrap();
         })
     })
 }
@@ -58,7 +58,7 @@ fn a_durable_write_beside_the_cleaner() {
     model::large("a_durable_write_beside_the_cleaner", 1, setup, |small| {
         let fs = Arc::clone(&small.fs);
         let thread = model::spawn(move || fs.clean_step(Pace::Urgent).unwrap());
-        small.fs.open_file("/file").unwrap().write_durable(0, &[2; 2 * BLOCK]).unwrap();
+        small.fs.open_file("/file").unwrap().write_durable(&[2; 2 * BLOCK], 0).unwrap();
         thread.join().unwrap();
         model::judge();
         assert!(read(&small.fs, "/file") == [2; 2 * BLOCK]);
@@ -75,7 +75,7 @@ fn two_files() -> &'static Image {
     IMAGE.get_or_init(|| {
         image(|fs| {
             for path in ["/one", "/two"] {
-                fs.create_file(path, 0o644).unwrap().write_at(0, &[1; LONG * BLOCK]).unwrap();
+                fs.create_file(path, 0o644).unwrap().write_at(&[1; LONG * BLOCK], 0).unwrap();
             }
         })
     })
@@ -93,7 +93,7 @@ fn two_files_are_made_durable() {
     };
     model::large("two_files_are_made_durable", 1, setup, |(device, fs)| {
         let durable = |fs: &FileSystem, path: &str, blocks: usize, device: &RecordingDevice| {
-            fs.open_file(path).unwrap().write_durable(0, &vec![2; blocks * BLOCK]).unwrap();
+            fs.open_file(path).unwrap().write_durable(&vec![2; blocks * BLOCK], 0).unwrap();
             device.position()
         };
         let (other, record) = (Arc::clone(&fs), Arc::clone(&device));
@@ -118,7 +118,7 @@ fn a_file_is_cut_beside_a_checkpoint() {
         || Small::open(file()),
         |small| {
             let fs = Arc::clone(&small.fs);
-            let thread = model::spawn(move || fs.open_file("/file").unwrap().truncate(BLOCK as u64).unwrap());
+            let thread = model::spawn(move || fs.open_file("/file").unwrap().set_len(BLOCK as u64).unwrap());
             small.fs.checkpoint().unwrap();
             let image = small.device.snapshot();
             thread.join().unwrap();
@@ -126,7 +126,7 @@ fn a_file_is_cut_beside_a_checkpoint() {
             for small in [Small::on(Arc::new(image)), small.again()] {
                 let found = read(&small.fs, "/file");
                 assert!(found == [1; 4 * BLOCK] || found == [1; BLOCK], "{} bytes", found.len());
-                small.fs.open_file("/file").unwrap().truncate(4 * BLOCK as u64).unwrap();
+                small.fs.open_file("/file").unwrap().set_len(4 * BLOCK as u64).unwrap();
                 let grown = read(&small.fs, "/file");
                 assert!(grown[found.len()..].iter().all(|byte| *byte == 0), "what was cut off is back");
             }
@@ -148,13 +148,13 @@ fn a_file_gets_a_name_while_it_is_synced() {
         let other = Arc::clone(&fs);
         let thread = model::spawn(move || other.link("/one", "/three").unwrap());
         let file = fs.open_file("/one").unwrap();
-        file.write_at(0, &[2]).unwrap();
-        file.sync().unwrap();
+        file.write_at(&[2], 0).unwrap();
+        file.sync_all().unwrap();
         let then = device.position();
         thread.join().unwrap();
         model::judge();
         let small = Small::on(Arc::new(device.log().image_at(then, |_, _| false)));
         let names = 1 + u32::from(small.fs.exists("/three").unwrap());
-        assert_eq!((read(&small.fs, "/one")[0], small.fs.stat("/one").unwrap().links), (2, names));
+        assert_eq!((read(&small.fs, "/one")[0], small.fs.metadata("/one").unwrap().links), (2, names));
     });
 }

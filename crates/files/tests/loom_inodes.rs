@@ -241,9 +241,9 @@ fn two_open_a_file_that_is_not_in_memory() {
             let mine = small.fs.open_file("/a").unwrap();
             let theirs = thread.join().unwrap();
             model::judge();
-            small.fs.unlink("/a").unwrap();
+            small.fs.remove_file("/a").unwrap();
             drop(theirs);
-            assert_eq!(mine.stat().unwrap().links, 0);
+            assert_eq!(mine.metadata().unwrap().links, 0);
             drop(mine);
             assert_eq!(small.fs.volume().orphans().len(), 0);
         },
@@ -267,8 +267,8 @@ fn a_file_leaves_memory_while_it_is_opened() {
         thread.join().unwrap();
         model::judge();
         let again = small.fs.open_file("/a").unwrap();
-        small.fs.unlink("/a").unwrap();
+        small.fs.remove_file("/a").unwrap();
         drop(again);
-        assert_eq!(mine.stat().unwrap().links, 0);
+        assert_eq!(mine.metadata().unwrap().links, 0);
     });
 }
