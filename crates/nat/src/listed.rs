@@ -33,7 +33,7 @@ use crate::free_list::{FreeList, State};
 use crate::policy::Policy;
 use crate::size::{Bits, ENTRIES, FIRST_NID, locate, members, nid_at};
 use crate::stats::ScanStats;
-use crate::table::Table;
+use crate::table::{Ahead, Table};
 
 /// NAT blocks that one build scans (`FREE_NID_PAGES`).
 const SCAN_BLOCKS: u32 = if cfg!(loom) { 1 } else { 8 };
@@ -258,12 +258,16 @@ impl Listed {
 
     /// Scans the next NAT blocks and the journal. A block that cannot be read is passed over.
     fn scan_blocks(&self, table: &Table) -> Result<(), NatError> {
+        let count = SCAN_BLOCKS.min(table.blocks());
+        let mut block = self.next_scan.load(Ordering::Relaxed);
+        // As in Linux, before the lock of the kernel's cache is taken.
+        let next = (0..count).map(|ahead| (block + ahead) % table.blocks());
+        let mut ahead = table.read_ahead(next.filter(|block| !self.is_scanned(*block)));
         let _cache = table.share_cache();
         let mut failed = None;
-        let mut block = self.next_scan.load(Ordering::Relaxed);
-        for _ in 0..SCAN_BLOCKS.min(table.blocks()) {
+        for _ in 0..count {
             if !self.is_scanned(block)
-                && let Err(error) = self.scan_block(table, block, true)
+                && let Err(error) = self.scan_block(table, block, true, ahead.remove(&block).as_ref())
             {
                 failed = failed.or(Some(error));
             }
@@ -276,15 +280,15 @@ impl Listed {
 
     /// Finds out which NIDs of a block are free, without listing them.
     pub(crate) fn know(&self, table: &Table, block: u32) -> Result<(), NatError> {
-        self.scan_block(table, block, false)
+        self.scan_block(table, block, false, None)
     }
 
     /// Scans one NAT block (`scan_nat_page`).
-    fn scan_block(&self, table: &Table, block: u32, list: bool) -> Result<(), NatError> {
+    fn scan_block(&self, table: &Table, block: u32, list: bool, ahead: Option<&Ahead>) -> Result<(), NatError> {
         if self.is_scanned(block) {
             return Ok(());
         }
-        let (locked, frame) = table.lock(block)?;
+        let (locked, frame) = table.lock_with(block, ahead)?;
         if self.is_scanned(block) {
             return Ok(());
         }

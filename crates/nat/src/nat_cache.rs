@@ -106,9 +106,10 @@ mod tests {
 
     const LISTS: [Policy; 2] = [Policy::KernelScan, Policy::Clue { optimistic: true, heuristic: true, lazy: false }];
 
-    /// Notes at each read whether a look-up, and whether a change, would have to wait.
+    /// Notes at each read whether a look-up, and whether a change, would have to wait; and how many blocks are read ahead.
     #[derive(Default)]
     struct Watched {
+        ahead: Mutex<Vec<usize>>,
         nat: OnceLock<Arc<Nat>>,
         waits: Mutex<Vec<(bool, bool)>>,
     }
@@ -121,6 +122,11 @@ mod tests {
                 self.waits.lock().unwrap().push((look_up, change));
             }
             Ok(Box::new(NatBlock::ZERO))
+        }
+
+        fn read_nat_blocks(&self, blocks: &[(u32, bool)]) -> Result<Vec<Box<NatBlock>>, SourceError> {
+            self.ahead.lock().unwrap().push(blocks.len());
+            blocks.iter().map(|(index, second)| self.read_nat_block(*index, *second)).collect()
         }
     }
 
@@ -137,7 +143,22 @@ mod tests {
         for policy in LISTS {
             let (source, nat) = open(policy);
             nat.balance();
-            assert_eq!(std::mem::take(&mut *source.waits.lock().unwrap()), [(false, true); 8], "a scan, {policy}");
+            assert_eq!(std::mem::take(&mut *source.waits.lock().unwrap()), [(false, false); 8], "read ahead, {policy}");
+            assert_eq!(*source.ahead.lock().unwrap(), [8], "{policy}");
+            // What was read ahead of a checkpoint may be the other copy since: it is read again, under the scan's lock.
+            let old = nat.table.read_ahead([9].into_iter());
+            nat.begin_checkpoint(38).unwrap();
+            nat.end_checkpoint();
+            source.waits.lock().unwrap().clear();
+            let scan = nat.table.share_cache();
+            drop(nat.table.lock_with(9, old.get(&9)).unwrap());
+            assert_eq!(std::mem::take(&mut *source.waits.lock().unwrap()), [(false, true)], "a scan, {policy}");
+            let new = nat.table.read_ahead([9, 10].into_iter());
+            assert_eq!(new.keys().collect::<Vec<_>>(), [&10], "{policy}");
+            source.waits.lock().unwrap().clear();
+            drop(nat.table.lock_with(10, new.get(&10)).unwrap());
+            assert_eq!(*source.waits.lock().unwrap(), [], "read ahead, {policy}");
+            drop(scan);
             nat.reserve(Nid(15 * ENTRIES as u32)).unwrap();
             assert_eq!(std::mem::take(&mut *source.waits.lock().unwrap()), [(false, false)], "no scan, {policy}");
             assert!(nat.free(Nid(16 * ENTRIES as u32)).is_err());

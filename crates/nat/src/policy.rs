@@ -19,13 +19,12 @@ use std::str::FromStr;
 /// | a NID that a scan finds | looked up in the cache of entries before it is listed | by its block, which is looked at once | faster |
 /// | the entries in use of a scanned block | the list's lock for each | no lock | faster |
 /// | a build whose 8 NAT blocks were all scanned before | asks the page cache for them, and reads those that left it | does nothing | faster |
-/// | NAT blocks that have to be read | read ahead, 8 at once, before `nat_tree_lock` | one after the other, under it | slower, where blocks are read at all |
 /// | the count of cached entries | falls when they take too large a share of memory (a quarter of 1 %) | falls when a NAT block leaves memory | slower on machines with little memory for the number of NIDs |
 /// | a first write to a node since a checkpoint | triggers a build, too | triggers none | faster |
 /// | who waits for a lock | spins while its holder runs | spins shortly, then sleeps | either |
 ///
 /// FxMark's unlinks begin with all NAT blocks scanned and all entries cached: there the fifth row's difference is that of a look into
-/// the page cache, and the sixth and seventh have no effect on a machine such as the paper's.
+/// the page cache, and the sixth has no effect on a machine such as the paper's.
 ///
 /// As text, for commands and reports: `kernel-scan`, `clue`, `clue:` with one or more of `optimistic`, `heuristic`, `lazy`
 /// joined by `+`, and `sharded`.

@@ -8,10 +8,11 @@
 
 use std::collections::BTreeMap;
 
-use f2fs_format::nat::RawNatEntry;
+use f2fs_format::nat::{NatBlock, RawNatEntry};
 use f2fs_format::{BlockAddr, Nid, bits};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{PlainArc, RwLock, RwLockReadGuard, RwLockWriteGuard, mutant};
+use rustc_hash::FxHashMap;
 
 use crate::block_set::BlockSet;
 use crate::entry::NatEntry;
@@ -25,10 +26,19 @@ use crate::source::NatSource;
 /// What the device has, as of the last durable checkpoint.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
+    /// Which checkpoint of this table it is.
+    pub(crate) generation: u64,
     /// Which copy of each block is the current one (MSB first, set: the second).
     pub(crate) bitmap: Vec<u8>,
     /// Entries newer than the table's.
     pub(crate) journal: BTreeMap<Nid, NatEntry>,
+}
+
+/// A block that was read before its lock was taken.
+pub(crate) struct Ahead {
+    /// The ledger's when the read began: with the same one, the device has the same block.
+    generation: u64,
+    raw: Box<NatBlock>,
 }
 
 /// The table.
@@ -85,7 +95,7 @@ impl Table {
             slots: (0..nat_blocks).map(|_| Slot::new()).collect(),
             pool: FramePool::new(nat_blocks, cached_blocks.min(nat_blocks as usize)),
             source,
-            ledger: RwLock::new(Ledger { bitmap, journal: newest }),
+            ledger: RwLock::new(Ledger { generation: 0, bitmap, journal: newest }),
             dirty: BlockSet::new(nat_blocks, false),
             unknown_free: AtomicU64::new(free),
             cache: None,
@@ -166,18 +176,44 @@ impl Table {
     /// Locks a block, loading it first if it is not in memory.
     #[inline]
     pub(crate) fn lock(&self, block: u32) -> Result<(Locked<'_>, &Frame), NatError> {
+        self.lock_with(block, None)
+    }
+
+    /// The same, with what was read ahead of it.
+    #[inline]
+    pub(crate) fn lock_with(&self, block: u32, ahead: Option<&Ahead>) -> Result<(Locked<'_>, &Frame), NatError> {
         let mut locked = self.slot(block).lock(&self.pool);
         if let Some(frame) = locked.frame() {
             return Ok((locked, frame));
         }
-        let frame = self.load(block, &mut locked)?;
+        let frame = self.load(block, ahead, &mut locked)?;
         Ok((locked, frame))
+    }
+
+    /// Reads those of the blocks ahead that are not in memory, at once; none of them if one cannot be read.
+    pub(crate) fn read_ahead(&self, blocks: impl Iterator<Item = u32>) -> FxHashMap<u32, Ahead> {
+        let absent: Vec<u32> = blocks.filter(|block| self.slot(*block).lock(&self.pool).frame().is_none()).collect();
+        if absent.is_empty() {
+            return FxHashMap::default();
+        }
+        let (generation, wanted): (u64, Vec<(u32, bool)>) = {
+            let ledger = self.ledger.read();
+            let second = |block: &u32| (*block, bits::msb::test(&ledger.bitmap, *block as usize));
+            (ledger.generation, absent.iter().map(second).collect())
+        };
+        let read = self.source.read_nat_blocks(&wanted).unwrap_or_default();
+        absent.into_iter().zip(read).map(|(block, raw)| (block, Ahead { generation, raw })).collect()
     }
 
     /// Reads a block into a frame.
     #[cold]
-    fn load(&self, block: u32, locked: &mut Locked<'_>) -> Result<&Frame, NatError> {
-        let entries = self.read_block(block)?;
+    fn load(&self, block: u32, ahead: Option<&Ahead>, locked: &mut Locked<'_>) -> Result<&Frame, NatError> {
+        // A checkpoint that became durable in between may have made the other copy the current one.
+        let ahead = ahead.filter(|ahead| ahead.generation == self.ledger.read().generation);
+        let entries = match ahead {
+            Some(ahead) => self.entries(block, &ahead.raw)?,
+            None => self.read_block(block)?,
+        };
         let (number, frame) = self.pool.lend(block, |holder, frame| {
             let gone = self.slot(holder).evict(frame);
             if gone && let Some(cache) = &self.cache {
@@ -194,6 +230,11 @@ impl Table {
         let second = bits::msb::test(&self.ledger.read().bitmap, block as usize);
         let raw =
             self.source.read_nat_block(block, second).map_err(|source| NatError::Source { block, second, source })?;
+        self.entries(block, &raw)
+    }
+
+    /// The entries of a block that was read, those of the journal among them.
+    fn entries(&self, block: u32, raw: &NatBlock) -> Result<[NatEntry; ENTRIES], NatError> {
         let mut entries = std::array::from_fn(|index| NatEntry::from(raw.entries[index]));
         let range = nid_at(block, 0)..=nid_at(block, ENTRIES - 1);
         for (nid, entry) in self.ledger.read().journal.range(range) {

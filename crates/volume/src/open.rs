@@ -189,6 +189,16 @@ impl NatSource for Tables {
         let buf = read_block(&*self.device, self.geometry.nat_block(index, second))?;
         Ok(Box::new(*NatBlock::read(buf.block(0))))
     }
+
+    fn read_nat_blocks(&self, blocks: &[(u32, bool)]) -> Result<Vec<Box<NatBlock>>, SourceError> {
+        let addrs: Vec<_> = blocks.iter().map(|(index, second)| self.geometry.nat_block(*index, *second)).collect();
+        let mut read = Vec::with_capacity(blocks.len());
+        read_each(&*self.device, &addrs, |_, block| {
+            read.push(Box::new(*NatBlock::read(block)));
+            Ok::<(), f2fs_device::DeviceError>(())
+        })?;
+        Ok(read)
+    }
 }
 
 impl SummarySource for Tables {

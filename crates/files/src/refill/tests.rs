@@ -26,9 +26,9 @@ type Lock = (Arc<Inode>, usize);
 /// What the device saw.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// Reads of the table with all locks held.
+    /// Blocks of the table that were read with all locks held.
     inside: usize,
-    /// Reads of the table with one of them free.
+    /// Those that were read with one of them free.
     outside: usize,
 }
 
@@ -64,10 +64,11 @@ impl BlockDevice for Watching {
         for request in &requests {
             if request.op.operation() == Operation::Read && watch.table.contains(&request.start) {
                 let is_held = |(inode, stripe): &Lock| inode.directory().unwrap().stripe(*stripe).try_write().is_none();
+                let blocks = request.blocks() as usize;
                 if watch.locks.iter().all(is_held) {
-                    watch.seen.inside += 1;
+                    watch.seen.inside += blocks;
                 } else {
-                    watch.seen.outside += 1;
+                    watch.seen.outside += blocks;
                 }
             }
         }
