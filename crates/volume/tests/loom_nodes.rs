@@ -115,7 +115,7 @@ fn a_node_changes_while_others_leave_memory() {
         let device = image.device();
         (device.clone(), open(device))
     };
-    let set = |volume: &Volume, links: u32| {
+    let set = move |volume: &Volume, links: u32| {
         let op = volume.begin().unwrap();
         let node = volume.node(nid).unwrap();
         node.write(&op).inode_mut().i_links = links.into();
