@@ -2,7 +2,6 @@
 //! each.
 //!
 //! ```text
-//! mutant: nodes_evicted_in_use, killed by: a_node_changes_while_others_leave_memory
 //! mutant: node_stays_listed, killed by: a_node_changes_while_others_leave_memory
 //! mutant: node_read_and_freed_stays, killed by: a_node_is_read_while_it_is_freed
 //! ```
