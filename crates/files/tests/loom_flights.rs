@@ -3,7 +3,6 @@
 //!
 //! ```text
 //! mutant: node_owns_what_is_on_its_way, killed by: a_durable_write_beside_the_cleaner
-//! mutant: sync_looked_at_once, killed by: a_file_gets_a_name_while_it_is_synced
 //! mutant: sync_forgets_arrivals, killed by: two_files_are_made_durable
 //! mutant: truncate_in_two_operations, killed by: a_file_is_cut_beside_a_checkpoint
 //! ```

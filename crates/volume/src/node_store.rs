@@ -197,7 +197,6 @@ impl NodeStore {
 /// Drops clean pages that nobody holds, those used since the last round excepted.
 fn evict(map: &mut Map) {
     map.retain(|_, page| {
-        let held = Arc::strong_count(page) > 1 && !mutant("nodes_evicted_in_use");
-        page.dirty.load(Ordering::Acquire) || held || page.used.swap(false, Ordering::Relaxed)
+        page.dirty.load(Ordering::Acquire) || Arc::strong_count(page) > 1 || page.used.swap(false, Ordering::Relaxed)
     });
 }

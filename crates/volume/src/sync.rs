@@ -249,9 +249,7 @@ impl Volume {
         }
         self.written.add(Count::SyncedNodes, written);
         let mut block = inode.block.write();
-        if let Some(reason) = self.must_checkpoint(inode, &block)
-            && !mutant("sync_looked_at_once")
-        {
+        if let Some(reason) = self.must_checkpoint(inode, &block) {
             return Ok(Synced::Must(reason));
         }
         // With the pages that were read a panic may have been left half way. Without the mark roll-forward ignores them.

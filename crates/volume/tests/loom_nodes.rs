@@ -2,7 +2,6 @@
 //! each.
 //!
 //! ```text
-//! mutant: nodes_evicted_in_use, killed by: a_node_changes_while_others_leave_memory
 //! mutant: node_stays_listed, killed by: a_node_changes_while_others_leave_memory
 //! mutant: node_read_and_freed_stays, killed by: a_node_is_read_while_it_is_freed
 //! ```
@@ -115,7 +114,7 @@ fn a_node_changes_while_others_leave_memory() {
         let device = image.device();
         (device.clone(), open(device))
     };
-    let set = |volume: &Volume, links: u32| {
+    let set = move |volume: &Volume, links: u32| {
         let op = volume.begin().unwrap();
         let node = volume.node(nid).unwrap();
         node.write(&op).inode_mut().i_links = links.into();

@@ -118,7 +118,7 @@ impl Directory {
             }
         }
         let page = self.page(core, inode, block)?.ok_or(FsError::NotFound)?;
-        if made && !mutant("page_made_and_not_dirty") {
+        if made {
             // Even if nothing is put into it: a reservation must not be left to the checkpoint as a dentry block.
             self.mark_dirty(core, &page);
         }
