@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec;
 
-use crate::harness::{Base, Structures};
 use crate::harness::sparse::SparseDevice;
+use crate::harness::{Base, Structures};
 
 /// Bytes of a block.
 const BLOCK: usize = 4096;
