@@ -1,7 +1,7 @@
 //! Volumes as files of some KiB: blocks of metadata and their numbers, deflated. What stood in the data of files is zeros.
 //!
-//! `cargo xtask guest fuzz-volumes --keep` makes those of the kernel, and `cargo run --manifest-path fuzz/Cargo.toml --bin pack`
-//! packs an image.
+//! `cargo run --manifest-path fuzz/Cargo.toml --bin pack IMAGE FILE` packs an image. None is here yet: the lists below are empty, and
+//! inputs that mean such a volume get one that was aged here.
 
 use std::sync::OnceLock;
 
