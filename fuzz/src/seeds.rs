@@ -50,9 +50,8 @@ fn damages(corpus: &Path) -> io::Result<()> {
     for base in (0..=247).step_by(13) {
         save(format!("sound-{base}"), &Input { base, choices: choices(base.into()), ..Input::default() })?;
     }
-    // The largest shapes.
+    // One of 1 TiB. The largest takes seconds, and comes when the fuzzer makes it.
     save("sound-254".into(), &Input { base: 254, choices: choices(254), ..Input::default() })?;
-    save("sound-255".into(), &Input { base: 255, choices: [vec![0, 3], choices(255)].concat(), ..Input::default() })?;
     for number in 0..64_u64 {
         let patch = |round: u64| {
             let mixed = mix(number * 3 + round);

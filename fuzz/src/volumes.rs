@@ -7,9 +7,9 @@ use f2fs_format::mkfs::FormatOptions;
 use f2fs_volume::{Allocation, CostModel};
 
 use crate::Input;
+use crate::harness::Base;
 use crate::harness::recipes::{SMALLEST, aged, shaped};
 use crate::harness::sparse::SparseDevice;
-use crate::harness::Base;
 use crate::packed;
 
 /// From this number on, an input means a volume of the second kind: one that was aged, or that the kernel made.

@@ -55,7 +55,9 @@ impl Core {
         let mut list = Vec::new();
         for entry in all.entries() {
             let entry = entry?;
-            let Some(name) = full_name(entry.index, entry.name) else { continue };
+            // What damage made of a name, and nobody can ask for, is not shown.
+            let full = full_name(entry.index, entry.name).filter(|name| split(name).is_ok());
+            let Some(name) = full else { continue };
             let value = match entry.index {
                 index::POSIX_ACL_ACCESS | index::POSIX_ACL_DEFAULT => acl::from_disk(entry.value)?,
                 _ => entry.value.to_vec(),

@@ -127,6 +127,19 @@ fn attributes_that_cannot_be() {
     assert_eq!(fs.open_file("/small").unwrap().read_at(&mut [0; 10], 0).unwrap(), 6, "the data is still there");
 }
 
+/// A name that nobody can ask for is not listed.
+#[test]
+fn attributes_whose_names_cannot_be() {
+    let device = volume();
+    assert_eq!(open(&device).xattrs("/small").unwrap().len(), 1);
+    patch_node(&device, ino(&device, "/small"), |node| {
+        let area = node.inode_mut().inline_xattr_mut(Features::SB_CHECKSUM);
+        assert_eq!(&area[28..32], b"note");
+        area[29] = 0;
+    });
+    assert_eq!(open(&device).xattrs("/small").unwrap(), []);
+}
+
 #[test]
 fn nodes_that_are_not_where_the_nat_says() {
     for (what, change) in [

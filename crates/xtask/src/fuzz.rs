@@ -44,7 +44,7 @@ const COUNTERS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-saniti
 /// volumes would go into that, and its inputs hold no such values.
 const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 /// Seconds after which one input counts as a hang, MiB of memory that a target may take; and all lengths from the beginning.
-const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=4096", "-len_control=0", "-print_final_stats=1"];
+const LIMITS: [&str; 4] = ["-timeout=120", "-rss_limit_mb=4096", "-len_control=0", "-print_final_stats=1"];
 /// How libFuzzer says how many inputs it tried.
 const EXECUTED: &str = "stat::number_of_executed_units:";
 

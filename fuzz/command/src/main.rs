@@ -1,24 +1,16 @@
-//! The command on a damaged image: its own modules, which read and change a volume in memory. What it prints goes nowhere.
+//! The command on a damaged image: its own modules (links to `crates/cli/src`), which read and change a volume in memory. What it
+//! prints goes nowhere.
 #![no_main]
 #![allow(dead_code)] // of the command's modules a part is used
 
-#[path = "../../../crates/cli/src/args.rs"]
 mod args;
-#[path = "../../../crates/cli/src/commands.rs"]
 mod commands;
-#[path = "../../../crates/cli/src/error.rs"]
 mod error;
-#[path = "../../../crates/cli/src/escape.rs"]
 mod escape;
-#[path = "../../../crates/cli/src/image.rs"]
 mod image;
-#[path = "interrupt.rs"]
 mod interrupt;
-#[path = "medium.rs"]
 mod medium;
-#[path = "../../../crates/cli/src/progress.rs"]
 mod progress;
-#[path = "../../../crates/cli/src/size.rs"]
 mod size;
 
 use std::process::ExitCode;
