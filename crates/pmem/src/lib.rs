@@ -79,3 +79,8 @@ mod tests {
         tempfile::tempdir_in(program.parent().unwrap()).unwrap()
     }
 }
+
+/// The example of the README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
