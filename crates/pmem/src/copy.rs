@@ -16,9 +16,9 @@ pub(crate) unsafe fn load(to: *mut u8, from: *const u8, bytes: usize) {
     unsafe { load_lines(to, from, lines) };
     for at in lines * LINE..bytes {
         // SAFETY: within what the caller lends; a byte is always aligned.
-        let byte = unsafe { from.add(at).read_volatile() };
+        let byte = unsafe { from.wrapping_add(at).read_volatile() };
         // SAFETY: as above.
-        unsafe { to.add(at).write(byte) };
+        unsafe { to.wrapping_add(at).write(byte) };
     }
 }
 
@@ -32,13 +32,13 @@ pub(crate) unsafe fn store(to: *mut u8, from: *const u8, bytes: usize) {
         let here = to.wrapping_add(at);
         if here.addr().is_multiple_of(WORD) && bytes - at >= WORD {
             // SAFETY: a whole word is left of what the caller lends.
-            let word = unsafe { from.add(at).cast::<u64>().read_unaligned() };
+            let word = unsafe { from.wrapping_add(at).cast::<u64>().read_unaligned() };
             // SAFETY: as above, and `here` is aligned to a word.
             unsafe { here.cast::<u64>().write_volatile(word) };
             at += WORD;
         } else {
             // SAFETY: a byte is left of what the caller lends.
-            let byte = unsafe { from.add(at).read() };
+            let byte = unsafe { from.wrapping_add(at).read() };
             // SAFETY: as above.
             unsafe { here.write_volatile(byte) };
             at += 1;

@@ -95,7 +95,7 @@ mod tests {
         std::fs::write(&path, vec![7; 1 << 20]).unwrap();
         let file = File::open(&path).unwrap();
         file.sync_all().unwrap();
-        let whole = within(file.as_fd(), 1 << 20, &[0..u64::MAX]).unwrap();
+        let whole = within(file.as_fd(), 1 << 20, std::slice::from_ref(&(0..u64::MAX))).unwrap();
         let covered: u64 = whole.iter().map(|range| range.end - range.start).sum();
         assert_eq!((whole[0].start, covered), (0, 1 << 20), "{whole:?}");
         assert_eq!(within(file.as_fd(), 1 << 20, &[]).unwrap(), []);

@@ -3,9 +3,52 @@
 //! | Item | What it is |
 //! |---|---|
 //! | [`PersistentRegion`] | bytes in the address space of the process: loads, stores, write-back of lines, fences |
+//! | [`MappedRegion`] | a file mounted with dax, or a character device `/dev/dax*`; any other file through its page cache |
 //! | [`MemoryRegion`] | ordinary memory, for tests of function and of speed |
 //! | [`simulated`] | a simulator of lines: what a power cut may leave |
 //! | [`PmemDevice`] | a [`BlockDevice`](f2fs_device::BlockDevice) on a region: no system call on a read or write |
+//! | [`CountedRegion`] | counts lines and fences |
+//!
+//! ```no_run
+//! use f2fs_device::BlockDevice;
+//! use f2fs_pmem::{OpenOptions, PmemDevice};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = PmemDevice::open("/mnt/dax/volume", OpenOptions::new())?;
+//! println!("{}", device.info().description); // persistent memory, MAP_SYNC, clwb, /mnt/dax/volume
+//! device.write_slice(7, b"durable when the call returns")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is durable when
+//!
+//! ```text
+//!  store ─────────► cache ──── write_back ──────────────────┐
+//!                     └─ eviction, at any time ──► media    ├─ fence of the same thread ─► certainly on the media
+//!  store_nontemporal ─► the processor's buffers ────────────┘
+//!                     └─ at any time, in any order ─► media
+//! ```
+//! [`WORD`]s of 8 bytes are stored as a whole, and nothing larger is. Stores to one [`LINE`] through the cache reach the media in
+//! their order; lines do so in any order; stores past the cache have no order before the fence. A fence counts for the thread that
+//! makes it. That holds where [`durability`](PersistentRegion::durability) is [`Durability::Fence`]: there `MAP_SYNC` makes the file
+//! system keep its own records of the file durable before a page can be written. Elsewhere a fence only orders, and
+//! [`sync`](PersistentRegion::sync) is a system call.
+//!
+//! What [`PmemDevice`] makes of that: a completed write is durable, and the last word of a block reaches the media after the rest of it.
+//! What a tear leaves of each structure of F2FS, and why that does no harm, is in `docs/PMEM.md`.
+//!
+//! # Locking model
+//!
+//! No lock is taken to read or write. [`FlushGate`](f2fs_device::FlushGate) makes flushes one where they are system calls. Between
+//! processes, and between two openings in one, `flock` says who may open. [`simulated::SimulatedRegion`] has one lock for everything.
+//!
+//! # Unsafe code
+//!
+//! This crate is an unsafe leaf: the instructions that copy, write back and wait (`copy.rs`, `cpu.rs`), the mapping (`mapping.rs`), and
+//! one ioctl (`extents.rs`). Each says why it is sound; what they rest on is that a range is checked before it becomes an address, and
+//! that no reference to mapped bytes is ever made. Neither loom nor miri has instructions of a processor: what orders stores is
+//! judged by the simulator, which is safe code.
 
 mod copy;
 mod counted;
@@ -36,3 +79,8 @@ mod tests {
         tempfile::tempdir_in(program.parent().unwrap()).unwrap()
     }
 }
+
+/// The example of the README, so that it is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

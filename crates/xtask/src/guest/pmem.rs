@@ -22,8 +22,9 @@ const SIZE: u32 = 256;
 
 const SCRIPT: &str = include_str!("pmem.sh");
 
-/// The least ratio of the device's rate to that of a copy with the same instructions, at 2 MiB. The goal is 0.9, on a quiet machine.
-const LEAST: f64 = 0.7;
+/// The least ratio of the device's rate to that of a copy with the same instructions, at 2 MiB. The goal is 0.9 on a quiet machine; a
+/// busy one, emulating another, spreads far.
+const LEAST: f64 = 0.5;
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let (rounds, time) = if bench.quick { (3, 100) } else { (5, 300) };

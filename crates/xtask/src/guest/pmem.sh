@@ -98,6 +98,15 @@ f2fs check $loop
 losetup -d $loop
 
 echo "== bad blocks"
+# A namespace that is forced to be raw has no dax, and the head of the character device has to go.
+dd if=/dev/zero of=/dev/pmem0 bs=1M count=4 2> /dev/null
+echo namespace0.0 > $nd/drivers/nd_pmem/unbind
+echo 0 > $nd/devices/namespace0.0/force_raw
+echo namespace0.0 > $nd/drivers/nd_pmem/bind
+for attempt in 1 2 3 4 5 6 7 8 9 10; do
+    [ -e /dev/pmem0 ] && break
+    usleep 200000
+done
 mount_dax
 f2fs --pmem format $image --size 64M
 echo "0 4000000" > /sys/block/pmem0/badblocks
