@@ -507,7 +507,7 @@ mod tests {
             [b'a', b'b'].map(|byte| device.submit(vec![Request::write(0, AlignedBuf::from_bytes(&[byte; 4096]))]));
         let mixed: HashSet<(u8, u8)> = left(&device, 99).iter().map(|bytes| (bytes[0], bytes[4095])).collect();
         assert!(mixed.contains(&(b'a', b'b')) && mixed.contains(&(b'b', b'a')), "{mixed:?}");
-        drop(tickets.map(|ticket| ticket.wait()));
+        drop(tickets.map(crate::Ticket::wait));
     }
 
     #[test]

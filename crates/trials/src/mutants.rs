@@ -21,7 +21,7 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
         "roll-forward leaves the time of the last change as the checkpoint has it",
         Class::Ace1,
     ),
-    ("sync_forgets_arrivals", "no wait for data that goes off with a sync", Class::Full),
+    ("sync_forgets_arrivals", "no wait for data that goes off with a sync", Class::Deep),
     ("sync_direct_node_left_out", "a sync writes the inode and no other node", Class::Deep),
     ("sync_mark_left_out", "no mark on the inode of a synced file", Class::Ace1),
     ("segment_block_reused_early", "segments without valid blocks are free before the next checkpoint", Class::Full),

@@ -78,12 +78,12 @@ impl Class {
     fn share(self) -> u64 {
         match self {
             Class::Ace1 => 15,
-            Class::Ace2 | Class::Ace3 => 33,
+            Class::Ace2 | Class::Ace3 => 35,
             Class::Random => 20,
             Class::Shared => 5,
             Class::Tight | Class::Threads => 7,
-            Class::Deep | Class::Full | Class::Broad => 3,
-            Class::Cleaning => 1,
+            Class::Deep | Class::Full => 3,
+            Class::Broad | Class::Cleaning => 1,
         }
     }
 

@@ -224,8 +224,11 @@ mod tests {
         Arc::new(tree)
     }
 
-    /// Operations of threads with what they said, and their times.
-    fn shared(threads: &[&[(&str, Said, (usize, usize))]]) -> Option<Shared> {
+    /// An operation, what it said, and when it began and ended.
+    type Timed<'a> = (&'a str, Said, (usize, usize));
+
+    /// The history of threads.
+    fn shared(threads: &[&[Timed<'_>]]) -> Option<Shared> {
         let first = first();
         let mut lanes = Vec::new();
         let mut deeds = Vec::new();

@@ -26,9 +26,8 @@ pub fn cleaning() -> Vec<Workload> {
             format!(
                 "unlink {file}; checkpoint; clean; write {other} 0 {HALF}; durable {other} 0 4096; clean; checkpoint"
             ),
-            format!(
-                "checkpoint; clean; clean; write /A/foo 0 100; sync /A/foo; clean; truncate /B/baz 100; sync /B/baz"
-            ),
+            "checkpoint; clean; clean; write /A/foo 0 100; sync /A/foo; clean; truncate /B/baz 100; sync /B/baz"
+                .to_owned(),
         ];
         texts.extend(full.map(|text| (BaseKind::Full, text)));
     }
