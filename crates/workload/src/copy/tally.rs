@@ -86,6 +86,7 @@ fn stops(error: &CopyError, writes: bool) -> bool {
         }
         CopyError::Volume { source, .. } => writes && matches!(**source, FsError::Volume(_)),
         CopyError::Short { .. } => true,
+        CopyError::Incomplete { source, .. } => stops(source, writes),
         _ => false,
     }
 }
