@@ -162,7 +162,7 @@ Examples:
         skip_special: bool,
         /// File or block device.
         image: PathBuf,
-        /// Paths in the volume, and last where to copy them (`-`: standard output).
+        /// Paths in the volume, and last where to copy them (`-`: standard output; a device or pipe is written into).
         #[arg(required = true, num_args = 2.., value_names = ["PATH", "HOST"])]
         paths: Vec<PathBuf>,
     },

@@ -105,6 +105,80 @@ fn a_copy_that_fails_leaves_nothing_or_says_what() {
 }
 
 #[test]
+fn a_host_that_is_full_keeps_no_half_file_of_a_tree() {
+    let place = Place::new();
+    let image = formatted(&place);
+    fs::create_dir(place.path("tree")).unwrap();
+    fs::write(place.path("tree/a"), "text").unwrap();
+    // Large enough for several threads.
+    fs::write(place.path("tree/large"), vec![7; 12 << 20]).unwrap();
+    ok(&mut f2fs("put", &image, &["-r", &path(&place, "tree"), "/tree"]));
+    let mut shell = Command::new("bash");
+    let line = format!(
+        "trap '' XFSZ; ulimit -f 4096; exec {} get -r -j 4 {} /tree {}",
+        env!("CARGO_BIN_EXE_f2fs"),
+        image.display(),
+        path(&place, "out")
+    );
+    fail(shell.args(["-c", &line]), 1, "out/large");
+    assert!(!place.path("out/large").exists());
+    assert_eq!(fs::read(place.path("out/a")).unwrap(), b"text");
+}
+
+#[test]
+fn a_large_file_comes_out_whole_by_several_threads() {
+    let place = Place::new();
+    let image = formatted(&place);
+    // Odd in size, with holes in front, between and behind.
+    let file = fs::File::create(place.path("f")).unwrap();
+    let mut content = vec![0; (23 << 20) + 777];
+    for (from, len) in [(5 << 20, 9_000_001), (20 << 20, 1_234_567)] {
+        for (at, byte) in content[from..from + len].iter_mut().enumerate() {
+            *byte = (at / 4096 + at) as u8;
+        }
+        file.write_all_at(&content[from..from + len], from as u64).unwrap();
+    }
+    file.set_len(content.len() as u64).unwrap();
+    ok(&mut f2fs("put", &image, &[&path(&place, "f"), "/f"]));
+    for jobs in ["1", "4", "16"] {
+        let out = place.path("out");
+        ok(&mut f2fs("get", &image, &["-j", jobs, "/f", out.to_str().unwrap()]));
+        assert!(fs::read(&out).unwrap() == content, "{jobs} threads");
+        assert!(fs::metadata(&out).unwrap().blocks() * 512 < 11 << 20);
+        fs::remove_file(&out).unwrap();
+    }
+}
+
+#[test]
+fn two_at_once_into_one_directory_both_come_out_whole() {
+    let place = Place::new();
+    let image = formatted(&place);
+    for name in ["a", "b"] {
+        fs::create_dir_all(place.path(name).join("sub")).unwrap();
+        for file in 0..50 {
+            fs::write(place.path(name).join(format!("sub/{name}{file}")), vec![file; 9000]).unwrap();
+        }
+    }
+    for name in ["a", "b"] {
+        ok(&mut f2fs("put", &image, &["-r", &path(&place, name), &format!("/{name}")]));
+    }
+    let out = path(&place, "out");
+    let running: Vec<_> = ["/a", "/b"]
+        .iter()
+        .map(|name| f2fs("get", &image, &["-r", name, &out]).stderr(Stdio::piped()).spawn().unwrap())
+        .collect();
+    for child in running {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    for name in ["a", "b"] {
+        for file in 0..50 {
+            assert_eq!(fs::read(place.path(&format!("out/sub/{name}{file}"))).unwrap(), vec![file; 9000]);
+        }
+    }
+}
+
+#[test]
 fn names_that_lead_out_of_the_directory_are_errors_of_their_entries() {
     let place = Place::new();
     let image = formatted(&place);

@@ -5,7 +5,8 @@ mod common;
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -97,6 +98,126 @@ fn a_copy_that_fails_leaves_no_empty_file() {
     ok(&mut f2fs("put", &image, &[&f, "/d/"]));
     ok(&mut f2fs("put", &image, &[&f, "/d/."]));
     assert_eq!(ok(&mut f2fs("cat", &image, &["/d/f"])), "text");
+}
+
+#[test]
+fn a_volume_that_is_full_holds_no_half_file() {
+    let place = Place::new();
+    let image = formatted(&place);
+    fs::write(place.path("large"), vec![7; 80 << 20]).unwrap();
+    let large = path(&place, "large");
+    fail(&mut f2fs("put", &image, &[&large, "/large"]), 1, "the volume is full");
+    assert_eq!(ok(&mut f2fs("ls", &image, &["/"])), "");
+    // Standard input, whose size nobody knows before.
+    let mut piped = f2fs("put", &image, &["-", "/piped"]);
+    piped.stdin(fs::File::open(&large).unwrap());
+    fail(&mut piped, 1, "/piped");
+    fs::create_dir(place.path("tree")).unwrap();
+    fs::write(place.path("tree/a"), "text").unwrap();
+    fs::rename(&large, place.path("tree/large")).unwrap();
+    fail(&mut f2fs("put", &image, &["-j", "1", "-r", &path(&place, "tree"), "/tree"]), 1, "/tree/large");
+    assert_eq!(ok(&mut f2fs("ls", &image, &["-R", "/"])), "/:\ntree\n\n/tree:\na\n");
+    ok(&mut f2fs("check", &image, &[]));
+    // Into a file that a link names: it was emptied, and is not taken away.
+    ok(&mut f2fs("ln", &image, &["-s", "tree/a", "/link"]));
+    fail(&mut f2fs("put", &image, &[&path(&place, "tree/large"), "/link"]), 1, "/link is incomplete");
+}
+
+#[test]
+fn a_host_that_is_full_is_an_error_and_the_volume_stays_whole() {
+    let place = Place::new();
+    let image = formatted(&place);
+    fs::write(place.path("small"), "text").unwrap();
+    fs::write(place.path("large"), vec![7; 30 << 20]).unwrap();
+    ok(&mut f2fs("put", &image, &[&path(&place, "small"), "/small"]));
+    // A limit on the size of files stands for a full disk below a sparse image.
+    let mut shell = Command::new("bash");
+    let command = env!("CARGO_BIN_EXE_f2fs");
+    let line = format!(
+        "trap '' XFSZ; ulimit -f {}; exec {command} put {} {} /large",
+        (32 << 20) / 1024,
+        image.display(),
+        path(&place, "large")
+    );
+    fail(shell.args(["-c", &line]), 1, "/large");
+    ok(&mut f2fs("check", &image, &[]));
+    assert_eq!(ok(&mut f2fs("ls", &image, &["/"])), "small\n");
+    assert_eq!(ok(&mut f2fs("cat", &image, &["/small"])), "text");
+}
+
+#[test]
+fn two_at_once_into_one_image_are_one_writer_and_one_that_is_told() {
+    let place = Place::new();
+    let image = formatted(&place);
+    for name in ["a", "b"] {
+        fs::create_dir(place.path(name)).unwrap();
+        for file in 0..50 {
+            fs::write(place.path(name).join(format!("{name}{file}")), vec![file; 9000]).unwrap();
+        }
+    }
+    let running: Vec<_> = ["a", "b"]
+        .iter()
+        .map(|name| {
+            let mut command = f2fs("put", &image, &["-r", &path(&place, name), "/both"]);
+            command.stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for (child, name) in running.into_iter().zip(["a", "b"]) {
+        let output = child.wait_with_output().unwrap();
+        if !output.status.success() {
+            // Nobody waits for a process that lives, but is told which it is.
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(1) && said.contains("in use by"), "{said}");
+            ok(&mut f2fs("put", &image, &["-r", &path(&place, name), "/both"]));
+        }
+    }
+    assert_eq!(ok(&mut f2fs("ls", &image, &["/both"])).lines().count(), 100);
+    ok(&mut f2fs("check", &image, &[]));
+}
+
+#[test]
+fn who_is_not_root_can_do_it_all() {
+    // Where everybody may go, which the directory of the build need not be.
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = place.path().join("f2fs");
+    fs::copy(env!("CARGO_BIN_EXE_f2fs"), &program).unwrap();
+    let anybody = |args: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(args).current_dir(place.path()).stdin(Stdio::null());
+        // Root becomes a user who owns nothing; who is not root is one already.
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            command.uid(65534).gid(65534);
+        }
+        command
+    };
+    let permit =
+        |name: &str, mode| fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    fs::create_dir(place.path().join("tree")).unwrap();
+    fs::write(place.path().join("tree/f"), "text").unwrap();
+    for args in [
+        &["format", "image", "--size", "64M"][..],
+        &["put", "-r", "image", "tree", "/tree"],
+        &["ls", "-la", "image", "/tree"],
+        &["get", "image", "/tree/f", "f"],
+        &["get", "-r", "image", "/tree", "out"],
+        &["check", "image"],
+    ] {
+        ok(&mut anybody(args));
+    }
+    for copy in ["f", "out/f"] {
+        assert_eq!(fs::read(place.path().join(copy)).unwrap(), b"text");
+    }
+    // What may not be read or written is named.
+    permit("image", 0o400);
+    fail(&mut anybody(&["put", "image", "tree/f", "/x"]), 1, "image: permission denied");
+    fail(&mut anybody(&["get", "image", "/tree/f", "/proc/x"]), 1, "/proc/x");
+    permit("image", 0);
+    fail(&mut anybody(&["ls", "image", "/"]), 1, "image: permission denied");
+    permit("image", 0o600);
+    permit("tree/f", 0);
+    fail(&mut anybody(&["put", "-r", "image", "tree", "/again"]), 1, "tree/f");
+    assert_eq!(ok(&mut anybody(&["ls", "image", "/again"])), "");
 }
 
 #[test]

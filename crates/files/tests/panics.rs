@@ -375,6 +375,59 @@ fn threads_that_sync_get_an_answer() {
     }
 }
 
+#[test]
+fn the_leader_of_a_sync_stops_the_volume_before_its_operation_ends() {
+    // The next group begins when this one is over: while the operation that led it may still be there.
+    let faulty = Arc::new(FaultDevice::new(formatted(64, &FormatOptions::default())));
+    let fs = FileSystem::open(faulty.clone(), Options::new()).unwrap();
+    let file = fs.create_file("/f", 0o644).unwrap();
+    fs.checkpoint().unwrap();
+    file.write_at(0, &[7; 9000]).unwrap();
+    let volume = fs.volume();
+    let operation = volume.begin().unwrap();
+    let inode = volume.node(fs.stat("/f").unwrap().ino).unwrap();
+    faulty.arm(FaultRule::on([Operation::Write]).fault(Fault::Panic));
+    let panic = catch_unwind(AssertUnwindSafe(|| volume.sync_file(&operation, &inode))).unwrap_err();
+    assert!(text(&*panic).contains("the device panics in a write"));
+    assert_eq!(volume.stopped(), Some(&StopCause::Panic));
+    drop(operation);
+    assert_stopped(file.sync());
+}
+
+#[test]
+fn a_page_that_is_half_changed_is_read_only_on_a_stopped_volume() {
+    let fs = FileSystem::open(formatted(64, &FormatOptions::default()), Options::new()).unwrap();
+    let nid = {
+        fs.create_file("/f", 0o644).unwrap();
+        fs.stat("/f").unwrap().ino
+    };
+    let volume = fs.volume();
+    let operation = volume.begin().unwrap();
+    let node = volume.node(nid).unwrap();
+    std::thread::scope(|scope| {
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            let mut page = node.write(&operation);
+            page.inode_mut().i_size = 12345.into();
+            let (read, waits) = std::sync::mpsc::channel();
+            scope.spawn({
+                let (fs, node) = (&fs, &node);
+                move || {
+                    read.send(()).unwrap();
+                    // It gets the page when the panic lets go of it, and not before the volume was stopped.
+                    assert_eq!(node.read().inode().i_size.get(), 12345);
+                    assert_eq!(fs.volume().stopped(), Some(&StopCause::Panic));
+                }
+            });
+            waits.recv().unwrap();
+            panic!("half way");
+        }));
+        assert_eq!(text(&*panic.unwrap_err()), "half way");
+        // By the page alone: the operation is still there.
+        assert_eq!(volume.stopped(), Some(&StopCause::Panic));
+    });
+    drop(operation);
+}
+
 std::thread_local! {
     static CLOCK_PANICS: Cell<bool> = const { Cell::new(false) };
 }

@@ -2,7 +2,7 @@
 //!
 //! | Fault | What is promised, and judged |
 //! |---|---|
-//! | `EIO` once, `EIO` for good, `ENOSPC`, short transfer | An operation that succeeds has happened, one that fails gives a typed error and has happened as a whole or not at all. Opened again, with the power on or after it went, the volume is consistent, holds what a checkpoint, an fsync or a close that succeeded had covered, and can be used. A volume that stopped refuses every change. Nothing becomes durable, or says so, on a device that is gone. |
+//! | `EIO` once, `EIO` for good, `ENOSPC`, short transfer, panic | An operation that succeeds has happened, one that fails gives a typed error (the panic comes through it) and has happened as a whole or not at all. Opened again, with the power on or after it went, the volume is consistent, holds what a checkpoint, an fsync or a close that succeeded had covered, and can be used. A volume that stopped refuses every change. Nothing becomes durable, or says so, on a device that is gone. |
 //! | flush lost | The same with the power on; and after a power cut, if the device flushed again meanwhile. If it did not, it has lied about what it keeps: the volume opens, or says why not. |
 //! | misdirected write, flipped bit on read | No panic, no hang; an error is whatever it may be. F2FS has no checksums over data, directories, SIT and NAT: what nobody finds is counted as *silent*. |
 //!
@@ -82,7 +82,7 @@ pub fn run(base: &Base, settings: &Settings, progress: &(dyn Fn(u64, u64) + Sync
         jobs.extend(all.step_by(if settings.only.is_some() { 1 } else { step as usize }).filter(wanted));
     }
     let result = Mutex::new((vec![Row::default(); Way::ALL.len()], broken));
-    pool::each(&jobs, settings.threads, |done, &(way, episode, index)| {
+    let work = |done: usize, &(way, episode, index): &(Way, usize, u64)| {
         let begun = Instant::now();
         let run = pool::caught(|| {
             let mut row = trial::run(&script.episodes[episode], way, index)?;
@@ -109,7 +109,8 @@ pub fn run(base: &Base, settings: &Settings, progress: &(dyn Fn(u64, u64) + Sync
         drop(result);
         progress(done as u64 + 1, jobs.len() as u64);
         true
-    });
+    };
+    way::quietly(|| pool::each(&jobs, settings.threads, work));
     let (rows, broken) = result.into_inner();
     Ok(Matrix {
         episodes: script.episodes.len(),

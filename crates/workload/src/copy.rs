@@ -96,12 +96,12 @@ pub enum CopyError {
         /// The path.
         path: PathBuf,
     },
-    /// The volume took only a part of a file.
-    #[error("{}: the volume is full: {written} of {wanted} bytes written", Quoted::path(.path))]
+    /// The volume has room for a part of a file only.
+    #[error("{}: the volume is full: there is room for {written} of {wanted} bytes", Quoted::path(.path))]
     Short {
         /// The path in the volume.
         path: PathBuf,
-        /// Bytes that were written.
+        /// Bytes that there was room for.
         written: u64,
         /// Bytes that there are.
         wanted: u64,
@@ -136,4 +136,8 @@ fn host(path: &Path) -> impl FnOnce(io::Error) -> CopyError + '_ {
 
 fn volume(path: &Path) -> impl FnOnce(FsError) -> CopyError + '_ {
     move |source| CopyError::Volume { path: path.to_path_buf(), source: Box::new(source) }
+}
+
+fn incomplete(path: &Path, error: CopyError) -> CopyError {
+    CopyError::Incomplete { path: path.to_path_buf(), source: Box::new(error) }
 }

@@ -1,6 +1,7 @@
 //! One run: an episode on a device that fails once, what its operations say, and what is there afterwards.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use f2fs_device::{Event, FaultDevice, MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, FsError};
@@ -10,12 +11,45 @@ use f2fs_volume::VolumeError;
 use super::matrix::Row;
 use super::options;
 use super::script::Episode;
-use super::way::Way;
+use super::way::{Way, is_of_device};
 use crate::judge::Expectation;
 use crate::op::{Op, is_refusal};
 use crate::record::{Lane, Mark, Recording, Tape};
 use crate::state::{consistent, look, look_and_use, open};
 use crate::tree::{Known, Tree};
+
+/// How an operation failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Error(#[from] FsError),
+    /// The panic of the device came through it.
+    #[error("a panic of the device")]
+    Panic,
+}
+
+impl Failure {
+    /// See [`is_typed`].
+    fn is_typed(&self, way: Way) -> bool {
+        match self {
+            Failure::Error(error) => is_typed(error, way),
+            Failure::Panic => way == Way::Panic,
+        }
+    }
+
+    fn is_refusal(&self) -> bool {
+        matches!(self, Failure::Error(error) if is_refusal(error))
+    }
+}
+
+/// Does an operation during which the device may panic. Any other panic goes on.
+fn met<T>(work: impl FnOnce() -> Result<T, FsError>) -> Result<T, Failure> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => Ok(result?),
+        Err(panic) if is_of_device(&*panic) => Err(Failure::Panic),
+        Err(panic) => resume_unwind(panic),
+    }
+}
 
 /// Whether an error may come from a failing device: it says what the device said, or that the volume stopped for it.
 fn is_typed(error: &FsError, way: Way) -> bool {
@@ -68,14 +102,14 @@ pub(super) fn run(episode: &Episode, way: Way, index: u64) -> Result<Row, String
         hit: None,
     };
     let mut versions = None;
-    match FileSystem::open(faulty.clone(), options()) {
+    match met(|| FileSystem::open(faulty.clone(), options())) {
         Ok(fs) => {
             let first = fs.volume().last_checkpoint().version;
             trial.note_hit();
             trial.work(&fs, episode)?;
             versions = Some((first, fs.volume().last_checkpoint().version));
         }
-        Err(error) if is_typed(&error, way) && faulty.faults() > 0 => trial.row.surfaced = 1,
+        Err(error) if error.is_typed(way) && faulty.faults() > 0 => trial.row.surfaced = 1,
         Err(error) => return Err(format!("the opening fails with {error}")),
     }
     trial.note_hit();
@@ -164,7 +198,7 @@ impl Trial<'_> {
         let mut open = Vec::new();
         for (index, op) in episode.ops.iter().enumerate() {
             let (faults, before) = (self.faulty.faults(), tape.before());
-            let result = op.perform(fs, Episode::salt(index));
+            let result = met(|| op.perform(fs, Episode::salt(index)));
             let hit = self.faulty.faults() > faults;
             self.note_hit();
             match result {
@@ -201,10 +235,19 @@ impl Trial<'_> {
             }
         }
         if !episode.closed {
+            // Handles that close free what has no name any more, which the next opening does as well.
+            let closed = met(move || {
+                drop(open);
+                Ok(())
+            });
+            if closed.is_err() {
+                self.row.surfaced = 1;
+                return self.stay_stopped(fs);
+            }
             return Ok(());
         }
         let before = tape.before();
-        match fs.close() {
+        match met(|| fs.close()) {
             Ok(()) if !self.lost => self.lane.steps.push(tape.step(before, Op::Checkpoint, &self.tree, true)),
             Ok(()) if self.way == Way::ForGood => return Err("the close succeeds on a device that is gone".to_owned()),
             Ok(()) => {}
@@ -217,13 +260,13 @@ impl Trial<'_> {
     }
 
     /// An operation failed: it must have a reason, and the right one.
-    fn failed(&mut self, op: &Op, error: &FsError) -> Result<(), String> {
+    fn failed(&mut self, op: &Op, error: &Failure) -> Result<(), String> {
         if self.faulty.faults() == 0 {
             return Err(format!("`{op}` fails though the device is healthy: {error}"));
         }
         // What failed before may be missing here.
-        let follows = self.lost || !op.fits(&self.tree) || is_refusal(error);
-        if !is_typed(error, self.way) && !follows {
+        let follows = self.lost || !op.fits(&self.tree) || error.is_refusal();
+        if !error.is_typed(self.way) && !follows {
             return Err(format!("`{op}` fails with {error}, which is not what the device said"));
         }
         self.row.surfaced = 1;

@@ -1,6 +1,10 @@
 //! The ways in which a device fails.
 
+use std::any::Any;
+use std::panic;
+
 use f2fs_device::{Fault, FaultRule};
+use f2fs_sync::Arc;
 
 const ENOSPC: i32 = 28;
 /// How many blocks further a misdirected write goes.
@@ -17,6 +21,8 @@ pub enum Way {
     Short,
     /// `ENOSPC`, once.
     NoSpace,
+    /// A device that panics, once.
+    Panic,
     /// A flush that is not done, and claims success.
     FlushLost,
     /// A write that goes somewhere else, and claims success.
@@ -27,8 +33,8 @@ pub enum Way {
 
 impl Way {
     /// All of them.
-    pub const ALL: [Way; 7] =
-        [Way::Once, Way::ForGood, Way::Short, Way::NoSpace, Way::FlushLost, Way::Misdirected, Way::Flipped];
+    pub const ALL: [Way; 8] =
+        [Way::Once, Way::ForGood, Way::Short, Way::NoSpace, Way::Panic, Way::FlushLost, Way::Misdirected, Way::Flipped];
 
     /// Its name in tables.
     #[must_use]
@@ -38,15 +44,16 @@ impl Way {
             Way::ForGood => "EIO for good",
             Way::Short => "short transfer",
             Way::NoSpace => "ENOSPC",
+            Way::Panic => "panic",
             Way::FlushLost => "flush lost",
             Way::Misdirected => "misdirected write",
             Way::Flipped => "flipped bit on read",
         }
     }
 
-    /// Whether the device says that it failed.
+    /// Whether the device says that it failed, by an error or a panic.
     pub(super) fn is_honest(self) -> bool {
-        matches!(self, Way::Once | Way::ForGood | Way::Short | Way::NoSpace)
+        matches!(self, Way::Once | Way::ForGood | Way::Short | Way::NoSpace | Way::Panic)
     }
 
     /// Fails at number `index` of the requests that can fail so.
@@ -58,9 +65,29 @@ impl Way {
             Way::ForGood => all.for_good(),
             Way::Short => all.fault(Fault::Short(1)),
             Way::NoSpace => all.fault(Fault::Error(ENOSPC)),
+            Way::Panic => all.fault(Fault::Panic),
             Way::FlushLost => FaultRule::on([Flush]).after(index).fault(Fault::Lost),
             Way::Misdirected => FaultRule::on([Write, WriteFua]).after(index).fault(Fault::Misdirected(ASTRAY)),
             Way::Flipped => FaultRule::on([Read]).after(index).fault(Fault::Flipped(index.wrapping_mul(7919))),
         }
     }
+}
+
+/// Whether it is the panic of [`Way::Panic`].
+pub(super) fn is_of_device(panic: &(dyn Any + Send)) -> bool {
+    panic.downcast_ref::<String>().is_some_and(|text| text.starts_with("the device panics"))
+}
+
+/// Does something during which panics of devices, thousands of them, print nothing.
+pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    let before: Arc<dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync> = panic::take_hook().into();
+    let say = before.clone();
+    panic::set_hook(Box::new(move |info| {
+        if !is_of_device(info.payload()) {
+            say(info);
+        }
+    }));
+    let result = work();
+    panic::set_hook(Box::new(move |info| before(info)));
+    result
 }

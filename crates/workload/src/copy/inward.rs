@@ -21,7 +21,7 @@ use rustix::fs::{OFlags, SeekFrom};
 use super::crew::{Crew, Node};
 use super::stream::Buffer;
 use super::tally::Tally;
-use super::{CopyError, CopyOptions, CopyProgress, Watch, host, volume};
+use super::{CopyError, CopyOptions, CopyProgress, Watch, host, incomplete, volume};
 
 /// Entries of a directory that one worker copies before another may go on.
 const PAGE: usize = 128;
@@ -199,24 +199,36 @@ impl Inward<'_> {
                 self.fs.open_file(to).map_err(volume(to))?
             }
         };
+        let through_link = stat.is_some_and(|stat| stat.kind == FileKind::Symlink);
         let mut buffer = Buffer::new();
+        let copied = if metadata.is_file() {
+            content(&source, from, &file, to, metadata.len(), &mut buffer).map(|()| metadata.len())
+        } else {
+            stream(source, from, &file, to, &mut buffer).inspect(|bytes| self.tally.found(*bytes))
+        };
+        drop(file);
+        let bytes = copied.map_err(|error| if through_link { incomplete(to, error) } else { self.undo(to, error) })?;
         if !metadata.is_file() {
-            let bytes = stream(source, from, &file, to, &mut buffer)?;
-            self.tally.found(bytes);
             self.tally.copied(bytes, 0);
             return Ok(());
         }
-        content(&source, from, &file, to, metadata.len(), &mut buffer)?;
-        drop(file);
-        let refused = if stat.is_some_and(|stat| stat.kind == FileKind::Symlink) {
+        let refused = if through_link {
             0
         } else {
             // The attributes are those of the file that a link names.
             let resolved = fs::canonicalize(from).unwrap_or_else(|_| from.to_path_buf());
             self.attributes(&resolved, to, metadata)?
         };
-        self.tally.copied(metadata.len(), refused);
+        self.tally.copied(bytes, refused);
         Ok(())
+    }
+
+    /// Takes away what was copied in part, so that nobody holds it for the whole.
+    fn undo(&self, to: &Path, error: CopyError) -> CopyError {
+        match self.fs.unlink(to) {
+            Ok(()) => error,
+            Err(_) => incomplete(to, error),
+        }
     }
 
     /// Copies what is no directory and lies below one.
@@ -259,7 +271,7 @@ impl Inward<'_> {
             let source = OpenOptions::new().read(true).custom_flags(flags).open(from).map_err(host(from))?;
             self.create(to, || self.fs.create(to, &new(FileKind::Regular, metadata)))?;
             let file = self.fs.open_file(to).map_err(volume(to))?;
-            content(&source, from, &file, to, metadata.len(), buffer)?;
+            content(&source, from, &file, to, metadata.len(), buffer).map_err(|error| self.undo(to, error))?;
             bytes = metadata.len();
         } else if kind.is_symlink() {
             let target = fs::read_link(from).map_err(host(from))?;

@@ -25,7 +25,7 @@ use super::crew::{Crew, Node};
 use super::onto::{Made, attributes};
 use super::stream::{Buffer, fill, write_to};
 use super::tally::Tally;
-use super::{CopyError, CopyOptions, CopyProgress, Watch, host, volume};
+use super::{CopyError, CopyOptions, CopyProgress, Watch, host, incomplete, volume};
 
 /// Entries of a directory that one worker copies before another may go on.
 const PAGE: usize = 128;
@@ -53,7 +53,7 @@ pub fn copy_out(
     };
     let tally = Tally::new(watch, false, total);
     if stat.kind == FileKind::Regular {
-        let (bytes, refused) = one_file(fs, from, to, &stat)?;
+        let (bytes, refused) = one_file(fs, from, to, &stat, options)?;
         tally.copied(bytes, refused);
         return tally.result();
     }
@@ -89,7 +89,13 @@ pub fn copy_out(
 }
 
 /// Copies a regular file into what `to` names.
-fn one_file(fs: &FileSystem, from: &Path, to: &Path, stat: &Metadata) -> Result<(u64, u64), CopyError> {
+fn one_file(
+    fs: &FileSystem,
+    from: &Path,
+    to: &Path,
+    stat: &Metadata,
+    options: &CopyOptions,
+) -> Result<(u64, u64), CopyError> {
     let file = fs.open_file(from).map_err(volume(from))?;
     let before = fs::symlink_metadata(to).ok();
     if before.as_ref().is_some_and(fs::Metadata::is_symlink) && !to.exists() {
@@ -99,14 +105,14 @@ fn one_file(fs: &FileSystem, from: &Path, to: &Path, stat: &Metadata) -> Result<
     if !out.metadata().map_err(host(to))?.is_file() {
         return Ok((write_to(&file, from, &out, to)?, 0));
     }
-    let copied = fill(&file, from, &out, to, &mut Buffer::new()).and_then(|bytes| {
+    let copied = fill(&file, from, &out, to, &mut Buffer::new(), options.workers()).and_then(|bytes| {
         let xattrs = fs.xattrs(from).map_err(volume(from))?;
         let out = OwnedFd::from(out);
         Ok((bytes, attributes(&Made::Open(&out), stat, &xattrs).map_err(host(to))?))
     });
     copied.map_err(|error| {
         let gone = before.is_none() && fs::remove_file(to).is_ok();
-        if gone { error } else { CopyError::Incomplete { path: to.to_path_buf(), source: Box::new(error) } }
+        if gone { error } else { incomplete(to, error) }
     })
 }
 
@@ -158,6 +164,7 @@ struct Outward<'a> {
     links: Mutex<HashMap<Nid, Place>>,
     tally: Tally<'a>,
     skip_special: bool,
+    workers: usize,
 }
 
 impl<'a> Outward<'a> {
@@ -170,6 +177,7 @@ impl<'a> Outward<'a> {
             links: Mutex::new(HashMap::new()),
             tally,
             skip_special: options.skip_special,
+            workers: options.workers(),
         })
     }
 
@@ -326,14 +334,14 @@ impl<'a> Outward<'a> {
             let mode = Mode::from_raw_mode(0o600);
             let out = self.create(entry, stat, || rustix::fs::openat(entry.directory, entry.name(), flags, mode))?;
             let out = HostFile::from(out);
-            let copied = fill(&file, &entry.from, &out, &to, buffer).and_then(|bytes| {
+            let copied = fill(&file, &entry.from, &out, &to, buffer, self.workers).and_then(|bytes| {
                 let out = OwnedFd::from(out);
                 Ok((bytes, attributes(&Made::Open(&out), stat, &xattrs).map_err(host(&to))?))
             });
             let (bytes, refused) = copied.map_err(|error| {
                 match rustix::fs::unlinkat(entry.directory, entry.name(), AtFlags::empty()) {
                     Ok(()) => error,
-                    Err(_) => CopyError::Incomplete { path: to.clone(), source: Box::new(error) },
+                    Err(_) => incomplete(&to, error),
                 }
             })?;
             self.tally.copied(bytes, refused);

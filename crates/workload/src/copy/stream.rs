@@ -1,18 +1,31 @@
 //! The content of a file of the volume: into a regular file with its holes, or as bytes in a row.
+//!
+//! # Locking
+//!
+//! One lock for each file, on what of it is to be copied next. It is held while the file is asked where its data is, and never while
+//! data is read or written.
 
 use std::fs::File as HostFile;
 use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 use f2fs::File;
-use f2fs::device::AlignedBuf;
+use f2fs::device::{AlignedBuf, BLOCK_SIZE};
+use f2fs::sync::Mutex;
 use rustix::fs::OFlags;
 
 use super::{CopyError, host, volume};
 
 /// Blocks read at a time: 1 MiB.
 const BLOCKS: usize = 256;
+/// Files of this size (bytes) and above are copied by several threads, each with a buffer of its own.
+const LARGE: u64 = 8 << 20;
+/// Threads for one file at most: more would wait for the file of the host, which takes one write after the other.
+const MOST: usize = 4;
 /// Zeros written at a time.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
@@ -29,41 +42,104 @@ impl Buffer {
     }
 }
 
-/// Hands out the data of a file in pieces, with their offsets; holes are passed over. Gives the size.
-pub(super) fn each_piece(
-    file: &File,
-    from: &Path,
-    buffer: &mut Buffer,
-    mut take: impl FnMut(u64, &[u8]) -> Result<(), CopyError>,
-) -> Result<u64, CopyError> {
-    let mut at = 0;
-    while let Some(data) = file.next_data(at).map_err(volume(from))? {
-        at = data.start;
-        while at < data.end {
-            let wanted = (data.end - at).min(buffer.0.len() as u64) as usize;
-            let read = if wanted == buffer.0.len() {
-                file.read_into(&mut buffer.0, at)
-            } else {
-                file.read_at(&mut buffer.bytes()[..wanted], at)
-            };
-            let read = read.map_err(volume(from))?;
-            if read == 0 {
-                break;
-            }
-            take(at, &buffer.bytes()[..read])?;
-            at += read as u64;
-        }
-    }
-    Ok(file.size())
+/// The data of a file in pieces of a buffer's size at most, one after the other, to whichever thread asks next. Holes are passed
+/// over.
+struct Pieces<'a> {
+    file: &'a File,
+    from: &'a Path,
+    /// What is known to be data and not handed out; `None`: nothing more is.
+    ahead: Mutex<Option<Range<u64>>>,
 }
 
-/// Fills a new or empty regular file of the host; its holes are those of the file.
-pub(super) fn fill(file: &File, from: &Path, out: &HostFile, to: &Path, buffer: &mut Buffer) -> Result<u64, CopyError> {
-    let mut end = 0;
-    let size = each_piece(file, from, buffer, |at, piece| {
-        end = at + piece.len() as u64;
-        out.write_all_at(piece, at).map_err(host(to))
+impl<'a> Pieces<'a> {
+    fn new(file: &'a File, from: &'a Path) -> Self {
+        Pieces { file, from, ahead: Mutex::new(Some(0..0)) }
+    }
+
+    fn take(&self) -> Result<Option<Range<u64>>, CopyError> {
+        let mut ahead = self.ahead.lock();
+        let Some(known) = &mut *ahead else { return Ok(None) };
+        if known.is_empty() {
+            match self.file.next_data(known.end).map_err(volume(self.from))? {
+                Some(data) => *known = data,
+                None => {
+                    *ahead = None;
+                    return Ok(None);
+                }
+            }
+        }
+        let start = known.start;
+        known.start = known.end.min(start + (BLOCKS * BLOCK_SIZE) as u64);
+        Ok(Some(start..known.start))
+    }
+
+    /// Reads pieces and hands them on, with their offsets, until there are no more.
+    fn each(
+        &self,
+        buffer: &mut Buffer,
+        mut take: impl FnMut(u64, &[u8]) -> Result<(), CopyError>,
+    ) -> Result<(), CopyError> {
+        while let Some(Range { start: mut at, end }) = self.take()? {
+            while at < end {
+                let wanted = (end - at) as usize;
+                let read = if wanted == buffer.0.len() {
+                    self.file.read_into(at, &mut buffer.0)
+                } else {
+                    self.file.read_at(at, &mut buffer.bytes()[..wanted])
+                };
+                let read = read.map_err(volume(self.from))?;
+                if read == 0 {
+                    break;
+                }
+                take(at, &buffer.bytes()[..read])?;
+                at += read as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// No thread gets another piece.
+    fn stop(&self) {
+        *self.ahead.lock() = None;
+    }
+}
+
+/// Fills a new or empty regular file of the host; its holes are those of the file. A large file is read and written by as many
+/// as `threads` threads, so that the device reads ahead of who writes. Gives the size.
+pub(super) fn fill(
+    file: &File,
+    from: &Path,
+    out: &HostFile,
+    to: &Path,
+    buffer: &mut Buffer,
+    threads: usize,
+) -> Result<u64, CopyError> {
+    let (pieces, size) = (Pieces::new(file, from), file.size());
+    let work = |buffer: &mut Buffer| {
+        let mut end = 0;
+        let done = pieces.each(buffer, |at, piece| {
+            end = end.max(at + piece.len() as u64);
+            out.write_all_at(piece, at).map_err(host(to))
+        });
+        if done.is_err() {
+            pieces.stop();
+        }
+        done.map(|()| end)
+    };
+    let helpers = if size < LARGE { 0 } else { threads.min(MOST).saturating_sub(1) };
+    let end = thread::scope(|scope| {
+        // Without a helper, for which there may be no room in the system, the work is done all the same.
+        let helpers: Vec<_> = (0..helpers)
+            .filter_map(|_| thread::Builder::new().spawn_scoped(scope, || work(&mut Buffer::new())).ok())
+            .collect();
+        let mut end = work(buffer);
+        for helper in helpers {
+            let helped = helper.join().unwrap_or_else(|panic| resume_unwind(panic));
+            end = end.and_then(|end| Ok(end.max(helped?)));
+        }
+        end
     })?;
+    let size = file.size();
     if end != size {
         out.set_len(size).map_err(host(to))?;
     }
@@ -80,11 +156,12 @@ pub fn write_to(file: &File, from: &Path, out: &HostFile, to: &Path) -> Result<u
     let mut buffer = Buffer::new();
     let mut out = Sequence::new(out, to)?;
     let mut at = 0;
-    let size = each_piece(file, from, &mut buffer, |start, piece| {
+    Pieces::new(file, from).each(&mut buffer, |start, piece| {
         out.skip(start - at)?;
         at = start + piece.len() as u64;
         out.write(piece)
     })?;
+    let size = file.size();
     out.skip(size.saturating_sub(at))?;
     out.finish()?;
     Ok(size)

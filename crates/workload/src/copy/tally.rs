@@ -88,6 +88,7 @@ fn stops(error: &CopyError, writes: bool) -> bool {
             writes && matches!(**source, FsError::Volume(_) | FsError::NoSpace(_) | FsError::ReadOnly)
         }
         CopyError::Short { .. } => true,
+        CopyError::Incomplete { source, .. } => stops(source, writes),
         _ => false,
     }
 }
