@@ -223,16 +223,16 @@ fn options() {
 /// As in Linux: whoever asks for blocks changes the file, whether its size changes or not.
 #[test]
 fn an_allocation_sets_the_times_of_change() {
-    let now = Time { seconds: 1_700_000_000, nanoseconds: 0 };
+    const NOW: Time = Time { seconds: 1_700_000_000, nanoseconds: 0 };
     let device = formatted(64, &FormatOptions::default());
-    let fs = open(&device, Options::new().clock(move || now));
+    let fs = open(&device, Options::new().clock(|| NOW));
     let file = fs.create_file("/file", 0o644).unwrap();
     let old = Time { seconds: 86_400, nanoseconds: 7 };
     for keep_size in [true, false] {
         fs.set_times("/file", SetTimes { accessed: Some(old), modified: Some(old) }).unwrap();
         file.allocate(4096, 10_000, keep_size).unwrap();
         let stat = file.stat().unwrap();
-        assert_eq!((stat.accessed, stat.modified, stat.changed), (old, now, now), "keep_size {keep_size}");
+        assert_eq!((stat.accessed, stat.modified, stat.changed), (old, NOW, NOW), "keep_size {keep_size}");
     }
 }
 
