@@ -150,6 +150,11 @@ mod tests {
         drop(first);
         assert_eq!(claims.exclusive("w").unwrap_err(), AlreadyOpen { by: "b", writes: false });
         drop(second);
+        // The one that came later goes first: the other one is still named.
+        let (first, second) = (claims.shared("a").unwrap(), claims.shared("b").unwrap());
+        drop(second);
+        assert_eq!(claims.exclusive("w").unwrap_err(), AlreadyOpen { by: "a", writes: false });
+        drop(first);
         let writer = claims.exclusive("w").unwrap();
         assert_eq!(claims.exclusive("v").unwrap_err(), AlreadyOpen { by: "w", writes: true });
         assert_eq!(claims.shared("r").unwrap_err(), AlreadyOpen { by: "w", writes: true });

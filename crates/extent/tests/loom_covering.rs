@@ -14,6 +14,7 @@ mod loom_common;
 use std::ops::RangeBounds;
 
 use f2fs_extent::{BlockRange, CancelToken, ExtentTable, Wait};
+use f2fs_sync::atomic::Ordering::Relaxed;
 use f2fs_sync::model::exhaustive;
 use loom_common::{Guarded, poll_once, with};
 
@@ -27,11 +28,17 @@ fn a_covering_writer_finds_a_chunk_that_is_being_installed() {
         let guarded = Guarded::new();
         // The directory is there, but no line of blocks 16 to 31.
         drop(guarded.table.shared(40..=40));
-        let other = with(&guarded, |guarded| guarded.table.make_words(BlockRange::one(20)));
-        // As soon as the chunk can be found, what is held in it must be too.
-        if guarded.table.has_word(20)
+        let other = with(&guarded, |guarded| {
+            guarded.value.store(1, Relaxed);
+            guarded.table.make_words(BlockRange::one(20));
+        });
+        // The value orders nothing. loom reverses only the last of the accesses to one variable, and the other thread looks
+        // for the chunk itself before it makes one: without a variable of its own, it would always be late.
+        if guarded.value() == 1
+            && guarded.table.has_word(20)
             && let Some(_held) = guarded.table.try_exclusive(20..=20)
         {
+            // As soon as the chunk can be found, what is held in it must be too.
             assert!(guarded.table.try_exclusive(16..).is_none(), "block 20 is held");
         }
         other.join().unwrap();

@@ -183,6 +183,8 @@ impl Sharded {
     fn scan(&self, table: &Table) -> Option<Option<Nid>> {
         let _returns = self.returns.lock();
         for (block, slot) in table.slots.iter().enumerate() {
+            // Nobody comes here while `unread` has a member, and it loses only blocks that are known: this is for sure, not for
+            // a case that there is.
             if !slot.is_known() {
                 return None;
             }

@@ -111,6 +111,8 @@ impl Slot {
     /// Takes the frame away if the slot has that one, it is clean, and it was not used lately.
     pub(crate) fn evict(&self, frame: u32) -> bool {
         let Some(mut marks) = self.marks.try_lock() else { return false };
+        // With the pool's lock held by the caller and this one by us, the slot that the pool names has the frame: a loader holds
+        // the slot's lock from before it is lent the frame until it is filled. The look costs nothing and asks no more of callers.
         if self.frame.load(Ordering::Relaxed) != frame || marks.is_dirty() {
             return false;
         }

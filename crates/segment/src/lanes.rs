@@ -167,7 +167,8 @@ impl SegmentManager {
         for lane in self.lanes.all() {
             if let Some(head) = lane.lock().take() {
                 if head.next == 0 && head.alloc == AllocType::Lfs && self.lock(head.segment).taken == 0 {
-                    // Opened for a request that then found too little elsewhere: the segment is as free as it was.
+                    // Opened for a request that then found too little elsewhere: the segment is as free as it was. (Blocks that a
+                    // recovery holds are held before there are lanes; the look at `taken` is for sure.)
                     self.give_back(head);
                 } else {
                     self.leave(head.segment, head.summary);

@@ -118,7 +118,7 @@ impl SegmentManager {
             }
             for segment in marked {
                 let mut state = self.lock(segment);
-                state.victim = false;
+                state.victim = mutant("segment_victim_keeps_marks");
                 index.update(segment, &mut state);
             }
         }

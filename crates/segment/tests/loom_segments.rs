@@ -16,6 +16,7 @@
 // mutant: segment_state_numbered_twice, killed by: two_logs_change_at_once
 // mutant: segment_state_named_early, killed by: a_segment_is_first_used_while_others_look
 // mutant: account_pays_in_two_steps, killed by: two_writers_share_an_account
+// mutant: segment_victim_keeps_marks, killed by: no_log_stands_in_a_victim
 // mutant: segment_prefree_not_marked, killed by: an_emptied_lane_is_left_beside_a_checkpoint
 
 mod common;
@@ -187,6 +188,8 @@ fn no_log_stands_in_a_victim() {
         assert_eq!(victim, None, "the log is in the only section with valid blocks");
         writer.join().unwrap();
         assert_eq!(manager.log(LogType::WarmData).segment, SegmentNo(4));
+        let marked = (3..6).filter(|segment| manager.segment(SegmentNo(*segment)).unwrap().victim).count();
+        assert_eq!(marked, 0, "nobody cleans the section, and nobody would take the marks off");
         assert_eq!(manager.choose_victim(VictimPolicy::Greedy, 5), None);
     });
 }

@@ -262,3 +262,19 @@ fn a_table_is_loaded_in_any_order_and_once() {
     manager.release_segment(SegmentNo(10)).unwrap();
     assert_eq!(manager.segment(SegmentNo(10)).unwrap().phase, Phase::Free);
 }
+
+#[test]
+fn an_adopted_block_takes_its_segment_back() {
+    let manager = empty(&geometry(20, 1), |config| config);
+    let free = manager.free_segments();
+    let addr = manager.geometry().block_at(SegmentNo(15), 7);
+    manager.hold(addr).unwrap();
+    // Held, the segment is nobody's, until a checkpoint is durable.
+    assert_eq!((manager.free_segments(), manager.prefree_segments()), (free - 1, 1));
+    manager.adopt(addr, Summary::new(Nid(9), 0, 3), 1).unwrap();
+    assert_eq!((manager.free_segments(), manager.prefree_segments(), manager.valid_blocks()), (free - 1, 0, 1));
+    let info = manager.segment(SegmentNo(15)).unwrap();
+    assert_eq!((info.phase, info.log, info.valid), (Phase::Dirty, LogType::WarmData, 1));
+    let error = manager.adopt(addr, Summary::default(), 1).unwrap_err();
+    assert!(matches!(error, SegmentError::InUse { offset: 7, .. }), "{error}");
+}

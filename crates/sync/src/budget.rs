@@ -137,7 +137,7 @@ impl Budget {
         }
         let cached: Vec<u64> = self.caches.iter().map(|cache| cache.swap(FROZEN, AcqRel)).collect();
         for (cache, units) in self.caches.iter().zip(&cached) {
-            cache.store(*units, Release);
+            cache.store(*units, if mutant("budget_count_relaxed") { Relaxed } else { Release });
         }
         cached.iter().fold(state.pool, |sum, units| sum.saturating_add(*units))
     }

@@ -184,7 +184,7 @@ impl<T, R> GroupCommit<T, R> {
     fn takes_lead(&self, seat: &Arc<Seat<R>>) -> bool {
         let mut state = self.state.lock();
         let waits = state.queue.first().is_some_and(|(_, first)| Arc::ptr_eq(first, seat));
-        if state.led && !mutant("group_commit_two_leads") || !waits {
+        if state.led && !mutant("group_commit_two_leads") || !waits && !mutant("group_commit_leads_nobody") {
             return false;
         }
         state.led = true;

@@ -5,6 +5,7 @@
 // mutant: group_commit_no_handover, killed by: everybody_is_answered
 // mutant: group_commit_early_handover, killed by: one_group_is_worked_on_at_a_time
 // mutant: group_commit_two_leads, killed by: who_was_waited_for_may_come_late
+// mutant: group_commit_leads_nobody, killed by: who_was_waited_for_may_come_late
 // mutant: group_commit_answer_overwritten, killed by: one_group_is_worked_on_at_a_time
 
 use f2fs_sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -22,6 +23,7 @@ impl Log {
     fn work(&self, group: Vec<usize>) -> Vec<usize> {
         let begun = self.begun.fetch_add(1, Relaxed) + 1;
         assert_eq!(self.ended.load(Relaxed) + 1, begun, "two groups at once");
+        assert!(!group.is_empty(), "a group of nobody");
         self.written.lock().extend(&group);
         self.ended.fetch_add(1, Relaxed);
         group.iter().map(|request| request + 10).collect()

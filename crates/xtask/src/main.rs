@@ -8,6 +8,7 @@ mod fuzz;
 mod guest;
 mod lint;
 mod loom;
+mod mutants;
 mod package;
 mod process;
 mod shuttle;
@@ -38,6 +39,8 @@ enum Command {
     Loom(loom::Args),
     /// Runs larger scenarios under random schedules, and the mutants that they must kill.
     Shuttle(shuttle::Args),
+    /// Tries faults that a program makes in the sources (`cargo-mutants`), and lists those that no test notices.
+    Mutants(mutants::Args),
     /// Counts the cache lines that operations write.
     Counting(counting::Args),
     /// Runs tests against the Linux kernel in a virtual machine.
@@ -70,6 +73,7 @@ impl Command {
             Command::Lint(args) => lint::run(&args),
             Command::Loom(args) => loom::run(&args),
             Command::Shuttle(args) => shuttle::run(&args),
+            Command::Mutants(args) => mutants::run(&args),
             Command::Counting(args) => counting::run(&args),
             Command::Guest(args) => guest::run(args),
             Command::Package(args) => package::run(&args),

@@ -1,0 +1,111 @@
+//! The copy of the tree that mutants are made in.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::{Result, process};
+
+/// A copy of the sources in `target/mutants/tree`, with its builds beside it.
+#[derive(Debug)]
+pub(super) struct Tree {
+    home: PathBuf,
+    path: PathBuf,
+}
+
+impl Tree {
+    /// Makes the copy equal to the sources: what git tracks, and what is new and not ignored. Files that are equal already stay
+    /// as they are, so that only what changed is built again.
+    ///
+    /// # Errors
+    ///
+    /// If the sources cannot be listed or copied.
+    pub(super) fn update(root: &Path) -> Result<Tree> {
+        let home = root.join("target/mutants");
+        let tree = Tree { path: home.join("tree"), home };
+        let mut command = Command::new("git");
+        command.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+        let listed = String::from_utf8(process::output(&mut command)?).context("names of sources are text")?;
+        let sources: BTreeSet<&str> = listed.split('\0').filter(|name| root.join(name).is_file()).collect();
+        for name in &sources {
+            copy(&root.join(name), &tree.path.join(name)).with_context(|| format!("cannot copy {name}"))?;
+        }
+        for name in sources_below(&tree.path, &tree.path) {
+            if !sources.contains(name.as_str()) {
+                fs::remove_file(tree.path.join(&name)).with_context(|| format!("cannot remove {name}"))?;
+            }
+        }
+        Ok(tree)
+    }
+
+    /// The copy.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The target directory of its builds.
+    pub(super) fn build(&self) -> PathBuf {
+        self.home.join("build")
+    }
+
+    /// Where cargo-mutants makes the directory of its lists.
+    pub(super) fn output_parent(&self) -> &Path {
+        &self.home
+    }
+
+    /// The directory of its lists.
+    pub(super) fn output(&self) -> PathBuf {
+        self.home.join("mutants.out")
+    }
+}
+
+/// Copies a file unless the other one is equal.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    let content = fs::read(from)?;
+    if fs::read(to).is_ok_and(|there| there == content) {
+        return Ok(());
+    }
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(to, content)
+}
+
+/// The Rust sources of the copy, from its root: one that is left over from before would be built.
+fn sources_below(root: &Path, dir: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(sources_below(root, &path));
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && let Ok(name) = path.strip_prefix(root)
+        {
+            found.push(name.to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_files_stay_and_old_ones_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("a.rs"), dir.path().join("tree/src/a.rs"));
+        fs::write(&from, "one").unwrap();
+        copy(&from, &to).unwrap();
+        let before = fs::metadata(&to).unwrap().modified().unwrap();
+        copy(&from, &to).unwrap();
+        assert_eq!(fs::metadata(&to).unwrap().modified().unwrap(), before);
+        fs::write(&from, "two").unwrap();
+        copy(&from, &to).unwrap();
+        assert_eq!(fs::read_to_string(&to).unwrap(), "two");
+        assert_eq!(sources_below(&dir.path().join("tree"), &dir.path().join("tree")), ["src/a.rs"]);
+    }
+}
