@@ -18,8 +18,8 @@ use std::process::ExitCode;
 use f2fs_workload::copy::CopyOptions;
 
 use crate::args::{Arguments, Command};
-use crate::medium;
 use crate::error::CliError;
+use crate::medium;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
     medium::choose(arguments.pmem);

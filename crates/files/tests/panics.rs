@@ -382,16 +382,16 @@ fn the_leader_of_a_sync_stops_the_volume_before_its_operation_ends() {
     let fs = FileSystem::open(faulty.clone(), Options::new()).unwrap();
     let file = fs.create_file("/f", 0o644).unwrap();
     fs.checkpoint().unwrap();
-    file.write_at(0, &[7; 9000]).unwrap();
+    file.write_at(&[7; 9000], 0).unwrap();
     let volume = fs.volume();
     let operation = volume.begin().unwrap();
-    let inode = volume.node(fs.stat("/f").unwrap().ino).unwrap();
+    let inode = volume.node(fs.metadata("/f").unwrap().ino).unwrap();
     faulty.arm(FaultRule::on([Operation::Write]).fault(Fault::Panic));
     let panic = catch_unwind(AssertUnwindSafe(|| volume.sync_file(&operation, &inode))).unwrap_err();
     assert!(text(&*panic).contains("the device panics in a write"));
     assert_eq!(volume.stopped(), Some(&StopCause::Panic));
     drop(operation);
-    assert_stopped(file.sync());
+    assert_stopped(file.sync_all());
 }
 
 #[test]
@@ -399,7 +399,7 @@ fn a_page_that_is_half_changed_is_read_only_on_a_stopped_volume() {
     let fs = FileSystem::open(formatted(64, &FormatOptions::default()), Options::new()).unwrap();
     let nid = {
         fs.create_file("/f", 0o644).unwrap();
-        fs.stat("/f").unwrap().ino
+        fs.metadata("/f").unwrap().ino
     };
     let volume = fs.volume();
     let operation = volume.begin().unwrap();

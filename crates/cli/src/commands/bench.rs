@@ -15,10 +15,10 @@ use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
 use crate::args::bench::{BenchCommand, OutputArgs, TargetArgs};
-use crate::medium;
 use crate::error::{CliError, Context};
 use crate::image;
 use crate::interrupt::guarded;
+use crate::medium;
 use crate::size::human;
 
 pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {

@@ -14,9 +14,9 @@ use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
 use crate::args::CalibrateArgs;
-use crate::medium;
 use crate::error::{CliError, Context};
 use crate::interrupt::guarded;
+use crate::medium;
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
     let device: Arc<dyn BlockDevice> = if args.image.try_exists().about(&args.image)? {

@@ -13,9 +13,9 @@ use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
 use crate::args::FormatArgs;
-use crate::medium;
 use crate::error::{CliError, Context};
 use crate::interrupt::until_stopped;
+use crate::medium;
 use crate::size::human;
 
 /// The planner's name for the size of the device.

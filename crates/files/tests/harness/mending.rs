@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use f2fs_check::repair::{plan, undo};
+use f2fs_check::{CheckOptions, CheckReport, Severity, check};
 use f2fs_device::BlockDevice;
 use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_volume::VolumeError;
-use f2fs_check::repair::{plan, undo};
-use f2fs_check::{CheckOptions, CheckReport, Severity, check};
 
 use super::readers::{open_and_check, walk};
 use super::sparse::SparseDevice;

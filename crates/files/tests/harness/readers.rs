@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use f2fs_device::BlockDevice;
-use f2fs_files::{FileKind, FileSystem, Options, Metadata, path_from_bytes};
 use f2fs_check::{CheckOptions, check};
+use f2fs_device::BlockDevice;
+use f2fs_files::{FileKind, FileSystem, Metadata, Options, path_from_bytes};
 
 /// Paths looked at in one volume at most.
 const PATHS: usize = 400;

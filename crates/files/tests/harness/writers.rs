@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
+use f2fs_check::{CheckOptions, check};
 use f2fs_device::{BlockDevice, FaultDevice, FaultRule, Operation};
 use f2fs_files::{FileSystem, FsError, Options, Pace, RenameMode, SetMode, SetTimes};
-use f2fs_check::{CheckOptions, check};
 
 use super::readers::{open_and_check, walk};
 use super::sparse::SparseDevice;

@@ -225,7 +225,7 @@ impl Inward<'_> {
 
     /// Takes away what was copied in part, so that nobody holds it for the whole.
     fn undo(&self, to: &Path, error: CopyError) -> CopyError {
-        match self.fs.unlink(to) {
+        match self.fs.remove_file(to) {
             Ok(()) => error,
             Err(_) => incomplete(to, error),
         }

@@ -83,9 +83,9 @@ impl<'a> Pieces<'a> {
             while at < end {
                 let wanted = (end - at) as usize;
                 let read = if wanted == buffer.0.len() {
-                    self.file.read_into(at, &mut buffer.0)
+                    self.file.read_into(&mut buffer.0, at)
                 } else {
-                    self.file.read_at(at, &mut buffer.bytes()[..wanted])
+                    self.file.read_at(&mut buffer.bytes()[..wanted], at)
                 };
                 let read = read.map_err(volume(self.from))?;
                 if read == 0 {
