@@ -109,7 +109,7 @@ fn table(samples: &[Sample]) -> Result<(), Box<dyn Error>> {
 fn counts() -> Result<(), Box<dyn Error>> {
     let device = PmemDevice::new(CountedRegion::new(MemoryRegion::new(4 << 20)?));
     println!("{:18} {:>8} {:>10} {:>8} {:>12} {:>7}", "", "loaded", "past cache", "stored", "written back", "fences");
-    let mut line = |name: String, operation: &dyn Fn() -> Result<(), f2fs::device::DeviceError>| {
+    let line = |name: String, operation: &dyn Fn() -> Result<(), f2fs::device::DeviceError>| {
         let before = device.region().counts();
         operation()?;
         let counts = device.region().counts().since(before);
