@@ -26,7 +26,7 @@ use crate::sync::{SyncRequest, Synced};
 use crate::write_stat::WriteCounters;
 use crate::{VolumeError, VolumeStat};
 
-/// An open F2FS volume: nodes, blocks, checkpoints. Share it between threads in an [`Arc`].
+/// An open F2FS volume: nodes, blocks, checkpoints. Share it between threads in an `Arc`.
 ///
 /// The crate documentation has the locking model.
 pub struct Volume {
