@@ -14,7 +14,7 @@ use crate::error::{CliError, Context, say};
 use crate::interrupt::guarded;
 use crate::medium;
 
-pub(crate) use crate::medium::{cannot_open, device};
+pub(crate) use crate::medium::device;
 
 /// How an image is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
