@@ -250,7 +250,8 @@ fn directories_that_contain_themselves() {
 /// above in their order, or that are held.
 #[test]
 fn directories_above_themselves_are_not_removed() {
-    let operations: [fn(&FileSystem) -> Result<(), FsError>; 4] = [
+    type Operation = fn(&FileSystem) -> Result<(), FsError>;
+    let operations: [Operation; 4] = [
         |fs| fs.remove_dir("/dir/below"),
         |fs| fs.rename("/dir/beside", "/dir/below", f2fs_files::RenameMode::Replace),
         |fs| fs.rename("/other", "/dir/below", f2fs_files::RenameMode::Replace),
