@@ -7,7 +7,6 @@
 //! mutant: rename_into_a_dead_directory, killed by: a_file_moves_while_its_directory_goes
 //! mutant: rmdir_without_a_stamp, killed by: a_directory_is_looked_up_while_another_takes_its_place
 //! mutant: rename_without_a_stamp, killed by: a_directory_is_looked_up_while_it_moves
-//! mutant: page_forgotten_and_clean, killed by: a_block_is_made_while_it_becomes_empty
 //! mutant: page_dead_and_filled, killed by: the_last_name_of_a_block_goes_while_another_comes
 //! mutant: page_freed_and_not_dead, killed by: the_last_name_of_a_block_goes_while_another_comes
 //! mutant: page_taken_at_first_sight, killed by: a_block_is_read_while_its_last_name_goes
@@ -229,23 +228,6 @@ fn a_block_is_read_while_its_last_name_goes() {
         |fs| remove(fs, &of_stripe(0)),
         |fs| make(fs, &of_stripe(1)),
         |small| assert_names(small, 8, &[1]),
-    );
-}
-
-/// Who makes a block does not mark it dirty when another one has freed it, made it again and put a name there.
-#[test]
-fn a_block_is_made_while_it_becomes_empty() {
-    beside(
-        ("a_block_is_made_while_it_becomes_empty", 1),
-        two_blocks,
-        |fs| remove(fs, &of_stripe(0)),
-        |fs| {
-            make(fs, &of_stripe(1));
-            remove(fs, &of_stripe(1));
-            make(fs, &of_stripe(1));
-        },
-        |fs| make(fs, &of_stripe(0)),
-        |small| assert_names(small, 8, &[0, 1]),
     );
 }
 

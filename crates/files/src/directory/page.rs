@@ -165,8 +165,7 @@ impl Directory {
     fn forget_dirty(&self, core: &Core, page: &Page) {
         let mut dirty = self.dirty.lock();
         // Who made the page may be about to mark it dirty: it is told that it is.
-        if page.dirty.swap(!mutant("page_forgotten_and_clean"), Ordering::AcqRel) && dirty.remove(&page.block).is_some()
-        {
+        if page.dirty.swap(true, Ordering::AcqRel) && dirty.remove(&page.block).is_some() {
             core.volume.sub_dirty_dentries(1);
         }
     }
