@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use f2fs_extent::{AddressCache, Bits, BlockRange, CacheBudget, ExtentTable, LockRequest, Mode, Wait, lock_many};
+use f2fs_extent::{
+    AddressCache, Bits, BlockRange, CacheBudget, ExtentBits, ExtentTable, LockRequest, Mode, Wait, lock_many,
+};
 
 const BLOCKS: [u64; 14] = [
     0,
@@ -115,4 +117,19 @@ fn blocks_and_budgets_of_the_cache() {
         drop(cache);
         assert_eq!(budget.left(), bytes, "all of it came back");
     }
+}
+
+#[test]
+fn runs_that_moved_into_chunks_take_no_room_in_the_map() {
+    let (long, short) = (ExtentBits::new(), ExtentBits::new());
+    // In the map of runs at first, and in two chunks since a block of each was changed; in chunks from the start.
+    long.set(0..8192, Bits::DIRTY);
+    for block in [5, 5000] {
+        long.clear(block..=block, Bits::DIRTY);
+        long.set(block..=block, Bits::DIRTY);
+    }
+    short.set(0..4096, Bits::DIRTY);
+    short.set(4096..8192, Bits::DIRTY);
+    assert_eq!(long.count(.., Bits::DIRTY), 8192);
+    assert_eq!(long.bytes(), short.bytes());
 }

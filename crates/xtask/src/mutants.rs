@@ -18,8 +18,10 @@
 mod accepted;
 mod name;
 mod results;
+mod switched;
 mod tree;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -165,7 +167,7 @@ fn try_batch<'a>(tree: &Tree, batch: &[&'a Mutant], limit: u64) -> Result<Vec<(&
     Ok(found)
 }
 
-/// All mutants of these crates, in the order of their places.
+/// All mutants of these crates, in the order of their places, without those of switched faults.
 fn list(tree: &Path, crates: &[&str]) -> Result<Vec<Mutant>> {
     let mut command = cargo_mutants(tree);
     command.args(["--list", "--colors", "never"]);
@@ -173,7 +175,14 @@ fn list(tree: &Path, crates: &[&str]) -> Result<Vec<Mutant>> {
         command.args(["--package", &format!("f2fs-{name}")]);
     }
     let text = String::from_utf8(process::output(&mut command)?).context("a list of mutants is text")?;
-    let mutants = Mutant::all(&text);
+    let mut mutants = Mutant::all(&text);
+    let mut switched: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+    mutants.retain(|mutant| {
+        let lines = switched
+            .entry(mutant.file().to_owned())
+            .or_insert_with_key(|file| switched::lines(&std::fs::read_to_string(tree.join(file)).unwrap_or_default()));
+        !lines.contains(&mutant.line())
+    });
     if mutants.is_empty() {
         bail!("cargo-mutants lists no mutant");
     }

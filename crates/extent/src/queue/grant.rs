@@ -115,14 +115,14 @@ impl ExtentTable {
 
     /// Whether no holder in the words excludes the request's covering claims; where there is one is remembered.
     fn covers(&self, request: &mut Request) -> bool {
-        let (from, mut start) = request.looked;
+        // Claims are ascending and disjoint: of those behind the first one, all blocks are behind `start` too.
+        let (from, start) = request.looked;
         for (index, claim) in request.claims.iter().enumerate().skip(from) {
             let range = claim.covering().then(|| BlockRange::new(claim.range.first().max(start), claim.range.last()));
             if let Some(holder) = range.flatten().and_then(|range| self.first_holder(range, claim.mode, true)) {
                 request.looked = (index, holder);
                 return false;
             }
-            start = 0;
         }
         true
     }

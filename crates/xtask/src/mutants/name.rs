@@ -8,6 +8,7 @@ pub(super) struct Mutant {
     name: String,
     file: String,
     what: String,
+    line: usize,
     /// Which one it is of those in its file that say the same, in the order of their places, from 1 on.
     ordinal: usize,
 }
@@ -17,9 +18,15 @@ impl Mutant {
     pub(super) fn all(list: &str) -> Vec<Mutant> {
         let mut all: Vec<Mutant> = Vec::new();
         for line in list.lines() {
-            let Some((file, what)) = parts(line) else { continue };
+            let Some((file, number, what)) = parts(line) else { continue };
             let same = all.iter().filter(|other| (other.file.as_str(), other.what.as_str()) == (file, what)).count();
-            all.push(Mutant { name: line.to_owned(), file: file.to_owned(), what: what.to_owned(), ordinal: same + 1 });
+            all.push(Mutant {
+                name: line.to_owned(),
+                file: file.to_owned(),
+                what: what.to_owned(),
+                line: number,
+                ordinal: same + 1,
+            });
         }
         all
     }
@@ -32,6 +39,11 @@ impl Mutant {
     /// The changed file, from the root of the tree.
     pub(super) fn file(&self) -> &str {
         &self.file
+    }
+
+    /// The changed line, from 1 on.
+    pub(super) fn line(&self) -> usize {
+        self.line
     }
 
     /// The crate's directory below `crates`.
@@ -71,13 +83,13 @@ impl Mutant {
     }
 }
 
-/// The file, and what is changed.
-fn parts(name: &str) -> Option<(&str, &str)> {
+/// The file, the line, and what is changed.
+fn parts(name: &str) -> Option<(&str, usize, &str)> {
     let (file, rest) = name.split_once(':')?;
     let (line, rest) = rest.split_once(':')?;
     let (column, what) = rest.split_once(": ")?;
-    let is_place = |text: &str| text.parse::<u32>().is_ok();
-    (file.ends_with(".rs") && is_place(line) && is_place(column)).then_some((file, what))
+    column.parse::<u32>().ok().filter(|_| file.ends_with(".rs"))?;
+    Some((file, line.parse().ok()?, what))
 }
 
 #[cfg(test)]
@@ -96,6 +108,7 @@ crates/nat/src/size.rs:7:20: replace + with - in nid_at
         let all = Mutant::all(LIST);
         assert_eq!(all.len(), 3);
         assert_eq!((all[0].package(), all[0].file()), ("sync", "crates/sync/src/stamp.rs"));
+        assert_eq!(all[0].line(), 48);
         assert_eq!(all[0].key(), "crates/sync/src/stamp.rs: delete ! in Stamp::change");
         assert_eq!(all[1].key(), "crates/nat/src/size.rs: replace + with - in nid_at");
         assert_eq!(all[2].key(), "crates/nat/src/size.rs: replace + with - in nid_at #2");

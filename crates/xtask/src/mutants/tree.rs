@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::{Result, process};
 
@@ -25,6 +25,8 @@ impl Tree {
     /// If the sources cannot be listed or copied.
     pub(super) fn update(root: &Path) -> Result<Tree> {
         let home = root.join("target/mutants");
+        fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
+        claim(&home.join("running"))?;
         let tree = Tree { path: home.join("tree"), home };
         let mut command = Command::new("git");
         command.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -62,6 +64,15 @@ impl Tree {
     }
 }
 
+/// Makes sure that no other run uses the copy: the file names the process that does, if it still runs.
+fn claim(path: &Path) -> Result<()> {
+    let other = fs::read_to_string(path).unwrap_or_default();
+    if !other.is_empty() && Path::new("/proc").join(&other).exists() {
+        bail!("process {other} tries mutants in the same copy of the tree: wait for its end");
+    }
+    fs::write(path, std::process::id().to_string()).with_context(|| format!("cannot write {}", path.display()))
+}
+
 /// Copies a file unless the other one is equal.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     let content = fs::read(from)?;
@@ -93,6 +104,16 @@ fn sources_below(root: &Path, dir: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_two_runs_one_has_the_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("running");
+        claim(&path).unwrap();
+        assert!(claim(&path).unwrap_err().to_string().contains(&std::process::id().to_string()));
+        fs::write(&path, "no process").unwrap();
+        claim(&path).unwrap();
+    }
 
     #[test]
     fn equal_files_stay_and_old_ones_are_found() {
