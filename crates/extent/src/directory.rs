@@ -290,6 +290,20 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_those_of_what_is_there() {
+        let directory = Directory::new();
+        assert_eq!(directory.bytes(), size_of::<Directory>());
+        // Class 0 has one slot, one word of places that are taken, and a chunk of one line.
+        directory.install(1);
+        let first = size_of::<Slot>() + size_of::<u64>() + size_of::<Line>();
+        assert_eq!(directory.bytes(), size_of::<Directory>() + first);
+        // Class 7 has two slots, one of which gets a whole chunk.
+        directory.install(130);
+        let seventh = 2 * size_of::<Slot>() + size_of::<u64>() + 64 * size_of::<Line>();
+        assert_eq!(directory.bytes(), size_of::<Directory>() + first + seventh);
+    }
+
+    #[test]
     fn visits_exactly_what_is_marked() {
         let directory = Directory::new();
         for line in 1..=1000 {
