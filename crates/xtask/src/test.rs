@@ -24,6 +24,10 @@ use clap::ValueEnum;
 
 use crate::{Result, chore, lint, process, tools};
 
+/// This program. Its path does not do: the tests of the workspace may build it anew, with other features of what it depends on, and put
+/// that in its place.
+const SELF: &str = "/proc/self/exe";
+
 /// Options of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -129,7 +133,7 @@ impl Step {
 
     /// Runs the step as a program of its own, and prints what it said when it has ended.
     fn run_beside(self) -> Result<()> {
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(SELF);
         let outcome = process::capture(command.args(self.words()), LIMIT)?;
         // One call, so that nothing of another step comes between.
         print!("\n=== {}, beside the others ===\n{}{}", name(self), outcome.stderr, outcome.stdout);
