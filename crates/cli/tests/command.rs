@@ -298,7 +298,7 @@ fn a_tree_goes_in_and_comes_out() {
 }
 
 #[test]
-fn a_full_volume_says_so_and_keeps_what_fits() {
+fn a_full_volume_says_so_and_keeps_no_half_file() {
     let place = Place::new();
     let image = place.image();
     let host = place.path("huge");
@@ -309,7 +309,8 @@ fn a_full_volume_says_so_and_keeps_what_fits() {
     assert!(said.chars().any(|c| c.is_ascii_digit()), "{said}");
     f2fs_oracle::assert_clean(&image);
     ok(f2fs(["check"]).arg(&image));
-    ok(f2fs(["rm"]).arg(&image).arg("/huge"));
+    // No half file is left.
+    fail(f2fs(["stat"]).arg(&image).arg("/huge"), 1);
     // Users can fill some 14 MiB of so small a volume.
     fs::write(&host, vec![7; 12 << 20]).unwrap();
     ok(f2fs(["put"]).arg(&image).arg(&host).arg("/huge"));

@@ -41,7 +41,6 @@ use std::pin::pin;
 use std::task::{Context, Poll, Wake, Waker};
 
 use f2fs_extent::{CancelToken, ExtentTable, LockRequest, Mode, Wait, lock_many};
-use f2fs_sync::atomic::Ordering::Relaxed;
 use f2fs_sync::model::{bounded, exhaustive};
 use f2fs_sync::{Arc, Condvar, Mutex, thread};
 use loom_common::{Guarded, poll_once, with};
@@ -307,7 +306,7 @@ fn holders_of_one_entry_leave_one_by_one() {
         let listed = guarded.table.shared(3..=3);
         let joined = guarded.table.lock_owned(3..=3, Mode::Shared, &Wait::FOREVER).unwrap();
         drop(counted);
-        let other = with(&guarded, |guarded| drop(joined));
+        let other = with(&guarded, |_| drop(joined));
         if let Some(_alone) = guarded.table.try_exclusive(3..=3) {
             panic!("one of the two is still there");
         }

@@ -17,7 +17,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::campaign::{self, Bases, Class, Diary, Outcome, Settings};
 use crate::explore::Plan;
 use crate::faults;
-use crate::mutants::MUTANTS;
+use crate::lines::{LinePlan, WORKLOADS, explore_workload};
+use crate::mutants::{MUTANTS, OF_LINES};
 use crate::report;
 use crate::workload::Workload;
 
@@ -82,6 +83,10 @@ struct Arguments {
     /// With --faults: only this request, EPISODE:INDEX.
     #[arg(long, value_parser = request)]
     request: Option<(usize, u64)>,
+    /// Instead of crashes that lose sectors: those on persistent memory, which lose words of 8 bytes; `--states` and other options
+    /// have no meaning here.
+    #[arg(long)]
+    lines: bool,
     /// Print the names of the mutants with the classes that find them, and do nothing.
     #[arg(long)]
     list_mutants: bool,
@@ -106,12 +111,37 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Explores the workloads by lines; says whether all states were as they must be.
+fn run_lines(json: bool) -> bool {
+    let plan = LinePlan { draws: 24, every: 1, used: 20 };
+    let (mut states, mut torn, mut violations) = (0, 0, Vec::new());
+    for text in WORKLOADS {
+        match explore_workload(text, plan) {
+            Ok(tally) => (states, torn) = (states + tally.states, torn + tally.torn),
+            Err(violation) => violations.push(violation),
+        }
+    }
+    if json {
+        println!("{}", serde_json::json!({ "total": { "states": states, "torn": torn }, "violations": violations }));
+    } else {
+        violations.iter().for_each(|violation| println!("{violation}"));
+        println!("{states} states by lines, {torn} of them torn, {} violations", violations.len());
+    }
+    violations.is_empty()
+}
+
 fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if arguments.list_mutants {
         for (name, what, class) in MUTANTS {
             println!("{name}\t{}\t{what}", class.name());
         }
+        for (name, what) in OF_LINES {
+            println!("{name}\tlines\t{what}");
+        }
         return Ok(true);
+    }
+    if arguments.lines {
+        return Ok(run_lines(arguments.json));
     }
     let cuts = CutPlan { exhaustive: arguments.subsets, ..CutPlan::default() };
     let settings = Settings {

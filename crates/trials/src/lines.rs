@@ -10,10 +10,12 @@ use f2fs_device::{BlockDevice, Event, MemoryDevice};
 use f2fs_pmem::PmemDevice;
 use f2fs_pmem::simulated::SimulatedRegion;
 
+use crate::base::Base;
 use crate::judge::Expectation;
 use crate::random::Random;
 use crate::record::Recording;
 use crate::state::{look, look_and_use};
+use crate::workload::Workload;
 
 /// How states are chosen.
 #[derive(Clone, Copy, Debug)]
@@ -116,32 +118,35 @@ pub fn explore_lines(
     }
 }
 
+/// Workloads whose states are looked at line by line. In their order: the nodes of a sync, written and found again; data in the inode; direct nodes; a checkpoint with its
+/// summaries, NAT and SIT; orphans; a durable write.
+pub const WORKLOADS: [&str; 4] = [
+    "plain: write /A/foo 0 5000; sync /A/foo; write /A/bar 0 300; sync /A/bar; write /B/baz 0 100; sync /B/baz",
+    "plain: create /A/new; write /A/new 0 60; sync /A/new; write /A/new 0 90; sync /A/new; rename /A/bar /B/moved; sync /B/moved",
+    "plain: create /A/new; orphan /A/bar; unlink /A/foo; checkpoint; mkdir /C; checkpoint",
+    "checksums: write /A/foo 0 9000; sync /A/foo; durable /A/foo 4096 4096; checkpoint; write /A/foo 0 10; sync /A/foo",
+];
+
+/// Runs a workload on the device in memory, and explores what it did by lines.
+///
+/// # Errors
+/// What is wrong with a state, or with the workload.
+pub fn explore_workload(text: &str, plan: LinePlan) -> Result<LineTally, String> {
+    let workload: Workload = text.parse().map_err(|error| format!("{text}: {error}"))?;
+    let base = Base::new(workload.base()).map_err(|error| error.to_string())?;
+    let recording = workload.run(&base).map_err(|error| error.to_string())?;
+    explore_lines(&recording, plan, &mut Random::new(7)).map_err(|violation| format!("{text}: {violation}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Base, BaseKind};
-    use crate::workload::Workload;
-
-    /// What each is about: the nodes of a sync, written and found again; data in the inode; direct nodes; a checkpoint with its
-    /// summaries, NAT and SIT; orphans; a durable write.
-    const WORKLOADS: [&str; 4] = [
-        "plain: write /A/foo 0 5000; sync /A/foo; write /A/bar 0 300; sync /A/bar; write /B/baz 0 100; sync /B/baz",
-        "plain: create /A/new; write /A/new 0 60; sync /A/new; write /A/new 0 90; sync /A/new; rename /A/bar /B/moved; sync /B/moved",
-        "plain: create /A/new; orphan /A/bar; unlink /A/foo; checkpoint; mkdir /C; checkpoint",
-        "checksums: write /A/foo 0 9000; sync /A/foo; durable /A/foo 4096 4096; checkpoint; write /A/foo 0 10; sync /A/foo",
-    ];
-
-    fn explored(text: &str, plan: LinePlan) -> Result<LineTally, String> {
-        let workload: Workload = text.parse().map_err(|error| format!("{text}: {error}"))?;
-        let base = Base::new(workload.base()).map_err(|error| error.to_string())?;
-        let recording = workload.run(&base).map_err(|error| error.to_string())?;
-        explore_lines(&recording, plan, &mut Random::new(7)).map_err(|violation| format!("{text}: {violation}"))
-    }
+    use crate::base::BaseKind;
 
     #[test]
     fn what_is_promised_is_there_whichever_words_are_lost() {
         for text in WORKLOADS {
-            let tally = explored(text, LinePlan { draws: 24, every: 1, used: 20 }).unwrap();
+            let tally = explore_workload(text, LinePlan { draws: 24, every: 1, used: 20 }).unwrap();
             assert!(tally.torn > 50 && tally.used > 5, "{text}: {tally:?}");
             println!("{text}: {tally:?}");
         }
@@ -171,19 +176,5 @@ mod tests {
         assert!(seen > 0, "no tear of a node is seen");
         image.write(*start, (**data).clone()).unwrap();
         look(&image, &expectation).unwrap();
-    }
-
-    /// Fences and write-backs of the device that are left out are found by the first test.
-    #[cfg(feature = "mutants")]
-    #[test]
-    fn mutants_are_found() {
-        for mutant in ["pmem_write_without_order", "pmem_last_line_not_written_back", "pmem_write_without_fence"] {
-            let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-            command.args(["--exact", "lines::tests::what_is_promised_is_there_whichever_words_are_lost"]);
-            let output = command.env("F2FS_MUTANT", mutant).output().unwrap();
-            let text = String::from_utf8_lossy(&output.stdout);
-            assert!(text.contains("running 1 test"), "{text}");
-            assert!(!output.status.success(), "{mutant} was not found");
-        }
     }
 }

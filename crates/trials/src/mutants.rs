@@ -41,3 +41,10 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
     ("write_ignores_overlap", "a write does not wait for another to the same blocks", Class::Shared),
     ("create_looks_early", "a name that is to be made is looked for before it is locked", Class::Shared),
 ];
+
+/// Faults in the device of persistent memory, which the states by lines must find ([`crate::lines`]).
+pub const OF_LINES: &[(&str, &str)] = &[
+    ("pmem_write_without_order", "the last line of a block goes with the others"),
+    ("pmem_last_line_not_written_back", "the last line of a block stays in the cache"),
+    ("pmem_write_without_fence", "no fence at the end of a write"),
+];

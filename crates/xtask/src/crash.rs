@@ -61,8 +61,12 @@ fn find_mutants(program: &Path, options: &[String]) -> Result<()> {
         };
         let begun = Instant::now();
         let mut command = Command::new(program);
-        command.current_dir(process::root()).env("F2FS_MUTANT", name).args(["--classes", class]);
-        command.args(["--states", SEARCH, "--fsck", "0", "--json"]).args(options);
+        command.current_dir(process::root()).env("F2FS_MUTANT", name).arg("--json");
+        if class == "lines" {
+            command.arg("--lines");
+        } else {
+            command.args(["--classes", class, "--states", SEARCH, "--fsck", "0"]).args(options);
+        }
         let outcome = process::capture(&mut command, LIMIT)?;
         let report: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap_or_default();
         let found = report["violations"].as_array().is_some_and(|all| !all.is_empty());
