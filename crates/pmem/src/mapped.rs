@@ -15,7 +15,7 @@ use std::{
 };
 
 use f2fs_device::BLOCK_SIZE;
-use f2fs_sync::Arc;
+use f2fs_sync::PlainArc;
 use rustix::{
     fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags, Stat},
     io::Errno,
@@ -48,14 +48,14 @@ impl PmemDevice<MappedRegion> {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Arc<Self>, OpenError> {
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<PlainArc<Self>, OpenError> {
         let path = path.as_ref();
         let region = MappedRegion::open(path, options)?;
         let what = match region.durability {
             Durability::Fence => format!("MAP_SYNC, {}", WriteBack::detect()),
             other => other.to_string(),
         };
-        Ok(Arc::new(Self::described(region, format!("persistent memory, {what}, {}", path.display()))))
+        Ok(PlainArc::new(Self::described(region, format!("persistent memory, {what}, {}", path.display()))))
     }
 }
 

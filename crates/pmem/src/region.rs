@@ -2,7 +2,7 @@
 
 use std::{fmt, io, ops::Range};
 
-use f2fs_sync::Arc;
+use f2fs_sync::PlainArc;
 
 /// Bytes of a cache line: the unit that is written back.
 pub const LINE: usize = 64;
@@ -133,7 +133,7 @@ pub(crate) fn split_lines(bytes: &Range<usize>) -> [Range<usize>; 3] {
     [bytes.start..first, first..last, last..bytes.end]
 }
 
-impl<R: PersistentRegion + ?Sized> PersistentRegion for Arc<R> {
+impl<R: PersistentRegion + ?Sized> PersistentRegion for PlainArc<R> {
     fn len(&self) -> usize {
         (**self).len()
     }

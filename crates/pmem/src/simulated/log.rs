@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use f2fs_device::MemoryDevice;
-use f2fs_sync::Arc;
+use f2fs_sync::PlainArc;
 
 use super::cut::PowerCut;
 use super::lines::Lines;
@@ -19,7 +19,7 @@ pub enum Event {
         /// Where.
         offset: usize,
         /// What.
-        bytes: Arc<[u8]>,
+        bytes: PlainArc<[u8]>,
         /// Whether past the cache, as far as whole lines go.
         past_cache: bool,
     },

@@ -5,7 +5,7 @@
 use std::{fmt, thread};
 
 use f2fs_device::{BLOCK_SIZE, BlockDevice, MemoryDevice};
-use f2fs_sync::{Arc, Mutex};
+use f2fs_sync::{Mutex, PlainArc};
 
 use super::cut::PowerCut;
 use super::lines::{self, Lines};
@@ -77,7 +77,7 @@ impl SimulatedRegion {
 
     fn put(&self, offset: usize, bytes: &[u8], past_cache: bool) -> Result<(), RegionError> {
         check_range(self.len, offset, bytes.len())?;
-        let bytes = Arc::from(bytes);
+        let bytes = PlainArc::from(bytes);
         self.record(|thread| Event::Store { thread, offset, bytes, past_cache });
         Ok(())
     }
