@@ -151,15 +151,17 @@ fn names(threads: usize, what: Name, shared: bool) -> Footprint {
     }
     if what == Name::Unlink {
         // What processors keep of freed blocks and node IDs is full after that, and stays so.
-        Footprint::measure(threads, OPERATIONS, |thread, n| fs.unlink(path(thread, "before", n)).expect("it was made"));
+        Footprint::measure(threads, OPERATIONS, |thread, n| {
+            fs.remove_file(path(thread, "before", n)).expect("it was made")
+        });
     }
     let prepare = |thread: usize, n: usize| (path(thread, "file", n), path(thread, "renamed", n));
     Footprint::measure_prepared(threads, OPERATIONS, prepare, |_, _, (old, new)| match what {
-        Name::Lookup => drop(fs.stat(&old).expect("it was made")),
+        Name::Lookup => drop(fs.metadata(&old).expect("it was made")),
         Name::Create => {
             drop(fs.create_file(&old, 0o644).expect("there is room"));
         }
-        Name::Unlink => fs.unlink(&old).expect("it was made"),
+        Name::Unlink => fs.remove_file(&old).expect("it was made"),
         Name::Rename => fs.rename(&old, &new, RenameMode::Replace).expect("it was made"),
     })
 }
@@ -172,14 +174,14 @@ fn long_overwrites(threads: usize) -> Footprint {
     let files: Vec<File> = (0..threads)
         .map(|thread| {
             let file = fs.create_file(format!("/private-{thread}/data"), 0o644).expect("there is room");
-            file.write_at(0, &vec![7; LEN * PLACES]).expect("there is room");
+            file.write_at(&vec![7; LEN * PLACES], 0).expect("there is room");
             file
         })
         .collect();
     fs.checkpoint().expect("there is room");
     let data = vec![8; LEN];
     let operation = |thread: usize, n: usize| {
-        let written = files[thread].write_at((n % PLACES * LEN) as u64, &data);
+        let written = files[thread].write_at(&data, (n % PLACES * LEN) as u64);
         assert_eq!(written.expect("there is room"), LEN);
     };
     Footprint::measure(threads, 8, operation);
@@ -200,7 +202,7 @@ fn data(threads: usize, what: Data, shared: bool) -> Footprint {
     let files: Vec<File> = (0..threads)
         .map(|thread| {
             let file = fs.create_file(format!("/private-{thread}/data"), 0o644).expect("there is room");
-            file.write_at(0, &content).expect("there is room");
+            file.write_at(&content, 0).expect("there is room");
             file
         })
         .collect();
@@ -209,9 +211,9 @@ fn data(threads: usize, what: Data, shared: bool) -> Footprint {
         let mut block = [7; 4096];
         let (file, at) = if shared { (&files[0], thread * OPERATIONS + n) } else { (&files[thread], n) };
         let done = match what {
-            Data::Read => file.read_at(at as u64 * 4096, &mut block),
-            Data::Overwrite => file.write_at(at as u64 * 4096, &block),
-            Data::Sync => file.write_durable(at as u64 * 4096, &block),
+            Data::Read => file.read_at(&mut block, at as u64 * 4096),
+            Data::Overwrite => file.write_at(&block, at as u64 * 4096),
+            Data::Sync => file.write_durable(&block, at as u64 * 4096),
         };
         assert_eq!(done.expect("there is room"), 4096);
     };
