@@ -5,8 +5,8 @@
 //! theirs in other programs and in the kernel.
 //!
 //! ```text
-//!   tools ── fmt ── clippy ── doc ── tests ── doctests ── examples ── crash ── guest
-//!                └─ loom ── shuttle ── counting ── fuzz ── package ── prepare         beside the others
+//!   tools ── fmt ── clippy ── doc ── tests ── doctests ── examples ── crash ──────────────── guest
+//!                └─ loom ── shuttle ── counting ── fuzz ── package ── prepare ─┘      beside the others
 //! ```
 //!
 //! The models, the counting half, the fuzz targets and the programs for the guest have target directories of their own, and
@@ -184,10 +184,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     // Steps that all others need come first.
     let first = others.iter().take_while(|step| comes_first(step)).count();
     run_all(&others[..first], &here);
+    // The guest takes what `prepare` leaves, and compares times: it comes when all others have ended.
+    let last = others.iter().position(|step| *step == Step::Guest).unwrap_or(others.len());
     thread::scope(|scope| {
         scope.spawn(|| run_all(&beside, &Step::run_beside));
-        run_all(&others[first..], &here);
+        run_all(&others[first..last], &here);
     });
+    run_all(&others[last..], &here);
     let mut ends = ends.into_inner().unwrap_or_else(PoisonError::into_inner);
     ends.sort_by_key(|(step, _)| *step);
 
