@@ -50,8 +50,9 @@ fn the_published_table_is_what_is_measured() {
         );
         for (told, measured) in told.chunks(4).zip(footprints) {
             // Addresses differ from run to run, and with them who meets whom in a stripe.
-            for (told, now) in told.iter().zip([measured.lines, measured.shared, measured.moved]) {
-                assert!((told - now).abs() <= 1.5 + told / 5.0, "{name}: {told} is told, {now:.1} measured");
+            let seen = [(measured.lines, 1.5), (measured.shared, 1.5), (measured.moved, 3.0)];
+            for (told, (now, slack)) in told.iter().zip(seen) {
+                assert!((told - now).abs() <= slack + told / 5.0, "{name}: {told} is told, {now:.1} measured");
             }
         }
     }

@@ -2,7 +2,7 @@
 //! the standard library. Nothing is fetched. Packages that build on each other are packaged together, which cargo does since 1.90.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -43,6 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let crates = published()?;
     println!("packaging {}", crates.join(", "));
+    forget_unpacked(&crates)?;
     // All at once: cargo builds each from its package, on the packages of those below it instead of a registry's.
     let mut command = process::cargo(["package", "--offline", "--allow-dirty", "--quiet", "--target-dir"]);
     command.arg(home.join("target"));
@@ -50,6 +51,32 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         command.args(["--package", package]);
     }
     process::run(&mut command)
+}
+
+/// Removes what cargo keeps of these packages from an earlier run: it takes a package that it has unpacked once for the same one for
+/// ever, since a version does not change in a registry. The registry of packages that are not published yet has no host in its name,
+/// which so begins with a hyphen.
+fn forget_unpacked(crates: &[String]) -> Result<()> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let Some(home) = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo"))) else { return Ok(()) };
+    let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
+    for kept in ["src", "cache"].map(|kind| home.join("registry").join(kind)) {
+        for registry in entries(&kept).filter(|entry| entry.file_name().to_string_lossy().starts_with('-')) {
+            for package in entries(&registry.path()) {
+                let name = package.file_name().to_string_lossy().into_owned();
+                let ours = |krate: &String| {
+                    let rest = name.strip_prefix(krate.as_str()).and_then(|rest| rest.strip_prefix('-'));
+                    rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+                };
+                if crates.iter().any(ours) {
+                    let path = package.path();
+                    let gone = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+                    gone.with_context(|| format!("{} cannot be removed", path.display()))?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Builds `f2fs-format` below a crate without the standard library, and, to know that this tells, the same crate with it.
