@@ -12,7 +12,7 @@ use anyhow::bail;
 use crate::{Result, process};
 
 /// States of each search for a mutant, at most.
-const SEARCH: &str = "4000";
+const SEARCH: &str = "12000";
 /// How long a mutant may take to be found.
 const LIMIT: Duration = Duration::from_secs(300);
 
