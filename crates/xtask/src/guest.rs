@@ -9,6 +9,7 @@ mod copies;
 mod cpio;
 mod depth_one;
 mod features;
+mod fuzz_volumes;
 mod here;
 mod initrd;
 mod judge;
@@ -100,7 +101,7 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// The tests, the longest ones first: so no processor waits long for the last one.
-const TESTS: [Test; 12] = [
+const TESTS: [Test; 13] = [
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -132,6 +133,11 @@ const TESTS: [Test; 12] = [
     ),
     ("zones", "zones change their states here as those of the kernel's null_blk do", zones::run),
     ("copies", "f2fs put -r and get -r keep every kind of file and attribute", copies::run),
+    (
+        "fuzz-volumes",
+        "small volumes made by the kernel, of the kind that the fuzz targets damage, are sound here",
+        fuzz_volumes::run,
+    ),
     (
         "aged",
         "volumes overwritten many times, full of holes, are the same in the kernel, which goes on with them",
