@@ -102,8 +102,8 @@ impl Drop for Ticket {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use f2fs_sync::Arc;
+    use f2fs_sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
     use crate::{AlignedBuf, Request};

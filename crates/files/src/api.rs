@@ -161,7 +161,7 @@ impl FileSystem {
     /// Gives a file that is no directory another name.
     ///
     /// # Errors
-    /// [`FsError::Exists`], [`FsError::IsDirectory`].
+    /// [`FsError::Exists`], [`FsError::DirectoryLink`].
     pub fn link(&self, path: impl AsRef<Path>, new_path: impl AsRef<Path>) -> Result<(), FsError> {
         let handle = self.handle(path.as_ref(), Last::Keep)?;
         let (parent, name) = self.core.resolve_new(bytes(new_path.as_ref()), false)?;

@@ -31,6 +31,9 @@ pub enum FsError {
     /// A directory cannot be used here (`EISDIR`).
     #[error("is a directory")]
     IsDirectory,
+    /// A directory cannot get another name beside its own (`EPERM`).
+    #[error("a directory has one name only")]
+    DirectoryLink,
     /// The directory holds entries (`ENOTEMPTY`).
     #[error("directory not empty")]
     NotEmpty,

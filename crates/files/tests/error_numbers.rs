@@ -56,6 +56,7 @@ fn failures_have_the_numbers_of_the_host() {
     same("remove a file as a directory", fs::remove_dir(host("/file")), fs.remove_dir("/file"));
     same("remove by a dot", fs::remove_dir(host("/empty/.")), fs.remove_dir("/empty/."));
     same("remove by two dots", fs::remove_dir(host("/full/dir/..")), fs.remove_dir("/full/dir/.."));
+    same("link to a directory", fs::hard_link(host("/empty"), host("/x")), fs.link("/empty", "/x"));
     same("unlink a directory", fs::remove_file(host("/empty")), fs.remove_file("/empty"));
     same("unlink nothing", fs::remove_file(host("/none")), fs.remove_file("/none"));
     let rename = |from, to| fs.rename(from, to, RenameMode::Replace);

@@ -2,6 +2,7 @@
 //! from memory and written back beside each other. A directory has two stripes and its map of pages two shards.
 //!
 //! ```text
+//! mutant: create_without_its_stripe, killed by: two_make_one_name
 //! mutant: create_in_a_dead_directory, killed by: a_file_is_made_while_its_directory_goes
 //! mutant: link_in_a_dead_directory, killed by: a_link_is_made_while_its_directory_goes
 //! mutant: rename_into_a_dead_directory, killed by: a_file_moves_while_its_directory_goes
@@ -118,6 +119,25 @@ fn assert_names(small: Small, fillers: u32, stripes: &[u32]) {
     small.fs.remove_dir("/d").unwrap();
     assert_eq!(small.fs.metadata("/a").unwrap().links, 1);
     assert_eq!(names(&small.again().fs, "/"), ["a", "e"]);
+}
+
+#[test]
+fn two_make_one_name() {
+    two_blocks();
+    model::large(
+        "two_make_one_name",
+        2,
+        || Small::open(two_blocks()),
+        |small| {
+            let fs = Arc::clone(&small.fs);
+            let thread = model::spawn(move || fs.create_file("/e/x", 0o644).map(drop));
+            let mine = small.fs.create_file("/e/x", 0o644).map(drop);
+            let made = (mine, thread.join().unwrap());
+            model::judge();
+            assert!(matches!(made, (Ok(()), Err(FsError::Exists)) | (Err(FsError::Exists), Ok(()))), "{made:?}");
+            assert_eq!(names(&small.again().fs, "/e"), ["x"]);
+        },
+    );
 }
 
 /// Makes something in `/e` while the directory is removed: one of the two comes too late.

@@ -15,70 +15,18 @@
 #![cfg(shuttle)]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use std::collections::VecDeque;
+mod late;
 
 use f2fs_check::{CheckOptions, check};
-use f2fs_device::{
-    BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Pending, RecordingDevice, Request, Ticket,
-};
+use f2fs_device::{MemoryDevice, RecordingDevice};
 use f2fs_files::{FileSystem, Options, Pace, RenameMode};
 use f2fs_sync::scenario::{priorities, random};
 use f2fs_sync::{Arc, Mutex, thread};
 use f2fs_volume::OpenOptions;
 use f2fs_volume::format::{FormatOptions, format};
+use late::Late;
 
 const BLOCK: usize = 4096;
-
-/// A device whose requests happen when somebody waits for them.
-#[derive(Debug)]
-struct Late(Arc<dyn BlockDevice>);
-
-#[derive(Debug)]
-struct OnTheirWay {
-    device: Arc<dyn BlockDevice>,
-    requests: Vec<Request>,
-}
-
-impl Pending for OnTheirWay {
-    fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>) {
-        if block {
-            thread::yield_now();
-            let done = self.requests.drain(..).map(|request| self.device.execute(request));
-            out.extend(done.enumerate());
-        }
-    }
-}
-
-impl Drop for OnTheirWay {
-    fn drop(&mut self) {
-        self.requests.drain(..).for_each(|request| drop(self.device.execute(request)));
-    }
-}
-
-impl BlockDevice for Late {
-    fn info(&self) -> &DeviceInfo {
-        self.0.info()
-    }
-
-    fn claims(&self) -> &Claims {
-        self.0.claims()
-    }
-
-    fn submit(&self, requests: Vec<Request>) -> Ticket {
-        let (device, total) = (Arc::clone(&self.0), requests.len());
-        Ticket::pending(total, Vec::new(), Box::new(OnTheirWay { device, requests }))
-    }
-
-    fn flush(&self) -> Result<(), DeviceError> {
-        thread::yield_now();
-        self.0.flush()
-    }
-
-    fn execute(&self, request: Request) -> Completion {
-        thread::yield_now();
-        self.0.execute(request)
-    }
-}
 
 fn formatted() -> Arc<MemoryDevice> {
     let device = MemoryDevice::new((64 << 20) >> 12);

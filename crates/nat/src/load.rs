@@ -27,30 +27,15 @@ impl Nat {
 
         let of = self.max_nid() / Nat::ENTRIES_PER_BLOCK as u32;
         let piece = of.div_ceil(100).clamp(8, 512);
-        let pieces = of.div_ceil(piece);
-        let (next, done) = (AtomicU32::new(0), AtomicU32::new(0));
-        let work = || {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= pieces {
-                    return Ok(());
-                }
-                let range = number * piece..((number + 1) * piece).min(of);
-                let count = range.len() as u32;
-                for block in range {
-                    // The others need not go on either.
-                    self.know(block).inspect_err(|_| next.store(pieces, Ordering::Relaxed))?;
-                }
-                progress(LoadProgress { blocks: done.fetch_add(count, Ordering::Relaxed) + count, of });
+        let done = AtomicU32::new(0);
+        f2fs_sync::share_out(of.div_ceil(piece), threads, |number| {
+            let range = number * piece..((number + 1) * piece).min(of);
+            let count = range.len() as u32;
+            for block in range {
+                self.know(block)?;
             }
-        };
-        let helpers = threads.min(pieces as usize).saturating_sub(1);
-        std::thread::scope(|scope| {
-            let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(work)).collect();
-            let mine = work();
-            helpers.into_iter().fold(mine, |result, helper| {
-                result.and(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            })
+            progress(LoadProgress { blocks: done.fetch_add(count, Ordering::Relaxed) + count, of });
+            Ok(())
         })
     }
 }

@@ -83,6 +83,7 @@ mod per_core;
 mod production;
 #[cfg(all(shuttle, not(loom)))]
 pub mod scenario;
+mod share_out;
 mod stamp;
 mod striped;
 
@@ -98,6 +99,7 @@ pub use mutant::mutant;
 pub use per_core::{PerCore, processors};
 #[cfg(not(any(loom, shuttle, f2fs_counting)))]
 pub use production::*;
+pub use share_out::share_out;
 pub use stamp::Stamp;
 pub use striped::Striped;
 

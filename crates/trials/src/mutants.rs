@@ -39,7 +39,7 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
     ),
     ("directory_depth_left_out", "a checkpoint does not write how many levels a directory has", Class::Broad),
     ("write_ignores_overlap", "a write does not wait for another to the same blocks", Class::Shared),
-    ("create_looks_early", "a name that is to be made is looked for before it is locked", Class::Shared),
+    ("create_without_its_stripe", "a name is made without its lock", Class::Shared),
 ];
 
 /// Faults in the device of persistent memory, which the states by lines must find ([`crate::lines`]).

@@ -9,8 +9,8 @@
 //! with its last block. Freed NIDs, prefree segments and overwritten table copies can be used after that, not before. The
 //! packs alternate, so that the previous checkpoint stays whole until then.
 //!
-//! An error before the first table is touched leaves everything as it was, and the checkpoint can be tried again. An error
-//! after that stops the volume: memory may be ahead of what the tables say, and only a new opening knows what is true.
+//! An error while directory blocks are written leaves everything as it was, and the checkpoint can be tried again. An error from the
+//! first node on stops the volume: memory may be ahead of what the tables say, and only a new opening knows what is true.
 //!
 //! # Locking
 //!

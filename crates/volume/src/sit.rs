@@ -7,7 +7,7 @@ use f2fs_format::checkpoint::Checkpoint;
 use f2fs_format::sit::{ENTRIES_PER_BLOCK, RawSitEntry, SitBlock};
 use f2fs_format::{BlockAddr, Corruption, Geometry, LogType, SegmentNo, bits, summary};
 use f2fs_segment::SegmentTable;
-use f2fs_sync::atomic::{AtomicU32, Ordering};
+use f2fs_sync::share_out;
 
 use crate::VolumeError;
 use crate::blocks::read_each;
@@ -42,29 +42,7 @@ pub(crate) fn load(
 ) -> Result<SegmentTable, VolumeError> {
     let table = SegmentTable::new(geometry.main_segments, &journal(geometry, pack)?)?;
     let pieces = geometry.sit_blocks().div_ceil(PIECE);
-    let next = AtomicU32::new(0);
-    let work = || -> Result<(), VolumeError> {
-        loop {
-            let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= pieces {
-                return Ok(());
-            }
-            let result = load_piece(device, geometry, pack, &table, piece);
-            if result.is_err() {
-                // The others need not go on.
-                next.store(pieces, Ordering::Relaxed);
-                return result;
-            }
-        }
-    };
-    let helpers = threads.min(pieces as usize).saturating_sub(1);
-    std::thread::scope(|scope| {
-        let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(work)).collect();
-        let mine = work();
-        helpers.into_iter().fold(mine, |result, helper| {
-            result.and(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        })
-    })?;
+    share_out(pieces, threads, |piece| load_piece(device, geometry, pack, &table, piece))?;
     check_totals(&pack.checkpoint, &table)?;
     Ok(table)
 }

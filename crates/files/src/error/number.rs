@@ -41,6 +41,7 @@ fn number(error: &FsError) -> Errno {
         FsError::Exists => Errno::EXIST,
         FsError::NotDirectory => Errno::NOTDIR,
         FsError::IsDirectory => Errno::ISDIR,
+        FsError::DirectoryLink => Errno::PERM,
         FsError::NotEmpty => Errno::NOTEMPTY,
         FsError::Busy => Errno::BUSY,
         FsError::Name(FormatError::Name { len: 256.., .. }) => Errno::NAMETOOLONG,

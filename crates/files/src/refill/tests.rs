@@ -2,10 +2,9 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::ops::Range;
-use std::sync::Mutex;
 
 use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Ticket};
-use f2fs_sync::Arc;
+use f2fs_sync::{Arc, Mutex};
 use f2fs_volume::OpenOptions;
 use f2fs_volume::format::{FormatOptions, format};
 
@@ -60,7 +59,7 @@ impl BlockDevice for Watching {
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {
-        let mut watch = self.watch.lock().unwrap();
+        let mut watch = self.watch.lock();
         for request in &requests {
             if request.op.operation() == Operation::Read && watch.table.contains(&request.start) {
                 let is_held = |(inode, stripe): &Lock| inode.directory().unwrap().stripe(*stripe).try_write().is_none();
@@ -119,9 +118,9 @@ impl Volume {
         });
         let first = u64::from(geometry.nat_blkaddr.0);
         let table = first..first + u64::from(geometry.nat_segments) * 512;
-        *self.device.watch.lock().unwrap() = Watch { table, locks: locks.collect(), seen: Seen::default() };
+        *self.device.watch.lock() = Watch { table, locks: locks.collect(), seen: Seen::default() };
         operation(&self.fs).unwrap();
-        std::mem::take(&mut *self.device.watch.lock().unwrap()).seen
+        std::mem::take(&mut *self.device.watch.lock()).seen
     }
 }
 

@@ -1,15 +1,18 @@
 //! Small file systems for the models: what is on the device is made once, and opened in each iteration.
 #![allow(dead_code)] // not every file of models uses all of it
 
-use std::collections::VecDeque;
+#[path = "../late/mod.rs"]
+mod late;
+
 use std::num::NonZeroUsize;
 
-use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Pending, Request, Ticket};
+use f2fs_device::MemoryDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_sync::Arc;
 use f2fs_volume::OpenOptions;
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::models::Image;
+pub(crate) use late::Late;
 
 pub(crate) const BLOCK: usize = 4096;
 
@@ -83,52 +86,4 @@ pub(crate) fn names(fs: &FileSystem, path: &str) -> Vec<String> {
     names.retain(|name| name != "." && name != "..");
     names.sort();
     names
-}
-
-/// A device whose requests happen when somebody waits for them.
-#[derive(Debug)]
-pub(crate) struct Late(pub(crate) Arc<dyn BlockDevice>);
-
-#[derive(Debug)]
-struct OnTheirWay {
-    device: Arc<dyn BlockDevice>,
-    requests: Vec<Request>,
-}
-
-impl Pending for OnTheirWay {
-    fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>) {
-        if block {
-            let done = self.requests.drain(..).map(|request| self.device.execute(request));
-            out.extend(done.enumerate());
-        }
-    }
-}
-
-impl Drop for OnTheirWay {
-    fn drop(&mut self) {
-        self.requests.drain(..).for_each(|request| drop(self.device.execute(request)));
-    }
-}
-
-impl BlockDevice for Late {
-    fn info(&self) -> &DeviceInfo {
-        self.0.info()
-    }
-
-    fn claims(&self) -> &Claims {
-        self.0.claims()
-    }
-
-    fn submit(&self, requests: Vec<Request>) -> Ticket {
-        let (device, total) = (Arc::clone(&self.0), requests.len());
-        Ticket::pending(total, Vec::new(), Box::new(OnTheirWay { device, requests }))
-    }
-
-    fn flush(&self) -> Result<(), DeviceError> {
-        self.0.flush()
-    }
-
-    fn execute(&self, request: Request) -> Completion {
-        self.0.execute(request)
-    }
 }

@@ -32,6 +32,7 @@ pub(crate) enum Outcome {
     Exists,
     NotDirectory,
     IsDirectory,
+    DirectoryLink,
     NotEmpty,
     IntoItself,
     NoAttribute,
@@ -48,6 +49,7 @@ pub(crate) fn outcome<T>(result: &Result<T, FsError>) -> Outcome {
         Err(FsError::Exists) => Outcome::Exists,
         Err(FsError::NotDirectory) => Outcome::NotDirectory,
         Err(FsError::IsDirectory) => Outcome::IsDirectory,
+        Err(FsError::DirectoryLink) => Outcome::DirectoryLink,
         Err(FsError::NotEmpty) => Outcome::NotEmpty,
         Err(FsError::IntoItself) => Outcome::IntoItself,
         Err(FsError::NoAttribute) => Outcome::NoAttribute,
@@ -126,7 +128,7 @@ impl Model {
 
     pub(crate) fn link(&mut self, id: Id, dir: Id, name: &[u8]) -> Outcome {
         if self.dir(id).is_some() {
-            return Outcome::IsDirectory;
+            return Outcome::DirectoryLink;
         }
         if self.dir(dir).unwrap().contains_key(name) {
             return Outcome::Exists;
