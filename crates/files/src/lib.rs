@@ -158,6 +158,7 @@ mod stat;
 mod sync;
 mod temperature;
 mod truncate;
+mod view;
 mod write;
 mod write_many;
 mod xattr;
@@ -181,6 +182,7 @@ pub use recovery::RecoveryReport;
 pub use rename::RenameMode;
 pub use stat::{DeviceNumber, FileKind, Metadata, Time};
 pub use temperature::{Temperature, WriteHint};
+pub use view::VolumeView;
 pub use write_many::WriteSlice;
 pub use xattr::Xattr;
 

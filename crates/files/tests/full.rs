@@ -379,7 +379,7 @@ fn no_nid_is_left() {
             held_open.write_at(&content(98, 6 << 20), 0).unwrap();
             fs.link("/large", "/second").unwrap();
             fs.checkpoint().unwrap();
-            let held = fs.volume().hold_nids(0).unwrap();
+            let held = fs.hold_nids(0).unwrap();
             assert!(held > 1000, "{policy}: {held}");
 
             let refused = |error: FsError| match error {
