@@ -17,7 +17,8 @@ use std::time::Duration;
 use common::{TempPathExt, assert_consistent, bytes, formatted, saved, scale, within};
 use f2fs_device::{BlockDevice, Fault, FaultDevice, FaultRule, MemoryDevice, Operation};
 use f2fs_files::{
-    CleanerOptions, FileKind, FileSystem, FsError, Options, Pace, RenameMode, SetMode, Time, path_from_bytes,
+    AllocateFlags, CleanerOptions, FileKind, FileSystem, FsError, Options, Pace, RenameMode, SetMode, Time,
+    path_from_bytes,
 };
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{OpenOptions, Reason, StopCause, Volume, VolumeError};
@@ -115,7 +116,7 @@ impl Run {
             let large = fs.open_file("/old/large").unwrap();
             large.write_at(&bytes(50_000, round), 1_000_000 + round * 70_000).unwrap();
             large.set_len(900_000 - round * 300_000).unwrap();
-            large.allocate(1_200_000, 100_000, true).unwrap();
+            large.allocate(1_200_000, 100_000, AllocateFlags::KEEP_SIZE).unwrap();
             drop(held);
             fs.remove_all(format!("/old/tree-{round}")).unwrap();
             while fs.clean_step(Pace::Urgent).unwrap().is_some_and(|step| step.segments == 0) {}

@@ -5,7 +5,9 @@ mod text;
 
 use std::ops::Range;
 
-use f2fs_files::{File, FileKind, FileSystem, FsError, NewFile, Pace, RenameMode, SetMode, SetTimes, Time};
+use f2fs_files::{
+    AllocateFlags, File, FileKind, FileSystem, FsError, NewFile, Pace, RenameMode, SetMode, SetTimes, Time,
+};
 
 use crate::random::bytes;
 use crate::tree::{Content, Tree, is_within, parent};
@@ -120,9 +122,10 @@ impl Op {
                 let file = fs.open_file(path)?;
                 file.set_len(*size).map(|()| made(file.ino()))
             }
-            Op::Allocate(path, offset, len, keep) => {
-                fs.open_file(path)?.allocate(*offset, *len, *keep).map(|()| Done::default())
-            }
+            Op::Allocate(path, offset, len, keep) => fs
+                .open_file(path)?
+                .allocate(*offset, *len, AllocateFlags::NONE.keep_size(*keep))
+                .map(|()| Done::default()),
             Op::SetXattr(path, name, len) => {
                 fs.set_xattr(path, name, &bytes(*len, salt), SetMode::Any).map(|()| Done::default())
             }
