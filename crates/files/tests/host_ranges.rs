@@ -344,6 +344,18 @@ fn holes_give_blocks_back_and_reserved_ranges_keep_them() {
     assert_clean(&copy);
 }
 
+/// Roll-forward lets a file reach over each block that it finds, unless that is reserved behind the end on purpose.
+#[test]
+fn what_is_reserved_behind_the_end_does_not_move_it_after_a_crash() {
+    for offset in [3 * BLOCK, 1000 * BLOCK] {
+        let pair = Pair::new();
+        pair.step(&Step::Write(0, 5000), 1);
+        pair.ours[0].sync_all().unwrap();
+        pair.step(&Step::Allocate(offset, 20_000, 0x11), 1);
+        pair.crash();
+    }
+}
+
 /// A hole larger than one step, beside checkpoints, in a file that is larger than its first nodes.
 #[test]
 fn long_holes() {
