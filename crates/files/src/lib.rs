@@ -181,7 +181,7 @@ pub use file::{Dir, DirEntry, File};
 pub use filesystem::{FileSystem, Options};
 #[cfg(feature = "uring")]
 pub use image::ImageError;
-pub use listing::DirEntries;
+pub use listing::{DirEntries, ReadDir};
 pub use open_options::OpenOptions;
 pub use path::path_from_bytes;
 pub use ranges::{LockWaits, RangeLock};

@@ -289,7 +289,7 @@ fn names_of_four_threads_beside_checkpoints() {
         }
         let fs = close(fs, &device);
         let names = |dir: &str| {
-            let entries = fs.read_dir(dir).unwrap().into_iter();
+            let entries = fs.read_dir(dir).unwrap().map(Result::unwrap);
             let mut names: Vec<_> = entries.map(|entry| String::from_utf8(entry.name).unwrap()).collect();
             names.retain(|name| name.len() < 200);
             names.sort();
