@@ -211,7 +211,7 @@ fn beside<'a>(seed: u64, done: Arc<AtomicUsize>, threads: usize, cleans: bool) -
 
 #[cfg(test)]
 mod tests {
-    use f2fs_device::Event;
+    use f2fs_device_test::Event;
     use f2fs_files::FsError;
 
     use super::*;
