@@ -33,7 +33,7 @@
 //! | [`extent`] | extent-bit lock table |
 //! | [`uring`] | io_uring back end for files and block devices |
 //! | [`pmem`] | a back end for persistent memory: DAX files and character devices |
-//! | [`device`] | the block device trait, the memory device, devices that fail on purpose |
+//! | [`device`] | the block device trait, the memory device, a device of zones |
 //! | [`format`](mod@format) | on-disk structures |
 //! | [`sync`] | the locks and atomics that all of it uses |
 #![forbid(unsafe_code)]

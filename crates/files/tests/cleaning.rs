@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use f2fs_device::{BlockDevice, MemoryDevice, TimingDevice};
+use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device_test::TimingDevice;
 use f2fs_files::{CleanerOptions, FileSystem, Options, Pace, Temperature, WriteHint};
 use f2fs_format::LogType;
 use f2fs_volume::format::{FormatOptions, format};
@@ -255,7 +256,8 @@ fn long_writes_into_holes() {
         let model = CostModel::sata_ssd();
         let memory = Arc::new(MemoryDevice::new((96 << 20) >> 12));
         format(&*memory, &FormatOptions::default()).unwrap();
-        let device = Arc::new(TimingDevice::new(memory.clone(), model.clone()));
+        let costs = model.clone();
+        let device = Arc::new(TimingDevice::new(memory.clone(), move |blocks| costs.seconds(blocks as f64)));
         let allocation = name.parse::<Allocation>().unwrap().on(model);
         let volume = OpenOptions::new().allocation(allocation).lanes(1);
         let fs = FileSystem::open(device.clone(), Options::new().volume(volume)).unwrap();

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{assert_clean, assert_consistent, bytes, formatted, within};
-use f2fs_device::{FaultDevice, FaultRule, MemoryDevice, Operation, RecordingDevice};
+use f2fs_device::{MemoryDevice, Operation};
+use f2fs_device_test::{FaultDevice, FaultRule, RecordingDevice};
 use f2fs_files::{AllocateFlags, File, FileSystem, Options, Pace};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{FsyncMode, OpenOptions};

@@ -6,7 +6,8 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use f2fs_device::{BlockDevice, FaultDevice, FaultRule, MemoryDevice, Operation};
+use f2fs_device::{BlockDevice, MemoryDevice, Operation};
+use f2fs_device_test::{FaultDevice, FaultRule};
 use f2fs_files::{AllocateFlags, FileSystem, FsError, NewFile, Options, RenameMode, SetMode};
 
 fn formatted() -> Arc<MemoryDevice> {

@@ -7,7 +7,8 @@ mod synced;
 use std::sync::Arc;
 
 use common::{assert_clean, assert_consistent, formatted, saved};
-use f2fs_device::{Fault, FaultDevice, FaultRule, MemoryDevice, Operation};
+use f2fs_device::{MemoryDevice, Operation};
+use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{AllocateFlags, FileSystem, FsError, Options, RecoveryReport, RenameMode, SetMode, SetTimes, Time};
 use f2fs_format::feature::Features;
 use f2fs_volume::format::FormatOptions;

@@ -10,7 +10,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use common::{TempPathExt, assert_consistent, bytes, formatted, saved, scale};
-use f2fs_device::{DeviceErrorKind, FaultDevice, FaultRule, MemoryDevice, Operation};
+use f2fs_device::{DeviceErrorKind, MemoryDevice, Operation};
+use f2fs_device_test::{FaultDevice, FaultRule};
 use f2fs_files::{
     AllocateFlags, FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode, path_from_bytes,
 };

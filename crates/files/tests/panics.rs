@@ -15,7 +15,8 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use common::{TempPathExt, assert_consistent, bytes, formatted, saved, scale, within};
-use f2fs_device::{BlockDevice, Fault, FaultDevice, FaultRule, MemoryDevice, Operation};
+use f2fs_device::{BlockDevice, MemoryDevice, Operation};
+use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{
     AllocateFlags, CleanerOptions, FileKind, FileSystem, FsError, Options, Pace, RenameMode, SetMode, Time,
     path_from_bytes,

@@ -451,7 +451,7 @@ fn many_writes_into_a_volume_that_gets_full() {
 /// The n-th request fails, for every n of a batch: what is said to be written is, other blocks are as before, none is lost.
 #[test]
 fn many_writes_to_a_device_that_fails() {
-    use f2fs_device::{FaultDevice, FaultRule};
+    use f2fs_device_test::{FaultDevice, FaultRule};
     let inner = formatted(64, &FormatOptions::default());
     let device = Arc::new(FaultDevice::new(inner.clone()));
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();

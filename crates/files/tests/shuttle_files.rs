@@ -18,7 +18,8 @@
 mod late;
 
 use f2fs_check::{CheckOptions, check};
-use f2fs_device::{MemoryDevice, RecordingDevice};
+use f2fs_device::MemoryDevice;
+use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Options, Pace, RenameMode};
 use f2fs_sync::scenario::{priorities, random};
 use f2fs_sync::{Arc, Mutex, thread};

@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use clap::{Parser, Subcommand, ValueEnum};
-use f2fs_device::{BlockDevice, MemoryDevice, RecordingDevice};
+use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_uring::{Engine, OpenOptions, UringDevice};
 use f2fs_volume::{AgeThreshold, Allocation, VictimPolicy};

@@ -6,7 +6,8 @@
 //! ```
 
 use f2fs_check::{CheckOptions, CheckReport, check};
-use f2fs_device::{BlockDevice, MemoryDevice, RecordingDevice};
+use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_format::BLOCKS_PER_SEGMENT;
 use f2fs_format::node::NodeBlock;

@@ -213,7 +213,7 @@ fn beside<'a>(seed: u64, done: Arc<AtomicUsize>, threads: usize, cleans: bool) -
 
 #[cfg(test)]
 mod tests {
-    use f2fs_device::Event;
+    use f2fs_device_test::Event;
     use f2fs_files::FsError;
 
     use super::*;
@@ -259,7 +259,7 @@ mod tests {
             let recording = workload.run(&base)?;
             let steps = &recording.lanes[0].steps;
             assert!(steps.iter().any(|step| matches!(step.op, Op::Punch(..) | Op::Zero(..))), "{workload}");
-            assert!(steps.iter().any(|step| step.is_synced()), "{workload}");
+            assert!(steps.iter().any(crate::record::Step::is_synced), "{workload}");
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ fn no_room_for_another_orphan() {
     let device = PlainArc::new(MemoryDevice::new(32 * 1024));
     format(&*device, &FormatOptions::default()).unwrap();
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
-    let data: Vec<u8> = (0..10_000u32).map(|i| (i * 7 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..10_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
     let held = fs.create_file("/held", 0o644).unwrap();
     held.write_at(&data, 0).unwrap();
     fs.create_file("/other", 0o644).unwrap();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::thread;
 
 use f2fs_check::{CheckOptions, check};
-use f2fs_device::{BlockDevice, FaultDevice, FaultRule, Operation};
+use f2fs_device::{BlockDevice, Operation};
+use f2fs_device_test::{FaultDevice, FaultRule};
 use f2fs_files::{AllocateFlags, FileSystem, FsError, Options, Pace, RenameMode, SetMode, SetTimes};
 
 use super::readers::{open_and_check, walk};
@@ -35,13 +36,13 @@ impl Fault {
             _ => FaultRule::on_changes(),
         };
         let what = match self.what % 8 {
-            0 => f2fs_device::Fault::Torn(self.after.into()),
-            1 => f2fs_device::Fault::Short(self.after.into()),
-            2 => f2fs_device::Fault::Error(28),
-            3 => f2fs_device::Fault::Flipped(u64::from(self.after) * 997 + u64::from(self.what)),
-            4 => f2fs_device::Fault::Lost,
-            5 => f2fs_device::Fault::Misdirected(i64::from(self.after) - 100),
-            _ => f2fs_device::Fault::Error(5),
+            0 => f2fs_device_test::Fault::Torn(self.after.into()),
+            1 => f2fs_device_test::Fault::Short(self.after.into()),
+            2 => f2fs_device_test::Fault::Error(28),
+            3 => f2fs_device_test::Fault::Flipped(u64::from(self.after) * 997 + u64::from(self.what)),
+            4 => f2fs_device_test::Fault::Lost,
+            5 => f2fs_device_test::Fault::Misdirected(i64::from(self.after) - 100),
+            _ => f2fs_device_test::Fault::Error(5),
         };
         let rule = rule.after(u64::from(self.after) / (1 + u64::from(self.what >> 5 & 3))).fault(what);
         if self.what & 0x80 == 0 { rule } else { rule.for_good() }
