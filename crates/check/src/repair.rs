@@ -94,6 +94,7 @@ const CLAIMANT: &str = "a repair";
 /// How a volume is put right: what changes, and how it is judged then. Nothing of it is written yet. Nobody else opens the device
 /// that it was planned for until it is [applied](Self::apply) or dropped.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Repair {
     /// The findings before.
     pub before: CheckReport,

@@ -17,12 +17,42 @@ use crate::stat::{self, FileKind, Metadata, Time};
 use crate::xattr::Xattr;
 
 /// A change of times. What is `None` stays.
+///
+/// ```
+/// use f2fs_files::{SetTimes, Time};
+///
+/// let times = SetTimes::new().modified(Time { seconds: 1_000_000_000, nanoseconds: 0 });
+/// assert_eq!(times.accessed, None);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SetTimes {
     /// Last read.
     pub accessed: Option<Time>,
     /// Last change of content.
     pub modified: Option<Time>,
+}
+
+impl SetTimes {
+    /// Nothing changes.
+    #[must_use]
+    pub fn new() -> SetTimes {
+        SetTimes::default()
+    }
+
+    /// Sets the time of the last read.
+    #[must_use]
+    pub fn accessed(mut self, time: impl Into<Time>) -> SetTimes {
+        self.accessed = Some(time.into());
+        self
+    }
+
+    /// Sets the time of the last change of content.
+    #[must_use]
+    pub fn modified(mut self, time: impl Into<Time>) -> SetTimes {
+        self.modified = Some(time.into());
+        self
+    }
 }
 
 /// Why a directory cannot be removed by such a path.

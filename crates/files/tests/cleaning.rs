@@ -156,7 +156,7 @@ fn sections_are_emptied_under_running_operations() {
                 })
             })
             .collect();
-        let by_age = VictimPolicy::AgeThreshold(AgeThreshold { threshold: 0, ..AgeThreshold::default() });
+        let by_age = VictimPolicy::AgeThreshold(AgeThreshold::default().threshold(0));
         let cleaners: Vec<_> = [VictimPolicy::Greedy, VictimPolicy::CostBenefit, by_age]
             .into_iter()
             .map(|policy| {

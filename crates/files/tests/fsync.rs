@@ -69,7 +69,7 @@ fn every_kind_of_change_to_a_file() {
         fs.set_xattr("/dir/old", "user.small", b"inline", SetMode::Any).unwrap();
         fs.set_xattr("/dir/old", "user.large", &content(9, 3000), SetMode::Any).unwrap();
         let time = Time { seconds: 1_000_000, nanoseconds: 17 };
-        fs.set_times("/dir/old", SetTimes { accessed: Some(time), modified: Some(time) }).unwrap();
+        fs.set_times("/dir/old", SetTimes::new().accessed(time).modified(time)).unwrap();
         old.sync_all().unwrap();
         open("/dir/inline").write_at(&content(4, 60), 50).unwrap();
         open("/dir/inline").sync_data().unwrap();

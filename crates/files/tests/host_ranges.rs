@@ -65,8 +65,8 @@ impl Pair {
 
     /// Sets old times, so that it shows who sets new ones.
     fn age(&self) {
-        let old = Some(Time { seconds: 1000, nanoseconds: 0 });
-        self.fs.set_times("/a", SetTimes { accessed: None, modified: old }).unwrap();
+        let old = Time { seconds: 1000, nanoseconds: 0 };
+        self.fs.set_times("/a", SetTimes::new().modified(old)).unwrap();
         let old = Timespec { tv_sec: 1000, tv_nsec: 0 };
         rustix::fs::futimens(&self.theirs[0], &Timestamps { last_access: old, last_modification: old }).unwrap();
     }

@@ -65,7 +65,7 @@ fn judge(device: &MemoryDevice) {
         };
     }
     ALONE.with(|()| ());
-    let report = check(device, &CheckOptions { threads: Some(0), ..CheckOptions::default() }).unwrap();
+    let report = check(device, &CheckOptions::new().threads(0)).unwrap();
     assert!(report.is_consistent() && report.complete, "{report}");
 }
 

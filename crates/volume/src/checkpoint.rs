@@ -35,6 +35,7 @@ use crate::{Op, Volume, VolumeError};
 
 /// Why a checkpoint is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// On the way: the volume stays open.
     Sync,

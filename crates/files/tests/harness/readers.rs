@@ -103,7 +103,7 @@ pub fn open_and_check<D: BlockDevice>(device: &Arc<D>) {
         let _ = fs.volume().last_checkpoint();
         let _ = fs.statfs();
     }
-    if let Ok(report) = check(&**device, &CheckOptions { threads: Some(0), ..CheckOptions::default() }) {
+    if let Ok(report) = check(&**device, &CheckOptions::new().threads(0)) {
         // Its text as well.
         assert_eq!(report.to_string().is_empty(), report.is_clean());
     }

@@ -99,7 +99,7 @@ fn operate_all(fs: &FileSystem, names: &[PathBuf], first: usize, choices: &[u8])
 
 /// A volume that was sound is sound afterwards.
 fn assert_sound(device: &dyn BlockDevice) {
-    let report = check(device, &CheckOptions { threads: Some(0), ..CheckOptions::default() });
+    let report = check(device, &CheckOptions::new().threads(0));
     let report = report.expect("a sound volume is checked");
     assert!(report.is_consistent() && report.complete, "a sound volume became:\n{report}");
 }
