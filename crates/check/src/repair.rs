@@ -126,6 +126,7 @@ impl Repair {
     /// # Errors
     /// [`RepairError::AlreadyOpen`] for a copy of the device that it was planned for, if somebody has that open. Those of the
     /// device; then some blocks are written and others are not, and [`undo`] leads back.
+    #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "repair", skip_all, fields(changes = self.changes.len()), err))]
     pub fn apply(&self, device: &dyn BlockDevice) -> Result<(), RepairError> {
         let planned = self.claim.lock().take();
         let _claim = match planned {
@@ -156,6 +157,7 @@ fn require_repairable(device: &dyn BlockDevice) -> Result<(), RepairError> {
 ///
 /// # Errors
 /// [`RepairError`] if the volume cannot be checked, or nothing is left to begin with.
+#[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "plan_repair", skip_all, err))]
 pub fn plan(device: &PlainArc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
     let claim = device.claims().exclusive(CLAIMANT)?;
     let before = judge(&**device, options)?;

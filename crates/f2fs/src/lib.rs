@@ -56,7 +56,7 @@ pub use f2fs_files::{
     AllocateFlags, BadAttribute, BadEntry, Cleaner, CleanerOptions, Compression, Cursor, DeviceNumber, Dir, DirEntries,
     DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem, FsError, ImageError, LockWaits, Metadata,
     NewFile, OpenOptions, Options, Pace, RangeLock, ReadDir, ReadSlice, RecoveryReport, RenameMode, SetMode, SetTimes,
-    Temperature, Time, VolumeView, WriteHint, WriteSlice, Xattr, path_from_bytes,
+    StatKind, Stats, Temperature, Time, VolumeView, WriteHint, WriteSlice, Xattr, path_from_bytes,
 };
 pub use f2fs_format::checkpoint::Checkpoint;
 pub use f2fs_format::feature::Features;

@@ -135,6 +135,7 @@ impl Volume {
     }
 
     /// Writes the checkpoint itself. An error stops the volume.
+    #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "checkpoint", skip_all, fields(reason = ?reason), ret, err))]
     pub(crate) fn write_checkpoint(
         &self,
         reason: Reason,
