@@ -287,20 +287,17 @@ fn a_power_cut_while_a_journal_is_made_leaves_the_old_one_the_new_one_or_none() 
     assert!(seen.iter().all(|states| *states > 0), "{seen:?}");
 }
 
-/// Each fault in the sources is found by the test above. `cargo test -p f2fs-journal --features mutants --test lines` runs this.
+/// Each fault that needs no race is found by the test above (the models of `loom_journal.rs` find those that do). `cargo test -p f2fs-journal --features mutants --test lines` runs this.
 #[cfg(feature = "mutants")]
 #[test]
 fn mutants_are_found() {
-    const MUTANTS: [&str; 9] = [
+    const MUTANTS: [&str; 6] = [
         "journal_fence_left_out",
         "journal_length_uncovered",
         "journal_last_grain_uncovered",
-        "journal_space_reused_early",
-        "journal_unlocked_before_fence",
         "journal_header_in_one_place",
         "journal_epoch_unchecked",
         "journal_starts_over_torn_header",
-        "journal_mark_lane_by_lane",
     ];
     let test = "whatever_a_power_cut_leaves_all_that_was_acknowledged_is_replayed";
     let mut survivors = Vec::new();
