@@ -318,12 +318,6 @@ impl FileSystem {
         self.recovered
     }
 
-    /// The volume below.
-    #[must_use]
-    pub fn volume(&self) -> &Volume {
-        &self.core.volume
-    }
-
     /// Counts and sizes.
     #[must_use]
     pub fn statfs(&self) -> VolumeStat {

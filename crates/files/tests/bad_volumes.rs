@@ -8,7 +8,7 @@ mod harm;
 use std::sync::Arc;
 
 use f2fs_device::{BlockDevice, MemoryDevice};
-use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_files::{AllocateFlags, FileSystem, FsError, Options};
 use f2fs_format::checkpoint::CheckpointBlock;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Corruption, FormatError};
@@ -268,9 +268,11 @@ fn names_and_paths() {
         }
     }
     let file = fs.open_file("/small").unwrap();
-    for result in
-        [file.set_len(u64::MAX), file.allocate(u64::MAX - 5, 4, false), file.write_at(b"x", 1 << 60).map(|_| ())]
-    {
+    for result in [
+        file.set_len(u64::MAX),
+        file.allocate(u64::MAX - 5, 4, AllocateFlags::NONE),
+        file.write_at(b"x", 1 << 60).map(|_| ()),
+    ] {
         assert!(matches!(result.unwrap_err(), FsError::FileTooLarge { .. }));
     }
     drop(file);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::{assert_clean, assert_consistent, formatted, saved};
 use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::{Fault, FaultDevice, FaultRule};
-use f2fs_files::{FileSystem, FsError, Options, RecoveryReport, RenameMode, SetMode, SetTimes, Time};
+use f2fs_files::{AllocateFlags, FileSystem, FsError, Options, RecoveryReport, RenameMode, SetMode, SetTimes, Time};
 use f2fs_format::feature::Features;
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{FsyncMode, OpenOptions};
@@ -77,7 +77,7 @@ fn every_kind_of_change_to_a_file() {
         open("/dir/grown").sync_all().unwrap();
         open("/dir/large").write_at(&content(6, 1 << 20), 6 << 20).unwrap();
         open("/dir/large").sync_all().unwrap();
-        open("/dir/kept").allocate(0, 400_000, true).unwrap();
+        open("/dir/kept").allocate(0, 400_000, AllocateFlags::KEEP_SIZE).unwrap();
         open("/dir/kept").sync_all().unwrap();
         open("/dir/cut").set_len(6000).unwrap();
         open("/dir/cut").sync_all().unwrap();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::{Random, assert_clean, bytes, formatted, scale, within};
 use f2fs_device::MemoryDevice;
-use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_files::{AllocateFlags, FileSystem, FsError, Options};
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::FormatOptions;
 
@@ -293,12 +293,12 @@ fn an_allocation_is_whole_or_nothing() {
             }),
             ("reserved behind the end", &|file| {
                 file.write_at(&content(1, 50_000), 0).unwrap();
-                file.allocate(4 * MIB, 2 * MIB, true).unwrap();
+                file.allocate(4 * MIB, 2 * MIB, AllocateFlags::KEEP_SIZE).unwrap();
             }),
             ("reserved and holes", &|file| {
-                file.allocate(MIB, MIB, false).unwrap();
+                file.allocate(MIB, MIB, AllocateFlags::NONE).unwrap();
                 file.write_at(&content(8, 9000), 8 * MIB).unwrap();
-                file.allocate(20 * MIB, MIB / 2, true).unwrap();
+                file.allocate(20 * MIB, MIB / 2, AllocateFlags::KEEP_SIZE).unwrap();
             }),
         ];
         for room in [0, 1, 3, 700, 3000] {
@@ -333,7 +333,8 @@ fn an_allocation_is_whole_or_nothing() {
                             continue;
                         }
                         let what = format!("{what}, {len} from {offset}, {keep_size}");
-                        let error = file.allocate(offset, len, keep_size).expect_err(&what);
+                        let error =
+                            file.allocate(offset, len, AllocateFlags::NONE.keep_size(keep_size)).expect_err(&what);
                         numbers(&error);
                         assert_eq!((left(&fs), file.size()), (free, size), "{what}");
                         let after = file.metadata().unwrap();
@@ -348,7 +349,7 @@ fn an_allocation_is_whole_or_nothing() {
                 // What fits is given.
                 drop(filler);
                 fs.remove_file("/filler").unwrap();
-                file.allocate(0, 10 * MIB, false).unwrap();
+                file.allocate(0, 10 * MIB, AllocateFlags::NONE).unwrap();
                 drop(file);
                 fs.remove_file("/file").unwrap();
             }
@@ -379,7 +380,7 @@ fn no_nid_is_left() {
             held_open.write_at(&content(98, 6 << 20), 0).unwrap();
             fs.link("/large", "/second").unwrap();
             fs.checkpoint().unwrap();
-            let held = fs.volume().hold_nids(0).unwrap();
+            let held = fs.hold_nids(0).unwrap();
             assert!(held > 1000, "{policy}: {held}");
 
             let refused = |error: FsError| match error {
@@ -393,7 +394,7 @@ fn no_nid_is_left() {
                 refused(fs.symlink(b"x", "/new", &NewFile::new(FileKind::Symlink, 0o777)).unwrap_err());
                 refused(fs.set_xattr("/dir/1", "user.large", &[7; 3000], SetMode::Any).unwrap_err());
                 refused(large.write_at(b"needs a node", 40 << 20).unwrap_err());
-                assert!(large.allocate(40 << 20, 1 << 20, false).unwrap_err().is_no_space());
+                assert!(large.allocate(40 << 20, 1 << 20, AllocateFlags::NONE).unwrap_err().is_no_space());
                 fs.checkpoint().unwrap();
             }
             assert!(!fs.exists("/new").unwrap());

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use common::{TempPathExt, assert_consistent, bytes, formatted, saved, scale};
 use f2fs_device::{DeviceErrorKind, MemoryDevice, Operation};
 use f2fs_device_test::{FaultDevice, FaultRule};
-use f2fs_files::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode, path_from_bytes};
+use f2fs_files::{
+    AllocateFlags, FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode, path_from_bytes,
+};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{OpenOptions, VolumeError};
 
@@ -128,7 +130,7 @@ impl Run {
             if let Some(file) = tolerate(fs.open_file("/old/large")) {
                 tolerate(file.write_at(&bytes(50_000, round), 5_000_000 + round * 70_000));
                 tolerate(file.set_len(4_500_000 - round * 1_000_000));
-                tolerate(file.allocate(6_000_000, 100_000, true));
+                tolerate(file.allocate(6_000_000, 100_000, AllocateFlags::KEEP_SIZE));
                 tolerate(file.read_at(&mut vec![0; 100_000], 4_000_000));
             }
             tolerate(fs.remove_file(format!("{dir}/file-1")));

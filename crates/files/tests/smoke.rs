@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use f2fs_device::MemoryDevice;
-use f2fs_files::{FileKind, FileSystem, NewFile, Options, RenameMode, SetMode};
+use f2fs_files::{AllocateFlags, FileKind, FileSystem, NewFile, Options, RenameMode, SetMode};
 
 #[test]
 fn a_little_of_everything() {
@@ -43,7 +43,7 @@ fn a_little_of_everything() {
         fs.rename("/d/file-4", "/d/file-5", RenameMode::Replace).unwrap();
         fs.rename("/d/file-7", "/hard", RenameMode::Exchange).unwrap();
         big.set_len(6 << 20).unwrap();
-        big.allocate(20 << 20, 1 << 20, false).unwrap();
+        big.allocate(20 << 20, 1 << 20, AllocateFlags::NONE).unwrap();
         drop(big);
         fs.close().unwrap();
     }

@@ -7,7 +7,7 @@ use std::thread;
 use f2fs_check::{CheckOptions, check};
 use f2fs_device::{BlockDevice, Operation};
 use f2fs_device_test::{FaultDevice, FaultRule};
-use f2fs_files::{FileSystem, FsError, Options, Pace, RenameMode, SetMode, SetTimes};
+use f2fs_files::{AllocateFlags, FileSystem, FsError, Options, Pace, RenameMode, SetMode, SetTimes};
 
 use super::readers::{open_and_check, walk};
 use super::sparse::SparseDevice;
@@ -73,7 +73,7 @@ fn operate(fs: &FileSystem, names: &[PathBuf], index: usize, choices: &[u8]) -> 
         7 => fs.link(one, &new),
         8 => fs.open_file(one).and_then(|file| file.write_at(&[2; 9000], u64::from(which) * 40_000).map(|_| ())),
         9 => fs.open_file(one).and_then(|file| file.set_len(u64::from(which) * 100)),
-        10 => fs.open_file(one).and_then(|file| file.allocate(4_000_000, 100_000, true)),
+        10 => fs.open_file(one).and_then(|file| file.allocate(4_000_000, 100_000, AllocateFlags::KEEP_SIZE)),
         11 => fs.set_xattr(one, "user.new", &vec![3; usize::from(which) * 10], SetMode::Any),
         12 => fs.remove_xattr(one, "user.long"),
         13 => fs.remove_all(one),
