@@ -2,6 +2,7 @@
 //!
 //! The superblock, on the first device, has a path and a size for each. A path is a hint, since devices get other names; nothing on the
 //! other devices says whose they are. So sizes are compared, and nodes that lie on a device are looked at: a block of a node has its number.
+//! What that cannot see: devices of one size that hold nothing but data of files, in each other's place. The format has no mark on them.
 //!
 //! No locks: nothing here is shared.
 
@@ -43,13 +44,36 @@ pub enum DevicesError<E> {
         /// What whoever opened it said.
         source: E,
     },
+    /// Another number of devices was given.
+    #[error("{}", describe_count(*.given, recorded))]
+    Count {
+        /// How many were given besides the first.
+        given: usize,
+        /// The paths in the superblock of those besides the first.
+        recorded: Vec<Vec<u8>>,
+    },
     /// A device is too short, is given twice, or somebody has it open.
     #[error(transparent)]
     Span(#[from] SpanError),
 }
 
-/// Puts the devices of a volume together: `open` is asked for each but the first, by its number and what the superblock says of it.
-/// A volume on one device is that device.
+fn describe_count(given: usize, recorded: &[Vec<u8>]) -> String {
+    let names: Vec<_> = recorded.iter().map(|path| String::from_utf8_lossy(path).escape_debug().to_string()).collect();
+    match recorded.len() {
+        0 => format!("the volume lies on one device, and {given} more were given"),
+        others => format!(
+            "the volume lies on {} devices, and {given} of the {others} others were given; when it was made they were {}",
+            others + 1,
+            names.join(", ")
+        ),
+    }
+}
+
+/// Puts the devices of a volume together: the first, and so many others. `open` is asked for each of these by its number and what the
+/// superblock says of it. A volume on one device is that device.
+///
+/// The superblock's paths are not opened by themselves: they stand in an image that anyone may have made, and would let it name any file of
+/// this machine.
 ///
 /// ```
 /// use f2fs_device::{BlockDevice, MemoryDevice};
@@ -60,7 +84,7 @@ pub enum DevicesError<E> {
 /// let options = format::FormatOptions::default().with_device_paths(["/dev/a", "/dev/b"]);
 /// format::format(&devices::whole(disks.to_vec())?, &options)?;
 ///
-/// let volume = devices::assemble(disks[0].clone(), |index, device| {
+/// let volume = devices::assemble(disks[0].clone(), 1, |index, device| {
 ///     assert_eq!(device.path, b"/dev/b");
 ///     Ok::<_, std::io::Error>(disks[index].clone())
 /// })?;
@@ -73,12 +97,17 @@ pub enum DevicesError<E> {
 /// [`DevicesError`].
 pub fn assemble<E>(
     first: PlainArc<dyn BlockDevice>,
+    others: usize,
     mut open: impl FnMut(usize, &VolumeDevice) -> Result<PlainArc<dyn BlockDevice>, E>,
 ) -> Result<PlainArc<dyn BlockDevice>, DevicesError<E>> {
     let recorded = LoadedSuperblock::copies(&*first)
         .and_then(|loaded| Ok(loaded.raw.devices()?))
         .map_err(|error| DevicesError::Volume(Box::new(error)))?;
-    if recorded.len() < 2 {
+    if recorded.len().max(1) - 1 != others {
+        let recorded = recorded.into_iter().skip(1).map(|device| device.path).collect();
+        return Err(DevicesError::Count { given: others, recorded });
+    }
+    if others == 0 {
         return Ok(first);
     }
     let mut devices = vec![(first, recorded[0].blocks)];
@@ -100,13 +129,11 @@ pub fn assemble<E>(
 /// [`SpanError`].
 pub fn whole(devices: Vec<PlainArc<dyn BlockDevice>>) -> Result<SpannedDevice, SpanError> {
     let segment = u64::from(BLOCKS_PER_SEGMENT);
-    SpannedDevice::new(
-        devices
-            .into_iter()
-            .map(|device| (device.info().blocks / segment * segment, device))
-            .map(|(blocks, device)| (device, blocks))
-            .collect(),
-    )
+    let part = |device: PlainArc<dyn BlockDevice>| {
+        let blocks = device.info().blocks;
+        (device, blocks - blocks % segment)
+    };
+    SpannedDevice::new(devices.into_iter().map(part).collect())
 }
 
 /// Whether a device has the parts that a superblock names.
