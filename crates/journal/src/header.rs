@@ -215,6 +215,9 @@ fn read_copy(medium: &impl Medium, which: u64) -> Copy {
     let mut raw = Raw::new_zeroed();
     let at = which * COPY;
     let bytes = medium.bytes().saturating_sub(at).min(size_of::<Raw>() as u64) as usize;
+    if bytes < FIXED {
+        return Copy::None;
+    }
     if let Err(error) = medium.read(at, &mut raw.as_mut_bytes()[..bytes]) {
         return Copy::Unreadable(error);
     }
