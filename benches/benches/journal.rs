@@ -113,7 +113,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 for (which, name) in ["journal", "naive"].into_iter().enumerate() {
                     let work = work[which];
                     let run = |_: usize, operations: u64| (0..operations).for_each(|_| work());
-                    let round_of = Team::with(threads, run, |team| team.run(count));
+                    let round_of = Team::with(threads, run, |team| team.round(count));
                     let total = (count * threads as u64) as f64;
                     let ns = [round_of.processor, round_of.elapsed].map(|time| time.as_secs_f64() * 1e9 / total);
                     csv.line(&format!("{bytes},{threads},{name},{round},{:.1},{:.1}", ns[0], ns[1]))?;
