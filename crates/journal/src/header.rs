@@ -160,7 +160,7 @@ impl Header {
         for at in [0, 1] {
             match read_copy(medium, at) {
                 Copy::Sound(raw) if best.as_ref().is_none_or(|best| best.turn.get() < raw.turn.get()) => {
-                    best = Some(raw)
+                    best = Some(raw);
                 }
                 Copy::Sound(_) | Copy::None => {}
                 Copy::Damaged => damaged = true,
