@@ -30,15 +30,24 @@ fn a_record_costs_its_lines_and_one_fence() {
     let journal = journal(1 << 20, 1);
     for (bytes, lines) in [(0, 1), (24, 1), (25, 2), (64, 2), (88, 2), (4096, 65), (65536, 1025)] {
         let payload = vec![7; bytes];
-        let append = || drop(journal.append(0, &[&payload]).unwrap());
+        let append = || {
+            journal.append(0, &[&payload]).unwrap();
+        };
         assert_eq!(counted(&journal, append), cost(lines, 1), "{bytes} bytes");
         // However it is cut into parts.
         let (first, rest) = payload.split_at(bytes / 3);
-        let append = || drop(journal.append(0, &[first, rest]).unwrap());
+        let append = || {
+            journal.append(0, &[first, rest]).unwrap();
+        };
         assert_eq!(counted(&journal, append), cost(lines, 1), "{bytes} bytes in two parts");
     }
     let entries = [Entry::new(&[b"a"]), Entry::new(&[b"b"]), Entry::new(&[&[1; 4096]])];
-    assert_eq!(counted(&journal, || drop(journal.append_batch(0, &entries).unwrap())), cost(1 + 1 + 65, 1));
+    assert_eq!(
+        counted(&journal, || {
+            journal.append_batch(0, &entries).unwrap();
+        }),
+        cost(1 + 1 + 65, 1)
+    );
 }
 
 #[test]
@@ -46,7 +55,13 @@ fn a_record_around_the_end_of_its_ring_costs_the_same() {
     let journal = journal(8192 + 4096, 1);
     let payload = [1; 24 + 9 * 64];
     for round in 0..30 {
-        assert_eq!(counted(&journal, || drop(journal.append(0, &[&payload]).unwrap())), cost(10, 1), "round {round}");
+        assert_eq!(
+            counted(&journal, || {
+                journal.append(0, &[&payload]).unwrap();
+            }),
+            cost(10, 1),
+            "round {round}"
+        );
         journal.truncate_to(&journal.mark()).unwrap();
     }
 }

@@ -13,7 +13,9 @@ fn appends_of_different_threads_write_no_common_line() {
         let journal = Journal::create(medium, &Create::new(Uuid([1; 16])).lanes(16)).unwrap();
         let footprint = Footprint::measure(threads, 200, |thread, number| {
             let payload = [thread as u8; 4096];
-            drop(journal.append(number as u64, &[&payload]).unwrap());
+            {
+                journal.append(number as u64, &[&payload]).unwrap();
+            };
         });
         assert!(footprint.common.is_empty(), "{threads} threads: {:#?}", footprint.common);
         assert_eq!(footprint.shared, 0.0);
@@ -28,6 +30,8 @@ fn appends_of_different_threads_write_no_common_line() {
 fn one_lane_for_all_is_seen() {
     let medium = RegionMedium::new(MemoryRegion::new(64 << 20).unwrap());
     let journal = Journal::create(medium, &Create::new(Uuid([1; 16])).lanes(1)).unwrap();
-    let footprint = Footprint::measure(8, 200, |_, number| drop(journal.append(number as u64, &[b"a"]).unwrap()));
+    let footprint = Footprint::measure(8, 200, |_, number| {
+        journal.append(number as u64, &[b"a"]).unwrap();
+    });
     assert_ne!(footprint.global().count(), 0);
 }

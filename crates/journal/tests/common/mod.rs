@@ -47,7 +47,7 @@ impl Medium for Image {
 pub fn payload(number: u64, follows: u64, bytes: usize) -> Vec<u8> {
     let mut all = [number.to_le_bytes(), follows.to_le_bytes(), (bytes as u64).to_le_bytes()].concat();
     // Half of them differ in their numbers only, so that words of one may complete another one.
-    let mut word = if number % 2 == 0 { 1 } else { number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 };
+    let mut word = if number.is_multiple_of(2) { 1 } else { number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 };
     for _ in 0..bytes {
         word = word.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
         all.push((word >> 56) as u8);
