@@ -19,7 +19,18 @@
 //! # }
 //! ```
 //!
-//! [`FileSystem::open`] takes any device instead of a path: in memory, NVMe, or one of your own.
+//! [`FileSystem::open`] takes any device instead of a path: in memory, NVMe, or one of your own. [`OpenOptions`] opens files as the standard
+//! library's does, [`Cursor`] reads and writes them as streams, [`File::punch_hole`] and its like are `fallocate` and `lseek`, and
+//! [`FileSystem::stats`] is for those who export counts.
+//!
+//! # Features
+//!
+//! | Feature | off by default |
+//! |---|---|
+//! | `tracing` | spans `open`, `recover`, `checkpoint`, `clean`, `plan_repair`, `repair`, with how each ended; without it nothing of them is compiled |
+//! | `serde` | [`Stats`] can be serialized |
+//!
+//! # Layers
 //!
 //! Those who bring their own storage engine take a layer of it:
 //!
