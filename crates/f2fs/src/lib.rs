@@ -62,7 +62,7 @@ pub use f2fs_uring as uring;
 pub use f2fs_volume as volume;
 
 // Everything that a signature of these types names stands here, too (`cargo test -p xtask --test facade`).
-pub use f2fs_device::{AlignedBuf, AlreadyOpen, BlockDevice, DeviceError, DeviceInfo};
+pub use f2fs_device::{AlignedBuf, AlreadyOpen, BlockDevice, DeviceError, DeviceInfo, SpanError};
 pub use f2fs_files::{
     AllocateFlags, BadAttribute, BadEntry, Cleaner, CleanerOptions, Compression, Cursor, DeviceNumber, Dir, DirEntries,
     DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem, FsError, ImageError, LockWaits, Metadata,
@@ -77,6 +77,7 @@ pub use f2fs_nat::{NatError, NatStats, Policy as NidPolicy};
 pub use f2fs_segment::{SegmentError, SegmentInfo, plan::Strategy};
 pub use f2fs_sync::PlainArc;
 pub use f2fs_uring::OpenError;
+pub use f2fs_volume::devices::DevicesError;
 pub use f2fs_volume::format::{FormatOptions, FormatReport, FormatVolumeError, Signature};
 pub use f2fs_volume::{
     Allocation, ChainNode, CheckpointReport, CleanReport, CleanStep, CostModel, Damage, FsyncMode,
