@@ -19,7 +19,18 @@
 //! # }
 //! ```
 //!
-//! [`FileSystem::open`] takes any device instead of a path: in memory, NVMe, or one of your own.
+//! [`FileSystem::open`] takes any device instead of a path: in memory, NVMe, or one of your own. [`OpenOptions`] opens files as the standard
+//! library's does, [`Cursor`] reads and writes them as streams, [`File::punch_hole`] and its like are `fallocate` and `lseek`, and
+//! [`FileSystem::stats`] is for those who export counts.
+//!
+//! # Features
+//!
+//! | Feature | off by default |
+//! |---|---|
+//! | `tracing` | spans `open`, `recover`, `checkpoint`, `clean`, `plan_repair`, `repair`, with how each ended; without it nothing of them is compiled |
+//! | `serde` | [`Stats`] can be serialized |
+//!
+//! # Layers
 //!
 //! Those who bring their own storage engine take a layer of it:
 //!
@@ -53,7 +64,7 @@ pub use f2fs_uring as uring;
 pub use f2fs_volume as volume;
 
 // Everything that a signature of these types names stands here, too (`cargo test -p xtask --test facade`).
-pub use f2fs_device::{AlignedBuf, AlreadyOpen, BlockDevice, DeviceError, DeviceInfo};
+pub use f2fs_device::{AlignedBuf, AlreadyOpen, BlockDevice, DeviceError, DeviceInfo, SpanError};
 pub use f2fs_files::{
     AllocateFlags, BadAttribute, BadEntry, Cleaner, CleanerOptions, Compression, Cursor, DeviceNumber, Dir, DirEntries,
     DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem, FsError, ImageError, LockWaits, Metadata,
@@ -68,6 +79,7 @@ pub use f2fs_nat::{NatError, NatStats, Policy as NidPolicy};
 pub use f2fs_segment::{SegmentError, SegmentInfo, plan::Strategy};
 pub use f2fs_sync::PlainArc;
 pub use f2fs_uring::OpenError;
+pub use f2fs_volume::devices::DevicesError;
 pub use f2fs_volume::format::{FormatOptions, FormatReport, FormatVolumeError, Signature};
 pub use f2fs_volume::{
     Allocation, ChainNode, CheckpointReport, CleanReport, CleanStep, CostModel, Damage, FsyncMode,
