@@ -18,9 +18,10 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use f2fs::device::{AlignedBuf, BLOCK_SIZE, BlockDevice};
-use f2fs::pmem::{CountedRegion, MemoryRegion, PmemDevice, WriteBack};
+use f2fs::pmem::{MemoryRegion, PmemDevice, WriteBack};
 use f2fs::uring::{Engine, OpenOptions, UringDevice};
 use f2fs_benches::report::{Csv, machine};
+use f2fs_device_test::pmem::CountedRegion;
 use f2fs_workload::pmem::{HEAD, Plan, SIZES, Sample, Way, measure_mapped, measure_other, ratio};
 
 struct Args {

@@ -1,7 +1,7 @@
 //! Block devices: the contract between a storage engine and the device under it.
 //!
 //! This crate owns the contract between the file system and the device that stores its blocks. It does no I/O on real hardware:
-//! the `io_uring` back end is `f2fs-uring`. The devices here live in memory, and several of them fail on purpose, for tests.
+//! the `io_uring` back end is `f2fs-uring`. The devices here live in memory; those that fail on purpose are `f2fs-device-test`.
 //!
 //! | Item | What it is |
 //! |---|---|
@@ -11,10 +11,6 @@
 //! | [`Request`], [`Completion`], [`Ticket`] | a batch on its way |
 //! | [`IoQueue`] | one thread keeping a queue depth busy |
 //! | [`MemoryDevice`] | sparse, sharded, with copy-on-write snapshots |
-//! | [`FaultDevice`], [`FaultRule`] | errors, torn and lost writes at a chosen operation |
-//! | [`RecordingDevice`], [`CrashLog`], [`Replay`] | every write and flush in order, and the images a power cut may leave |
-//! | [`CutPlan`], [`Cut`] | all of those images, or a choice of them, each with a name to find it again by |
-//! | [`TimingDevice`], [`cost`] | virtual time for each request by a table of costs, and counts of requests by size |
 //! | [`ZonedDevice`] | zones that are written from their start to their end, as zoned disks and NVMe namespaces demand |
 //! | [`FlushGate`] | for back ends: shared flushes and the poison of a failed one |
 //! | [`Handover`] | for back ends: waiting threads that share one completion queue |
@@ -49,10 +45,8 @@
 //!
 //! The trait has no locks. [`MemoryDevice`] has one reader-writer lock per 256 KiB, taken one at a time, so transfers to
 //! different chunks meet nowhere. [`FlushGate`] and [`Handover`] hold their locks for
-//! bookkeeping only, never while the device works; their protocols are model checked (`tests/loom_waiting.rs`). The test wrappers
-//! lock more: [`RecordingDevice`] applies one change at a time (its point is a total order), [`FaultDevice`] counts under a lock.
-//! [`TimingDevice`] adds to shared counters; it is for experiments, not for scaling. [`ZonedDevice`] locks the zone that it
-//! writes, and one lock for all when a zone opens or ends (`tests/loom_zones.rs`).
+//! bookkeeping only, never while the device works; their protocols are model checked (`tests/loom_waiting.rs`). [`ZonedDevice`]
+//! locks the zone that it writes, and one lock for all when a zone opens or ends (`tests/loom_zones.rs`).
 //!
 //! # Example
 //!
@@ -79,41 +73,30 @@
 
 mod buf;
 mod claim;
-pub mod cost;
-mod crash;
-mod cut;
 mod device;
 mod error;
-mod fault;
 mod flush_gate;
 mod handover;
 mod info;
 mod memory;
 mod queue;
-mod record;
 mod recycle;
 mod request;
 mod ticket;
-mod timing;
 mod zoned;
 
 pub use buf::{AlignedBuf, Block, BufHome};
 pub use claim::{AlreadyOpen, Claim, Claims};
-pub use crash::{CrashLog, Event, Replay};
-pub use cut::{Cut, CutPlan, ParseCutError, Tear};
 pub use device::BlockDevice;
 pub use error::{DeviceError, DeviceErrorKind, Operation};
-pub use fault::{Fault, FaultDevice, FaultRule};
 pub use flush_gate::FlushGate;
 pub use handover::{Handover, HandoverGuard};
 pub use info::DeviceInfo;
 pub use memory::MemoryDevice;
 pub use queue::{IoQueue, TicketQueue};
-pub use record::{IoCounts, RecordingDevice};
 pub use recycle::Recycler;
 pub use request::{Completion, Op, Request};
 pub use ticket::{Pending, Ticket};
-pub use timing::{TimingDevice, TimingStat, Traffic};
 pub use zoned::{Zone, ZoneError, ZoneLayout, ZoneState, ZonedDevice};
 
 /// Bytes in a block: the unit of every transfer.

@@ -92,7 +92,7 @@ impl MemoryDevice {
         self.each_chunk(|start, count, blocks| {
             for (at, block) in (start..start + count).zip(blocks.iter().flat_map(|blocks| blocks.iter())) {
                 if block.0 != Block::ZERO.0 {
-                    device.store_block(at, block);
+                    device.set_block(at, block);
                 }
             }
         });
@@ -235,8 +235,13 @@ impl MemoryDevice {
         });
     }
 
-    pub(crate) fn load_block(&self, at: u64) -> Block {
+    /// The content of a block, without a request and its buffer; zeros behind the end of the device.
+    #[must_use]
+    pub fn block(&self, at: u64) -> Block {
         let mut block = Block::ZERO;
+        if at >= self.info.blocks {
+            return block;
+        }
         self.pieces(at, 1, |group, chunk, within, _, _| {
             if let Some(from) = group.read().as_deref().and_then(|chunks| chunks[chunk].as_deref()) {
                 block = from[within];
@@ -245,11 +250,15 @@ impl MemoryDevice {
         block
     }
 
-    pub(crate) fn store_block(&self, at: u64, block: &Block) {
+    /// Sets the content of a block, without a request and its buffer. Nothing is done behind the end of the device.
+    pub fn set_block(&self, at: u64, block: &Block) {
+        if at >= self.info.blocks {
+            return;
+        }
         self.pieces(at, 1, |group, chunk, within, _, _| self.change(group, chunk, |to| to[within] = *block));
     }
 
-    pub(crate) fn punch(&self, start: u64, blocks: u64) {
+    fn punch(&self, start: u64, blocks: u64) {
         self.pieces(start, blocks, |group, chunk, within, _, count| {
             let mut group = group.write();
             let Some(chunks) = &mut *group else { return };

@@ -4,9 +4,9 @@
 mod zone_model;
 
 use f2fs_device::{
-    AlignedBuf, BlockDevice, DeviceErrorKind, Fault, FaultDevice, FaultRule, MemoryDevice, Operation, ZoneError,
-    ZoneLayout, ZoneState, ZonedDevice,
+    AlignedBuf, BlockDevice, DeviceErrorKind, MemoryDevice, Operation, ZoneError, ZoneLayout, ZoneState, ZonedDevice,
 };
+use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_sync::Arc;
 use proptest::{collection::vec, prelude::*};
 
@@ -97,4 +97,30 @@ fn threads_append_side_by_side() {
     assert_eq!(blocks.len(), usize::from(THREADS) * EACH, "two appends went to one block");
     let open = device.report().filter(|zone| zone.state.is_open()).count();
     assert!(open <= 2, "{open} zones are open");
+}
+
+/// Sizes at the ends of what their types hold.
+const SIZES: [u64; 9] = [0, 1, 7, 8, 9, u32::MAX as u64, u32::MAX as u64 + 1, i64::MAX as u64 + 1, u64::MAX];
+
+#[test]
+fn sizes() {
+    for size in SIZES {
+        for other in SIZES {
+            let layout = ZoneLayout::new(size)
+                .with_capacity(other)
+                .with_conventional(other as u32)
+                .with_limits(size as u32, other as u32);
+            if let Ok(device) = ZonedDevice::new(MemoryDevice::new(8), layout) {
+                for zone in SIZES.map(|zone| zone as u32) {
+                    let _ = (device.zone(zone), device.open(zone), device.close(zone), device.finish(zone));
+                    let _ = (device.reset(zone), device.append(zone, AlignedBuf::new(1)), device.wear_out(zone));
+                    let _ = device.take_offline(zone);
+                }
+                for block in SIZES {
+                    let _ = (device.zone_of(block), device.read(block, 1), device.write_slice(block, &[1; 4096]));
+                }
+                assert!(device.report().count() as u64 <= ZoneLayout::MAX_ZONES);
+            }
+        }
+    }
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use common::formatted;
 use f2fs_check::repair::{BackupError, RepairError, plan, undo};
 use f2fs_check::{CheckError, CheckOptions, check};
-use f2fs_device::{AlreadyOpen, BlockDevice, FaultDevice, MemoryDevice, TimingDevice, cost::CostModel};
+use f2fs_device::{AlreadyOpen, BlockDevice, MemoryDevice};
+use f2fs_device_test::{FaultDevice, TimingDevice};
 use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::{FormatOptions, FormatVolumeError, format};
@@ -40,7 +41,7 @@ fn assert_refused(device: &Arc<dyn BlockDevice>, options: Options, writes: bool)
 fn a_second_file_system_on_a_device_is_refused() {
     let memory = new();
     let faulty: Arc<dyn BlockDevice> = Arc::new(FaultDevice::new(memory.clone()));
-    let timing: Arc<dyn BlockDevice> = Arc::new(TimingDevice::new(memory.clone(), CostModel::sata_ssd()));
+    let timing: Arc<dyn BlockDevice> = Arc::new(TimingDevice::new(memory.clone(), |_| 1e-4));
     let ways: [Arc<dyn BlockDevice>; 4] = [memory.clone(), Arc::new(memory.clone()), faulty, timing];
     for way in &ways {
         let first = FileSystem::open(way.clone(), writer()).unwrap();

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use f2fs_device::{BlockDevice, MemoryDevice, TimingDevice};
+use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device_test::TimingDevice;
 use f2fs_files::{CleanerOptions, FileSystem, Options, Pace, Temperature, WriteHint};
 use f2fs_format::LogType;
 use f2fs_volume::format::{FormatOptions, format};
@@ -82,7 +83,7 @@ fn small_files_fill_the_volume_again_and_again() {
         }
         counts.push(made);
         // The half-made file that hit the end may or may not be there.
-        for entry in fs.read_dir("/d").unwrap() {
+        for entry in fs.read_dir("/d").unwrap().map(Result::unwrap) {
             let name = String::from_utf8(entry.name).unwrap();
             let number: u32 = name.split('-').next_back().unwrap().parse().unwrap();
             if !number.is_multiple_of(3) || round % 2 == 1 {
@@ -155,7 +156,7 @@ fn sections_are_emptied_under_running_operations() {
                 })
             })
             .collect();
-        let by_age = VictimPolicy::AgeThreshold(AgeThreshold { threshold: 0, ..AgeThreshold::default() });
+        let by_age = VictimPolicy::AgeThreshold(AgeThreshold::default().threshold(0));
         let cleaners: Vec<_> = [VictimPolicy::Greedy, VictimPolicy::CostBenefit, by_age]
             .into_iter()
             .map(|policy| {
@@ -255,7 +256,8 @@ fn long_writes_into_holes() {
         let model = CostModel::sata_ssd();
         let memory = Arc::new(MemoryDevice::new((96 << 20) >> 12));
         format(&*memory, &FormatOptions::default()).unwrap();
-        let device = Arc::new(TimingDevice::new(memory.clone(), model.clone()));
+        let costs = model.clone();
+        let device = Arc::new(TimingDevice::new(memory.clone(), move |blocks| costs.seconds(blocks as f64)));
         let allocation = name.parse::<Allocation>().unwrap().on(model);
         let volume = OpenOptions::new().allocation(allocation).lanes(1);
         let fs = FileSystem::open(device.clone(), Options::new().volume(volume)).unwrap();

@@ -14,7 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use common::{Random, assert_consistent, at, formatted, saved, scale};
-use f2fs_device::{BlockDevice, Event, MemoryDevice, RecordingDevice};
+use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device_test::{Event, RecordingDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_format::feature::Features;
 use f2fs_volume::format::FormatOptions;

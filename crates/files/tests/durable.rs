@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{assert_clean, assert_consistent, bytes, formatted, within};
-use f2fs_device::{FaultDevice, FaultRule, MemoryDevice, Operation, RecordingDevice};
-use f2fs_files::{File, FileSystem, Options, Pace};
+use f2fs_device::{MemoryDevice, Operation};
+use f2fs_device_test::{FaultDevice, FaultRule, RecordingDevice};
+use f2fs_files::{AllocateFlags, File, FileSystem, Options, Pace};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{FsyncMode, OpenOptions};
 use held::HeldDevice;
@@ -129,7 +130,7 @@ fn threads_that_write_and_sync_at_once_lose_nothing() {
     let device = Arc::new(RecordingDevice::new(formatted(128, &FormatOptions::default()).snapshot()));
     let fs = Arc::new(FileSystem::open(device.clone(), Options::new()).unwrap());
     let shared = Arc::new(fs.create_file("/shared", 0o644).unwrap());
-    shared.allocate(0, (THREADS * ROUNDS * BLOCK) as u64, false).unwrap();
+    shared.allocate(0, (THREADS * ROUNDS * BLOCK) as u64, AllocateFlags::NONE).unwrap();
     fs.checkpoint().unwrap();
     let image = within(LIMIT, move || {
         std::thread::scope(|scope| {

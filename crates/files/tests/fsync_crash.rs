@@ -12,9 +12,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use common::{Random, assert_clean, assert_consistent, bytes, formatted, saved, scale};
-use f2fs_device::{
-    BlockDevice, Claims, CrashLog, DeviceError, DeviceInfo, MemoryDevice, Op, RecordingDevice, Request, Ticket,
-};
+use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, MemoryDevice, Op, Request, Ticket};
+use f2fs_device_test::{CrashLog, RecordingDevice};
 use f2fs_files::{FileSystem, FsError, Options, RenameMode};
 use f2fs_format::feature::Features;
 use f2fs_format::node::{NodeBlock, mark};

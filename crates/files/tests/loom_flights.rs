@@ -13,7 +13,7 @@ mod loom_common;
 
 use std::sync::OnceLock;
 
-use f2fs_device::RecordingDevice;
+use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Pace};
 use f2fs_sync::{Arc, model};
 use f2fs_volume::models::Image;

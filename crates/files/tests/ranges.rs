@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::{Random, assert_clean, bytes, formatted, scale, within};
 use f2fs_device::{MemoryDevice, Operation};
-use f2fs_files::{File, FileSystem, Options, RangeLock, ReadSlice, WriteSlice};
+use f2fs_files::{AllocateFlags, File, FileSystem, Options, RangeLock, ReadSlice, WriteSlice};
 use f2fs_volume::format::FormatOptions;
 use held::HeldDevice;
 
@@ -87,7 +87,7 @@ fn readers_run_while_a_writer_of_another_range_is_at_the_device() {
             assert_eq!(file.write_at(&[4; BLOCK], 64 * BLOCK as u64).unwrap(), BLOCK);
             assert_eq!((read_block(&file, 20), read_block(&file, 64)), (3, 4));
             file.set_len(64 * BLOCK as u64).unwrap();
-            file.allocate(70 * BLOCK as u64, 10, false).unwrap();
+            file.allocate(70 * BLOCK as u64, 10, AllocateFlags::NONE).unwrap();
             // Whoever wants one of its blocks waits.
             let reader = spawn(&file, |file| read_block(file, 13));
             let many = spawn(&file, |file| {
@@ -317,7 +317,13 @@ fn the_end_of_a_file_moves_under_readers_and_writers() {
                                 let len = 1 + random.below(longest);
                                 match (thread, random.below(4)) {
                                     (0, 0 | 1) => file.set_len(offset as u64).unwrap(),
-                                    (0, _) => file.allocate(offset as u64, len as u64, random.chance(2)).unwrap(),
+                                    (0, _) => file
+                                        .allocate(
+                                            offset as u64,
+                                            len as u64,
+                                            AllocateFlags::NONE.keep_size(random.chance(2)),
+                                        )
+                                        .unwrap(),
                                     (1, 0) => {
                                         let mut writes: Vec<_> = (0..6)
                                             .map(|_| {
@@ -445,7 +451,7 @@ fn many_writes_into_a_volume_that_gets_full() {
 /// The n-th request fails, for every n of a batch: what is said to be written is, other blocks are as before, none is lost.
 #[test]
 fn many_writes_to_a_device_that_fails() {
-    use f2fs_device::{FaultDevice, FaultRule};
+    use f2fs_device_test::{FaultDevice, FaultRule};
     let inner = formatted(64, &FormatOptions::default());
     let device = Arc::new(FaultDevice::new(inner.clone()));
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();

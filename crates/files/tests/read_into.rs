@@ -5,7 +5,7 @@ mod common;
 
 use common::{Random, bytes, formatted};
 use f2fs_device::AlignedBuf;
-use f2fs_files::{FileSystem, Options};
+use f2fs_files::{AllocateFlags, FileSystem, Options};
 use f2fs_volume::format::FormatOptions;
 
 /// A file inline, and one with holes, reserved blocks, pieces written in no order and an end within a block.
@@ -20,7 +20,7 @@ fn the_same_bytes_and_lengths() {
     for block in [7, 300, 5, 6, 8, 100] {
         large.write_at(&bytes(4096, block), block * 4096).unwrap();
     }
-    large.allocate(4 << 20, 40_000, true).unwrap();
+    large.allocate(4 << 20, 40_000, AllocateFlags::KEEP_SIZE).unwrap();
     large.write_at(&bytes(10_000, 3), (5 << 20) + 10).unwrap();
     let mut random = Random::new(4);
     for file in [&inline, &large] {

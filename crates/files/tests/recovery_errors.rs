@@ -8,7 +8,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use common::{bytes, formatted};
-use f2fs_device::{FaultDevice, FaultRule, MemoryDevice};
+use f2fs_device::MemoryDevice;
+use f2fs_device_test::{FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{OpenOptions, VolumeError};

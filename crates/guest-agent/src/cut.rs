@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use f2fs_device::CrashLog;
+use f2fs_device_test::CrashLog;
 
 use crate::random::Random;
 

@@ -5,9 +5,7 @@
 //! | [`PersistentRegion`] | bytes in the address space of the process: loads, stores, write-back of lines, fences |
 //! | [`MappedRegion`] | a file mounted with dax, or a character device `/dev/dax*`; any other file through its page cache |
 //! | [`MemoryRegion`] | ordinary memory, for tests of function and of speed |
-//! | [`simulated`] | a simulator of lines: what a power cut may leave |
 //! | [`PmemDevice`] | a [`BlockDevice`](f2fs_device::BlockDevice) on a region: no system call on a read or write |
-//! | [`CountedRegion`] | counts lines and fences |
 //!
 //! ```no_run
 //! use f2fs_device::BlockDevice;
@@ -41,17 +39,16 @@
 //! # Locking model
 //!
 //! No lock is taken to read or write. [`FlushGate`](f2fs_device::FlushGate) makes flushes one where they are system calls. Between
-//! processes, and between two openings in one, `flock` says who may open. [`simulated::SimulatedRegion`] has one lock for everything.
+//! processes, and between two openings in one, `flock` says who may open.
 //!
 //! # Unsafe code
 //!
 //! This crate is an unsafe leaf: the instructions that copy, write back and wait (`copy.rs`, `cpu.rs`), the mapping (`mapping.rs`), and
 //! one ioctl (`extents.rs`). Each says why it is sound; what they rest on is that a range is checked before it becomes an address, and
 //! that no reference to mapped bytes is ever made. Neither loom nor miri has instructions of a processor: what orders stores is
-//! judged by the simulator, which is safe code.
+//! judged by the simulator of lines in `f2fs-device-test`, which is safe code.
 
 mod copy;
-mod counted;
 mod cpu;
 mod device;
 mod extents;
@@ -60,16 +57,14 @@ mod mapping;
 mod memory;
 mod open;
 mod region;
-pub mod simulated;
 mod sysfs;
 
-pub use counted::{CountedRegion, LineCounts};
 pub use cpu::WriteBack;
 pub use device::PmemDevice;
 pub use mapped::MappedRegion;
 pub use memory::MemoryRegion;
 pub use open::{Dax, OpenError, OpenOptions};
-pub use region::{Durability, LINE, PersistentRegion, RegionError, WORD};
+pub use region::{Durability, LINE, PersistentRegion, RegionError, WORD, check_range, lines, split_lines};
 
 #[cfg(test)]
 mod tests {

@@ -113,21 +113,26 @@ pub enum RegionError {
     ReadOnly,
 }
 
-/// Checks that `bytes` bytes at `offset` lie in a region of `region` bytes.
-pub(crate) fn check_range(region: usize, offset: usize, bytes: usize) -> Result<Range<usize>, RegionError> {
+/// Checks that `bytes` bytes at `offset` lie in a region of `region` bytes, and gives them as a range. For regions of one's own.
+///
+/// # Errors
+/// [`RegionError::OutOfRange`].
+pub fn check_range(region: usize, offset: usize, bytes: usize) -> Result<Range<usize>, RegionError> {
     match offset.checked_add(bytes) {
         Some(end) if end <= region => Ok(offset..end),
         _ => Err(RegionError::OutOfRange { offset, bytes, region }),
     }
 }
 
-/// The lines that bytes lie in.
-pub(crate) fn lines(bytes: &Range<usize>) -> Range<usize> {
+/// The lines, by their numbers, that bytes lie in.
+#[must_use]
+pub fn lines(bytes: &Range<usize>) -> Range<usize> {
     if bytes.is_empty() { 0..0 } else { bytes.start / LINE..bytes.end.div_ceil(LINE) }
 }
 
 /// A range in three: the bytes before its first whole line, its whole lines, and the bytes behind.
-pub(crate) fn split_lines(bytes: &Range<usize>) -> [Range<usize>; 3] {
+#[must_use]
+pub fn split_lines(bytes: &Range<usize>) -> [Range<usize>; 3] {
     let first = bytes.start.next_multiple_of(LINE).min(bytes.end);
     let last = (bytes.end / LINE * LINE).max(first);
     [bytes.start..first, first..last, last..bytes.end]

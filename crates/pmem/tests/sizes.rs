@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use f2fs_device::{AlignedBuf, BlockDevice, DeviceErrorKind, Request};
-use f2fs_pmem::simulated::SimulatedRegion;
+use f2fs_device_test::pmem::SimulatedRegion;
 use f2fs_pmem::{MemoryRegion, PersistentRegion, PmemDevice, RegionError};
 
 const BLOCKS: u64 = 8;

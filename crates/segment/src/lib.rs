@@ -123,8 +123,7 @@ mod bitset;
 mod buckets;
 mod checkpoint;
 mod config;
-/// What a write costs on a device; the table is a device's, the plans made with it are this crate's.
-pub use f2fs_device::cost;
+pub mod cost;
 mod embed;
 mod error;
 mod free;

@@ -6,9 +6,9 @@
 mod common;
 
 use common::{empty, geometry};
-use f2fs_device::cost::CostModel;
 use f2fs_format::summary::Summary;
 use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_segment::cost::CostModel;
 use f2fs_segment::plan::{Gap, Layout, Planner, Strategy};
 use f2fs_segment::{AllocType, BlockMap, Class, Run, SegmentConfig, SegmentManager, VictimPolicy};
 
@@ -153,5 +153,13 @@ fn plans() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn costs() {
+    let cost = CostModel::from_points("two", &[(1, 1e-6), (u32::MAX, 1e-9)]).unwrap();
+    for blocks in [0.0, -1.0, 0.5, 1.0, 1e18, f64::MAX, f64::INFINITY, f64::NAN, f64::NEG_INFINITY] {
+        let _ = (cost.seconds(blocks), cost.seconds_per_block(blocks));
     }
 }

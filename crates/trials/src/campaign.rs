@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use f2fs_device::Cut;
+use f2fs_device_test::Cut;
 use f2fs_files::FsError;
 use f2fs_sync::Mutex;
 use f2fs_sync::atomic::{AtomicU64, Ordering};

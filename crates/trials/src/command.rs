@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use f2fs_device::{Cut, CutPlan};
+use f2fs_device_test::{Cut, CutPlan};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::campaign::{self, Bases, Class, Diary, Outcome, Settings};

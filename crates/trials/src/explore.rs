@@ -6,7 +6,8 @@
 
 use std::collections::HashSet;
 
-use f2fs_device::{Cut, CutPlan, MemoryDevice, Replay};
+use f2fs_device::MemoryDevice;
+use f2fs_device_test::{Cut, CutPlan, Replay};
 use serde::{Deserialize, Serialize};
 
 use crate::contents::Contents;

@@ -6,9 +6,10 @@
 //!
 //! A discard does nothing on persistent memory, so that here the blocks keep what they held.
 
-use f2fs_device::{BlockDevice, Event, MemoryDevice};
+use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device_test::Event;
+use f2fs_device_test::pmem::SimulatedRegion;
 use f2fs_pmem::PmemDevice;
-use f2fs_pmem::simulated::SimulatedRegion;
 
 use crate::base::Base;
 use crate::judge::Expectation;

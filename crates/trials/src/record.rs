@@ -10,7 +10,8 @@ pub mod shared;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use f2fs_device::{CrashLog, MemoryDevice, RecordingDevice};
+use f2fs_device::MemoryDevice;
+use f2fs_device_test::{CrashLog, RecordingDevice};
 use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
 use f2fs_sync::{Arc, OnceLock};

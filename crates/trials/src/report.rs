@@ -1,6 +1,6 @@
 //! What campaigns and matrices come to, for people and for programs.
 
-use f2fs_device::Event;
+use f2fs_device_test::Event;
 use serde_json::{Value, json};
 
 use crate::campaign::{Fault, Outcome};

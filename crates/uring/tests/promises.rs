@@ -10,11 +10,9 @@ use std::{
     thread,
 };
 
-use f2fs_device::{
-    AlignedBuf, BLOCK_SIZE, BlockDevice, DeviceError, DeviceErrorKind, FaultDevice, MemoryDevice, Op, RecordingDevice,
-    Request,
-};
-use f2fs_pmem::simulated::SimulatedRegion;
+use f2fs_device::{AlignedBuf, BLOCK_SIZE, BlockDevice, DeviceError, DeviceErrorKind, MemoryDevice, Op, Request};
+use f2fs_device_test::pmem::SimulatedRegion;
+use f2fs_device_test::{FaultDevice, RecordingDevice};
 use f2fs_pmem::{MemoryRegion, PmemDevice};
 use f2fs_uring::{Direct, Engine, OpenOptions, UringDevice};
 

@@ -13,8 +13,8 @@
 
 use std::time::{Duration, Instant};
 
-use f2fs::device::cost::{CostError, CostModel};
 use f2fs::device::{AlignedBuf, BlockDevice, DeviceError, Request};
+use f2fs::segment::cost::{CostError, CostModel};
 
 use crate::report::{ChartError, LineChart};
 
@@ -216,13 +216,15 @@ pub fn calibrate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use f2fs::device::cost::{Card, Interior};
-    use f2fs::device::{MemoryDevice, TimingDevice};
+    use f2fs::device::MemoryDevice;
+    use f2fs::segment::cost::{Card, Interior};
+    use f2fs_device_test::TimingDevice;
 
     #[test]
     fn a_device_of_virtual_time_gives_its_model_back() {
         let model = CostModel::card(Card::B, Interior::LogLog);
-        let device = TimingDevice::new(MemoryDevice::new(8192), model.clone());
+        let costs = model.clone();
+        let device = TimingDevice::new(MemoryDevice::new(8192), move |blocks| costs.seconds(blocks as f64));
         let result = calibrate(&device, &Plan::default().samples(3), || device.stat().time()).unwrap();
         let found = result.model("again").unwrap();
         for size in SIZES {

@@ -7,12 +7,13 @@
 
 use std::time::{Duration, Instant};
 
-use f2fs::device::cost::CostModel;
-use f2fs::device::{BlockDevice, MemoryDevice, TimingDevice, TimingStat};
+use f2fs::device::{BlockDevice, MemoryDevice};
 use f2fs::format::LogType;
+use f2fs::segment::cost::CostModel;
 use f2fs::sync::PlainArc;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::volume::{Allocation, OpenOptions, WriteStat};
+use f2fs_device_test::{TimingDevice, TimingStat};
 use f2fs_files::{FileSystem, FsError, Options};
 
 /// Blocks of one write: what the paper measured as the mean request.
@@ -272,7 +273,8 @@ impl Aged {
         allocation: Allocation,
         model: CostModel,
     ) -> Result<(Written, MemoryDevice), ExperimentError> {
-        let device = PlainArc::new(TimingDevice::new(self.device.snapshot(), model));
+        let device =
+            PlainArc::new(TimingDevice::new(self.device.snapshot(), move |blocks| model.seconds(blocks as f64)));
         let written = write_long(&device, allocation, self.blocks, || {
             let stat = device.stat();
             (stat.time(), stat)

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use f2fs_device::{MemoryDevice, RecordingDevice};
+use f2fs_device::MemoryDevice;
+use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_sync::Arc;
 use f2fs_workload::manifest::{EntryKind, Manifest, walk_host, walk_volume};

@@ -1,7 +1,7 @@
 //! The experiment in measured time, on a file or a block device of one's own.
 
-use f2fs::device::cost::CostModel;
 use f2fs::device::{AlignedBuf, BlockDevice};
+use f2fs::segment::cost::CostModel;
 use f2fs::sync::Arc;
 use f2fs_workload::calibrate::{Plan, calibrate, wall_clock};
 use f2fs_workload::partial_gc::{ExperimentError, Written, measure_on};

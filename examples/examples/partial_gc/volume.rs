@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use f2fs::device::cost::{Card, CostModel, Interior};
+use f2fs::segment::cost::{Card, CostModel, Interior};
 use f2fs::volume::Allocation;
 use f2fs_workload::partial_gc::{Aged, ExperimentError, REQUEST, Written};
 

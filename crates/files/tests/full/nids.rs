@@ -1,6 +1,6 @@
 //! No NID is left.
 
-use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_files::{AllocateFlags, FileSystem, FsError, Options};
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::FormatOptions;
 
@@ -28,7 +28,7 @@ fn no_nid_is_left() {
             held_open.write_at(&content(98, 6 << 20), 0).unwrap();
             fs.link("/large", "/second").unwrap();
             fs.checkpoint().unwrap();
-            let held = fs.volume().hold_nids(0).unwrap();
+            let held = fs.hold_nids(0).unwrap();
             assert!(held > 1000, "{policy}: {held}");
 
             let refused = |error: FsError| match error {
@@ -42,7 +42,7 @@ fn no_nid_is_left() {
                 refused(fs.symlink(b"x", "/new", &NewFile::new(FileKind::Symlink, 0o777)).unwrap_err());
                 refused(fs.set_xattr("/dir/1", "user.large", &[7; 3000], SetMode::Any).unwrap_err());
                 refused(large.write_at(b"needs a node", 40 << 20).unwrap_err());
-                assert!(large.allocate(40 << 20, 1 << 20, false).unwrap_err().is_no_space());
+                assert!(large.allocate(40 << 20, 1 << 20, AllocateFlags::NONE).unwrap_err().is_no_space());
                 fs.checkpoint().unwrap();
             }
             assert!(!fs.exists("/new").unwrap());

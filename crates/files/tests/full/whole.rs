@@ -1,6 +1,6 @@
 //! Appends and allocations are whole or nothing.
 
-use f2fs_files::FileSystem;
+use f2fs_files::{AllocateFlags, FileSystem};
 use f2fs_volume::format::FormatOptions;
 
 use crate::common::{assert_clean, formatted, within};
@@ -59,12 +59,12 @@ fn an_allocation_is_whole_or_nothing() {
             }),
             ("reserved behind the end", &|file| {
                 file.write_at(&content(1, 50_000), 0).unwrap();
-                file.allocate(4 * MIB, 2 * MIB, true).unwrap();
+                file.allocate(4 * MIB, 2 * MIB, AllocateFlags::KEEP_SIZE).unwrap();
             }),
             ("reserved and holes", &|file| {
-                file.allocate(MIB, MIB, false).unwrap();
+                file.allocate(MIB, MIB, AllocateFlags::NONE).unwrap();
                 file.write_at(&content(8, 9000), 8 * MIB).unwrap();
-                file.allocate(20 * MIB, MIB / 2, true).unwrap();
+                file.allocate(20 * MIB, MIB / 2, AllocateFlags::KEEP_SIZE).unwrap();
             }),
         ];
         for room in [0, 1, 3, 700, 3000] {
@@ -99,7 +99,8 @@ fn an_allocation_is_whole_or_nothing() {
                             continue;
                         }
                         let what = format!("{what}, {len} from {offset}, {keep_size}");
-                        let error = file.allocate(offset, len, keep_size).expect_err(&what);
+                        let error =
+                            file.allocate(offset, len, AllocateFlags::NONE.keep_size(keep_size)).expect_err(&what);
                         numbers(&error);
                         assert_eq!((left(&fs), file.size()), (free, size), "{what}");
                         let after = file.metadata().unwrap();
@@ -114,7 +115,7 @@ fn an_allocation_is_whole_or_nothing() {
                 // What fits is given.
                 drop(filler);
                 fs.remove_file("/filler").unwrap();
-                file.allocate(0, 10 * MIB, false).unwrap();
+                file.allocate(0, 10 * MIB, AllocateFlags::NONE).unwrap();
                 drop(file);
                 fs.remove_file("/file").unwrap();
             }

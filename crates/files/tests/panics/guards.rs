@@ -3,31 +3,35 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use f2fs_device::{Fault, FaultDevice, FaultRule, Operation};
+use f2fs_device::Operation;
+use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, Options};
-use f2fs_volume::StopCause;
 use f2fs_volume::format::FormatOptions;
+use f2fs_volume::{OpenOptions, Reason, StopCause, Volume, VolumeError};
 
 use crate::common::formatted;
-use crate::judge::{assert_stopped, text};
+use crate::judge::text;
 
 #[test]
 fn the_leader_of_a_sync_stops_the_volume_before_its_operation_ends() {
     // The next group begins when this one is over: while the operation that led it may still be there.
     let faulty = Arc::new(FaultDevice::new(formatted(64, &FormatOptions::default())));
     let fs = FileSystem::open(faulty.clone(), Options::new()).unwrap();
-    let file = fs.create_file("/f", 0o644).unwrap();
-    fs.checkpoint().unwrap();
-    file.write_at(&[7; 9000], 0).unwrap();
-    let volume = fs.volume();
+    let ino = fs.create_file("/f", 0o644).unwrap().ino();
+    fs.close().unwrap();
+    drop(fs);
+    let volume = Volume::open(faulty.clone(), &OpenOptions::new()).unwrap();
+    // The first sync after an opening is a checkpoint.
+    volume.checkpoint(Reason::Sync).unwrap();
     let operation = volume.begin().unwrap();
-    let inode = volume.node(fs.metadata("/f").unwrap().ino).unwrap();
+    let inode = volume.node(ino).unwrap();
+    inode.write(&operation).inode_mut().i_uid = 7.into();
     faulty.arm(FaultRule::on([Operation::Write]).fault(Fault::Panic));
     let panic = catch_unwind(AssertUnwindSafe(|| volume.sync_file(&operation, &inode))).unwrap_err();
     assert!(text(&*panic).contains("the device panics in a write"));
     assert_eq!(volume.stopped(), Some(&StopCause::Panic));
     drop(operation);
-    assert_stopped(file.sync_all());
+    assert!(matches!(volume.begin(), Err(VolumeError::Stopped { .. })));
 }
 
 #[test]
@@ -37,12 +41,12 @@ fn a_page_that_is_half_changed_is_read_only_on_a_stopped_volume() {
 }
 
 fn half_changed() {
-    let fs = FileSystem::open(formatted(64, &FormatOptions::default()), Options::new()).unwrap();
-    let nid = {
-        fs.create_file("/f", 0o644).unwrap();
-        fs.metadata("/f").unwrap().ino
-    };
-    let volume = fs.volume();
+    let device = formatted(64, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let nid = fs.create_file("/f", 0o644).unwrap().ino();
+    fs.close().unwrap();
+    drop(fs);
+    let volume = Volume::open(device, &OpenOptions::new()).unwrap();
     let operation = volume.begin().unwrap();
     let node = volume.node(nid).unwrap();
     std::thread::scope(|scope| {
@@ -51,12 +55,12 @@ fn half_changed() {
             page.inode_mut().i_size = 12345.into();
             let (read, waits) = std::sync::mpsc::channel();
             scope.spawn({
-                let (fs, node) = (&fs, &node);
+                let (volume, node) = (&volume, &node);
                 move || {
                     read.send(()).unwrap();
                     // It gets the page when the panic lets go of it, and not before the volume was stopped.
                     assert_eq!(node.read().inode().i_size.get(), 12345);
-                    assert_eq!(fs.volume().stopped(), Some(&StopCause::Panic));
+                    assert_eq!(volume.stopped(), Some(&StopCause::Panic));
                 }
             });
             waits.recv().unwrap();

@@ -6,10 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use f2fs_device::{
-    BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Fault, FaultDevice, FaultRule, Operation, Pending,
-    Request, Ticket,
-};
+use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Operation, Pending, Request, Ticket};
+use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, Options};
 use f2fs_volume::StopCause;
 

@@ -3,7 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use f2fs_device::{BlockDevice, Fault, FaultDevice, FaultRule};
+use f2fs_device::BlockDevice;
+use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, Options};
 use f2fs_volume::StopCause;
 use f2fs_volume::format::FormatOptions;

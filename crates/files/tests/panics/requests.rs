@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use f2fs_device::{Fault, FaultDevice, FaultRule, MemoryDevice, Operation};
+use f2fs_device::{MemoryDevice, Operation};
+use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, Options, RenameMode};
 use f2fs_volume::{OpenOptions, StopCause};
 

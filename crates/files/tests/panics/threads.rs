@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use f2fs_device::{Fault, FaultDevice, FaultRule, Operation};
+use f2fs_device::Operation;
+use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{CleanerOptions, FileSystem, FsError, Options, RenameMode, SetMode, Time};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{StopCause, VolumeError};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use f2fs_device::MemoryDevice;
-use f2fs_files::{FileSystem, Options, Pace, RenameMode, SetMode};
+use f2fs_files::{AllocateFlags, FileSystem, Options, Pace, RenameMode, SetMode};
 use f2fs_volume::format::FormatOptions;
 
 use crate::common::{bytes, formatted};
@@ -68,7 +68,7 @@ impl Run {
             let large = fs.open_file("/old/large").unwrap();
             large.write_at(&bytes(50_000, round), 1_000_000 + round * 70_000).unwrap();
             large.set_len(900_000 - round * 300_000).unwrap();
-            large.allocate(1_200_000, 100_000, true).unwrap();
+            large.allocate(1_200_000, 100_000, AllocateFlags::KEEP_SIZE).unwrap();
             drop(held);
             fs.remove_all(format!("/old/tree-{round}")).unwrap();
             while fs.clean_step(Pace::Urgent).unwrap().is_some_and(|step| step.segments == 0) {}

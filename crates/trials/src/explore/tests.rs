@@ -1,6 +1,7 @@
 //! Workloads in which a violation was found once.
 
-use f2fs_device::{AlignedBuf, BlockDevice, Event, RecordingDevice};
+use f2fs_device::{AlignedBuf, BlockDevice};
+use f2fs_device_test::{Event, RecordingDevice};
 
 use super::*;
 use crate::base::{Base, BaseKind};

@@ -8,7 +8,8 @@
 //! Every run of an episode begins on the same volume with the same operations, so that a fault at one of its requests needs no
 //! run of those before. Openings and closes make requests like others, and those after a drop roll forward.
 
-use f2fs_device::{FaultDevice, MemoryDevice, RecordingDevice};
+use f2fs_device::MemoryDevice;
+use f2fs_device_test::{FaultDevice, RecordingDevice};
 use f2fs_files::{FileSystem, FsError};
 use f2fs_sync::Arc;
 

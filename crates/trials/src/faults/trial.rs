@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use f2fs_device::{Event, FaultDevice, MemoryDevice, RecordingDevice};
+use f2fs_device::MemoryDevice;
+use f2fs_device_test::{Event, FaultDevice, RecordingDevice};
 use f2fs_files::{FileSystem, FsError};
 use f2fs_sync::Arc;
 use f2fs_volume::VolumeError;

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic;
 
-use f2fs_device::{Fault, FaultRule};
+use f2fs_device_test::{Fault, FaultRule};
 use f2fs_sync::Arc;
 
 const ENOSPC: i32 = 28;

@@ -1,4 +1,5 @@
-use f2fs_device::{MemoryDevice, RecordingDevice};
+use f2fs_device::MemoryDevice;
+use f2fs_device_test::RecordingDevice;
 use f2fs_sync::Arc;
 
 use super::*;

@@ -1,4 +1,5 @@
-use f2fs_device::{DeviceErrorKind, FaultDevice, FaultRule, MemoryDevice, Operation, RecordingDevice};
+use f2fs_device::{DeviceErrorKind, MemoryDevice, Operation};
+use f2fs_device_test::{FaultDevice, FaultRule, RecordingDevice};
 use f2fs_format::checkpoint::{Checkpoint, CheckpointBlock, VersionBitmaps};
 use f2fs_format::superblock::SuperBlock;
 use f2fs_sync::Arc;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::LINE;
+use f2fs_pmem::LINE;
 
 /// How a store reaches the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,13 +5,12 @@
 use std::{fmt, thread};
 
 use f2fs_device::{BLOCK_SIZE, BlockDevice, MemoryDevice};
+use f2fs_pmem::{Durability, PersistentRegion, RegionError, check_range};
 use f2fs_sync::{Mutex, PlainArc};
 
 use super::cut::PowerCut;
 use super::lines::{self, Lines};
 use super::log::{Event, LineLog};
-use crate::region::check_range;
-use crate::{Durability, PersistentRegion, RegionError};
 
 /// Persistent memory in a test: it keeps what each line may have on the media, and a log of all that was done.
 ///
@@ -125,7 +124,7 @@ impl PersistentRegion for SimulatedRegion {
     }
 
     fn write_back(&self, offset: usize, bytes: usize) -> Result<(), RegionError> {
-        let lines = crate::region::lines(&check_range(self.len, offset, bytes)?);
+        let lines = f2fs_pmem::lines(&check_range(self.len, offset, bytes)?);
         self.record(|thread| Event::WriteBack { thread, lines });
         Ok(())
     }

@@ -26,7 +26,9 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 use std::str::FromStr;
 
-use crate::{BLOCK_SIZE, Event, MemoryDevice, Replay};
+use f2fs_device::{BLOCK_SIZE, BlockDevice, MemoryDevice};
+
+use crate::{Event, Replay};
 
 pub use plan::CutPlan;
 
@@ -172,7 +174,7 @@ impl Replay<'_> {
             self.land_last(late, &events, &image, &mut touched);
         }
         let difference = touched.iter().fold(0, |sum, at| {
-            sum ^ block_hash(*at, &self.durable.load_block(*at).0) ^ block_hash(*at, &image.load_block(*at).0)
+            sum ^ block_hash(*at, &self.durable.block(*at).0) ^ block_hash(*at, &image.block(*at).0)
         });
         (image, before ^ difference)
     }
@@ -221,7 +223,7 @@ impl Replay<'_> {
             touched.extend(start..start + blocks);
         }
         touched.iter().fold(before, |sum, at| {
-            sum ^ block_hash(*at, &old.load_block(*at).0) ^ block_hash(*at, &self.durable.load_block(*at).0)
+            sum ^ block_hash(*at, &old.block(*at).0) ^ block_hash(*at, &self.durable.block(*at).0)
         })
     }
 }
@@ -229,7 +231,8 @@ impl Replay<'_> {
 /// Writes what survives of block `offset` of an event; tells whether anything does.
 fn store(image: &MemoryDevice, event: &Event, offset: u64, tear: Option<Tear>) -> bool {
     let Event::Write { start, data, .. } = event else {
-        image.punch(event.range().0 + offset, 1);
+        // The block is one of the image, and memory refuses nothing else.
+        let _ = image.discard(event.range().0 + offset, 1);
         return true;
     };
     let at = start + offset;
@@ -244,10 +247,10 @@ fn store(image: &MemoryDevice, event: &Event, offset: u64, tear: Option<Tear>) -
     if sectors == 0 {
         return false;
     }
-    let mut block = image.load_block(at);
+    let mut block = image.block(at);
     let bytes = sectors as usize * SECTOR;
     block.0[..bytes].copy_from_slice(&new.0[..bytes]);
-    image.store_block(at, &block);
+    image.set_block(at, &block);
     true
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::thread;
 
 use f2fs_device::{AlignedBuf, BlockDevice, MemoryDevice, Request};
-use f2fs_pmem::simulated::{PowerCut, SimulatedRegion};
+use f2fs_device_test::pmem::{PowerCut, SimulatedRegion};
 use f2fs_pmem::{PersistentRegion, PmemDevice};
 use f2fs_sync::Arc;
 

@@ -2,12 +2,11 @@
 //!
 //! Locking rules: `state` counts operations and picks faults; it is not held during I/O.
 
-use f2fs_sync::{Mutex, PlainArc};
-
-use crate::{
-    AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation,
-    Request, Ticket,
+use f2fs_device::{
+    AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op,
+    Operation, Request, Ticket,
 };
+use f2fs_sync::{Mutex, PlainArc};
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +36,8 @@ const EIO: i32 = 5;
 /// Which operations go wrong, and how.
 ///
 /// ```
-/// use f2fs_device::{Fault, FaultRule, Operation};
+/// use f2fs_device::Operation;
+/// use f2fs_device_test::{Fault, FaultRule};
 ///
 /// // The fourth write, and only that, fails with ENOSPC.
 /// let rule = FaultRule::on([Operation::Write]).after(3).fault(Fault::Error(28));
@@ -211,7 +211,7 @@ impl FaultDevice {
     fn flip(&self, request: Request, bit: u64) -> Completion {
         let mut completion = self.inner.execute(request);
         if completion.request.op == Op::Read && completion.result.is_ok() {
-            let bits = completion.request.blocks() * 8 * crate::BLOCK_SIZE as u64;
+            let bits = completion.request.blocks() * 8 * BLOCK_SIZE as u64;
             let mut byte = (bit % bits.max(1) / 8) as usize;
             for buf in &mut completion.request.bufs {
                 let bytes = buf.as_bytes_mut();
@@ -244,7 +244,7 @@ fn panics(operation: Operation) -> ! {
 
 /// The error of a transfer that stopped after `blocks` blocks.
 fn short(request: &Request, blocks: u64) -> DeviceErrorKind {
-    let bytes = |blocks: u64| blocks * crate::BLOCK_SIZE as u64;
+    let bytes = |blocks: u64| blocks * BLOCK_SIZE as u64;
     let transferred = bytes(blocks.min(request.blocks().saturating_sub(1)));
     DeviceErrorKind::ShortTransfer { transferred, expected: bytes(request.blocks()) }
 }
@@ -303,7 +303,7 @@ impl BlockDevice for FaultDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MemoryDevice;
+    use f2fs_device::MemoryDevice;
 
     fn device() -> FaultDevice {
         FaultDevice::new(PlainArc::new(MemoryDevice::new(16)))

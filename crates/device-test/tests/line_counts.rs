@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use f2fs_device::{AlignedBuf, BlockDevice};
-use f2fs_pmem::simulated::SimulatedRegion;
-use f2fs_pmem::{CountedRegion, LineCounts, PersistentRegion, PmemDevice};
+use f2fs_device_test::pmem::{CountedRegion, LineCounts, SimulatedRegion};
+use f2fs_pmem::{PersistentRegion, PmemDevice};
 
 #[test]
 fn lines_and_fences_of_an_operation() {

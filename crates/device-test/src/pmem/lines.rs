@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use f2fs_device::{AlignedBuf, BLOCK_SIZE, BlockDevice, MemoryDevice};
+use f2fs_pmem::{LINE, WORD, split_lines};
 
 use super::cut::PowerCut;
 use super::line::Line;
-use crate::region::split_lines;
-use crate::{LINE, WORD};
 
 /// Blocks that states share and copy at a time.
 const CHUNK: u64 = 4;
@@ -75,7 +74,7 @@ impl Lines {
         let [before, whole, behind] = split_lines(&range);
         for part in [before, behind] {
             self.words(thread, &part, offset, bytes, false);
-            self.write_back(thread, &crate::region::lines(&part));
+            self.write_back(thread, &f2fs_pmem::lines(&part));
         }
         self.words(thread, &whole, offset, bytes, true);
     }

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::{AlignedBuf, BlockDevice, RecordingDevice, Request};
+use f2fs_device::{AlignedBuf, BlockDevice, Request, Ticket};
+
+use crate::RecordingDevice;
 
 fn text(device: &MemoryDevice) -> String {
     device.to_bytes().chunks(4096).map(|block| if block[0] == 0 { '.' } else { char::from(block[0]) }).collect()
@@ -155,7 +157,7 @@ fn two_writes_in_flight_are_torn_into_each_other() {
         [b'a', b'b'].map(|byte| device.submit(vec![Request::write(0, AlignedBuf::from_bytes(&[byte; 4096]))]));
     let mixed: HashSet<(u8, u8)> = left(&device, 99).iter().map(|bytes| (bytes[0], bytes[4095])).collect();
     assert!(mixed.contains(&(b'a', b'b')) && mixed.contains(&(b'b', b'a')), "{mixed:?}");
-    drop(tickets.map(crate::Ticket::wait));
+    drop(tickets.map(Ticket::wait));
 }
 
 #[test]

@@ -14,11 +14,11 @@
 //!
 //! [`SimulatedRegion`] is a region for whatever runs on one. [`SimulatedRegion::cut`] gives the [`PowerCut`] of this moment, and
 //! [`SimulatedRegion::log`] all stores and fences, of which a [`Replay`] gives the cut at each. A cut counts its states, lists them, or
-//! draws some by a seed. All of it is safe code, and what it gives depends on the calls and the seed alone.
+//! draws some by a seed. [`CountedRegion`] counts lines and fences instead. All of it is safe code, and what it gives depends on the calls and the seed alone.
 //!
 //! ```
+//! use f2fs_device_test::pmem::SimulatedRegion;
 //! use f2fs_pmem::PersistentRegion;
-//! use f2fs_pmem::simulated::SimulatedRegion;
 //!
 //! # fn main() -> Result<(), f2fs_pmem::RegionError> {
 //! let region = SimulatedRegion::new(4096);
@@ -35,12 +35,14 @@
 //! # }
 //! ```
 
+mod counted;
 mod cut;
 mod line;
 mod lines;
 mod log;
 mod region;
 
+pub use counted::{CountedRegion, LineCounts};
 pub use cut::{PowerCut, State};
 pub use log::{Event, LineLog, Replay};
 pub use region::SimulatedRegion;

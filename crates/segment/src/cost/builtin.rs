@@ -1,7 +1,7 @@
 //! Models that need no measurement: the paper's three cards, and two solid-state drives.
 
 use super::CostModel;
-use crate::BLOCK_SIZE;
+use f2fs_format::BLOCK_SIZE;
 
 /// Blocks of the largest request that is tabulated: 2 MiB, a segment.
 const LARGEST: u32 = 512;

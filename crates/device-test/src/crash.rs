@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use f2fs_sync::Arc;
 
-use crate::{AlignedBuf, MemoryDevice};
+use f2fs_device::{AlignedBuf, BlockDevice, MemoryDevice};
 
 /// One change in a [`CrashLog`].
 #[derive(Clone, Debug)]
@@ -94,7 +94,8 @@ impl Event {
 /// The changes of a [`RecordingDevice`](crate::RecordingDevice) in order, and the content before the first.
 ///
 /// ```
-/// use f2fs_device::{BlockDevice, MemoryDevice, RecordingDevice};
+/// use f2fs_device::{BlockDevice, MemoryDevice};
+/// use f2fs_device_test::RecordingDevice;
 ///
 /// let device = RecordingDevice::new(MemoryDevice::new(8));
 /// device.write_slice(0, b"A").unwrap();
@@ -242,8 +243,9 @@ fn apply(device: &MemoryDevice, event: &Event, mut chosen: impl FnMut(u64) -> bo
     let (start, blocks) = event.range();
     for i in (0..blocks).filter(|i| chosen(start + i)) {
         match event {
-            Event::Write { data, .. } => device.store_block(start + i, &data.as_blocks()[i as usize]),
-            Event::Discard { .. } => device.punch(start + i, 1),
+            Event::Write { data, .. } => device.set_block(start + i, &data.as_blocks()[i as usize]),
+            // The block is one of the device, and memory refuses nothing else.
+            Event::Discard { .. } => drop(device.discard(start + i, 1)),
             Event::Flush => {}
         }
     }
@@ -252,7 +254,9 @@ fn apply(device: &MemoryDevice, event: &Event, mut chosen: impl FnMut(u64) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BlockDevice, RecordingDevice, Request};
+    use f2fs_device::Request;
+
+    use crate::RecordingDevice;
 
     fn recorder() -> RecordingDevice {
         let base = MemoryDevice::new(8);

@@ -2,10 +2,8 @@
 
 use std::io;
 
+use f2fs_pmem::{Durability, LINE, PersistentRegion, RegionError, lines, split_lines};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-
-use crate::region::{lines, split_lines};
-use crate::{Durability, LINE, PersistentRegion, RegionError};
 
 /// What was done to a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,14 +1,14 @@
 //! A device that charges virtual time for each request.
 //!
-//! Nothing sleeps: a request costs what a [`CostModel`] says for its size, and the sum is what the device would have been busy
-//! for, one request at a time. Sums are in whole nanoseconds for each request, so that they do not depend on the order in which
-//! threads come: the same requests cost the same time, always.
+//! Nothing sleeps: a request costs what a function of its size says, and the sum is what the device would have been busy for, one
+//! request at a time. Sums are in whole nanoseconds for each request, so that they do not depend on the order in which threads
+//! come: the same requests cost the same time, always.
 
-use f2fs_sync::atomic::{AtomicU64, Ordering};
+use std::fmt;
 use std::time::Duration;
 
-use crate::cost::CostModel;
-use crate::{BlockDevice, Claims, DeviceError, DeviceInfo, Op, Request, Ticket};
+use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, Op, Request, Ticket};
+use f2fs_sync::atomic::{AtomicU64, Ordering};
 
 /// Buckets of a histogram of request sizes.
 const SIZES: usize = 12;
@@ -109,17 +109,17 @@ impl Counters {
 
 /// A device that passes requests on and charges virtual time for them.
 ///
-/// Writes cost what the model says. Reads and flushes cost nothing unless told otherwise: the paper that the cost model comes
-/// from counts writes alone, since reads are much faster on flash. Requests that the device below refuses for their range or
-/// kind are not charged.
+/// A cost is a function from the blocks of a request to seconds, such as `CostModel::seconds` of `f2fs-segment`. Reads and flushes
+/// cost nothing unless told otherwise, since reads are much faster than writes on flash. Requests that the device below refuses
+/// for their range or kind are not charged.
 ///
 /// ```
-/// use f2fs_device::cost::CostModel;
-/// use f2fs_device::{BlockDevice, MemoryDevice, TimingDevice};
+/// use f2fs_device::{BlockDevice, MemoryDevice};
+/// use f2fs_device_test::TimingDevice;
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = CostModel::from_points("example", &[(1, 1e-3), (2, 0.75e-3)])?;
-/// let device = TimingDevice::new(MemoryDevice::new(1024), model);
+/// # fn main() -> Result<(), f2fs_device::DeviceError> {
+/// // Half a millisecond for each request, and half a millisecond for each of its blocks.
+/// let device = TimingDevice::new(MemoryDevice::new(1024), |blocks| 0.5e-3 + 0.5e-3 * blocks as f64);
 /// device.write_slice(7, &[1; 4096])?;
 /// device.write_slice(20, &[1; 8192])?;
 /// let stat = device.stat();
@@ -128,11 +128,10 @@ impl Counters {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct TimingDevice<D> {
     inner: D,
-    model: CostModel,
-    read_model: Option<CostModel>,
+    write_cost: Cost,
+    read_cost: Cost,
     flush_cost: u64,
     reads: Counters,
     writes: Counters,
@@ -140,18 +139,27 @@ pub struct TimingDevice<D> {
     flushes: AtomicU64,
 }
 
-fn nanoseconds(model: &CostModel, blocks: u64) -> u64 {
-    (model.seconds(blocks as f64) * 1e9).round() as u64
+/// Seconds for a request of so many blocks.
+type Cost = Box<dyn Fn(u64) -> f64 + Send + Sync>;
+
+fn nanoseconds(cost: &Cost, blocks: u64) -> u64 {
+    (cost(blocks) * 1e9).round() as u64
+}
+
+impl<D: fmt::Debug> fmt::Debug for TimingDevice<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimingDevice").field("inner", &self.inner).finish_non_exhaustive()
+    }
 }
 
 impl<D: BlockDevice> TimingDevice<D> {
-    /// A device that charges writes by `model`.
+    /// A device that charges a write of so many blocks with `seconds` of them.
     #[must_use]
-    pub fn new(inner: D, model: CostModel) -> TimingDevice<D> {
+    pub fn new(inner: D, seconds: impl Fn(u64) -> f64 + Send + Sync + 'static) -> TimingDevice<D> {
         TimingDevice {
             inner,
-            model,
-            read_model: None,
+            write_cost: Box::new(seconds),
+            read_cost: Box::new(|_| 0.0),
             flush_cost: 0,
             reads: Counters::default(),
             writes: Counters::default(),
@@ -162,8 +170,8 @@ impl<D: BlockDevice> TimingDevice<D> {
 
     /// Charges reads, too.
     #[must_use]
-    pub fn charge_reads(mut self, model: CostModel) -> TimingDevice<D> {
-        self.read_model = Some(model);
+    pub fn charge_reads(mut self, seconds: impl Fn(u64) -> f64 + Send + Sync + 'static) -> TimingDevice<D> {
+        self.read_cost = Box::new(seconds);
         self
     }
 
@@ -178,12 +186,6 @@ impl<D: BlockDevice> TimingDevice<D> {
     #[must_use]
     pub fn inner(&self) -> &D {
         &self.inner
-    }
-
-    /// The model that writes are charged by.
-    #[must_use]
-    pub fn model(&self) -> &CostModel {
-        &self.model
     }
 
     /// The counts since the device was made.
@@ -205,11 +207,8 @@ impl<D: BlockDevice> TimingDevice<D> {
         }
         let blocks = request.blocks();
         match request.op {
-            Op::Read => {
-                let cost = self.read_model.as_ref().map_or(0, |model| nanoseconds(model, blocks));
-                self.reads.add(blocks, cost);
-            }
-            Op::Write | Op::WriteFua => self.writes.add(blocks, nanoseconds(&self.model, blocks)),
+            Op::Read => self.reads.add(blocks, nanoseconds(&self.read_cost, blocks)),
+            Op::Write | Op::WriteFua => self.writes.add(blocks, nanoseconds(&self.write_cost, blocks)),
             Op::Discard { .. } => {
                 self.discards.fetch_add(1, Ordering::Relaxed);
             }
@@ -240,11 +239,10 @@ impl<D: BlockDevice> BlockDevice for TimingDevice<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AlignedBuf, MemoryDevice};
+    use f2fs_device::{AlignedBuf, MemoryDevice};
 
     fn device() -> TimingDevice<MemoryDevice> {
-        let model = CostModel::from_points("test", &[(1, 4.0), (4, 2.0), (8, 1.5)]).unwrap();
-        TimingDevice::new(MemoryDevice::new(64), model)
+        TimingDevice::new(MemoryDevice::new(64), |blocks| 2.0 + 2.0 * blocks as f64)
     }
 
     #[test]
@@ -256,7 +254,7 @@ mod tests {
         device.discard(0, 8).unwrap();
         device.flush().unwrap();
         let stat = device.stat();
-        assert_eq!(stat.time(), Duration::from_secs(4 + 8 + 12));
+        assert_eq!(stat.time(), Duration::from_secs(4 + 10 + 18));
         assert_eq!(
             (stat.writes.requests, stat.writes.blocks, stat.writes.sizes[..5].to_vec()),
             (3, 13, vec![1, 0, 1, 1, 0])
@@ -277,8 +275,7 @@ mod tests {
 
     #[test]
     fn reads_and_flushes_cost_what_is_said() {
-        let model = CostModel::from_points("reads", &[(1, 0.5)]).unwrap();
-        let device = device().charge_reads(model).charge_flushes(Duration::from_millis(3));
+        let device = device().charge_reads(|blocks| blocks as f64 * 0.5).charge_flushes(Duration::from_millis(3));
         device.read(0, 2).unwrap();
         device.flush().unwrap();
         device.flush().unwrap();

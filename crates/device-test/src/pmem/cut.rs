@@ -1,10 +1,10 @@
 //! The states that a power cut may leave.
 
-use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device::{BLOCK_SIZE, BlockDevice, MemoryDevice};
+use f2fs_pmem::{LINE, WORD};
 
 use super::line::{Choice, Line};
 use super::lines::change;
-use crate::{LINE, WORD};
 
 /// What a power cut may leave: lines that are certain, and lines of which any of several contents may be on the media.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl State {
     /// The word (little-endian) at `offset`, a multiple of 8; 0 outside the region.
     #[must_use]
     pub fn load_u64(&self, offset: usize) -> u64 {
-        let (block, within) = (offset / f2fs_device::BLOCK_SIZE, offset % f2fs_device::BLOCK_SIZE);
+        let (block, within) = (offset / BLOCK_SIZE, offset % BLOCK_SIZE);
         let Ok(buf) = self.media.read(block as u64, 1) else { return 0 };
         buf.as_bytes().as_chunks::<WORD>().0.get(within / WORD).map_or(0, |word| u64::from_le_bytes(*word))
     }

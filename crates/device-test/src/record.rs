@@ -6,15 +6,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use f2fs_device::{
+    AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, MemoryDevice, Op, Pending, Request, Ticket,
+};
 use f2fs_sync::{
     Arc, Mutex,
     atomic::{AtomicU64, Ordering},
 };
 
-use crate::{
-    AlignedBuf, BlockDevice, Claims, Completion, CrashLog, DeviceError, DeviceInfo, Event, MemoryDevice, Op, Pending,
-    Request, Ticket,
-};
+use crate::{CrashLog, Event};
 
 /// How often and how much a [`RecordingDevice`] was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
