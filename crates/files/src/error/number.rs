@@ -79,6 +79,7 @@ fn volume_number(error: &VolumeError) -> Errno {
         VolumeError::AlreadyOpen(_) => Errno::BUSY,
         VolumeError::OnlyForReading { .. } | VolumeError::CheckpointDisabled | VolumeError::ReadOnly => Errno::ROFS,
         VolumeError::Format(_) => Errno::INVAL,
+        VolumeError::FileTooLarge { .. } => Errno::FBIG,
         VolumeError::Stopped { .. } => Errno::IO,
         error if error.is_no_space() => Errno::NOSPC,
         // What the device holds contradicts itself.
