@@ -257,9 +257,34 @@ pub(crate) fn range_end(content: &Content, offset: u64, len: u64) -> Result<u64,
     Ok(end)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::format;
+
     use super::*;
+    use crate::{AllocateFlags, FileSystem, Options};
+
+    /// Linux keeps there where the longest piece of the file lies.
+    #[test]
+    fn the_extent_in_the_inode_is_forgotten() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &Default::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let file = fs.create_file("/f", 0o644).unwrap();
+        file.write_at(&[7; 100_000], 0).unwrap();
+        for flags in [AllocateFlags::PUNCH_HOLE.keep_size(true), AllocateFlags::ZERO_RANGE] {
+            {
+                let op = fs.core.volume.begin().unwrap();
+                file.inode().node.write(&op).inode_mut().i_ext.len = 5.into();
+            }
+            file.allocate(8192, 8192, flags).unwrap();
+            assert_eq!(file.inode().node.read().inode().i_ext.len.get(), 0, "{flags:?}");
+        }
+    }
 
     #[test]
     fn a_range_is_parts_of_blocks_around_whole_ones() {

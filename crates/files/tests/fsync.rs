@@ -69,7 +69,7 @@ fn every_kind_of_change_to_a_file() {
         fs.set_xattr("/dir/old", "user.small", b"inline", SetMode::Any).unwrap();
         fs.set_xattr("/dir/old", "user.large", &content(9, 3000), SetMode::Any).unwrap();
         let time = Time { seconds: 1_000_000, nanoseconds: 17 };
-        fs.set_times("/dir/old", SetTimes { accessed: Some(time), modified: Some(time) }).unwrap();
+        fs.set_times("/dir/old", SetTimes::new().accessed(time).modified(time)).unwrap();
         old.sync_all().unwrap();
         open("/dir/inline").write_at(&content(4, 60), 50).unwrap();
         open("/dir/inline").sync_data().unwrap();
@@ -247,7 +247,7 @@ fn names_that_are_taken_again() {
     assert_eq!(fs.volume().footer_version(), version);
     let image = crashed(fs, &device);
     let report = recovered(&image, |fs| {
-        assert_eq!(fs.read_dir("/many").unwrap().len(), 400);
+        assert_eq!(fs.read_dir("/many").unwrap().count(), 400);
         for number in 0..400 {
             let expected = if number % 5 == 0 { content(2, 5000) } else { content(1, 9000) };
             assert!(read(fs, &format!("/many/file-{number}")) == expected, "{number}");

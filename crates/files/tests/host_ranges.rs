@@ -65,8 +65,8 @@ impl Pair {
 
     /// Sets old times, so that it shows who sets new ones.
     fn age(&self) {
-        let old = Some(Time { seconds: 1000, nanoseconds: 0 });
-        self.fs.set_times("/a", SetTimes { accessed: None, modified: old }).unwrap();
+        let old = Time { seconds: 1000, nanoseconds: 0 };
+        self.fs.set_times("/a", SetTimes::new().modified(old)).unwrap();
         let old = Timespec { tv_sec: 1000, tv_nsec: 0 };
         rustix::fs::futimens(&self.theirs[0], &Timestamps { last_access: old, last_modification: old }).unwrap();
     }
@@ -342,6 +342,18 @@ fn holes_give_blocks_back_and_reserved_ranges_keep_them() {
     fs.checkpoint().unwrap();
     let copy = Arc::new(pair.device.snapshot());
     assert_clean(&copy);
+}
+
+/// Roll-forward lets a file reach over each block that it finds, unless that is reserved behind the end on purpose.
+#[test]
+fn what_is_reserved_behind_the_end_does_not_move_it_after_a_crash() {
+    for offset in [3 * BLOCK, 1000 * BLOCK] {
+        let pair = Pair::new();
+        pair.step(&Step::Write(0, 5000), 1);
+        pair.ours[0].sync_all().unwrap();
+        pair.step(&Step::Allocate(offset, 20_000, 0x11), 1);
+        pair.crash();
+    }
 }
 
 /// A hole larger than one step, beside checkpoints, in a file that is larger than its first nodes.

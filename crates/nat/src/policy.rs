@@ -38,6 +38,7 @@ use std::str::FromStr;
 /// # Ok::<(), f2fs_nat::UnknownPolicy>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Policy {
     /// What Linux does (`fs/f2fs/node.c`): a list of free NIDs under a lock, refilled by scans under another.
     KernelScan,
@@ -80,6 +81,7 @@ impl fmt::Display for Policy {
 #[error(
     "unknown NID policy {name:?}: kernel-scan, clue, clue:TECHNIQUE[+TECHNIQUE] (optimistic, heuristic, lazy), sharded"
 )]
+#[non_exhaustive]
 pub struct UnknownPolicy {
     /// What was given.
     pub name: String,

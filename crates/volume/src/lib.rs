@@ -60,6 +60,7 @@ mod cleaner;
 mod clock;
 mod data_blocks;
 mod data_count;
+pub mod devices;
 mod error;
 mod examine;
 mod flight;

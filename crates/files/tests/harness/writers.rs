@@ -85,7 +85,7 @@ fn operate(fs: &FileSystem, names: &[PathBuf], index: usize, choices: &[u8]) -> 
         19 => fs.set_times(one, SetTimes::default()),
         20 => fs.create_file(&new, 0o600).and_then(|file| file.write_at(b"short", 0).and_then(|_| file.sync_all())),
         21 => fs.open_file(one).and_then(|file| file.read_at(&mut [0; 9000], u64::from(which) * 3000).map(|_| ())),
-        22 => fs.read_dir(one).map(|_| ()),
+        22 => fs.read_dir(one).and_then(Iterator::collect::<Result<Vec<_>, _>>).map(|_| ()),
         _ => fs.open_file(one).and_then(|file| file.write_durable(&[7; 100], u64::from(which) * 4096).map(|_| ())),
     }
 }
@@ -99,7 +99,7 @@ fn operate_all(fs: &FileSystem, names: &[PathBuf], first: usize, choices: &[u8])
 
 /// A volume that was sound is sound afterwards.
 fn assert_sound(device: &dyn BlockDevice) {
-    let report = check(device, &CheckOptions { threads: Some(0), ..CheckOptions::default() });
+    let report = check(device, &CheckOptions::new().threads(0));
     let report = report.expect("a sound volume is checked");
     assert!(report.is_consistent() && report.complete, "a sound volume became:\n{report}");
 }

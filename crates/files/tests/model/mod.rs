@@ -297,7 +297,7 @@ pub(crate) fn assert_equal(fs: &FileSystem, model: &Model) {
     while at < seen.len() {
         let (path, stat) = seen[at].clone();
         if stat.kind == FileKind::Directory {
-            for entry in fs.read_dir(path_from_bytes(&path)).unwrap() {
+            for entry in fs.read_dir(path_from_bytes(&path)).unwrap().map(Result::unwrap) {
                 let mut below = path.clone();
                 if below.last() != Some(&b'/') {
                     below.push(b'/');
