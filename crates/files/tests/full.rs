@@ -3,16 +3,15 @@
 //! `F2FS_ROUNDS=10` runs ten times as many rounds of filling and emptying.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::{Random, assert_clean, bytes, formatted, scale, within};
 use f2fs_device::MemoryDevice;
+use f2fs_device_test::{Random, bytes};
 use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_test_kit::volumes::{assert_clean, formatted, scale, within};
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::FormatOptions;
 

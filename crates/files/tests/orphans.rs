@@ -1,11 +1,10 @@
 //! Files without a name that are still open, up to as many as a checkpoint pack lists.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::{assert_clean, bytes, formatted};
+use f2fs_device_test::bytes;
 use f2fs_files::{FileSystem, FsError, Options, RenameMode};
 use f2fs_format::Nid;
+use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::FormatOptions;
 

@@ -4,8 +4,6 @@
 //! `F2FS_STRESS=1000` panics in every single request; usually in a part of them.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -14,12 +12,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use common::{TempPathExt, assert_consistent, bytes, formatted, saved, scale, within};
 use f2fs_device::{BlockDevice, MemoryDevice, Operation};
+use f2fs_device_test::bytes;
 use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{
     CleanerOptions, FileKind, FileSystem, FsError, Options, Pace, RenameMode, SetMode, Time, path_from_bytes,
 };
+use f2fs_test_kit::volumes::{TempPathExt, assert_consistent, formatted, saved, scale, within};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{OpenOptions, StopCause, VolumeError};
 
