@@ -174,7 +174,7 @@ impl World {
 
 fn measure(segments: u32, turnover: u64) -> Result<(), SegmentError> {
     // The kernel's threshold is a week; here a volume is overwritten in a thousand seconds.
-    let atgc = AgeThreshold { threshold: 500, ..AgeThreshold::default() };
+    let atgc = AgeThreshold::default().threshold(500);
     let ways = [
         ("greedy", VictimPolicy::Greedy, false),
         ("cost-benefit", VictimPolicy::CostBenefit, false),
@@ -241,7 +241,7 @@ mod tests {
         assert!((1.0..2.0).contains(&half) && full > half, "{half} {full}");
         let hot = run(0.75, greedy, &Pattern::HotCold);
         assert!(hot > 1.0 && hot < 2.0 * full, "{hot} {full}");
-        let policy = VictimPolicy::AgeThreshold(AgeThreshold { threshold: 100, ..AgeThreshold::default() });
+        let policy = VictimPolicy::AgeThreshold(AgeThreshold::default().threshold(100));
         let kept = run(0.75, Way { policy, same_age: true }, &Pattern::HotCold);
         assert!(kept > 1.0 && kept < 2.0 * full, "{kept} {full}");
     }

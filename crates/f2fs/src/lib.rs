@@ -53,12 +53,27 @@ pub use f2fs_sync as sync;
 pub use f2fs_uring as uring;
 pub use f2fs_volume as volume;
 
+// Everything that a signature of these types names stands here, too (`cargo test -p xtask --test facade`).
+pub use f2fs_device::{AlignedBuf, AlreadyOpen, BlockDevice, DeviceError, DeviceInfo};
 pub use f2fs_files::{
-    BadAttribute, BadEntry, Compression, Cursor, Dir, DirEntries, DirEntry, DirectoryLock, EncryptionPolicy, File,
-    FileKind, FileSystem, FsError, ImageError, LockWaits, Metadata, NewFile, Options, RangeLock, ReadSlice,
-    RecoveryReport, RenameMode, SetMode, SetTimes, Time, WriteSlice,
+    AllocateFlags, BadAttribute, BadEntry, Cleaner, CleanerOptions, Compression, Cursor, DeviceNumber, Dir, DirEntries,
+    DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem, FsError, ImageError, LockWaits, Metadata,
+    NewFile, OpenOptions, Options, Pace, RangeLock, ReadDir, ReadSlice, RecoveryReport, RenameMode, SetMode, SetTimes,
+    StatKind, Stats, Temperature, Time, VolumeView, WriteHint, WriteSlice, Xattr, path_from_bytes,
 };
-pub use f2fs_volume::{FsyncMode, Volume, VolumeError};
+pub use f2fs_format::checkpoint::Checkpoint;
+pub use f2fs_format::feature::Features;
+pub use f2fs_format::superblock::SuperBlock;
+pub use f2fs_format::{BlockAddr, Corruption, FormatError, Geometry, LogType, Nid, SegmentNo};
+pub use f2fs_nat::{NatError, NatStats, Policy as NidPolicy};
+pub use f2fs_segment::{SegmentError, SegmentInfo, plan::Strategy};
+pub use f2fs_sync::PlainArc;
+pub use f2fs_uring::OpenError;
+pub use f2fs_volume::format::{FormatOptions, FormatReport, FormatVolumeError, Signature};
+pub use f2fs_volume::{
+    Allocation, ChainNode, CheckpointReport, CleanReport, CleanStep, CostModel, Damage, FsyncMode,
+    OpenOptions as VolumeOptions, StopCause, UnknownAllocation, VictimPolicy, VolumeError, VolumeStat, WriteStat,
+};
 
 /// The example of this crate's README, so that it is compiled and run.
 #[cfg(doctest)]

@@ -17,6 +17,7 @@ use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::stat;
 use crate::truncate::{Progress, truncate_step};
+use crate::zeroing::range_end;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 
@@ -37,14 +38,8 @@ impl Core {
     /// Reserves blocks for a range, so that writing it later does not fail for lack of space. What was a hole reads as zeros
     /// as before.
     pub(crate) fn allocate(&self, inode: &Arc<Inode>, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
-        if len == 0 {
-            return Err(FsError::Invalid("an empty range"));
-        }
         let content = inode.content(self);
-        let (end, limit) = (offset.saturating_add(len), content.limit());
-        if end > limit {
-            return Err(FsError::FileTooLarge { size: end, limit });
-        }
+        let end = range_end(content, offset, len)?;
         self.balance(inode.ino)?;
         // Who has everything from there on can give back the nodes as well.
         let tail = end > content.size();
@@ -86,7 +81,7 @@ impl Core {
     }
 
     /// Refuses what does not fit, before anything is done for it. What is counted is exact, but others may take it meanwhile.
-    fn require_room(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<(), FsError> {
+    pub(crate) fn require_room(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<(), FsError> {
         let blocks = last - first + 1;
         let direct = blocks / ADDRS_PER_BLOCK as u64 + 2;
         if self.volume.has_room(blocks + direct + direct / ADDRS_PER_BLOCK as u64 + 4) {

@@ -93,7 +93,8 @@ pub(crate) fn load_child(volume: &Volume, ino: Nid, nid: Nid, offset: u32) -> Re
 }
 
 /// Where the address of a block is.
-enum Place {
+pub(crate) enum Place {
+    /// In this slot.
     Slot(Slot),
     /// A node on the way does not exist: so many blocks, from this one on, are a hole.
     Hole(u64),
@@ -101,10 +102,15 @@ enum Place {
 
 /// The slot of a block; `None` if a node on the way does not exist.
 pub(crate) fn find_slot(volume: &Volume, inode: &Node, block: u64) -> Result<Option<Slot>, FsError> {
-    match find(volume, inode, &path_to(addresses_of(volume, inode), block)?)? {
+    match place_of(volume, inode, block)? {
         Place::Slot(slot) => Ok(Some(slot)),
         Place::Hole(_) => Ok(None),
     }
+}
+
+/// Where the address of a block is, or how much of a hole begins there for lack of a node.
+pub(crate) fn place_of(volume: &Volume, inode: &Node, block: u64) -> Result<Place, FsError> {
+    find(volume, inode, &path_to(addresses_of(volume, inode), block)?)
 }
 
 /// What is at the end of a way.
@@ -213,7 +219,7 @@ pub(crate) fn present_blocks(
     end: u64,
     present: &mut Vec<u64>,
 ) -> Result<u64, FsError> {
-    match find(volume, inode, &path_to(addresses_of(volume, inode), start)?)? {
+    match place_of(volume, inode, start)? {
         Place::Hole(blocks) => Ok(start + blocks),
         Place::Slot(slot) => {
             let node = slot.node.read();

@@ -54,6 +54,7 @@ const STRIPES: usize = if cfg!(loom) { 2 } else { 64 };
 
 /// What is locked when a name changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum DirectoryLock {
     /// One of 64 stripes, by the hash of the name: different names do not meet.
     #[default]

@@ -140,6 +140,12 @@ pub enum FsError {
         /// What it needs.
         what: &'static str,
     },
+    /// The file is not open for that (`EBADF`).
+    #[error("the file is not open for {0}")]
+    NotOpenFor(&'static str),
+    /// Two files that have to be in one file system are in different ones (`EXDEV`).
+    #[error("the files are in different file systems")]
+    OtherVolume,
     /// An argument makes no sense (`EINVAL`).
     #[error("invalid argument: {0}")]
     Invalid(&'static str),

@@ -1,6 +1,5 @@
 //! Handles: an open file, an open directory.
 
-use core::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::panicking;
 
@@ -9,6 +8,7 @@ use f2fs_format::Nid;
 use f2fs_sync::Arc;
 
 use crate::FsError;
+use crate::access::Access;
 use crate::filesystem::{Core, CoreRef};
 use crate::inode::Inode;
 use crate::listing::DirEntries;
@@ -49,9 +49,14 @@ impl Drop for Handle {
 }
 
 /// An open regular file. Reads and writes from any number of threads at once.
+///
+/// [`FileSystem::open_file`](crate::FileSystem::open_file) and [`FileSystem::create_file`](crate::FileSystem::create_file) open it for
+/// reading and writing, [`OpenOptions`](crate::OpenOptions) for what is asked for. An operation for which it is not open fails with
+/// [`FsError::NotOpenFor`].
 #[derive(Debug)]
 pub struct File {
-    handle: Handle,
+    pub(crate) handle: Handle,
+    pub(crate) access: Access,
 }
 
 impl File {
@@ -59,7 +64,7 @@ impl File {
         match handle.inode.kind {
             FileKind::Regular => {
                 handle.core.require_readable(&handle.inode)?;
-                Ok(File { handle })
+                Ok(File { handle, access: Access::ALL })
             }
             FileKind::Directory => Err(FsError::IsDirectory),
             kind => Err(FsError::WrongKind { operation: "open", kind: kind.name() }),
@@ -85,6 +90,7 @@ impl File {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, FsError> {
+        self.access.to_read()?;
         self.handle.core.read_at(&self.handle.inode, offset, buf)
     }
 
@@ -111,6 +117,7 @@ impl File {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn read_into(&self, buf: &mut AlignedBuf, offset: u64) -> Result<usize, FsError> {
+        self.access.to_read()?;
         self.handle.core.read_into(&self.handle.inode, offset, buf)
     }
 
@@ -140,40 +147,20 @@ impl File {
     /// # Errors
     /// [`FsError::Volume`]; what the buffers hold is then not known.
     pub fn read_many(&self, depth: usize, reads: &mut [ReadSlice<'_>]) -> Result<(), FsError> {
+        self.access.to_read()?;
         self.handle.core.read_many(&self.handle.inode, depth, reads)
     }
 
-    /// The first range of bytes at or behind `offset` that has data; `None` if there is none up to the end of the file. All between
-    /// `offset` and the range is a hole, which reads as zeros; so do blocks that were reserved and never written. The range
-    /// ends at the next hole, at the end of the file, or after 64 MiB: who wants more asks again from its end on. Large holes are
-    /// passed in few steps, without reading the device for each block. Writers beside it may change the answer.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
-    /// # f2fs_volume::format::format(&*device, &Default::default())?;
-    /// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
-    /// let file = fs.create_file("/sparse", 0o644)?;
-    /// file.set_len(200 << 30)?;
-    /// file.write_at(&[7; 5000], 100 << 30)?;
-    /// assert_eq!(file.next_data(0)?, Some(100 << 30..(100 << 30) + 8192));
-    /// assert_eq!(file.next_data((100 << 30) + 8192)?, None);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`FsError::Volume`].
-    pub fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, FsError> {
-        self.handle.core.next_data(&self.handle.inode, offset)
-    }
-
     /// Writes `buf` at byte `offset`; returns how many bytes were written. Fewer than all only if space ran out on the way.
-    /// A gap between the old end and `offset` reads as zeros.
+    /// A gap between the old end and `offset` reads as zeros. A file that is open for appending takes all of `buf` or nothing, at its
+    /// end, whatever `offset` is, as Linux does.
     ///
     /// # Errors
     /// [`FsError::FileTooLarge`], [`FsError::Volume`] (with [`is_no_space`](FsError::is_no_space) when nothing fits).
     pub fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize, FsError> {
+        if self.access.places_writes()? {
+            return self.append(buf).map(|_| buf.len());
+        }
         self.handle.core.write_at(&self.handle.inode, offset, buf)
     }
 
@@ -188,11 +175,11 @@ impl File {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
     /// # f2fs_volume::format::format(&*device, &Default::default())?;
-    /// use f2fs_files::{FileSystem, Options};
+    /// use f2fs_files::{AllocateFlags, FileSystem, Options};
     ///
     /// let fs = FileSystem::open(device.clone(), Options::new())?;
     /// let log = fs.create_file("/log", 0o644)?;
-    /// log.allocate(0, 1 << 20, false)?; // no room in the inode: records go to blocks at once
+    /// log.allocate(0, 1 << 20, AllocateFlags::NONE)?; // no room in the inode: records go to blocks at once
     /// log.sync_all()?;
     /// log.write_durable(b"paid", 8192)?;
     /// drop((log, fs)); // a crash: nothing was closed
@@ -208,6 +195,10 @@ impl File {
     /// As [`write_at`](Self::write_at) and [`sync_all`](Self::sync_all): nothing is promised then. After an error of the device the file is
     /// as it was, and the file system may refuse all changes.
     pub fn write_durable(&self, buf: &[u8], offset: u64) -> Result<usize, FsError> {
+        if self.access.places_writes()? {
+            self.append(buf)?;
+            return self.sync_all().map(|()| buf.len());
+        }
         self.handle.core.write_durable(&self.handle.inode, offset, buf)
     }
 
@@ -235,6 +226,9 @@ impl File {
     /// As [`write_at`](Self::write_at); without space [`is_no_space`](FsError::is_no_space), also if a part fitted. What was written
     /// until then stays, and [`WriteSlice::written`] says how much of which piece.
     pub fn write_many(&self, depth: usize, writes: &mut [WriteSlice<'_>]) -> Result<(), FsError> {
+        if self.access.places_writes()? {
+            return Err(FsError::Invalid("writes with places of their own, in a file that is open for appending"));
+        }
         self.handle.core.write_many(&self.handle.inode, depth, writes)
     }
 
@@ -250,6 +244,7 @@ impl File {
     /// # Errors
     /// As [`write_at`](Self::write_at).
     pub fn append(&self, buf: &[u8]) -> Result<u64, FsError> {
+        self.access.to_write()?;
         self.handle.core.append(&self.handle.inode, buf)
     }
 
@@ -261,17 +256,8 @@ impl File {
     /// # Errors
     /// [`FsError::FileTooLarge`], [`FsError::Volume`].
     pub fn set_len(&self, size: u64) -> Result<(), FsError> {
+        self.access.to_write()?;
         self.handle.core.truncate(&self.handle.inode, size)
-    }
-
-    /// Reserves blocks for `len` bytes (at least one) from `offset` on, so that writing there needs no more space. With `keep_size`
-    /// the file does not grow. Without space for all of it nothing is reserved, and the file is as it was, but for nodes and the
-    /// content that left the inode.
-    ///
-    /// # Errors
-    /// [`FsError::FileTooLarge`], [`FsError::Invalid`] for an empty range, [`FsError::Volume`].
-    pub fn allocate(&self, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
-        self.handle.core.allocate(&self.handle.inode, offset, len, keep_size)
     }
 
     /// Makes the file durable, its content, its attributes and its name: a crash after this loses none of it.
@@ -333,6 +319,7 @@ impl File {
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DirEntry {
     /// The name, as bytes: 1 to 255 of them, not necessarily UTF-8.
     pub name: Vec<u8>,

@@ -275,6 +275,7 @@ impl FileSystem {
     /// # Errors
     /// Those of [`Volume::open`], and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
     /// the last, [`OpenOptions::recovery`] gives the state of the checkpoint.
+    #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "open", skip_all, fields(read_only = options.volume.read_only), err))]
     pub fn open(device: PlainArc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
         let volume = Volume::open(device, &options.volume)?;
         let core = Arc::new(Core {
@@ -316,12 +317,6 @@ impl FileSystem {
     #[must_use]
     pub fn recovered(&self) -> RecoveryReport {
         self.recovered
-    }
-
-    /// The volume below.
-    #[must_use]
-    pub fn volume(&self) -> &Volume {
-        &self.core.volume
     }
 
     /// Counts and sizes.

@@ -12,34 +12,52 @@ const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks after which a range of data ends although data follows: 64 MiB, so that one call asks few nodes.
 const LONGEST: u64 = 16_384;
 
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seek {
+    Data,
+    /// The end of the file is one.
+    Hole,
+}
+
 impl Core {
-    /// The first bytes at or behind `offset` that are no hole. Every step locks the block that it begins with, so that no node on
-    /// the way to it goes, and passes the gate by itself.
-    pub(crate) fn next_data(&self, inode: &Inode, offset: u64) -> Result<Option<Range<u64>>, FsError> {
+    /// The first byte at or behind `offset` that is what is looked for; `None` if the file ends before.
+    pub(crate) fn seek(&self, inode: &Inode, offset: u64, what: Seek) -> Result<Option<u64>, FsError> {
+        self.seek_within(inode, offset, what, u64::MAX)
+    }
+
+    /// The same; behind `most` blocks what is looked for counts as found. Every step locks the block that it begins with, so that no
+    /// node on the way to it goes, and passes the gate by itself.
+    fn seek_within(&self, inode: &Inode, offset: u64, what: Seek, most: u64) -> Result<Option<u64>, FsError> {
         let content = inode.content(self);
-        let mut block = offset / BLOCK;
-        let mut found: Option<Range<u64>> = None;
-        while found.as_ref().is_none_or(|found| found.end - found.start < LONGEST) {
-            let Some(_readable) = content.lock_to_read(block * BLOCK, 1) else { break };
+        let first = offset / BLOCK;
+        let mut block = first;
+        let end = |size: u64| (offset < size && what == Seek::Hole).then_some(size);
+        loop {
+            if offset >= content.size() {
+                return Ok(None);
+            }
+            let Some(_readable) = content.lock_to_read(block * BLOCK, 1) else { return Ok(end(content.size())) };
             let _gate = self.volume.begin_read();
             let size = content.size();
             if content.is_inline() {
-                return Ok((offset < size).then_some(offset..size));
+                return Ok(end(size).or_else(|| (offset < size).then_some(offset)));
             }
             content.cache.refresh(self.volume.moves(inode.ino));
             let run = self.find_run(inode, content, block, (size - 1) / BLOCK)?;
-            match &mut found {
-                None if run.addr.is_real() => found = Some(block..block + run.len),
-                Some(found) if run.addr.is_real() => found.end = block + run.len,
-                Some(_) => break,
-                None => {}
+            if run.addr.is_real() == (what == Seek::Data) || block - first >= most {
+                let found = (block * BLOCK).max(offset);
+                return Ok((found < size).then_some(found));
             }
             block += run.len;
         }
+    }
+
+    /// The first bytes at or behind `offset` that are no hole.
+    pub(crate) fn next_data(&self, inode: &Inode, offset: u64) -> Result<Option<Range<u64>>, FsError> {
+        let Some(start) = self.seek(inode, offset, Seek::Data)? else { return Ok(None) };
         // It may have been cut meanwhile.
-        let size = content.size();
-        Ok(found
-            .map(|found| (found.start * BLOCK).max(offset)..(found.end * BLOCK).min(size))
-            .filter(|found| found.start < found.end))
+        let end = self.seek_within(inode, start, Seek::Hole, LONGEST)?;
+        Ok(end.map(|end| start..end).filter(|found| !found.is_empty()))
     }
 }

@@ -115,12 +115,15 @@
 //! nothing.
 #![forbid(unsafe_code)]
 
+mod access;
 mod acl;
 mod allocate;
+mod allocate_flags;
 mod api;
 mod block_map;
 mod cleaner;
 mod content;
+mod copy_range;
 mod create;
 mod cursor;
 mod dentry_cache;
@@ -144,6 +147,7 @@ mod listing;
 mod name;
 mod namespace;
 mod near;
+mod open_options;
 mod path;
 mod ranges;
 mod read;
@@ -154,14 +158,19 @@ mod remove;
 mod rename;
 mod requests;
 mod resize;
+mod sparse;
 mod stat;
+mod stats;
 mod sync;
 mod temperature;
 mod truncate;
+mod view;
 mod write;
 mod write_many;
 mod xattr;
+mod zeroing;
 
+pub use allocate_flags::AllocateFlags;
 pub use api::SetTimes;
 pub use cleaner::{Cleaner, CleanerOptions, Pace};
 pub use create::NewFile;
@@ -173,14 +182,17 @@ pub use file::{Dir, DirEntry, File};
 pub use filesystem::{FileSystem, Options};
 #[cfg(feature = "uring")]
 pub use image::ImageError;
-pub use listing::DirEntries;
+pub use listing::{DirEntries, ReadDir};
+pub use open_options::OpenOptions;
 pub use path::path_from_bytes;
 pub use ranges::{LockWaits, RangeLock};
 pub use read_many::ReadSlice;
 pub use recovery::RecoveryReport;
 pub use rename::RenameMode;
 pub use stat::{DeviceNumber, FileKind, Metadata, Time};
+pub use stats::{StatKind, Stats};
 pub use temperature::{Temperature, WriteHint};
+pub use view::VolumeView;
 pub use write_many::WriteSlice;
 pub use xattr::Xattr;
 

@@ -13,6 +13,7 @@ use crate::stat::{self, FileKind};
 
 /// What a rename does with a name that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum RenameMode {
     /// It is replaced: what it named loses a link.
     #[default]

@@ -25,6 +25,7 @@ const MOST: u64 = 4096;
 
 /// One of the writes of [`File::write_many`](crate::File::write_many).
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct WriteSlice<'a> {
     /// Where it begins, in bytes.
     pub offset: u64,

@@ -32,7 +32,7 @@ fn read_all(fs: &FileSystem, dir: &str) -> Held {
         assert_eq!(read, held.len());
         (name, held)
     };
-    entries.into_iter().map(|entry| file(String::from_utf8(entry.name).unwrap())).collect()
+    entries.into_iter().map(|entry| file(String::from_utf8(entry.unwrap().name).unwrap())).collect()
 }
 
 /// Does `round` over and over in a directory, while another thread writes checkpoints. What each of them left is consistent.

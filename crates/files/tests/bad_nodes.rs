@@ -25,7 +25,8 @@ fn touch(fs: &FileSystem, path: &str) -> Result<(), FsError> {
     fs.xattrs(path)?;
     match stat.kind {
         f2fs_files::FileKind::Directory => {
-            for DirEntry { name, .. } in fs.read_dir(path)? {
+            for entry in fs.read_dir(path)? {
+                let DirEntry { name, .. } = entry?;
                 fs.symlink_metadata(std::path::Path::new(path).join(f2fs_test_kit::volumes::at(&name)))?;
             }
         }
@@ -199,7 +200,7 @@ fn entries_that_cannot_be() {
         let device = volume();
         patch_node(&device, ino(&device, "/dir"), name_len(value));
         let fs = open(&device);
-        let error = fs.read_dir("/dir").unwrap_err();
+        let error = fs.read_dir("/dir").and_then(|all| all.collect::<Result<Vec<_>, _>>()).unwrap_err();
         match &error {
             FsError::BadEntry(entry) => {
                 assert_eq!((entry.slot, entry.block, entry.len), (2, None, value.into()), "{error}");

@@ -76,7 +76,7 @@ fn small_files_fill_the_volume_again_and_again() {
         }
         counts.push(made);
         // The half-made file that hit the end may or may not be there.
-        for entry in fs.read_dir("/d").unwrap() {
+        for entry in fs.read_dir("/d").unwrap().map(Result::unwrap) {
             let name = String::from_utf8(entry.name).unwrap();
             let number: u32 = name.split('-').next_back().unwrap().parse().unwrap();
             if !number.is_multiple_of(3) || round % 2 == 1 {
@@ -139,7 +139,7 @@ fn sections_are_emptied_under_running_operations() {
                 })
             })
             .collect();
-        let by_age = VictimPolicy::AgeThreshold(AgeThreshold { threshold: 0, ..AgeThreshold::default() });
+        let by_age = VictimPolicy::AgeThreshold(AgeThreshold::default().threshold(0));
         let cleaners: Vec<_> = [VictimPolicy::Greedy, VictimPolicy::CostBenefit, by_age]
             .into_iter()
             .map(|policy| {

@@ -94,7 +94,7 @@ impl Arena {
 
     /// What is there is what was put there, and links are counted right. Then empties the arena.
     fn settle(&self, fs: &FileSystem) {
-        let entries = fs.read_dir("/arena").unwrap();
+        let entries: Vec<_> = fs.read_dir("/arena").unwrap().map(Result::unwrap).collect();
         let mut names: HashMap<Nid, u32> = HashMap::new();
         for entry in &entries {
             *names.entry(entry.ino).or_default() += 1;

@@ -9,7 +9,7 @@ use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::HeldDevice;
 use f2fs_device_test::bytes;
 use f2fs_device_test::{FaultDevice, FaultRule, RecordingDevice};
-use f2fs_files::{File, FileSystem, Options, Pace};
+use f2fs_files::{AllocateFlags, File, FileSystem, Options, Pace};
 use f2fs_test_kit::synced::read;
 use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted, within};
 use f2fs_volume::format::FormatOptions;
@@ -127,7 +127,7 @@ fn threads_that_write_and_sync_at_once_lose_nothing() {
     let device = Arc::new(RecordingDevice::new(formatted(128, &FormatOptions::default()).snapshot()));
     let fs = Arc::new(FileSystem::open(device.clone(), Options::new()).unwrap());
     let shared = Arc::new(fs.create_file("/shared", 0o644).unwrap());
-    shared.allocate(0, (THREADS * ROUNDS * BLOCK) as u64, false).unwrap();
+    shared.allocate(0, (THREADS * ROUNDS * BLOCK) as u64, AllocateFlags::NONE).unwrap();
     fs.checkpoint().unwrap();
     let image = within(LIMIT, move || {
         std::thread::scope(|scope| {

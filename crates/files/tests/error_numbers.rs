@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use f2fs_device::{BlockDevice, MemoryDevice, Operation};
 use f2fs_device_test::{FaultDevice, FaultRule};
-use f2fs_files::{FileSystem, FsError, NewFile, Options, RenameMode, SetMode};
+use f2fs_files::{AllocateFlags, FileSystem, FsError, NewFile, Options, RenameMode, SetMode};
 
 fn formatted() -> Arc<MemoryDevice> {
     let device = Arc::new(MemoryDevice::new((64 << 20) >> 12));
@@ -98,7 +98,7 @@ fn a_volume_that_is_full_or_for_reading_can_be_matched() {
     let device = formatted();
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
     let file = fs.create_file("/file", 0o644).unwrap();
-    let full = file.allocate(0, 1 << 30, false).unwrap_err();
+    let full = file.allocate(0, 1 << 30, AllocateFlags::NONE).unwrap_err();
     assert!(matches!(full, FsError::NoSpace(_)), "{full}");
     assert_eq!((full.raw_os_error(), full.kind()), (28, io::ErrorKind::StorageFull));
     drop(file);
@@ -114,6 +114,10 @@ fn the_number_of_the_device_is_handed_on() {
     let device = Arc::new(FaultDevice::new(formatted() as Arc<dyn BlockDevice>));
     let fs = FileSystem::open(device.clone(), Options::new().read_only(true)).unwrap();
     device.arm(FaultRule::on([Operation::Read]).for_good());
-    let error = fs.read_dir("/").and_then(|_| fs.open_file("/x").map(drop)).unwrap_err();
+    let error = fs
+        .read_dir("/")
+        .and_then(|all| all.collect::<Result<Vec<_>, _>>())
+        .and_then(|_| fs.open_file("/x").map(drop))
+        .unwrap_err();
     assert_eq!((error.raw_os_error(), error.is_corruption()), (5, false), "{error}");
 }

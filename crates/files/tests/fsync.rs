@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::{Fault, FaultDevice, FaultRule};
-use f2fs_files::{FileSystem, FsError, Options, RecoveryReport, RenameMode, SetMode, SetTimes, Time};
+use f2fs_files::{AllocateFlags, FileSystem, FsError, Options, RecoveryReport, RenameMode, SetMode, SetTimes, Time};
 use f2fs_format::feature::Features;
 use f2fs_test_kit::synced::{content, read, start};
 use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted, saved};
@@ -66,7 +66,7 @@ fn every_kind_of_change_to_a_file() {
         fs.set_xattr("/dir/old", "user.small", b"inline", SetMode::Any).unwrap();
         fs.set_xattr("/dir/old", "user.large", &content(9, 3000), SetMode::Any).unwrap();
         let time = Time { seconds: 1_000_000, nanoseconds: 17 };
-        fs.set_times("/dir/old", SetTimes { accessed: Some(time), modified: Some(time) }).unwrap();
+        fs.set_times("/dir/old", SetTimes::new().accessed(time).modified(time)).unwrap();
         old.sync_all().unwrap();
         open("/dir/inline").write_at(&content(4, 60), 50).unwrap();
         open("/dir/inline").sync_data().unwrap();
@@ -74,7 +74,7 @@ fn every_kind_of_change_to_a_file() {
         open("/dir/grown").sync_all().unwrap();
         open("/dir/large").write_at(&content(6, 1 << 20), 6 << 20).unwrap();
         open("/dir/large").sync_all().unwrap();
-        open("/dir/kept").allocate(0, 400_000, true).unwrap();
+        open("/dir/kept").allocate(0, 400_000, AllocateFlags::KEEP_SIZE).unwrap();
         open("/dir/kept").sync_all().unwrap();
         open("/dir/cut").set_len(6000).unwrap();
         open("/dir/cut").sync_all().unwrap();
@@ -244,7 +244,7 @@ fn names_that_are_taken_again() {
     assert_eq!(fs.volume().footer_version(), version);
     let image = crashed(fs, &device);
     let report = recovered(&image, |fs| {
-        assert_eq!(fs.read_dir("/many").unwrap().len(), 400);
+        assert_eq!(fs.read_dir("/many").unwrap().count(), 400);
         for number in 0..400 {
             let expected = if number % 5 == 0 { content(2, 5000) } else { content(1, 9000) };
             assert!(read(fs, &format!("/many/file-{number}")) == expected, "{number}");

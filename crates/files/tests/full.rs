@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use f2fs_device::MemoryDevice;
 use f2fs_device_test::{Random, bytes};
-use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_files::{AllocateFlags, FileSystem, FsError, Options};
 use f2fs_test_kit::volumes::{assert_clean, formatted, scale, within};
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::FormatOptions;
@@ -136,7 +136,7 @@ fn fill_and_empty(mib: u64, lens: impl Fn(u64) -> usize) {
         drop(fs);
         fs = open(&device);
         assert_eq!(fs.statfs().valid_blocks, empty, "round {round}");
-        assert_eq!(fs.read_dir("/").unwrap().len(), 0);
+        assert_eq!(fs.read_dir("/").unwrap().count(), 0);
     }
     fs.close().unwrap();
     assert_clean(&device);
@@ -232,7 +232,7 @@ fn eight_threads_until_nothing_fits() {
                 }
             });
             fs.checkpoint().unwrap();
-            assert_eq!(fs.read_dir("/").unwrap().len(), 0, "round {round}");
+            assert_eq!(fs.read_dir("/").unwrap().count(), 0, "round {round}");
         }
         fs.close().unwrap();
         assert_clean(&device);
@@ -292,12 +292,12 @@ fn an_allocation_is_whole_or_nothing() {
             }),
             ("reserved behind the end", &|file| {
                 file.write_at(&content(1, 50_000), 0).unwrap();
-                file.allocate(4 * MIB, 2 * MIB, true).unwrap();
+                file.allocate(4 * MIB, 2 * MIB, AllocateFlags::KEEP_SIZE).unwrap();
             }),
             ("reserved and holes", &|file| {
-                file.allocate(MIB, MIB, false).unwrap();
+                file.allocate(MIB, MIB, AllocateFlags::NONE).unwrap();
                 file.write_at(&content(8, 9000), 8 * MIB).unwrap();
-                file.allocate(20 * MIB, MIB / 2, true).unwrap();
+                file.allocate(20 * MIB, MIB / 2, AllocateFlags::KEEP_SIZE).unwrap();
             }),
         ];
         for room in [0, 1, 3, 700, 3000] {
@@ -332,7 +332,8 @@ fn an_allocation_is_whole_or_nothing() {
                             continue;
                         }
                         let what = format!("{what}, {len} from {offset}, {keep_size}");
-                        let error = file.allocate(offset, len, keep_size).expect_err(&what);
+                        let error =
+                            file.allocate(offset, len, AllocateFlags::NONE.keep_size(keep_size)).expect_err(&what);
                         numbers(&error);
                         assert_eq!((left(&fs), file.size()), (free, size), "{what}");
                         let after = file.metadata().unwrap();
@@ -347,7 +348,7 @@ fn an_allocation_is_whole_or_nothing() {
                 // What fits is given.
                 drop(filler);
                 fs.remove_file("/filler").unwrap();
-                file.allocate(0, 10 * MIB, false).unwrap();
+                file.allocate(0, 10 * MIB, AllocateFlags::NONE).unwrap();
                 drop(file);
                 fs.remove_file("/file").unwrap();
             }
@@ -378,7 +379,7 @@ fn no_nid_is_left() {
             held_open.write_at(&content(98, 6 << 20), 0).unwrap();
             fs.link("/large", "/second").unwrap();
             fs.checkpoint().unwrap();
-            let held = fs.volume().hold_nids(0).unwrap();
+            let held = fs.hold_nids(0).unwrap();
             assert!(held > 1000, "{policy}: {held}");
 
             let refused = |error: FsError| match error {
@@ -392,7 +393,7 @@ fn no_nid_is_left() {
                 refused(fs.symlink(b"x", "/new", &NewFile::new(FileKind::Symlink, 0o777)).unwrap_err());
                 refused(fs.set_xattr("/dir/1", "user.large", &[7; 3000], SetMode::Any).unwrap_err());
                 refused(large.write_at(b"needs a node", 40 << 20).unwrap_err());
-                assert!(large.allocate(40 << 20, 1 << 20, false).unwrap_err().is_no_space());
+                assert!(large.allocate(40 << 20, 1 << 20, AllocateFlags::NONE).unwrap_err().is_no_space());
                 fs.checkpoint().unwrap();
             }
             assert!(!fs.exists("/new").unwrap());
@@ -660,7 +661,7 @@ fn thirty_two_threads_at_the_limit() {
                 }
             });
             everybody(&|fs, thread| {
-                for entry in fs.read_dir(format!("/{thread}")).unwrap() {
+                for entry in fs.read_dir(format!("/{thread}")).unwrap().map(Result::unwrap) {
                     // Made, but without room for a single byte.
                     let name = String::from_utf8(entry.name).unwrap();
                     fs.remove_file(format!("/{thread}/{name}")).unwrap();

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use f2fs_files::{File, FileSystem, Options};
+use f2fs_files::{AllocateFlags, File, FileSystem, Options};
 use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
 
@@ -58,7 +58,7 @@ fn data_in_the_inode_reserved_blocks_and_an_odd_end() {
     assert_eq!((ranges(&file, 0), ranges(&file, 12), ranges(&file, 16)), (vec![0..16], vec![12..16], vec![]));
     file.write_at(&[1; 10_001], 0).unwrap();
     assert_eq!(ranges(&file, 0), [0..10_001]);
-    file.allocate(1 << 20, 1 << 20, false).unwrap();
+    file.allocate(1 << 20, 1 << 20, AllocateFlags::NONE).unwrap();
     assert_eq!(ranges(&file, 0), [0..12_288], "what is reserved reads as zeros");
     let dense = fs.create_file("/dense", 0o644).unwrap();
     dense.write_at(&vec![1; 70 << 20], 0).unwrap();

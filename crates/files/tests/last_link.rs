@@ -64,7 +64,7 @@ fn a_name_goes_while_the_handle_is_closed() {
         assert_clean(&device);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         for pair in 0..PAIRS {
-            for entry in fs.read_dir(format!("/{pair}")).unwrap() {
+            for entry in fs.read_dir(format!("/{pair}")).unwrap().map(Result::unwrap) {
                 let name = f2fs_files::path_from_bytes(&entry.name).display().to_string();
                 assert_eq!(fs.metadata(format!("/{pair}/{name}")).unwrap().links, 1, "{name}");
             }

@@ -16,11 +16,12 @@ use f2fs_device::{BlockDevice, MemoryDevice, Operation};
 use f2fs_device_test::bytes;
 use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{
-    CleanerOptions, FileKind, FileSystem, FsError, Options, Pace, RenameMode, SetMode, Time, path_from_bytes,
+    AllocateFlags, CleanerOptions, FileKind, FileSystem, FsError, Options, Pace, RenameMode, SetMode, Time,
+    path_from_bytes,
 };
 use f2fs_test_kit::volumes::{TempPathExt, assert_consistent, formatted, saved, scale, within};
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{OpenOptions, StopCause, VolumeError};
+use f2fs_volume::{OpenOptions, Reason, StopCause, Volume, VolumeError};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -39,7 +40,7 @@ fn tree(fs: &FileSystem) -> BTreeMap<Vec<u8>, String> {
         let stat = fs.symlink_metadata(at).unwrap();
         let mut content = Vec::new();
         if stat.kind == FileKind::Directory {
-            for entry in fs.read_dir(at).unwrap() {
+            for entry in fs.read_dir(at).unwrap().map(Result::unwrap) {
                 let slash: &[u8] = if path == b"/" { b"" } else { b"/" };
                 pending.push([&path[..], slash, &entry.name].concat());
             }
@@ -115,7 +116,7 @@ impl Run {
             let large = fs.open_file("/old/large").unwrap();
             large.write_at(&bytes(50_000, round), 1_000_000 + round * 70_000).unwrap();
             large.set_len(900_000 - round * 300_000).unwrap();
-            large.allocate(1_200_000, 100_000, true).unwrap();
+            large.allocate(1_200_000, 100_000, AllocateFlags::KEEP_SIZE).unwrap();
             drop(held);
             fs.remove_all(format!("/old/tree-{round}")).unwrap();
             while fs.clean_step(Pace::Urgent).unwrap().is_some_and(|step| step.segments == 0) {}
@@ -179,7 +180,7 @@ fn assert_all_refused(fs: &FileSystem) {
         assert_stopped(large.set_len(5));
         assert_stopped(large.sync_all());
         large.read_at(&mut [0; 100_000], 0).unwrap();
-        fs.read_dir("/old/names").unwrap();
+        assert!(fs.read_dir("/old/names").unwrap().all(|entry| entry.is_ok()));
         drop(large);
         assert_stopped(fs.close());
     });
@@ -380,28 +381,31 @@ fn the_leader_of_a_sync_stops_the_volume_before_its_operation_ends() {
     // The next group begins when this one is over: while the operation that led it may still be there.
     let faulty = Arc::new(FaultDevice::new(formatted(64, &FormatOptions::default())));
     let fs = FileSystem::open(faulty.clone(), Options::new()).unwrap();
-    let file = fs.create_file("/f", 0o644).unwrap();
-    fs.checkpoint().unwrap();
-    file.write_at(&[7; 9000], 0).unwrap();
-    let volume = fs.volume();
+    let ino = fs.create_file("/f", 0o644).unwrap().ino();
+    fs.close().unwrap();
+    drop(fs);
+    let volume = Volume::open(faulty.clone(), &OpenOptions::new()).unwrap();
+    // The first sync after an opening is a checkpoint.
+    volume.checkpoint(Reason::Sync).unwrap();
     let operation = volume.begin().unwrap();
-    let inode = volume.node(fs.metadata("/f").unwrap().ino).unwrap();
+    let inode = volume.node(ino).unwrap();
+    inode.write(&operation).inode_mut().i_uid = 7.into();
     faulty.arm(FaultRule::on([Operation::Write]).fault(Fault::Panic));
     let panic = catch_unwind(AssertUnwindSafe(|| volume.sync_file(&operation, &inode))).unwrap_err();
     assert!(text(&*panic).contains("the device panics in a write"));
     assert_eq!(volume.stopped(), Some(&StopCause::Panic));
     drop(operation);
-    assert_stopped(file.sync_all());
+    assert!(matches!(volume.begin(), Err(VolumeError::Stopped { .. })));
 }
 
 #[test]
 fn a_page_that_is_half_changed_is_read_only_on_a_stopped_volume() {
-    let fs = FileSystem::open(formatted(64, &FormatOptions::default()), Options::new()).unwrap();
-    let nid = {
-        fs.create_file("/f", 0o644).unwrap();
-        fs.metadata("/f").unwrap().ino
-    };
-    let volume = fs.volume();
+    let device = formatted(64, &FormatOptions::default());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let nid = fs.create_file("/f", 0o644).unwrap().ino();
+    fs.close().unwrap();
+    drop(fs);
+    let volume = Volume::open(device, &OpenOptions::new()).unwrap();
     let operation = volume.begin().unwrap();
     let node = volume.node(nid).unwrap();
     std::thread::scope(|scope| {
@@ -410,12 +414,12 @@ fn a_page_that_is_half_changed_is_read_only_on_a_stopped_volume() {
             page.inode_mut().i_size = 12345.into();
             let (read, waits) = std::sync::mpsc::channel();
             scope.spawn({
-                let (fs, node) = (&fs, &node);
+                let (volume, node) = (&volume, &node);
                 move || {
                     read.send(()).unwrap();
                     // It gets the page when the panic lets go of it, and not before the volume was stopped.
                     assert_eq!(node.read().inode().i_size.get(), 12345);
-                    assert_eq!(fs.volume().stopped(), Some(&StopCause::Panic));
+                    assert_eq!(volume.stopped(), Some(&StopCause::Panic));
                 }
             });
             waits.recv().unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::HeldDevice;
 use f2fs_device_test::{Random, bytes};
-use f2fs_files::{File, FileSystem, Options, RangeLock, ReadSlice, WriteSlice};
+use f2fs_files::{AllocateFlags, File, FileSystem, Options, RangeLock, ReadSlice, WriteSlice};
 use f2fs_test_kit::volumes::{assert_clean, formatted, scale, within};
 use f2fs_volume::format::FormatOptions;
 
@@ -85,7 +85,7 @@ fn readers_run_while_a_writer_of_another_range_is_at_the_device() {
             assert_eq!(file.write_at(&[4; BLOCK], 64 * BLOCK as u64).unwrap(), BLOCK);
             assert_eq!((read_block(&file, 20), read_block(&file, 64)), (3, 4));
             file.set_len(64 * BLOCK as u64).unwrap();
-            file.allocate(70 * BLOCK as u64, 10, false).unwrap();
+            file.allocate(70 * BLOCK as u64, 10, AllocateFlags::NONE).unwrap();
             // Whoever wants one of its blocks waits.
             let reader = spawn(&file, |file| read_block(file, 13));
             let many = spawn(&file, |file| {
@@ -315,7 +315,13 @@ fn the_end_of_a_file_moves_under_readers_and_writers() {
                                 let len = 1 + random.below(longest);
                                 match (thread, random.below(4)) {
                                     (0, 0 | 1) => file.set_len(offset as u64).unwrap(),
-                                    (0, _) => file.allocate(offset as u64, len as u64, random.chance(2)).unwrap(),
+                                    (0, _) => file
+                                        .allocate(
+                                            offset as u64,
+                                            len as u64,
+                                            AllocateFlags::NONE.keep_size(random.chance(2)),
+                                        )
+                                        .unwrap(),
                                     (1, 0) => {
                                         let mut writes: Vec<_> = (0..6)
                                             .map(|_| {

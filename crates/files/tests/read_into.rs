@@ -3,7 +3,7 @@
 
 use f2fs_device::AlignedBuf;
 use f2fs_device_test::{Random, bytes};
-use f2fs_files::{FileSystem, Options};
+use f2fs_files::{AllocateFlags, FileSystem, Options};
 use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
 
@@ -19,7 +19,7 @@ fn the_same_bytes_and_lengths() {
     for block in [7, 300, 5, 6, 8, 100] {
         large.write_at(&bytes(4096, block), block * 4096).unwrap();
     }
-    large.allocate(4 << 20, 40_000, true).unwrap();
+    large.allocate(4 << 20, 40_000, AllocateFlags::KEEP_SIZE).unwrap();
     large.write_at(&bytes(10_000, 3), (5 << 20) + 10).unwrap();
     let mut random = Random::new(4);
     for file in [&inline, &large] {

@@ -63,7 +63,7 @@ fn judge(device: &MemoryDevice) {
         };
     }
     ALONE.with(|()| ());
-    let report = check(device, &CheckOptions { threads: Some(0), ..CheckOptions::default() }).unwrap();
+    let report = check(device, &CheckOptions::new().threads(0)).unwrap();
     assert!(report.is_consistent() && report.complete, "{report}");
 }
 
@@ -288,7 +288,7 @@ fn names_of_four_threads_beside_checkpoints() {
         }
         let fs = close(fs, &device);
         let names = |dir: &str| {
-            let entries = fs.read_dir(dir).unwrap().into_iter();
+            let entries = fs.read_dir(dir).unwrap().map(Result::unwrap);
             let mut names: Vec<_> = entries.map(|entry| String::from_utf8(entry.name).unwrap()).collect();
             names.retain(|name| name.len() < 200);
             names.sort();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use f2fs_device::MemoryDevice;
-use f2fs_files::{FileKind, FileSystem, NewFile, Options, RenameMode, SetMode};
+use f2fs_files::{AllocateFlags, FileKind, FileSystem, NewFile, Options, RenameMode, SetMode};
 
 #[test]
 fn a_little_of_everything() {
@@ -43,7 +43,7 @@ fn a_little_of_everything() {
         fs.rename("/d/file-4", "/d/file-5", RenameMode::Replace).unwrap();
         fs.rename("/d/file-7", "/hard", RenameMode::Exchange).unwrap();
         big.set_len(6 << 20).unwrap();
-        big.allocate(20 << 20, 1 << 20, false).unwrap();
+        big.allocate(20 << 20, 1 << 20, AllocateFlags::NONE).unwrap();
         drop(big);
         fs.close().unwrap();
     }
@@ -51,7 +51,7 @@ fn a_little_of_everything() {
     let report = f2fs_oracle::fsck(&path).unwrap();
     assert!(report.is_clean(), "{report}");
     let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
-    assert_eq!(fs.read_dir("/d").unwrap().len(), 2000 - 667 - 1 + 1);
+    assert_eq!(fs.read_dir("/d").unwrap().count(), 2000 - 667 - 1 + 1);
     assert_eq!(fs.metadata("/link").unwrap().size, 17);
     assert_eq!(fs.xattr("/d/file-7", "user.b").unwrap(), vec![8; 1000]);
 }

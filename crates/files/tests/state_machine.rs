@@ -9,7 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use f2fs_device::MemoryDevice;
-use f2fs_files::{DirectoryLock, File, FileKind, FileSystem, NewFile, Options, RenameMode, SetMode, path_from_bytes};
+use f2fs_files::{
+    AllocateFlags, DirectoryLock, File, FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode,
+    path_from_bytes,
+};
 use f2fs_format::feature::Features;
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{Allocation, OpenOptions};
@@ -38,6 +41,9 @@ enum Action {
     Append { path: Pick, len: u32, seed: u8 },
     Truncate { path: Pick, size: u32 },
     Allocate { path: Pick, offset: u32, len: u32, keep_size: bool },
+    Punch { path: Pick, offset: u32, len: u32 },
+    Zero { path: Pick, offset: u32, len: u32, keep_size: bool },
+    CopyRange { from: Pick, to: Pick, offset: u32, to_offset: u32, len: u32 },
     Chmod { path: Pick, permissions: u16 },
     SetXattr { path: Pick, name: u8, len: u16, seed: u8 },
     RemoveXattr { path: Pick, name: u8 },
@@ -82,8 +88,13 @@ fn action() -> impl Strategy<Value = Action> {
             .prop_map(|(path, offset, len, seed)| Action::Write { path, offset, len, seed }),
         3 => (place(), len.clone(), any::<u8>()).prop_map(|(path, len, seed)| Action::Append { path, len, seed }),
         5 => (place(), offset.clone()).prop_map(|(path, size)| Action::Truncate { path, size }),
-        2 => (place(), offset, len, any::<bool>())
+        2 => (place(), offset.clone(), len.clone(), any::<bool>())
             .prop_map(|(path, offset, len, keep_size)| Action::Allocate { path, offset, len, keep_size }),
+        4 => (place(), offset.clone(), len.clone()).prop_map(|(path, offset, len)| Action::Punch { path, offset, len }),
+        3 => (place(), offset.clone(), len.clone(), any::<bool>())
+            .prop_map(|(path, offset, len, keep_size)| Action::Zero { path, offset, len, keep_size }),
+        2 => (place(), place(), offset.clone(), offset, len)
+            .prop_map(|(from, to, offset, to_offset, len)| Action::CopyRange { from, to, offset, to_offset, len }),
         2 => (place(), 0u16..0o10000).prop_map(|(path, permissions)| Action::Chmod { path, permissions }),
         4 => (place(), 0u8..6, prop_oneof![0u16..60, 0u16..3000], any::<u8>())
             .prop_map(|(path, name, len, seed)| Action::SetXattr { path, name, len, seed }),
@@ -288,11 +299,41 @@ impl World {
             }
             Action::Allocate { path, offset, len, keep_size } => {
                 let Some((path, id)) = self.pick_file(path) else { return };
-                fs.open_file(at(&path)).unwrap().allocate(offset.into(), len.into(), keep_size).unwrap();
+                fs.open_file(at(&path))
+                    .unwrap()
+                    .allocate(offset.into(), len.into(), AllocateFlags::NONE.keep_size(keep_size))
+                    .unwrap();
                 let Content::File(bytes) = &self.model.nodes[&id].content else { return };
                 let end = (offset + len) as usize;
                 if !keep_size && bytes.len() < end {
                     self.model.truncate(id, end);
+                }
+            }
+            Action::Punch { path, offset, len } => {
+                let Some((path, id)) = self.pick_file(path) else { return };
+                fs.open_file(at(&path)).unwrap().punch_hole(offset.into(), len.into()).unwrap();
+                self.model.zero(id, offset as usize, len as usize, true);
+            }
+            Action::Zero { path, offset, len, keep_size } => {
+                let Some((path, id)) = self.pick_file(path) else { return };
+                let flags = AllocateFlags::ZERO_RANGE.keep_size(keep_size);
+                fs.open_file(at(&path)).unwrap().allocate(offset.into(), len.into(), flags).unwrap();
+                self.model.zero(id, offset as usize, len as usize, keep_size);
+            }
+            Action::CopyRange { from, to, offset, to_offset, len } => {
+                let (Some((from, source)), Some((to, target))) = (self.pick_file(from), self.pick_file(to)) else {
+                    return;
+                };
+                let Content::File(bytes) = &self.model.nodes[&source].content else { return };
+                let data = bytes[bytes.len().min(offset as usize)..bytes.len().min((offset + len) as usize)].to_vec();
+                let (files, count) = ([&from, &to].map(|path| fs.open_file(at(path)).unwrap()), data.len() as u64);
+                let real = files[0].copy_range(offset.into(), &files[1], to_offset.into(), len.into());
+                let onto_itself = u64::from(offset.abs_diff(to_offset)) < count;
+                if source == target && onto_itself {
+                    assert!(matches!(real, Err(FsError::Invalid(_))), "{action:?}: {real:?}");
+                } else {
+                    assert_eq!(real.unwrap(), count, "{action:?}");
+                    self.model.write(target, to_offset as usize, &data);
                 }
             }
             Action::Chmod { path, permissions } => {

@@ -94,6 +94,7 @@ const NAMES: &str = if cfg!(feature = "baselines") {
 /// A policy's name that nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown NID policy {name:?}: {NAMES}")]
+#[non_exhaustive]
 pub struct UnknownPolicy {
     /// What was given.
     pub name: String,

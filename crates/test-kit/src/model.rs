@@ -236,6 +236,18 @@ impl Model {
         }
     }
 
+    /// Makes zeros of a range, which the file grows to, or does not.
+    pub fn zero(&mut self, id: Id, offset: usize, len: usize, keep_size: bool) {
+        if let Content::File(bytes) = &mut self.nodes.get_mut(&id).unwrap().content {
+            let end = offset + len;
+            if bytes.len() < end && !keep_size {
+                bytes.resize(end, 0);
+            }
+            let (from, to) = (offset.min(bytes.len()), end.min(bytes.len()));
+            bytes[from..to].fill(0);
+        }
+    }
+
     /// Takes over another file system: directories of the same name become one, every other name must be new.
     pub fn absorb(&mut self, other: &Model) {
         let mut known = HashMap::from([(ROOT, ROOT)]);
@@ -284,7 +296,7 @@ pub fn assert_equal(fs: &FileSystem, model: &Model) {
     while at < seen.len() {
         let (path, stat) = seen[at].clone();
         if stat.kind == FileKind::Directory {
-            for entry in fs.read_dir(path_from_bytes(&path)).unwrap() {
+            for entry in fs.read_dir(path_from_bytes(&path)).unwrap().map(Result::unwrap) {
                 let mut below = path.clone();
                 if below.last() != Some(&b'/') {
                     below.push(b'/');

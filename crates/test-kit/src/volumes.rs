@@ -37,7 +37,7 @@ pub fn assert_clean(device: &MemoryDevice) {
 /// The library's own judge: nothing worse than a torn copy.
 #[track_caller]
 pub fn assert_consistent(device: &dyn BlockDevice) {
-    let report = check(device, &CheckOptions { threads: Some(2), ..CheckOptions::default() }).unwrap();
+    let report = check(device, &CheckOptions::new().threads(2)).unwrap();
     assert!(report.is_consistent() && report.complete, "{report}");
 }
 

@@ -23,6 +23,11 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
     ),
     ("sync_forgets_arrivals", "no wait for data that goes off with a sync", Class::Deep),
     ("sync_direct_node_left_out", "a sync writes the inode and no other node", Class::Deep),
+    (
+        "recovery_keeps_punched_blocks",
+        "roll-forward leaves blocks that a synced node does not name any more",
+        Class::Holes,
+    ),
     ("sync_mark_left_out", "no mark on the inode of a synced file", Class::Ace1),
     ("segment_block_reused_early", "segments without valid blocks are free before the next checkpoint", Class::Full),
     ("segment_ssr_over_checkpointed", "freed blocks are filled again before the next checkpoint", Class::Tight),

@@ -5,7 +5,9 @@ mod text;
 
 use std::ops::Range;
 
-use f2fs_files::{File, FileKind, FileSystem, FsError, NewFile, Pace, RenameMode, SetMode, SetTimes, Time};
+use f2fs_files::{
+    AllocateFlags, File, FileKind, FileSystem, FsError, NewFile, Pace, RenameMode, SetMode, SetTimes, Time,
+};
 
 use crate::tree::{Content, Tree, is_within, parent};
 use f2fs_device_test::bytes;
@@ -49,6 +51,10 @@ pub enum Op {
     Truncate(String, u64),
     /// Allocate blocks (offset, length), the size kept or not.
     Allocate(String, u64, u64, bool),
+    /// Punch a hole: offset and length.
+    Punch(String, u64, u64),
+    /// Zero a range (offset, length), with blocks for it, the size kept or not.
+    Zero(String, u64, u64, bool),
     /// Set an extended attribute of so many bytes.
     SetXattr(String, String, usize),
     /// Remove an extended attribute.
@@ -120,8 +126,17 @@ impl Op {
                 let file = fs.open_file(path)?;
                 file.set_len(*size).map(|()| made(file.ino()))
             }
-            Op::Allocate(path, offset, len, keep) => {
-                fs.open_file(path)?.allocate(*offset, *len, *keep).map(|()| Done::default())
+            Op::Allocate(path, offset, len, keep) => fs
+                .open_file(path)?
+                .allocate(*offset, *len, AllocateFlags::NONE.keep_size(*keep))
+                .map(|()| Done::default()),
+            Op::Punch(path, offset, len) => {
+                let file = fs.open_file(path)?;
+                file.punch_hole(*offset, *len).map(|()| made(file.ino()))
+            }
+            Op::Zero(path, offset, len, keep) => {
+                let file = fs.open_file(path)?;
+                file.allocate(*offset, *len, AllocateFlags::ZERO_RANGE.keep_size(*keep)).map(|()| made(file.ino()))
             }
             Op::SetXattr(path, name, len) => {
                 fs.set_xattr(path, name, &bytes(*len, salt), SetMode::Any).map(|()| Done::default())
@@ -130,8 +145,8 @@ impl Op {
             Op::SetMode(path, mode) => fs.set_permissions(path, *mode).map(|()| Done::default()),
             Op::SetOwner(path, uid, gid) => fs.set_owner(path, Some(*uid), Some(*gid)).map(|()| Done::default()),
             Op::SetTimes(path, seconds) => {
-                let time = |seconds| Some(Time { seconds, nanoseconds: 0 });
-                fs.set_times(path, SetTimes { accessed: time(*seconds), modified: time(seconds + 1) })
+                let time = |seconds| Time { seconds, nanoseconds: 0 };
+                fs.set_times(path, SetTimes::new().accessed(time(*seconds)).modified(time(seconds + 1)))
                     .map(|()| Done::default())
             }
             Op::Sync(path) => {
@@ -169,6 +184,7 @@ impl Op {
             Op::Orphan(path) | Op::Write(path, ..) | Op::WriteDurable(path, ..) => file(path),
             Op::Truncate(path, _) | Op::SetTimes(path, _) => file(path),
             Op::Allocate(path, ..) | Op::Sync(path) => file(path),
+            Op::Punch(path, ..) | Op::Zero(path, ..) => file(path),
             Op::Rmdir(path) => {
                 tree.is_dir(path) && path != "/" && tree.names.keys().filter(|name| is_within(name, path)).count() == 1
             }
@@ -200,6 +216,7 @@ impl Op {
             Op::SetMode(path, _) | Op::SetOwner(path, ..) | Op::SetTimes(path, _) => Some(path),
             Op::Checkpoint | Op::Clean => None,
             Op::Allocate(path, ..) | Op::Sync(path) => Some(path),
+            Op::Punch(path, ..) | Op::Zero(path, ..) => Some(path),
             Op::Write(path, ..) | Op::WriteDurable(path, ..) | Op::Truncate(path, _) => Some(path),
         }
     }
@@ -209,6 +226,7 @@ impl Op {
     pub(crate) fn opens(&self) -> Option<&str> {
         match self {
             Op::Write(path, ..) | Op::WriteDurable(path, ..) | Op::Truncate(path, _) | Op::Sync(path) => Some(path),
+            Op::Punch(path, ..) | Op::Zero(path, ..) => Some(path),
             _ => None,
         }
     }
@@ -220,6 +238,8 @@ impl Op {
             Op::Write(_, offset, len) => Op::Write(path, offset, len),
             Op::WriteDurable(_, offset, len) => Op::WriteDurable(path, offset, len),
             Op::Truncate(_, size) => Op::Truncate(path, size),
+            Op::Punch(_, offset, len) => Op::Punch(path, offset, len),
+            Op::Zero(_, offset, len, keep) => Op::Zero(path, offset, len, keep),
             Op::Sync(_) => Op::Sync(path),
             other => other,
         }
@@ -240,6 +260,10 @@ impl Op {
         let range = |from: u64, len: usize| from as usize..(from as usize).saturating_add(len);
         match self {
             Op::Write(path, offset, len) | Op::WriteDurable(path, offset, len) => Some((path, range(*offset, *len))),
+            // A block of which a part becomes zeros is written anew. The others are not on the device afterwards.
+            Op::Punch(path, offset, len) | Op::Zero(path, offset, len, _) => {
+                Some((path, range(*offset, *len as usize)))
+            }
             // What is behind the new end in its block becomes zeros.
             Op::Truncate(path, size) => {
                 Some((path, range(*size, size.next_multiple_of(BLOCK) as usize - *size as usize)))
@@ -253,6 +277,7 @@ impl Op {
     pub fn subject(&self) -> Option<&str> {
         match self {
             Op::Create(path) | Op::Write(path, ..) | Op::Truncate(path, _) | Op::Allocate(path, ..) => Some(path),
+            Op::Punch(path, ..) | Op::Zero(path, ..) => Some(path),
             Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) | Op::Sync(path) => Some(path),
             Op::SetMode(path, _) | Op::SetOwner(path, ..) | Op::SetTimes(path, _) => Some(path),
             Op::WriteDurable(path, ..) => Some(path),

@@ -13,6 +13,7 @@ mod broad;
 mod chance;
 mod cleaning;
 mod deep;
+mod holes;
 mod shared;
 
 use std::fmt;
@@ -33,6 +34,7 @@ pub use broad::broad;
 pub(crate) use chance::Steps;
 pub use cleaning::cleaning;
 pub use deep::deep;
+pub use holes::holes;
 use shared::{Meeting, Sharing};
 
 /// Checkpoints that a workload with several threads writes at most, beside what its operations cause: now and then, with an even
@@ -244,6 +246,20 @@ mod tests {
             let steps = &recording.lanes[0].steps;
             let promised = |step: &crate::record::Step| step.is_synced() || step.versions.0 < step.versions.1;
             assert!(steps.iter().any(promised), "{workload}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn holes_are_made_and_made_durable() -> Result<(), Box<dyn std::error::Error>> {
+        let base = Base::new(BaseKind::Plain)?;
+        let all = holes();
+        assert_eq!(all.len(), 2 * (3 * 3 * 10 + 3), "each text is a workload");
+        for workload in all.iter().filter(|workload| workload.base() == BaseKind::Plain) {
+            let recording = workload.run(&base)?;
+            let steps = &recording.lanes[0].steps;
+            assert!(steps.iter().any(|step| matches!(step.op, Op::Punch(..) | Op::Zero(..))), "{workload}");
+            assert!(steps.iter().any(crate::record::Step::is_synced), "{workload}");
         }
         Ok(())
     }

@@ -35,6 +35,7 @@ use crate::{Op, Volume, VolumeError};
 
 /// Why a checkpoint is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// On the way: the volume stays open.
     Sync,
@@ -134,6 +135,7 @@ impl Volume {
     }
 
     /// Writes the checkpoint itself. An error stops the volume.
+    #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "checkpoint", skip_all, fields(reason = ?reason), ret, err))]
     pub(crate) fn write_checkpoint(
         &self,
         reason: Reason,

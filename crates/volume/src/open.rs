@@ -63,6 +63,7 @@ pub struct OpenOptions {
 
 /// What a sync of a file promises about what others see after a crash (the kernel's `fsync_mode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum FsyncMode {
     /// When the sync returns, the file is durable. A crash during the sync may leave some of its blocks new and some old.
     #[default]

@@ -85,6 +85,7 @@ pub(crate) fn claim(device: &dyn BlockDevice, read_only: bool) -> Result<Claim, 
 
 /// What was found damaged when the volume was opened, and not needed because its copy is good.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Damage {
     /// Which superblock is in use: the one in block 0 or in block 1.
     pub superblock_copy: u32,

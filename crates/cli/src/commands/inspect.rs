@@ -43,7 +43,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
         })
         .collect();
     let mut value = json!({
-        "device": volume.device().info().description.clone(),
+        "device": volume.device_info().description.clone(),
         "superblock": {
             "label": superblock.label(),
             "uuid": hex(&superblock.uuid),
@@ -106,7 +106,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
     let mut row = |name: &str, text: String| {
         table.add_row([name, &text]);
     };
-    row("device", volume.device().info().description.clone());
+    row("device", volume.device_info().description.clone());
     row("label", superblock.label());
     row("uuid", hex(&superblock.uuid));
     row("features", or_none(&geometry.features.names().join(", ")));
@@ -166,7 +166,7 @@ struct Holes {
 }
 
 impl Holes {
-    fn of(volume: &f2fs::Volume) -> Result<Holes, CliError> {
+    fn of(volume: f2fs::VolumeView<'_>) -> Result<Holes, CliError> {
         let mut all = Holes::default();
         for number in 0..volume.geometry().main_segments {
             let info = volume.segment(f2fs::format::SegmentNo(number))?;

@@ -62,6 +62,8 @@ fn number(error: &FsError) -> Errno {
         | FsError::DeviceNumber { .. }
         | FsError::WrongKind { .. }
         | FsError::Invalid(_) => Errno::INVAL,
+        FsError::NotOpenFor(_) => Errno::BADF,
+        FsError::OtherVolume => Errno::XDEV,
         FsError::NoSpace(_) => Errno::NOSPC,
         FsError::ReadOnly => Errno::ROFS,
         FsError::Recovery(error) => number(error),

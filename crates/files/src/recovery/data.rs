@@ -5,6 +5,7 @@ use f2fs_format::node::{BODY_SIZE, NodeBlock, XATTR_NODE_OFFSET};
 use f2fs_format::path::{NodeKind, first_block};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCK_SIZE, BlockAddr, Corruption, Nid};
+use f2fs_sync::mutant;
 use f2fs_volume::{NewNode, Op};
 
 use crate::FsError;
@@ -107,7 +108,7 @@ impl Core {
             let new = block.address(index, features).unwrap_or(BlockAddr::NULL);
             let slot = Slot { node: slot.node.clone(), index };
             let old = slot.get(&self.volume);
-            if old == new {
+            if old == new || (new.is_null() && mutant("recovery_keeps_punched_blocks")) {
                 continue;
             }
             for addr in [old, new].into_iter().filter(|addr| addr.is_real()) {

@@ -78,7 +78,7 @@ pub(crate) fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
 
 /// The names of a directory, sorted, `.` and `..` aside.
 pub(crate) fn names(fs: &FileSystem, path: &str) -> Vec<String> {
-    let all = fs.read_dir(path).unwrap().into_iter();
+    let all = fs.read_dir(path).unwrap().map(Result::unwrap);
     let mut names: Vec<_> = all.map(|entry| String::from_utf8(entry.name).unwrap()).collect();
     names.retain(|name| name != "." && name != "..");
     names.sort();

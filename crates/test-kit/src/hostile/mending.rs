@@ -16,7 +16,7 @@ pub fn roll_forward(device: &Arc<SparseDevice>) {
     // Of each directory its names, if it can be read.
     let names = |fs: &FileSystem| {
         ["/", "/hashed", "/inline"].map(|path| {
-            let entries = fs.read_dir(path).ok()?;
+            let entries = fs.read_dir(path).and_then(|all| all.collect::<Result<Vec<_>, _>>()).ok()?;
             Some(entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>())
         })
     };
@@ -50,14 +50,14 @@ pub fn roll_forward(device: &Arc<SparseDevice>) {
 
 /// Whether nothing is wrong with a volume.
 pub(super) fn is_sound(device: &dyn BlockDevice) -> bool {
-    let options = CheckOptions { threads: Some(0), ..CheckOptions::default() };
+    let options = CheckOptions::new().threads(0);
     check(device, &options).is_ok_and(|report| report.is_consistent() && report.complete)
 }
 
 /// Plans a repair, applies it, checks the result, and undoes it if that is not sound. No more may be found afterwards
 /// than before.
 pub fn repair(device: &Arc<SparseDevice>) {
-    let options = CheckOptions { threads: Some(0), ..CheckOptions::default() };
+    let options = CheckOptions::new().threads(0);
     let image: Arc<dyn BlockDevice> = Arc::new(device.snapshot().read_only());
     let Ok(repair) = plan(&image, &options) else { return };
     let damage = |report: &CheckReport| {

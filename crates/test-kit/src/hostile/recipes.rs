@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use f2fs_files::{FileKind, FileSystem, FsError, NewFile, Options, Pace, SetMode};
+use f2fs_files::{AllocateFlags, FileKind, FileSystem, FsError, NewFile, Options, Pace, SetMode};
 use f2fs_format::feature::Features;
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{Allocation, OpenOptions};
@@ -152,7 +152,7 @@ pub fn sync_some(device: &Arc<SparseDevice>) -> Result<(), FsError> {
     fs.set_xattr("/inline/small", "user.more", &[9; 900], SetMode::Any)?;
     small.sync_all()?;
     let reserved = fs.create_file("/reserved", 0o600)?;
-    reserved.allocate(0, 50_000, false)?;
+    reserved.allocate(0, 50_000, AllocateFlags::NONE)?;
     reserved.write_at(&[1; 4096], 8192)?;
     reserved.sync_all()?;
     let long = fs.create_file(format!("/{}", "long".repeat(40)), 0o600)?;

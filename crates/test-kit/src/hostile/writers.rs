@@ -7,7 +7,7 @@ use std::thread;
 use f2fs_check::{CheckOptions, check};
 use f2fs_device::{BlockDevice, Operation};
 use f2fs_device_test::{FaultDevice, FaultRule};
-use f2fs_files::{FileSystem, FsError, Options, Pace, RenameMode, SetMode, SetTimes};
+use f2fs_files::{AllocateFlags, FileSystem, FsError, Options, Pace, RenameMode, SetMode, SetTimes};
 
 use super::readers::{open_and_check, walk};
 use f2fs_device_test::SparseDevice;
@@ -73,7 +73,7 @@ fn operate(fs: &FileSystem, names: &[PathBuf], index: usize, choices: &[u8]) -> 
         7 => fs.link(one, &new),
         8 => fs.open_file(one).and_then(|file| file.write_at(&[2; 9000], u64::from(which) * 40_000).map(|_| ())),
         9 => fs.open_file(one).and_then(|file| file.set_len(u64::from(which) * 100)),
-        10 => fs.open_file(one).and_then(|file| file.allocate(4_000_000, 100_000, true)),
+        10 => fs.open_file(one).and_then(|file| file.allocate(4_000_000, 100_000, AllocateFlags::KEEP_SIZE)),
         11 => fs.set_xattr(one, "user.new", &vec![3; usize::from(which) * 10], SetMode::Any),
         12 => fs.remove_xattr(one, "user.long"),
         13 => fs.remove_all(one),
@@ -85,7 +85,7 @@ fn operate(fs: &FileSystem, names: &[PathBuf], index: usize, choices: &[u8]) -> 
         19 => fs.set_times(one, SetTimes::default()),
         20 => fs.create_file(&new, 0o600).and_then(|file| file.write_at(b"short", 0).and_then(|_| file.sync_all())),
         21 => fs.open_file(one).and_then(|file| file.read_at(&mut [0; 9000], u64::from(which) * 3000).map(|_| ())),
-        22 => fs.read_dir(one).map(|_| ()),
+        22 => fs.read_dir(one).and_then(|all| all.collect::<Result<Vec<_>, _>>()).map(|_| ()),
         _ => fs.open_file(one).and_then(|file| file.write_durable(&[7; 100], u64::from(which) * 4096).map(|_| ())),
     }
 }
@@ -99,7 +99,7 @@ fn operate_all(fs: &FileSystem, names: &[PathBuf], first: usize, choices: &[u8])
 
 /// A volume that was sound is sound afterwards.
 fn assert_sound(device: &dyn BlockDevice) {
-    let report = check(device, &CheckOptions { threads: Some(0), ..CheckOptions::default() });
+    let report = check(device, &CheckOptions::new().threads(0));
     let report = report.expect("a sound volume is checked");
     assert!(report.is_consistent() && report.complete, "a sound volume became:\n{report}");
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bases, Settings};
 use crate::base::BaseKind;
-use crate::workload::{Workload, broad, cleaning, deep, sequences};
+use crate::workload::{Workload, broad, cleaning, deep, holes, sequences};
 use f2fs_device_test::Random;
 
 /// States of an enumerated workload, at least, unless it has fewer.
@@ -25,6 +25,8 @@ pub enum Class {
     Ace3,
     /// Files with direct and indirect nodes.
     Deep,
+    /// Files that get holes, and zeros with blocks.
+    Holes,
     /// Large directories.
     Broad,
     /// Sections are emptied between syncs.
@@ -43,10 +45,11 @@ pub enum Class {
 
 impl Class {
     /// What a campaign runs unless it is told.
-    pub const USUAL: [Class; 10] = [
+    pub const USUAL: [Class; 11] = [
         Class::Ace1,
         Class::Ace2,
         Class::Deep,
+        Class::Holes,
         Class::Broad,
         Class::Cleaning,
         Class::Random,
@@ -64,6 +67,7 @@ impl Class {
             Class::Ace2 => "ace2",
             Class::Ace3 => "ace3",
             Class::Deep => "deep",
+            Class::Holes => "holes",
             Class::Broad => "broad",
             Class::Cleaning => "cleaning",
             Class::Random => "random",
@@ -82,14 +86,17 @@ impl Class {
             Class::Random => 20,
             Class::Shared => 5,
             Class::Tight | Class::Threads => 7,
-            Class::Deep | Class::Full => 3,
+            Class::Deep | Class::Holes | Class::Full => 3,
             Class::Broad | Class::Cleaning => 1,
         }
     }
 
     /// Whether its workloads are all that there are of a kind.
     fn is_enumerated(self) -> bool {
-        matches!(self, Class::Ace1 | Class::Ace2 | Class::Ace3 | Class::Deep | Class::Broad | Class::Cleaning)
+        matches!(
+            self,
+            Class::Ace1 | Class::Ace2 | Class::Ace3 | Class::Deep | Class::Holes | Class::Broad | Class::Cleaning
+        )
     }
 
     /// States of one workload that are worth its run, for those that are made by chance.
@@ -154,6 +161,7 @@ impl Class {
             Class::Ace2 => sequences(plain, 2),
             Class::Ace3 => sequences(plain, 3),
             Class::Deep => deep(),
+            Class::Holes => holes(),
             Class::Broad => broad(),
             Class::Cleaning => {
                 let threads = (0..CLEANING_THREADS).map(|_| Workload::Threads(BaseKind::Tight, random.next() >> 32));

@@ -52,6 +52,14 @@ impl Op {
                     data.resize(end, 0);
                 }
             }),
+            Op::Punch(path, offset, len) => edit(tree, path, |data| zero(data, *offset, *len)),
+            Op::Zero(path, offset, len, keep) => edit(tree, path, |data| {
+                let end = (offset + len) as usize;
+                if !keep && data.len() < end {
+                    data.resize(end, 0);
+                }
+                zero(data, *offset, *len);
+            }),
             Op::SetXattr(path, name, len) => {
                 let Some(&ino) = tree.names.get(path) else { return };
                 tree.change(ino, |node| drop(node.xattrs.insert(name.as_bytes().to_vec(), bytes(*len, salt))));
@@ -70,6 +78,11 @@ impl Op {
             Op::Sync(_) | Op::Checkpoint | Op::Clean => {}
         }
     }
+}
+
+fn zero(data: &mut [u8], offset: u64, len: u64) {
+    let (from, to) = (data.len().min(offset as usize), data.len().min((offset + len) as usize));
+    data[from..to].fill(0);
 }
 
 fn edit(tree: &mut Tree, path: &str, change: impl FnOnce(&mut Vec<u8>)) {

@@ -23,6 +23,10 @@ impl fmt::Display for Op {
             Op::Allocate(path, offset, len, keep) => {
                 write!(f, "{} {path} {offset} {len}", if *keep { "reserve" } else { "allocate" })
             }
+            Op::Punch(path, offset, len) => write!(f, "punch {path} {offset} {len}"),
+            Op::Zero(path, offset, len, keep) => {
+                write!(f, "{} {path} {offset} {len}", if *keep { "zero" } else { "zerogrow" })
+            }
             Op::SetXattr(path, name, len) => write!(f, "setxattr {path} {name} {len}"),
             Op::RemoveXattr(path, name) => write!(f, "removexattr {path} {name}"),
             Op::SetMode(path, mode) => write!(f, "chmod {path} {mode:o}"),
@@ -70,6 +74,9 @@ fn parse(text: &str) -> Option<Op> {
         "truncate" => Op::Truncate(path(0)?, number(rest, 1)?),
         "allocate" => Op::Allocate(path(0)?, number(rest, 1)?, number(rest, 2)?, false),
         "reserve" => Op::Allocate(path(0)?, number(rest, 1)?, number(rest, 2)?, true),
+        "punch" => Op::Punch(path(0)?, number(rest, 1)?, number(rest, 2)?),
+        "zero" => Op::Zero(path(0)?, number(rest, 1)?, number(rest, 2)?, true),
+        "zerogrow" => Op::Zero(path(0)?, number(rest, 1)?, number(rest, 2)?, false),
         "setxattr" => Op::SetXattr(path(0)?, path(1)?, number(rest, 2)?),
         "removexattr" => Op::RemoveXattr(path(0)?, path(1)?),
         "chmod" => Op::SetMode(path(0)?, u16::from_str_radix(rest.get(1)?, 8).ok()?),
@@ -91,7 +98,15 @@ mod tests {
     fn texts_lead_back() {
         let all = alphabet();
         assert_eq!(all.len(), 47, "every line of the alphabet is an operation");
-        for op in all.iter().chain(&[Op::Checkpoint, Op::Clean, Op::Sync("/x".into())]) {
+        let others = [
+            Op::Checkpoint,
+            Op::Clean,
+            Op::Sync("/x".into()),
+            Op::Punch("/x".into(), 1, 2),
+            Op::Zero("/x".into(), 3, 4, true),
+            Op::Zero("/x".into(), 3, 4, false),
+        ];
+        for op in all.iter().chain(&others) {
             assert_eq!(op.to_string().parse().as_ref(), Ok(op));
         }
         let text = "plain: create /A/new; sync /A/new";

@@ -2,7 +2,6 @@
 
 use f2fs::FsError;
 use f2fs::check::{CheckError, CheckReport};
-use f2fs::volume::VolumeError;
 use f2fs::volume::format::FormatVolumeError;
 
 /// Why a measurement failed.
@@ -87,11 +86,6 @@ impl FxmarkError {
     /// For operations on the whole volume.
     pub(super) fn volume(what: &'static str) -> impl FnOnce(FsError) -> FxmarkError {
         move |source| FxmarkError::Volume { what, source: Box::new(source) }
-    }
-
-    /// For operations of the volume below the file system.
-    pub(super) fn below(what: &'static str) -> impl FnOnce(VolumeError) -> FxmarkError {
-        move |source| FxmarkError::Volume { what, source: Box::new(source.into()) }
     }
 
     /// For operations on a path.

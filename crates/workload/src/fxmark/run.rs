@@ -136,13 +136,13 @@ fn ready(fs: &FileSystem, setting: &Setting) -> Result<Fill, FxmarkError> {
     fs.checkpoint().map_err(FxmarkError::volume("checkpoint"))?;
     let volume = fs.volume();
     if let Some(left) = setting.nids_left() {
-        volume.hold_nids(left).map_err(FxmarkError::below("hold NIDs"))?;
+        fs.hold_nids(left).map_err(FxmarkError::volume("hold NIDs"))?;
     }
     let stat = fs.statfs();
     Ok(Fill {
         nids: stat.max_nodes,
         used_nids: stat.valid_nodes,
-        free_nids: volume.allocatable_nids().map_err(FxmarkError::below("count NIDs"))?,
+        free_nids: volume.allocatable_nids().map_err(FxmarkError::volume("count NIDs"))?,
         cached_nat_entries: volume.nat_stats().cached_entries as u64,
         blocks: stat.valid_blocks as f64 / (stat.user_blocks.max(1)) as f64,
     })

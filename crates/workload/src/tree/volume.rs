@@ -1,6 +1,6 @@
 //! Operations through this library.
 
-use f2fs_files::{File, FileKind, FileSystem, FsError, NewFile, RenameMode, SetMode, path_from_bytes};
+use f2fs_files::{AllocateFlags, File, FileKind, FileSystem, FsError, NewFile, RenameMode, SetMode, path_from_bytes};
 
 use super::{NodeKind, Op, TreeTarget, fill};
 
@@ -59,7 +59,7 @@ impl<'a> VolumeTree<'a> {
             }
             Op::Truncate { path, size } => fs.open_file(at(path))?.set_len(*size),
             Op::Allocate { path, offset, length, keep_size } => {
-                fs.open_file(at(path))?.allocate(*offset, *length, *keep_size)
+                fs.open_file(at(path))?.allocate(*offset, *length, AllocateFlags::NONE.keep_size(*keep_size))
             }
             Op::Fsync { path } => fs.open_file(at(path))?.sync_all(),
             Op::Symlink { path, target } => {

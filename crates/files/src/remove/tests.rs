@@ -1,19 +1,21 @@
 //! Files without a name that are still open, up to as many as a checkpoint pack lists.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use f2fs_device_test::bytes;
-use f2fs_files::{FileSystem, FsError, Options, RenameMode};
+use f2fs_device::MemoryDevice;
 use f2fs_format::Nid;
-use f2fs_test_kit::volumes::{assert_clean, formatted};
+use f2fs_sync::PlainArc;
 use f2fs_volume::VolumeError;
-use f2fs_volume::format::FormatOptions;
+use f2fs_volume::format::{FormatOptions, format};
+
+use crate::{FileSystem, FsError, Options, RenameMode};
 
 /// The checkpoint pack lists so many orphans and no more: whatever may make another one is refused before it changes anything.
 #[test]
 fn no_room_for_another_orphan() {
-    let device = formatted(128, &FormatOptions::default());
+    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+    format(&*device, &FormatOptions::default()).unwrap();
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
-    let data = bytes(10_000, 1);
+    let data: Vec<u8> = (0..10_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
     let held = fs.create_file("/held", 0o644).unwrap();
     held.write_at(&data, 0).unwrap();
     fs.create_file("/other", 0o644).unwrap();
@@ -22,12 +24,12 @@ fn no_room_for_another_orphan() {
     fs.create_dir("/from", 0o755).unwrap();
     let mut listed = Vec::new();
     let limit = loop {
-        let op = fs.volume().begin().unwrap();
-        match fs.volume().orphan_room() {
+        let op = fs.core.volume.begin().unwrap();
+        match fs.core.volume.orphan_room() {
             Ok(room) => {
                 // Numbers that no inode has.
                 let ino = Nid(1 << 20 | listed.len() as u32);
-                fs.volume().add_orphan(&op, room, ino);
+                fs.core.volume.add_orphan(&op, room, ino);
                 listed.push(ino);
             }
             Err(VolumeError::TooManyOrphans { limit }) => break limit,
@@ -54,26 +56,28 @@ fn no_room_for_another_orphan() {
     fs.open_file("/sixth").unwrap().set_len(0).unwrap();
     assert!(fs.statfs().valid_blocks < blocks);
     fs.checkpoint().unwrap();
-    assert_eq!(fs.volume().stopped(), None);
+    assert_eq!(fs.core.volume.stopped(), None);
     let mut kept = vec![0; data.len()];
     held.read_at(&mut kept, 0).unwrap();
     assert_eq!(kept, data);
     // Room for one is room for one after the other, where nothing keeps them.
-    let op = fs.volume().begin().unwrap();
-    assert!(fs.volume().remove_orphan(&op, listed.pop().unwrap()));
+    let op = fs.core.volume.begin().unwrap();
+    assert!(fs.core.volume.remove_orphan(&op, listed.pop().unwrap()));
     drop(op);
     fs.remove_file("/sixth").unwrap();
     fs.remove_file("/fifth").unwrap();
     fs.remove_file("/fourth").unwrap();
-    let op = fs.volume().begin().unwrap();
-    assert!(listed.iter().all(|ino| fs.volume().remove_orphan(&op, *ino)));
+    let op = fs.core.volume.begin().unwrap();
+    assert!(listed.iter().all(|ino| fs.core.volume.remove_orphan(&op, *ino)));
     drop(op);
     fs.rename("/from", "/dir", RenameMode::Replace).unwrap();
     fs.rename("/third", "/held", RenameMode::Replace).unwrap();
     fs.remove_dir("/dir").unwrap();
-    assert_eq!(fs.volume().orphans(), [held.ino()]);
+    assert_eq!(fs.core.volume.orphans(), [held.ino()]);
     drop(held);
-    assert_eq!(fs.volume().orphans(), []);
+    assert_eq!(fs.core.volume.orphans(), []);
     fs.close().unwrap();
-    assert_clean(&device);
+    let image = tempfile::NamedTempFile::new().unwrap();
+    device.save(image.path()).unwrap();
+    f2fs_oracle::assert_clean(image.path());
 }
