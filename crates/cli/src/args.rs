@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -32,6 +33,10 @@ pub(crate) struct Arguments {
     /// any other through its page cache, which is slower. Character devices of memory (/dev/dax0.0) are mapped anyway.
     #[arg(long, global = true)]
     pub(crate) pmem: bool,
+    /// Another device of a volume that lies on several; as often as there are others, in their order. Those that the volume itself names
+    /// are shown by an error and by `inspect`, and never opened unasked.
+    #[arg(long = "device", global = true, value_name = "PATH")]
+    pub(crate) devices: Vec<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -42,7 +47,8 @@ pub(crate) enum Command {
     #[command(after_help = "\
 Examples:
   f2fs format disk.img --size 1.5G --label data
-  f2fs format -f /dev/sdX -O extra_attr,inode_checksum")]
+  f2fs format -f /dev/sdX -O extra_attr,inode_checksum
+  f2fs format -f /dev/sdX --device /dev/sdY --device /dev/sdZ")]
     Format(FormatArgs),
     /// Print superblock, checkpoint, features, counts and logs.
     ///
@@ -371,6 +377,10 @@ pub(crate) struct FormatArgs {
     /// A NAT for many small files.
     #[arg(short = 'i')]
     pub(crate) large_nat_bitmap: bool,
+    /// With --device: the path of a device as the volume is to record it, which is where the kernel looks for it; once for IMAGE and
+    /// once for each --device, in this order [default: the paths of the command line].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) record_as: Vec<OsString>,
     /// Overwrite an existing file system.
     #[arg(long, short = 'f')]
     pub(crate) force: bool,

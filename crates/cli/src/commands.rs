@@ -22,9 +22,9 @@ use crate::error::CliError;
 use crate::medium;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
-    medium::choose(arguments.pmem);
+    medium::choose(arguments.pmem, &arguments.devices);
     match &arguments.command {
-        Command::Format(args) => format::run(args)?,
+        Command::Format(args) => format::run(args, &arguments.devices)?,
         Command::Inspect { image, holes, json } => inspect::run(image, *holes, *json)?,
         Command::Check(args) => return check::run(args),
         Command::Calibrate(args) => calibrate::run(args)?,

@@ -181,7 +181,7 @@ fn such_an_entry_is_an_error_of_its_own() {
             assert_eq!(bad.len, len, "{what}");
 
             // All at once it is the error, and by parts of any length it is passed.
-            let error = fs.read_dir("/dir").and_then(|all| all.collect::<Result<Vec<_>, _>>()).unwrap_err();
+            let error = fs.read_dir("/dir").and_then(Iterator::collect::<Result<Vec<_>, _>>).unwrap_err();
             assert!(error.is_corruption(), "{what}: {error}");
             assert!(matches!(error, FsError::BadEntry(found) if found == *bad), "{what}");
             let opened = fs.open_dir("/dir").unwrap();
@@ -289,7 +289,7 @@ fn an_empty_target_is_an_error() {
     let fs = open(&device, true);
     assert!(fs.read_link("/dir/link").unwrap_err().is_corruption());
     assert!(fs.metadata("/dir/link").unwrap_err().is_corruption());
-    assert!(fs.read_dir(at(b"/dir/link/")).and_then(|all| all.collect::<Result<Vec<_>, _>>()).is_err());
+    assert!(fs.read_dir(at(b"/dir/link/")).and_then(Iterator::collect::<Result<Vec<_>, _>>).is_err());
 }
 
 /// A name that a sync put into the inode is judged before it becomes one.

@@ -200,7 +200,7 @@ fn entries_that_cannot_be() {
         let device = volume();
         patch_node(&device, ino(&device, "/dir"), name_len(value));
         let fs = open(&device);
-        let error = fs.read_dir("/dir").and_then(|all| all.collect::<Result<Vec<_>, _>>()).unwrap_err();
+        let error = fs.read_dir("/dir").and_then(Iterator::collect::<Result<Vec<_>, _>>).unwrap_err();
         match &error {
             FsError::BadEntry(entry) => {
                 assert_eq!((entry.slot, entry.block, entry.len), (2, None, value.into()), "{error}");

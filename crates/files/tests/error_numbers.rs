@@ -116,7 +116,7 @@ fn the_number_of_the_device_is_handed_on() {
     device.arm(FaultRule::on([Operation::Read]).for_good());
     let error = fs
         .read_dir("/")
-        .and_then(|all| all.collect::<Result<Vec<_>, _>>())
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .and_then(|_| fs.open_file("/x").map(drop))
         .unwrap_err();
     assert_eq!((error.raw_os_error(), error.is_corruption()), (5, false), "{error}");

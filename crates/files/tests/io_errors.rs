@@ -135,7 +135,7 @@ impl Run {
             tolerate(fs.remove_file(format!("{dir}/file-1")));
             tolerate(fs.remove_xattr("/old/names", "user.note"));
             tolerate(fs.remove_all(format!("/old/tree-{round}")));
-            tolerate(fs.read_dir("/old/names").and_then(|all| all.collect::<Result<Vec<_>, _>>()));
+            tolerate(fs.read_dir("/old/names").and_then(Iterator::collect::<Result<Vec<_>, _>>));
             self.checkpoint(&fs, false);
         }
         self.checkpoint(&fs, true);

@@ -150,7 +150,7 @@ impl Both<'_> {
             Op::Metadata => ours(fs.metadata(at)),
             Op::SymlinkStat => ours(fs.symlink_metadata(at)),
             Op::ReadLink => ours(fs.read_link(at)),
-            Op::List => ours(fs.read_dir(at).and_then(|all| all.collect::<Result<Vec<_>, _>>())),
+            Op::List => ours(fs.read_dir(at).and_then(Iterator::collect::<Result<Vec<_>, _>>)),
         }
     }
 

@@ -97,9 +97,10 @@ impl Volume {
     /// To add up what is dirty reads a line of every processor, and to tell it writes one that all read. So it is done
     /// seldom while many sections are free: less is dirty without being told than fits into those that make the difference.
     fn look_at_pressure(&self, counted: u64, often: u64) {
-        let is_roomy = self.segments.manager().is_ok_and(|segments| segments.is_roomy(ROOMY_SECTIONS));
-        let every = if is_roomy { SELDOM } else { often };
-        if counted.is_multiple_of(every) {
+        const { assert!(SELDOM.is_multiple_of(OFTEN)) };
+        let is_roomy = || self.segments.manager().is_ok_and(|segments| segments.is_roomy(ROOMY_SECTIONS));
+        // Whether there is much room is a calculation of its own, and left out where it would change nothing.
+        if counted.is_multiple_of(often) && (counted.is_multiple_of(SELDOM) || !is_roomy()) {
             self.update_pressure();
         }
     }

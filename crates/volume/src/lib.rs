@@ -61,6 +61,7 @@ mod cleaner;
 mod clock;
 mod data_blocks;
 mod data_count;
+pub mod devices;
 mod error;
 mod examine;
 pub mod format;

@@ -233,10 +233,6 @@ impl Volume {
         if !options.read_only && device.info().read_only {
             return Err(VolumeError::ReadOnly);
         }
-        if loaded.raw.devs[0].path[0] != 0 {
-            return Err(f2fs_format::FormatError::Unsupported { bits: 0, names: "several devices".into() }.into());
-        }
-
         let pack = Pack::load(&*device, &geometry)?;
         let checkpoint = &pack.checkpoint;
         if checkpoint.has(flags::DISABLED) && !options.read_only {
@@ -266,6 +262,7 @@ impl Volume {
             .valid_nodes(checkpoint.valid_nodes.into())
             .policy(options.nid_policy);
         let nat = Nat::new(nat_config, tables, pack.bitmaps.nat.clone(), &nat_journal)?;
+        crate::devices::check_nodes(&nat, &*device)?;
 
         let orphan_limit =
             (u64::from(BLOCKS_PER_SEGMENT) - 2 - 6 - u64::from(geometry.cp_payload)) * orphan::PER_BLOCK as u64;

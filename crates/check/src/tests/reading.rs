@@ -71,6 +71,35 @@ fn neighbours_are_read_together() {
     assert!(requests <= 160, "{requests} requests for {blocks} blocks");
 }
 
+/// Puts the inodes of 700 files into each other's blocks, so that neighbours in their directory are far from each other.
+fn scatter(image: &Image) {
+    let name = |index: usize| format!("many/a name that takes several slots, number {index:04}");
+    let inodes: Vec<_> = (0..700).map(|index| image.find(&name(index)).ino).collect();
+    let nodes: Vec<_> = inodes.iter().map(|ino| (image.addr(*ino), image.node(*ino))).collect();
+    for (index, (ino, (_, node))) in inodes.iter().zip(&nodes).enumerate() {
+        let (addr, _) = nodes[index * 277 % 700];
+        image.put(addr, node.as_block());
+        image.edit_nat(*ino, |entry| entry.block_addr = addr.into());
+        let (summary, slot) = image.summary_of(addr);
+        image.edit_summary(summary, |summary| summary.entries[slot].nid = (*ino).into());
+    }
+}
+
+#[test]
+fn inodes_are_read_in_the_order_of_their_blocks() {
+    let image = populated().copy();
+    let requests = |image: &Image| {
+        let device = Watched::new(&image.device, u64::MAX);
+        let report = device.check().unwrap();
+        assert!(report.is_clean() && report.counts.nodes > 700, "{report}");
+        device.requests.into_inner()
+    };
+    let together = requests(&image);
+    scatter(&image);
+    let scattered = requests(&image);
+    assert!(scattered <= together + 10, "{scattered} requests, and {together} where they lie as they are named");
+}
+
 #[test]
 fn a_read_ahead_that_fails_changes_nothing() {
     let image = populated();

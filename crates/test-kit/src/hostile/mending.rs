@@ -16,7 +16,7 @@ pub fn roll_forward(device: &Arc<SparseDevice>) {
     // Of each directory its names, if it can be read.
     let names = |fs: &FileSystem| {
         ["/", "/hashed", "/inline"].map(|path| {
-            let entries = fs.read_dir(path).and_then(|all| all.collect::<Result<Vec<_>, _>>()).ok()?;
+            let entries = fs.read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>).ok()?;
             Some(entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>())
         })
     };

@@ -70,10 +70,10 @@ pub fn read_everything<D: BlockDevice>(device: &Arc<D>) {
             assert_eq!(fs.read_link(at).ok(), Some(target));
         }
         if stat.kind == FileKind::Directory
-            && let Ok(entries) = fs.read_dir(at).and_then(|all| all.collect::<Result<Vec<_>, _>>())
+            && let Ok(entries) = fs.read_dir(at).and_then(Iterator::collect::<Result<Vec<_>, _>>)
         {
             assert_eq!(
-                fs.read_dir(at).and_then(|all| all.collect::<Result<Vec<_>, _>>()).ok().map(|again| again.len()),
+                fs.read_dir(at).and_then(Iterator::collect::<Result<Vec<_>, _>>).ok().map(|again| again.len()),
                 Some(entries.len())
             );
         }

@@ -85,7 +85,7 @@ fn operate(fs: &FileSystem, names: &[PathBuf], index: usize, choices: &[u8]) -> 
         19 => fs.set_times(one, SetTimes::default()),
         20 => fs.create_file(&new, 0o600).and_then(|file| file.write_at(b"short", 0).and_then(|_| file.sync_all())),
         21 => fs.open_file(one).and_then(|file| file.read_at(&mut [0; 9000], u64::from(which) * 3000).map(|_| ())),
-        22 => fs.read_dir(one).and_then(|all| all.collect::<Result<Vec<_>, _>>()).map(|_| ()),
+        22 => fs.read_dir(one).and_then(Iterator::collect::<Result<Vec<_>, _>>).map(|_| ()),
         _ => fs.open_file(one).and_then(|file| file.write_durable(&[7; 100], u64::from(which) * 4096).map(|_| ())),
     }
 }
