@@ -134,7 +134,7 @@ fn lock_name(lock: DirectoryLock) -> &'static str {
     match lock {
         DirectoryLock::Bucket => "bucket",
         DirectoryLock::Whole => "whole",
-        _ => "other",
+        _ => "another",
     }
 }
 
