@@ -6,8 +6,8 @@ use std::time::Duration;
 use f2fs_files::{FileSystem, Options};
 use f2fs_volume::format::FormatOptions;
 
-use crate::common::{assert_clean, formatted, within};
 use crate::fill::{LIMIT, assert_content, check_round, content, fill, numbers, open, rounds};
+use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 
 #[test]
 fn eight_threads_until_nothing_fits() {
