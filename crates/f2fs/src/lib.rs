@@ -44,6 +44,7 @@
 //! | [`extent`] | extent-bit lock table |
 //! | [`uring`] | io_uring back end for files and block devices |
 //! | [`pmem`] | a back end for persistent memory: DAX files and character devices |
+//! | [`journal`] | a write-ahead log in persistent memory or on a device: a record is durable with one fence |
 //! | [`device`] | the block device trait, the memory device, a device of zones |
 //! | [`format`](mod@format) | on-disk structures |
 //! | [`sync`] | the locks and atomics that all of it uses |
@@ -54,6 +55,7 @@ pub use f2fs_device as device;
 pub use f2fs_extent as extent;
 pub use f2fs_files as files;
 pub use f2fs_format as format;
+pub use f2fs_journal as journal;
 pub use f2fs_nat as nat;
 pub use f2fs_pmem as pmem;
 pub use f2fs_segment as segment;

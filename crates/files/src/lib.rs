@@ -133,7 +133,6 @@ mod entry;
 mod error;
 mod file;
 mod filesystem;
-mod flight;
 mod form;
 mod free;
 mod hazard;

@@ -21,13 +21,12 @@ use core::ops::Range;
 
 use f2fs_format::{BLOCK_SIZE, BlockAddr};
 use f2fs_sync::Arc;
-use f2fs_volume::Op;
+use f2fs_volume::tree::{Place, Slot, add_blocks, ensure_slot, place_of};
+use f2fs_volume::{Change, Next, Op, Piece};
 
 use crate::FsError;
-use crate::block_map::{Place, Slot, add_blocks, ensure_slot, place_of};
 use crate::content::Content;
 use crate::filesystem::Core;
-use crate::flight::{Next, Piece};
 use crate::inode::Inode;
 use crate::stat;
 use crate::truncate::drop_extent;
@@ -188,7 +187,7 @@ impl Core {
         if pieces.is_empty() {
             return Ok(());
         }
-        let flight = self.start_write(op, inode, content, &pieces, Next::Finish)?;
+        let flight = self.start_write(op, inode, content, &pieces, Next::Land)?;
         self.finish_write(op, inode, content, flight)
     }
 
@@ -203,20 +202,10 @@ impl Core {
         if any == 0 {
             return Ok(here);
         }
-        let features = self.volume.features();
-        let mut node = slot.node.write(op);
-        for i in 0..here {
-            let index = slot.index + i as usize;
-            let addr = node.address(index, features).unwrap_or(BlockAddr::NULL);
-            if !addr.is_null() {
-                node.set_address(index, BlockAddr::NULL, features);
-                // With the page locked: see the rules of the cache.
-                content.cache.store(range.start + i, BlockAddr::NULL.0);
-                self.volume.free_block(op, addr)?;
-            }
-        }
-        drop(node);
-        add_blocks(op, &inode.node, -(any as i64));
+        // With the page locked: see the rules of the cache.
+        let named = |index, addr: BlockAddr| content.cache.store(range.start + (index - slot.index) as u64, addr.0);
+        let freed = self.volume.clear_slots(op, &slot.node, slot.index..slot.index + here as usize, named)?;
+        add_blocks(op, &inode.node, -(freed as i64));
         Ok(here)
     }
 
@@ -233,18 +222,13 @@ impl Core {
         let slot = ensure_slot(op, &inode.node, range.start)?;
         let (here, holes) = self.look(&slot, range.end - range.start, BlockAddr::is_null);
         self.volume.reserve(op, holes)?;
-        let features = self.volume.features();
-        let mut node = slot.node.write(op);
-        for i in 0..here {
-            let (index, block) = (slot.index + i as usize, range.start + i);
-            let addr = node.address(index, features).unwrap_or(BlockAddr::NULL);
-            if addr.is_null() || (addr.is_real() && whole.contains(&block)) {
-                node.set_address(index, BlockAddr::NEW, features);
-                content.cache.store(block, BlockAddr::NULL.0);
-                self.volume.invalidate(op, addr)?;
-            }
-        }
-        drop(node);
+        let block_of = |index| range.start + (index - slot.index) as u64;
+        let change = |index, addr: BlockAddr| {
+            let zero = addr.is_null() || (addr.is_real() && whole.contains(&block_of(index)));
+            if zero { Change::To(BlockAddr::NEW) } else { Change::Keep }
+        };
+        let named = |index, _| content.cache.store(block_of(index), BlockAddr::NULL.0);
+        self.volume.change_slots(op, &slot.node, slot.index..slot.index + here as usize, change, named)?;
         add_blocks(op, &inode.node, holes as i64);
         Ok(here)
     }

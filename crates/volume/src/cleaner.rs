@@ -24,7 +24,7 @@ use f2fs_segment::{Class, Victim, VictimPolicy};
 use f2fs_sync::atomic::Ordering;
 
 use crate::balance::MARGIN;
-use crate::relocate::Company;
+use crate::flight::Company;
 use crate::write_stat::Count;
 use crate::{Op, Reason, Volume, VolumeError};
 

@@ -89,6 +89,14 @@ pub enum VolumeError {
         /// Blocks that are left for users.
         available: u64,
     },
+    /// A file would be larger than its nodes can address.
+    #[error("a file of {size} bytes: at most {limit} are possible")]
+    FileTooLarge {
+        /// Bytes asked for.
+        size: u64,
+        /// The most bytes that a file can have.
+        limit: u64,
+    },
     /// Every NID is in use (or was freed since the last checkpoint).
     #[error("the volume has no room for another file: {used} of {limit} node identifiers are in use")]
     NoNids {

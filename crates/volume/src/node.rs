@@ -43,7 +43,7 @@ pub(crate) struct NodePage {
     pub(crate) unloggable: AtomicU64,
     /// Set once the node is freed.
     pub(crate) removed: AtomicBool,
-    /// Writes whose blocks its slots name and the device may not have yet (`arrival.rs`).
+    /// Writes whose blocks its slots name and the device may not have yet (`flight/joined.rs`).
     pub(crate) awaits: AtomicU32,
     /// Second chance for the eviction.
     pub(crate) used: AtomicBool,

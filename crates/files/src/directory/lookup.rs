@@ -9,11 +9,11 @@ use f2fs_sync::atomic::Ordering;
 use super::names::Place;
 use super::{Directory, Found, Page, is_inline};
 use crate::FsError;
-use crate::block_map::present_blocks;
 use crate::entry::{BadEntry, Judge};
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::name::Name;
+use f2fs_volume::tree::present_blocks;
 
 /// An entry as a listing hands it out.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -78,6 +78,7 @@ fn volume_number(error: &VolumeError) -> Errno {
     match error {
         VolumeError::AlreadyOpen(_) => Errno::BUSY,
         VolumeError::OnlyForReading { .. } | VolumeError::CheckpointDisabled | VolumeError::ReadOnly => Errno::ROFS,
+        VolumeError::FileTooLarge { .. } => Errno::FBIG,
         VolumeError::Format(_) | VolumeError::Devices { .. } | VolumeError::ForeignDevice { .. } => Errno::INVAL,
         VolumeError::Stopped { .. } => Errno::IO,
         error if error.is_no_space() => Errno::NOSPC,

@@ -3,22 +3,31 @@
 use f2fs_device::AlignedBuf;
 use f2fs_format::BLOCK_SIZE;
 
-use crate::read::blocks_of;
-
 const BLOCK: u64 = BLOCK_SIZE as u64;
 
 /// Bytes to write; at least one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece<'a> {
-    pub(crate) offset: u64,
-    pub(crate) buf: &'a [u8],
+pub struct Piece<'a> {
+    /// Where they begin in the file.
+    pub offset: u64,
+    /// The bytes.
+    pub buf: &'a [u8],
 }
 
 impl Piece<'_> {
+    /// The first and the last block.
+    pub(super) fn blocks(&self) -> (u64, u64) {
+        (self.offset / BLOCK, (self.end() - 1) / BLOCK)
+    }
+
+    /// Where they end in the file.
+    pub(super) fn end(&self) -> u64 {
+        self.offset + self.buf.len() as u64
+    }
+
     /// Whether the piece has only a part of a block of its own.
     pub(super) fn is_partial(&self, block: u64) -> bool {
-        let end = self.offset + self.buf.len() as u64;
-        self.offset > block * BLOCK || end < (block + 1) * BLOCK
+        self.offset > block * BLOCK || self.end() < (block + 1) * BLOCK
     }
 }
 
@@ -47,7 +56,7 @@ impl<'a> Source<'a> {
         let mut filled = 0;
         while filled < data.blocks() {
             let Some(piece) = self.pieces.first() else { return };
-            let (_, last) = blocks_of(piece.offset, piece.buf.len());
+            let (_, last) = piece.blocks();
             let len = if let [edge, rest @ ..] = self.edges
                 && edge.block == self.next
                 && piece.is_partial(self.next)
