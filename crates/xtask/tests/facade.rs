@@ -15,10 +15,12 @@ const FACADE: [&str; 2] = ["files", "volume"];
 const REACHED: [&str; 9] = ["files", "volume", "check", "device", "uring", "pmem", "nat", "segment", "extent"];
 
 /// Public enums of which every variant is to be handled, and why.
-const CLOSED: [(&str, &str); 12] = [
+const CLOSED: [(&str, &str); 14] = [
+    ("segment::Change", "each of them is handled"),
     ("files::FileKind", "the kinds that the mode of an inode can state"),
     ("volume::Need", "who changes a volume has to do what it needs"),
     ("volume::Synced", "a sync that has to be a checkpoint must not be taken for one that is done"),
+    ("volume::Place", "the places that a node or an inode has for an address"),
     ("device::Operation", "a device does all of them"),
     ("device::Op", "a device does all of them"),
     ("device::ZoneState", "the states of a standard"),
@@ -40,7 +42,7 @@ const VALUES: [(&str, &str); 17] = [
     ("files::Time", "a pair of numbers"),
     ("volume::Target", "a value between crates"),
     ("volume::Piece", "a value between crates"),
-    ("volume::Place", "a value between crates"),
+    ("volume::Slot", "a node and a number in it"),
     ("volume::NewNode", "a value between crates"),
     ("device::Request", "what back ends and wrappers take apart"),
     ("device::Completion", "what back ends and wrappers put together"),
