@@ -74,8 +74,7 @@ impl<W: Write> List<'_, W> {
         let mut known = HashSet::from([self.fs.metadata(path).about(path)?.ino]);
         while let Some(directory) = pending.pop() {
             let mut entries =
-                match self.fs.read_dir(&directory).and_then(Iterator::collect::<Result<Vec<_>, _>>).about(&directory)
-                {
+                match self.fs.read_dir(&directory).and_then(Iterator::collect::<Result<Vec<_>, _>>).about(&directory) {
                     Ok(entries) => entries,
                     Err(error) => {
                         self.out.flush()?;
