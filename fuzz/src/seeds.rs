@@ -1,5 +1,5 @@
 //! Inputs to begin with: blocks of real volumes for the parsers, damage to every field of every kind of structure for the volumes,
-//! and steps of every kind for the extent table and the zones.
+//! and steps of every kind for the extent table, the zones and the journal.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -19,7 +19,7 @@ pub fn write(target: &str) {
     let Some(corpus) = given else { return };
     let written = match target {
         "parsers" => blocks(&corpus),
-        "extent" | "zones" => steps(&corpus),
+        "extent" | "zones" | "journal" => steps(&corpus),
         _ => damages(&corpus),
     };
     written.expect("the corpus can be written to");

@@ -139,7 +139,7 @@ Examples:
         #[arg(short, long)]
         recursive: bool,
         /// Number of threads [default: one for each processor].
-        #[arg(short, long)]
+        #[arg(short, long, value_parser = count)]
         jobs: Option<NonZeroUsize>,
         /// File or block device.
         image: PathBuf,
@@ -161,7 +161,7 @@ Examples:
         #[arg(short, long)]
         recursive: bool,
         /// Number of threads [default: one for each processor].
-        #[arg(short, long)]
+        #[arg(short, long, value_parser = count)]
         jobs: Option<NonZeroUsize>,
         /// Leave out device nodes, pipes and sockets.
         #[arg(long)]
@@ -320,7 +320,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
     /// Number of writes of each size and kind.
-    #[arg(long, default_value = "300", value_name = "N")]
+    #[arg(long, default_value = "300", value_name = "N", value_parser = count)]
     pub(crate) samples: NonZeroUsize,
     /// Store the result as JSON.
     #[arg(long, value_name = "FILE")]
@@ -387,6 +387,11 @@ pub(crate) struct FormatArgs {
     /// Print JSON, for programs.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A number of things of which there is one at least.
+fn count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "not a number of at least 1".to_owned())
 }
 
 /// A feature that a new volume can have.

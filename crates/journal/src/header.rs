@@ -160,7 +160,7 @@ impl Header {
         for at in [0, 1] {
             match read_copy(medium, at) {
                 Copy::Sound(raw) if best.as_ref().is_none_or(|best| best.turn.get() < raw.turn.get()) => {
-                    best = Some(raw)
+                    best = Some(raw);
                 }
                 Copy::Sound(_) | Copy::None => {}
                 Copy::Damaged => damaged = true,
@@ -215,6 +215,9 @@ fn read_copy(medium: &impl Medium, which: u64) -> Copy {
     let mut raw = Raw::new_zeroed();
     let at = which * COPY;
     let bytes = medium.bytes().saturating_sub(at).min(size_of::<Raw>() as u64) as usize;
+    if bytes < FIXED {
+        return Copy::None;
+    }
     if let Err(error) = medium.read(at, &mut raw.as_mut_bytes()[..bytes]) {
         return Copy::Unreadable(error);
     }

@@ -220,8 +220,8 @@ impl<M: Medium> Journal<M> {
     /// this says is durable before any of the space is used again.
     ///
     /// # Errors
-    /// [`Error::ForeignMark`], and the medium's. After one of those it is not known whether the records will be replayed; the space is
-    /// not used.
+    /// [`Error::ForeignMark`], and the medium's. After one of those it is not known whether the records will be replayed, and nothing
+    /// more is appended before the journal is opened anew ([`Error::Closed`]).
     pub fn truncate_to(&self, mark: &Mark) -> Result<(), Error> {
         self.change(Some(mark), None)
     }
@@ -265,7 +265,8 @@ impl<M: Medium> Journal<M> {
         if mutant("journal_space_reused_early") {
             self.use_space_before(&header);
         }
-        header.write(&self.medium)?;
+        // Other writes may not have become durable either.
+        header.write(&self.medium).inspect_err(|_| self.failed.store(true, Ordering::Release))?;
         self.use_space_before(&header);
         *held = header;
         Ok(())

@@ -66,7 +66,8 @@
 //! two places in turn, each whole or not at all (a checksum). The SIT stands on the device twice, the SSA once.
 //!
 //! Opening: read the newest record that is whole; load the current copy of each SIT block into a [`SegmentTable`], made with the
-//! journal; hand table, bitmap and logs to [`SegmentManager::open`]. Whatever was written behind the record is free again.
+//! journal; hand table, bitmap and logs to [`SegmentManager::open`]; [`SegmentManager::load`] does both for an owner who keeps the
+//! table where [`Geometry`](f2fs_format::Geometry) says, and [`LogState::position`] is what a record has of a log. Whatever was written behind the record is free again.
 //!
 //! A checkpoint, with no other call while `begin_checkpoint` runs:
 //!

@@ -111,7 +111,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
         table.add_row([name, &text]);
     };
     row("device", volume.device_info().description.clone());
-    row("label", superblock.label());
+    row("label", or_none(&superblock.label()));
     row("uuid", hex(&superblock.uuid));
     row("features", or_none(&geometry.features.names().join(", ")));
     row("size", format!("{} ({} blocks)", human(geometry.block_count * 4096), geometry.block_count));

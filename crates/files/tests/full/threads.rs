@@ -181,7 +181,7 @@ fn thirty_two_threads_at_the_limit() {
                 }
             });
             everybody(&|fs, thread| {
-                for entry in fs.read_dir(format!("/{thread}")).unwrap() {
+                for entry in fs.read_dir(format!("/{thread}")).unwrap().map(Result::unwrap) {
                     // Made, but without room for a single byte.
                     let name = String::from_utf8(entry.unwrap().name).unwrap();
                     fs.remove_file(format!("/{thread}/{name}")).unwrap();

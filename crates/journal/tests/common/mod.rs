@@ -47,7 +47,7 @@ impl Medium for Image {
 pub fn payload(number: u64, follows: u64, bytes: usize) -> Vec<u8> {
     let mut all = [number.to_le_bytes(), follows.to_le_bytes(), (bytes as u64).to_le_bytes()].concat();
     // Half of them differ in their numbers only, so that words of one may complete another one.
-    let mut word = if number % 2 == 0 { 1 } else { number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 };
+    let mut word = if number.is_multiple_of(2) { 1 } else { number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 };
     for _ in 0..bytes {
         word = word.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
         all.push((word >> 56) as u8);
@@ -112,6 +112,16 @@ pub struct Replayed {
 impl Ledger {
     /// What is wrong with a journal that was found after a power cut at this position. The records, if nothing is.
     pub fn judge<M: Medium>(&self, at: usize, found: &Recovered<M>) -> Result<Vec<Replayed>, String> {
+        self.judge_between(at, at, found)
+    }
+
+    /// As [`judge`](Self::judge), when all is durable that was acknowledged up to `at`, and what was begun up to `begun` may be.
+    pub fn judge_between<M: Medium>(
+        &self,
+        at: usize,
+        begun: usize,
+        found: &Recovered<M>,
+    ) -> Result<Vec<Replayed>, String> {
         for (lane, report) in found.lanes().iter().enumerate() {
             if !report.is_whole() {
                 return Err(format!("lane {lane} counts as damaged: {report:?}"));
@@ -121,8 +131,8 @@ impl Ledger {
         // Truncations are made one after the other.
         let over = self.truncations.iter().filter(|cut| cut.acknowledged.is_some_and(|end| end <= at));
         let least = over.map(|cut| cut.area).max().unwrap_or(self.area);
-        let begun = self.truncations.iter().filter(|cut| cut.begun <= at).map(|cut| cut.area).max();
-        if area < least || area > begun.unwrap_or(self.area) {
+        let most = self.truncations.iter().filter(|cut| cut.begun <= begun).map(|cut| cut.area).max();
+        if area < least || area > most.unwrap_or(self.area) {
             return Err(format!("the area says {area}, and {least} was durable"));
         }
         let ends = self.truncations.iter().find(|cut| cut.area == area).map(|cut| &cut.ends);
@@ -141,7 +151,7 @@ impl Ledger {
             let (number, follows) =
                 numbers(record.payload).ok_or_else(|| format!("a record that nobody wrote: {record:?}"))?;
             let (batch, _) = known.get(&number).ok_or_else(|| format!("record {number} is one of an earlier life"))?;
-            if batch.begun > at {
+            if batch.begun > begun {
                 return Err(format!("record {number} was not begun"));
             }
             if taken_back(batch) && batch.acknowledged.is_some() {
@@ -238,5 +248,18 @@ impl Random {
 
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
+    }
+}
+
+/// Makes the checksums of both copies of the header right.
+pub fn mend_headers(image: &mut [u8]) {
+    for at in [0, 4096] {
+        let Some(copy) = image.get_mut(at..at + 4096) else { return };
+        let word = |at: usize| u32::from_le_bytes([copy[at], copy[at + 1], copy[at + 2], copy[at + 3]]);
+        let used = 256 + 16 * (word(60) as usize).min(128);
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&copy[..12]);
+        hasher.update(&copy[16..used]);
+        copy[12..16].copy_from_slice(&hasher.finalize().to_le_bytes());
     }
 }
