@@ -195,9 +195,10 @@ impl Volume {
         &self,
         reason: Reason,
         old: &Checkpoint,
-        Frozen { segments, nat }: Frozen,
+        frozen: Frozen,
         kbytes_written: u64,
     ) -> Result<ComposedPack, VolumeError> {
+        let Frozen { segments, nat } = frozen;
         let orphans = self.orphans.list();
         let mut summaries: Vec<Box<SummaryBlock>> = segments.logs.iter().map(|log| log.summary.clone()).collect();
         for summary in &mut summaries {
@@ -317,7 +318,8 @@ impl Volume {
     }
 
     /// Writes SIT and NAT blocks to their other copies, and the summaries of left segments. Returns blocks written.
-    fn write_tables(&self, Frozen { segments, nat }: &Frozen) -> Result<u64, VolumeError> {
+    fn write_tables(&self, frozen: &Frozen) -> Result<u64, VolumeError> {
+        let Frozen { segments, nat } = frozen;
         let mut batch = WriteBatch::new(&*self.device);
         for write in &segments.sit_blocks {
             batch.push(self.geometry.sit_block(write.index, write.second), write.block.as_block())?;
