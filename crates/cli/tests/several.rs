@@ -102,7 +102,7 @@ fn volumes_are_those_of_mkfs() {
                 [sb.segment_count, sb.section_count, sb.segment_count_sit, sb.segment_count_nat, sb.segment_count_ssa];
             let places =
                 [sb.segment0_blkaddr, sb.cp_blkaddr, sb.sit_blkaddr, sb.nat_blkaddr, sb.ssa_blkaddr, sb.main_blkaddr];
-            (sb.block_count.get(), areas.map(|number| number.get()), places.map(|number| number.get()))
+            (sb.block_count.get(), areas.map(Into::<u32>::into), places.map(Into::<u32>::into))
         };
         assert_eq!(numbers(&ours), numbers(&theirs), "{sizes:?}");
         // What mkfs.f2fs made is filled here, and its own judge looks at it.

@@ -48,6 +48,9 @@
 //! | [`device`] | the block device trait, the memory device, a device of zones |
 //! | [`format`](mod@format) | on-disk structures |
 //! | [`sync`] | the locks and atomics that all of it uses |
+//!
+//! The feature `baselines`, off by default, adds what Linux and others do in place of three parts, to measure against: the search
+//! for free NIDs, the lock of a directory, the lock of a file's ranges.
 #![forbid(unsafe_code)]
 
 pub use f2fs_check as check;

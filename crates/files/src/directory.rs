@@ -59,7 +59,8 @@ pub enum DirectoryLock {
     /// One of 64 stripes, by the hash of the name: different names do not meet.
     #[default]
     Bucket,
-    /// The whole directory, as the kernel's VFS does.
+    /// The whole directory, as the kernel's VFS does. For comparisons: the feature `baselines` has it.
+    #[cfg(feature = "baselines")]
     Whole,
 }
 
@@ -113,6 +114,7 @@ impl Directory {
     pub(crate) fn new(inode: &raw::Inode, form: Form, lock: DirectoryLock) -> Directory {
         let stripes = match lock {
             DirectoryLock::Bucket => STRIPES,
+            #[cfg(feature = "baselines")]
             DirectoryLock::Whole => 1,
         };
         Directory {

@@ -1,12 +1,10 @@
 //! What a caller hands in that no inode can hold: refused, by an error that says what is wrong, and nothing has changed.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::time::SystemTime;
 
-use common::{assert_clean, formatted};
 use f2fs_files::{DeviceNumber, FileKind, FileSystem, FsError, Metadata, NewFile, Options, SetMode, SetTimes, Time};
+use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
 
 fn new_fs() -> (std::sync::Arc<f2fs_device::MemoryDevice>, FileSystem) {

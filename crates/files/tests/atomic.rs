@@ -4,16 +4,15 @@
 //! before the next. `F2FS_STRESS=20` does 20 times as much.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{assert_consistent, bytes, formatted, scale, within};
 use f2fs_device::MemoryDevice;
+use f2fs_device_test::bytes;
 use f2fs_files::{FileSystem, FsError, Options, RenameMode};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_test_kit::volumes::{assert_consistent, formatted, scale, within};
 use f2fs_volume::format::FormatOptions;
 
 const CHECKPOINTS: usize = 300;

@@ -2,12 +2,8 @@
 //! stands beside it is read, and removed, as ever. The check finds them, and a repair mends them.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-mod harm;
-
 use std::sync::Arc;
 
-use common::{assert_clean, at, formatted};
 use f2fs_check::repair::plan;
 use f2fs_check::{CheckOptions, FindingKind, check};
 use f2fs_device::{BlockDevice, MemoryDevice};
@@ -18,7 +14,8 @@ use f2fs_format::hash::dentry_hash;
 use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{Nid, inode};
-use harm::{geometry, ino, options, read};
+use f2fs_test_kit::harm::{geometry, ino, options, read};
+use f2fs_test_kit::volumes::{assert_clean, at, formatted};
 
 /// What an entry is made to be.
 #[derive(Clone, Copy, Debug)]
@@ -262,7 +259,7 @@ fn a_repair_trusts_no_name_of_an_inode() {
             let fs = open(&device, true);
             list(&fs, "/dir").1[0].ino
         };
-        harm::patch_node(&device, evil, |node| {
+        f2fs_test_kit::harm::patch_node(&device, evil, |node| {
             let inode = node.inode_mut();
             inode.i_name = [0; inode::NAME_LEN];
             inode.i_name[..own.len()].copy_from_slice(own);
@@ -286,7 +283,7 @@ fn an_empty_target_is_an_error() {
     fs.symlink(b"target", "/dir/link", &NewFile::new(FileKind::Symlink, 0o777)).unwrap();
     fs.close().unwrap();
     drop(fs);
-    harm::patch_node(&device, ino(&device, "/dir/link"), |node| {
+    f2fs_test_kit::harm::patch_node(&device, ino(&device, "/dir/link"), |node| {
         node.inode_mut().inline_data_mut(Features::SB_CHECKSUM)[..6].fill(0);
     });
     let fs = open(&device, true);
@@ -310,7 +307,7 @@ fn roll_forward_makes_no_such_name() {
         let device = Arc::new(device.snapshot());
         let recovered = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
         assert_eq!(recovered.recovered().new_files, 1);
-        harm::patch_node(&device, synced, |node| {
+        f2fs_test_kit::harm::patch_node(&device, synced, |node| {
             let inode = node.inode_mut();
             inode.i_name = [0; inode::NAME_LEN];
             inode.i_name[..own.len()].copy_from_slice(own);

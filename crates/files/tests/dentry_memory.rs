@@ -1,15 +1,13 @@
 //! A walk over a large tree does not keep all of its names in memory, and what goes comes back.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{assert_clean, formatted, within};
 use f2fs_device::MemoryDevice;
 use f2fs_files::{FileSystem, Options};
+use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 use f2fs_volume::format::FormatOptions;
 
 const LIMIT: Duration = Duration::from_secs(120);

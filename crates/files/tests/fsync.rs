@@ -1,19 +1,16 @@
 //! Files that were synced outlive a crash, and what was not stays as the checkpoint has it.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-mod synced;
-
 use std::sync::Arc;
 
-use common::{assert_clean, assert_consistent, formatted, saved};
 use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{AllocateFlags, FileSystem, FsError, Options, RecoveryReport, RenameMode, SetMode, SetTimes, Time};
 use f2fs_format::feature::Features;
+use f2fs_test_kit::synced::{content, read, start};
+use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted, saved};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{FsyncMode, OpenOptions};
-use synced::{content, read, start};
 
 fn all_features() -> Features {
     Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM).union(Features::SB_CHECKSUM)
@@ -24,7 +21,7 @@ fn crashed(fs: FileSystem, device: &MemoryDevice) -> Arc<MemoryDevice> {
     drop(fs);
     let image = Arc::new(device.snapshot());
     assert_consistent(&image);
-    f2fs_oracle::assert_accepted(common::TempPathExt::path(&saved(&image)));
+    f2fs_oracle::assert_accepted(f2fs_test_kit::volumes::TempPathExt::path(&saved(&image)));
     image
 }
 
@@ -345,7 +342,7 @@ fn an_error_in_a_sync_stops_the_volume_and_is_recorded() {
         drop((before, fs));
         let image = Arc::new(device.snapshot());
         assert_consistent(&image);
-        f2fs_oracle::assert_accepted(common::TempPathExt::path(&saved(&image)));
+        f2fs_oracle::assert_accepted(f2fs_test_kit::volumes::TempPathExt::path(&saved(&image)));
         let fs = FileSystem::open(image, Options::new()).unwrap();
         let found = read(&fs, "/before");
         assert!(found == content(1, 9000) || reason.is_none() && found == content(2, 9000));

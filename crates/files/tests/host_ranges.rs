@@ -5,15 +5,14 @@
 //! their place.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use common::{Random, assert_clean, bytes, formatted, scale};
 use f2fs_device::MemoryDevice;
+use f2fs_device_test::{Random, bytes};
 use f2fs_files::{AllocateFlags, File, FileSystem, FsError, Options, SetTimes, Time};
+use f2fs_test_kit::volumes::{assert_clean, formatted, scale};
 use f2fs_volume::format::FormatOptions;
 use rustix::fs::{FallocateFlags, SeekFrom, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -210,7 +209,7 @@ fn contents_of(file: &fs::File) -> Vec<u8> {
 
 /// Places around the borders: within the inode, blocks, the last address of the inode, the border of two nodes.
 fn place(random: &mut Random) -> u64 {
-    let base = *random.pick(&[0, 0, 0, BLOCK, 10 * BLOCK, 923 * BLOCK, 1941 * BLOCK]);
+    let base = *random.one_of(&[0, 0, 0, BLOCK, 10 * BLOCK, 923 * BLOCK, 1941 * BLOCK]);
     let near = match random.below(4) {
         0 => random.below(20) as u64 * BLOCK,
         1 => random.below(5000) as u64,
@@ -235,14 +234,14 @@ fn step(random: &mut Random) -> Step {
         3 => Step::Append((len as usize).clamp(1, 50_000)),
         4 => Step::SetLen(place(random)),
         5..8 => Step::Allocate(offset, len, 3),
-        8 | 9 => Step::Allocate(offset, len.min(SPAN - offset), *random.pick(&[0x10, 0x11])),
-        10 => Step::Allocate(offset, len, *random.pick(&[0, 1])),
+        8 | 9 => Step::Allocate(offset, len.min(SPAN - offset), *random.one_of(&[0x10, 0x11])),
+        10 => Step::Allocate(offset, len, *random.one_of(&[0, 1])),
         // Numbers that are too large, and flags that do not go together.
-        11 => Step::Allocate(i64::MAX as u64 - 5000, 6000, *random.pick(&[0, 1, 3, 0x10, 0x11])),
-        12 => Step::Allocate(offset, len, *random.pick(&[2, 0x12, 0x13, 0x40, 0x1000_0000])),
+        11 => Step::Allocate(i64::MAX as u64 - 5000, 6000, *random.one_of(&[0, 1, 3, 0x10, 0x11])),
+        12 => Step::Allocate(offset, len, *random.one_of(&[2, 0x12, 0x13, 0x40, 0x1000_0000])),
         13 => Step::Copy(offset, place(random), len),
         14 => Step::CopyOther(offset, place(random), len),
-        _ => random.pick(&[Step::Sync, Step::Checkpoint]).clone(),
+        _ => random.one_of(&[Step::Sync, Step::Checkpoint]).clone(),
     }
 }
 

@@ -3,14 +3,12 @@
 //! `F2FS_STRESS=20` does 20 times as much.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use common::{assert_clean, formatted, scale, within};
 use f2fs_files::{File, FileSystem, Options};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_test_kit::volumes::{assert_clean, formatted, scale, within};
 use f2fs_volume::format::FormatOptions;
 
 const FILES: usize = 30_000;

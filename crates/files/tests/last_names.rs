@@ -1,16 +1,14 @@
 //! The last component of a path, `.` and `..` and slashes behind it: as Linux judges it, which is asked beside.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use common::{assert_clean, formatted};
 use f2fs_files::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode};
+use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
 
@@ -186,7 +184,7 @@ impl Both<'_> {
         let (mut tree, mut pending) = (BTreeMap::new(), vec![Vec::new()]);
         while let Some(at) = pending.pop() {
             let path = [self.here.as_bytes(), b"/", &at].concat();
-            for entry in self.fs.read_dir(common::at(&path)).unwrap().map(Result::unwrap) {
+            for entry in self.fs.read_dir(f2fs_test_kit::volumes::at(&path)).unwrap().map(Result::unwrap) {
                 let below = [&at[..], b"/", &entry.name].concat();
                 let kind = entry.kind.unwrap();
                 tree.insert(below.clone(), kind.letter());

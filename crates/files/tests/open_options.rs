@@ -1,14 +1,12 @@
 //! Opening and making files, compared with what the standard library and the host do.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::fs;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, symlink};
 
-use common::formatted;
 use f2fs_files::{AllocateFlags, Cursor, FileKind, FileSystem, FsError, NewFile, OpenOptions, Options};
+use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
 
 const NAMES: [&str; 9] = ["file", "new", "dir", "dangling", "relative", "chain", "to file", "dir/below", "no/where"];

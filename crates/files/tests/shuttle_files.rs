@@ -15,17 +15,15 @@
 #![cfg(shuttle)]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod late;
-
 use f2fs_check::{CheckOptions, check};
 use f2fs_device::MemoryDevice;
+use f2fs_device_test::LateDevice;
 use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Options, Pace, RenameMode};
 use f2fs_sync::scenario::{priorities, random};
 use f2fs_sync::{Arc, Mutex, thread};
 use f2fs_volume::OpenOptions;
 use f2fs_volume::format::{FormatOptions, format};
-use late::Late;
 
 const BLOCK: usize = 4096;
 
@@ -42,7 +40,7 @@ fn options() -> Options {
 }
 
 fn opened(device: &Arc<MemoryDevice>) -> Arc<FileSystem> {
-    Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap())
+    Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap())
 }
 
 fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
@@ -201,7 +199,7 @@ fn syncs_of_four_threads() {
     let blocks = |number: u8| if number == 0 { LONG } else { 1 };
     let body = move || {
         let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
-        let fs = Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap());
+        let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap());
         fs.create_file("/shared", 0o644).unwrap().write_at(&[1; 4 * BLOCK], 0).unwrap();
         fs.checkpoint().unwrap();
         let images = Arc::new(Mutex::new(Vec::new()));

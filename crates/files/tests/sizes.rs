@@ -2,18 +2,16 @@
 //! panic, and no memory by what was asked for.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{assert_clean, formatted, within};
 use f2fs_device::{AlignedBuf, MemoryDevice};
 use f2fs_files::{
     AllocateFlags, CleanerOptions, FileSystem, FsError, NewFile, Options, Pace, RangeLock, ReadSlice, SetTimes, Time,
     WriteSlice,
 };
+use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 use f2fs_volume::OpenOptions;
 use f2fs_volume::format::FormatOptions;
 

@@ -7,7 +7,6 @@ mod cut;
 mod depth_one;
 mod endure;
 mod pmem;
-mod random;
 mod sparse;
 mod zones;
 

@@ -2,8 +2,8 @@
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use f2fs_journal::{Create, Entry, Journal, RegionMedium, Uuid};
 use f2fs_device_test::pmem::{CountedRegion, LineCounts};
+use f2fs_journal::{Create, Entry, Journal, RegionMedium, Uuid};
 use f2fs_pmem::MemoryRegion;
 
 type Counted = Journal<RegionMedium<CountedRegion<MemoryRegion>>>;

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{Batch, Ledger, OWNER, Random, Truncation, look, payload};
-use f2fs_device::{CutPlan, Fault, FaultDevice, FaultRule, MemoryDevice, Operation, RecordingDevice};
+use f2fs_device::{MemoryDevice, Operation};
+use f2fs_device_test::{CutPlan, Fault, FaultDevice, FaultRule, RecordingDevice};
 use f2fs_journal::{Create, DeviceMedium, Entry, Error, Journal, MediumError};
 use f2fs_sync::PlainArc;
 

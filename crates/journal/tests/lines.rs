@@ -14,8 +14,8 @@ use std::thread;
 
 use common::{Batch, Ledger, OWNER, Random, Replayed, Truncation, look, payload};
 use f2fs_device::MemoryDevice;
-use f2fs_journal::{Create, Entry, Error, Journal, RegionMedium};
 use f2fs_device_test::pmem::SimulatedRegion;
+use f2fs_journal::{Create, Entry, Error, Journal, RegionMedium};
 use f2fs_sync::PlainArc;
 
 /// The header, and lanes of 1 to 2 KiB: small enough to be used round and round.

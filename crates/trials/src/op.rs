@@ -9,8 +9,8 @@ use f2fs_files::{
     AllocateFlags, File, FileKind, FileSystem, FsError, NewFile, Pace, RenameMode, SetMode, SetTimes, Time,
 };
 
-use crate::random::bytes;
 use crate::tree::{Content, Tree, is_within, parent};
+use f2fs_device_test::bytes;
 
 pub use text::ParseOpError;
 

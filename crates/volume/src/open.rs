@@ -193,6 +193,7 @@ impl NatSource for Tables {
         Ok(Box::new(*NatBlock::read(buf.block(0))))
     }
 
+    #[cfg(feature = "baselines")]
     fn read_nat_blocks(&self, blocks: &[(u32, bool)]) -> Result<Vec<Box<NatBlock>>, SourceError> {
         let addrs: Vec<_> = blocks.iter().map(|(index, second)| self.geometry.nat_block(*index, *second)).collect();
         let mut read = Vec::with_capacity(blocks.len());

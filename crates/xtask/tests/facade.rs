@@ -35,10 +35,11 @@ const CLOSED_TOO: [(&str, &str); 3] = [
     ("segment::Interior", "the pieces of a cost function, which has an end on both sides"),
 ];
 /// Structs with public fields that are plain values, and no options or reports: those who use them name all of their fields.
-const VALUES: [(&str, &str); 15] = [
+const VALUES: [(&str, &str); 16] = [
     ("files::DeviceNumber", "a pair of numbers"),
     ("files::Time", "a pair of numbers"),
-    ("volume::Slots", "a value between crates"),
+    ("volume::Target", "a value between crates"),
+    ("volume::Piece", "a value between crates"),
     ("volume::NewNode", "a value between crates"),
     ("device::Request", "what back ends and wrappers take apart"),
     ("device::Completion", "what back ends and wrappers put together"),

@@ -72,7 +72,9 @@ fn every_write_may_be_the_last() {
         // Of what no flush came before: all of it, nothing, every other write, and the later half.
         let half = position - replay.volatile().len() / 2;
         let survivors: [&dyn Fn(usize, u64) -> bool; 4] =
-            [&|_, _| true, &|_, _| false, &|index, block| (index as u64 + block) % 2 == 0, &|index, _| index >= half];
+            [&|_, _| true, &|_, _| false, &|index, block| (index as u64 + block).is_multiple_of(2), &|index, _| {
+                index >= half
+            }];
         for survives in survivors {
             let image = replay.image(0, survives);
             let again: Arc<dyn BlockDevice> = Arc::new(image);

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use f2fs_device::{
     BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, MemoryDevice, Request, Ticket,
 };
+use f2fs_device_test::Random;
 use f2fs_format::BlockAddr;
 use f2fs_format::inode::{inline, mode};
 use f2fs_format::node::NodeBlock;
 
-use super::hostile::{Random, damage, targets};
+use super::hostile::{damage, targets};
 use super::image::{Image, populated};
 use crate::{CheckError, CheckOptions, CheckReport, check};
 
@@ -106,7 +107,7 @@ fn a_read_ahead_that_fails_changes_nothing() {
     let mut found = 0;
     for round in 0..60 {
         let mutant = image.copy();
-        let done = damage(&mutant, &targets, &mut Random(round));
+        let done = damage(&mutant, &targets, &mut Random::new(round));
         let main = mutant.geometry.main_blkaddr.0.into();
         let (whole, alone) = (Watched::new(&mutant.device, u64::MAX), Watched::new(&mutant.device, main));
         match (whole.check(), alone.check()) {

@@ -7,7 +7,8 @@ use f2fs_device::MemoryDevice;
 use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_volume::VolumeError;
 
-use crate::common::{assert_clean, bytes, scale};
+use f2fs_device_test::bytes;
+use f2fs_test_kit::volumes::{assert_clean, scale};
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(240);
 

@@ -3,9 +3,6 @@
 //! `F2FS_ROUNDS=10` runs ten times as many rounds of filling and emptying.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod fill;
 mod nids;
 mod nothing_left;

@@ -4,8 +4,8 @@ use f2fs_files::{AllocateFlags, FileSystem, FsError, Options};
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::FormatOptions;
 
-use crate::common::{assert_clean, formatted, within};
 use crate::fill::{LIMIT, content};
+use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 
 /// All NIDs in use: what needs one is refused, everything else goes on, and a deletion makes room for one file more.
 #[test]

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use f2fs_files::{FileSystem, Options};
 use f2fs_volume::format::FormatOptions;
 
-use crate::common::{assert_clean, formatted, within};
 use crate::fill::{LIMIT, content, fill, numbers, open};
+use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 
 /// No block is left at all: everything that gives some back works, in any order, with a checkpoint or without one between.
 #[test]

@@ -1,6 +1,7 @@
 //! Filled and emptied, again and again.
 
-use crate::common::{Random, assert_clean, bytes, formatted, scale, within};
+use f2fs_device_test::{Random, bytes};
+use f2fs_test_kit::volumes::{assert_clean, formatted, scale, within};
 use f2fs_volume::format::FormatOptions;
 
 use crate::fill::{LIMIT, assert_content, check_round, content, fill, numbers, open, rounds};

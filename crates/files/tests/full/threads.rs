@@ -6,8 +6,8 @@ use std::time::Duration;
 use f2fs_files::{FileSystem, Options};
 use f2fs_volume::format::FormatOptions;
 
-use crate::common::{assert_clean, formatted, within};
 use crate::fill::{LIMIT, assert_content, check_round, content, fill, numbers, open, rounds};
+use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 
 #[test]
 fn eight_threads_until_nothing_fits() {
@@ -183,7 +183,7 @@ fn thirty_two_threads_at_the_limit() {
             everybody(&|fs, thread| {
                 for entry in fs.read_dir(format!("/{thread}")).unwrap().map(Result::unwrap) {
                     // Made, but without room for a single byte.
-                    let name = String::from_utf8(entry.unwrap().name).unwrap();
+                    let name = String::from_utf8(entry.name).unwrap();
                     fs.remove_file(format!("/{thread}/{name}")).unwrap();
                 }
                 fs.remove_dir(format!("/{thread}")).unwrap();

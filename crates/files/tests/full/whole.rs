@@ -3,8 +3,8 @@
 use f2fs_files::{AllocateFlags, FileSystem};
 use f2fs_volume::format::FormatOptions;
 
-use crate::common::{assert_clean, formatted, within};
 use crate::fill::{LIMIT, content, numbers, open};
+use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 
 /// An append that does not fit leaves the file as it was: its caller cannot know how much of it there would be.
 #[test]

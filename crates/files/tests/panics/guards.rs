@@ -9,8 +9,8 @@ use f2fs_files::{FileSystem, Options};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{OpenOptions, Reason, StopCause, Volume, VolumeError};
 
-use crate::common::formatted;
 use crate::judge::text;
+use f2fs_test_kit::volumes::formatted;
 
 #[test]
 fn the_leader_of_a_sync_stops_the_volume_before_its_operation_ends() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use f2fs_files::{FileKind, FileSystem, FsError, Options, Pace, RenameMode, path_from_bytes};
 use f2fs_volume::{OpenOptions, StopCause, VolumeError};
 
-use crate::common::within;
+use f2fs_test_kit::volumes::within;
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 

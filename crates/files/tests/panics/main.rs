@@ -4,9 +4,6 @@
 //! `F2FS_STRESS=1000` panics in every single request; usually in a part of them.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod guards;
 mod judge;
 mod on_the_way;

@@ -11,10 +11,11 @@ use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, Options};
 use f2fs_volume::StopCause;
 
-use crate::common::within;
-use crate::common::{assert_consistent, bytes};
 use crate::judge::{LIMIT, options, text, tree};
 use crate::work::prepared;
+use f2fs_device_test::bytes;
+use f2fs_test_kit::volumes::assert_consistent;
+use f2fs_test_kit::volumes::within;
 
 /// What became of a request.
 type Outcome = std::thread::Result<(usize, Completion)>;

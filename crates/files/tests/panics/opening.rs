@@ -9,9 +9,9 @@ use f2fs_files::{FileSystem, Options};
 use f2fs_volume::StopCause;
 use f2fs_volume::format::FormatOptions;
 
-use crate::common::{assert_consistent, formatted};
 use crate::judge::{options, text, tree};
 use crate::work::prepared;
+use f2fs_test_kit::volumes::{assert_consistent, formatted};
 
 #[test]
 fn an_open_that_panics_lets_the_device_go() {

@@ -9,9 +9,9 @@ use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, Options, RenameMode};
 use f2fs_volume::{OpenOptions, StopCause};
 
-use crate::common::{TempPathExt, assert_consistent, saved, scale, within};
 use crate::judge::{LIMIT, assert_all_refused, options, text, tree};
 use crate::work::{Run, prepared};
+use f2fs_test_kit::volumes::{TempPathExt, assert_consistent, saved, scale, within};
 
 /// Panics in one operation of the workload and judges what is left. Tells how many operations there were, and what stopped.
 fn run(base: &MemoryDevice, rule: FaultRule, fsck: bool) -> (u64, Option<bool>) {

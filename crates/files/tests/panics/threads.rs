@@ -11,8 +11,9 @@ use f2fs_files::{CleanerOptions, FileSystem, FsError, Options, RenameMode, SetMo
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{StopCause, VolumeError};
 
-use crate::common::{assert_consistent, bytes, formatted, within};
 use crate::judge::{LIMIT, assert_stopped, text};
+use f2fs_device_test::bytes;
+use f2fs_test_kit::volumes::{assert_consistent, formatted, within};
 
 #[test]
 fn threads_that_sync_get_an_answer() {

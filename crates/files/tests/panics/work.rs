@@ -7,8 +7,9 @@ use f2fs_device::MemoryDevice;
 use f2fs_files::{AllocateFlags, FileSystem, Options, Pace, RenameMode, SetMode};
 use f2fs_volume::format::FormatOptions;
 
-use crate::common::{bytes, formatted};
 use crate::judge::file;
+use f2fs_device_test::bytes;
+use f2fs_test_kit::volumes::formatted;
 
 /// A workload, and what it may rely on.
 pub(crate) struct Run {

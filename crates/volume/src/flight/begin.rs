@@ -29,6 +29,7 @@ pub struct Target<'a> {
 
 /// What the caller does while a flight is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Next {
     /// Something else: the requests go off at once.
     Other,

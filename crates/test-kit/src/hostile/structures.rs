@@ -14,7 +14,7 @@ use f2fs_format::summary::{SummaryBlock, compact};
 use f2fs_format::superblock::{OFFSET, SuperBlock};
 use f2fs_format::{BlockAddr, Geometry, nat, sit, xattr};
 
-use super::sparse::SparseDevice;
+use f2fs_device_test::SparseDevice;
 
 /// Places of one kind at most.
 const MOST: usize = 4000;

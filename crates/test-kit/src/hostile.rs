@@ -6,16 +6,12 @@
 //! | `base`, `recipes` | the volumes, made as they are needed |
 //! | `structures`, `damage` | where their structures stand, and changes of bytes and of fields |
 //! | `readers`, `writers`, `mending` | what is done with them |
-//! | `sparse` | the device below |
-#![allow(unreachable_pub)] // the fuzz targets' library shows it
-#![allow(dead_code, unused_imports)] // each user uses a part
 
 mod base;
 mod damage;
 mod mending;
 mod readers;
 pub mod recipes;
-pub mod sparse;
 mod structures;
 mod writers;
 

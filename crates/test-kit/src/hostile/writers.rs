@@ -10,7 +10,7 @@ use f2fs_device_test::{FaultDevice, FaultRule};
 use f2fs_files::{AllocateFlags, FileSystem, FsError, Options, Pace, RenameMode, SetMode, SetTimes};
 
 use super::readers::{open_and_check, walk};
-use super::sparse::SparseDevice;
+use f2fs_device_test::SparseDevice;
 
 /// Operations of a thread at most.
 const OPERATIONS: usize = 40;

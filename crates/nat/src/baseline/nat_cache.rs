@@ -15,9 +15,13 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use f2fs_sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use f2fs_sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, mutant};
 
+use crate::entry::NatEntry;
+use crate::error::NatError;
+use crate::policy::Policy;
 use crate::size::{WORDS, bit, locate};
+use crate::table::Table;
 
 /// The lock of the kernel's cache, and which NIDs would be in it.
 #[derive(Debug)]
@@ -74,6 +78,40 @@ impl NatCache {
     /// Entries in the cache.
     pub(crate) fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
+    }
+}
+
+impl Table {
+    /// With the lock of the kernel's cache, if the policy has it.
+    pub(crate) fn with_cache_of(mut self, policy: Policy) -> Table {
+        self.cache = (policy != Policy::Sharded).then(|| Box::new(NatCache::new(self.blocks())));
+        self
+    }
+
+    /// A stage of a scan for free NIDs shares the lock of the kernel's cache, where the policy has that.
+    pub(crate) fn share_cache(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        self.cache.as_ref().filter(|_| !mutant("nat_scan_beside_changes")).map(|cache| cache.share())
+    }
+
+    /// A change excludes look-ups and scans, where the policy has the lock of the kernel's cache.
+    #[inline]
+    pub(crate) fn change_cache(&self) -> Option<RwLockWriteGuard<'_, ()>> {
+        self.cache.as_ref().map(|cache| cache.change())
+    }
+
+    /// Looks an entry up through the lock of the kernel's cache, and enters it there.
+    #[cold]
+    pub(crate) fn read_through(&self, cache: &NatCache, nid: Nid) -> Result<NatEntry, NatError> {
+        let (entry, known) = {
+            let _shared = cache.share();
+            let entry = self.read(nid)?;
+            (entry, cache.has(nid))
+        };
+        if !known {
+            let _exclusive = cache.change();
+            cache.enter(nid);
+        }
+        Ok(entry)
     }
 }
 

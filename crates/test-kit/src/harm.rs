@@ -1,5 +1,4 @@
 //! Volumes in memory to be damaged, and ways to damage them. Each test uses a part of it.
-#![allow(dead_code)]
 
 use std::sync::Arc;
 
@@ -12,14 +11,14 @@ use f2fs_format::{Geometry, Nid, RawBlock};
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::FormatOptions;
 
-use crate::common::formatted;
+use crate::volumes::formatted;
 
-pub(crate) fn options() -> FormatOptions {
+pub fn options() -> FormatOptions {
     FormatOptions::default().with_features(Features::SB_CHECKSUM)
 }
 
 /// A volume with a tree, and two valid checkpoint packs. The file `/new` is in the last checkpoint only.
-pub(crate) fn volume() -> MemoryDevice {
+pub fn volume() -> MemoryDevice {
     let device = formatted(64, &options());
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
     for path in ["/dir", "/dir/below", "/hashed"] {
@@ -37,16 +36,16 @@ pub(crate) fn volume() -> MemoryDevice {
     device.snapshot()
 }
 
-pub(crate) fn read(device: &MemoryDevice, block: u64) -> RawBlock {
+pub fn read(device: &MemoryDevice, block: u64) -> RawBlock {
     *device.read(block, 1).unwrap().block(0)
 }
 
-pub(crate) fn geometry(device: &MemoryDevice) -> Geometry {
+pub fn geometry(device: &MemoryDevice) -> Geometry {
     Geometry::from_superblock(&SuperBlock::read(&read(device, 0))).unwrap()
 }
 
 /// Changes one superblock; with `seal` its checksum stays right.
-pub(crate) fn patch_superblock(device: &MemoryDevice, copy: u64, seal: bool, change: impl Fn(&mut SuperBlock)) {
+pub fn patch_superblock(device: &MemoryDevice, copy: u64, seal: bool, change: impl Fn(&mut SuperBlock)) {
     let mut block = read(device, copy);
     let mut sb = SuperBlock::read(&block);
     change(&mut sb);
@@ -58,7 +57,7 @@ pub(crate) fn patch_superblock(device: &MemoryDevice, copy: u64, seal: bool, cha
 }
 
 /// Changes every block in the main area that is this node, stale ones as well.
-pub(crate) fn patch_node(device: &MemoryDevice, ino: Nid, change: impl Fn(&mut NodeBlock)) {
+pub fn patch_node(device: &MemoryDevice, ino: Nid, change: impl Fn(&mut NodeBlock)) {
     let geometry = geometry(device);
     let mut found = 0;
     for addr in geometry.main_blkaddr.0..geometry.main_end().0 {
@@ -73,14 +72,14 @@ pub(crate) fn patch_node(device: &MemoryDevice, ino: Nid, change: impl Fn(&mut N
     assert!(found > 0, "no block of node {ino}");
 }
 
-pub(crate) fn ino(device: &MemoryDevice, path: &str) -> Nid {
+pub fn ino(device: &MemoryDevice, path: &str) -> Nid {
     let fs = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).unwrap();
     fs.symlink_metadata(path).unwrap().ino
 }
 
 /// Opens for writing, which must fail, and leave every byte as it was.
 #[track_caller]
-pub(crate) fn refuse(device: &MemoryDevice) -> VolumeError {
+pub fn refuse(device: &MemoryDevice) -> VolumeError {
     let before = device.snapshot();
     let shared = Arc::new(device.snapshot());
     let error = FileSystem::open(shared.clone(), Options::new()).unwrap_err();
@@ -93,6 +92,6 @@ pub(crate) fn refuse(device: &MemoryDevice) -> VolumeError {
     }
 }
 
-pub(crate) fn open(device: &MemoryDevice) -> FileSystem {
+pub fn open(device: &MemoryDevice) -> FileSystem {
     FileSystem::open(Arc::new(device.snapshot()), Options::new()).unwrap()
 }

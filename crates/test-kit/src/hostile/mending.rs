@@ -9,7 +9,7 @@ use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_volume::VolumeError;
 
 use super::readers::{open_and_check, walk};
-use super::sparse::SparseDevice;
+use f2fs_device_test::SparseDevice;
 
 /// Rolls forward in memory and for good: what a reader is shown is what a writer finds.
 pub fn roll_forward(device: &Arc<SparseDevice>) {

@@ -1,5 +1,4 @@
 //! Volumes with files that were synced after a checkpoint.
-#![allow(dead_code)] // each test uses a part of it
 
 use std::sync::Arc;
 
@@ -9,20 +8,20 @@ use f2fs_format::feature::Features;
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{FsyncMode, OpenOptions};
 
-use crate::common::formatted;
+use crate::volumes::formatted;
 
-pub(crate) fn content(seed: u8, len: usize) -> Vec<u8> {
+pub fn content(seed: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at / 4096 * 7 + at % 251) as u8 ^ seed).collect()
 }
 
-pub(crate) fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
+pub fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
     let file = fs.open_file(path).unwrap();
     let mut bytes = vec![0; file.size() as usize];
     assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
     bytes
 }
 
-pub(crate) fn start(features: Features, mode: FsyncMode) -> (Arc<MemoryDevice>, FileSystem) {
+pub fn start(features: Features, mode: FsyncMode) -> (Arc<MemoryDevice>, FileSystem) {
     // fsck.f2fs 1.15 takes the end of the main area for lower than it is, by the metadata's segments, when it follows a chain: the
     // volume is larger than what is written to it.
     let device = formatted(128, &FormatOptions::default().with_features(features));

@@ -3,15 +3,23 @@
 use std::collections::VecDeque;
 
 use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Pending, Request, Ticket};
-use f2fs_sync::Arc;
+use f2fs_sync::PlainArc;
 
-/// A device whose requests happen when somebody waits for them.
+/// A device whose requests happen when somebody waits for them: the latest moment that a device may choose.
 #[derive(Debug)]
-pub(crate) struct Late(pub(crate) Arc<dyn BlockDevice>);
+pub struct LateDevice(PlainArc<dyn BlockDevice>);
+
+impl LateDevice {
+    /// Requests to `inner` are late.
+    #[must_use]
+    pub fn new(inner: PlainArc<dyn BlockDevice>) -> LateDevice {
+        LateDevice(inner)
+    }
+}
 
 #[derive(Debug)]
 struct OnTheirWay {
-    device: Arc<dyn BlockDevice>,
+    device: PlainArc<dyn BlockDevice>,
     requests: Vec<Request>,
 }
 
@@ -31,7 +39,7 @@ impl Drop for OnTheirWay {
     }
 }
 
-impl BlockDevice for Late {
+impl BlockDevice for LateDevice {
     fn info(&self) -> &DeviceInfo {
         self.0.info()
     }
@@ -41,7 +49,7 @@ impl BlockDevice for Late {
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {
-        let (device, total) = (Arc::clone(&self.0), requests.len());
+        let (device, total) = (PlainArc::clone(&self.0), requests.len());
         Ticket::pending(total, Vec::new(), Box::new(OnTheirWay { device, requests }))
     }
 

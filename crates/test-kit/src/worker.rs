@@ -1,23 +1,24 @@
 //! Random operations on names of one's own, with an exact model of them.
 
+use f2fs_device_test::{Random, bytes};
 use f2fs_files::{FileKind, FileSystem, NewFile, RenameMode, SetMode};
 
-use crate::common::{Random, at, bytes};
 use crate::model::{Content, Id, Model, Outcome, ROOT, outcome, show};
+use crate::volumes::at;
 
 /// Directories that all workers use.
-pub(crate) const SHARED: [&[u8]; 3] = [b"one", b"two", b"three"];
+pub const SHARED: [&[u8]; 3] = [b"one", b"two", b"three"];
 
 /// A thread with its own names and the model of them.
-pub(crate) struct Worker {
-    pub(crate) number: usize,
-    pub(crate) random: Random,
-    pub(crate) model: Model,
+pub struct Worker {
+    pub number: usize,
+    pub random: Random,
+    pub model: Model,
     made: usize,
 }
 
 impl Worker {
-    pub(crate) fn new(number: usize, seed: u64) -> Worker {
+    pub fn new(number: usize, seed: u64) -> Worker {
         let mut model = Model::new();
         for name in SHARED {
             model.create(ROOT, name, Content::Dir(Default::default()), 0o755);
@@ -34,7 +35,7 @@ impl Worker {
             .into_iter()
             .filter(|(path, id)| self.model.dir(*id).is_some() && path != b"/arena" && path != b"/")
             .collect();
-        self.random.pick(&dirs).clone()
+        self.random.one_of(&dirs).clone()
     }
 
     /// Something that this thread made, with its directory.
@@ -48,7 +49,7 @@ impl Worker {
                 made && path != b"/two" && path != b"/three" && (!files || self.model.dir(*id).is_none())
             })
             .collect();
-        (!all.is_empty()).then(|| self.random.pick(&all).clone())
+        (!all.is_empty()).then(|| self.random.one_of(&all).clone())
     }
 
     fn parent(&self, path: &[u8]) -> (Id, Vec<u8>) {
@@ -70,7 +71,7 @@ impl Worker {
     }
 
     /// One operation, in the file system and in the model.
-    pub(crate) fn step(&mut self, fs: &FileSystem) {
+    pub fn step(&mut self, fs: &FileSystem) {
         match self.random.below(20) {
             0..=4 => {
                 let ((dir, id), name) = (self.dir(), self.name());
@@ -133,7 +134,7 @@ impl Worker {
                 let ((dir, parent), name) = (self.dir(), self.name());
                 let path = [&dir[..], b"/", &name].concat();
                 let (old, old_name) = self.parent(&source);
-                let mode = *self.random.pick(&[RenameMode::Replace, RenameMode::NoReplace]);
+                let mode = *self.random.one_of(&[RenameMode::Replace, RenameMode::NoReplace]);
                 let real = outcome(&fs.rename(at(&source), at(&path), mode));
                 let wanted = self.model.rename((old, &old_name), (parent, &name), mode);
                 self.same("rename", &source, real, wanted);

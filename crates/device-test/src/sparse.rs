@@ -4,15 +4,15 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use f2fs_device::{
     AlignedBuf, Block, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Operation, Request, Ticket,
 };
+use f2fs_sync::{Mutex, MutexGuard, PlainArc};
 
 /// Block numbers are spread by one multiplication: the usual hash takes longer than copying the block.
 #[derive(Default)]
-pub struct Spread(u64);
+struct Spread(u64);
 
 impl Hasher for Spread {
     fn finish(&self) -> u64 {
@@ -31,38 +31,41 @@ impl Hasher for Spread {
 
 type Blocks<B> = HashMap<u64, B, BuildHasherDefault<Spread>>;
 
-/// A device in memory. Blocks of zeros take no memory, a copy of the device takes as much as was changed on it, and a write
+/// A device in memory of which many copies are made, or that is larger than memory. Blocks of zeros take no memory, a copy of the device takes as much as was changed on it, and a write
 /// copies one block.
 #[derive(Debug)]
 pub struct SparseDevice {
     info: DeviceInfo,
     claims: Claims,
     /// What never changes, without blocks of zeros.
-    base: Arc<Blocks<Block>>,
+    base: PlainArc<Blocks<Block>>,
     /// What was written since; `None` for a block that is zeros now.
     changed: Mutex<Blocks<Option<Box<Block>>>>,
 }
 
 impl SparseDevice {
     /// A device of so many blocks of zeros.
+    #[must_use]
     pub fn new(blocks: u64) -> SparseDevice {
         let mut info = DeviceInfo::new(blocks, format!("sparse memory, {blocks} blocks"));
         info.supports_discard = true;
         info.logical_sector = 512;
-        SparseDevice { info, claims: Claims::new(), base: Arc::default(), changed: Mutex::default() }
+        SparseDevice { info, claims: Claims::new(), base: PlainArc::default(), changed: Mutex::default() }
     }
 
     /// A copy, which shares what never changes. Nobody has it open.
+    #[must_use]
     pub fn snapshot(&self) -> SparseDevice {
         SparseDevice {
             info: self.info.clone(),
             claims: Claims::new(),
-            base: Arc::clone(&self.base),
+            base: PlainArc::clone(&self.base),
             changed: Mutex::new(self.changed().clone()),
         }
     }
 
     /// A copy of which all that is there now never changes.
+    #[must_use]
     pub fn frozen(&self) -> SparseDevice {
         let mut base = Blocks::clone(&self.base);
         for (at, block) in self.changed().iter() {
@@ -71,16 +74,23 @@ impl SparseDevice {
                 _ => drop(base.remove(at)),
             }
         }
-        SparseDevice { info: self.info.clone(), claims: Claims::new(), base: Arc::new(base), changed: Mutex::default() }
+        SparseDevice {
+            info: self.info.clone(),
+            claims: Claims::new(),
+            base: PlainArc::new(base),
+            changed: Mutex::default(),
+        }
     }
 
     /// The same device, refusing writes.
+    #[must_use]
     pub fn read_only(mut self) -> SparseDevice {
         self.info.read_only = true;
         self
     }
 
     /// The blocks that never change and are not zeros, in order.
+    #[must_use]
     pub fn used(&self) -> Vec<u64> {
         let mut used: Vec<u64> = self.base.keys().copied().collect();
         used.sort_unstable();
@@ -88,6 +98,7 @@ impl SparseDevice {
     }
 
     /// One block.
+    #[must_use]
     pub fn block(&self, at: u64) -> [u8; 4096] {
         let mut block = Block::ZERO;
         self.load(at, &mut block);
@@ -100,7 +111,7 @@ impl SparseDevice {
     }
 
     fn changed(&self) -> MutexGuard<'_, Blocks<Option<Box<Block>>>> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changed.lock()
     }
 
     fn load(&self, at: u64, to: &mut Block) {

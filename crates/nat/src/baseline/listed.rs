@@ -13,7 +13,7 @@
 //! | a bitmap scan begins | at block 0 | | where the last one ended | |
 //! | NAT blocks are scanned | in every build that is still short | | | at a checkpoint, and for an allocation that has nothing |
 //!
-//! Both stages share the lock of the kernel's cache ([`NatCache`](crate::nat_cache::NatCache)), which binding and freeing a NID take
+//! Both stages share the lock of the kernel's cache ([`NatCache`](super::nat_cache::NatCache)), which binding and freeing a NID take
 //! exclusively. What still differs from Linux stands at [`Policy`].
 //!
 //! # Locking rules
@@ -29,11 +29,13 @@ use f2fs_sync::{Mutex, mutant};
 
 use crate::entry::NatEntry;
 use crate::error::NatError;
-use crate::free_list::{FreeList, State};
 use crate::policy::Policy;
 use crate::size::{Bits, ENTRIES, FIRST_NID, locate, members, nid_at};
 use crate::stats::ScanStats;
-use crate::table::{Ahead, Table};
+use crate::table::Table;
+
+use super::ahead::Ahead;
+use super::free_list::{FreeList, State};
 
 /// NAT blocks that one build scans (`FREE_NID_PAGES`).
 const SCAN_BLOCKS: u32 = if cfg!(loom) { 1 } else { 8 };

@@ -2,12 +2,15 @@
 
 use f2fs_format::Nid;
 
+use crate::config::NatConfig;
 use crate::error::NatError;
-use crate::listed::Listed;
+use crate::policy::Policy;
 use crate::sharded::Sharded;
 use crate::size::{Bits, nid_at};
 use crate::stats::ScanStats;
 use crate::table::Table;
+
+use super::listed::Listed;
 
 /// A policy's state.
 #[derive(Debug)]
@@ -17,6 +20,16 @@ pub(crate) enum Allocator {
 }
 
 impl Allocator {
+    /// The policy of `config`, for this table; `first`: the block where the search begins.
+    pub(crate) fn new(config: &NatConfig, table: &Table, first: u32) -> Allocator {
+        match config.policy {
+            Policy::Sharded => Allocator::Sharded(Sharded::new(config, table, first)),
+            policy @ (Policy::KernelScan | Policy::Clue { .. }) => {
+                Allocator::Listed(Box::new(Listed::new(policy, table.blocks(), first, config.balance_entries)))
+            }
+        }
+    }
+
     /// A free NID; `None` is exact.
     #[inline]
     pub(crate) fn allocate(&self, table: &Table, stats: &ScanStats) -> Result<Option<Nid>, NatError> {
@@ -38,10 +51,7 @@ impl Allocator {
     #[inline]
     pub(crate) fn done(&self, table: &Table, block: u32, index: usize) -> bool {
         match self {
-            Allocator::Sharded(_) => {
-                let slot = table.slot(block);
-                slot.is_known() && !slot.is_free(index)
-            }
+            Allocator::Sharded(sharded) => sharded.done(table, block, index),
             Allocator::Listed(listed) => listed.done(nid_at(block, index)),
         }
     }
@@ -49,12 +59,7 @@ impl Allocator {
     /// A NID that was taken, and never bound, is free again; its block's lock is held. One that is free already stays so.
     pub(crate) fn put(&self, table: &Table, block: u32, index: usize) {
         match self {
-            Allocator::Sharded(sharded) => {
-                let slot = table.slot(block);
-                if slot.is_known() && !slot.is_free(index) {
-                    sharded.put(table, block, index);
-                }
-            }
+            Allocator::Sharded(sharded) => sharded.put(table, block, index),
             Allocator::Listed(listed) => listed.put(table, block, index),
         }
     }
@@ -70,7 +75,7 @@ impl Allocator {
     /// Takes this NID of a known block, if it is free.
     pub(crate) fn reserve(&self, table: &Table, block: u32, index: usize) -> bool {
         match self {
-            Allocator::Sharded(_) => table.slot(block).take(index),
+            Allocator::Sharded(sharded) => sharded.reserve(table, block, index),
             Allocator::Listed(listed) => listed.reserve(table, block, index),
         }
     }
@@ -103,7 +108,7 @@ impl Allocator {
     /// Where the next search should begin.
     pub(crate) fn next_nid(&self) -> Nid {
         match self {
-            Allocator::Sharded(sharded) => nid_at(sharded.next_block(), 0),
+            Allocator::Sharded(sharded) => sharded.next_nid(),
             Allocator::Listed(listed) => listed.next_nid(),
         }
     }

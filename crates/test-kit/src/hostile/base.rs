@@ -10,8 +10,8 @@ use f2fs_format::superblock::SuperBlock;
 use super::damage::{Change, Damage, Patch, seal};
 use super::readers::each_path;
 use super::recipes;
-use super::sparse::SparseDevice;
 use super::structures::Structures;
+use f2fs_device_test::SparseDevice;
 
 /// Paths that are used at most.
 const PATHS: usize = 24;

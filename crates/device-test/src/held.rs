@@ -1,11 +1,12 @@
 //! A device that holds requests back until it is told to go on.
-#![allow(dead_code)] // each test uses a part of it
+//!
+//! Locking rules: one lock over what is held; it is not held during I/O.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 
 use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Operation, Pending, Request, Ticket};
+use f2fs_sync::{Condvar, Mutex, PlainArc};
 
 #[derive(Debug, Default)]
 struct State {
@@ -23,28 +24,28 @@ struct Control {
     changed: Condvar,
 }
 
-/// Passes everything on, and holds back what it was told to.
+/// A device that passes everything on, and holds one request back when a test says so: for looking at what others do meanwhile.
 #[derive(Debug)]
-pub(crate) struct HeldDevice {
-    inner: Arc<dyn BlockDevice>,
-    control: Arc<Control>,
+pub struct HeldDevice {
+    inner: PlainArc<dyn BlockDevice>,
+    control: PlainArc<Control>,
 }
 
 /// Requests on their way.
 #[derive(Debug)]
 struct Deferred {
-    inner: Arc<dyn BlockDevice>,
-    control: Arc<Control>,
+    inner: PlainArc<dyn BlockDevice>,
+    control: PlainArc<Control>,
     requests: Vec<Request>,
 }
 
 impl Pending for Deferred {
     fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>) {
-        let mut state = self.control.state.lock().unwrap();
+        let mut state = self.control.state.lock();
         if block && state.deferred.is_some() {
             state.held = true;
             self.control.changed.notify_all();
-            state = self.control.changed.wait_while(state, |state| state.held).unwrap();
+            self.control.changed.wait_while(&mut state, |state| state.held);
         }
         if state.deferred.is_none() {
             let done = self.requests.drain(..).map(|request| self.inner.execute(request));
@@ -54,30 +55,32 @@ impl Pending for Deferred {
 }
 
 impl HeldDevice {
-    pub(crate) fn new(inner: Arc<dyn BlockDevice>) -> HeldDevice {
-        HeldDevice { inner, control: Arc::default() }
+    /// Holds nothing back yet.
+    #[must_use]
+    pub fn new(inner: PlainArc<dyn BlockDevice>) -> HeldDevice {
+        HeldDevice { inner, control: PlainArc::default() }
     }
 
     /// Holds the next request of this kind back.
-    pub(crate) fn hold_next(&self, operation: Operation) {
-        *self.control.state.lock().unwrap() = State { hold: Some(operation), ..State::default() };
+    pub fn hold_next(&self, operation: Operation) {
+        *self.control.state.lock() = State { hold: Some(operation), ..State::default() };
     }
 
     /// What this thread submits from here on stays on its way; held back is who waits for it.
-    pub(crate) fn defer_mine(&self) {
+    pub fn defer_mine(&self) {
         let mine = Some(std::thread::current().id());
-        *self.control.state.lock().unwrap() = State { deferred: mine, ..State::default() };
+        *self.control.state.lock() = State { deferred: mine, ..State::default() };
     }
 
-    /// Waits until there is one.
-    pub(crate) fn wait_until_held(&self) {
-        let state = self.control.state.lock().unwrap();
-        drop(self.control.changed.wait_while(state, |state| !state.held).unwrap());
+    /// Waits until a request is held back.
+    pub fn wait_until_held(&self) {
+        let mut state = self.control.state.lock();
+        self.control.changed.wait_while(&mut state, |state| !state.held);
     }
 
     /// Lets it go on.
-    pub(crate) fn release(&self) {
-        *self.control.state.lock().unwrap() = State::default();
+    pub fn release(&self) {
+        *self.control.state.lock() = State::default();
         self.control.changed.notify_all();
     }
 }
@@ -92,7 +95,7 @@ impl BlockDevice for HeldDevice {
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {
-        if self.control.state.lock().unwrap().deferred == Some(std::thread::current().id()) {
+        if self.control.state.lock().deferred == Some(std::thread::current().id()) {
             let (inner, control) = (self.inner.clone(), self.control.clone());
             return Ticket::pending(requests.len(), Vec::new(), Box::new(Deferred { inner, control, requests }));
         }
@@ -104,14 +107,13 @@ impl BlockDevice for HeldDevice {
     }
 
     fn execute(&self, request: Request) -> Completion {
-        let mut state = self.control.state.lock().unwrap();
+        let mut state = self.control.state.lock();
         if state.hold == Some(request.op.operation()) {
             *state = State { held: true, ..State::default() };
             self.control.changed.notify_all();
-            drop(self.control.changed.wait_while(state, |state| state.held).unwrap());
-        } else {
-            drop(state);
+            self.control.changed.wait_while(&mut state, |state| state.held);
         }
+        drop(state);
         self.inner.execute(request)
     }
 }

@@ -6,8 +6,8 @@ use f2fs_format::hash::dentry_hash;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Geometry, inode, node};
 
-use super::sparse::SparseDevice;
 use super::structures::{KINDS, Kind, Place, Structures};
+use f2fs_device_test::SparseDevice;
 
 /// What is done to a volume before it is used.
 #[derive(Clone, Debug)]

@@ -1,15 +1,14 @@
 //! A naive file system in memory: what the real one must be equal to.
-#![allow(clippy::unwrap_used, dead_code)] // a model that fails is a failed test; not every test uses all of it
 
 use std::collections::{BTreeMap, HashMap};
 
 use f2fs_files::{FileKind, FileSystem, FsError, RenameMode, path_from_bytes};
 
-pub(crate) type Id = u64;
-pub(crate) const ROOT: Id = 0;
+pub type Id = u64;
+pub const ROOT: Id = 0;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub enum Content {
     File(Vec<u8>),
     Dir(BTreeMap<Vec<u8>, Id>),
     Symlink(Vec<u8>),
@@ -17,16 +16,16 @@ pub(crate) enum Content {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Node {
-    pub(crate) content: Content,
-    pub(crate) links: u32,
-    pub(crate) permissions: u16,
-    pub(crate) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+pub struct Node {
+    pub content: Content,
+    pub links: u32,
+    pub permissions: u16,
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 /// What an operation must come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     Done,
     NotFound,
     Exists,
@@ -41,7 +40,7 @@ pub(crate) enum Outcome {
     Other,
 }
 
-pub(crate) fn outcome<T>(result: &Result<T, FsError>) -> Outcome {
+pub fn outcome<T>(result: &Result<T, FsError>) -> Outcome {
     match result {
         Ok(_) => Outcome::Done,
         Err(error) if error.is_no_space() => Outcome::NoSpace,
@@ -60,20 +59,20 @@ pub(crate) fn outcome<T>(result: &Result<T, FsError>) -> Outcome {
 
 /// The naive file system.
 #[derive(Clone, Debug)]
-pub(crate) struct Model {
-    pub(crate) nodes: HashMap<Id, Node>,
+pub struct Model {
+    pub nodes: HashMap<Id, Node>,
     next: Id,
 }
 
 impl Model {
-    pub(crate) fn new() -> Model {
+    pub fn new() -> Model {
         let mut model = Model { nodes: HashMap::new(), next: 1 };
         model.nodes.insert(ROOT, node(Content::Dir(BTreeMap::new()), 0o755));
         model.nodes.get_mut(&ROOT).unwrap().links = 2;
         model
     }
 
-    pub(crate) fn dir(&self, id: Id) -> Option<&BTreeMap<Vec<u8>, Id>> {
+    pub fn dir(&self, id: Id) -> Option<&BTreeMap<Vec<u8>, Id>> {
         match &self.nodes.get(&id)?.content {
             Content::Dir(entries) => Some(entries),
             _ => None,
@@ -88,7 +87,7 @@ impl Model {
     }
 
     /// All paths with their nodes, the root as "/", sorted.
-    pub(crate) fn paths(&self) -> Vec<(Vec<u8>, Id)> {
+    pub fn paths(&self) -> Vec<(Vec<u8>, Id)> {
         let mut all = vec![(b"/".to_vec(), ROOT)];
         let mut at = 0;
         while at < all.len() {
@@ -109,7 +108,7 @@ impl Model {
         all
     }
 
-    pub(crate) fn create(&mut self, dir: Id, name: &[u8], content: Content, permissions: u16) -> Outcome {
+    pub fn create(&mut self, dir: Id, name: &[u8], content: Content, permissions: u16) -> Outcome {
         if self.dir(dir).unwrap().contains_key(name) {
             return Outcome::Exists;
         }
@@ -126,7 +125,7 @@ impl Model {
         Outcome::Done
     }
 
-    pub(crate) fn link(&mut self, id: Id, dir: Id, name: &[u8]) -> Outcome {
+    pub fn link(&mut self, id: Id, dir: Id, name: &[u8]) -> Outcome {
         if self.dir(id).is_some() {
             return Outcome::DirectoryLink;
         }
@@ -138,7 +137,7 @@ impl Model {
         Outcome::Done
     }
 
-    pub(crate) fn unlink(&mut self, dir: Id, name: &[u8]) -> Outcome {
+    pub fn unlink(&mut self, dir: Id, name: &[u8]) -> Outcome {
         let Some(id) = self.dir(dir).unwrap().get(name).copied() else { return Outcome::NotFound };
         if self.dir(id).is_some() {
             return Outcome::IsDirectory;
@@ -156,7 +155,7 @@ impl Model {
         }
     }
 
-    pub(crate) fn rmdir(&mut self, dir: Id, name: &[u8]) -> Outcome {
+    pub fn rmdir(&mut self, dir: Id, name: &[u8]) -> Outcome {
         let Some(id) = self.dir(dir).unwrap().get(name).copied() else { return Outcome::NotFound };
         match self.dir(id) {
             None => Outcome::NotDirectory,
@@ -174,7 +173,7 @@ impl Model {
         id == above || self.dir(above).is_some_and(|entries| entries.values().any(|child| self.is_below(id, *child)))
     }
 
-    pub(crate) fn rename(&mut self, from: (Id, &[u8]), to: (Id, &[u8]), mode: RenameMode) -> Outcome {
+    pub fn rename(&mut self, from: (Id, &[u8]), to: (Id, &[u8]), mode: RenameMode) -> Outcome {
         let Some(source) = self.dir(from.0).unwrap().get(from.1).copied() else { return Outcome::NotFound };
         let target = self.dir(to.0).unwrap().get(to.1).copied();
         match (mode, target) {
@@ -226,7 +225,7 @@ impl Model {
         Outcome::Done
     }
 
-    pub(crate) fn write(&mut self, id: Id, offset: usize, data: &[u8]) {
+    pub fn write(&mut self, id: Id, offset: usize, data: &[u8]) {
         if let Content::File(bytes) = &mut self.nodes.get_mut(&id).unwrap().content
             && !data.is_empty()
         {
@@ -238,7 +237,7 @@ impl Model {
     }
 
     /// Makes zeros of a range, which the file grows to, or does not.
-    pub(crate) fn zero(&mut self, id: Id, offset: usize, len: usize, keep_size: bool) {
+    pub fn zero(&mut self, id: Id, offset: usize, len: usize, keep_size: bool) {
         if let Content::File(bytes) = &mut self.nodes.get_mut(&id).unwrap().content {
             let end = offset + len;
             if bytes.len() < end && !keep_size {
@@ -250,7 +249,7 @@ impl Model {
     }
 
     /// Takes over another file system: directories of the same name become one, every other name must be new.
-    pub(crate) fn absorb(&mut self, other: &Model) {
+    pub fn absorb(&mut self, other: &Model) {
         let mut known = HashMap::from([(ROOT, ROOT)]);
         self.absorb_dir(ROOT, other, ROOT, &mut known);
     }
@@ -279,7 +278,7 @@ impl Model {
         }
     }
 
-    pub(crate) fn truncate(&mut self, id: Id, size: usize) {
+    pub fn truncate(&mut self, id: Id, size: usize) {
         if let Content::File(bytes) = &mut self.nodes.get_mut(&id).unwrap().content {
             bytes.resize(size, 0);
         }
@@ -291,7 +290,7 @@ fn node(content: Content, permissions: u16) -> Node {
 }
 
 /// Compares everything that can be seen. `lost_found`: whether the volume has that directory.
-pub(crate) fn assert_equal(fs: &FileSystem, model: &Model) {
+pub fn assert_equal(fs: &FileSystem, model: &Model) {
     let mut seen = vec![(b"/".to_vec(), fs.metadata("/").unwrap())];
     let mut at = 0;
     while at < seen.len() {
@@ -342,7 +341,7 @@ pub(crate) fn assert_equal(fs: &FileSystem, model: &Model) {
     }
 }
 
-pub(crate) fn show(path: &[u8]) -> String {
+pub fn show(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path);
     if text.len() > 60 {
         format!("{}...({} bytes)", &text.chars().take(40).collect::<String>(), path.len())

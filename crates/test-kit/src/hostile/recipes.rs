@@ -7,7 +7,7 @@ use f2fs_format::feature::Features;
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{Allocation, OpenOptions};
 
-use super::sparse::SparseDevice;
+use f2fs_device_test::SparseDevice;
 
 /// Names in a directory of several levels of buckets. They are long, and of few files, since whoever looks at a volume looks at
 /// each of them.
@@ -47,6 +47,7 @@ pub fn aged(allocation: Allocation, options: &FormatOptions) -> SparseDevice {
 
 fn age(device: &Arc<SparseDevice>, allocation: Allocation) -> Result<(), FsError> {
     let fs = FileSystem::open(device.clone(), Options::new().volume(OpenOptions::new().allocation(allocation)))?;
+    // A generator of its own: the fuzz targets' recorded inputs rest on the volumes that these numbers make.
     let mut state = 1_u64;
     let mut below = |end: u64| {
         state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
