@@ -44,7 +44,7 @@ use crate::stat::Time;
 use names::Names;
 use page::Page;
 
-pub(crate) use lookup::RawEntry;
+pub(crate) use lookup::{Located, RawEntry};
 pub(crate) use names::NAMES;
 
 /// Shards of a directory's map of pages.

@@ -173,7 +173,7 @@ impl Core {
             self.load_names(&[from], &[source])?;
             to.parent.directory()?.add(op, self, to.parent, to.name, source.ino, file_type(source.kind))?;
             self.whole(|| {
-                from.parent.directory()?.remove(op, self, from.parent, from.name)?.ok_or(FsError::NotFound)?;
+                from.parent.directory()?.remove(op, self, from.parent, from.name, None)?.ok_or(FsError::NotFound)?;
                 self.moved(op, source, from, to)
             })
         })
@@ -210,7 +210,7 @@ impl Core {
                 return Err(FsError::NotFound);
             }
             self.whole(|| {
-                from.parent.directory()?.remove(op, self, from.parent, from.name)?.ok_or(FsError::NotFound)?;
+                from.parent.directory()?.remove(op, self, from.parent, from.name, None)?.ok_or(FsError::NotFound)?;
                 self.moved(op, source, from, to)?;
                 if target.kind == FileKind::Directory {
                     self.add_links(op, to.parent, -1);

@@ -75,6 +75,8 @@ mod nodes;
 mod open;
 mod orphans;
 mod pack;
+mod precleaner;
+mod pressure;
 mod recovery;
 mod relocate;
 mod segments;

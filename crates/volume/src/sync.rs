@@ -117,7 +117,7 @@ impl Volume {
             return Ok(Synced::Must(reason));
         }
         let request = SyncRequest { inode: inode.page.clone(), flight };
-        let answer = self.syncs.join(request, |group| self.sync_group(op, &group));
+        let answer = self.roll_forward.syncs.join(request, |group| self.sync_group(op, &group));
         answer.unwrap_or_else(|| Err(VolumeError::Stopped { reason: StopCause::Panic }))
     }
 
@@ -139,7 +139,7 @@ impl Volume {
         self.roll_forward.mode
     }
 
-    /// What there is to say of the file itself. Whether there is [room](Self::can_roll_forward) is asked by the group's leader.
+    /// What there is to say of the file itself. Whether there is [room](crate::recovery::RollForward::has_room) is asked by the group's leader.
     fn must_checkpoint(&self, page: &NodePage, block: &NodeBlock) -> Option<MustCheckpoint> {
         let raw = block.inode();
         if raw.file_type() != inode::mode::REGULAR || node_log(block) != NodeLog::Warm {
@@ -159,14 +159,6 @@ impl Volume {
             return Some(MustCheckpoint::NewParent);
         }
         None
-    }
-
-    /// Whether roll-forward has blocks for one more file, and is not made to do too much.
-    fn can_roll_forward(&self) -> bool {
-        let logged = self.roll_forward.logged.load(Ordering::Relaxed);
-        let before = self.roll_forward.checkpointed_blocks.load(Ordering::Relaxed);
-        let left = self.space.block_limit().checked_sub(before.saturating_add(logged));
-        logged <= self.dirty_limit && left.is_some_and(|left| self.blocks_written.is_at_most(left))
     }
 
     /// Writes the files of a group and flushes the device.
@@ -207,7 +199,7 @@ impl Volume {
         let mut answers = Vec::with_capacity(group.len());
         for request in group {
             // Asked once for each: what its sync promises was counted before it joined.
-            if !self.can_roll_forward() {
+            if !self.roll_forward.has_room(&self.space, &self.blocks_written, self.pressure.dirty_limit()) {
                 answers.push(Ok(Synced::Must(MustCheckpoint::Room)));
                 continue;
             }

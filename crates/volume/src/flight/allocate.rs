@@ -3,7 +3,6 @@
 use f2fs_format::summary::Summary;
 use f2fs_format::{LogType, SegmentNo};
 use f2fs_segment::{Class, Run};
-use f2fs_sync::atomic::Ordering;
 
 use super::{Company, Flight};
 use crate::write_stat::Count;
@@ -55,7 +54,7 @@ impl Volume {
     ) -> Result<Vec<Run>, VolumeError> {
         let mut rewrites = Vec::new();
         let (segments, now) = (self.segments.manager()?, self.clock.now());
-        match &self.planner {
+        match self.precleaner.planner() {
             // Only where logs write into holes is there anything to choose.
             Some(planner) if !log.is_node() && summaries.len() > 1 && self.writes_into_holes() => {
                 segments.allocate_selective(class, log, summaries, now, planner, runs, &mut rewrites)?;
@@ -65,22 +64,9 @@ impl Volume {
         let blocks = summaries.len() as u64;
         self.blocks_written.add(blocks);
         self.written.add(Count::UserBlocks, blocks);
-        if self.planner.is_some() && class == Class::User {
-            self.note_request(blocks);
+        if class == Class::User {
+            self.precleaner.note_request(blocks, || self.writes_into_holes());
         }
         Ok(rewrites)
-    }
-
-    /// Keeps the mean length of requests, each weighted by its blocks, and what is left of the segments cleared for them.
-    fn note_request(&self, blocks: u64) {
-        const WEIGHT: u64 = 4096;
-        let blocks = blocks.min(WEIGHT);
-        // Lost updates of concurrent writers change a mean, nothing else.
-        let mean = self.request_blocks.load(Ordering::Relaxed);
-        let next = (mean * (WEIGHT - blocks) + blocks * blocks).div_ceil(WEIGHT);
-        self.request_blocks.store(next, Ordering::Relaxed);
-        if self.writes_into_holes() {
-            self.stock.fetch_sub(blocks as i64, Ordering::Relaxed);
-        }
     }
 }
