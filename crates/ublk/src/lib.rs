@@ -73,3 +73,8 @@ pub use backend::{Backend, ZoneChange, ZonedBlockDevice};
 pub use devices::{Device, State, delete, features, list};
 pub use error::UblkError;
 pub use server::{Options, QueueCounts, Server};
+
+/// The example of this crate's README, so that it is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
