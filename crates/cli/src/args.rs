@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod bench;
+pub(crate) mod ublk;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -234,6 +235,9 @@ Examples:
     /// Measure: names from many threads (fxmark), reads (read).
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    /// Block devices of Linux made of memory, of a file, or with zones.
+    #[command(subcommand)]
+    Ublk(ublk::UblkCommand),
     /// Print a script that completes the command line in a shell.
     #[command(after_help = "\
 Examples:

@@ -12,6 +12,7 @@ mod manifest;
 mod names;
 mod repair;
 mod show;
+mod ublk;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Mv { no_clobber, exchange, image, from, to } => names::mv(image, from, to, *no_clobber, *exchange)?,
         Command::Bench(command) => bench::run(command)?,
         Command::Ln { symbolic, image, target, path } => names::ln(image, target, path, *symbolic)?,
+        Command::Ublk(command) => ublk::run(command)?,
         Command::Completions { shell } => completions::run(*shell)?,
     }
     Ok(ExitCode::SUCCESS)

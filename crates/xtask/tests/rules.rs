@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates with unsafe code.
-const UNSAFE: [&str; 2] = ["pmem", "uring"];
+const UNSAFE: [&str; 3] = ["pmem", "ublk", "uring"];
 /// Crates whose locks no model drives: the one that wraps them, programs, and what only tests use.
 const LOCKS: [&str; 6] = ["sync", "cli", "guest-agent", "oracle", "test-kit", "xtask"];
 /// What of `std::sync` is no lock, and shared by all halves of `f2fs-sync`.

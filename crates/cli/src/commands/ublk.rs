@@ -1,0 +1,153 @@
+//! `f2fs ublk`.
+//!
+//! Without `--foreground` the command starts itself anew with it, in a process group of its own, waits for the path of the device on that
+//! one's standard output, and ends. A driver that does not answer so never holds the command that a person waits for.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use f2fs::device::{BlockDevice, MemoryDevice, ZoneLayout, ZonedDevice};
+use f2fs::sync::PlainArc;
+use f2fs::uring::OpenOptions;
+use f2fs_ublk::{Backend, Options, QueueCounts, Server, UblkError};
+use serde_json::json;
+
+use crate::args::ublk::{AddArgs, Kind, UblkCommand, Zones};
+use crate::error::{CliError, Context};
+use crate::interrupt::until_stopped;
+use crate::medium;
+use crate::size::human;
+
+/// How long a server in the background has to become ready: more than the limits of all commands to the driver.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(command: &UblkCommand) -> Result<(), CliError> {
+    match command {
+        UblkCommand::Add(args) if args.foreground => add(args),
+        UblkCommand::Recover { number, file, foreground: true } => {
+            let backend = open(file)?;
+            serve(Server::recover(*number, &backend).map_err(CliError::new)?)
+        }
+        UblkCommand::Add(_) | UblkCommand::Recover { .. } => detach(),
+        UblkCommand::List { json } => list(*json),
+        UblkCommand::Delete { number, force } => f2fs_ublk::delete(*number, *force).map_err(|error| match error {
+            UblkError::InUse { .. } => CliError::new(format_args!("{error}: unmount it, or use --force")),
+            error => CliError::new(error),
+        }),
+    }
+}
+
+fn add(args: &AddArgs) -> Result<(), CliError> {
+    let backend = match &args.kind {
+        Kind { file: Some(file), .. } => open(file)?,
+        Kind { zoned: Some(zones), .. } => zoned(zones)?,
+        Kind { memory, .. } => {
+            let blocks = memory.map_or(0, |size| size.0) / 4096;
+            Backend::Plain(PlainArc::new(MemoryDevice::new(blocks)))
+        }
+    };
+    let options = Options::default()
+        .with_number(args.number)
+        .with_queues(args.queues)
+        .with_depth(args.depth)
+        .with_recovery(args.kind.file.is_some());
+    serve(Server::add(&backend, options).map_err(CliError::new)?)
+}
+
+fn open(file: &Path) -> Result<Backend, CliError> {
+    let device: PlainArc<dyn BlockDevice> = medium::open(file, false, OpenOptions::new())?;
+    Ok(Backend::Plain(device))
+}
+
+fn zoned(zones: &Zones) -> Result<Backend, CliError> {
+    let layout = ZoneLayout::new(zones.zone / 4096)
+        .with_capacity(zones.capacity / 4096)
+        .with_conventional(zones.conventional)
+        .with_limits(zones.open, zones.active);
+    let device = ZonedDevice::new(MemoryDevice::new(zones.size / 4096), layout).map_err(CliError::usage)?;
+    Ok(Backend::Zoned(PlainArc::new(device)))
+}
+
+/// Serves until a signal comes or the device is deleted.
+fn serve(server: Server) -> Result<(), CliError> {
+    let path = server.path();
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", path.display())?;
+    out.flush()?;
+    drop(out);
+    let stop = AtomicBool::new(false);
+    let told = |counts: &QueueCounts| {
+        format!("{} requests, {} failed, {} entries", counts.requests, counts.failed, counts.entries)
+    };
+    let result = until_stopped(
+        || server.finish(|| stop.load(Ordering::Relaxed)),
+        || stop.store(true, Ordering::Relaxed),
+        |result| result.as_ref().ok().map(|counts| format!("{} is deleted: {}", path.display(), told(counts))),
+    )?;
+    result.map(drop).map_err(CliError::new)
+}
+
+/// Starts this command anew in the background, and waits until it serves.
+fn detach() -> Result<(), CliError> {
+    let program = std::env::current_exe().map_err(CliError::new)?;
+    let messages = std::env::temp_dir().join(format!("f2fs-ublk-{}.log", std::process::id()));
+    let log = File::create(&messages).about(&messages)?;
+    let mut command = Command::new(program);
+    command.args(std::env::args_os().skip(1)).arg("--foreground").process_group(0);
+    let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn();
+    let mut child = spawned.map_err(CliError::new)?;
+    let (sender, ready) = channel();
+    let output = child.stdout.take();
+    thread::spawn(move || {
+        let mut line = String::new();
+        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
+        let _ = sender.send(matches!(read, Some(Ok(1..))).then_some(line));
+    });
+    let line = ready.recv_timeout(PATIENCE);
+    let said = std::fs::read_to_string(&messages).unwrap_or_default();
+    let _ = std::fs::remove_file(&messages);
+    match line {
+        Ok(Some(path)) => Ok(write!(std::io::stdout(), "{path}")?),
+        Ok(None) => {
+            std::io::stderr().write_all(said.as_bytes())?;
+            Err(CliError::said())
+        }
+        Err(_) => {
+            let _ = child.kill();
+            Err(CliError::new(format_args!("the server did not become ready within {} s", PATIENCE.as_secs())))
+        }
+    }
+}
+
+fn list(json: bool) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    for device in f2fs_ublk::list().map_err(CliError::new)? {
+        let path = format!("/dev/ublkb{}", device.number);
+        let (bytes, state) = (device.sectors * 512, device.state.to_string());
+        if json {
+            let value = json!({
+                "path": path, "number": device.number, "state": state, "server": device.server, "queues": device.queues,
+                "depth": device.depth, "bytes": bytes, "zoned": device.zoned, "recoverable": device.recoverable,
+            });
+            writeln!(out, "{value}")?;
+        } else {
+            let zoned = if device.zoned { " zoned" } else { "" };
+            writeln!(
+                out,
+                "{path} {} {state}{zoned}, {} queues of {}, process {}",
+                human(bytes),
+                device.queues,
+                device.depth,
+                device.server
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! The devices of this machine, whoever serves them.
+
+use std::{fmt, fs};
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::{
+    UblkError,
+    abi::{DeviceRecord, feature, state},
+    control::Control,
+    server::block_path,
+};
+
+/// What a device does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// It has no block device.
+    Dead,
+    /// It is served.
+    Live,
+    /// Its server is gone, and its requests wait for another one.
+    Waiting,
+    /// Its server is gone, and its requests fail.
+    Failing,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Dead => "dead",
+            Self::Live => "live",
+            Self::Waiting => "waiting",
+            Self::Failing => "failing",
+        })
+    }
+}
+
+/// A device as the driver knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Device {
+    /// N of `/dev/ublkbN`.
+    pub number: u32,
+    /// What it does.
+    pub state: State,
+    /// The process that serves it.
+    pub server: i32,
+    /// Its queues.
+    pub queues: u16,
+    /// Requests of a queue.
+    pub depth: u16,
+    /// Size in sectors of 512 bytes.
+    pub sectors: u64,
+    /// Whether it has zones.
+    pub zoned: bool,
+    /// Whether another server can take it over.
+    pub recoverable: bool,
+}
+
+/// The names of what this kernel's driver can do.
+///
+/// # Errors
+/// See [`UblkError`].
+pub fn features() -> Result<Vec<String>, UblkError> {
+    let (_, bits) = Control::open()?;
+    let name = |bit: usize| feature::NAMES.get(bit).map_or_else(|| format!("bit-{bit}"), |name| (*name).to_owned());
+    Ok((0..64).filter(|&bit| bits >> bit & 1 != 0).map(name).collect())
+}
+
+/// All devices, by number.
+///
+/// # Errors
+/// See [`UblkError`]. Devices that go away meanwhile are left out.
+pub fn list() -> Result<Vec<Device>, UblkError> {
+    let (mut control, _) = Control::open()?;
+    let directory = fs::read_dir("/dev").map_err(|source| UblkError::File { path: "/dev".into(), source })?;
+    let number = |name: &str| name.strip_prefix("ublkc")?.parse().ok();
+    let mut numbers: Vec<u32> =
+        directory.flatten().filter_map(|entry| number(&entry.file_name().to_string_lossy())).collect();
+    numbers.sort_unstable();
+    let mut devices = Vec::new();
+    for number in numbers {
+        match control.info(number).and_then(|record| Ok((record, control.parameters(number)?.sectors))) {
+            Ok((record, sectors)) => devices.push(device(&record, sectors)),
+            Err(UblkError::NoSuchDevice { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(devices)
+}
+
+fn device(record: &DeviceRecord, sectors: u64) -> Device {
+    let state = match record.state {
+        state::LIVE => State::Live,
+        state::QUIESCED => State::Waiting,
+        state::FAIL_IO => State::Failing,
+        _ => State::Dead,
+    };
+    Device {
+        number: record.number,
+        state,
+        server: record.server,
+        queues: record.queues,
+        depth: record.depth,
+        sectors,
+        zoned: record.flags & feature::ZONED != 0,
+        recoverable: record.flags & feature::USER_RECOVERY != 0,
+    }
+}
+
+/// Deletes a device, whoever serves it. Without `force`, not one that is open or mounted.
+///
+/// # Errors
+/// See [`UblkError`].
+pub fn delete(number: u32, force: bool) -> Result<(), UblkError> {
+    let (mut control, _) = Control::open()?;
+    let record = control.info(number)?;
+    let path = block_path(number);
+    // An exclusive opening fails while the device is mounted or opened like this, and reads nothing.
+    let in_use = || rustix::fs::open(&path, OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()).is_err();
+    if !force && record.state == state::LIVE && in_use() {
+        return Err(UblkError::InUse { path });
+    }
+    control.stop(number)?;
+    match control.delete(number) {
+        Err(UblkError::NoSuchDevice { .. }) => Ok(()),
+        other => other,
+    }
+}

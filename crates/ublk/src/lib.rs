@@ -1,0 +1,80 @@
+//! Block devices of f2fs as block devices of Linux, through ublk.
+//!
+//! [`Server`] exports any [`BlockDevice`](f2fs_device::BlockDevice), and [`ZonedDevice`](f2fs_device::ZonedDevice)s with all commands of
+//! zones, as `/dev/ublkbN`: for mkfs, mount, fio, or whatever else wants a block device.
+//!
+//! | Item | What it is |
+//! |---|---|
+//! | [`Server`], [`Options`] | makes a device, or takes over one whose server died; serves and deletes it |
+//! | [`Backend`], [`ZonedBlockDevice`] | what is exported |
+//! | [`list`], [`delete`], [`features`] | the devices of the machine, and what its driver can do |
+//! | [`UblkError`] | why not, with numbers |
+//!
+//! ```no_run
+//! use f2fs_device::MemoryDevice;
+//! use f2fs_sync::PlainArc;
+//! use f2fs_ublk::{Backend, Options, Server};
+//!
+//! # fn main() -> Result<(), f2fs_ublk::UblkError> {
+//! let device = Backend::Plain(PlainArc::new(MemoryDevice::new(1 << 20)));
+//! let server = Server::add(&device, Options::default())?;
+//! println!("{}", server.path().display());
+//! let mut seconds = 0..;
+//! let counts = server.finish(|| seconds.next() > Some(1000))?; // deletes it
+//! println!("{} requests in {} entries", counts.requests, counts.entries);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Protocol
+//!
+//! The driver has a control device, which takes the commands of `server.rs`, and a character device for each block device. A queue of
+//! that has tags, as many as its depth; a tag carries one request at a time:
+//!
+//! ```text
+//!   server                                              driver
+//!   FETCH(tag, memory) ------------------------------->  the tag waits for a request
+//!            <------------- descriptor written; completion of the command: a request has come
+//!   ... the device does it ...
+//!   COMMIT_AND_FETCH(tag, result, memory) ------------>  the request is over, the tag waits for the next one
+//! ```
+//! All commits of a round and the wait for the next requests are one entry into the kernel (`worker.rs`), so a busy queue enters it
+//! once for many requests; the rings defer their completions to that entry.
+//!
+//! *How data move.* By copy: the driver copies between the request and the tag's memory, which is the buffer that the device gets. A read
+//! or write of a [`MemoryDevice`](f2fs_device::MemoryDevice) is so two copies, one of a file with `O_DIRECT` is one. Zoned devices need
+//! user copy: the server reads and writes the data of requests in the character device, a system call each. Without a copy, as Linux 6.15
+//! offers it, is not done.
+//!
+//! # Locking model
+//!
+//! Queues share the device below and nothing else. Each has a thread, a ring and memory of its own; the first thread has the control.
+//! One lock for each queue holds the memory that devices have dropped (`ring.rs`).
+//!
+//! # Unsafe code
+//!
+//! This crate is an unsafe leaf: pushing commands that point into memory (`control.rs`, `ring.rs`), a raw kernel entry, the mapping of
+//! descriptors, and the length of memory that comes back (`ring.rs`). Each says why it is sound; what they rest on is that memory whose
+//! tag is the kernel's is not touched, and is leaked rather than freed if its command's end was not seen. What a descriptor asks for is
+//! checked in safe code (`translate.rs`) before it becomes a length.
+
+mod abi;
+mod backend;
+mod control;
+mod devices;
+mod error;
+mod ring;
+mod server;
+mod translate;
+mod worker;
+mod zone_record;
+
+pub use backend::{Backend, ZoneChange, ZonedBlockDevice};
+pub use devices::{Device, State, delete, features, list};
+pub use error::UblkError;
+pub use server::{Options, QueueCounts, Server};
+
+/// The example of this crate's README, so that it is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
