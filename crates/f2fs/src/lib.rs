@@ -52,8 +52,8 @@ pub use f2fs_volume as volume;
 
 pub use f2fs_files::{
     BadAttribute, BadEntry, Compression, Cursor, Dir, DirEntries, DirEntry, DirectoryLock, EncryptionPolicy, File,
-    FileKind, FileSystem, FsError, ImageError, LockWaits, Metadata, NewFile, Options, RangeLock, ReadSlice,
-    RecoveryReport, RenameMode, SetMode, SetTimes, Time, WriteSlice,
+    FileKind, FileSystem, FsError, ImageError, InodeRef, LockWaits, Metadata, NewFile, Options, RangeLock, ReadSlice,
+    RecoveryReport, RenameMode, SetAttributes, SetMode, SetTimes, Time, WriteSlice,
 };
 pub use f2fs_volume::{FsyncMode, Volume, VolumeError};
 

@@ -139,6 +139,7 @@ mod idle;
 #[cfg(feature = "uring")]
 mod image;
 mod inode;
+mod inode_ref;
 mod inode_table;
 mod listing;
 mod name;
@@ -173,6 +174,7 @@ pub use file::{Dir, DirEntry, File};
 pub use filesystem::{FileSystem, Options};
 #[cfg(feature = "uring")]
 pub use image::ImageError;
+pub use inode_ref::{InodeRef, SetAttributes};
 pub use listing::DirEntries;
 pub use path::path_from_bytes;
 pub use ranges::{LockWaits, RangeLock};
