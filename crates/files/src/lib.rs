@@ -141,6 +141,7 @@ mod idle;
 #[cfg(feature = "uring")]
 mod image;
 mod inode;
+mod inode_ref;
 mod inode_table;
 mod listing;
 mod name;
@@ -181,6 +182,7 @@ pub use file::{Dir, DirEntry, File};
 pub use filesystem::{FileSystem, Options};
 #[cfg(feature = "uring")]
 pub use image::ImageError;
+pub use inode_ref::{InodeRef, SetAttributes};
 pub use listing::{DirEntries, ReadDir};
 pub use open_options::OpenOptions;
 pub use path::path_from_bytes;
