@@ -168,7 +168,7 @@ fn source(dir: &Path) -> Option<String> {
     let dir = dir.canonicalize().ok()?.to_string_lossy().replace('\\', "\\134").replace(' ', "\\040");
     let line = mounts.lines().rev().find(|line| {
         let mut fields = line.split(' ').skip(1);
-        fields.next() == Some(dir.as_str()) && fields.next() == Some("fuse.f2fs")
+        fields.next() == Some(dir.as_str()) && fields.next().is_some_and(|kind| matches!(kind, "fuse" | "fuse.f2fs"))
     })?;
     Some(line.split(' ').next()?.replace("\\040", " ").replace("\\134", "\\"))
 }
