@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod bench;
+pub(crate) mod mount;
 pub(crate) mod ublk;
 
 use std::ffi::OsString;
@@ -231,6 +232,21 @@ Examples:
         target: PathBuf,
         /// The new path in the volume; in an existing directory the link gets the name of the target.
         path: PathBuf,
+    },
+    /// Mount a volume, by FUSE.
+    ///
+    /// Returns when it is mounted; a process in the background serves it until it is unmounted (`f2fs umount`, `umount`, `fusermount3 -u`) or
+    /// gets SIGTERM, and closes the volume then. Users other than root need the program fusermount3.
+    #[command(after_help = "\
+Examples:
+  f2fs mount disk.img /mnt
+  f2fs mount -o ro,allow_other disk.img /mnt
+  f2fs umount /mnt")]
+    Mount(mount::MountArgs),
+    /// Unmount a volume, and wait until it is closed.
+    Umount {
+        /// The directory that it is mounted on.
+        dir: PathBuf,
     },
     /// Measure: names from many threads (fxmark), reads (read).
     #[command(subcommand)]

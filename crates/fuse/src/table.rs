@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn fs() -> FileSystem {
-        let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+        let device = Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
         f2fs_volume::format::format(&*device, &Default::default()).unwrap();
         FileSystem::open(device, Options::new()).unwrap()
     }
