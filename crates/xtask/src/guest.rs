@@ -23,6 +23,7 @@ mod nvme;
 mod pmem;
 mod programs;
 mod rolled_forward;
+mod ublk;
 mod unclean;
 mod zones;
 
@@ -101,7 +102,7 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// The tests, the longest ones first: so no processor waits long for the last one.
-const TESTS: [Test; 13] = [
+const TESTS: [Test; 14] = [
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -124,6 +125,11 @@ const TESTS: [Test; 13] = [
         "pmem",
         "persistent memory as a block device, a DAX file and a character device: killed, opened again, mounted by the kernel",
         pmem::run,
+    ),
+    (
+        "ublk",
+        "devices served by f2fs ublk: data, file systems, zones, a killed server, signals, speed beside null_blk",
+        ublk::run,
     ),
     ("machinery", "a failing script, a kernel panic and a hang in the guest are seen here", machinery::run),
     (

@@ -1,0 +1,43 @@
+//! Block devices served by `f2fs ublk` in the guest: data through the kernel's block layer, file systems on them, zones beside
+//! null_blk's, a server that is killed under load and another that takes over, and servers that are told to stop.
+
+use std::time::Duration;
+
+use anyhow::bail;
+
+use super::judge;
+use super::programs::{LOADER, dynamic};
+use super::{Bench, Outcome};
+use crate::Result;
+
+const LIMIT: Duration = Duration::from_secs(600);
+const SCRIPT: &str = include_str!("ublk.sh");
+
+/// What the script says at the end of each part.
+const PARTS: [&str; 7] = ["refusals", "memory", "file system", "zones", "recovery", "stop", "speed"];
+
+pub(super) fn run(bench: &Bench) -> Result<Outcome> {
+    let mut boot = bench.guest.boot("ublk").processors(2);
+    let mut files = Vec::new();
+    for program in ["fio", "blkzone", "mkfs.f2fs", "mkfs.ext4"] {
+        files.extend(dynamic(program)?);
+    }
+    files.sort();
+    files.dedup();
+    for file in &files {
+        boot = boot.program(file);
+    }
+    let (steps, seconds) = if bench.quick { (60, 1) } else { (400, 3) };
+    let script = format!("LOADER='/bin/{LOADER} --library-path /bin'\nSTEPS={steps}\nSECONDS_EACH={seconds}\n{SCRIPT}");
+    let output = boot.run(&script, LIMIT)?;
+    judge::succeeded_with_refusals(&output)?;
+    for part in PARTS {
+        if !output.log.contains(&format!("== {part}: ok")) {
+            bail!("the part `{part}` did not happen:\n{}", output.log.trim());
+        }
+    }
+    for line in output.log.lines().filter(|line| line.starts_with("speed ") || line.contains(" entries")) {
+        println!("    {line}");
+    }
+    Ok(Outcome { wall: output.wall, remark: format!("{} parts, {steps} commands to zones", PARTS.len()) })
+}

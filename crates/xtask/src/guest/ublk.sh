@@ -1,0 +1,141 @@
+set -e
+fio="$LOADER /bin/fio"
+blkzone="$LOADER /bin/blkzone"
+quiet="--thread --group_reporting --minimal"
+gone() {
+    for attempt in $(seq 100); do
+        [ -e $1 ] || return 0
+        usleep 100000
+    done
+    echo "$1 is still there"
+    return 1
+}
+
+echo "== refusals"
+if f2fs ublk delete 77 2> /tmp/said; then exit 1; fi
+cat /tmp/said
+grep -q "no ublk device 77" /tmp/said
+if f2fs ublk add --zoned 64M:3M 2> /tmp/said; then exit 1; fi
+cat /tmp/said
+grep -q "power of two" /tmp/said
+echo "== refusals: ok"
+
+echo "== memory"
+device=$(f2fs ublk add --memory 256M --queues 2 --depth 32)
+test -b $device
+f2fs ublk list
+f2fs ublk list --json | grep -q '"state":"live"'
+if f2fs ublk add --memory 1M --number 0 2> /tmp/said; then exit 1; fi
+cat /tmp/said
+grep -q "exists already" /tmp/said
+$fio --name=verify --filename=$device --rw=randwrite --bs=4k-64k --size=16m --direct=1 --ioengine=psync --verify=crc32c --fsync=64 $quiet > /tmp/fio
+blkdiscard $device
+dd if=$device bs=1M count=16 2> /dev/null | tr -d '\0' | wc -c | grep -qx 0
+f2fs ublk delete 0
+gone $device
+echo "== memory: ok"
+
+echo "== file system"
+truncate -s 128M /tmp/image
+device=$(f2fs ublk add --file /tmp/image)
+$LOADER /bin/mkfs.f2fs -q $device
+mount -t f2fs $device /mnt
+guest-agent make --scale small /mnt > /dev/null
+guest-agent manifest /mnt > /tmp/there
+if f2fs ublk delete ${device#/dev/ublkb} 2> /tmp/said; then exit 1; fi
+grep -q "in use" /tmp/said
+umount /mnt
+f2fs ublk delete ${device#/dev/ublkb}
+gone $device
+f2fs check /tmp/image
+f2fs manifest /tmp/image > /tmp/here
+cmp /tmp/there /tmp/here
+device=$(f2fs ublk add --file /tmp/image)
+$LOADER /bin/mkfs.ext4 -q -F $device
+mount -t ext4 $device /mnt
+cp /bin/f2fs /mnt/copy
+umount /mnt
+mount -t ext4 $device /mnt
+cmp /bin/f2fs /mnt/copy
+umount /mnt
+f2fs ublk delete ${device#/dev/ublkb}
+gone $device
+echo "== file system: ok"
+
+echo "== zones"
+device=$(f2fs ublk add --zoned 16M:1M,conventional=1,open=3)
+guest-agent zones $device --blkzone "$blkzone" --blocks 4096 --zone-blocks 256 --capacity 256 --conventional 1 --max-open 3 --steps $STEPS --seed 2
+$blkzone reset $device
+$blkzone report $device | grep -c "1(em)" | grep -qx 15
+f2fs ublk delete ${device#/dev/ublkb}
+gone $device
+mount -t configfs none /sys/kernel/config
+at=/sys/kernel/config/nullb/zoned
+mkdir $at
+echo 16 > $at/size; echo 4096 > $at/blocksize; echo 1 > $at/zoned; echo 1 > $at/zone_size; echo 1 > $at/zone_nr_conv
+echo 3 > $at/zone_max_open; echo 1 > $at/power
+guest-agent zones /dev/zoned --blkzone "$blkzone" --blocks 4096 --zone-blocks 256 --capacity 256 --conventional 1 --max-open 3 --steps $STEPS --seed 2
+echo "== zones: ok"
+
+echo "== recovery"
+device=$(f2fs ublk add --file /tmp/image --depth 16)
+number=${device#/dev/ublkb}
+server=$(f2fs ublk list --json | sed 's/.*"server":\([0-9]*\).*/\1/')
+$fio --name=killed --filename=$device --rw=randwrite --bs=4k --size=100m --io_size=24m --direct=1 --ioengine=psync --rate_iops=1000 --verify=crc32c $quiet > /tmp/fio &
+load=$!
+sleep 1
+kill -0 $load
+kill -9 $server
+sleep 1
+f2fs ublk list
+f2fs ublk list --json | grep -q '"state":"waiting"'
+kill -0 $load
+f2fs ublk recover $number --file /tmp/image
+wait $load
+f2fs ublk delete $number
+gone $device
+echo "== recovery: ok"
+
+echo "== stop"
+f2fs ublk add --memory 64M --foreground > /tmp/path 2> /tmp/said &
+server=$!
+for attempt in $(seq 100); do
+    [ -s /tmp/path ] && break
+    usleep 100000
+done
+device=$(cat /tmp/path)
+$fio --name=busy --filename=$device --rw=randwrite --bs=4k --size=32m --time_based --runtime=60 --direct=1 --ioengine=psync $quiet > /tmp/fio 2>&1 &
+load=$!
+sleep 1
+kill -TERM $server
+wait $server && exit 1
+cat /tmp/said
+grep -q "is deleted" /tmp/said
+gone $device
+wait $load || true
+echo "== stop: ok"
+
+echo "== speed"
+at=/sys/kernel/config/nullb/memory
+mkdir $at
+echo 256 > $at/size; echo 4096 > $at/blocksize; echo 1 > $at/memory_backed; echo 1 > $at/power
+f2fs ublk add --memory 256M --queues 2 --depth 32 --foreground > /tmp/path 2> /tmp/said &
+server=$!
+for attempt in $(seq 100); do
+    [ -s /tmp/path ] && break
+    usleep 100000
+done
+for jobs in 1 2 4; do
+    for work in "randread 4k" "randwrite 4k" "write 256k" "read 256k"; do
+        set -- $work
+        for target in $(cat /tmp/path) /dev/memory; do
+            $fio --name=speed --filename=$target --rw=$1 --bs=$2 --size=128m --time_based --runtime=$SECONDS_EACH --direct=1 --ioengine=io_uring --iodepth=32 --numjobs=$jobs $quiet > /tmp/fio
+            # Fields of the terse form: IOPS of reads and of writes.
+            echo "speed $jobs $1 $2 $target $(cut -d ';' -f 8,49 /tmp/fio)"
+        done
+    done
+done
+kill -TERM $server
+wait $server && exit 1
+cat /tmp/said
+echo "== speed: ok"
