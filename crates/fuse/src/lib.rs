@@ -120,3 +120,8 @@ fn has_fusermount() -> bool {
     let dirs = std::env::split_paths(&path).chain(["/bin", "/sbin", "/usr/bin"].map(Into::into));
     dirs.into_iter().any(|dir| dir.join("fusermount3").is_file())
 }
+
+/// The example of this crate's README, so that it is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
