@@ -126,7 +126,7 @@ fn a_tree_is_copied_there_and_back() {
     mounted.umount();
     mounted.mount(&["ro"]);
     shell(&format!("diff -r --no-dereference {from}/a {to}/a"));
-    let list = format!("find . -printf '%P %y %m %n %U %G %s %l %T@\\n' | grep -v '^[^ ]* d' | sort");
+    let list = "find . -printf '%P %y %m %n %U %G %s %l %T@\\n' | grep -v '^[^ ]* d' | sort";
     shell(&format!("cd {from}; {list} > {from}.list; cd {to}; {list} | cmp - {from}.list"));
     assert!(mounted.path("copy/null").metadata().unwrap().file_type().is_char_device());
     let error = fs::write(mounted.path("new"), b"").unwrap_err();

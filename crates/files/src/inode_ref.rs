@@ -19,6 +19,7 @@ use crate::xattr::Xattr;
 
 /// A change of attributes. What is `None` stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SetAttributes {
     /// Permission bits, set-id and sticky bits included (07777).
     pub permissions: Option<u16>,
@@ -32,6 +33,36 @@ pub struct SetAttributes {
     pub modified: Option<Time>,
     /// Last change of anything; the present if it is `None`.
     pub changed: Option<Time>,
+}
+
+impl SetAttributes {
+    /// Permission bits, set-id and sticky bits included (07777).
+    #[must_use]
+    pub fn permissions(mut self, permissions: Option<u16>) -> Self {
+        self.permissions = permissions;
+        self
+    }
+
+    /// Owner and group.
+    #[must_use]
+    pub fn owner(mut self, uid: Option<u32>, gid: Option<u32>) -> Self {
+        (self.uid, self.gid) = (uid, gid);
+        self
+    }
+
+    /// Last read, and last change of content.
+    #[must_use]
+    pub fn times(mut self, accessed: Option<Time>, modified: Option<Time>) -> Self {
+        (self.accessed, self.modified) = (accessed, modified);
+        self
+    }
+
+    /// Last change of anything.
+    #[must_use]
+    pub fn changed(mut self, changed: Option<Time>) -> Self {
+        self.changed = changed;
+        self
+    }
 }
 
 /// A reference to an inode of any kind. The inode lives as long as there is a reference, also without a name: its number

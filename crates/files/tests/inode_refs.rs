@@ -58,12 +58,12 @@ fn attributes_change_in_one_step_and_the_rest_stays() {
     let fs = FileSystem::open(device(), Options::new()).unwrap();
     let made = fs.root().unwrap().create("f", &file().owner(5, 6)).unwrap();
     let time = Time { seconds: -7, nanoseconds: 8 };
-    let change = SetAttributes { permissions: Some(0o4711), gid: Some(9), modified: Some(time), ..Default::default() };
+    let change = SetAttributes::default().permissions(Some(0o4711)).owner(None, Some(9)).times(None, Some(time));
     made.set_attributes(&change).unwrap();
     let data = made.metadata().unwrap();
     assert_eq!((data.permissions, data.uid, data.gid, data.modified), (0o4711, 5, 9, time));
     assert!(data.changed > time);
-    let wrong = SetAttributes { accessed: Some(Time { seconds: 0, nanoseconds: 1 << 30 }), ..Default::default() };
+    let wrong = SetAttributes::default().times(Some(Time { seconds: 0, nanoseconds: 1 << 30 }), None);
     assert!(matches!(made.set_attributes(&wrong), Err(FsError::Time { .. })));
 }
 

@@ -122,7 +122,7 @@ impl Mounted {
     /// Takes set-id bits and capabilities from a file that somebody writes to.
     fn drop_privileges(&self, inode: &InodeRef) -> Result<(), FsError> {
         if let Some(permissions) = without_privileges(&inode.metadata()?) {
-            inode.set_attributes(&SetAttributes { permissions: Some(permissions), ..SetAttributes::default() })?;
+            inode.set_attributes(&SetAttributes::default().permissions(Some(permissions)))?;
         }
         self.drop_capabilities(inode)
     }
@@ -300,7 +300,7 @@ impl Mounted {
             known.inode.set_xattr(name, value, mode)?;
         }
         let permissions = Some(known.inode.metadata()?.permissions & !0o777 | bits);
-        known.inode.set_attributes(&SetAttributes { permissions, ..SetAttributes::default() })
+        known.inode.set_attributes(&SetAttributes::default().permissions(permissions))
     }
 
     pub(crate) fn remove_xattr(&self, number: u64, name: &[u8]) -> Result<(), FsError> {

@@ -7,7 +7,7 @@ use f2fs_fuse::MountOptions;
 
 #[derive(Debug, Args)]
 pub(crate) struct MountArgs {
-    /// Options, separated by commas: ro, allow_other, uid=N, gid=N, umask=OCTAL, cache=through|writeback, threads=N, dev, suid, noexec.
+    /// Options, separated by commas: `ro`, `allow_other`, uid=N, gid=N, umask=OCTAL, cache=through|writeback, threads=N, dev, suid, noexec.
     #[arg(short = 'o', value_delimiter = ',', value_name = "OPTION")]
     pub(crate) options: Vec<String>,
     /// Stay in the foreground, until it is unmounted or a signal comes.
