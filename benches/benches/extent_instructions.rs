@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use f2fs_benches::instructions;
-use f2fs_extent::{Bits, ExtentTable};
+use f2fs_extent::{Bits, ExtentBits, ExtentTable};
 use f2fs_sync::RwLock;
 
 /// The bound for a shared lock and unlock of one block.
@@ -30,12 +30,13 @@ const CASES: [Case; 10] = [
     ("exclusive_from, idle 1 GiB", |setup, block| drop(setup.table.exclusive_from(block))),
     ("exclusive_all, idle 1 GiB", |setup, _| drop(setup.table.exclusive_all())),
     ("bits: test one block", |setup, block| {
-        black_box(setup.table.bits().test_all(block..=block, Bits::UPTODATE));
+        black_box(setup.bits.test_all(block..=block, Bits::UPTODATE));
     }),
 ];
 
 struct Setup {
     table: ExtentTable,
+    bits: ExtentBits,
     file: RwLock<()>,
 }
 
@@ -45,15 +46,16 @@ fn setup() -> Setup {
     for block in (0..BLOCKS).step_by(64) {
         drop(table.shared(block..=block));
     }
-    table.bits().set(0..BLOCKS, Bits::UPTODATE);
+    let bits = ExtentBits::new();
+    bits.set(0..BLOCKS, Bits::UPTODATE);
     for block in (0..BLOCKS).step_by(4096) {
-        assert!(table.bits().test_all(block..=block, Bits::UPTODATE));
+        assert!(bits.test_all(block..=block, Bits::UPTODATE));
     }
     drop(table.exclusive_all());
     for block in (0..BLOCKS).step_by(64) {
         drop(table.shared(block..=block));
     }
-    Setup { table, file: RwLock::new(()) }
+    Setup { table, bits, file: RwLock::new(()) }
 }
 
 fn operations(setup: &Setup, operation: fn(&Setup, u64), count: u64) {

@@ -49,6 +49,7 @@ use f2fs::uring::{Direct, Engine, OpenOptions, UringDevice};
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{File, FileSystem, Options, ReadSlice, WriteSlice};
 use f2fs_benches::report::{Csv, machine};
+use f2fs_device_test::Random;
 
 const SEGMENT: usize = 2 << 20;
 
@@ -229,14 +230,9 @@ impl Offsets {
     }
 
     fn next(&self) -> u64 {
-        let mut number = self.next.fetch_add(1, Ordering::Relaxed);
-        if self.random {
-            // The finaliser of splitmix64.
-            number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            number ^= number >> 31;
-        }
-        number % self.places * self.bytes
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let place = if self.random { Random::new(number).next() } else { number };
+        place % self.places * self.bytes
     }
 }
 

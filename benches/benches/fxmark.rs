@@ -134,6 +134,7 @@ fn lock_name(lock: DirectoryLock) -> &'static str {
     match lock {
         DirectoryLock::Bucket => "bucket",
         DirectoryLock::Whole => "whole",
+        _ => "another",
     }
 }
 

@@ -137,7 +137,7 @@ fn victim(c: &mut Criterion) {
     let policies = [
         ("greedy", VictimPolicy::Greedy),
         ("cost-benefit", VictimPolicy::CostBenefit),
-        ("age threshold", VictimPolicy::AgeThreshold(AgeThreshold { threshold: 100_000, ..AgeThreshold::default() })),
+        ("age threshold", VictimPolicy::AgeThreshold(AgeThreshold::default().threshold(100_000))),
     ];
     for segments in [1_000u32, 10_000, 100_000, 1_000_000] {
         let manager = manager(segments, 1, dirty);

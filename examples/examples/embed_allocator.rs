@@ -1,277 +1,411 @@
-//! The NID allocator by itself, in a storage engine that is not a file system.
+//! A log-structured key-value store on `f2fs-nat` and `f2fs-segment` alone: no file system, no volume.
 //!
-//! The engine keeps records at block addresses and names them by IDs. `f2fs-nat` hands out the IDs, maps them to addresses,
-//! and says what to write at a checkpoint; the engine brings the storage. The same engine runs here on a table in memory and
-//! on a block device, through the same steps: allocate IDs, bind them to addresses, checkpoint, free some, crash, reopen.
+//! The store has a block for each record. `f2fs-segment` says where the next block goes, which blocks are in use, and which segment is
+//! worth emptying; `f2fs-nat` gives each record an ID, and maps IDs to blocks, so that a record moves without anybody who knows its
+//! ID being told. The store brings the rest: what a record looks like, the index of keys, and all I/O.
+//!
+//! ```text
+//!   put, delete ──► a block from a log, the record written there, the ID bound to it, the block before given back
+//!   clean       ──► records of a nearly empty segment written to another log, their IDs bound there
+//!   checkpoint  ──► tables ─ flush ─ a record of 7 blocks in one of two places, in turn ─ flush
+//!   open        ──► the newest checkpoint that is whole; the keys are read from the records
+//! ```
+//!
+//! A crash leaves the last checkpoint: the tests cut the power at every write, with the writes behind the last flush there, gone, and
+//! in part.
 //!
 //! ```text
 //! cargo run --release --example embed_allocator              memory
-//! cargo run --release --example embed_allocator -- IMAGE     and a new file, through io_uring
+//! cargo run --release --example embed_allocator -- IMAGE     a new file, through io_uring
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use f2fs::device::{AlignedBuf, BlockDevice, MemoryDevice};
-use f2fs::format::nat::{NatBlock, RawNatEntry};
-use f2fs::format::{BlockAddr, Nid, crc};
-use f2fs::nat::{Nat, NatConfig, NatFlush, NatSource, SourceError};
+use f2fs::format::nat::NatBlock;
+use f2fs::format::sit::SitBlock;
+use f2fs::format::summary::{Summary, SummaryBlock};
+use f2fs::format::{BlockAddr, Geometry, LogType, Nid, crc};
+use f2fs::nat::{Nat, NatConfig, NatSource, SourceError};
+use f2fs::segment::{Class, LogState, SegmentConfig, SegmentError, SegmentManager, Victim, VictimPolicy};
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Blocks of one copy of the table: 29 120 IDs.
-const BLOCKS: u32 = 64;
-/// Entries that the engine is willing to keep in its checkpoint record.
-const JOURNAL: usize = 38;
+const BLOCK: usize = 4096;
+/// Segments of 2 MiB before those with records: the superblock's, which has nothing here, and the tables.
+const BEFORE: u64 = 8;
+/// Blocks of one copy of the table of IDs: 7280 IDs.
+const NAT_BLOCKS: u32 = 16;
+/// Blocks of a checkpoint record: one with numbers and bitmaps, and the summaries of the six logs.
+const RECORD: usize = 7;
+/// Bytes of a block of records before key and value: checksum, ID, lengths.
+const HEAD: usize = 12;
+/// Bytes that a key and its value may have together.
+const LONGEST: usize = BLOCK - HEAD;
 
-/// What a checkpoint says of the table: what `Nat::new` needs to open it again.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Record {
-    sequence: u64,
-    next_free: Nid,
-    version_bitmap: Vec<u8>,
-    journal: Vec<(Nid, RawNatEntry)>,
+/// Blocks of a device for so many segments of records: six where the logs stand, two that stay free for the cleaner, and more.
+const fn blocks_for(segments: u64) -> u64 {
+    (BEFORE + segments) * 512
 }
 
-/// The storage that an engine brings.
-trait Storage: NatSource {
-    /// The last durable record.
-    fn record(&self) -> Result<Record>;
-    /// Writes the blocks of a flush, then, with those durable, the record.
-    fn commit(&self, flush: &NatFlush, record: &Record) -> Result<()>;
-}
-
-/// A table in memory, as a test or a cache would have it.
-struct Memory {
-    copies: Mutex<[Vec<NatBlock>; 2]>,
-    record: Mutex<Record>,
-}
-
-impl Memory {
-    fn new() -> Memory {
-        let copy = || vec![NatBlock::ZERO; BLOCKS as usize];
-        Memory { copies: Mutex::new([copy(), copy()]), record: Mutex::new(empty()) }
+/// Where everything is on a device.
+fn areas(device: &dyn BlockDevice) -> Result<SegmentConfig> {
+    let blocks = device.info().blocks;
+    let segments = u32::try_from((blocks / 512).saturating_sub(BEFORE))?;
+    let config = SegmentConfig::embedded(segments, 1)?.user_floor(2);
+    if config.geometry.block_count > blocks {
+        return Err(format!("{} blocks, the device has {blocks}", config.geometry.block_count).into());
     }
+    Ok(config)
 }
 
-impl NatSource for Memory {
-    fn read_nat_block(&self, index: u32, second: bool) -> std::result::Result<Box<NatBlock>, SourceError> {
-        let copies = self.copies.lock().map_err(|_| "a thread died with the table")?;
-        Ok(Box::new(copies[usize::from(second)][index as usize]))
-    }
-}
-
-impl Storage for Memory {
-    fn record(&self) -> Result<Record> {
-        Ok(self.record.lock().map_err(|_| "a thread died with the record")?.clone())
-    }
-
-    fn commit(&self, flush: &NatFlush, record: &Record) -> Result<()> {
-        let mut copies = self.copies.lock().map_err(|_| "a thread died with the table")?;
-        for write in &flush.blocks {
-            copies[usize::from(write.second)][write.index as usize] = *write.block;
-        }
-        *self.record.lock().map_err(|_| "a thread died with the record")? = record.clone();
-        Ok(())
-    }
-}
-
-/// A table on a block device: two places for the record, which take turns, then both copies of each block.
-struct OnDevice {
+/// The blocks of the table of IDs, on the device.
+struct Table {
     device: Arc<dyn BlockDevice>,
+    geometry: Geometry,
 }
 
-impl OnDevice {
-    fn format(device: Arc<dyn BlockDevice>) -> Result<OnDevice> {
-        for block in 0..2 + 2 * u64::from(BLOCKS) {
-            device.write(block, AlignedBuf::new(1))?;
-        }
-        let table = OnDevice { device };
-        table.write_record(&empty())?;
-        Ok(table)
-    }
-
-    fn place(index: u32, second: bool) -> u64 {
-        2 + 2 * u64::from(index) + u64::from(second)
-    }
-
-    fn write_record(&self, record: &Record) -> Result<()> {
-        let mut bytes = Vec::new();
-        bytes.extend(record.sequence.to_le_bytes());
-        bytes.extend(record.next_free.0.to_le_bytes());
-        bytes.extend((record.journal.len() as u32).to_le_bytes());
-        bytes.extend(&record.version_bitmap);
-        for (nid, entry) in &record.journal {
-            bytes.extend(nid.0.to_le_bytes());
-            bytes.push(entry.version);
-            bytes.extend(entry.ino.get().to_le_bytes());
-            bytes.extend(entry.block_addr.get().to_le_bytes());
-        }
-        bytes.resize(4092, 0);
-        let sum = crc::checksum(&bytes);
-        bytes.extend(sum.to_le_bytes());
-        self.device.flush()?; // the blocks first
-        self.device.write_fua(record.sequence % 2, AlignedBuf::from_bytes(&bytes))?;
-        Ok(())
-    }
-
-    fn read_record(&self, place: u64) -> Result<Option<Record>> {
-        let buf = self.device.read(place, 1)?;
-        let (bytes, sum) = buf.as_bytes().split_at(4092);
-        if sum != crc::checksum(bytes).to_le_bytes() {
-            return Ok(None); // never written, or torn: the other one counts
-        }
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let bitmap = BLOCKS as usize / 8;
-        let entry = |n: usize| {
-            let at = 16 + bitmap + 13 * n;
-            let raw = RawNatEntry { version: bytes[at + 4], ino: word(at + 5).into(), block_addr: word(at + 9).into() };
-            (Nid(word(at)), raw)
-        };
-        Ok(Some(Record {
-            sequence: u64::from(word(0)) | u64::from(word(4)) << 32,
-            next_free: Nid(word(8)),
-            version_bitmap: bytes[16..16 + bitmap].to_vec(),
-            journal: (0..JOURNAL.min(word(12) as usize)).map(entry).collect(),
-        }))
-    }
-}
-
-impl NatSource for OnDevice {
+impl NatSource for Table {
     fn read_nat_block(&self, index: u32, second: bool) -> std::result::Result<Box<NatBlock>, SourceError> {
-        let buf = self.device.read(OnDevice::place(index, second), 1)?;
+        let buf = self.device.read(self.geometry.nat_block(index, second).0.into(), 1)?;
         Ok(Box::new(*NatBlock::read(buf.block(0))))
     }
 }
 
-impl Storage for OnDevice {
-    fn record(&self) -> Result<Record> {
-        let records = [self.read_record(0)?, self.read_record(1)?];
-        let newest = records.into_iter().flatten().max_by_key(|record| record.sequence);
-        newest.ok_or_else(|| "there is no record".into())
+/// What a checkpoint says: all that is needed to open the store.
+struct Record {
+    sequence: u64,
+    next_free: Nid,
+    nat_bitmap: Vec<u8>,
+    sit_bitmap: Vec<u8>,
+    logs: [LogState; 6],
+}
+
+impl Record {
+    fn place(geometry: &Geometry, sequence: u64) -> u64 {
+        geometry.checkpoint_pack((sequence % 2) as u32).0.into()
     }
 
-    fn commit(&self, flush: &NatFlush, record: &Record) -> Result<()> {
-        for write in &flush.blocks {
-            let place = OnDevice::place(write.index, write.second);
-            self.device.write(place, AlignedBuf::from_bytes(write.block.as_block()))?;
+    fn write(&self, device: &dyn BlockDevice, geometry: &Geometry) -> Result<()> {
+        let mut buf = AlignedBuf::new(RECORD);
+        let mut head = Vec::with_capacity(BLOCK);
+        head.extend(self.sequence.to_le_bytes());
+        head.extend(self.next_free.0.to_le_bytes());
+        for (log, at) in self.logs.iter().zip(1..) {
+            head.extend(log.position());
+            buf.block_mut(at).copy_from_slice(log.summary.as_block());
         }
-        self.write_record(record)
-    }
-}
-
-fn empty() -> Record {
-    Record { version_bitmap: vec![0; BLOCKS as usize / 8], ..Record::default() }
-}
-
-/// The engine: the allocator, and where its table is kept.
-struct Engine<S> {
-    nat: Nat,
-    storage: Arc<S>,
-}
-
-impl<S: Storage + 'static> Engine<S> {
-    fn open(storage: Arc<S>) -> Result<Engine<S>> {
-        let record = storage.record()?;
-        let config = NatConfig::new(BLOCKS).next_free_nid(record.next_free);
-        let nat = Nat::new(config, storage.clone(), record.version_bitmap, &record.journal)?;
-        Ok(Engine { nat, storage })
+        for bitmap in [&self.nat_bitmap, &self.sit_bitmap] {
+            head.extend((bitmap.len() as u32).to_le_bytes());
+            head.extend(bitmap);
+        }
+        let bytes = buf.as_bytes_mut();
+        bytes[4..4 + head.len()].copy_from_slice(&head);
+        let sum = crc::checksum(&bytes[4..]);
+        bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        device.write(Record::place(geometry, self.sequence), buf)?;
+        Ok(device.flush()?)
     }
 
-    /// A new record at this address.
-    fn create(&self, addr: BlockAddr) -> Result<Nid> {
-        let nid = self.nat.allocate()?.ok_or("all IDs are in use")?;
-        self.nat.bind(nid, nid, addr)?;
-        Ok(nid)
-    }
-
-    /// No other operation runs meanwhile: an engine with threads closes a gate here (`f2fs::sync::Gate`).
-    fn checkpoint(&self) -> Result<(usize, usize)> {
-        let flush = self.nat.begin_checkpoint(JOURNAL)?;
-        let record = Record {
-            sequence: self.storage.record()?.sequence + 1,
-            next_free: self.nat.next_free_nid(),
-            version_bitmap: flush.version_bitmap.clone(),
-            journal: flush.journal.clone(),
+    /// The record in one of the two places; `None`: there never was one, or it is torn.
+    fn read(device: &dyn BlockDevice, geometry: &Geometry, place: u64) -> Result<Option<Record>> {
+        let buf = device.read(Record::place(geometry, place), RECORD)?;
+        let (sum, mut rest) = buf.as_bytes().split_at(4);
+        if sum != crc::checksum(rest).to_le_bytes() {
+            return Ok(None);
+        }
+        let (sequence, next_free) = (u64::from_le_bytes(take(&mut rest)?), Nid(u32::from_le_bytes(take(&mut rest)?)));
+        let mut logs = LogState::at_the_start(geometry);
+        for (log, at) in logs.iter_mut().zip(1..) {
+            *log = LogState::from_position(take(&mut rest)?, Box::new(*SummaryBlock::read(buf.block(at))));
+        }
+        let mut bitmap = || -> Result<Vec<u8>> {
+            let len = u32::from_le_bytes(take(&mut rest)?) as usize;
+            let (bitmap, behind) = rest.split_at_checked(len).ok_or("a bitmap longer than its record")?;
+            rest = behind;
+            Ok(bitmap.to_vec())
         };
-        self.storage.commit(&flush, &record)?;
-        self.nat.end_checkpoint();
-        Ok((flush.journal.len(), flush.blocks.len()))
+        Ok(Some(Record { sequence, next_free, nat_bitmap: bitmap()?, sit_bitmap: bitmap()?, logs }))
     }
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk().ok_or("a record that is too short")?;
+    *bytes = rest;
+    Ok(*taken)
+}
+
+/// A block with one record.
+fn encoded(nid: Nid, key: &[u8], value: &[u8]) -> Result<AlignedBuf> {
+    if key.len() + value.len() > LONGEST {
+        return Err(format!("key and value have {} bytes, at most {LONGEST}", key.len() + value.len()).into());
+    }
+    let mut buf = AlignedBuf::new(1);
+    let bytes = buf.as_bytes_mut();
+    bytes[4..8].copy_from_slice(&nid.0.to_le_bytes());
+    bytes[8..10].copy_from_slice(&(key.len() as u16).to_le_bytes());
+    bytes[10..12].copy_from_slice(&(value.len() as u16).to_le_bytes());
+    bytes[HEAD..HEAD + key.len()].copy_from_slice(key);
+    bytes[HEAD + key.len()..HEAD + key.len() + value.len()].copy_from_slice(value);
+    let sum = crc::checksum(&bytes[4..]);
+    bytes[..4].copy_from_slice(&sum.to_le_bytes());
+    Ok(buf)
+}
+
+/// Key and value of a block that must hold the record of this ID.
+fn decoded(buf: &AlignedBuf, nid: Nid) -> Result<(&[u8], &[u8])> {
+    let (sum, mut rest) = buf.as_bytes().split_at(4);
+    if sum != crc::checksum(rest).to_le_bytes() || take(&mut rest)? != nid.0.to_le_bytes() {
+        return Err(format!("the block of record {nid} holds another, or a damaged one").into());
+    }
+    let key = usize::from(u16::from_le_bytes(take(&mut rest)?));
+    let value = usize::from(u16::from_le_bytes(take(&mut rest)?));
+    let both = rest.get(..key + value).ok_or("a record longer than its block")?;
+    Ok(both.split_at(key))
+}
+
+/// The store. Whoever shares it between threads closes a gate around `checkpoint` (`f2fs::sync::Gate`); all else of both
+/// crates may be called from several at once.
+struct Store {
+    device: Arc<dyn BlockDevice>,
+    geometry: Geometry,
+    nat: Nat,
+    segments: SegmentManager,
+    keys: BTreeMap<Vec<u8>, Nid>,
+    sequence: u64,
+    /// The time of the segments: counts writes.
+    now: u64,
+}
+
+impl Store {
+    /// An empty store: tables of zeros, and a first checkpoint.
+    fn format(device: &dyn BlockDevice) -> Result<()> {
+        let geometry = areas(device)?.geometry;
+        let sit = (0..geometry.sit_blocks()).map(|index| geometry.sit_block(index, false));
+        let nat = (0..NAT_BLOCKS).map(|index| geometry.nat_block(index, false));
+        for addr in sit.chain(nat) {
+            device.write(addr.0.into(), AlignedBuf::new(1))?;
+        }
+        // What an earlier store left.
+        device.write(Record::place(&geometry, 0), AlignedBuf::new(1))?;
+        device.flush()?;
+        let (nat_bitmap, sit_bitmap) = (vec![0; NAT_BLOCKS.div_ceil(8) as usize], vec![0; geometry.sit_bitmap_size()]);
+        let logs = LogState::at_the_start(&geometry);
+        Record { sequence: 1, next_free: Nid(0), nat_bitmap, sit_bitmap, logs }.write(device, &geometry)
+    }
+
+    /// Opens the store at its last checkpoint. Whatever was written behind it is free.
+    fn open(device: Arc<dyn BlockDevice>) -> Result<Store> {
+        let config = areas(&*device)?;
+        let geometry = config.geometry.clone();
+        let records = [Record::read(&*device, &geometry, 0)?, Record::read(&*device, &geometry, 1)?];
+        let newest = records.into_iter().flatten().max_by_key(|record| record.sequence);
+        let record = newest.ok_or("there is no store")?;
+        let table = Table { device: device.clone(), geometry: geometry.clone() };
+        let ids = NatConfig::new(NAT_BLOCKS).next_free_nid(record.next_free);
+        let nat = Nat::new(ids, Arc::new(table), record.nat_bitmap, &[])?;
+        let read = |addr: BlockAddr| device.read(addr.0.into(), 1).map(|buf| Box::new(*SitBlock::read(buf.block(0))));
+        let segments = SegmentManager::load(config, record.sit_bitmap, record.logs, read)?;
+        let mut keys = BTreeMap::new();
+        for used in nat.used() {
+            let (nid, entry) = used?;
+            if !segments.is_valid(entry.addr) {
+                return Err(format!("the block of record {nid} is free").into());
+            }
+            let buf = device.read(entry.addr.0.into(), 1)?;
+            keys.insert(decoded(&buf, nid)?.0.to_vec(), nid);
+        }
+        if segments.valid_blocks() != keys.len() as u64 {
+            return Err(format!("{} blocks in use for {} records", segments.valid_blocks(), keys.len()).into());
+        }
+        Ok(Store { device, geometry, nat, segments, keys, sequence: record.sequence, now: record.sequence })
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Some(nid) = self.keys.get(key) else { return Ok(None) };
+        let buf = self.device.read(self.nat.get(*nid)?.addr.0.into(), 1)?;
+        Ok(Some(decoded(&buf, *nid)?.1.to_vec()))
+    }
+
+    /// Writes a record to a new block, and lets its ID lead there.
+    fn write(&mut self, class: Class, log: LogType, nid: Nid, buf: AlignedBuf) -> Result<()> {
+        self.now += 1;
+        let summary = Summary::new(nid, self.nat.get(nid)?.version, 0);
+        let mut runs = Vec::with_capacity(1);
+        self.segments.allocate_as(class, log, &[summary], self.now, &mut runs)?;
+        let addr = runs.first().ok_or("no block")?.addr;
+        let bound = match self.device.write(addr.0.into(), buf) {
+            Ok(()) => self.nat.bind(nid, nid, addr).map_err(Into::into),
+            Err(error) => Err(error.into()),
+        };
+        let freed = match &bound {
+            // Not to be written over before the next checkpoint: until then a crash goes back to it.
+            Ok(old) => old.addr,
+            Err(_) => addr,
+        };
+        if freed.is_real() {
+            self.segments.invalidate(freed, self.now)?;
+        }
+        bound.map(drop)
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let known = self.keys.get(key).copied();
+        let nid = match known {
+            Some(nid) => nid,
+            None => self.nat.allocate()?.ok_or("all IDs are in use")?,
+        };
+        let result = encoded(nid, key, value).and_then(|buf| {
+            match self.write(Class::User, LogType::WarmData, nid, buf.clone()) {
+                Err(error) if is_full(&*error) => {
+                    self.make_room()?;
+                    self.write(Class::User, LogType::WarmData, nid, buf)
+                }
+                result => result,
+            }
+        });
+        match (&result, known) {
+            (Ok(()), _) => drop(self.keys.insert(key.to_vec(), nid)),
+            (Err(_), None) => self.nat.cancel(nid),
+            (Err(_), Some(_)) => {}
+        }
+        result
+    }
+
+    /// Whether there was such a key.
+    fn delete(&mut self, key: &[u8]) -> Result<bool> {
+        let Some(nid) = self.keys.remove(key) else { return Ok(false) };
+        let entry = self.nat.free(nid)?;
+        self.segments.invalidate(entry.addr, self.now)?;
+        Ok(true)
+    }
+
+    /// Empties segments until a write finds one again.
+    fn make_room(&mut self) -> Result<()> {
+        self.checkpoint()?;
+        while self.segments.free_segments() < 4 && self.clean()? {
+            self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Moves the records out of the segment that has the fewest. It is free after the next checkpoint. False: there is none.
+    fn clean(&mut self) -> Result<bool> {
+        let Some(victim) = self.segments.choose_victim(VictimPolicy::Greedy, self.now) else { return Ok(false) };
+        let emptied = self.empty(&victim);
+        if emptied.is_err() {
+            self.segments.release_victim(&victim)?;
+        }
+        emptied.map(|()| true)
+    }
+
+    fn empty(&mut self, victim: &Victim) -> Result<()> {
+        for segment in victim.segments() {
+            let valid = self.segments.segment(segment)?.valid_map;
+            let summary = match self.segments.summary(segment) {
+                Some(newer) => newer,
+                None => {
+                    let buf = self.device.read(self.geometry.summary_block(segment).0.into(), 1)?;
+                    Box::new(*SummaryBlock::read(buf.block(0)))
+                }
+            };
+            for offset in valid.runs(true).flat_map(|(start, len)| start..start + len) {
+                let (nid, addr) =
+                    (summary.entries[offset as usize].nid.into(), self.geometry.block_at(segment, offset));
+                if self.nat.get(nid)?.addr != addr {
+                    return Err(format!("block {addr} belongs to no record").into());
+                }
+                let buf = self.device.read(addr.0.into(), 1)?;
+                self.write(Class::Cleaner, LogType::ColdData, nid, buf)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all of it durable. The order is that of the documentation of both crates.
+    fn checkpoint(&mut self) -> Result<()> {
+        let (segments, nat) = (self.segments.begin_checkpoint(0)?, self.nat.begin_checkpoint(0)?);
+        for write in &segments.sit_blocks {
+            let addr = self.geometry.sit_block(write.index, write.second);
+            self.device.write(addr.0.into(), AlignedBuf::from_bytes(write.block.as_block()))?;
+        }
+        for (segment, summary) in &segments.summaries {
+            let addr = self.geometry.summary_block(*segment);
+            self.device.write(addr.0.into(), AlignedBuf::from_bytes(summary.as_block()))?;
+        }
+        for write in &nat.blocks {
+            let addr = self.geometry.nat_block(write.index, write.second);
+            self.device.write(addr.0.into(), AlignedBuf::from_bytes(write.block.as_block()))?;
+        }
+        self.device.flush()?; // before the record that leads there
+        let record = Record {
+            sequence: self.sequence + 1,
+            next_free: self.nat.next_free_nid(),
+            nat_bitmap: nat.version_bitmap,
+            sit_bitmap: segments.sit_bitmap,
+            logs: segments.logs,
+        };
+        record.write(&*self.device, &self.geometry)?;
+        self.sequence += 1;
+        self.nat.end_checkpoint();
+        self.segments.end_checkpoint();
+        Ok(())
+    }
+}
+
+fn is_full(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(SegmentError::NoSpace { .. }))
 }
 
 fn expect(what: &str, holds: bool) -> Result<()> {
     if holds { Ok(()) } else { Err(format!("not so: {what}").into()) }
 }
 
-fn run(name: &str, storage: impl Storage + 'static) -> Result<()> {
+/// A life of the store, with more written than the device holds, and a crash at the end.
+fn run(name: &str, device: &Arc<dyn BlockDevice>) -> Result<()> {
     println!("{name}");
-    let storage = Arc::new(storage);
-    let engine = Engine::open(storage.clone())?;
+    Store::format(&**device)?;
+    let mut store = Store::open(device.clone())?;
+    let key = |n: u32| format!("key {}", n % 3000).into_bytes();
+    let mut expected = BTreeMap::new();
+    for n in 0..20_000u32 {
+        let value = n.to_le_bytes().repeat(1 + n as usize % 900);
+        store.put(&key(n * 7), &value)?;
+        expected.insert(key(n * 7), value);
+        if n % 5 == 0 {
+            expect("a key is deleted if it is there", store.delete(&key(n))? == expected.remove(&key(n)).is_some())?;
+        }
+    }
+    store.checkpoint()?;
+    let free = store.segments.free_segments();
+    println!("  20,000 writes of {} keys, {free} segments free, {} checkpoints", expected.len(), store.sequence);
+    store.put(b"late", b"gone with the crash")?;
+    store.delete(&key(7))?;
+    drop(store);
 
-    // Allocate and bind, from several threads: they share no lock unless their IDs share a block of the table.
-    let kept: Vec<Nid> = std::thread::scope(|scope| {
-        let engine = &engine;
-        let threads: Vec<_> = (0..4)
-            .map(|thread| {
-                scope.spawn(move || (0..500).map(|n| engine.create(BlockAddr(1000 + thread * 500 + n)).ok()).collect())
-            })
-            .collect();
-        threads
-            .into_iter()
-            .filter_map(|thread| thread.join().ok())
-            .flat_map(|ids: Vec<_>| ids.into_iter().flatten())
-            .collect()
-    });
-    expect("2000 IDs, all different", kept.iter().collect::<BTreeSet<_>>().len() == 2000)?;
-    let (journal, blocks) = engine.checkpoint()?;
-    println!("  2000 records created; checkpoint: {journal} entries in the journal, {blocks} blocks of the table");
-
-    // A few changes go to the journal alone.
-    let moved = kept[7];
-    engine.nat.bind(moved, moved, BlockAddr(9000))?;
-    engine.nat.free(kept[8])?;
-    let (journal, blocks) = engine.checkpoint()?;
-    println!("  one moved, one freed;  checkpoint: {journal} entries in the journal, {blocks} blocks of the table");
-
-    // These are not durable.
-    let lost = engine.create(BlockAddr(9001))?;
-    engine.nat.free(kept[9])?;
-    engine.nat.bind(kept[10], kept[10], BlockAddr(9002))?;
-    drop(engine);
-    println!("  one created, one freed, one moved; crash");
-
-    let engine = Engine::open(storage)?;
-    expect("the move before the checkpoint is there", engine.nat.get(moved)?.addr == BlockAddr(9000))?;
-    expect("the free before the checkpoint too", !engine.nat.get(kept[8])?.is_bound())?;
-    expect("the create after it is not", !engine.nat.get(lost)?.is_bound())?;
-    expect("nor the free", engine.nat.get(kept[9])?.is_bound())?;
-    expect("nor the move", engine.nat.get(kept[10])?.addr != BlockAddr(9002))?;
-    let free = engine.nat.free_nids()?;
-    expect("all other IDs are free", free == u64::from(engine.nat.max_nid()) - 3 - 1999)?;
-    println!("  reopened: as the last checkpoint said, {free} IDs free");
+    let store = Store::open(device.clone())?;
+    expect("as many keys as before", store.keys.len() == expected.len())?;
+    for (key, value) in &expected {
+        expect("each with its value", store.get(key)?.as_ref() == Some(value))?;
+    }
+    println!("  reopened after a crash: as the last checkpoint said");
     Ok(())
 }
 
 fn main() -> Result<()> {
-    run("a table in memory", Memory::new())?;
-    run("a table on a block device", OnDevice::format(Arc::new(MemoryDevice::new(2 + 2 * u64::from(BLOCKS))))?)?;
+    let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(blocks_for(16)));
+    run("a store in memory", &memory)?;
     if let Some(path) = std::env::args().nth(1) {
-        let bytes = (2 + 2 * u64::from(BLOCKS)) * 4096;
+        let bytes = blocks_for(16) * BLOCK as u64;
         let device = f2fs::uring::UringDevice::create(&path, bytes, f2fs::uring::OpenOptions::new())?;
-        run(&format!("a table in {path}"), OnDevice::format(device)?)?;
+        let device: Arc<dyn BlockDevice> = device;
+        run(&format!("a store in {path}"), &device)?;
     }
     Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_storages_survive_the_crash() {
-        run("memory", Memory::new()).unwrap();
-        run("device", OnDevice::format(Arc::new(MemoryDevice::new(2 + 2 * u64::from(BLOCKS)))).unwrap()).unwrap();
-    }
-}
+#[path = "embed_allocator/tests.rs"]
+mod tests;

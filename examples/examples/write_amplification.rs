@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use f2fs::format::summary::{Summary, SummaryBlock};
 use f2fs::format::{BlockAddr, LogType, Nid, SegmentNo};
+use f2fs_device_test::Random;
 use f2fs_segment::{
     AgeThreshold, Class, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource, VictimPolicy,
 };
@@ -31,25 +32,9 @@ fn summary() -> [Summary; 1] {
     [Summary::new(Nid(9), 0, 0)]
 }
 
-/// A small generator (`splitmix64`).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.unit() * limit as f64) as usize
-    }
+/// A number below `limit`.
+fn below(random: &mut Random, limit: usize) -> usize {
+    (random.unit() * limit as f64) as usize
 }
 
 /// Which block is written next.
@@ -66,21 +51,21 @@ impl Pattern {
         let sums = (1..=blocks).map(|rank| (sum += (rank as f64).powf(-0.99), sum).1).collect();
         let mut places: Vec<u32> = (0..blocks as u32).collect();
         for at in (1..blocks).rev() {
-            places.swap(at, random.below(at + 1));
+            places.swap(at, below(random, at + 1));
         }
         Pattern::Zipf(sums, places)
     }
 
     fn next(&self, blocks: usize, random: &mut Random) -> usize {
         match self {
-            Pattern::Uniform => random.below(blocks),
+            Pattern::Uniform => below(random, blocks),
             Pattern::Zipf(sums, places) => {
                 let at = random.unit() * sums.last().copied().unwrap_or(1.0);
                 places[sums.partition_point(|sum| *sum < at).min(blocks - 1)] as usize
             }
             Pattern::HotCold => {
                 let hot = blocks / 10;
-                if random.below(10) != 0 { random.below(hot) } else { hot + random.below(blocks - hot) }
+                if below(random, 10) != 0 { below(random, hot) } else { hot + below(random, blocks - hot) }
             }
         }
     }
@@ -189,7 +174,7 @@ impl World {
 
 fn measure(segments: u32, turnover: u64) -> Result<(), SegmentError> {
     // The kernel's threshold is a week; here a volume is overwritten in a thousand seconds.
-    let atgc = AgeThreshold { threshold: 500, ..AgeThreshold::default() };
+    let atgc = AgeThreshold::default().threshold(500);
     let ways = [
         ("greedy", VictimPolicy::Greedy, false),
         ("cost-benefit", VictimPolicy::CostBenefit, false),
@@ -207,7 +192,7 @@ fn measure(segments: u32, turnover: u64) -> Result<(), SegmentError> {
             let mut row = format!("{name:<14} {:>11.0}%", utilisation * 100.0);
             for (_, policy, same_age) in ways {
                 let mut world = World::new(segments, utilisation, Way { policy, same_age })?;
-                let mut random = Random(1);
+                let mut random = Random::new(1);
                 let blocks = world.places.len();
                 let pattern = match name {
                     "zipf" => Pattern::zipf(blocks, &mut random),
@@ -246,7 +231,7 @@ mod tests {
         let run = |utilisation, way: Way, pattern: &Pattern| {
             let mut world = World::new(96, utilisation, way).unwrap();
             let updates = world.places.len() as u64;
-            let mut random = Random(1);
+            let mut random = Random::new(1);
             world.run(pattern, updates, &mut random).unwrap();
             world.run(pattern, updates, &mut random).unwrap()
         };
@@ -256,7 +241,7 @@ mod tests {
         assert!((1.0..2.0).contains(&half) && full > half, "{half} {full}");
         let hot = run(0.75, greedy, &Pattern::HotCold);
         assert!(hot > 1.0 && hot < 2.0 * full, "{hot} {full}");
-        let policy = VictimPolicy::AgeThreshold(AgeThreshold { threshold: 100, ..AgeThreshold::default() });
+        let policy = VictimPolicy::AgeThreshold(AgeThreshold::default().threshold(100));
         let kept = run(0.75, Way { policy, same_age: true }, &Pattern::HotCold);
         assert!(kept > 1.0 && kept < 2.0 * full, "{kept} {full}");
     }

@@ -1,14 +1,12 @@
 //! What the fuzz targets share: inputs, volumes, and the harness that the property tests of `f2fs-files` use as well.
 #![forbid(unsafe_code)]
 
-#[path = "../../crates/files/tests/harness/mod.rs"]
-pub mod harness;
-
 mod input;
 pub mod packed;
 pub mod seeds;
 mod volumes;
 
+pub use f2fs_test_kit::hostile as harness;
 pub use input::Input;
 
 /// What a target does before its first input: writes its seeds, and has checks run in the thread that asks for them. Handing

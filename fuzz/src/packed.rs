@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec;
 
-use crate::harness::sparse::SparseDevice;
+use f2fs_device_test::SparseDevice;
 use crate::harness::{Base, Structures};
 
 /// Bytes of a block.

@@ -1,8 +1,10 @@
 //! Inputs to begin with: blocks of real volumes for the parsers, damage to every field of every kind of structure for the volumes,
-//! and steps of every kind for the extent table and the zones.
+//! and steps of every kind for the extent table, the zones and the journal.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
+
+use f2fs_device_test::Random;
 
 use crate::Input;
 use crate::harness::{Change, Damage, KINDS, Patch};
@@ -19,7 +21,7 @@ pub fn write(target: &str) {
     let Some(corpus) = given else { return };
     let written = match target {
         "parsers" => blocks(&corpus),
-        "extent" | "zones" => steps(&corpus),
+        "extent" | "zones" | "journal" => steps(&corpus),
         _ => damages(&corpus),
     };
     written.expect("the corpus can be written to");
@@ -36,11 +38,8 @@ fn blocks(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A small generator (`splitmix64`).
 fn mix(number: u64) -> u64 {
-    let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed ^ mixed >> 27
+    Random::new(number).next()
 }
 
 fn damages(corpus: &Path) -> io::Result<()> {

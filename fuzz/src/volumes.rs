@@ -9,7 +9,7 @@ use f2fs_volume::{Allocation, CostModel};
 use crate::Input;
 use crate::harness::Base;
 use crate::harness::recipes::{SMALLEST, aged, shaped};
-use crate::harness::sparse::SparseDevice;
+use f2fs_device_test::SparseDevice;
 use crate::packed;
 
 /// From this number on, an input means a volume of the second kind: one that was aged, or that the kernel made.

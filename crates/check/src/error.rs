@@ -29,6 +29,14 @@ pub enum CheckError {
         /// Blocks of the device.
         found: u64,
     },
+    /// The volume lies on other devices than were given. The lists have the blocks of each; an empty one stands for one device.
+    #[error("the volume lies on {}, and {} given", count(.expected), count(.found))]
+    Devices {
+        /// By the superblock.
+        expected: Vec<u64>,
+        /// As given.
+        found: Vec<u64>,
+    },
     /// Features that change what must be true, and that the check does not know to judge.
     #[error("cannot judge a volume with {names} (feature bits {bits:#x})")]
     Unsupported {
@@ -45,4 +53,11 @@ pub enum CheckError {
         /// The system's error.
         reason: String,
     },
+}
+
+fn count(devices: &[u64]) -> String {
+    match devices {
+        [] | [_] => "one device".into(),
+        devices => format!("{} devices of {devices:?} blocks", devices.len()),
+    }
 }

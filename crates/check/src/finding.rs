@@ -6,6 +6,7 @@ use f2fs_format::{BlockAddr, Corruption, LogType, Nid, SegmentNo};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Severity {
     /// One of two copies is bad or stale and the other one is in force: what a power cut at a bad moment leaves. The volume
     /// is whole.

@@ -134,12 +134,35 @@ pub struct Progress {
 
 /// How to check.
 #[derive(Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct CheckOptions<'a> {
     /// Threads to use, 256 at most; `None`: as many as there are processors. `Some(0)`: those of the rayon pool that the caller runs in,
     /// which saves starting threads where many small volumes are checked.
     pub threads: Option<usize>,
     /// Called with the progress, from any thread, every few inodes.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+impl<'a> CheckOptions<'a> {
+    /// As many threads as there are processors, and nobody is told of the progress.
+    #[must_use]
+    pub const fn new() -> CheckOptions<'a> {
+        CheckOptions { threads: None, progress: None }
+    }
+
+    /// Threads to use, 256 at most; 0: those of the rayon pool that the caller runs in.
+    #[must_use]
+    pub const fn threads(mut self, threads: usize) -> CheckOptions<'a> {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Who is told of the progress, from any thread, every few inodes.
+    #[must_use]
+    pub const fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> CheckOptions<'a> {
+        self.progress = Some(progress);
+        self
+    }
 }
 
 impl fmt::Debug for CheckOptions<'_> {

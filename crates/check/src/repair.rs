@@ -94,6 +94,7 @@ const CLAIMANT: &str = "a repair";
 /// How a volume is put right: what changes, and how it is judged then. Nothing of it is written yet. Nobody else opens the device
 /// that it was planned for until it is [applied](Self::apply) or dropped.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Repair {
     /// The findings before.
     pub before: CheckReport,
@@ -125,6 +126,7 @@ impl Repair {
     /// # Errors
     /// [`RepairError::AlreadyOpen`] for a copy of the device that it was planned for, if somebody has that open. Those of the
     /// device; then some blocks are written and others are not, and [`undo`] leads back.
+    #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "repair", skip_all, fields(changes = self.changes.len()), err))]
     pub fn apply(&self, device: &dyn BlockDevice) -> Result<(), RepairError> {
         let planned = self.claim.lock().take();
         let _claim = match planned {
@@ -155,6 +157,7 @@ fn require_repairable(device: &dyn BlockDevice) -> Result<(), RepairError> {
 ///
 /// # Errors
 /// [`RepairError`] if the volume cannot be checked, or nothing is left to begin with.
+#[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "plan_repair", skip_all, err))]
 pub fn plan(device: &PlainArc<dyn BlockDevice>, options: &CheckOptions<'_>) -> Result<Repair, RepairError> {
     let claim = device.claims().exclusive(CLAIMANT)?;
     let before = judge(&**device, options)?;

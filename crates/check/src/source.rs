@@ -50,6 +50,11 @@ impl<'a> Source<'a> {
         self.device.info().blocks
     }
 
+    /// Of a device that is made of several, what is used of each, and what it has.
+    pub(super) fn device_parts(&self) -> &[(u64, u64)] {
+        &self.device.info().parts
+    }
+
     /// Blocks read so far.
     pub(super) fn blocks_read(&self) -> u64 {
         self.blocks_read.load(Relaxed)

@@ -41,6 +41,7 @@ pub(super) fn load(source: &Source<'_>, findings: &Collector) -> Result<(SuperBl
         (Err(first), Err(second)) => return Err(CheckError::NoSuperblock { first, second }),
     };
     check_features(geometry.features, findings)?;
+    check_devices(&sb, source.device_parts(), findings)?;
     let needed = u64::from(geometry.main_end().0);
     if needed > source.device_blocks() {
         return Err(CheckError::DeviceTooSmall { needed, found: source.device_blocks() });
@@ -62,6 +63,22 @@ fn first_difference(a: &SuperBlock, b: &SuperBlock) -> Option<usize> {
     };
     let (a, b) = (comparable(a), comparable(b));
     a.as_bytes().iter().zip(b.as_bytes()).position(|(a, b)| a != b)
+}
+
+/// Whether these are the devices that the superblock names. Entries that cannot be are a finding.
+fn check_devices(sb: &SuperBlock, parts: &[(u64, u64)], findings: &Collector) -> Result<(), CheckError> {
+    let expected: Vec<u64> = match sb.devices() {
+        Ok(devices) => devices.iter().map(|device| device.blocks).collect(),
+        Err(bad) => {
+            findings.add(FindingKind::Superblock, Place::Volume, Problem::Corrupt(bad));
+            return Ok(());
+        }
+    };
+    let found: Vec<u64> = parts.iter().map(|(used, _)| *used).collect();
+    if expected.len().max(found.len()) > 1 && expected != found {
+        return Err(CheckError::Devices { expected, found });
+    }
+    Ok(())
 }
 
 fn check_features(features: Features, findings: &Collector) -> Result<(), CheckError> {
@@ -91,7 +108,8 @@ fn check_fields(geometry: &Geometry, sb: &SuperBlock, device_blocks: u64, findin
     let end =
         u64::from(geometry.segment0_blkaddr.0) + u64::from(geometry.segment_count) * u64::from(BLOCKS_PER_SEGMENT);
     findings.expect(kind, &place, "end of the main area", end, geometry.main_end().0.into());
-    if geometry.block_count > device_blocks {
+    // On several devices the count has those behind the last segment of each.
+    if geometry.block_count > device_blocks && sb.devs[1].path[0] == 0 {
         let (what, max) = ("block_count", device_blocks);
         findings.add(kind, place.clone(), Problem::Range { what, found: geometry.block_count, min: end, max });
     }

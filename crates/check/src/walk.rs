@@ -7,6 +7,7 @@
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid};
 use f2fs_sync::atomic::Ordering::Relaxed;
+use rayon::prelude::*;
 
 use super::Phase;
 use super::ahead::Ahead;
@@ -70,6 +71,8 @@ fn roots(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[Nid]) -> Vec<Tas
 pub(super) fn walk(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[Nid]) -> Result<(), CheckError> {
     let mut wave = roots(subject, orphans, quota_files);
     while !wave.is_empty() {
+        // In the order of the blocks, so that many are read by one request, whoever wrote them in whatever order.
+        wave.par_sort_by_cached_key(|task| subject.nat.get(task.ino).block_addr.get());
         wave = pipeline::check(subject, &wave)?;
     }
     Ok(())

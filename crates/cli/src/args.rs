@@ -1,8 +1,10 @@
 //! The command line.
 
 pub(crate) mod bench;
+pub(crate) mod mount;
 pub(crate) mod ublk;
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -33,6 +35,10 @@ pub(crate) struct Arguments {
     /// any other through its page cache, which is slower. Character devices of memory (/dev/dax0.0) are mapped anyway.
     #[arg(long, global = true)]
     pub(crate) pmem: bool,
+    /// Another device of a volume that lies on several; as often as there are others, in their order. Those that the volume itself names
+    /// are shown by an error and by `inspect`, and never opened unasked.
+    #[arg(long = "device", global = true, value_name = "PATH")]
+    pub(crate) devices: Vec<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -43,7 +49,8 @@ pub(crate) enum Command {
     #[command(after_help = "\
 Examples:
   f2fs format disk.img --size 1.5G --label data
-  f2fs format -f /dev/sdX -O extra_attr,inode_checksum")]
+  f2fs format -f /dev/sdX -O extra_attr,inode_checksum
+  f2fs format -f /dev/sdX --device /dev/sdY --device /dev/sdZ")]
     Format(FormatArgs),
     /// Print superblock, checkpoint, features, counts and logs.
     ///
@@ -134,7 +141,7 @@ Examples:
         #[arg(short, long)]
         recursive: bool,
         /// Number of threads [default: one for each processor].
-        #[arg(short, long)]
+        #[arg(short, long, value_parser = count)]
         jobs: Option<NonZeroUsize>,
         /// File or block device.
         image: PathBuf,
@@ -156,7 +163,7 @@ Examples:
         #[arg(short, long)]
         recursive: bool,
         /// Number of threads [default: one for each processor].
-        #[arg(short, long)]
+        #[arg(short, long, value_parser = count)]
         jobs: Option<NonZeroUsize>,
         /// Leave out device nodes, pipes and sockets.
         #[arg(long)]
@@ -225,6 +232,21 @@ Examples:
         target: PathBuf,
         /// The new path in the volume; in an existing directory the link gets the name of the target.
         path: PathBuf,
+    },
+    /// Mount a volume, by FUSE.
+    ///
+    /// Returns when it is mounted; a process in the background serves it until it is unmounted (`f2fs umount`, `umount`, `fusermount3 -u`) or
+    /// gets SIGTERM, and closes the volume then. Users other than root need the program fusermount3.
+    #[command(after_help = "\
+Examples:
+  f2fs mount disk.img /mnt
+  f2fs mount -o ro,allow_other disk.img /mnt
+  f2fs umount /mnt")]
+    Mount(mount::MountArgs),
+    /// Unmount a volume, and wait until it is closed.
+    Umount {
+        /// The directory that it is mounted on.
+        dir: PathBuf,
     },
     /// Measure: names from many threads (fxmark), reads (read).
     #[command(subcommand)]
@@ -318,7 +340,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
     /// Number of writes of each size and kind.
-    #[arg(long, default_value = "300", value_name = "N")]
+    #[arg(long, default_value = "300", value_name = "N", value_parser = count)]
     pub(crate) samples: NonZeroUsize,
     /// Store the result as JSON.
     #[arg(long, value_name = "FILE")]
@@ -375,12 +397,21 @@ pub(crate) struct FormatArgs {
     /// A NAT for many small files.
     #[arg(short = 'i')]
     pub(crate) large_nat_bitmap: bool,
+    /// With --device: the path of a device as the volume is to record it, which is where the kernel looks for it; once for IMAGE and
+    /// once for each --device, in this order [default: the paths of the command line].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) record_as: Vec<OsString>,
     /// Overwrite an existing file system.
     #[arg(long, short = 'f')]
     pub(crate) force: bool,
     /// Print JSON, for programs.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A number of things of which there is one at least.
+fn count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "not a number of at least 1".to_owned())
 }
 
 /// A feature that a new volume can have.

@@ -9,6 +9,7 @@ mod format;
 mod inspect;
 mod list;
 mod manifest;
+mod mount;
 mod names;
 mod repair;
 mod show;
@@ -23,9 +24,9 @@ use crate::error::CliError;
 use crate::medium;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
-    medium::choose(arguments.pmem);
+    medium::choose(arguments.pmem, &arguments.devices);
     match &arguments.command {
-        Command::Format(args) => format::run(args)?,
+        Command::Format(args) => format::run(args, &arguments.devices)?,
         Command::Inspect { image, holes, json } => inspect::run(image, *holes, *json)?,
         Command::Check(args) => return check::run(args),
         Command::Calibrate(args) => calibrate::run(args)?,
@@ -44,6 +45,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Mkdir { parents, image, paths } => names::mkdir(image, paths, *parents)?,
         Command::Rm { recursive, force, image, paths } => names::rm(image, paths, *recursive, *force)?,
         Command::Mv { no_clobber, exchange, image, from, to } => names::mv(image, from, to, *no_clobber, *exchange)?,
+        Command::Mount(args) => return mount::mount(args, arguments.pmem),
+        Command::Umount { dir } => mount::umount(dir)?,
         Command::Bench(command) => bench::run(command)?,
         Command::Ln { symbolic, image, target, path } => names::ln(image, target, path, *symbolic)?,
         Command::Ublk(command) => ublk::run(command)?,

@@ -20,6 +20,9 @@ mod medium;
 mod progress;
 mod size;
 
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -27,5 +30,17 @@ use clap::Parser;
 use args::Arguments;
 
 fn main() -> ExitCode {
-    commands::run(&Arguments::parse()).unwrap_or_else(|error| ExitCode::from(&error))
+    commands::run(&Arguments::parse_from(as_helper(env::args_os().collect())))
+        .unwrap_or_else(|error| ExitCode::from(&error))
+}
+
+/// Under a name that `mount` looks for (`mount.f2fs-fuse IMAGE DIR -o OPTIONS`) this is `f2fs mount`. Flags that mount(8) hands on and
+/// that mean nothing here are left out.
+fn as_helper(mut args: Vec<OsString>) -> Vec<OsString> {
+    let name = args.first().and_then(|program| Path::new(program).file_name());
+    if name.is_some_and(|name| name == "mount.f2fs-fuse" || name == "mount.fuse.f2fs") {
+        args.retain(|arg| !matches!(arg.to_str(), Some("-n" | "-s" | "-v")));
+        args.insert(1, "mount".into());
+    }
+    args
 }

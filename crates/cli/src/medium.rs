@@ -4,29 +4,45 @@
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use f2fs::device::BlockDevice;
+use f2fs::files::path_from_bytes;
 use f2fs::pmem::PmemDevice;
 use f2fs::uring::{Direct, Engine, OpenError, OpenOptions, UringDevice};
+use f2fs::volume::devices::{DevicesError, assemble};
+use f2fs_workload::shell::Quoted;
 
 use crate::error::CliError;
 use crate::image::Access;
 
 /// What the command line says, for the whole run.
-static PMEM: OnceLock<bool> = OnceLock::new();
+static CHOICE: OnceLock<Choice> = OnceLock::new();
 
-/// Takes `--pmem`, once, before anything is opened.
-pub(crate) fn choose(pmem: bool) {
+/// Where images lie.
+#[derive(Debug, Default)]
+struct Choice {
+    /// `--pmem`.
+    pmem: bool,
+    /// `--device`, as often as it was given.
+    others: Vec<PathBuf>,
+}
+
+/// Takes `--pmem` and `--device`, once, before anything is opened.
+pub(crate) fn choose(pmem: bool, others: &[PathBuf]) {
     // It is called once, so that nothing is there yet.
-    let _ = PMEM.set(pmem);
+    let _ = CHOICE.set(Choice { pmem, others: others.to_vec() });
+}
+
+fn choice() -> &'static Choice {
+    CHOICE.get_or_init(Choice::default)
 }
 
 /// Whether an image is mapped: because the command line says so, or because it is a character device, which is memory or nothing.
 fn is_mapped(image: &Path) -> bool {
     let character = || image.metadata().is_ok_and(|file| file.file_type().is_char_device());
-    PMEM.get().copied().unwrap_or(false) || character()
+    choice().pmem || character()
 }
 
 /// Opens an image that is there; `how` is for one that is not mapped.
@@ -52,6 +68,46 @@ pub(crate) fn create(image: &Path, bytes: u64) -> Result<Arc<dyn BlockDevice>, C
     })
 }
 
+/// The devices of a volume that is there, as one. Where no superblock says which they are, the first alone.
+fn open_volume(image: &Path, read_only: bool, how: &OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
+    let first = open(image, read_only, *how)?;
+    let others = &choice().others;
+    let assembled = assemble(Arc::clone(&first), others.len(), |index, _| open(&others[index - 1], read_only, *how));
+    match assembled {
+        Ok(device) => Ok(device),
+        Err(DevicesError::Volume(_)) => Ok(first),
+        Err(DevicesError::Open { source, .. }) => Err(source),
+        Err(DevicesError::Count { recorded, .. }) if others.is_empty() && !recorded.is_empty() => {
+            let words =
+                recorded.iter().flat_map(|path| ["--device".into(), Quoted::path(path_from_bytes(path)).to_string()]);
+            let words: Vec<String> = words.collect();
+            let count = recorded.len() + 1;
+            Err(CliError::at(
+                image,
+                format_args!(
+                    "the volume lies on {count} devices; when it was made the others were: {}",
+                    words.join(" ")
+                ),
+            ))
+        }
+        Err(error) => Err(CliError::at(image, error)),
+    }
+}
+
+/// All devices that the command line names, for a new volume.
+pub(crate) fn whole(image: &Path) -> Result<Arc<dyn BlockDevice>, CliError> {
+    let first = open(image, false, OpenOptions::new())?;
+    let others = &choice().others;
+    if others.is_empty() {
+        return Ok(first);
+    }
+    let mut devices = vec![first];
+    for other in others {
+        devices.push(open(other, false, OpenOptions::new())?);
+    }
+    Ok(Arc::new(f2fs::volume::devices::whole(devices).map_err(CliError::new)?))
+}
+
 fn cannot_map(error: &f2fs::pmem::OpenError) -> CliError {
     match error {
         f2fs::pmem::OpenError::Io { path, source, .. } => CliError::at(path, reason(path, source)),
@@ -66,14 +122,14 @@ fn cannot_map(error: &f2fs::pmem::OpenError) -> CliError {
 pub(crate) fn device(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
     let cached = matches!(access, Access::Check | Access::Repair) && image.is_file();
     let options = OpenOptions::new().direct(if cached { Direct::Off } else { Direct::Auto });
-    open(image, !matches!(access, Access::Write | Access::Repair), options)
+    open_volume(image, !matches!(access, Access::Write | Access::Repair), &options)
 }
 
 /// The same for one who reads or writes everything once: through the page cache, whose read-ahead and write-back make up for files
 /// that are smaller than a transfer.
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
     let options = OpenOptions::new().direct(Direct::Off).engine(Engine::Syscalls);
-    open(image, access != Access::Write, options)
+    open_volume(image, access != Access::Write, &options)
 }
 
 /// Why a file or device could not be opened or made, as who runs the command can help it.

@@ -77,52 +77,9 @@ fn what_is_no_regular_file_is_written_to_and_stays() {
 
     assert_eq!(ok(&mut f2fs("get", &image, &["/f", "-"])), "content");
     fail(&mut f2fs("get", &image, &["/f", image.to_str().unwrap()]), 1, "the image itself");
+    fail(&mut f2fs("get", &image, &["/f", "/dev/full"]), 1, "/dev/full");
     fail(&mut f2fs("get", &image, &["/f", &path(&place, "missing/")]), 1, "missing");
     assert_eq!(ok(&mut f2fs("cat", &image, &["/f"])), "content");
-}
-
-#[test]
-fn a_copy_that_fails_leaves_nothing_or_says_what() {
-    let place = Place::new();
-    let image = with_file(&place, &vec![7; 3 << 20]);
-    // A limit on the size of files stands for a full disk.
-    let target = path(&place, "out");
-    let limited = |target: &str| {
-        let mut shell = Command::new("bash");
-        let line = format!(
-            "trap '' XFSZ; ulimit -f 1024; exec {} get {} /f {target}",
-            env!("CARGO_BIN_EXE_f2fs"),
-            image.display()
-        );
-        shell.args(["-c", &line]);
-        shell
-    };
-    fail(&mut limited(&target), 1, "out");
-    assert!(!Path::new(&target).exists());
-    fs::write(&target, "before").unwrap();
-    fail(&mut limited(&target), 1, "incomplete");
-    fail(&mut f2fs("get", &image, &["/f", "/dev/full"]), 1, "/dev/full");
-}
-
-#[test]
-fn a_host_that_is_full_keeps_no_half_file_of_a_tree() {
-    let place = Place::new();
-    let image = formatted(&place);
-    fs::create_dir(place.path("tree")).unwrap();
-    fs::write(place.path("tree/a"), "text").unwrap();
-    // Large enough for several threads.
-    fs::write(place.path("tree/large"), vec![7; 12 << 20]).unwrap();
-    ok(&mut f2fs("put", &image, &["-r", &path(&place, "tree"), "/tree"]));
-    let mut shell = Command::new("bash");
-    let line = format!(
-        "trap '' XFSZ; ulimit -f 4096; exec {} get -r -j 4 {} /tree {}",
-        env!("CARGO_BIN_EXE_f2fs"),
-        image.display(),
-        path(&place, "out")
-    );
-    fail(shell.args(["-c", &line]), 1, "out/large");
-    assert!(!place.path("out/large").exists());
-    assert_eq!(fs::read(place.path("out/a")).unwrap(), b"text");
 }
 
 #[test]

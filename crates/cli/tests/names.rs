@@ -128,3 +128,20 @@ fn rights_that_are_missing_are_said() {
     chmod(&image, 0o600);
     assert!(fs::read(&image).unwrap() == before);
 }
+
+#[test]
+fn roots_and_dots_are_not_removed_nor_what_is_below() {
+    let place = Place::new();
+    let image = formatted(&place);
+    ok(command(["mkdir", "-p"]).arg(&image).args(["/t/a", "/t/b/c"]));
+    let before = ok(command(["ls", "-R"]).arg(&image).arg("/"));
+    for path in ["/", "//", ".", "./", "/.", "/./", "..", "/t/..", "/t/../", "/t/a/../..", "/t/.", "/t/./", "/t/a/.."] {
+        for options in [&["rm", "-r"][..], &["rm", "-rf"], &["rm"]] {
+            fail(command(options).arg(&image).arg(path), 1, path);
+            assert_eq!(ok(command(["ls", "-R"]).arg(&image).arg("/")), before, "{options:?} {path}");
+        }
+    }
+    fail(command(["rm", "-r"]).arg(&image).arg("/t/.."), 1, "ends in `..`");
+    fail(command(["rm", "-r"]).arg(&image).arg("/t/."), 1, "ends in `.`");
+    fail(command(["rm", "-r"]).arg(&image).arg("/"), 1, "the root");
+}

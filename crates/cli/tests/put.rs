@@ -124,28 +124,6 @@ fn a_volume_that_is_full_holds_no_half_file() {
 }
 
 #[test]
-fn a_host_that_is_full_is_an_error_and_the_volume_stays_whole() {
-    let place = Place::new();
-    let image = formatted(&place);
-    fs::write(place.path("small"), "text").unwrap();
-    fs::write(place.path("large"), vec![7; 30 << 20]).unwrap();
-    ok(&mut f2fs("put", &image, &[&path(&place, "small"), "/small"]));
-    // A limit on the size of files stands for a full disk below a sparse image.
-    let mut shell = Command::new("bash");
-    let command = env!("CARGO_BIN_EXE_f2fs");
-    let line = format!(
-        "trap '' XFSZ; ulimit -f {}; exec {command} put {} {} /large",
-        (32 << 20) / 1024,
-        image.display(),
-        path(&place, "large")
-    );
-    fail(shell.args(["-c", &line]), 1, "/large");
-    ok(&mut f2fs("check", &image, &[]));
-    assert_eq!(ok(&mut f2fs("ls", &image, &["/"])), "small\n");
-    assert_eq!(ok(&mut f2fs("cat", &image, &["/small"])), "text");
-}
-
-#[test]
 fn two_at_once_into_one_image_are_one_writer_and_one_that_is_told() {
     let place = Place::new();
     let image = formatted(&place);

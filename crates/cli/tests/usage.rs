@@ -80,7 +80,7 @@ const WRONG: [(&str, &str); 63] = [
     ("format I --size 64M -o -1", "overprovision"),
     ("format I --size 64M -o nan", "overprovision"),
     ("calibrate I --size lots", "size"),
-    ("calibrate I --samples 0", "samples"),
+    ("calibrate I --samples 0", "at least 1"),
     ("manifest I --max-hash -1", "negative"),
     ("manifest I --max-hash lots", "size"),
     ("manifest --host --no-recovery I", "cannot be used"),
@@ -95,9 +95,9 @@ const WRONG: [(&str, &str); 63] = [
     ("mv -n --exchange I /a /b", "cannot be used"),
     ("ls -d -R I", "cannot be used"),
     ("ls --zero --json I", "cannot be used"),
-    ("put -j 0 I a /b", "jobs"),
+    ("put -j 0 I a /b", "at least 1"),
     ("rm I -x", "-- -x"),
-    ("get -j 0 I /a b", "jobs"),
+    ("get -j x I /a b", "at least 1"),
 ];
 
 #[test]

@@ -8,8 +8,11 @@
 //! | [`FaultDevice`], [`FaultRule`] | errors, torn and lost writes at a chosen operation |
 //! | [`RecordingDevice`], [`CrashLog`], [`Replay`] | every write and flush in order, and the images that a power cut may leave |
 //! | [`CutPlan`], [`Cut`] | all of those images, or a choice of them, each with a name to find it again by |
+//! | [`HeldDevice`], [`LateDevice`] | a request that waits until a test lets it go on; requests that happen when somebody waits for them |
+//! | [`SparseDevice`] | a device as large as you like, of which each copy takes what was changed on it |
 //! | [`TimingDevice`] | virtual time for each request, and counts of requests by size |
 //! | [`pmem`] | persistent memory whose power can be cut between any two stores; a region that counts lines and fences |
+//! | [`Random`] | numbers by chance, the same for the same seed |
 //!
 //! # Locking model
 //!
@@ -21,14 +24,22 @@
 mod crash;
 mod cut;
 mod fault;
+mod held;
+mod late;
 pub mod pmem;
+mod random;
 mod record;
+mod sparse;
 mod timing;
 
 pub use crash::{CrashLog, Event, Replay};
 pub use cut::{Cut, CutPlan, ParseCutError, Tear};
 pub use fault::{Fault, FaultDevice, FaultRule};
+pub use held::HeldDevice;
+pub use late::LateDevice;
+pub use random::{Random, bytes};
 pub use record::{IoCounts, RecordingDevice};
+pub use sparse::SparseDevice;
 pub use timing::{TimingDevice, TimingStat, Traffic};
 
 /// The example of this crate's README, so that it is compiled and run.

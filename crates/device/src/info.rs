@@ -18,6 +18,8 @@ pub struct DeviceInfo {
     pub read_only: bool,
     /// Whether [`Op::Discard`] does something. Where it is false a discard fails with [`DeviceErrorKind::Unsupported`].
     pub supports_discard: bool,
+    /// Of a device that is made of several: of each, the blocks that are used, and the blocks that it has. Empty for any other.
+    pub parts: Vec<(u64, u64)>,
     /// For people: the back end, how it was opened, and the path.
     pub description: String,
 }
@@ -33,7 +35,22 @@ impl DeviceInfo {
             optimal_io: BLOCK_SIZE as u32,
             read_only: false,
             supports_discard: false,
+            parts: Vec::new(),
             description: description.into(),
+        }
+    }
+
+    /// What holds of this device and another one together. Its size is left as it was.
+    pub(crate) fn beside(self, other: &Self) -> Self {
+        Self {
+            blocks: self.blocks,
+            logical_sector: self.logical_sector.max(other.logical_sector),
+            dma_alignment: self.dma_alignment.max(other.dma_alignment),
+            optimal_io: self.optimal_io.max(other.optimal_io),
+            read_only: self.read_only || other.read_only,
+            supports_discard: self.supports_discard && other.supports_discard,
+            parts: Vec::new(),
+            description: format!("{} + {}", self.description, other.description),
         }
     }
 

@@ -12,6 +12,7 @@
 //! | [`IoQueue`] | one thread keeping a queue depth busy |
 //! | [`MemoryDevice`] | sparse, sharded, with copy-on-write snapshots |
 //! | [`ZonedDevice`] | zones that are written from their start to their end, as zoned disks and NVMe namespaces demand |
+//! | [`SpannedDevice`] | several devices as one, one behind the other |
 //! | [`FlushGate`] | for back ends: shared flushes and the poison of a failed one |
 //! | [`Handover`] | for back ends: waiting threads that share one completion queue |
 //!
@@ -82,6 +83,7 @@ mod memory;
 mod queue;
 mod recycle;
 mod request;
+mod spanned;
 mod ticket;
 mod zoned;
 
@@ -96,6 +98,7 @@ pub use memory::MemoryDevice;
 pub use queue::{IoQueue, TicketQueue};
 pub use recycle::Recycler;
 pub use request::{Completion, Op, Request};
+pub use spanned::{SpanError, SpannedDevice};
 pub use ticket::{Pending, Ticket};
 pub use zoned::{Zone, ZoneError, ZoneLayout, ZoneState, ZonedDevice};
 

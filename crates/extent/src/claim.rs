@@ -118,11 +118,8 @@ mod tests {
 
     #[test]
     fn normalized_claims_equal_a_map_of_blocks() {
-        let mut state = 1_u64;
-        let mut next = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut next = |below: u64| random.u64(..below);
         for _ in 0..2000 {
             let given: Vec<Claim> = (0..next(6))
                 .map(|_| {

@@ -6,7 +6,7 @@
 //! such line. A reader of a block writes the cache line of that block and its 63 neighbours, and nothing else.
 //!
 //! ```
-//! use f2fs_extent::{Bits, ExtentTable};
+//! use f2fs_extent::ExtentTable;
 //!
 //! let table = ExtentTable::new();
 //! // Two readers and a writer in one file, at once.
@@ -15,9 +15,6 @@
 //! let writer = table.exclusive(100..200);
 //! // A truncate waits for those in its range only.
 //! let truncate = table.exclusive_from(1 << 20);
-//! // What a block's state is, is kept beside its lock.
-//! table.bits().set(100..200, Bits::DIRTY);
-//! assert_eq!(table.bits().count(.., Bits::DIRTY), 100);
 //! # drop((reader, neighbour, writer, truncate));
 //! ```
 //!
@@ -32,9 +29,12 @@
 //! | several ranges or files | [`lock_many`], without deadlock among such calls |
 //! | guards | may be dropped on any thread; [owned ones](OwnedGuard) keep their table alive |
 //! | order | conflicting requests are granted in the order in which they began to wait; nobody overtakes |
-//! | state bits | [`ExtentBits`]: set, clear, convert, test, count, search, as Btrfs' extent io tree |
 //! | addresses | [`AddressCache`]: which device block holds which block of the file, looked up without a lock |
 //! | memory | 128 bytes for a table, and no heap while the file has at most 64 blocks; a byte for each block beyond that was ever locked, in pieces of up to 4 KiB, and up to 60 KiB to find the first of those far behind |
+//!
+//! Two parts stand beside the locks, and neither uses the other: [`AddressCache`], and [`bits`], which keeps for each block what a page
+//! cache has to know of it (dirty, delayed, under write-back), as Btrfs' extent io tree does. The feature `baselines` has that tree
+//! as it was in Linux 5.8, `StateTree`, to measure the locks against.
 //!
 //! # Locking model
 //!
@@ -55,8 +55,7 @@
 //!   queue and tells whoever releases the block to look there. The queue is one for the table: it is entered by requests that
 //!   conflict, and those are about to sleep. It makes a request over many blocks, and over several ranges, one entry with
 //!   one place in the order. `queue.rs` has the rules.
-//! - The only lock that is held together with another one is that of the state bits (`bits/mod.rs`). Nothing is allocated, and
-//!   nobody is woken, with the queue's lock held.
+//! - Nothing is allocated, and nobody is woken, with the queue's lock held; no other lock is taken with it.
 //!
 //! Lines written by a shared lock and unlock of one block: one, that of its word; on the first lock in the line after a
 //! covering request, a second, that of its mark. File-global lines written: none.
@@ -132,7 +131,9 @@
 #![forbid(unsafe_code)]
 
 mod acquire;
-mod bits;
+#[cfg(feature = "baselines")]
+mod baseline;
+pub mod bits;
 mod cache;
 mod claim;
 mod directory;
@@ -156,6 +157,8 @@ mod wait;
 mod word;
 mod words;
 
+#[cfg(feature = "baselines")]
+pub use baseline::{StateGuard, StateTree};
 pub use bits::{Bits, ExtentBits, Run};
 pub use cache::{AddressCache, CacheBudget, CachedRun};
 pub use future::{ExclusiveFuture, SharedFuture};

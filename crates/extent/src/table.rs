@@ -24,7 +24,6 @@ use std::ops::RangeBounds;
 
 use f2fs_sync::{Mutex, OnceLock, PlainArc};
 
-use crate::bits::ExtentBits;
 use crate::claim::Claim;
 use crate::directory::{Directory, Line};
 use crate::fast::{EXCLUSIVE, SHARED};
@@ -60,7 +59,6 @@ pub struct ExtentTable {
     pub(crate) hull: Hull,
     pub(crate) directory: OnceLock<Box<Directory>>,
     pub(crate) queue: OnceLock<Box<Mutex<Queue>>>,
-    bits: OnceLock<Box<ExtentBits>>,
     pub(crate) first: Line,
 }
 
@@ -68,13 +66,7 @@ impl ExtentTable {
     /// A table in which nothing is locked. Does not allocate.
     #[must_use]
     pub fn new() -> ExtentTable {
-        ExtentTable {
-            hull: Hull::new(),
-            directory: OnceLock::new(),
-            queue: OnceLock::new(),
-            bits: OnceLock::new(),
-            first: Line::new(),
-        }
+        ExtentTable { hull: Hull::new(), directory: OnceLock::new(), queue: OnceLock::new(), first: Line::new() }
     }
 
     /// Waits until the blocks may be shared with other readers.
@@ -193,17 +185,6 @@ impl ExtentTable {
         }
     }
 
-    /// The state bits of the file's blocks. Made when first asked for.
-    pub fn bits(&self) -> &ExtentBits {
-        match self.bits.get() {
-            Some(bits) => bits,
-            None => {
-                let new = Box::new(ExtentBits::new());
-                self.bits.get_or_init(|| new)
-            }
-        }
-    }
-
     /// How much waiting there has been.
     #[must_use]
     pub fn wait_stats(&self) -> WaitStats {
@@ -214,13 +195,12 @@ impl ExtentTable {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let queue = if self.queue.get().is_some() { size_of::<Mutex<Queue>>() } else { 0 };
-        let bits = self.bits.get().map_or(0, |bits| bits.bytes());
-        size_of::<ExtentTable>() + queue + bits + self.directory.get().map_or(0, |directory| directory.bytes())
+        size_of::<ExtentTable>() + queue + self.directory.get().map_or(0, |directory| directory.bytes())
     }
 
-    /// Frees the words of all locks that ever were. Exclusive access proves that nothing is locked. State bits stay.
+    /// Frees the words of all locks that ever were. Exclusive access proves that nothing is locked.
     pub fn shrink(&mut self) {
-        *self = ExtentTable { bits: std::mem::take(&mut self.bits), ..ExtentTable::new() };
+        *self = ExtentTable::new();
     }
 
     pub(crate) fn queue_or_new(&self) -> &Mutex<Queue> {

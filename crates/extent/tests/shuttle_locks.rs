@@ -30,7 +30,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Wake, Waker};
 
-use f2fs_extent::{Bits, CancelToken, ExtentTable, LockRequest, Mode, Wait, lock_many};
+use f2fs_extent::{Bits, CancelToken, ExtentBits, ExtentTable, LockRequest, Mode, Wait, lock_many};
 use f2fs_sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
 use f2fs_sync::scenario::{priorities, random};
 use f2fs_sync::{Arc, Condvar, Mutex, thread};
@@ -430,13 +430,12 @@ fn eight_threads_install_chunks() {
 #[test]
 fn bits_of_eight_threads() {
     let body = || {
-        let arena = Arena::new();
-        arena.table.bits().set(0..16, Bits::USER_0);
+        let bits = Arc::new(ExtentBits::new());
+        bits.set(0..16, Bits::USER_0);
         let threads: Vec<_> = (0..8_u8)
             .map(|number| {
-                let table = Arc::clone(&arena.table);
+                let bits = Arc::clone(&bits);
                 thread::spawn(move || {
-                    let bits = table.bits();
                     if number < 2 {
                         // Two words change together, there and back.
                         assert_eq!(bits.convert(0..16, Bits::from_raw(1 << number), Bits::NONE), 16);
@@ -453,8 +452,8 @@ fn bits_of_eight_threads() {
         for one in threads {
             one.join().unwrap();
         }
-        assert_eq!(arena.table.bits().count(.., Bits::USER_0), 16);
-        assert!(!arena.table.bits().test_any(.., Bits::DIRTY | Bits::DELALLOC));
+        assert_eq!(bits.count(.., Bits::USER_0), 16);
+        assert!(!bits.test_any(.., Bits::DIRTY | Bits::DELALLOC));
     };
     random("bits_of_eight_threads", 3_000, body);
 }
@@ -462,16 +461,16 @@ fn bits_of_eight_threads() {
 #[test]
 fn a_conversion_among_seven_readers() {
     random("a_conversion_among_seven_readers", 2_000, || {
-        let arena = Arena::new();
-        arena.table.bits().set(3..=4, Bits::DIRTY);
+        let bits = Arc::new(ExtentBits::new());
+        bits.set(3..=4, Bits::DIRTY);
         let threads: Vec<_> = (0..8)
             .map(|number| {
-                let table = Arc::clone(&arena.table);
+                let bits = Arc::clone(&bits);
                 thread::spawn(move || {
                     if number == 0 {
-                        assert_eq!(table.bits().convert(3..=4, Bits::WRITEBACK, Bits::DIRTY), 2);
+                        assert_eq!(bits.convert(3..=4, Bits::WRITEBACK, Bits::DIRTY), 2);
                     } else {
-                        let seen = table.bits().get(3);
+                        let seen = bits.get(3);
                         assert!(seen == Bits::DIRTY || seen == Bits::WRITEBACK, "{seen:?}");
                     }
                 })

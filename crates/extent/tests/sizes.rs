@@ -67,8 +67,7 @@ fn ranges_of_bits() {
     for first in BLOCKS {
         for last in BLOCKS {
             let what = format!("{first}..={last}");
-            let table = ExtentTable::new();
-            let bits = table.bits();
+            let bits = ExtentBits::new();
             let blocks = BlockRange::new(first, last).map_or(0, BlockRange::blocks);
             for raw in [1, 0x80, 0xff] {
                 let some = Bits::from_raw(raw);

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{CELLS, Random, Source, blocks};
-use f2fs_extent::{Bits, CancelToken, ExtentTable, LockRequest, Mode, Wait, lock_many};
+use f2fs_extent::{Bits, CancelToken, ExtentBits, ExtentTable, LockRequest, Mode, Wait, lock_many};
 
 const WRITER: i64 = i64::MIN / 2;
 
@@ -243,13 +243,12 @@ fn a_writer_among_readers_gets_in() {
 #[test]
 fn bits_of_neighbours_are_not_lost() {
     // Threads set and clear their own bit of the same blocks: what one does, no other undoes.
-    let table = Arc::new(ExtentTable::new());
+    let bits = Arc::new(ExtentBits::new());
     let threads: Vec<_> = (0..8_u8)
         .map(|bit| {
-            let table = Arc::clone(&table);
+            let bits = Arc::clone(&bits);
             thread::spawn(move || {
                 let mine = Bits::from_raw(1 << bit);
-                let bits = table.bits();
                 for round in 0..300_u64 {
                     let range = (round * 7) % 50..(round * 7) % 50 + [1, 40, 9000][round as usize % 3];
                     let blocks = u128::from(range.end - range.start);
@@ -266,5 +265,5 @@ fn bits_of_neighbours_are_not_lost() {
     for thread in threads {
         thread.join().expect("no panic");
     }
-    assert_eq!(table.bits().iter().count(), 0);
+    assert_eq!(bits.iter().count(), 0);
 }

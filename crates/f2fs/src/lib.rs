@@ -19,7 +19,18 @@
 //! # }
 //! ```
 //!
-//! [`FileSystem::open`] takes any device instead of a path: in memory, NVMe, or one of your own.
+//! [`FileSystem::open`] takes any device instead of a path: in memory, NVMe, or one of your own. [`OpenOptions`] opens files as the standard
+//! library's does, [`Cursor`] reads and writes them as streams, [`File::punch_hole`] and its like are `fallocate` and `lseek`, and
+//! [`FileSystem::stats`] is for those who export counts.
+//!
+//! # Features
+//!
+//! | Feature | off by default |
+//! |---|---|
+//! | `tracing` | spans `open`, `recover`, `checkpoint`, `clean`, `plan_repair`, `repair`, with how each ended; without it nothing of them is compiled |
+//! | `serde` | [`Stats`] can be serialized |
+//!
+//! # Layers
 //!
 //! Those who bring their own storage engine take a layer of it:
 //!
@@ -33,9 +44,13 @@
 //! | [`extent`] | extent-bit lock table |
 //! | [`uring`] | io_uring back end for files and block devices |
 //! | [`pmem`] | a back end for persistent memory: DAX files and character devices |
+//! | [`journal`] | a write-ahead log in persistent memory or on a device: a record is durable with one fence |
 //! | [`device`] | the block device trait, the memory device, a device of zones |
 //! | [`format`](mod@format) | on-disk structures |
 //! | [`sync`] | the locks and atomics that all of it uses |
+//!
+//! The feature `baselines`, off by default, adds what Linux and others do in place of three parts, to measure against: the search
+//! for free NIDs, the lock of a directory, the lock of a file's ranges.
 #![forbid(unsafe_code)]
 
 pub use f2fs_check as check;
@@ -43,6 +58,7 @@ pub use f2fs_device as device;
 pub use f2fs_extent as extent;
 pub use f2fs_files as files;
 pub use f2fs_format as format;
+pub use f2fs_journal as journal;
 pub use f2fs_nat as nat;
 pub use f2fs_pmem as pmem;
 pub use f2fs_segment as segment;
@@ -50,12 +66,29 @@ pub use f2fs_sync as sync;
 pub use f2fs_uring as uring;
 pub use f2fs_volume as volume;
 
+// Everything that a signature of these types names stands here, too (`cargo test -p xtask --test facade`).
+pub use f2fs_device::{AlignedBuf, AlreadyOpen, BlockDevice, DeviceError, DeviceInfo, SpanError};
 pub use f2fs_files::{
-    BadAttribute, BadEntry, Compression, Cursor, Dir, DirEntries, DirEntry, DirectoryLock, EncryptionPolicy, File,
-    FileKind, FileSystem, FsError, ImageError, LockWaits, Metadata, NewFile, Options, RangeLock, ReadSlice,
-    RecoveryReport, RenameMode, SetMode, SetTimes, Time, VolumeView, WriteSlice,
+    AllocateFlags, BadAttribute, BadEntry, Cleaner, CleanerOptions, Compression, Cursor, DeviceNumber, Dir, DirEntries,
+    DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem, FsError, ImageError, InodeRef, LockWaits,
+    Metadata, NewFile, OpenOptions, Options, Pace, RangeLock, ReadDir, ReadSlice, RecoveryReport, RenameMode,
+    SetAttributes, SetMode, SetTimes, StatKind, Stats, Temperature, Time, VolumeView, WriteHint, WriteSlice, Xattr,
+    path_from_bytes,
 };
-pub use f2fs_volume::{FsyncMode, Volume, VolumeError};
+pub use f2fs_format::checkpoint::Checkpoint;
+pub use f2fs_format::feature::Features;
+pub use f2fs_format::superblock::SuperBlock;
+pub use f2fs_format::{BlockAddr, Corruption, FormatError, Geometry, LogType, Nid, SegmentNo};
+pub use f2fs_nat::{NatError, NatStats, Policy as NidPolicy};
+pub use f2fs_segment::{SegmentError, SegmentInfo, plan::Strategy};
+pub use f2fs_sync::PlainArc;
+pub use f2fs_uring::OpenError;
+pub use f2fs_volume::devices::DevicesError;
+pub use f2fs_volume::format::{FormatOptions, FormatReport, FormatVolumeError, Signature};
+pub use f2fs_volume::{
+    Allocation, ChainNode, CheckpointReport, CleanReport, CleanStep, CostModel, Damage, FsyncMode,
+    OpenOptions as VolumeOptions, StopCause, UnknownAllocation, VictimPolicy, VolumeError, VolumeStat, WriteStat,
+};
 
 /// The example of this crate's README, so that it is compiled and run.
 #[cfg(doctest)]

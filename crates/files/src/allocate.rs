@@ -8,10 +8,10 @@ use f2fs_format::inode::advise;
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::{BLOCK_SIZE, BlockAddr};
 use f2fs_sync::Arc;
-use f2fs_volume::{Op, VolumeError};
+use f2fs_volume::tree::{add_blocks, ensure_slot, find_slot, missing};
+use f2fs_volume::{Change, Op, VolumeError};
 
 use crate::FsError;
-use crate::block_map::{add_blocks, ensure_slot, find_slot, missing};
 use crate::content::Content;
 use crate::filesystem::Core;
 use crate::inode::Inode;
@@ -116,17 +116,15 @@ impl Core {
             let node = slot.node.read();
             let here = ((node.address_count(features) - slot.index) as u64).min(last - block + 1);
             let hole = |i: &u64| node.address(slot.index + *i as usize, features).is_some_and(BlockAddr::is_null);
-            (here, (0..here).filter(hole).collect::<Vec<u64>>())
+            (here, (0..here).filter(hole).count() as u64)
         };
-        if !missing.is_empty() {
-            self.volume.reserve(op, missing.len() as u64)?;
-            let mut node = slot.node.write(op);
-            for i in &missing {
-                node.set_address(slot.index + *i as usize, BlockAddr::NEW, features);
-                reserved.add(block + i);
-            }
-            drop(node);
-            add_blocks(op, &inode.node, missing.len() as i64);
+        if missing != 0 {
+            self.volume.reserve(op, missing)?;
+            let change = |_, addr: BlockAddr| if addr.is_null() { Change::To(BlockAddr::NEW) } else { Change::Keep };
+            let slots = slot.index..slot.index + here as usize;
+            let named = |index, _| reserved.add(block + (index - slot.index) as u64);
+            self.volume.change_slots(op, &slot.node, slots, change, named)?;
+            add_blocks(op, &inode.node, missing as i64);
         }
         Ok(here)
     }
@@ -153,14 +151,11 @@ impl Core {
             while block < end {
                 block += self.change(|op| {
                     let Some(slot) = find_slot(&self.volume, &inode.node, block)? else { return Ok(1) };
-                    let mut node = slot.node.write(op);
-                    let here = ((node.address_count(features) - slot.index) as u64).min(end - block);
-                    for i in slot.index..slot.index + here as usize {
-                        node.set_address(i, BlockAddr::NULL, features);
-                    }
-                    drop(node);
-                    self.volume.unreserve(op, here);
-                    add_blocks(op, &inode.node, -(here as i64));
+                    let here = (slot.node.read().address_count(features) - slot.index) as u64;
+                    let here = here.min(end - block);
+                    let slots = slot.index..slot.index + here as usize;
+                    let freed = self.volume.clear_slots(op, &slot.node, slots, |_, _| {})?;
+                    add_blocks(op, &inode.node, -(freed as i64));
                     Ok(here)
                 })?;
             }

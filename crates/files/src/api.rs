@@ -7,21 +7,52 @@ use f2fs_sync::Arc;
 
 use crate::FsError;
 use crate::create::NewFile;
-use crate::file::{Dir, DirEntry, File, Handle};
+use crate::file::{Dir, File, Handle};
 use crate::filesystem::FileSystem;
 use crate::inode::Inode;
+use crate::listing::ReadDir;
 use crate::path::{Last, Special, bytes, lasting};
 use crate::rename::{Place, RenameMode};
 use crate::stat::{self, FileKind, Metadata, Time};
 use crate::xattr::Xattr;
 
 /// A change of times. What is `None` stays.
+///
+/// ```
+/// use f2fs_files::{SetTimes, Time};
+///
+/// let times = SetTimes::new().modified(Time { seconds: 1_000_000_000, nanoseconds: 0 });
+/// assert_eq!(times.accessed, None);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SetTimes {
     /// Last read.
     pub accessed: Option<Time>,
     /// Last change of content.
     pub modified: Option<Time>,
+}
+
+impl SetTimes {
+    /// Nothing changes.
+    #[must_use]
+    pub fn new() -> SetTimes {
+        SetTimes::default()
+    }
+
+    /// Sets the time of the last read.
+    #[must_use]
+    pub fn accessed(mut self, time: impl Into<Time>) -> SetTimes {
+        self.accessed = Some(time.into());
+        self
+    }
+
+    /// Sets the time of the last change of content.
+    #[must_use]
+    pub fn modified(mut self, time: impl Into<Time>) -> SetTimes {
+        self.modified = Some(time.into());
+        self
+    }
 }
 
 /// Why a directory cannot be removed by such a path.
@@ -88,12 +119,27 @@ impl FileSystem {
         Dir::new(self.handle(path.as_ref(), Last::Follow)?)
     }
 
-    /// All entries of a directory but `.` and `..`, in the order in which they stand.
+    /// The entries of a directory but `.` and `..`, in the order in which they stand: an iterator that reads the directory as it is
+    /// asked. Each is an entry or an error by itself; [`FsError::BadEntry`] is one whose name none can have, and the next ones
+    /// follow.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+    /// # f2fs_volume::format::format(&*device, &Default::default())?;
+    /// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
+    /// fs.create_file("/one", 0o644)?;
+    /// fs.create_file("/two", 0o644)?;
+    /// let names: Result<Vec<_>, _> = fs.read_dir("/")?.map(|entry| entry.map(|entry| entry.name)).collect();
+    /// assert_eq!(names?, [b"one", b"two"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`FsError::NotDirectory`]; [`FsError::BadEntry`] for the first entry whose name none can have: [`Dir::entries`] shows the others.
-    pub fn read_dir(&self, path: impl AsRef<Path>) -> Result<Vec<DirEntry>, FsError> {
-        self.open_dir(path)?.entries().collect()
+    /// [`FsError::NotFound`], [`FsError::NotDirectory`].
+    pub fn read_dir(&self, path: impl AsRef<Path>) -> Result<ReadDir, FsError> {
+        Ok(self.open_dir(path)?.into_iter())
     }
 
     // ---- files ----

@@ -102,6 +102,7 @@ impl CleanerOptions {
 impl Core {
     /// Makes free segments: with operations running as far as that goes, alone for the rest. Several threads may be here, each
     /// with victims of its own.
+    #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "clean", skip_all, ret, err))]
     pub(crate) fn clean(&self) -> Result<CleanReport, FsError> {
         // Also where there is nothing to gain, a volume that was stopped says so.
         drop(self.volume.begin()?);

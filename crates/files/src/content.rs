@@ -8,7 +8,7 @@
 //! | read | the blocks it reads, shared |
 //! | write | the blocks it writes, exclusively; the whole file as long as the data stands in the inode |
 //! | append, truncate | exclusively from the block of the old or new end on, to infinity |
-//! | allocate | its blocks exclusively; the whole file as long as the data stands in the inode |
+//! | allocate, punch, zero | its blocks exclusively, to infinity if the file grows; the whole file as long as the data stands in the inode |
 //!
 //! *Size.* `size` is a copy of `i_size`, changed together with it under the inode's page lock, so that readers need not touch the
 //! page. A write that ends behind the size raises it (to the maximum: writers of different ranges may do so in any order);

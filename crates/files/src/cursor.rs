@@ -7,6 +7,8 @@ use crate::File;
 /// A file with a position, which reads and writes move: [`Read`], [`Write`] and [`Seek`] of the standard library. Two cursors
 /// on one file have a position each.
 ///
+/// On a file that is open for appending writes go to its end, and the position goes there with them.
+///
 /// Each read and write is one of the file's: wrap the cursor in [`std::io::BufReader`] or [`std::io::BufWriter`] for many
 /// small ones.
 ///
@@ -70,6 +72,10 @@ impl Read for Cursor {
 
 impl Write for Cursor {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        if self.file.access.append {
+            self.position = self.file.append(buf)? + buf.len() as u64;
+            return Ok(buf.len());
+        }
         let written = self.file.write_at(buf, self.position)?;
         self.position += written as u64;
         Ok(written)

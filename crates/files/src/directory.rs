@@ -44,7 +44,7 @@ use crate::stat::Time;
 use names::Names;
 use page::Page;
 
-pub(crate) use lookup::RawEntry;
+pub(crate) use lookup::{Located, RawEntry};
 pub(crate) use names::NAMES;
 
 /// Shards of a directory's map of pages.
@@ -54,11 +54,13 @@ const STRIPES: usize = if cfg!(loom) { 2 } else { 64 };
 
 /// What is locked when a name changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum DirectoryLock {
     /// One of 64 stripes, by the hash of the name: different names do not meet.
     #[default]
     Bucket,
-    /// The whole directory, as the kernel's VFS does.
+    /// The whole directory, as the kernel's VFS does. For comparisons: the feature `baselines` has it.
+    #[cfg(feature = "baselines")]
     Whole,
 }
 
@@ -112,6 +114,7 @@ impl Directory {
     pub(crate) fn new(inode: &raw::Inode, form: Form, lock: DirectoryLock) -> Directory {
         let stripes = match lock {
             DirectoryLock::Bucket => STRIPES,
+            #[cfg(feature = "baselines")]
             DirectoryLock::Whole => 1,
         };
         Directory {

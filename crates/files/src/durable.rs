@@ -13,16 +13,16 @@
 //! in turn.
 
 use f2fs_format::BlockAddr;
+use f2fs_format::inode::Inode as RawInode;
 use f2fs_sync::Arc;
-use f2fs_volume::Synced;
+use f2fs_volume::{Next, Piece, Synced};
 
 use crate::FsError;
 use crate::content::Content;
 use crate::filesystem::Core;
-use crate::flight::{Next, Piece};
 use crate::inode::Inode;
 use crate::read::blocks_of;
-use crate::write::CHUNK;
+use crate::write::{CHUNK, wrote};
 
 impl Core {
     /// [`write_at`](Self::write_at) and [`sync_all`](crate::File::sync_all).
@@ -67,16 +67,20 @@ impl Core {
             Err(error) if error.is_no_space() => return Ok(Sent::Nothing),
             flight => flight?,
         };
-        let places = flight.places();
-        let synced = self.volume.sync_arrival(&op, &inode.node, flight.into_arrival(inode, self));
-        for (slot, block, len) in places {
-            let node = slot.node.read();
-            for at in 0..len {
-                // With the page locked: see the rules of the cache.
-                let addr = node.address(slot.index + at, self.volume.features()).unwrap_or(BlockAddr::NULL);
-                content.cache.store(block + at as u64, addr.0);
+        let (file, end, now, mut before) = (inode.clone(), flight.end(), self.now(), u64::MAX);
+        let of_inode = move |raw: &mut RawInode, done| {
+            let size = raw.i_size.get();
+            if done {
+                before = size;
+                wrote(&file, raw, end, now);
+            } else if before < end && size == end {
+                // Nobody wrote behind it meanwhile.
+                file.set_size(raw, before);
             }
-        }
+        };
+        // With the page locked: see the rules of the cache.
+        let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);
+        let synced = self.volume.sync_flight(&op, &inode.node, flight, of_inode, named);
         Ok(match synced? {
             Synced::Logged => Sent::Durable,
             Synced::Must(_) => Sent::ForCheckpoint(version),

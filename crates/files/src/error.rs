@@ -174,6 +174,7 @@ impl<E: Into<VolumeError>> From<E> for FsError {
         match error.into() {
             error if error.is_no_space() => FsError::NoSpace(Box::new(error)),
             VolumeError::ReadOnly => FsError::ReadOnly,
+            VolumeError::FileTooLarge { size, limit } => FsError::FileTooLarge { size, limit },
             error => FsError::Volume(error),
         }
     }

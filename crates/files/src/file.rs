@@ -319,6 +319,7 @@ impl File {
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DirEntry {
     /// The name, as bytes: 1 to 255 of them, not necessarily UTF-8.
     pub name: Vec<u8>,

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use f2fs_device::BlockDevice;
 use f2fs_extent::CacheBudget;
@@ -42,6 +43,8 @@ pub struct Options {
     pub lock_memory: u64,
     /// Dentry blocks kept in memory, about (4 KiB each), beside those that wait for a checkpoint.
     pub dentry_cache: NonZeroUsize,
+    /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`].
+    pub devices: Vec<PathBuf>,
     /// What time it is, for the times of files; the system's clock by default. A clock that stands still makes the same
     /// operations leave the same images.
     pub clock: fn() -> Time,
@@ -57,6 +60,7 @@ impl Default for Options {
             address_cache: 64 << 20,
             lock_memory: 64 << 20,
             dentry_cache: NonZeroUsize::MIN.saturating_add(65_535),
+            devices: Vec::new(),
             clock: Time::now,
         }
     }
@@ -122,6 +126,13 @@ impl Options {
     #[must_use]
     pub fn dentry_cache(mut self, blocks: NonZeroUsize) -> Self {
         self.dentry_cache = blocks;
+        self
+    }
+
+    /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`].
+    #[must_use]
+    pub fn devices(mut self, others: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.devices = others.into_iter().map(Into::into).collect();
         self
     }
 
@@ -275,6 +286,7 @@ impl FileSystem {
     /// # Errors
     /// Those of [`Volume::open`], and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
     /// the last, [`OpenOptions::recovery`] gives the state of the checkpoint.
+    #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "open", skip_all, fields(read_only = options.volume.read_only), err))]
     pub fn open(device: PlainArc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
         let volume = Volume::open(device, &options.volume)?;
         let core = Arc::new(Core {

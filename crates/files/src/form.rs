@@ -98,6 +98,7 @@ pub(crate) fn check(
 
 impl Core {
     /// Refuses a file whose data cannot be read at all.
+    #[inline]
     pub(crate) fn require_readable(&self, inode: &Inode) -> Result<(), FsError> {
         if inode.form.encrypted {
             return Err(FsError::Encrypted { ino: inode.ino, policy: self.encryption_policy(inode)? });

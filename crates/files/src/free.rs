@@ -76,6 +76,8 @@ impl Core {
             raw.i_links = left.into();
             stat::set_changed(raw, self.now());
             if left != 0 {
+                // The name that went may be the one that roll-forward would put back.
+                self.volume.set_unloggable(op, &inode.node);
                 return Fate::Alive;
             }
         }

@@ -4,8 +4,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use f2fs_device::BlockDevice;
+use f2fs_device::{BlockDevice, SpanError};
+use f2fs_format::superblock::VolumeDevice;
+use f2fs_sync::PlainArc;
 use f2fs_uring::{OpenError, OpenOptions, UringDevice};
+use f2fs_volume::devices::{DevicesError, assemble};
 use f2fs_volume::format::{FormatOptions, FormatReport, FormatVolumeError, format};
 use thiserror::Error;
 
@@ -21,6 +24,9 @@ pub enum ImageError {
     /// It could not be formatted.
     #[error(transparent)]
     Format(Box<FormatVolumeError>),
+    /// The devices of a volume on several were not put together.
+    #[error(transparent)]
+    Devices(Box<DevicesError<OpenError>>),
     /// It holds no volume that can be opened.
     #[error(transparent)]
     FileSystem(Box<FsError>),
@@ -37,6 +43,11 @@ impl From<ImageError> for io::Error {
                 FormatVolumeError::Plan(_) => io::ErrorKind::InvalidInput,
                 FormatVolumeError::Device(error) => io::Error::from(error.clone()).kind(),
                 _ => io::ErrorKind::Other,
+            },
+            ImageError::Devices(error) => match &**error {
+                DevicesError::Open { source, .. } => source.io_kind(),
+                DevicesError::Span(SpanError::AlreadyOpen { .. }) => io::ErrorKind::ResourceBusy,
+                _ => io::ErrorKind::InvalidInput,
             },
             ImageError::FileSystem(error) => error.kind(),
         };
@@ -66,13 +77,23 @@ impl FileSystem {
     }
 
     /// Opens the volume in a file or on a block device. A volume that is opened [for reading](Options::read_only) needs a path that
-    /// can be read, any other one that can be written.
+    /// can be read, any other one that can be written. A volume on several devices needs the paths of the others, too
+    /// ([`Options::devices`]): those that it names itself are not opened unasked.
     ///
     /// # Errors
     /// [`ImageError::Device`] if the path cannot be opened, or another process has it open; [`ImageError::FileSystem`] if what is there
     /// cannot be opened as a file system: see [`FileSystem::open`].
     pub fn open_path(path: impl AsRef<Path>, options: Options) -> Result<FileSystem, ImageError> {
-        let device = UringDevice::open(path, OpenOptions::new().read_only(options.volume.read_only))?;
+        let how = OpenOptions::new().read_only(options.volume.read_only);
+        let first = UringDevice::open(path, how)?;
+        if options.devices.is_empty() {
+            return Ok(FileSystem::open(first, options)?);
+        }
+        let others = options.devices.len();
+        let open = |index: usize, _: &VolumeDevice| -> Result<PlainArc<dyn BlockDevice>, OpenError> {
+            Ok(UringDevice::open(&options.devices[index - 1], how)?)
+        };
+        let device = assemble(first, others, open).map_err(|error| ImageError::Devices(Box::new(error)))?;
         Ok(FileSystem::open(device, options)?)
     }
 

@@ -7,6 +7,7 @@ use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
 use crate::create::NewFile;
+use crate::directory::Located;
 use crate::filesystem::Core;
 use crate::free::Fate;
 use crate::inode::Inode;
@@ -143,14 +144,14 @@ impl Core {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
         let stripe = directory.stripe(directory.stripe_of(name.hash())).write();
-        let inode = self.named(parent, name)?;
+        let (located, inode) = self.located(parent, name)?;
         if inode.kind == FileKind::Directory {
             return Err(FsError::IsDirectory);
         }
         self.refill_nids();
         let fate = self.change(|op| {
             let room = self.volume.orphan_room()?;
-            directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
+            directory.remove(op, self, parent, name, Some(&located))?.ok_or(FsError::NotFound)?;
             self.note_removal(parent);
             let fate = self.drop_link(op, room, &inode);
             if fate == Fate::Alive {
@@ -165,19 +166,20 @@ impl Core {
 
     /// The inode of a name whose stripe the caller holds.
     pub(crate) fn named(&self, parent: &Inode, name: Name<'_>) -> Result<Arc<Inode>, FsError> {
+        Ok(self.located(parent, name)?.1)
+    }
+
+    /// The same, with where the name stands.
+    fn located(&self, parent: &Inode, name: Name<'_>) -> Result<(Located, Arc<Inode>), FsError> {
         let _gate = self.volume.begin_read();
-        let found = parent.directory()?.find(self, parent, name)?.ok_or(FsError::NotFound)?;
-        self.inode(found.ino)
+        let located = parent.directory()?.locate(self, parent, name)?.ok_or(FsError::NotFound)?;
+        let inode = self.inode(located.ino)?;
+        Ok((located, inode))
     }
 
     /// Takes one link of a file that is no directory.
     pub(crate) fn drop_link(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode) -> Fate {
-        let fate = self.set_links(op, room, inode, |links| links.saturating_sub(1));
-        if fate == Fate::Alive {
-            // The name that went may be the one that roll-forward would put back.
-            self.volume.set_unloggable(op, &inode.node);
-        }
-        fate
+        self.set_links(op, room, inode, |links| links.saturating_sub(1))
     }
 
     /// Removes an empty directory.
@@ -185,7 +187,7 @@ impl Core {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
         let stripe = directory.stripe(directory.stripe_of(name.hash())).write();
-        let inode = self.named(parent, name)?;
+        let (located, inode) = self.located(parent, name)?;
         let removed = inode.directory()?;
         self.require_child(parent, &inode)?;
         let all = removed.lock_all();
@@ -196,7 +198,7 @@ impl Core {
         }
         let fate = self.change(|op| {
             let room = self.volume.orphan_room()?;
-            directory.remove(op, self, parent, name)?.ok_or(FsError::NotFound)?;
+            directory.remove(op, self, parent, name, Some(&located))?.ok_or(FsError::NotFound)?;
             self.add_links(op, parent, -1);
             self.note_moved(Place::new(parent, name));
             self.bury(op, room, &inode)

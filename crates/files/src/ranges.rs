@@ -1,12 +1,10 @@
 //! Locks on ranges of a file's blocks, of the kind that the file system was opened with.
 
-mod btree;
-
 use std::time::Duration;
 
 use f2fs_extent::{ExclusiveGuard, ExtentTable, SharedGuard};
-
-use btree::{StateTree, TreeGuard};
+#[cfg(feature = "baselines")]
+use f2fs_extent::{StateGuard, StateTree};
 
 /// What locks the ranges of a file's blocks ([`Options::range_lock`](crate::Options::range_lock)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +14,8 @@ pub enum RangeLock {
     #[default]
     Extent,
     /// A tree of locked ranges under one mutex, on which readers of a block exclude each other: what Btrfs did in Linux 5.8.
-    /// For comparisons.
+    /// For comparisons: the feature `baselines` has it.
+    #[cfg(feature = "baselines")]
     Btree,
 }
 
@@ -36,6 +35,7 @@ pub struct LockWaits {
 #[derive(Debug)]
 pub(crate) enum Ranges {
     Extent(ExtentTable),
+    #[cfg(feature = "baselines")]
     Btree(Box<StateTree>),
 }
 
@@ -43,15 +43,23 @@ pub(crate) enum Ranges {
 #[derive(Debug)]
 #[must_use]
 pub(crate) enum RangeGuard<'a> {
-    Shared { _guard: SharedGuard<'a> },
-    Exclusive { _guard: ExclusiveGuard<'a> },
-    Tree { _guard: TreeGuard<'a> },
+    Shared {
+        _guard: SharedGuard<'a>,
+    },
+    Exclusive {
+        _guard: ExclusiveGuard<'a>,
+    },
+    #[cfg(feature = "baselines")]
+    Tree {
+        _guard: StateGuard<'a>,
+    },
 }
 
 impl Ranges {
     pub(crate) fn new(kind: RangeLock) -> Ranges {
         match kind {
             RangeLock::Extent => Ranges::Extent(ExtentTable::new()),
+            #[cfg(feature = "baselines")]
             RangeLock::Btree => Ranges::Btree(Box::default()),
         }
     }
@@ -61,7 +69,8 @@ impl Ranges {
     pub(crate) fn shared(&self, first: u64, last: u64) -> RangeGuard<'_> {
         match self {
             Ranges::Extent(table) => RangeGuard::Shared { _guard: table.shared(first..=last) },
-            Ranges::Btree(tree) => RangeGuard::Tree { _guard: tree.lock(first, last) },
+            #[cfg(feature = "baselines")]
+            Ranges::Btree(tree) => RangeGuard::Tree { _guard: tree.lock(first..=last) },
         }
     }
 
@@ -70,7 +79,8 @@ impl Ranges {
     pub(crate) fn exclusive(&self, first: u64, last: u64) -> RangeGuard<'_> {
         match self {
             Ranges::Extent(table) => RangeGuard::Exclusive { _guard: table.exclusive(first..=last) },
-            Ranges::Btree(tree) => RangeGuard::Tree { _guard: tree.lock(first, last) },
+            #[cfg(feature = "baselines")]
+            Ranges::Btree(tree) => RangeGuard::Tree { _guard: tree.lock(first..=last) },
         }
     }
 
@@ -79,7 +89,8 @@ impl Ranges {
     pub(crate) fn try_shared(&self, first: u64, last: u64) -> Option<RangeGuard<'_>> {
         match self {
             Ranges::Extent(table) => table.try_shared(first..=last).map(|_guard| RangeGuard::Shared { _guard }),
-            Ranges::Btree(tree) => tree.try_lock(first, last).map(|_guard| RangeGuard::Tree { _guard }),
+            #[cfg(feature = "baselines")]
+            Ranges::Btree(tree) => tree.try_lock(first..=last).map(|_guard| RangeGuard::Tree { _guard }),
         }
     }
 
@@ -88,7 +99,8 @@ impl Ranges {
     pub(crate) fn try_exclusive(&self, first: u64, last: u64) -> Option<RangeGuard<'_>> {
         match self {
             Ranges::Extent(table) => table.try_exclusive(first..=last).map(|_guard| RangeGuard::Exclusive { _guard }),
-            Ranges::Btree(tree) => tree.try_lock(first, last).map(|_guard| RangeGuard::Tree { _guard }),
+            #[cfg(feature = "baselines")]
+            Ranges::Btree(tree) => tree.try_lock(first..=last).map(|_guard| RangeGuard::Tree { _guard }),
         }
     }
 
@@ -97,22 +109,22 @@ impl Ranges {
         match self {
             Ranges::Extent(table) => table.bytes() as u64,
             // Those that are held at the moment.
+            #[cfg(feature = "baselines")]
             Ranges::Btree(_) => 0,
         }
     }
 
     pub(crate) fn waits(&self) -> LockWaits {
-        match self {
-            Ranges::Extent(table) => {
-                let stats = table.wait_stats();
-                LockWaits { waits: stats.waits, waited: stats.waited, longest: stats.longest }
-            }
-            Ranges::Btree(tree) => tree.waits(),
-        }
+        let stats = match self {
+            Ranges::Extent(table) => table.wait_stats(),
+            #[cfg(feature = "baselines")]
+            Ranges::Btree(tree) => tree.wait_stats(),
+        };
+        LockWaits { waits: stats.waits, waited: stats.waited, longest: stats.longest }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "baselines"))]
 mod tests {
     use super::*;
 

@@ -24,6 +24,7 @@ pub(crate) const MOST_DEPTH: usize = 1024;
 
 /// One of the reads of [`File::read_many`](crate::File::read_many).
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ReadSlice<'a> {
     /// Where it begins, in bytes.
     pub offset: u64,

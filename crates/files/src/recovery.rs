@@ -61,6 +61,7 @@ type Plan = BTreeMap<Nid, Synced>;
 
 impl Core {
     /// Recovers what the chain behind the checkpoint holds. Nothing is written.
+    #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "recover", skip_all, ret, err))]
     pub(crate) fn roll_forward(&self) -> Result<RecoveryReport, FsError> {
         // What the device could not read now, it may read at the next try: that is no reason to give up what was synced.
         self.try_roll_forward().map_err(|error| match error.device() {

@@ -5,7 +5,7 @@
 //!
 //! | | Linux has locked | here |
 //! |---|---|---|
-//! | create, make a directory or a link, unlink, remove a directory, rename | the directory, or both | the stripes of the names; with [`DirectoryLock::Whole`](crate::DirectoryLock::Whole) the directory, or both |
+//! | create, make a directory or a link, unlink, remove a directory, rename | the directory, or both | the stripes of the names; with `DirectoryLock::Whole` the directory, or both |
 //! | set attributes, set the size, allocate, set and remove extended attributes | the file | the part that changes |
 //! | write | the file; only if the write is the first to change a node | nothing is looked for |
 //!
@@ -18,9 +18,10 @@ impl Core {
     /// of its operation, and is not inside the gate.
     #[inline]
     pub(crate) fn refill_nids(&self) {
+        #[cfg(feature = "baselines")]
         self.volume.balance_nids();
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, feature = "baselines", not(any(loom, shuttle))))]
 mod tests;

@@ -13,6 +13,7 @@ use crate::stat::{self, FileKind};
 
 /// What a rename does with a name that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum RenameMode {
     /// It is replaced: what it named loses a link.
     #[default]
@@ -172,7 +173,7 @@ impl Core {
             self.load_names(&[from], &[source])?;
             to.parent.directory()?.add(op, self, to.parent, to.name, source.ino, file_type(source.kind))?;
             self.whole(|| {
-                from.parent.directory()?.remove(op, self, from.parent, from.name)?.ok_or(FsError::NotFound)?;
+                from.parent.directory()?.remove(op, self, from.parent, from.name, None)?.ok_or(FsError::NotFound)?;
                 self.moved(op, source, from, to)
             })
         })
@@ -209,7 +210,7 @@ impl Core {
                 return Err(FsError::NotFound);
             }
             self.whole(|| {
-                from.parent.directory()?.remove(op, self, from.parent, from.name)?.ok_or(FsError::NotFound)?;
+                from.parent.directory()?.remove(op, self, from.parent, from.name, None)?.ok_or(FsError::NotFound)?;
                 self.moved(op, source, from, to)?;
                 if target.kind == FileKind::Directory {
                     self.add_links(op, to.parent, -1);

@@ -1,13 +1,11 @@
 //! Changing the size of a file.
 
-use f2fs_device::AlignedBuf;
-use f2fs_format::summary::Summary;
-use f2fs_format::{BLOCK_SIZE, BlockAddr};
+use f2fs_format::BLOCK_SIZE;
 use f2fs_sync::{Arc, mutant};
-use f2fs_volume::Op;
+use f2fs_volume::tree::find_slot;
+use f2fs_volume::{Next, Op, Piece};
 
 use crate::FsError;
-use crate::block_map::find_slot;
 use crate::content::Content;
 use crate::filesystem::Core;
 use crate::inode::Inode;
@@ -94,25 +92,14 @@ impl Core {
     /// Rewrites the block that holds the new end with zeros behind it.
     fn zero_tail(&self, op: &Op<'_>, inode: &Inode, content: &Content, size: u64) -> Result<(), FsError> {
         let Some(slot) = find_slot(&self.volume, &inode.node, size / BLOCK)? else { return Ok(()) };
-        let old = slot.get(&self.volume);
-        if !old.is_real() {
+        if !slot.get(&self.volume).is_real() {
             return Ok(());
         }
-        let mut data = AlignedBuf::new(1);
-        self.volume.read_data(inode.ino, old, &mut data)?;
-        data.as_bytes_mut()[(size % BLOCK) as usize..].fill(0);
-        let version = self.volume.node_version(slot.node.nid())?;
-        let summary = Summary::new(slot.node.nid(), version, slot.index as u16);
-        let runs = self.volume.write_data(op, self.log_for(inode), &[summary], data)?;
-        if let Some(run) = runs.first() {
-            let mut node = slot.node.write(op);
-            // The cleaner may have moved the block since it was read.
-            let old = node.address(slot.index, self.volume.features()).unwrap_or(BlockAddr::NULL);
-            node.set_address(slot.index, run.addr, self.volume.features());
-            content.cache.store(size / BLOCK, run.addr.0);
-            drop(node);
-            self.volume.invalidate(op, old)?;
-        }
-        Ok(())
+        // What the piece reads of the block is all that stands in front of the new end.
+        let zeros = [0; BLOCK_SIZE];
+        let piece = Piece { offset: size, buf: &zeros[(size % BLOCK) as usize..] };
+        let flight = self.start_write(op, inode, content, &[piece], Next::Land)?;
+        // With the page locked: see the rules of the cache.
+        Ok(flight.land_slots(op, |block, addr| content.cache.store(block, addr.0))?)
     }
 }

@@ -58,6 +58,7 @@ impl WriteHint {
 
 /// The mark of a file that is stored with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Temperature {
     /// Changes often.
     Hot,

@@ -6,11 +6,11 @@
 use f2fs_format::inode::Inode as RawInode;
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::path::{self, NodeKind};
-use f2fs_format::{BLOCK_SIZE, BlockAddr, Corruption, Nid};
+use f2fs_format::{BLOCK_SIZE, Corruption, Nid};
+use f2fs_volume::tree::{add_blocks, load_child};
 use f2fs_volume::{Node, Op, Volume};
 
 use crate::FsError;
-use crate::block_map::{add_blocks, load_child};
 use crate::content::Content;
 use crate::filesystem::Core;
 use crate::free::is_small;
@@ -171,26 +171,13 @@ impl Step<'_, '_> {
     }
 
     fn clear_addresses(&mut self, node: &Node, first: u64, from: usize, to: usize) -> Result<(), FsError> {
-        let features = self.volume.features();
-        let any = {
-            let block = node.read();
-            let slots = block.address_slots(features).get(from..to);
-            slots.is_some_and(|slots| slots.iter().any(|raw| raw.get() != 0))
-        };
-        if !any {
-            return Ok(());
+        let mut cleared = 0;
+        let freed = self.volume.clear_slots(self.op, node, from..to, |_, _| cleared += 1);
+        if cleared != 0 {
+            self.end = first + from as u64;
+            self.freed += cleared;
         }
-        self.end = first + from as u64;
-        let mut block = node.write(self.op);
-        for slot in from..to {
-            let addr = block.address(slot, features).unwrap_or(BlockAddr::NULL);
-            if !addr.is_null() {
-                block.set_address(slot, BlockAddr::NULL, features);
-                self.freed += 1;
-                self.volume.free_block(self.op, addr)?;
-            }
-        }
-        Ok(())
+        Ok(freed.map(drop)?)
     }
 }
 

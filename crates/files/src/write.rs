@@ -1,9 +1,9 @@
 //! Writing file data.
 //!
 //! Data goes to the device at once, in requests that are as long as the log gives contiguous blocks. A write never overwrites a
-//! block in place: the new block is written first, then the address slot changes, then the old block is invalidated, all
-//! within one operation, so that a checkpoint has either the old or the new. What is inline stands in the inode and becomes
-//! durable with it.
+//! block in place: the new block is written first, then the address slot changes, then the old block is invalidated
+//! ([`Flight`]), all within one operation, so that a checkpoint has either the old or the new. What is inline stands in the inode and
+//! becomes durable with it.
 //!
 //! ```text
 //!   chunk n     slots, reserve, allocate ─ copy, submit, copy, submit ... ─────────────── wait ─ slots, old blocks, size
@@ -14,18 +14,18 @@
 //! checkpoint, which waits for the reader (whoever reads by an address is inside the gate).
 
 use f2fs_device::AlignedBuf;
-use f2fs_format::inode::inline;
-use f2fs_format::summary::Summary;
+use f2fs_format::inode::{Inode as RawInode, inline};
 use f2fs_format::{BLOCK_SIZE, BlockAddr, LogType};
 use f2fs_sync::Arc;
-use f2fs_volume::Op;
+use f2fs_volume::tree::Slot;
+use f2fs_volume::{Flight, Next, Op, Piece, Target};
 
 use crate::FsError;
 use crate::content::Content;
 use crate::filesystem::Core;
-use crate::flight::{Flight, Next, Piece};
 use crate::inode::Inode;
-use crate::stat;
+use crate::stat::{self, Time};
+use crate::truncate::drop_extent;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks written at a time at most: 2 MiB, a segment.
@@ -111,7 +111,8 @@ impl Core {
         buf: &[u8],
         done: &mut usize,
     ) -> Result<(), FsError> {
-        let mut flying: Option<Flight> = None;
+        // A chunk on its way, and the bytes of it.
+        let mut flying: Option<(Flight, usize)> = None;
         let mut next = *done;
         for _ in 0..CHUNKS {
             if next == buf.len() {
@@ -121,26 +122,52 @@ impl Core {
             let part = &buf[next..next + chunk_len(at, buf.len() - next)];
             next += part.len();
             let last = flying.is_none() && next == buf.len();
-            let then = if last { Next::Finish } else { Next::Other };
+            let then = if last { Next::Land } else { Next::Other };
             let started = self.start_write(op, inode, content, &[Piece { offset: at, buf: part }], then);
-            if let Some(before) = flying.take() {
-                let bytes = before.bytes();
+            if let Some((before, bytes)) = flying.take() {
                 if let Err(error) = self.finish_write(op, inode, content, before) {
                     if let Ok(after) = started {
-                        self.abandon_write(op, after)?;
+                        after.abandon(op)?;
                     }
                     return Err(error);
                 }
                 *done += bytes;
             }
-            flying = Some(started?);
+            flying = Some((started?, part.len()));
         }
-        if let Some(last) = flying {
-            let bytes = last.bytes();
+        if let Some((last, bytes)) = flying {
             self.finish_write(op, inode, content, last)?;
             *done += bytes;
         }
         Ok(())
+    }
+
+    /// Begins to write pieces that have no block in common. The caller has their blocks exclusively. An error leaves nothing behind
+    /// but empty nodes.
+    pub(crate) fn start_write(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        content: &Content,
+        pieces: &[Piece<'_>],
+        next: Next,
+    ) -> Result<Flight, FsError> {
+        let target = Target { inode: &inode.node, size: content.size(), log: self.log_for(inode) };
+        Ok(Flight::begin(op, target, pieces, next)?)
+    }
+
+    /// Waits for the device, and makes the new blocks those of the file.
+    pub(crate) fn finish_write(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        content: &Content,
+        flight: Flight,
+    ) -> Result<(), FsError> {
+        let (end, now) = (flight.end(), self.now());
+        // Both with the page locked: see the rules of the cache.
+        let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);
+        Ok(flight.land(op, &inode.node, named, |raw| wrote(inode, raw, end, now))?)
     }
 
     fn write_block_by_block(
@@ -167,7 +194,7 @@ impl Core {
 
     /// Writes one piece of at most a chunk: all of it or, on an error, nothing.
     fn write_piece(&self, op: &Op<'_>, inode: &Inode, content: &Content, piece: Piece<'_>) -> Result<(), FsError> {
-        let flight = self.start_write(op, inode, content, &[piece], Next::Finish)?;
+        let flight = self.start_write(op, inode, content, &[piece], Next::Land)?;
         self.finish_write(op, inode, content, flight)
     }
 
@@ -203,33 +230,27 @@ impl Core {
             }
             (AlignedBuf::from_bytes(raw.inline_data(features)), raw.i_size.get() > 0)
         };
-        let addr = if exists {
-            self.volume.reserve(op, 1)?;
-            let summary = Summary::new(inode.ino, self.volume.node_version(inode.ino)?, 0);
-            match self.volume.write_data(op, self.log_for(inode), &[summary], data) {
-                Ok(runs) => runs.first().map_or(BlockAddr::NULL, |run| run.addr),
-                Err(error) => {
-                    self.volume.unreserve(op, 1);
-                    return Err(error.into());
-                }
-            }
-        } else {
-            BlockAddr::NULL
+        let leave = |raw: &mut RawInode| {
+            raw.inline_data_mut(features).fill(0);
+            raw.i_inline &= !(inline::DATA | inline::DATA_EXIST);
         };
-        let mut block = inode.node.write(op);
-        let raw = block.inode_mut();
-        raw.inline_data_mut(features).fill(0);
-        raw.i_inline &= !(inline::DATA | inline::DATA_EXIST);
         if exists {
-            raw.i_blocks = (raw.i_blocks.get() + 1).into();
-            block.set_address(0, addr, features);
-            // What was synced stands in the inode alone: a sync that was cut off may leave the new node, and not the block.
-            // Whether there is such an inode is asked under its lock, which a sync holds while it writes one.
-            if self.volume.is_on_device(inode.ino) {
-                self.volume.set_unloggable(op, &inode.node);
-            }
+            let slot = Slot { node: inode.node.clone(), index: 0 };
+            let flight = Flight::begin_blocks(op, self.log_for(inode), [slot].into_iter(), data, 1)?;
+            let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);
+            flight.land(op, &inode.node, named, |raw| {
+                leave(raw);
+                // What was synced stands in the inode alone: a sync that was cut off may leave the new node, and not the block.
+                // Whether there is such an inode is asked under its lock, which a sync holds while it writes one.
+                if self.volume.is_on_device(inode.ino) {
+                    self.volume.set_unloggable(op, &inode.node);
+                }
+            })?;
+        } else {
+            let mut block = inode.node.write(op);
+            leave(block.inode_mut());
+            content.cache.store(0, BlockAddr::NULL.0);
         }
-        content.cache.store(0, addr.0);
         content.no_longer_inline();
         Ok(())
     }
@@ -250,6 +271,16 @@ impl Core {
         self.convert_inline(op, inode, content)?;
         self.write_piece(op, inode, content, Piece { offset: 0, buf: target })
     }
+}
+
+/// What a write that ended at byte `end` changes in the inode beside slots and `i_blocks`.
+pub(crate) fn wrote(inode: &Inode, raw: &mut RawInode, end: u64, now: Time) {
+    if end > raw.i_size.get() {
+        inode.set_size(raw, end);
+    }
+    drop_extent(raw);
+    stat::set_modified(raw, now);
+    stat::set_changed(raw, now);
 }
 
 /// Bytes from `offset` to the end of its chunk, at most `len`: chunks of a long write are aligned to segments of the file.

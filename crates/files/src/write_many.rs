@@ -8,12 +8,11 @@
 
 use f2fs_format::BLOCK_SIZE;
 use f2fs_sync::Arc;
-use f2fs_volume::Op;
+use f2fs_volume::{Flight, Next, Op, Piece};
 
 use crate::FsError;
 use crate::content::Content;
 use crate::filesystem::Core;
-use crate::flight::{Flight, Next, Piece};
 use crate::inode::Inode;
 use crate::ranges::RangeGuard;
 use crate::read::blocks_of;
@@ -25,6 +24,7 @@ const MOST: u64 = 4096;
 
 /// One of the writes of [`File::write_many`](crate::File::write_many).
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct WriteSlice<'a> {
     /// Where it begins, in bytes.
     pub offset: u64,
@@ -147,13 +147,13 @@ impl Core {
             {
                 self.finish_group(op, inode, content, before, writes, next)?;
             }
-            let then = if depth < 2 { Next::Finish } else { Next::Other };
+            let then = if depth < 2 { Next::Land } else { Next::Other };
             let started = (!group.is_empty()).then(|| self.start_write(op, inode, content, &group, then));
             if let Some(before) = flying.take()
                 && let Err(error) = self.finish_group(op, inode, content, before, writes, next)
             {
                 if let Some(Ok(after)) = started {
-                    self.abandon_write(op, after)?;
+                    after.abandon(op)?;
                 }
                 return Err(error);
             }

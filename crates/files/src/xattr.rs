@@ -8,11 +8,11 @@ use f2fs_sync::Arc;
 use f2fs_volume::{NewNode, Node, Op};
 
 use crate::acl;
-use crate::block_map::{add_blocks, load_child};
 use crate::error::{BadAttribute, FsError};
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::stat::{self, FileKind};
+use f2fs_volume::tree::{add_blocks, load_child};
 
 /// An extended attribute: full name and value.
 pub type Xattr = (Vec<u8>, Vec<u8>);

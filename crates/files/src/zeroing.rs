@@ -21,13 +21,12 @@ use core::ops::Range;
 
 use f2fs_format::{BLOCK_SIZE, BlockAddr};
 use f2fs_sync::Arc;
-use f2fs_volume::Op;
+use f2fs_volume::tree::{Place, Slot, add_blocks, ensure_slot, place_of};
+use f2fs_volume::{Change, Next, Op, Piece};
 
 use crate::FsError;
-use crate::block_map::{Place, Slot, add_blocks, ensure_slot, place_of};
 use crate::content::Content;
 use crate::filesystem::Core;
-use crate::flight::{Next, Piece};
 use crate::inode::Inode;
 use crate::stat;
 use crate::truncate::drop_extent;
@@ -188,7 +187,7 @@ impl Core {
         if pieces.is_empty() {
             return Ok(());
         }
-        let flight = self.start_write(op, inode, content, &pieces, Next::Finish)?;
+        let flight = self.start_write(op, inode, content, &pieces, Next::Land)?;
         self.finish_write(op, inode, content, flight)
     }
 
@@ -203,20 +202,10 @@ impl Core {
         if any == 0 {
             return Ok(here);
         }
-        let features = self.volume.features();
-        let mut node = slot.node.write(op);
-        for i in 0..here {
-            let index = slot.index + i as usize;
-            let addr = node.address(index, features).unwrap_or(BlockAddr::NULL);
-            if !addr.is_null() {
-                node.set_address(index, BlockAddr::NULL, features);
-                // With the page locked: see the rules of the cache.
-                content.cache.store(range.start + i, BlockAddr::NULL.0);
-                self.volume.free_block(op, addr)?;
-            }
-        }
-        drop(node);
-        add_blocks(op, &inode.node, -(any as i64));
+        // With the page locked: see the rules of the cache.
+        let named = |index, addr: BlockAddr| content.cache.store(range.start + (index - slot.index) as u64, addr.0);
+        let freed = self.volume.clear_slots(op, &slot.node, slot.index..slot.index + here as usize, named)?;
+        add_blocks(op, &inode.node, -(freed as i64));
         Ok(here)
     }
 
@@ -233,18 +222,13 @@ impl Core {
         let slot = ensure_slot(op, &inode.node, range.start)?;
         let (here, holes) = self.look(&slot, range.end - range.start, BlockAddr::is_null);
         self.volume.reserve(op, holes)?;
-        let features = self.volume.features();
-        let mut node = slot.node.write(op);
-        for i in 0..here {
-            let (index, block) = (slot.index + i as usize, range.start + i);
-            let addr = node.address(index, features).unwrap_or(BlockAddr::NULL);
-            if addr.is_null() || (addr.is_real() && whole.contains(&block)) {
-                node.set_address(index, BlockAddr::NEW, features);
-                content.cache.store(block, BlockAddr::NULL.0);
-                self.volume.invalidate(op, addr)?;
-            }
-        }
-        drop(node);
+        let block_of = |index| range.start + (index - slot.index) as u64;
+        let change = |index, addr: BlockAddr| {
+            let zero = addr.is_null() || (addr.is_real() && whole.contains(&block_of(index)));
+            if zero { Change::To(BlockAddr::NEW) } else { Change::Keep }
+        };
+        let named = |index, _| content.cache.store(block_of(index), BlockAddr::NULL.0);
+        self.volume.change_slots(op, &slot.node, slot.index..slot.index + here as usize, change, named)?;
         add_blocks(op, &inode.node, holes as i64);
         Ok(here)
     }
@@ -273,9 +257,34 @@ pub(crate) fn range_end(content: &Content, offset: u64, len: u64) -> Result<u64,
     Ok(end)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::format;
+
     use super::*;
+    use crate::{AllocateFlags, FileSystem, Options};
+
+    /// Linux keeps there where the longest piece of the file lies.
+    #[test]
+    fn the_extent_in_the_inode_is_forgotten() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &Default::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new()).unwrap();
+        let file = fs.create_file("/f", 0o644).unwrap();
+        file.write_at(&[7; 100_000], 0).unwrap();
+        for flags in [AllocateFlags::PUNCH_HOLE.keep_size(true), AllocateFlags::ZERO_RANGE] {
+            {
+                let op = fs.core.volume.begin().unwrap();
+                file.inode().node.write(&op).inode_mut().i_ext.len = 5.into();
+            }
+            file.allocate(8192, 8192, flags).unwrap();
+            assert_eq!(file.inode().node.read().inode().i_ext.len.get(), 0, "{flags:?}");
+        }
+    }
 
     #[test]
     fn a_range_is_parts_of_blocks_around_whole_ones() {

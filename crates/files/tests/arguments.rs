@@ -1,12 +1,10 @@
 //! What a caller hands in that no inode can hold: refused, by an error that says what is wrong, and nothing has changed.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::time::SystemTime;
 
-use common::{assert_clean, formatted};
 use f2fs_files::{DeviceNumber, FileKind, FileSystem, FsError, Metadata, NewFile, Options, SetMode, SetTimes, Time};
+use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
 
 fn new_fs() -> (std::sync::Arc<f2fs_device::MemoryDevice>, FileSystem) {
@@ -28,12 +26,12 @@ fn times() {
     let before = fs.metadata("/file").unwrap();
     let whole = Time { seconds: 5, nanoseconds: 999_999_999 };
     for nanoseconds in [1_000_000_000, 1_000_000_001, u32::MAX] {
-        let bad = Some(Time { seconds: 5, nanoseconds });
+        let bad = Time { seconds: 5, nanoseconds };
         for times in [
-            SetTimes { accessed: bad, modified: None },
-            SetTimes { accessed: None, modified: bad },
-            SetTimes { accessed: Some(whole), modified: bad },
-            SetTimes { accessed: bad, modified: Some(whole) },
+            SetTimes::new().accessed(bad),
+            SetTimes::new().modified(bad),
+            SetTimes::new().accessed(whole).modified(bad),
+            SetTimes::new().accessed(bad).modified(whole),
         ] {
             for path in ["/file", "/dir"] {
                 let error = fs.set_times(path, times).unwrap_err();
@@ -42,7 +40,7 @@ fn times() {
         }
         assert_eq!(fs.metadata("/file").unwrap(), before);
     }
-    fs.set_times("/file", SetTimes { accessed: Some(whole), modified: Some(whole) }).unwrap();
+    fs.set_times("/file", SetTimes::new().accessed(whole).modified(whole)).unwrap();
     assert_eq!(fs.metadata("/file").unwrap().modified, whole);
     close(&fs, &device);
 }

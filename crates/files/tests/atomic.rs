@@ -4,16 +4,15 @@
 //! before the next. `F2FS_STRESS=20` does 20 times as much.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{assert_consistent, bytes, formatted, scale, within};
 use f2fs_device::MemoryDevice;
+use f2fs_device_test::bytes;
 use f2fs_files::{FileSystem, FsError, Options, RenameMode};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_test_kit::volumes::{assert_consistent, formatted, scale, within};
 use f2fs_volume::format::FormatOptions;
 
 const CHECKPOINTS: usize = 300;
@@ -33,7 +32,7 @@ fn read_all(fs: &FileSystem, dir: &str) -> Held {
         assert_eq!(read, held.len());
         (name, held)
     };
-    entries.into_iter().map(|entry| file(String::from_utf8(entry.name).unwrap())).collect()
+    entries.into_iter().map(|entry| file(String::from_utf8(entry.unwrap().name).unwrap())).collect()
 }
 
 /// Does `round` over and over in a directory, while another thread writes checkpoints. What each of them left is consistent.

@@ -2,13 +2,9 @@
 //! on the way, and walks end. Damage above them is in `bad_volumes.rs`.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-mod harm;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{formatted, within};
 use f2fs_device::BlockDevice;
 use f2fs_files::{DirEntry, FileSystem, FsError, Options, SetMode};
 use f2fs_format::Corruption;
@@ -18,9 +14,10 @@ use f2fs_format::hash::dentry_hash;
 use f2fs_format::inode::Inode;
 use f2fs_format::nat::{ENTRIES_PER_BLOCK, NatBlock};
 use f2fs_format::node::NodeBlock;
+use f2fs_test_kit::harm::{geometry, ino, open, options, patch_node, read, volume};
+use f2fs_test_kit::volumes::{formatted, within};
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::FormatOptions;
-use harm::{geometry, ino, open, options, patch_node, read, volume};
 
 /// Everything that can be done with a path, so that damage anywhere near it is met.
 fn touch(fs: &FileSystem, path: &str) -> Result<(), FsError> {
@@ -28,8 +25,9 @@ fn touch(fs: &FileSystem, path: &str) -> Result<(), FsError> {
     fs.xattrs(path)?;
     match stat.kind {
         f2fs_files::FileKind::Directory => {
-            for DirEntry { name, .. } in fs.read_dir(path)? {
-                fs.symlink_metadata(std::path::Path::new(path).join(common::at(&name)))?;
+            for entry in fs.read_dir(path)? {
+                let DirEntry { name, .. } = entry?;
+                fs.symlink_metadata(std::path::Path::new(path).join(f2fs_test_kit::volumes::at(&name)))?;
             }
         }
         f2fs_files::FileKind::Symlink => drop(fs.read_link(path)?),
@@ -202,7 +200,7 @@ fn entries_that_cannot_be() {
         let device = volume();
         patch_node(&device, ino(&device, "/dir"), name_len(value));
         let fs = open(&device);
-        let error = fs.read_dir("/dir").unwrap_err();
+        let error = fs.read_dir("/dir").and_then(Iterator::collect::<Result<Vec<_>, _>>).unwrap_err();
         match &error {
             FsError::BadEntry(entry) => {
                 assert_eq!((entry.slot, entry.block, entry.len), (2, None, value.into()), "{error}");

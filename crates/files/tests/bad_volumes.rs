@@ -2,9 +2,6 @@
 //! written on the way. Damage behind the checkpoint is in `bad_nodes.rs`.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-mod harm;
-
 use std::sync::Arc;
 
 use f2fs_device::{BlockDevice, MemoryDevice};
@@ -12,8 +9,8 @@ use f2fs_files::{AllocateFlags, FileSystem, FsError, Options};
 use f2fs_format::checkpoint::CheckpointBlock;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Corruption, FormatError};
+use f2fs_test_kit::harm::{geometry, open, patch_superblock, read, refuse, volume};
 use f2fs_volume::VolumeError;
-use harm::{geometry, open, patch_superblock, read, refuse, volume};
 
 #[test]
 fn truncated_images() {
@@ -132,7 +129,7 @@ fn bad_checksums_of_packs() {
         // The next checkpoint heals it.
         fs.create_file("/again", 0o644).unwrap();
         fs.close().unwrap();
-        common::assert_clean(&shared);
+        f2fs_test_kit::volumes::assert_clean(&shared);
 
         damage_pack(&device, current, at_end);
         let error = refuse(&device);
@@ -240,15 +237,15 @@ fn names_and_paths() {
             other => panic!("{other}"),
         }
     }
-    let nul = common::at(b"/dir/a\0b");
+    let nul = f2fs_test_kit::volumes::at(b"/dir/a\0b");
     assert!(matches!(fs.create_file(nul, 0o644).unwrap_err(), FsError::Name(FormatError::Name { len: 3, .. })));
     for nameless in ["", "/", "//", "/dir/.", "/dir/.."] {
         assert!(matches!(fs.create_file(nameless, 0o644).unwrap_err(), FsError::Exists), "{nameless:?}");
     }
     // Bytes that are no UTF-8 are names like others.
     let odd: &[u8] = b"/dir/\xff\xfe\x01 \\";
-    fs.create_file(common::at(odd), 0o600).unwrap().write_at(b"odd", 0).unwrap();
-    assert!(fs.read_dir("/dir").unwrap().iter().any(|entry| entry.name == odd[5..]));
+    fs.create_file(f2fs_test_kit::volumes::at(odd), 0o600).unwrap().write_at(b"odd", 0).unwrap();
+    assert!(fs.read_dir("/dir").unwrap().any(|entry| entry.unwrap().name == odd[5..]));
 
     assert!(matches!(fs.metadata("/small/below").unwrap_err(), FsError::NotDirectory));
     assert!(matches!(fs.create_file("/small/below", 0o644).unwrap_err(), FsError::NotDirectory));
@@ -277,7 +274,7 @@ fn names_and_paths() {
     }
     drop(file);
     fs.close().unwrap();
-    common::assert_clean(&device);
+    f2fs_test_kit::volumes::assert_clean(&device);
 }
 
 #[test]

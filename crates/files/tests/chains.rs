@@ -1,19 +1,17 @@
 //! Chains of synced nodes that are damaged: an error with numbers, or a volume without fault.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-mod synced;
-
 use std::sync::Arc;
 
-use common::{Random, assert_clean, scale};
 use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device_test::Random;
 use f2fs_files::{FileSystem, FsError, Options, SetMode};
 use f2fs_format::feature::Features;
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::path::NodeKind;
+use f2fs_test_kit::synced::{content, read, start};
+use f2fs_test_kit::volumes::{assert_clean, scale};
 use f2fs_volume::{FsyncMode, OpenOptions, Volume};
-use synced::{content, read, start};
 
 /// A volume with a chain of many kinds of nodes, and where they stand.
 fn chained() -> (Arc<MemoryDevice>, Vec<u64>) {
@@ -118,11 +116,11 @@ fn chains_with_arbitrary_damage() {
     for _ in 0..60 * scale("F2FS_CASES") {
         let device = Arc::new(device.snapshot());
         for _ in 0..=random.below(3) {
-            let at = *random.pick(&nodes);
+            let at = *random.one_of(&nodes);
             change(&device, at, |node| {
                 let value = match random.below(4) {
                     0 => random.next() as u32,
-                    1 => *random.pick(&nodes) as u32,
+                    1 => *random.one_of(&nodes) as u32,
                     2 => random.below(40_000) as u32,
                     _ => random.below(64) as u32,
                 };
@@ -143,7 +141,7 @@ fn chains_with_arbitrary_damage() {
         match FileSystem::open(device.clone(), Options::new()) {
             Ok(fs) => {
                 opened += 1;
-                for entry in fs.read_dir("/dir").unwrap() {
+                for entry in fs.read_dir("/dir").unwrap().map(Result::unwrap) {
                     // What a spoilt inode says of its data may be an error, and no more than that.
                     let path = format!("/dir/{}", String::from_utf8_lossy(&entry.name));
                     let _ = fs.open_file(&path).and_then(|file| file.read_at(&mut vec![0; 1 << 20], 0));

@@ -1,17 +1,15 @@
 //! A device is opened once: by one who writes, or by any number who read, whatever lies between them and the device.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use common::formatted;
 use f2fs_check::repair::{BackupError, RepairError, plan, undo};
 use f2fs_check::{CheckError, CheckOptions, check};
 use f2fs_device::{AlreadyOpen, BlockDevice, MemoryDevice};
 use f2fs_device_test::{FaultDevice, TimingDevice};
 use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::{FormatOptions, FormatVolumeError, format};
 

@@ -7,20 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use f2fs_device::{BlockDevice, MemoryDevice};
-use f2fs_device_test::TimingDevice;
+use f2fs_device_test::{Random, TimingDevice, bytes};
 use f2fs_files::{CleanerOptions, FileSystem, Options, Pace, Temperature, WriteHint};
 use f2fs_format::LogType;
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::{AgeThreshold, Allocation, CostModel, OpenOptions, VictimPolicy};
 
 fn pattern(file: u32, round: u32) -> Vec<u8> {
-    let mut state = u64::from(file) << 32 | u64::from(round) | 1;
-    (0..4096)
-        .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        })
-        .collect()
+    bytes(4096, u64::from(file) << 32 | u64::from(round))
 }
 
 #[test]
@@ -37,10 +31,9 @@ fn scattered_overwrites_at_ninety_per_cent() {
         assert_eq!(file.write_at(&pattern(block, 0), u64::from(block) * 4096).unwrap(), 4096);
     }
     // Every block is overwritten about three times, here and there: no segment is ever wholly free by itself.
-    let mut state = 1u64;
+    let mut random = Random::new(1);
     for step in 0..3 * blocks {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let block = (state >> 33) as u32 % blocks;
+        let block = random.below(blocks as usize) as u32;
         rounds[block as usize] += 1;
         let data = pattern(block, rounds[block as usize]);
         let written = file.write_at(&data, u64::from(block) * 4096);
@@ -83,7 +76,7 @@ fn small_files_fill_the_volume_again_and_again() {
         }
         counts.push(made);
         // The half-made file that hit the end may or may not be there.
-        for entry in fs.read_dir("/d").unwrap() {
+        for entry in fs.read_dir("/d").unwrap().map(Result::unwrap) {
             let name = String::from_utf8(entry.name).unwrap();
             let number: u32 = name.split('-').next_back().unwrap().parse().unwrap();
             if !number.is_multiple_of(3) || round % 2 == 1 {
@@ -99,16 +92,6 @@ fn small_files_fill_the_volume_again_and_again() {
     let image = dir.path().join("image");
     device.save(&image).unwrap();
     f2fs_oracle::assert_clean(&image);
-}
-
-/// A small generator.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u32) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as u32 % limit
-    }
 }
 
 fn assert_clean(device: &MemoryDevice) {
@@ -139,9 +122,9 @@ fn sections_are_emptied_under_running_operations() {
                     for block in 0..blocks {
                         file.write_at(&pattern(block + number, 0), u64::from(block) * 4096).unwrap();
                     }
-                    let mut random = Random(u64::from(number) + 1);
+                    let mut random = Random::new(u64::from(number) + 1);
                     for step in 1..=2 * blocks {
-                        let block = random.below(blocks);
+                        let block = random.below(blocks as usize) as u32;
                         file.write_at(&pattern(block + number, step), u64::from(block) * 4096).unwrap();
                         rounds[block as usize] = Some(step);
                         if step % 2000 == 0 {
@@ -156,7 +139,7 @@ fn sections_are_emptied_under_running_operations() {
                 })
             })
             .collect();
-        let by_age = VictimPolicy::AgeThreshold(AgeThreshold { threshold: 0, ..AgeThreshold::default() });
+        let by_age = VictimPolicy::AgeThreshold(AgeThreshold::default().threshold(0));
         let cleaners: Vec<_> = [VictimPolicy::Greedy, VictimPolicy::CostBenefit, by_age]
             .into_iter()
             .map(|policy| {
@@ -266,7 +249,7 @@ fn long_writes_into_holes() {
         let stat = fs.statfs();
         let half = ((stat.user_blocks - stat.valid_blocks) * 47 / 100) as u32;
         // Two files in turns of some blocks; one of them goes, and leaves holes in the other's segments.
-        let mut random = Random(9);
+        let mut random = Random::new(9);
         let (mut kept, mut dropped) = (0, 0);
         while kept < half && dropped < half {
             for _ in 0..1 + random.below(5) {

@@ -5,24 +5,21 @@
 //! threads fight over the names of one directory, where only invariants can hold. `F2FS_STRESS=20` does 20 times as much.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-mod model;
-mod worker;
-
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use common::{Random, assert_clean, at, formatted, scale, within};
+use f2fs_device_test::Random;
 use f2fs_files::{DirectoryLock, FileSystem, FsError, Options, RenameMode};
 use f2fs_format::Nid;
 use f2fs_format::feature::Features;
+use f2fs_test_kit::model::{Content, Model, ROOT, assert_equal, show};
+use f2fs_test_kit::volumes::{assert_clean, at, formatted, scale, within};
+use f2fs_test_kit::worker::{SHARED, Worker};
 use f2fs_volume::OpenOptions;
 use f2fs_volume::format::FormatOptions;
-use model::{Content, Model, ROOT, assert_equal, show};
-use worker::{SHARED, Worker};
 
 const THREADS: usize = 32;
 const ROUNDS: usize = 3;
@@ -97,7 +94,7 @@ impl Arena {
 
     /// What is there is what was put there, and links are counted right. Then empties the arena.
     fn settle(&self, fs: &FileSystem) {
-        let entries = fs.read_dir("/arena").unwrap();
+        let entries: Vec<_> = fs.read_dir("/arena").unwrap().map(Result::unwrap).collect();
         let mut names: HashMap<Nid, u32> = HashMap::new();
         for entry in &entries {
             *names.entry(entry.ino).or_default() += 1;

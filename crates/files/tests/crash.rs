@@ -4,24 +4,21 @@
 //! `F2FS_STRESS=20` makes the workload longer and takes more images.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-mod model;
-mod worker;
-
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use common::{Random, assert_consistent, at, formatted, saved, scale};
 use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device_test::Random;
 use f2fs_device_test::{Event, RecordingDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_format::feature::Features;
+use f2fs_test_kit::model::{Content, Model, ROOT, assert_equal};
+use f2fs_test_kit::volumes::{assert_consistent, at, formatted, saved, scale};
+use f2fs_test_kit::worker::{SHARED, Worker};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{Allocation, CostModel, OpenOptions};
-use model::{Content, Model, ROOT, assert_equal};
-use worker::{SHARED, Worker};
 
 /// A checkpoint: how many events the log had when it was durable, and what it holds. One that an operation asked for stands
 /// before or behind that operation.
@@ -40,7 +37,7 @@ fn options() -> Options {
 fn judge(image: MemoryDevice, allowed: &[&Mark], fsck: bool) -> u64 {
     assert_consistent(&image);
     if fsck {
-        f2fs_oracle::assert_accepted(common::TempPathExt::path(&saved(&image)));
+        f2fs_oracle::assert_accepted(f2fs_test_kit::volumes::TempPathExt::path(&saved(&image)));
     }
     let image = Arc::new(image);
     let fs = FileSystem::open(image.clone(), options()).unwrap();
@@ -57,7 +54,7 @@ fn judge(image: MemoryDevice, allowed: &[&Mark], fsck: bool) -> u64 {
     if fsck {
         fs.create_file("/after", 0o644).unwrap().write_at(&[1; 10_000], 0).unwrap();
         fs.close().unwrap();
-        common::assert_clean(&image);
+        f2fs_test_kit::volumes::assert_clean(&image);
     }
     version
 }
@@ -76,10 +73,10 @@ fn fragment(device: &Arc<MemoryDevice>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let end = fs.statfs().valid_blocks + 3000;
     while fs.statfs().valid_blocks < end {
-        let data = common::bytes((1 + random.below(4)) * 4096, random.next());
+        let data = f2fs_device_test::bytes((1 + random.below(4)) * 4096, random.next());
         old.write_at(&data, bytes.len() as u64).unwrap();
         bytes.extend_from_slice(&data);
-        gone.append(&common::bytes((1 + random.below(8)) * 4096, random.next())).unwrap();
+        gone.append(&f2fs_device_test::bytes((1 + random.below(8)) * 4096, random.next())).unwrap();
     }
     drop((old, gone));
     fs.remove_file("/gone").unwrap();

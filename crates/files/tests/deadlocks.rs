@@ -1,15 +1,14 @@
 //! Operations that take several locks, against each other, in every direction: they must end, and leave a tree.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Random, assert_clean, formatted, scale, within};
 use f2fs_device::MemoryDevice;
+use f2fs_device_test::Random;
 use f2fs_files::{DirectoryLock, FileSystem, FsError, Options, RenameMode};
+use f2fs_test_kit::volumes::{assert_clean, formatted, scale, within};
 use f2fs_volume::format::FormatOptions;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -110,7 +109,7 @@ fn renames_between_two_directories_in_both_directions() {
                 tolerate(fs.create_dir(format!("{from}/{}", name(random)), 0o755));
                 let source = format!("{from}/{}", name(random));
                 let target = format!("{to}/{}", name(random));
-                let mode = *random.pick(&[RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange]);
+                let mode = *random.one_of(&[RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange]);
                 tolerate(fs.rename(source, target, mode));
             });
         });

@@ -1,15 +1,13 @@
 //! A walk over a large tree does not keep all of its names in memory, and what goes comes back.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{assert_clean, formatted, within};
 use f2fs_device::MemoryDevice;
 use f2fs_files::{FileSystem, Options};
+use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 use f2fs_volume::format::FormatOptions;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -42,7 +40,7 @@ fn opened(device: &Arc<MemoryDevice>, blocks: usize) -> FileSystem {
 fn kept(fs: &FileSystem, directories: usize, names: usize) -> i64 {
     let walk = || {
         for directory in 0..directories {
-            assert_eq!(fs.read_dir(format!("/{directory}")).unwrap().len(), names);
+            assert_eq!(fs.read_dir(format!("/{directory}")).unwrap().count(), names);
             for number in (0..names).step_by(97) {
                 fs.metadata(name(directory, number)).unwrap();
             }
@@ -93,7 +91,7 @@ fn names_are_changed_while_blocks_go_and_come() {
     });
     let mut found = 0;
     for directory in 0..THREADS {
-        found += fs.read_dir(format!("/{directory}")).unwrap().len();
+        found += fs.read_dir(format!("/{directory}")).unwrap().count();
         assert!(fs.metadata(name(directory, 0)).is_ok() && fs.metadata(name(directory, 1)).is_err());
     }
     assert_eq!(found, THREADS * NAMES);

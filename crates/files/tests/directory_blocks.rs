@@ -7,8 +7,6 @@ use f2fs_device::MemoryDevice;
 use f2fs_files::{FileSystem, Options, RenameMode};
 use f2fs_volume::format::{FormatOptions, format};
 
-mod common;
-
 const NAMES: usize = 600;
 
 /// With the last of its names a block is freed. It does not stay in memory until the next checkpoint.
@@ -32,5 +30,5 @@ fn blocks_that_are_freed_do_not_stay_in_memory() {
     assert!(moved.bytes_current < 256 << 10, "{} bytes stay in memory", moved.bytes_current);
     fs.remove_dir("/1").unwrap();
     fs.close().unwrap();
-    common::assert_clean(&device);
+    f2fs_test_kit::volumes::assert_clean(&device);
 }

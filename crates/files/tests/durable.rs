@@ -2,21 +2,18 @@
 //! touches a block that is on its way.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-mod held;
-mod synced;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{assert_clean, assert_consistent, bytes, formatted, within};
 use f2fs_device::{MemoryDevice, Operation};
+use f2fs_device_test::HeldDevice;
+use f2fs_device_test::bytes;
 use f2fs_device_test::{FaultDevice, FaultRule, RecordingDevice};
 use f2fs_files::{AllocateFlags, File, FileSystem, Options, Pace};
+use f2fs_test_kit::synced::read;
+use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted, within};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{FsyncMode, OpenOptions};
-use held::HeldDevice;
-use synced::read;
 
 const BLOCK: usize = 4096;
 const SEGMENT: usize = 512 * BLOCK;

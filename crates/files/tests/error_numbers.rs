@@ -114,6 +114,10 @@ fn the_number_of_the_device_is_handed_on() {
     let device = Arc::new(FaultDevice::new(formatted() as Arc<dyn BlockDevice>));
     let fs = FileSystem::open(device.clone(), Options::new().read_only(true)).unwrap();
     device.arm(FaultRule::on([Operation::Read]).for_good());
-    let error = fs.read_dir("/").and_then(|_| fs.open_file("/x").map(drop)).unwrap_err();
+    let error = fs
+        .read_dir("/")
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .and_then(|_| fs.open_file("/x").map(drop))
+        .unwrap_err();
     assert_eq!((error.raw_os_error(), error.is_corruption()), (5, false), "{error}");
 }

@@ -1,19 +1,16 @@
 //! Files that were synced outlive a crash, and what was not stays as the checkpoint has it.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-mod synced;
-
 use std::sync::Arc;
 
-use common::{assert_clean, assert_consistent, formatted, saved};
 use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{AllocateFlags, FileSystem, FsError, Options, RecoveryReport, RenameMode, SetMode, SetTimes, Time};
 use f2fs_format::feature::Features;
+use f2fs_test_kit::synced::{content, read, start};
+use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted, saved};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{FsyncMode, OpenOptions};
-use synced::{content, read, start};
 
 fn all_features() -> Features {
     Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM).union(Features::SB_CHECKSUM)
@@ -24,7 +21,7 @@ fn crashed(fs: FileSystem, device: &MemoryDevice) -> Arc<MemoryDevice> {
     drop(fs);
     let image = Arc::new(device.snapshot());
     assert_consistent(&image);
-    f2fs_oracle::assert_accepted(common::TempPathExt::path(&saved(&image)));
+    f2fs_oracle::assert_accepted(f2fs_test_kit::volumes::TempPathExt::path(&saved(&image)));
     image
 }
 
@@ -69,7 +66,7 @@ fn every_kind_of_change_to_a_file() {
         fs.set_xattr("/dir/old", "user.small", b"inline", SetMode::Any).unwrap();
         fs.set_xattr("/dir/old", "user.large", &content(9, 3000), SetMode::Any).unwrap();
         let time = Time { seconds: 1_000_000, nanoseconds: 17 };
-        fs.set_times("/dir/old", SetTimes { accessed: Some(time), modified: Some(time) }).unwrap();
+        fs.set_times("/dir/old", SetTimes::new().accessed(time).modified(time)).unwrap();
         old.sync_all().unwrap();
         open("/dir/inline").write_at(&content(4, 60), 50).unwrap();
         open("/dir/inline").sync_data().unwrap();
@@ -247,7 +244,7 @@ fn names_that_are_taken_again() {
     assert_eq!(fs.volume().footer_version(), version);
     let image = crashed(fs, &device);
     let report = recovered(&image, |fs| {
-        assert_eq!(fs.read_dir("/many").unwrap().len(), 400);
+        assert_eq!(fs.read_dir("/many").unwrap().count(), 400);
         for number in 0..400 {
             let expected = if number % 5 == 0 { content(2, 5000) } else { content(1, 9000) };
             assert!(read(fs, &format!("/many/file-{number}")) == expected, "{number}");
@@ -345,7 +342,7 @@ fn an_error_in_a_sync_stops_the_volume_and_is_recorded() {
         drop((before, fs));
         let image = Arc::new(device.snapshot());
         assert_consistent(&image);
-        f2fs_oracle::assert_accepted(common::TempPathExt::path(&saved(&image)));
+        f2fs_oracle::assert_accepted(f2fs_test_kit::volumes::TempPathExt::path(&saved(&image)));
         let fs = FileSystem::open(image, Options::new()).unwrap();
         let found = read(&fs, "/before");
         assert!(found == content(1, 9000) || reason.is_none() && found == content(2, 9000));

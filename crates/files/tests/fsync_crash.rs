@@ -5,19 +5,18 @@
 //! `F2FS_STRESS=20` makes the workload longer and takes more images.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use common::{Random, assert_clean, assert_consistent, bytes, formatted, saved, scale};
 use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, MemoryDevice, Op, Request, Ticket};
 use f2fs_device_test::{CrashLog, RecordingDevice};
+use f2fs_device_test::{Random, bytes};
 use f2fs_files::{FileSystem, FsError, Options, RenameMode};
 use f2fs_format::feature::Features;
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted, saved, scale};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{FsyncMode, OpenOptions};
 
@@ -163,7 +162,7 @@ impl Workload {
     }
 
     fn step(&mut self) {
-        let name = *self.random.pick(&NAMES);
+        let name = *self.random.one_of(&NAMES);
         let from = self.position();
         let Some(mut data) = self.lines[name].now().clone() else {
             drop(self.fs.create_file(name, 0o644).unwrap());
@@ -194,7 +193,7 @@ impl Workload {
                 self.becomes(name, from, None);
             }
             12 => {
-                let to = *self.random.pick(&NAMES);
+                let to = *self.random.one_of(&NAMES);
                 if to != name {
                     self.fs.rename(name, to, RenameMode::Replace).unwrap();
                     self.becomes(name, from, None);
@@ -282,7 +281,7 @@ fn run(seed: u64, features: Features, mode: FsyncMode, fault: Fault) -> Vec<Stri
         }
         assert_consistent(&image);
         if count % 80 == 0 {
-            f2fs_oracle::assert_accepted(common::TempPathExt::path(&saved(&image)));
+            f2fs_oracle::assert_accepted(f2fs_test_kit::volumes::TempPathExt::path(&saved(&image)));
         }
         // The recovery is cut as well.
         let second = Arc::new(RecordingDevice::new(image.snapshot()));

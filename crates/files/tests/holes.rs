@@ -3,12 +3,10 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 #![allow(clippy::single_range_in_vec_init)] // a list of ranges that happens to have one
 
-mod common;
-
 use std::ops::Range;
 
-use common::formatted;
 use f2fs_files::{AllocateFlags, File, FileSystem, Options};
+use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
 
 /// All ranges from an offset on.

@@ -5,15 +5,14 @@
 //! their place.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use common::{Random, assert_clean, bytes, formatted, scale};
 use f2fs_device::MemoryDevice;
+use f2fs_device_test::{Random, bytes};
 use f2fs_files::{AllocateFlags, File, FileSystem, FsError, Options, SetTimes, Time};
+use f2fs_test_kit::volumes::{assert_clean, formatted, scale};
 use f2fs_volume::format::FormatOptions;
 use rustix::fs::{FallocateFlags, SeekFrom, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -65,8 +64,8 @@ impl Pair {
 
     /// Sets old times, so that it shows who sets new ones.
     fn age(&self) {
-        let old = Some(Time { seconds: 1000, nanoseconds: 0 });
-        self.fs.set_times("/a", SetTimes { accessed: None, modified: old }).unwrap();
+        let old = Time { seconds: 1000, nanoseconds: 0 };
+        self.fs.set_times("/a", SetTimes::new().modified(old)).unwrap();
         let old = Timespec { tv_sec: 1000, tv_nsec: 0 };
         rustix::fs::futimens(&self.theirs[0], &Timestamps { last_access: old, last_modification: old }).unwrap();
     }
@@ -210,7 +209,7 @@ fn contents_of(file: &fs::File) -> Vec<u8> {
 
 /// Places around the borders: within the inode, blocks, the last address of the inode, the border of two nodes.
 fn place(random: &mut Random) -> u64 {
-    let base = *random.pick(&[0, 0, 0, BLOCK, 10 * BLOCK, 923 * BLOCK, 1941 * BLOCK]);
+    let base = *random.one_of(&[0, 0, 0, BLOCK, 10 * BLOCK, 923 * BLOCK, 1941 * BLOCK]);
     let near = match random.below(4) {
         0 => random.below(20) as u64 * BLOCK,
         1 => random.below(5000) as u64,
@@ -235,14 +234,14 @@ fn step(random: &mut Random) -> Step {
         3 => Step::Append((len as usize).clamp(1, 50_000)),
         4 => Step::SetLen(place(random)),
         5..8 => Step::Allocate(offset, len, 3),
-        8 | 9 => Step::Allocate(offset, len.min(SPAN - offset), *random.pick(&[0x10, 0x11])),
-        10 => Step::Allocate(offset, len, *random.pick(&[0, 1])),
+        8 | 9 => Step::Allocate(offset, len.min(SPAN - offset), *random.one_of(&[0x10, 0x11])),
+        10 => Step::Allocate(offset, len, *random.one_of(&[0, 1])),
         // Numbers that are too large, and flags that do not go together.
-        11 => Step::Allocate(i64::MAX as u64 - 5000, 6000, *random.pick(&[0, 1, 3, 0x10, 0x11])),
-        12 => Step::Allocate(offset, len, *random.pick(&[2, 0x12, 0x13, 0x40, 0x1000_0000])),
+        11 => Step::Allocate(i64::MAX as u64 - 5000, 6000, *random.one_of(&[0, 1, 3, 0x10, 0x11])),
+        12 => Step::Allocate(offset, len, *random.one_of(&[2, 0x12, 0x13, 0x40, 0x1000_0000])),
         13 => Step::Copy(offset, place(random), len),
         14 => Step::CopyOther(offset, place(random), len),
-        _ => random.pick(&[Step::Sync, Step::Checkpoint]).clone(),
+        _ => random.one_of(&[Step::Sync, Step::Checkpoint]).clone(),
     }
 }
 
@@ -342,6 +341,18 @@ fn holes_give_blocks_back_and_reserved_ranges_keep_them() {
     fs.checkpoint().unwrap();
     let copy = Arc::new(pair.device.snapshot());
     assert_clean(&copy);
+}
+
+/// Roll-forward lets a file reach over each block that it finds, unless that is reserved behind the end on purpose.
+#[test]
+fn what_is_reserved_behind_the_end_does_not_move_it_after_a_crash() {
+    for offset in [3 * BLOCK, 1000 * BLOCK] {
+        let pair = Pair::new();
+        pair.step(&Step::Write(0, 5000), 1);
+        pair.ours[0].sync_all().unwrap();
+        pair.step(&Step::Allocate(offset, 20_000, 0x11), 1);
+        pair.crash();
+    }
 }
 
 /// A hole larger than one step, beside checkpoints, in a file that is larger than its first nodes.

@@ -4,16 +4,14 @@
 //! `F2FS_CASES=20000` tries more volumes than the usual 256.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod harness;
-
 use std::time::Duration;
 
 use f2fs_format::mkfs::FormatOptions;
-use f2fs_volume::Allocation;
-use harness::{
+use f2fs_test_kit::hostile::{
     Base, Change, Damage, Fault, KINDS, Patch, change, change_by_two, change_on_failing, open_and_check,
     read_everything, read_from_failing, recipes, repair, roll_forward,
 };
+use f2fs_volume::Allocation;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -79,7 +77,7 @@ fn a_volume_has_structures_of_every_kind() {
     for kind in KINDS {
         assert!(bases.iter().any(|base| !base.structures().places(kind).is_empty()), "{kind:?}");
     }
-    assert!(!bases[2].structures().places(harness::Kind::Chain).is_empty());
+    assert!(!bases[2].structures().places(f2fs_test_kit::hostile::Kind::Chain).is_empty());
     // What is no metadata can be anything.
     for base in &bases {
         let device = base.device().snapshot();

@@ -3,14 +3,12 @@
 //! `F2FS_STRESS=20` does 20 times as much.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use common::{assert_clean, formatted, scale, within};
 use f2fs_files::{File, FileSystem, Options};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_test_kit::volumes::{assert_clean, formatted, scale, within};
 use f2fs_volume::format::FormatOptions;
 
 const FILES: usize = 30_000;
@@ -66,7 +64,7 @@ fn a_name_goes_while_the_handle_is_closed() {
         assert_clean(&device);
         let fs = FileSystem::open(device, Options::new()).unwrap();
         for pair in 0..PAIRS {
-            for entry in fs.read_dir(format!("/{pair}")).unwrap() {
+            for entry in fs.read_dir(format!("/{pair}")).unwrap().map(Result::unwrap) {
                 let name = f2fs_files::path_from_bytes(&entry.name).display().to_string();
                 assert_eq!(fs.metadata(format!("/{pair}/{name}")).unwrap().links, 1, "{name}");
             }

@@ -1,10 +1,8 @@
 //! The locks of files that nobody has open do not fill the memory, whatever their sizes.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::formatted;
 use f2fs_files::{FileSystem, Options};
+use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
 
 const FILES: usize = 200;

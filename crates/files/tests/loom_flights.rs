@@ -17,7 +17,7 @@ use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Pace};
 use f2fs_sync::{Arc, model};
 use f2fs_volume::models::Image;
-use loom_common::{BLOCK, Late, Small, image, options, read};
+use loom_common::{BLOCK, LateDevice, Small, image, options, read};
 
 /// `/file` with 4 blocks.
 fn file() -> &'static Image {
@@ -86,7 +86,7 @@ fn two_files_are_made_durable() {
     two_files();
     let setup = || {
         let device = Arc::new(RecordingDevice::new(two_files().device().snapshot()));
-        let fs = Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap());
+        let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap());
         fs.checkpoint().unwrap();
         (device, fs)
     };

@@ -2,18 +2,16 @@
 //! nothing of it; what is remembered of addresses is never stale.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-mod held;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::{Random, assert_clean, bytes, formatted, scale, within};
 use f2fs_device::{MemoryDevice, Operation};
+use f2fs_device_test::HeldDevice;
+use f2fs_device_test::{Random, bytes};
 use f2fs_files::{AllocateFlags, File, FileSystem, Options, RangeLock, ReadSlice, WriteSlice};
+use f2fs_test_kit::volumes::{assert_clean, formatted, scale, within};
 use f2fs_volume::format::FormatOptions;
-use held::HeldDevice;
 
 const BLOCK: usize = 4096;
 const LIMIT: Duration = Duration::from_secs(120);

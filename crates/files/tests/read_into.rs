@@ -1,11 +1,10 @@
 //! Reads into memory that the device transfers to give what other reads give.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
-use common::{Random, bytes, formatted};
 use f2fs_device::AlignedBuf;
+use f2fs_device_test::{Random, bytes};
 use f2fs_files::{AllocateFlags, FileSystem, Options};
+use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
 
 /// A file inline, and one with holes, reserved blocks, pieces written in no order and an end within a block.
@@ -31,7 +30,7 @@ fn the_same_bytes_and_lengths() {
                 1 => size / 4096 * 4096,
                 _ => random.below(size / 4096 + 2) * 4096,
             } as u64;
-            let blocks = *random.pick(&[1, 1, 1, 2, 3, 16, 255, 256, 257, 600]);
+            let blocks = *random.one_of(&[1, 1, 1, 2, 3, 16, 255, 256, 257, 600]);
             let mut into = AlignedBuf::new(blocks);
             into.as_bytes_mut().fill(0xee);
             let mut wanted = vec![0xee; blocks * 4096];

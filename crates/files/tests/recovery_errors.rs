@@ -2,15 +2,14 @@
 //! cannot be recovered; the next open, on a device that works, recovers it.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use common::{bytes, formatted};
 use f2fs_device::MemoryDevice;
+use f2fs_device_test::bytes;
 use f2fs_device_test::{FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{OpenOptions, VolumeError};
 

@@ -15,17 +15,15 @@
 #![cfg(shuttle)]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod late;
-
 use f2fs_check::{CheckOptions, check};
 use f2fs_device::MemoryDevice;
+use f2fs_device_test::LateDevice;
 use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Options, Pace, RenameMode};
 use f2fs_sync::scenario::{priorities, random};
 use f2fs_sync::{Arc, Mutex, thread};
 use f2fs_volume::OpenOptions;
 use f2fs_volume::format::{FormatOptions, format};
-use late::Late;
 
 const BLOCK: usize = 4096;
 
@@ -42,7 +40,7 @@ fn options() -> Options {
 }
 
 fn opened(device: &Arc<MemoryDevice>) -> Arc<FileSystem> {
-    Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap())
+    Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap())
 }
 
 fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
@@ -65,7 +63,7 @@ fn judge(device: &MemoryDevice) {
         };
     }
     ALONE.with(|()| ());
-    let report = check(device, &CheckOptions { threads: Some(0), ..CheckOptions::default() }).unwrap();
+    let report = check(device, &CheckOptions::new().threads(0)).unwrap();
     assert!(report.is_consistent() && report.complete, "{report}");
 }
 
@@ -201,7 +199,7 @@ fn syncs_of_four_threads() {
     let blocks = |number: u8| if number == 0 { LONG } else { 1 };
     let body = move || {
         let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
-        let fs = Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap());
+        let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap());
         fs.create_file("/shared", 0o644).unwrap().write_at(&[1; 4 * BLOCK], 0).unwrap();
         fs.checkpoint().unwrap();
         let images = Arc::new(Mutex::new(Vec::new()));
@@ -290,7 +288,7 @@ fn names_of_four_threads_beside_checkpoints() {
         }
         let fs = close(fs, &device);
         let names = |dir: &str| {
-            let entries = fs.read_dir(dir).unwrap().into_iter();
+            let entries = fs.read_dir(dir).unwrap().map(Result::unwrap);
             let mut names: Vec<_> = entries.map(|entry| String::from_utf8(entry.name).unwrap()).collect();
             names.retain(|name| name.len() < 200);
             names.sort();

@@ -2,18 +2,16 @@
 //! panic, and no memory by what was asked for.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod common;
-
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{assert_clean, formatted, within};
 use f2fs_device::{AlignedBuf, MemoryDevice};
 use f2fs_files::{
     AllocateFlags, CleanerOptions, FileSystem, FsError, NewFile, Options, Pace, RangeLock, ReadSlice, SetTimes, Time,
     WriteSlice,
 };
+use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 use f2fs_volume::OpenOptions;
 use f2fs_volume::format::FormatOptions;
 
@@ -232,7 +230,7 @@ fn an_allocation_sets_the_times_of_change() {
     let file = fs.create_file("/file", 0o644).unwrap();
     let old = Time { seconds: 86_400, nanoseconds: 7 };
     for keep_size in [true, false] {
-        fs.set_times("/file", SetTimes { accessed: Some(old), modified: Some(old) }).unwrap();
+        fs.set_times("/file", SetTimes::new().accessed(old).modified(old)).unwrap();
         file.allocate(4096, 10_000, AllocateFlags::NONE.keep_size(keep_size)).unwrap();
         let stat = file.metadata().unwrap();
         assert_eq!((stat.accessed, stat.modified, stat.changed), (old, NOW, NOW), "keep_size {keep_size}");
@@ -256,7 +254,7 @@ fn numbers_of_inodes() {
     fs.create_file("/file", 0o644).unwrap();
     for seconds in [i64::MIN, -1, 0, i64::MAX] {
         let time = Time { seconds, ..far };
-        fs.set_times("/file", SetTimes { accessed: Some(time), modified: Some(time) }).unwrap();
+        fs.set_times("/file", SetTimes::new().accessed(time).modified(time)).unwrap();
         let stat = fs.metadata("/file").unwrap();
         assert_eq!((stat.accessed, stat.modified), (time, time));
         // Whatever a time is, the system's clock can be asked for it.

@@ -4,8 +4,6 @@
 //! `F2FS_CASES=5000` runs more sequences than the usual 160.
 #![allow(clippy::unwrap_used)] // what fails here is a failed test
 
-mod model;
-
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +19,7 @@ use f2fs_volume::{Allocation, OpenOptions};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use model::{Content, Id, Model, Outcome, assert_equal, outcome};
+use f2fs_test_kit::model::{Content, Id, Model, Outcome, assert_equal, outcome};
 
 /// Places are drawn as numbers and reduced to what is there when the operation runs.
 type Pick = u16;

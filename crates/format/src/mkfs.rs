@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 
 use crate::checkpoint::{Checkpoint, LogPosition, alloc_type, flags};
 use crate::feature::Features;
-use crate::superblock::SuperBlock;
+use crate::superblock::{Device, MAX_DEVICES, MAX_PATH, SuperBlock};
 use crate::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, FormatError, Geometry, LogType, Nid, SegmentNo, nat_bits};
 
 /// Bytes of a segment.
@@ -73,6 +73,9 @@ pub struct FormatOptions {
     /// Version of the first checkpoint. `None` stands for a random odd number, which `f2fs-volume` draws, so that nodes
     /// of an older volume on the device do not look recoverable.
     pub checkpoint_version: Option<u64>,
+    /// For a volume on several devices: the path of each, first that of the main one, as the superblock is to name them (`-c`). The kernel
+    /// looks for the devices there. At most 8, of 1 to 63 bytes each, without zeros. Empty for a volume on one device.
+    pub device_paths: Vec<Vec<u8>>,
     /// Whether the whole device is discarded first (`-t`).
     pub discard: bool,
     /// Whether an existing file system is overwritten (`-f`).
@@ -96,6 +99,7 @@ impl Default for FormatOptions {
             root_owner: (0, 0),
             sector_size: None,
             checkpoint_version: None,
+            device_paths: Vec::new(),
             discard: true,
             force: false,
         }
@@ -119,6 +123,12 @@ impl FormatOptions {
     #[must_use]
     pub fn with_sections(self, segs_per_sec: u32, secs_per_zone: u32) -> Self {
         Self { segs_per_sec, secs_per_zone, ..self }
+    }
+
+    /// The same for a volume on several devices, which the superblock names so; the main one comes first.
+    #[must_use]
+    pub fn with_device_paths(self, paths: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
+        Self { device_paths: paths.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// The same with `force` set: an existing file system is overwritten.
@@ -150,6 +160,11 @@ impl FormatOptions {
         within("segments in a section", self.segs_per_sec.into(), 1, most)?;
         within("sections in a zone", self.secs_per_zone.into(), 1, most)?;
         within("segments in a zone", u64::from(self.segs_per_sec) * u64::from(self.secs_per_zone), 1, most)?;
+        within("devices", self.device_paths.len() as u64, 0, MAX_DEVICES as u64)?;
+        for path in &self.device_paths {
+            within("bytes of a device's path", path.len() as u64, 1, MAX_PATH as u64)?;
+            within("zero bytes in a device's path", path.iter().filter(|byte| **byte == 0).count() as u64, 0, 0)?;
+        }
         let sector = self.sector_size();
         within("bytes of a sector", sector.into(), 512, BLOCK_SIZE as u64)?;
         within("bytes of a sector (a power of two)", sector.count_ones().into(), 1, 1)?;
@@ -198,12 +213,26 @@ impl VolumePlan {
     /// [`FormatError::Layout`] if the size or an option does not fit, with the smallest size that would for a device
     /// that is too small; [`FormatError::Unsupported`] and [`FormatError::Dependency`] for features.
     pub fn new(options: &FormatOptions, bytes: u64) -> Result<VolumePlan, FormatError> {
+        VolumePlan::on(options, &[bytes])
+    }
+
+    /// Plans a volume on devices of so many bytes, one behind the other. The options name as many
+    /// [paths](FormatOptions::device_paths), or none for a single device.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`FormatError::Layout`] also if the number of paths is another one.
+    pub fn on(options: &FormatOptions, devices: &[u64]) -> Result<VolumePlan, FormatError> {
         options.check()?;
+        if devices.len() > 1 || !options.device_paths.is_empty() {
+            let count = devices.len() as u64;
+            within("paths of devices", options.device_paths.len() as u64, count, count)?;
+        }
+        let bytes = devices.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
         let extensions = extensions::lists(&options.cold_extensions, &options.hot_extensions)?;
         let max = MAX_SIZE - SEGMENT_SIZE;
-        let measures = if bytes < MAX_SIZE { Measures::new(options, bytes) } else { None };
+        let measures = if bytes < MAX_SIZE { Measures::new(options, devices) } else { None };
         let Some(measures) = measures else {
-            let min = Measures::smallest(options).unwrap_or(max);
+            let min = Measures::smallest(options, devices).unwrap_or(max);
             return Err(FormatError::Layout { what: "bytes of the device", found: bytes, min, max });
         };
 
@@ -218,6 +247,11 @@ impl VolumePlan {
             field[..version.len()].copy_from_slice(version.as_bytes());
         }
         superblock.feature = options.features.0.into();
+        for ((entry, path), segments) in
+            superblock.devs.iter_mut().zip(&options.device_paths).zip(measures.areas.on_each_device())
+        {
+            *entry = Device::new(path, *segments as u32);
+        }
         if options.features.contains(Features::SB_CHECKSUM) {
             superblock.checksum_offset = (crate::superblock::CHECKSUM_OFFSET as u32).into();
             superblock.crc = superblock.compute_crc().into();
@@ -246,17 +280,21 @@ struct Measures {
 
 impl Measures {
     /// `None` if the device is too small (or the reserve asked for too large) for any volume.
-    fn new(options: &FormatOptions, bytes: u64) -> Option<Measures> {
-        let areas = areas::Areas::new(options, bytes)?;
+    fn new(options: &FormatOptions, devices: &[u64]) -> Option<Measures> {
+        let areas = areas::Areas::new(options, devices)?;
         let reserve = reserve::Reserve::new(&areas, options.overprovision)?;
         Some(Measures { areas, reserve })
     }
 
-    /// The smallest device that is large enough, found by trying one after the other.
-    fn smallest(options: &FormatOptions) -> Option<u64> {
+    /// The smallest size of all devices together that is large enough, found by trying one after the other for the first device.
+    fn smallest(options: &FormatOptions, devices: &[u64]) -> Option<u64> {
         let zone = u64::from(options.segs_per_sec * options.secs_per_zone) * SEGMENT_SIZE;
-        let zones = (2..2000).map(|zones| zones * zone).take_while(|bytes| *bytes < MAX_SIZE);
-        zones.into_iter().find(|bytes| Measures::new(options, *bytes).is_some())
+        let mut devices = devices.to_vec();
+        let sizes = (2..2000).map(|zones| zones * zone).take_while(|bytes| *bytes < MAX_SIZE);
+        sizes.into_iter().find_map(|bytes| {
+            *devices.first_mut()? = bytes;
+            Measures::new(options, &devices).map(|_| devices.iter().sum())
+        })
     }
 }
 

@@ -1,9 +1,13 @@
 //! The superblock: 3072 bytes at byte 1024 of blocks 0 and 1.
 
+mod devices;
+
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::{RawBlock, crc};
+
+pub use devices::{MAX_DEVICES, MAX_PATH, VolumeDevice};
 
 /// `F2FS_SUPER_MAGIC`.
 pub const MAGIC: u32 = 0xF2F5_2010;

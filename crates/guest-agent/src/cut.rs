@@ -5,7 +5,7 @@ use std::path::Path;
 
 use f2fs_device_test::CrashLog;
 
-use crate::random::Random;
+use f2fs_device_test::Random;
 
 /// Writes what a cut leaves to `image`; returns the event at which it happens, and how many blocks are lost.
 ///

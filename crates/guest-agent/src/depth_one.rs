@@ -21,7 +21,7 @@ use f2fs_uring::{Direct, OpenOptions, UringDevice};
 use f2fs_volume::format::{FormatOptions, format};
 use rustix::fs::OFlags;
 
-use crate::random::Random;
+use f2fs_device_test::Random;
 
 /// The name of the file on the volume.
 const NAME: &str = "blocks";
@@ -224,13 +224,13 @@ fn times(args: &Args, operation: Operation, threads: usize, blocks: u64, act: &A
         let mut buf = AlignedBuf::new(1);
         let mut times = Vec::with_capacity(1 << 16);
         // Objects that are made at first use, such as rings, are no part of the measurement.
-        let first = act(operation, random.below(blocks), &mut buf);
+        let first = act(operation, random.below_u64(blocks), &mut buf);
         barrier.wait();
         first?;
         let begin = Instant::now();
         let mut last = begin;
         while last - begin < limit {
-            act(operation, random.below(blocks), &mut buf)?;
+            act(operation, random.below_u64(blocks), &mut buf)?;
             let now = Instant::now();
             times.push(now - last);
             last = now;

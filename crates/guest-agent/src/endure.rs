@@ -10,7 +10,7 @@ use f2fs_files::{FileSystem, Options};
 use f2fs_uring::Engine;
 
 use crate::pmem;
-use crate::random::Random;
+use f2fs_device_test::Random;
 
 /// Where the files are.
 const DIRECTORY: &str = "/endured";
@@ -39,7 +39,7 @@ pub(crate) struct EnduredArgs {
 /// What file `number` holds: up to 40 KB, so that data in the inode is among it.
 fn content(number: u64) -> Vec<u8> {
     let mut random = Random::new(number);
-    let bytes = random.below(40_000);
+    let bytes = random.below_u64(40_000);
     (0..bytes).map(|_| random.next() as u8).collect()
 }
 

@@ -7,7 +7,6 @@ mod cut;
 mod depth_one;
 mod endure;
 mod pmem;
-mod random;
 mod sparse;
 mod zones;
 
@@ -163,7 +162,7 @@ fn main() -> anyhow::Result<()> {
             let options = Options::new().volume(f2fs_volume::OpenOptions::new().allocation(allocation));
             let mut plan = Plan::new(utilisation / 100.0, turnover);
             if merge_ages {
-                let rule = AgeThreshold { threshold: 0, ..AgeThreshold::default() };
+                let rule = AgeThreshold::default().threshold(0);
                 plan = plan.cleaning(VictimPolicy::AgeThreshold(rule));
             }
             let report = age(&device, &options, &plan)?;

@@ -15,7 +15,7 @@ use f2fs_device::{
 };
 use rustix::fs::OFlags;
 
-use crate::random::Random;
+use f2fs_device_test::Random;
 
 /// Sectors of 512 bytes in a block.
 const SECTORS: u64 = 8;
@@ -95,8 +95,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 impl Pair<'_> {
     fn step(&self, random: &mut Random, tally: &mut Tally) -> anyhow::Result<()> {
-        let zone = self.ours.zone(random.below(u64::from(self.ours.zones())) as u32)?;
-        let what = random.below(12);
+        let zone = self.ours.zone(random.below_u64(u64::from(self.ours.zones())) as u32)?;
+        let what = random.below_u64(12);
         let opens = matches!(zone.state, ZoneState::Empty | ZoneState::Closed) && what != 9 && what != 10;
         if opens && self.is_a_matter_of_choice(zone) {
             tally.left_out += 1;
@@ -131,7 +131,7 @@ impl Pair<'_> {
     fn write(&self, zone: Zone, random: &mut Random) -> anyhow::Result<Outcome> {
         let left = zone.capacity - zone.written.unwrap_or(0);
         let at = zone.write_pointer().unwrap_or(zone.start);
-        let blocks = if random.below(3) == 0 { left } else { 1 + random.below(zone.capacity / 2) };
+        let blocks = if random.below_u64(3) == 0 { left } else { 1 + random.below_u64(zone.capacity / 2) };
         // One block too many, and never across the end of the zone: the kernel cuts what is long or crosses that, and the first
         // part would be written.
         let most = if left < LONGEST { (left + 1).min(zone.start + zone.blocks - at) } else { left };

@@ -140,13 +140,13 @@ mod tests {
         for len in [1, 63, 64, 65, 4096, 4097, 300_000] {
             let set = BlockSet::new(len, false);
             let mut plain = BTreeSet::new();
-            let mut seed = u64::from(len);
+            let mut random = fastrand::Rng::with_seed(len.into());
             for _ in 0..2000 {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let block = ((seed >> 33) % u64::from(len)) as u32;
-                if seed >> 62 == 0 {
+                let block = random.u32(..len);
+                let what = random.u8(..16);
+                if what < 4 {
                     assert_eq!(set.remove(block), plain.remove(&block));
-                } else if seed >> 60 & 3 != 0 {
+                } else if what < 13 {
                     set.insert(block);
                     plain.insert(block);
                 } else {

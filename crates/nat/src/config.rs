@@ -25,6 +25,7 @@ pub struct NatConfig {
     pub lanes: usize,
     /// How many entries have to be in memory before [`Nat::balance`](crate::Nat::balance) does something (the kernel's
     /// `DEF_NAT_CACHE_THRESHOLD`): those that were looked up, changed or handed out. Default: 100,000.
+    #[cfg(feature = "baselines")]
     pub balance_entries: usize,
 }
 
@@ -39,6 +40,7 @@ impl NatConfig {
             cached_blocks: usize::MAX,
             valid_nodes: None,
             lanes: f2fs_sync::processors(),
+            #[cfg(feature = "baselines")]
             balance_entries: 100_000,
         }
     }
@@ -79,6 +81,7 @@ impl NatConfig {
     }
 
     /// Sets how many entries have to be in memory before balancing does something.
+    #[cfg(feature = "baselines")]
     #[must_use]
     pub fn balance_entries(mut self, entries: usize) -> Self {
         self.balance_entries = entries;

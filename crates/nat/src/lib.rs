@@ -31,12 +31,12 @@
 //!
 //! # Policies
 //!
-//! [`Policy::Sharded`] is the default and is what the table above describes. [`Policy::KernelScan`] does what Linux does,
-//! and is the baseline that the others are measured against; [`Policy::Clue`] adds the techniques of the paper "CLUE: Compact
-//! and Lazy Update for unlink in F2FS" to it, one by one. Those two keep a list of free NIDs under one lock, on allocation
-//! and on binding a new NID, and take one lock more for every look-up and change, as the kernel's cache of entries does; their users
-//! call [`Nat::balance`] in every create and unlink with the directory locked, as the kernel does. [`Policy`] lists what still
-//! differs. All of them share the table, the checkpoint and the promise about freed NIDs.
+//! [`Policy::Sharded`] is the default and is what the table above describes. The feature `baselines` has two more to measure it
+//! against: `Policy::KernelScan` does what Linux does, and `Policy::Clue` adds the techniques of the paper "CLUE: Compact and Lazy
+//! Update for unlink in F2FS" to it, one by one. Those two keep a list of free NIDs under one lock, on allocation and on binding a
+//! new NID, and take one lock more for every look-up and change, as the kernel's cache of entries does; their users call
+//! `Nat::balance` in every create and unlink with the directory locked, as the kernel does. [`Policy`] lists what still differs.
+//! All of them share the table, the checkpoint and the promise about freed NIDs.
 //!
 //! # Memory
 //!
@@ -104,7 +104,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod allocator;
+#[cfg(feature = "baselines")]
+mod baseline;
 mod block_set;
 mod checkpoint;
 mod config;
@@ -112,14 +113,11 @@ mod entry;
 mod error;
 mod footprint;
 mod frame;
-mod free_list;
-mod listed;
 mod load;
-#[cfg(loom)]
+#[cfg(all(loom, feature = "baselines"))]
 #[doc(hidden)]
 pub mod models;
 mod nat;
-mod nat_cache;
 mod policy;
 mod sharded;
 mod size;

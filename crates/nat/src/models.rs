@@ -1,6 +1,6 @@
 //! What the models have to reach that users must not.
 
-use crate::allocator::Allocator;
+use crate::baseline::Allocator;
 use crate::block_set::BlockSet;
 use crate::nat::Nat;
 

@@ -5,15 +5,14 @@ use f2fs_format::{BlockAddr, Nid};
 use f2fs_sync::PlainArc;
 use f2fs_sync::atomic::Ordering;
 
-use crate::allocator::Allocator;
+#[cfg(feature = "baselines")]
+use crate::baseline::Allocator;
 use crate::checkpoint::{Checkpoints, NatFlush};
 use crate::config::NatConfig;
 use crate::entry::NatEntry;
 use crate::error::NatError;
-use crate::listed::Listed;
-use crate::nat_cache::NatCache;
-use crate::policy::Policy;
-use crate::sharded::Sharded;
+#[cfg(not(feature = "baselines"))]
+use crate::sharded::Sharded as Allocator;
 use crate::size::{ENTRIES, FIRST_NID, count, locate};
 use crate::source::NatSource;
 use crate::stats::{NatStats, ScanStats};
@@ -59,20 +58,15 @@ impl Nat {
         version_bitmap: Vec<u8>,
         journal: &[(Nid, RawNatEntry)],
     ) -> Result<Nat, NatError> {
-        let mut table =
+        let table =
             Table::new(config.nat_blocks, config.cached_blocks, config.valid_nodes, source, version_bitmap, journal)?;
+        #[cfg(feature = "baselines")]
+        let table = table.with_cache_of(config.policy);
         let first = locate(config.next_free_nid).0;
         let first = if first < table.blocks() { first } else { 0 };
-        let allocator = match config.policy {
-            Policy::Sharded => Allocator::Sharded(Sharded::new(table.blocks(), config.lanes, first)),
-            policy @ (Policy::KernelScan | Policy::Clue { .. }) => {
-                table.cache = Some(Box::new(NatCache::new(table.blocks())));
-                Allocator::Listed(Box::new(Listed::new(policy, table.blocks(), first, config.balance_entries)))
-            }
-        };
         Ok(Nat {
+            allocator: Allocator::new(&config, &table, first),
             table,
-            allocator,
             checkpoints: Checkpoints::default(),
             stats: ScanStats::new(),
             counts_known: config.valid_nodes.is_some(),
@@ -92,10 +86,11 @@ impl Nat {
     /// [`NatError::OutOfRange`]; [`NatError::Source`] and [`NatError::Corrupt`] if the block has to be read and cannot be.
     #[inline]
     pub fn get(&self, nid: Nid) -> Result<NatEntry, NatError> {
-        match &self.table.cache {
-            None => self.table.read(nid),
-            Some(cache) => self.table.read_through(cache, nid),
+        #[cfg(feature = "baselines")]
+        if let Some(cache) = &self.table.cache {
+            return self.table.read_through(cache, nid);
         }
+        self.table.read(nid)
     }
 
     /// Takes a free NID. `None` is exact: at some moment during the call no NID was free.
@@ -140,6 +135,7 @@ impl Nat {
             return Err(NatError::InvalidAddress { nid, addr });
         }
         let (block, index) = self.table.find_ours(nid)?;
+        #[cfg(feature = "baselines")]
         let _cache = self.table.change_cache();
         let (mut locked, frame) = self.table.lock(block)?;
         let old = locked.entry(frame, index);
@@ -163,6 +159,7 @@ impl Nat {
     /// [`NatError::Corrupt`] if the block has to be read and cannot be.
     pub fn free(&self, nid: Nid) -> Result<NatEntry, NatError> {
         let (block, index) = self.table.find_ours(nid)?;
+        #[cfg(feature = "baselines")]
         let _cache = self.table.change_cache();
         let (mut locked, frame) = self.table.lock(block)?;
         let old = locked.entry(frame, index);
@@ -205,16 +202,21 @@ impl Nat {
     /// [`NatError::Unwritten`] if an entry is bound to [`BlockAddr::NEW`]; [`NatError::Source`] and [`NatError::Corrupt`] if a
     /// block of which only the journal has something has to be read and cannot be. Nothing has changed then.
     pub fn begin_checkpoint(&self, journal_capacity: usize) -> Result<NatFlush, NatError> {
+        #[cfg(feature = "baselines")]
         let _cache = self.table.change_cache();
         self.checkpoints.begin(&self.table, journal_capacity)
     }
 
     /// The checkpoint that began is durable: the NIDs freed before it began become free. Without one, nothing happens.
     pub fn end_checkpoint(&self) {
+        #[cfg(feature = "baselines")]
         let cache = self.table.change_cache();
         self.checkpoints.end(&self.table, |block, bits| self.allocator.put_all(&self.table, block, bits));
-        drop(cache);
-        self.allocator.checkpointed(&self.table, &self.stats);
+        #[cfg(feature = "baselines")]
+        {
+            drop(cache);
+            self.allocator.checkpointed(&self.table, &self.stats);
+        }
     }
 
     /// Where the next search for free NIDs should begin (`next_free_nid` of the checkpoint). Always below the number of NIDs.
@@ -226,7 +228,8 @@ impl Nat {
 
     /// What every create and unlink calls (the kernel's `f2fs_balance_fs_bg`), with the directory's lock held if it is to compare with
     /// Linux: the policies that keep a list refill it here
-    /// once [`NatConfig::balance_entries`] entries are in memory; [`Policy::Sharded`] does nothing.
+    /// once [`NatConfig::balance_entries`] entries are in memory; [`Policy::Sharded`](crate::Policy::Sharded) does nothing.
+    #[cfg(feature = "baselines")]
     #[inline]
     pub fn balance(&self) {
         self.allocator.balance(&self.table, &self.stats);
@@ -236,8 +239,11 @@ impl Nat {
     #[must_use]
     pub fn stats(&self) -> NatStats {
         let cached_blocks = self.table.pool.in_use();
-        let cached_entries = self.table.cache.as_ref().map_or(cached_blocks * ENTRIES, |cache| cache.len());
-        self.stats.read(cached_blocks, cached_entries, self.allocator.listed())
+        #[cfg(feature = "baselines")]
+        if let Some(cache) = &self.table.cache {
+            return self.stats.read(cached_blocks, cache.len(), self.allocator.listed());
+        }
+        self.stats.read(cached_blocks, cached_blocks * ENTRIES, 0)
     }
 
     /// Entries in one block of the table.

@@ -7,9 +7,9 @@ use std::str::FromStr;
 ///
 /// # What the baselines do as Linux does, and what they do not
 ///
-/// [`KernelScan`](Policy::KernelScan) follows `fs/f2fs/node.c`, and [`Clue`](Policy::Clue) changes it where the paper does: when a
+/// The feature `baselines` has `KernelScan` and `Clue`. The first follows `fs/f2fs/node.c`, the second changes it where the paper does: when a
 /// build runs and with which locks, thresholds by the number of NIDs, one NID at a time under the list's lock, and `nat_tree_lock`, which
-/// a scan shares to the end of its stage and which a change of an entry has alone. The user calls [`Nat::balance`](crate::Nat::balance)
+/// a scan shares to the end of its stage and which a change of an entry has alone. The user calls `Nat::balance`
 /// with the lock of the directory held, as Linux does in `f2fs_unlink` and its kin. What differs:
 ///
 /// | | Linux | here | makes the baselines |
@@ -26,22 +26,30 @@ use std::str::FromStr;
 /// FxMark's unlinks begin with all NAT blocks scanned and all entries cached: there the fifth row's difference is that of a look into
 /// the page cache, and the sixth has no effect on a machine such as the paper's.
 ///
-/// As text, for commands and reports: `kernel-scan`, `clue`, `clue:` with one or more of `optimistic`, `heuristic`, `lazy`
-/// joined by `+`, and `sharded`.
+/// As text, for commands and reports: `sharded`; and of the baselines `kernel-scan`, `clue`, and `clue:` with one or more of
+/// `optimistic`, `heuristic`, `lazy` joined by `+`.
 ///
 /// ```
 /// use f2fs_nat::Policy;
 ///
+/// assert_eq!("sharded".parse::<Policy>()?, Policy::Sharded);
+/// # #[cfg(feature = "baselines")] {
 /// let policy: Policy = "clue:optimistic+lazy".parse()?;
 /// assert_eq!(policy, Policy::Clue { optimistic: true, heuristic: false, lazy: true });
-/// assert_eq!("clue".parse::<Policy>()?.to_string(), "clue");
+/// # }
 /// # Ok::<(), f2fs_nat::UnknownPolicy>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Policy {
+    /// No list and no global lock: state lives with its NAT block, every lane of threads allocates from its own block.
+    #[default]
+    Sharded,
     /// What Linux does (`fs/f2fs/node.c`): a list of free NIDs under a lock, refilled by scans under another.
+    #[cfg(feature = "baselines")]
     KernelScan,
     /// The same with the techniques of CLUE ("Compact and Lazy Update for unlink in F2FS"), each of which can be had alone.
+    #[cfg(feature = "baselines")]
     Clue {
         /// The two stages of a scan have a lock each, and nobody waits for a bitmap scan that runs.
         optimistic: bool,
@@ -50,11 +58,9 @@ pub enum Policy {
         /// NAT blocks are scanned at a checkpoint, or when an allocation would fail otherwise.
         lazy: bool,
     },
-    /// No list and no global lock: state lives with its NAT block, every lane of threads allocates from its own block.
-    #[default]
-    Sharded,
 }
 
+#[cfg(feature = "baselines")]
 impl Policy {
     /// CLUE with all its techniques.
     pub const CLUE: Policy = Policy::Clue { optimistic: true, heuristic: true, lazy: true };
@@ -63,23 +69,32 @@ impl Policy {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
+            Policy::Sharded => f.write_str("sharded"),
+            #[cfg(feature = "baselines")]
             Policy::KernelScan => f.write_str("kernel-scan"),
+            #[cfg(feature = "baselines")]
             Policy::CLUE => f.write_str("clue"),
+            #[cfg(feature = "baselines")]
             Policy::Clue { optimistic, heuristic, lazy } => {
                 let names = [(optimistic, "optimistic"), (heuristic, "heuristic"), (lazy, "lazy")];
                 let names: Vec<&str> = names.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
                 write!(f, "clue:{}", if names.is_empty() { "none".to_owned() } else { names.join("+") })
             }
-            Policy::Sharded => f.write_str("sharded"),
         }
     }
 }
 
+/// The names that are known.
+const NAMES: &str = if cfg!(feature = "baselines") {
+    "sharded, kernel-scan, clue, clue:TECHNIQUE[+TECHNIQUE] (optimistic, heuristic, lazy)"
+} else {
+    "sharded"
+};
+
 /// A policy's name that nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "unknown NID policy {name:?}: kernel-scan, clue, clue:TECHNIQUE[+TECHNIQUE] (optimistic, heuristic, lazy), sharded"
-)]
+#[error("unknown NID policy {name:?}: {NAMES}")]
+#[non_exhaustive]
 pub struct UnknownPolicy {
     /// What was given.
     pub name: String,
@@ -89,28 +104,38 @@ impl FromStr for Policy {
     type Err = UnknownPolicy;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let unknown = || UnknownPolicy { name: name.to_owned() };
-        match name {
-            "kernel-scan" => return Ok(Policy::KernelScan),
-            "clue" => return Ok(Policy::CLUE),
-            "sharded" => return Ok(Policy::Sharded),
-            _ => {}
-        }
-        let (mut optimistic, mut heuristic, mut lazy) = (false, false, false);
-        for technique in name.strip_prefix("clue:").ok_or_else(unknown)?.split('+') {
-            match technique {
-                "optimistic" => optimistic = true,
-                "heuristic" => heuristic = true,
-                "lazy" => lazy = true,
-                "none" => {}
-                _ => return Err(unknown()),
-            }
-        }
-        Ok(Policy::Clue { optimistic, heuristic, lazy })
+        let known = match name {
+            "sharded" => Some(Policy::Sharded),
+            #[cfg(feature = "baselines")]
+            _ => baseline(name),
+            #[cfg(not(feature = "baselines"))]
+            _ => None,
+        };
+        known.ok_or_else(|| UnknownPolicy { name: name.to_owned() })
     }
 }
 
-#[cfg(test)]
+#[cfg(feature = "baselines")]
+fn baseline(name: &str) -> Option<Policy> {
+    match name {
+        "kernel-scan" => return Some(Policy::KernelScan),
+        "clue" => return Some(Policy::CLUE),
+        _ => {}
+    }
+    let (mut optimistic, mut heuristic, mut lazy) = (false, false, false);
+    for technique in name.strip_prefix("clue:")?.split('+') {
+        match technique {
+            "optimistic" => optimistic = true,
+            "heuristic" => heuristic = true,
+            "lazy" => lazy = true,
+            "none" => {}
+            _ => return None,
+        }
+    }
+    Some(Policy::Clue { optimistic, heuristic, lazy })
+}
+
+#[cfg(all(test, feature = "baselines"))]
 mod tests {
     use super::*;
 

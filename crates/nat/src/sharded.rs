@@ -32,6 +32,7 @@ use f2fs_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use f2fs_sync::{Mutex, PerCore, mutant};
 
 use crate::block_set::BlockSet;
+use crate::config::NatConfig;
 use crate::error::NatError;
 use crate::frame::NONE;
 use crate::size::{Bits, count, nid_at};
@@ -53,9 +54,11 @@ pub(crate) struct Sharded {
 }
 
 impl Sharded {
-    pub(crate) fn new(blocks: u32, lanes: usize, first: u32) -> Sharded {
+    /// `first`: the block where the search begins.
+    pub(crate) fn new(config: &NatConfig, table: &Table, first: u32) -> Sharded {
+        let blocks = table.blocks();
         Sharded {
-            lanes: PerCore::with_slots(lanes, |_| AtomicU32::new(NONE)),
+            lanes: PerCore::with_slots(config.lanes, |_| AtomicU32::new(NONE)),
             spare: BlockSet::new(blocks, false),
             unread: BlockSet::new(blocks, true),
             returns: Mutex::new(()),
@@ -196,8 +199,25 @@ impl Sharded {
         Some(None)
     }
 
-    /// Makes a NID free that was allocated and not used. Called with the block's lock held.
+    /// A node is being bound to a NID that had none; its block's lock is held. Tells whether the NID was taken before.
+    #[inline]
+    #[allow(clippy::unused_self, reason = "other policies keep a list of what is taken")]
+    pub(crate) fn done(&self, table: &Table, block: u32, index: usize) -> bool {
+        let slot = table.slot(block);
+        slot.is_known() && !slot.is_free(index)
+    }
+
+    /// Takes this NID of a known block, if it is free.
+    #[allow(clippy::unused_self, reason = "other policies keep a list of what is free")]
+    pub(crate) fn reserve(&self, table: &Table, block: u32, index: usize) -> bool {
+        table.slot(block).take(index)
+    }
+
+    /// Makes a NID free that was taken, and never bound. One that is free already stays so. Called with the block's lock held.
     pub(crate) fn put(&self, table: &Table, block: u32, index: usize) {
+        if !self.done(table, block, index) {
+            return;
+        }
         let _returns = self.returns.lock();
         if !mutant("nat_exhausted_sticks") {
             self.exhausted.store(false, Ordering::Release);
@@ -226,14 +246,10 @@ impl Sharded {
         }
     }
 
-    /// Where the next search should begin: the first block that a lane hands out from.
-    pub(crate) fn next_block(&self) -> u32 {
-        self.lanes
-            .iter()
-            .map(|lane| lane.load(Ordering::Relaxed))
-            .filter(|batch| *batch != NONE)
-            .min()
-            .unwrap_or(self.first)
+    /// Where the next search should begin: in the first block that a lane hands out from.
+    pub(crate) fn next_nid(&self) -> Nid {
+        let batches = self.lanes.iter().map(|lane| lane.load(Ordering::Relaxed)).filter(|batch| *batch != NONE);
+        nid_at(batches.min().unwrap_or(self.first), 0)
     }
 
     /// Whether the hints lead to every block that has free NIDs.

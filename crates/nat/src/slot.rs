@@ -19,7 +19,7 @@
 //!   the lock instead of trying forever.
 //! - `free` holds the NIDs that may be handed out now; a set bit is taken by clearing it, without the lock. Bits are set by
 //!   the loader (before `known`), and by whoever returns NIDs, by the rules of the policy ([`crate::sharded`],
-//!   [`crate::listed`]).
+//!   `baseline/listed.rs`).
 //! - An entry that is NULL while dirty or flushing belongs to a node that was freed since the last durable checkpoint: its
 //!   NID is not free yet.
 

@@ -19,6 +19,7 @@ pub trait NatSource: Send + Sync {
     ///
     /// # Errors
     /// Whatever kept one of them from being read: they are read one by one then.
+    #[cfg(feature = "baselines")]
     fn read_nat_blocks(&self, blocks: &[(u32, bool)]) -> Result<Vec<Box<NatBlock>>, SourceError> {
         blocks.iter().map(|(index, second)| self.read_nat_block(*index, *second)).collect()
     }

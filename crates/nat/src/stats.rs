@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
+#[cfg(feature = "baselines")]
 use f2fs_sync::{Mutex, MutexGuard};
 
 /// What a table has done so far.
@@ -39,6 +40,7 @@ impl ScanStats {
     }
 
     /// Locks; if that means waiting, the time counts.
+    #[cfg(feature = "baselines")]
     pub(crate) fn wait<'a, T>(&self, lock: &'a Mutex<T>) -> MutexGuard<'a, T> {
         if let Some(guard) = lock.try_lock() {
             return guard;

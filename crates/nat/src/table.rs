@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use f2fs_format::nat::{NatBlock, RawNatEntry};
 use f2fs_format::{BlockAddr, Nid, bits};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{PlainArc, RwLock, RwLockReadGuard, RwLockWriteGuard, mutant};
-use rustc_hash::FxHashMap;
+use f2fs_sync::{PlainArc, RwLock};
 
+#[cfg(feature = "baselines")]
+use crate::baseline::NatCache;
 use crate::block_set::BlockSet;
 use crate::entry::NatEntry;
 use crate::error::NatError;
 use crate::frame::{Frame, FramePool};
-use crate::nat_cache::NatCache;
 use crate::size::{Bits, ENTRIES, FIRST_NID, WORDS, bit, count, locate, nid_at};
 use crate::slot::{Locked, Look, Slot};
 use crate::source::NatSource;
@@ -27,6 +27,7 @@ use crate::source::NatSource;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
     /// Which checkpoint of this table it is.
+    #[cfg(feature = "baselines")]
     pub(crate) generation: u64,
     /// Which copy of each block is the current one (MSB first, set: the second).
     pub(crate) bitmap: Vec<u8>,
@@ -34,24 +35,18 @@ pub(crate) struct Ledger {
     pub(crate) journal: BTreeMap<Nid, NatEntry>,
 }
 
-/// A block that was read before its lock was taken.
-pub(crate) struct Ahead {
-    /// The ledger's when the read began: with the same one, the device has the same block.
-    generation: u64,
-    raw: Box<NatBlock>,
-}
-
 /// The table.
 pub(crate) struct Table {
     pub(crate) slots: Box<[Slot]>,
     pub(crate) pool: FramePool,
-    source: PlainArc<dyn NatSource>,
+    pub(crate) source: PlainArc<dyn NatSource>,
     pub(crate) ledger: RwLock<Ledger>,
     /// Blocks with dirty entries. An entry here may be of a block that is clean again, never the other way round.
     pub(crate) dirty: BlockSet,
     /// Free NIDs in blocks whose free NIDs are not known one by one. Changed by loaders only.
     pub(crate) unknown_free: AtomicU64,
     /// What the policies with a list pay for the kernel's cache of entries; the others have none.
+    #[cfg(feature = "baselines")]
     pub(crate) cache: Option<Box<NatCache>>,
 }
 
@@ -95,9 +90,15 @@ impl Table {
             slots: (0..nat_blocks).map(|_| Slot::new()).collect(),
             pool: FramePool::new(nat_blocks, cached_blocks.min(nat_blocks as usize)),
             source,
-            ledger: RwLock::new(Ledger { generation: 0, bitmap, journal: newest }),
+            ledger: RwLock::new(Ledger {
+                #[cfg(feature = "baselines")]
+                generation: 0,
+                bitmap,
+                journal: newest,
+            }),
             dirty: BlockSet::new(nat_blocks, false),
             unknown_free: AtomicU64::new(free),
+            #[cfg(feature = "baselines")]
             cache: None,
         })
     }
@@ -131,32 +132,6 @@ impl Table {
         &self.slots[block as usize]
     }
 
-    /// A stage of a scan for free NIDs shares the lock of the kernel's cache, where the policy has that.
-    pub(crate) fn share_cache(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        self.cache.as_ref().filter(|_| !mutant("nat_scan_beside_changes")).map(|cache| cache.share())
-    }
-
-    /// A change excludes look-ups and scans, where the policy has the lock of the kernel's cache.
-    #[inline]
-    pub(crate) fn change_cache(&self) -> Option<RwLockWriteGuard<'_, ()>> {
-        self.cache.as_ref().map(|cache| cache.change())
-    }
-
-    /// Looks an entry up through the lock of the kernel's cache, and enters it there.
-    #[cold]
-    pub(crate) fn read_through(&self, cache: &NatCache, nid: Nid) -> Result<NatEntry, NatError> {
-        let (entry, known) = {
-            let _shared = cache.share();
-            let entry = self.read(nid)?;
-            (entry, cache.has(nid))
-        };
-        if !known {
-            let _exclusive = cache.change();
-            cache.enter(nid);
-        }
-        Ok(entry)
-    }
-
     /// An entry. No lock and no write, unless the block has to be loaded or is being changed.
     #[inline]
     pub(crate) fn read(&self, nid: Nid) -> Result<NatEntry, NatError> {
@@ -176,53 +151,33 @@ impl Table {
     /// Locks a block, loading it first if it is not in memory.
     #[inline]
     pub(crate) fn lock(&self, block: u32) -> Result<(Locked<'_>, &Frame), NatError> {
-        self.lock_with(block, None)
-    }
-
-    /// The same, with what was read ahead of it.
-    #[inline]
-    pub(crate) fn lock_with(&self, block: u32, ahead: Option<&Ahead>) -> Result<(Locked<'_>, &Frame), NatError> {
         let mut locked = self.slot(block).lock(&self.pool);
         if let Some(frame) = locked.frame() {
             return Ok((locked, frame));
         }
-        let frame = self.load(block, ahead, &mut locked)?;
+        let frame = self.load(block, &mut locked)?;
         Ok((locked, frame))
-    }
-
-    /// Reads those of the blocks ahead that are not in memory, at once; none of them if one cannot be read.
-    pub(crate) fn read_ahead(&self, blocks: impl Iterator<Item = u32>) -> FxHashMap<u32, Ahead> {
-        let absent: Vec<u32> = blocks.filter(|block| self.slot(*block).lock(&self.pool).frame().is_none()).collect();
-        if absent.is_empty() {
-            return FxHashMap::default();
-        }
-        let (generation, wanted): (u64, Vec<(u32, bool)>) = {
-            let ledger = self.ledger.read();
-            let second = |block: &u32| (*block, bits::msb::test(&ledger.bitmap, *block as usize));
-            (ledger.generation, absent.iter().map(second).collect())
-        };
-        let read = self.source.read_nat_blocks(&wanted).unwrap_or_default();
-        absent.into_iter().zip(read).map(|(block, raw)| (block, Ahead { generation, raw })).collect()
     }
 
     /// Reads a block into a frame.
     #[cold]
-    fn load(&self, block: u32, ahead: Option<&Ahead>, locked: &mut Locked<'_>) -> Result<&Frame, NatError> {
-        // A checkpoint that became durable in between may have made the other copy the current one.
-        let ahead = ahead.filter(|ahead| ahead.generation == self.ledger.read().generation);
-        let entries = match ahead {
-            Some(ahead) => self.entries(block, &ahead.raw)?,
-            None => self.read_block(block)?,
-        };
+    fn load(&self, block: u32, locked: &mut Locked<'_>) -> Result<&Frame, NatError> {
+        let entries = self.read_block(block)?;
+        Ok(self.fill(block, &entries, locked))
+    }
+
+    /// Gives a block a frame with these entries.
+    pub(crate) fn fill(&self, block: u32, entries: &[NatEntry; ENTRIES], locked: &mut Locked<'_>) -> &Frame {
         let (number, frame) = self.pool.lend(block, |holder, frame| {
             let gone = self.slot(holder).evict(frame);
+            #[cfg(feature = "baselines")]
             if gone && let Some(cache) = &self.cache {
                 cache.forget(holder);
             }
             gone
         });
-        locked.fill(number, frame, &entries);
-        Ok(frame)
+        locked.fill(number, frame, entries);
+        frame
     }
 
     /// The block as the device has it, journal included.
@@ -234,7 +189,7 @@ impl Table {
     }
 
     /// The entries of a block that was read, those of the journal among them.
-    fn entries(&self, block: u32, raw: &NatBlock) -> Result<[NatEntry; ENTRIES], NatError> {
+    pub(crate) fn entries(&self, block: u32, raw: &NatBlock) -> Result<[NatEntry; ENTRIES], NatError> {
         let mut entries = std::array::from_fn(|index| NatEntry::from(raw.entries[index]));
         let range = nid_at(block, 0)..=nid_at(block, ENTRIES - 1);
         for (nid, entry) in self.ledger.read().journal.range(range) {
@@ -298,6 +253,7 @@ impl Table {
         if locked.set(frame, index, entry) {
             self.dirty.insert(block);
         }
+        #[cfg(feature = "baselines")]
         if let Some(cache) = &self.cache {
             cache.enter(nid_at(block, index));
         }

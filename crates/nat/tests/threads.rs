@@ -74,16 +74,15 @@ fn creates_and_frees_run_beside_checkpoints() {
                 let (nat, owners, gate, stop, live) = (&nat, &owners, &gate, &stop, &live);
                 scope.spawn(move || {
                     let mut mine: Vec<Nid> = Vec::new();
-                    let mut seed = u64::from(thread);
+                    let mut random = fastrand::Rng::with_seed(thread.into());
                     while !stop.load(Ordering::Relaxed) {
                         let _open = gate.read().unwrap();
-                        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                        match seed >> 60 {
+                        match random.u8(..16) {
                             0..8 => {
                                 let Some(nid) = nat.allocate().unwrap() else { continue };
                                 let owner = owners[nid.index()].swap(thread, Ordering::Relaxed);
                                 assert_eq!(owner, 0, "NID {nid} belongs to {owner}, {policy}");
-                                if seed >> 50 & 15 == 0 {
+                                if random.u8(..16) == 0 {
                                     owners[nid.index()].store(0, Ordering::Relaxed);
                                     nat.cancel(nid);
                                 } else {

@@ -1,7 +1,10 @@
 //! A manager without a volume: for storage engines that bring their own metadata, for benches and for tests.
 
+use core::error::Error;
+
+use f2fs_format::bits;
 use f2fs_format::feature::Features;
-use f2fs_format::sit::ENTRIES_PER_BLOCK;
+use f2fs_format::sit::{ENTRIES_PER_BLOCK, SitBlock};
 use f2fs_format::summary::SummaryBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, Nid, SegmentNo};
 
@@ -84,9 +87,88 @@ impl SegmentManager {
     }
 }
 
+impl LogState {
+    /// Where the log stands, as 8 bytes for an owner's checkpoint record. The summary, which goes there too, is a block of its own.
+    #[must_use]
+    pub fn position(&self) -> [u8; 8] {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&self.segment.0.to_le_bytes());
+        bytes[4..6].copy_from_slice(&self.next_offset.to_le_bytes());
+        bytes[6] = self.alloc_type;
+        bytes
+    }
+
+    /// The log that stood at a [`position`](Self::position), with its summary. What makes no sense is found by
+    /// [`SegmentManager::load`].
+    #[must_use]
+    pub fn from_position([s0, s1, s2, s3, n0, n1, alloc_type, _]: [u8; 8], summary: Box<SummaryBlock>) -> LogState {
+        LogState {
+            segment: SegmentNo(u32::from_le_bytes([s0, s1, s2, s3])),
+            next_offset: u16::from_le_bytes([n0, n1]),
+            alloc_type,
+            summary,
+        }
+    }
+}
+
+impl SegmentManager {
+    /// The manager that a checkpoint record describes, for an owner who keeps the table where
+    /// [`Geometry::sit_block`] says: `read` is asked for the current copy of each block, in ascending order. The SIT journal is that
+    /// in the summary of the cold-data log; a table of many segments is loaded faster by [`SegmentTable`], on several threads.
+    ///
+    /// # Errors
+    /// [`SegmentError::Table`] if `read` fails; otherwise as [`open`](SegmentManager::open).
+    pub fn load<E: Into<Box<dyn Error + Send + Sync>>>(
+        config: SegmentConfig,
+        sit_bitmap: Vec<u8>,
+        logs: [LogState; 6],
+        mut read: impl FnMut(BlockAddr) -> Result<Box<SitBlock>, E>,
+    ) -> Result<SegmentManager, SegmentError> {
+        let geometry = &config.geometry;
+        let journal = logs[LogType::ColdData.index()].summary.journal.sit_entries().unwrap_or_default();
+        let table = SegmentTable::new(geometry.main_segments, &journal)?;
+        for index in 0..geometry.sit_blocks() {
+            let second = sit_bitmap.len() as u64 * 8 > u64::from(index) && bits::msb::test(&sit_bitmap, index as usize);
+            let addr = geometry.sit_block(index, second);
+            let block = read(addr).map_err(|source| SegmentError::Table { addr, source: source.into() })?;
+            let first = index * ENTRIES_PER_BLOCK as u32;
+            let here = (geometry.main_segments.saturating_sub(first) as usize).min(ENTRIES_PER_BLOCK);
+            table.load(SegmentNo(first), &block.entries[..here])?;
+        }
+        SegmentManager::open(config, table, sit_bitmap, logs)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_manager_comes_back_from_what_its_checkpoint_wrote() -> Result<(), SegmentError> {
+        use f2fs_format::summary::Summary;
+        // More segments than one block of the table has entries.
+        let config = || SegmentConfig::embedded(120, 1);
+        let manager = SegmentManager::empty(config()?)?;
+        let mut runs = Vec::new();
+        for nid in 0..60 {
+            let summaries: Vec<Summary> = (0..1000).map(|slot| Summary::new(Nid(nid + 5), 0, slot)).collect();
+            manager.allocate(LogType::WarmData, &summaries[..700], 1, &mut runs)?;
+        }
+        let flush = manager.begin_checkpoint(0)?;
+        let geometry = config()?.geometry;
+        let read = |addr: BlockAddr| {
+            let written = flush.sit_blocks.iter().find(|write| geometry.sit_block(write.index, write.second) == addr);
+            Ok::<_, SegmentError>(written.map_or(Box::new(SitBlock::ZERO), |write| write.block.clone()))
+        };
+        let logs = || flush.logs.each_ref().map(|log| LogState::from_position(log.position(), log.summary.clone()));
+        let again = SegmentManager::load(config()?, flush.sit_bitmap.clone(), logs(), read)?;
+        assert_eq!((again.valid_blocks(), again.free_segments()), (42_000, manager.free_segments()));
+        assert_eq!(again.next_block(LogType::WarmData), manager.next_block(LogType::WarmData));
+        assert!(runs.iter().all(|run| again.is_valid(run.addr)));
+        let fails = SegmentManager::load(config()?, flush.sit_bitmap.clone(), logs(), |_| Err("unreadable"));
+        assert!(matches!(fails, Err(SegmentError::Table { addr, .. }) if geometry.sit_block(0, true) == addr));
+        Ok(())
+    }
 
     #[test]
     fn sizes_that_do_not_fit_are_refused() {

@@ -179,6 +179,15 @@ pub enum SegmentError {
         /// What the call is about.
         expected: &'static str,
     },
+    /// A block of the table could not be read.
+    #[error("block {addr} of the segment information table")]
+    Table {
+        /// Where it stands.
+        addr: BlockAddr,
+        /// What the owner says.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The summary of a segment could not be read.
     #[error("summary of segment {segment}")]
     Source {

@@ -66,7 +66,8 @@
 //! two places in turn, each whole or not at all (a checksum). The SIT stands on the device twice, the SSA once.
 //!
 //! Opening: read the newest record that is whole; load the current copy of each SIT block into a [`SegmentTable`], made with the
-//! journal; hand table, bitmap and logs to [`SegmentManager::open`]. Whatever was written behind the record is free again.
+//! journal; hand table, bitmap and logs to [`SegmentManager::open`]; [`SegmentManager::load`] does both for an owner who keeps the
+//! table where [`Geometry`](f2fs_format::Geometry) says, and [`LogState::position`] is what a record has of a log. Whatever was written behind the record is free again.
 //!
 //! A checkpoint, with no other call while `begin_checkpoint` runs:
 //!
@@ -138,12 +139,12 @@ pub mod plan;
 mod pressure;
 mod ranked;
 mod recover;
-mod relocate;
 mod retired;
 mod sections;
 mod segment;
 mod selective;
 mod sit;
+mod slots;
 mod ssr;
 mod states;
 mod table;
@@ -161,6 +162,7 @@ pub use map::BlockMap;
 pub use node_log::NodeLog;
 pub use segment::{Phase, SegmentInfo};
 pub use sit::SitBlockWrite;
+pub use slots::{Change, Displaced, switch_slots};
 pub use table::SegmentTable;
 pub use victim::{AgeThreshold, Victim, VictimPolicy};
 

@@ -66,7 +66,7 @@ fn the_fullest_of_the_same_log_is_filled_first_and_ages_stay() {
     let mut disk = Disk::new(geometry(40, 1));
     let manager = aged(&mut disk);
     let [at_100, at_200, at_300] = [100, 200, 300].map(|age| segment_of(&manager, LogType::WarmData, age));
-    let policy = VictimPolicy::AgeThreshold(AgeThreshold { threshold: 1, ..AgeThreshold::default() });
+    let policy = VictimPolicy::AgeThreshold(AgeThreshold::default().threshold(1));
     let victim = manager.choose_victim(policy, 500).unwrap();
     let from = victim.first;
     let others: Vec<SegmentNo> = [at_300, at_200].into_iter().filter(|segment| *segment != from).collect();

@@ -34,7 +34,8 @@ use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo};
 use f2fs_segment::cost::CostModel;
 use f2fs_segment::plan::{Gap, Layout, Planner, Strategy};
 use f2fs_segment::{
-    Class, LogState, Phase, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource, VictimPolicy,
+    Change, Class, Displaced, LogState, Phase, Run, SegmentConfig, SegmentError, SegmentManager, SummarySource,
+    VictimPolicy, switch_slots,
 };
 use f2fs_sync::{Arc, RwLock, model, thread};
 
@@ -292,6 +293,13 @@ impl DerefMut for Locked<'_> {
     }
 }
 
+/// Slot 3 is changed as the volume changes it: new address in, old block freed.
+fn change(manager: &SegmentManager, page: &Page, to: Change) {
+    let mut displaced = Displaced::default();
+    switch_slots(|| Locked(page.0.write()), 3..4, Features(0), |_, _| to, &mut displaced, |_, _| {});
+    displaced.take().for_each(|run| manager.invalidate_run(run, 6).unwrap());
+}
+
 #[test]
 fn a_block_moves_while_it_is_overwritten() {
     model::bounded("a_block_moves_while_it_is_overwritten", 3, || {
@@ -307,12 +315,12 @@ fn a_block_moves_while_it_is_overwritten() {
             let page = Arc::clone(&page);
             spawn(&manager, move |manager| {
                 let fresh = take(manager, Class::Checkpoint, LogType::WarmData).unwrap();
-                manager.overwrite_slots(|| Locked(page.0.write()), 3, &[fresh], features, 6).unwrap();
+                change(manager, &page, Change::To(fresh));
                 fresh
             })
         };
         let to = take(&manager, Class::Cleaner, LogType::ColdData).unwrap();
-        manager.switch_slot(|| Locked(page.0.write()), 3, (from, to), features, 6).unwrap();
+        change(&manager, &page, Change::Move { from, to });
         let fresh = writer.join().unwrap();
         assert_eq!(page.0.read().address(3, features), Some(fresh), "the new content stays");
         assert!(manager.is_valid(fresh) && !manager.is_valid(from) && !manager.is_valid(to));

@@ -251,7 +251,7 @@ impl World {
     }
 
     fn clean(&mut self, policy: usize, log: LogType, count: usize) -> Result<(), TestCaseError> {
-        let rule = AgeThreshold { threshold: 3, min_candidates: 2, ..AgeThreshold::default() };
+        let rule = AgeThreshold::default().threshold(3).min_candidates(2);
         let policy = [VictimPolicy::Greedy, VictimPolicy::CostBenefit, VictimPolicy::AgeThreshold(rule)][policy];
         let cleanable = self.cleanable();
         let Some(victim) = self.manager.choose_victim(policy, self.now) else {

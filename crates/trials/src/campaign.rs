@@ -16,8 +16,8 @@ use crate::base::{Base, BaseKind};
 use crate::contents::Contents;
 use crate::explore::{Explorer, Plan, Tally, Violation};
 use crate::pool;
-use crate::random::Random;
 use crate::workload::Workload;
+use f2fs_device_test::Random;
 
 pub use diary::{Diary, DiaryError};
 pub use jobs::Class;

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::contents::Contents;
 use crate::judge::Expectation;
 use crate::pool::caught;
-use crate::random::Random;
 use crate::record::Recording;
 use crate::state::{judged_by_fsck, look, look_and_use};
+use f2fs_device_test::Random;
 
 /// How states are chosen.
 #[derive(Clone, Copy, Debug)]

@@ -58,7 +58,6 @@ pub mod lines;
 pub mod mutants;
 pub mod op;
 pub mod pool;
-pub mod random;
 pub mod record;
 mod report;
 mod state;

@@ -13,10 +13,10 @@ use f2fs_pmem::PmemDevice;
 
 use crate::base::Base;
 use crate::judge::Expectation;
-use crate::random::Random;
 use crate::record::Recording;
 use crate::state::{look, look_and_use};
 use crate::workload::Workload;
+use f2fs_device_test::Random;
 
 /// How states are chosen.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,8 @@ use f2fs_files::{
     AllocateFlags, File, FileKind, FileSystem, FsError, NewFile, Pace, RenameMode, SetMode, SetTimes, Time,
 };
 
-use crate::random::bytes;
 use crate::tree::{Content, Tree, is_within, parent};
+use f2fs_device_test::bytes;
 
 pub use text::ParseOpError;
 
@@ -145,8 +145,8 @@ impl Op {
             Op::SetMode(path, mode) => fs.set_permissions(path, *mode).map(|()| Done::default()),
             Op::SetOwner(path, uid, gid) => fs.set_owner(path, Some(*uid), Some(*gid)).map(|()| Done::default()),
             Op::SetTimes(path, seconds) => {
-                let time = |seconds| Some(Time { seconds, nanoseconds: 0 });
-                fs.set_times(path, SetTimes { accessed: time(*seconds), modified: time(seconds + 1) })
+                let time = |seconds| Time { seconds, nanoseconds: 0 };
+                fs.set_times(path, SetTimes::new().accessed(time(*seconds)).modified(time(seconds + 1)))
                     .map(|()| Done::default())
             }
             Op::Sync(path) => {

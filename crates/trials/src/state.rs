@@ -21,7 +21,7 @@ use crate::tree::{Known, Tree};
 
 /// The verdict of a check on the caller's own pool of threads.
 pub(crate) fn verdict(image: &MemoryDevice) -> Result<CheckReport, String> {
-    let options = CheckOptions { threads: Some(0), ..CheckOptions::default() };
+    let options = CheckOptions::new().threads(0);
     check(image, &options).map_err(|error| format!("the check gives no verdict: {error}"))
 }
 

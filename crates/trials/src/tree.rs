@@ -172,7 +172,7 @@ impl Tree {
             if stat.kind == FileKind::Directory {
                 for entry in fs.read_dir(&path)? {
                     let slash = if path == "/" { "" } else { "/" };
-                    pending.push(format!("{path}{slash}{}", String::from_utf8_lossy(&entry.name)));
+                    pending.push(format!("{path}{slash}{}", String::from_utf8_lossy(&entry?.name)));
                 }
             }
             if tree.nodes.contains_key(&stat.ino.0) {

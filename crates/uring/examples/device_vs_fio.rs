@@ -23,6 +23,7 @@ use std::{
 };
 
 use f2fs_device::{AlignedBuf, BLOCK_SIZE, BlockDevice, Op, Request};
+use f2fs_device_test::Random;
 use f2fs_uring::{Direct, Engine, OpenOptions, UringDevice};
 
 struct Args {
@@ -221,23 +222,18 @@ fn cpu_seconds() -> f64 {
 struct Addresses {
     workload: Workload,
     places: u64,
-    state: u64,
+    next: u64,
 }
 
 impl Addresses {
     fn new(device: &dyn BlockDevice, workload: Workload) -> Self {
-        Self { workload, places: device.info().blocks / workload.blocks as u64, state: 0x9e37_79b9_7f4a_7c15 }
+        Self { workload, places: device.info().blocks / workload.blocks as u64, next: 0 }
     }
 
     fn next(&mut self) -> u64 {
-        if self.workload.random {
-            self.state ^= self.state << 13;
-            self.state ^= self.state >> 7;
-            self.state ^= self.state << 17;
-        } else {
-            self.state = self.state.wrapping_add(1);
-        }
-        self.state % self.places * self.workload.blocks as u64
+        self.next = self.next.wrapping_add(1);
+        let place = if self.workload.random { Random::new(self.next).next() } else { self.next };
+        place % self.places * self.workload.blocks as u64
     }
 }
 

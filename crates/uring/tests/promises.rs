@@ -12,7 +12,7 @@ use std::{
 
 use f2fs_device::{AlignedBuf, BLOCK_SIZE, BlockDevice, DeviceError, DeviceErrorKind, MemoryDevice, Op, Request};
 use f2fs_device_test::pmem::SimulatedRegion;
-use f2fs_device_test::{FaultDevice, RecordingDevice};
+use f2fs_device_test::{FaultDevice, Random, RecordingDevice};
 use f2fs_pmem::{MemoryRegion, PmemDevice};
 use f2fs_uring::{Direct, Engine, OpenOptions, UringDevice};
 
@@ -132,11 +132,7 @@ promises! {
 
 /// A block whose every word depends on its address and `salt`.
 fn fill(block: &mut [u8; BLOCK_SIZE], address: u64, salt: u64) {
-    let mut word = (address << 20) ^ salt;
-    for bytes in block.as_chunks_mut::<8>().0 {
-        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        *bytes = word.to_le_bytes();
-    }
+    Random::new((address << 20) ^ salt).fill(block);
 }
 
 fn pattern(start: u64, blocks: usize, salt: u64) -> AlignedBuf {

@@ -17,7 +17,7 @@
 //! One checkpoint runs at a time: the gate has one closer. The state's mutex is held meanwhile; nothing else takes it.
 
 use f2fs_device::{AlignedBuf, Request};
-use f2fs_format::checkpoint::{Checkpoint, LogPosition, NextPack, VersionBitmaps, flags};
+use f2fs_format::checkpoint::{Checkpoint, ComposedPack, LogPosition, NextPack, VersionBitmaps, flags};
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::path::NodeKind;
 use f2fs_format::summary::{Journal, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES, Summary, SummaryBlock};
@@ -35,6 +35,7 @@ use crate::{Op, Volume, VolumeError};
 
 /// Why a checkpoint is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// On the way: the volume stays open.
     Sync,
@@ -64,6 +65,12 @@ pub(crate) struct CheckpointState {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) pack: u32,
     pub(crate) kbytes_written: u64,
+}
+
+/// The tables of a checkpoint, as they were when its nodes were written.
+struct Frozen {
+    segments: SegmentFlush,
+    nat: NatFlush,
 }
 
 impl CheckpointState {
@@ -134,6 +141,7 @@ impl Volume {
     }
 
     /// Writes the checkpoint itself. An error stops the volume.
+    #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "checkpoint", skip_all, fields(reason = ?reason), ret, err))]
     pub(crate) fn write_checkpoint(
         &self,
         reason: Reason,
@@ -147,18 +155,50 @@ impl Volume {
         reason: Reason,
         state: &mut CheckpointState,
     ) -> Result<CheckpointReport, VolumeError> {
-        let mut report = CheckpointReport { nodes: self.write_nodes()?, ..CheckpointReport::default() };
+        let nodes = self.write_nodes()?;
+        let frozen = self.freeze()?;
+        let table_blocks = self.write_tables(&frozen)?;
+        // Data, nodes and tables are durable before a pack can speak of them.
+        self.device.flush()?;
+        let kbytes_written = self.count_kbytes(state, nodes + table_blocks);
+        let pack = self.compose_pack(reason, &state.checkpoint, frozen, kbytes_written)?;
+        let mut report = CheckpointReport {
+            version: pack.checkpoint.version,
+            nodes,
+            table_blocks,
+            pack_blocks: pack.front.len() as u64 + 1,
+            freed_segments: 0,
+        };
+        let index = 1 - state.pack;
+        self.write_pack(index, &pack)?;
+        self.roll_forward.begin(pack.checkpoint.valid_blocks);
+        self.footer_version.store(pack.block.footer_version(), Ordering::Release);
+        *state = CheckpointState { checkpoint: pack.checkpoint, pack: index, kbytes_written };
+        self.publish(&mut report)?;
+        Ok(report)
+    }
+
+    /// Takes SIT and NAT as they are for the checkpoint; what changes from here on belongs to the next one.
+    fn freeze(&self) -> Result<Frozen, VolumeError> {
         let segments = self.segments.manager()?.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
         let nat = self.nat.begin_checkpoint(NAT_JOURNAL_ENTRIES)?;
-        report.table_blocks = self.write_tables(&segments, &nat)?;
-        self.device.flush()?;
+        Ok(Frozen { segments, nat })
+    }
 
-        // The gate is closed: nobody else writes.
-        let data_blocks = self.blocks_written.restart();
-        let kbytes = 4 * (data_blocks + report.nodes + report.table_blocks);
-        // Only counted, and a damaged count may be the largest there is.
-        let kbytes_written = state.kbytes_written.saturating_add(kbytes);
-        let index = 1 - state.pack;
+    /// What was written to the volume in its life, in KiB, with the `meta` blocks of this checkpoint.
+    fn count_kbytes(&self, state: &CheckpointState, meta: u64) -> u64 {
+        // The gate is closed: nobody else writes. Only counted, and a damaged count may be the largest there is.
+        state.kbytes_written.saturating_add(4 * (self.blocks_written.restart() + meta))
+    }
+
+    fn compose_pack(
+        &self,
+        reason: Reason,
+        old: &Checkpoint,
+        frozen: Frozen,
+        kbytes_written: u64,
+    ) -> Result<ComposedPack, VolumeError> {
+        let Frozen { segments, nat } = frozen;
         let orphans = self.orphans.list();
         let mut summaries: Vec<Box<SummaryBlock>> = segments.logs.iter().map(|log| log.summary.clone()).collect();
         for summary in &mut summaries {
@@ -171,16 +211,17 @@ impl Volume {
         summaries[LogType::HotNode.index()].journal = Journal::from_kbytes_written(kbytes_written);
         let pack = NextPack {
             geometry: &self.geometry,
-            checkpoint: self.next_checkpoint(&state.checkpoint, reason, &segments),
+            checkpoint: self.next_checkpoint(old, reason, &segments),
             bitmaps: VersionBitmaps { sit: segments.sit_bitmap, nat: nat.version_bitmap },
             orphans: &orphans,
             summaries: core::array::from_fn(|log| &*summaries[log]),
             node_summaries: reason == Reason::Unmount,
-        }
-        .compose()?;
-        report.pack_blocks = pack.front.len() as u64 + 1;
-        report.version = pack.checkpoint.version;
+        };
+        Ok(pack.compose()?)
+    }
 
+    /// Writes a pack, its last block when all others are durable. With that one the checkpoint counts.
+    fn write_pack(&self, index: u32, pack: &ComposedPack) -> Result<(), VolumeError> {
         let mut batch = WriteBatch::new(&*self.device);
         for (block, bytes) in pack.front.iter().enumerate() {
             batch.push(self.geometry.pack_block(index, block), bytes)?;
@@ -196,19 +237,18 @@ impl Volume {
         } else {
             self.device.write_fua(u64::from(end.0), last)?;
         }
+        Ok(())
+    }
 
-        // Durable from here on.
-        state.checkpoint = pack.checkpoint;
-        state.pack = index;
-        state.kbytes_written = kbytes_written;
-        self.roll_forward.begin(state.checkpoint.valid_blocks);
-        self.footer_version.store(pack.block.footer_version(), Ordering::Release);
+    /// The checkpoint is durable: what it frees can be used.
+    fn publish(&self, report: &mut CheckpointReport) -> Result<(), VolumeError> {
+        let segments = self.segments.manager()?;
         self.nat.end_checkpoint();
-        let freed = self.segments.manager()?.end_checkpoint();
+        let freed = segments.end_checkpoint();
         report.freed_segments = freed.iter().map(|run| u64::from(run.len)).sum::<u64>() / 512;
-        self.release_precleaned();
+        self.precleaner.release(segments);
         self.store.shrink();
-        self.update_pressure();
+        self.pressure.tell(&self.store, &self.segments);
         self.written.add(Count::Checkpoints, 1);
         self.written.add(Count::Nodes, report.nodes);
         self.written.add(Count::Tables, report.table_blocks);
@@ -222,7 +262,7 @@ impl Volume {
                 drop(discards.wait());
             }
         }
-        Ok(report)
+        Ok(())
     }
 
     /// Writes all dirty nodes to their logs: direct nodes first, as roll-forward expects them, then indirect ones.
@@ -278,7 +318,8 @@ impl Volume {
     }
 
     /// Writes SIT and NAT blocks to their other copies, and the summaries of left segments. Returns blocks written.
-    fn write_tables(&self, segments: &SegmentFlush, nat: &NatFlush) -> Result<u64, VolumeError> {
+    fn write_tables(&self, frozen: &Frozen) -> Result<u64, VolumeError> {
+        let Frozen { segments, nat } = frozen;
         let mut batch = WriteBatch::new(&*self.device);
         for write in &segments.sit_blocks {
             batch.push(self.geometry.sit_block(write.index, write.second), write.block.as_block())?;

@@ -19,17 +19,13 @@
 //! A victim is free only after the checkpoint that no longer speaks of its blocks is durable; until then both copies of a
 //! moved block exist. So no crash loses one.
 
-use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, Nid};
+use f2fs_format::{BLOCKS_PER_SEGMENT, Nid};
 use f2fs_segment::{Class, Victim, VictimPolicy};
-use f2fs_sync::atomic::Ordering;
 
 use crate::balance::MARGIN;
-use crate::relocate::Company;
+use crate::flight::Company;
 use crate::write_stat::Count;
 use crate::{Op, Reason, Volume, VolumeError};
-
-/// Segments cleared for later writes in one step.
-const PRECLEANED: usize = 16;
 
 /// What a cleaning did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,7 +84,7 @@ impl Volume {
             report.free_segments = self.segments.manager()?.free_segments();
             if report.free_segments < goal {
                 // Nothing more can be gained until blocks are freed.
-                self.futile.store(self.space.blocks(), Ordering::Relaxed);
+                self.pressure.cleaning_gained_nothing(self.space.blocks());
             }
             Ok(())
         })?;
@@ -176,7 +172,7 @@ impl Volume {
     }
 
     /// Sections that must be free for a step to begin: those of users' floor, so that a step takes nothing from checkpoints.
-    fn step_floor(&self) -> u32 {
+    pub(crate) fn step_floor(&self) -> u32 {
         self.segments.manager().map_or(0, |segments| segments.floor(Class::User)) + MARGIN
     }
 
@@ -212,72 +208,12 @@ impl Volume {
             self.segments.manager()?.release_victim(&victim)?;
         }
         let segments = if emptied? { victim.segments } else { 0 };
-        self.update_pressure();
+        self.pressure.tell(&self.store, &self.segments);
         Ok(Some(CleanStep {
             valid: victim.valid,
             data_blocks: report.data_blocks,
             node_blocks: report.node_blocks,
             segments,
         }))
-    }
-
-    /// Moves valid runs of dirty segments out of the way of later writes, where the volume's [`Allocation`](crate::Allocation)
-    /// finds that worth it, with operations running. The places can be used after the next checkpoint; write one soon, since
-    /// the segments are nobody's until then. Returns how many blocks were moved.
-    ///
-    /// # Errors
-    /// As [`clean_step`](Self::clean_step).
-    pub fn preclean_step(&self) -> Result<u64, VolumeError> {
-        let Some(planner) = &self.planner else { return Ok(0) };
-        let op = self.begin()?;
-        // Written by then, this step is due again: also if it finds nothing now.
-        let mut stock = i64::from(BLOCKS_PER_SEGMENT) * PRECLEANED as i64;
-        let mut moved = 0;
-        let planner = planner.clone().with_cold_hole(self.segments.manager()?.mean_hole(LogType::ColdData));
-        let request = self.request_blocks.load(Ordering::Relaxed).clamp(1, u64::from(BLOCKS_PER_SEGMENT)) as u32;
-        let mut cleared = Vec::new();
-        while cleared.len() < PRECLEANED && self.segments.manager()?.free_sections() > self.step_floor() {
-            let Some((segment, runs)) = self.segments.manager()?.preclean(LogType::WarmData, &planner, request) else {
-                break;
-            };
-            cleared.push(segment);
-            let offsets: Vec<u32> = runs
-                .iter()
-                .filter_map(|run| self.geometry.locate(run.addr).map(|(_, at)| at..at + run.len))
-                .flatten()
-                .collect();
-            let result = self.summary_of(segment).and_then(|summary| {
-                let owners: Vec<Nid> = offsets.iter().map(|at| summary.entries[*at as usize].nid.into()).collect();
-                self.prefetch(&owners);
-                self.relocate_data(&op, segment, &offsets, &summary, Count::Precleaned, Company::Cold)
-            });
-            match result {
-                Ok(done) => moved += done.moved,
-                Err(error) if error.is_no_space() => break,
-                Err(error) => {
-                    self.precleaned.lock().append(&mut cleared);
-                    return Err(error);
-                }
-            }
-        }
-        if !cleared.is_empty() {
-            let room =
-                |segment: &_| self.segments.info(*segment).map_or(0, |info| i64::from(BLOCKS_PER_SEGMENT - info.valid));
-            stock = cleared.iter().map(room).sum();
-        }
-        self.written.add(Count::PrecleanedSegments, cleared.len() as u64);
-        self.precleaned.lock().append(&mut cleared);
-        self.stock.store(stock, Ordering::Relaxed);
-        self.update_pressure();
-        Ok(moved)
-    }
-
-    /// Lets the logs have the segments that were cleared for them. Called after a checkpoint, with the gate closed.
-    pub(crate) fn release_precleaned(&self) {
-        let Ok(segments) = self.segments.manager() else { return };
-        for segment in core::mem::take(&mut *self.precleaned.lock()) {
-            // Its number came from the manager itself.
-            let _ = segments.release_segment(segment);
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! Why an operation on a volume failed.
 
+use core::fmt;
+
 use f2fs_device::{AlreadyOpen, DeviceError};
 use f2fs_format::{Corruption, FormatError};
 use f2fs_nat::NatError;
@@ -54,6 +56,22 @@ pub enum VolumeError {
         /// Blocks of the device.
         device: u64,
     },
+    /// The volume lies on other devices than were given. Nothing was written.
+    #[error("the volume lies on {}, and {} given", Devices(expected), Given(found))]
+    Devices {
+        /// Blocks of the volume on each device; empty if it lies on one.
+        expected: Vec<u64>,
+        /// Blocks of each device that was given; empty for one.
+        found: Vec<u64>,
+    },
+    /// A device of the volume holds something else: it is another one, or stands in another one's place. Nothing was written.
+    #[error("device {device}, counted from 0, is not the volume's, or not in its place: {source}")]
+    ForeignDevice {
+        /// Which one.
+        device: usize,
+        /// A node that should lie on it.
+        source: Corruption,
+    },
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -70,6 +88,14 @@ pub enum VolumeError {
         wanted: u64,
         /// Blocks that are left for users.
         available: u64,
+    },
+    /// A file would be larger than its nodes can address.
+    #[error("a file of {size} bytes: at most {limit} are possible")]
+    FileTooLarge {
+        /// Bytes asked for.
+        size: u64,
+        /// The most bytes that a file can have.
+        limit: u64,
     },
     /// Every NID is in use (or was freed since the last checkpoint).
     #[error("the volume has no room for another file: {used} of {limit} node identifiers are in use")]
@@ -125,5 +151,29 @@ impl VolumeError {
     pub fn is_no_space(&self) -> bool {
         matches!(self, VolumeError::NoSpace { .. } | VolumeError::NoNids { .. } | VolumeError::TooManyOrphans { .. })
             || matches!(self, VolumeError::Segment(SegmentError::NoSpace { .. }))
+    }
+}
+
+/// The devices that a volume lies on, in words.
+struct Devices<'a>(&'a [u64]);
+
+impl fmt::Display for Devices<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] | [_] => f.write_str("one device"),
+            devices => write!(f, "{} devices of {devices:?} blocks", devices.len()),
+        }
+    }
+}
+
+/// The devices that were given, in words.
+struct Given<'a>(&'a [u64]);
+
+impl fmt::Display for Given<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] | [_] => f.write_str("one was"),
+            devices => write!(f, "{} of {devices:?} blocks were", devices.len()),
+        }
     }
 }

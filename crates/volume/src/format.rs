@@ -67,6 +67,10 @@ pub enum FormatVolumeError {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// The devices do not follow each other as they do in a volume: each but the first has to end with a whole segment (2 MiB). Nothing was
+    /// written.
+    #[error(transparent)]
+    Devices(Box<crate::VolumeError>),
     /// The system gave no random bytes for a UUID. Nothing was written.
     #[error("no random bytes: {0}")]
     Random(String),
@@ -115,8 +119,13 @@ pub fn format_until(
     let info = device.info();
     let mut options = options.clone();
     complete(&mut options, info.logical_sector)?;
-    let mut plan = VolumePlan::new(&options, info.bytes())?;
-    let replaced = recognise(device)?;
+    let devices = crate::devices::sizes(info);
+    let bytes: Vec<u64> = devices.iter().map(|(bytes, _)| *bytes).collect();
+    let mut plan = VolumePlan::on(&options, &bytes)?;
+    let matching = crate::devices::check_parts(&plan.superblock, info);
+    matching.map_err(|error| FormatVolumeError::Devices(Box::new(error)))?;
+    let held = signature::on_each(device, &devices)?;
+    let replaced = held.first().map(|(_, found)| found.clone());
     if let Some(found) = replaced.clone().filter(|_| !options.force) {
         return Err(FormatVolumeError::Exists { found });
     }
@@ -127,9 +136,7 @@ pub fn format_until(
     let writer = write::Writer { device, stop };
     writer.zero(std::iter::once(0..2))?;
     device.flush()?;
-    if replaced.is_some() {
-        writer.zero(std::iter::once(2..signature::WIPED_BLOCKS.min(info.blocks)))?;
-    }
+    writer.zero(held.iter().map(|(start, _)| (*start).max(2)..(start + signature::WIPED_BLOCKS).min(info.blocks)))?;
     // Not the superblocks: what a discarded block reads as is undefined, and the old ones must stay away. A device that
     // fails to discard still stores blocks; its next write says if it does not.
     let discarded = options.discard && info.supports_discard && device.discard(2, info.blocks - 2).is_ok();

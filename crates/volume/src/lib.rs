@@ -23,7 +23,7 @@
 //!
 //! - **Cleaning** runs beside operations ([`Volume::clean_step`], [`Volume::preclean_step`]): a block's owner is found without a
 //!   lock held over I/O, and its slot is changed under the page's lock only if it still names the old place. So a writer must
-//!   free what it finds in a slot *when it stores the new address* ([`Volume::replace_blocks`]), not what it read before.
+//!   free what it finds in a slot *when it stores the new address* ([`Flight::land`], [`Volume::change_slots`]), not what it read before.
 //!   Caches of addresses ask [`Volume::moves`].
 //!
 //! # What opening takes
@@ -53,7 +53,6 @@
 #![forbid(unsafe_code)]
 
 mod allocation;
-mod arrival;
 mod balance;
 mod blocks;
 mod checkpoint;
@@ -61,8 +60,10 @@ mod cleaner;
 mod clock;
 mod data_blocks;
 mod data_count;
+pub mod devices;
 mod error;
 mod examine;
+mod flight;
 pub mod format;
 #[cfg(loom)]
 pub mod models;
@@ -74,25 +75,29 @@ mod nodes;
 mod open;
 mod orphans;
 mod pack;
+mod precleaner;
+mod pressure;
 mod recovery;
 mod relocate;
 mod segments;
 mod sit;
+mod slots;
 mod space;
 mod stat;
 mod stop;
 mod superblock;
 mod sync;
+pub mod tree;
 mod volume;
 mod write_stat;
 
 pub use allocation::{Allocation, UnknownAllocation};
-pub use arrival::{Arrival, Slots};
 pub use balance::Need;
 pub use checkpoint::{CheckpointReport, Reason};
 pub use cleaner::{CleanReport, CleanStep};
 pub use error::VolumeError;
 pub use examine::{Examination, Examined, Problem, examine};
+pub use flight::{Flight, Next, Piece, Target};
 pub use node::{Node, NodeRead, NodeWrite};
 pub use nodes::NewNode;
 pub use open::{FsyncMode, OpenOptions};
@@ -105,7 +110,7 @@ pub use volume::{Damage, Op, ReadOp, Volume};
 pub use write_stat::WriteStat;
 
 pub use f2fs_segment::cost::CostModel;
-pub use f2fs_segment::{AgeThreshold, Run, VictimPolicy};
+pub use f2fs_segment::{AgeThreshold, Change, VictimPolicy};
 
 /// The example of this crate's README, so that it is compiled and run.
 #[cfg(doctest)]

@@ -5,6 +5,7 @@ use crate::{Volume, VolumeError};
 impl Volume {
     /// Lets the NID policies that keep a list refill it, as the kernel does on its balance path: call it where Linux calls
     /// `f2fs_balance_fs`, with the lock of the directory held. The default policy has nothing to do.
+    #[cfg(feature = "baselines")]
     #[inline]
     pub fn balance_nids(&self) {
         self.nat.balance();

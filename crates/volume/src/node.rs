@@ -23,9 +23,9 @@ use f2fs_format::{BlockAddr, Nid};
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use f2fs_sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, mutant};
 
-use crate::Op;
 use crate::node_store::NodeStore;
 use crate::stop::Unwinding;
+use crate::{Op, Volume};
 
 /// A node block in memory.
 pub(crate) struct NodePage {
@@ -43,7 +43,7 @@ pub(crate) struct NodePage {
     pub(crate) unloggable: AtomicU64,
     /// Set once the node is freed.
     pub(crate) removed: AtomicBool,
-    /// Writes whose blocks its slots name and the device may not have yet (`arrival.rs`).
+    /// Writes whose blocks its slots name and the device may not have yet (`flight/joined.rs`).
     pub(crate) awaits: AtomicU32,
     /// Second chance for the eviction.
     pub(crate) used: AtomicBool,
@@ -116,7 +116,8 @@ impl Node {
     pub fn write<'a>(&'a self, op: &Op<'a>) -> NodeWrite<'a> {
         let guard = self.page.block.write();
         if let Some(dirty) = NodeStore::mark_dirty(op.volume.store(), &self.page) {
-            op.volume.node_became_dirty(dirty);
+            let Volume { pressure, store, segments, .. } = op.volume;
+            pressure.node_became_dirty(dirty, store, segments);
         }
         NodeWrite { _unwinding: op.unwinding.again(), guard }
     }

@@ -12,8 +12,8 @@ use f2fs_format::summary::{self, Summary, SummaryBlock};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, SegmentNo, inode, orphan};
 use f2fs_nat::{Nat, NatConfig, NatSource};
 use f2fs_segment::{LogState, SegmentConfig, SegmentManager, SegmentTable, SummarySource};
-use f2fs_sync::atomic::{AtomicI64, AtomicU64};
-use f2fs_sync::{Gate, GroupCommit, Mutex, OnceLock, PerCore, PlainArc, ShardedCounter};
+use f2fs_sync::atomic::AtomicU64;
+use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
 use crate::blocks::{read_block, read_each};
 use crate::checkpoint::CheckpointState;
@@ -22,6 +22,8 @@ use crate::data_count::DataCount;
 use crate::node_store::NodeStore;
 use crate::orphans::Orphans;
 use crate::pack::Pack;
+use crate::precleaner::Precleaner;
+use crate::pressure::Pressure;
 use crate::recovery::RollForward;
 use crate::segments::{Segments, SitReader};
 use crate::sit;
@@ -63,6 +65,7 @@ pub struct OpenOptions {
 
 /// What a sync of a file promises about what others see after a crash (the kernel's `fsync_mode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum FsyncMode {
     /// When the sync returns, the file is durable. A crash during the sync may leave some of its blocks new and some old.
     #[default]
@@ -190,6 +193,7 @@ impl NatSource for Tables {
         Ok(Box::new(*NatBlock::read(buf.block(0))))
     }
 
+    #[cfg(feature = "baselines")]
     fn read_nat_blocks(&self, blocks: &[(u32, bool)]) -> Result<Vec<Box<NatBlock>>, SourceError> {
         let addrs: Vec<_> = blocks.iter().map(|(index, second)| self.geometry.nat_block(*index, *second)).collect();
         let mut read = Vec::with_capacity(blocks.len());
@@ -231,10 +235,6 @@ impl Volume {
         if !options.read_only && device.info().read_only {
             return Err(VolumeError::ReadOnly);
         }
-        if loaded.raw.devs[0].path[0] != 0 {
-            return Err(f2fs_format::FormatError::Unsupported { bits: 0, names: "several devices".into() }.into());
-        }
-
         let pack = Pack::load(&*device, &geometry)?;
         let checkpoint = &pack.checkpoint;
         if checkpoint.has(flags::DISABLED) && !options.read_only {
@@ -264,6 +264,7 @@ impl Volume {
             .valid_nodes(checkpoint.valid_nodes.into())
             .policy(options.nid_policy);
         let nat = Nat::new(nat_config, tables, pack.bitmaps.nat.clone(), &nat_journal)?;
+        crate::devices::check_nodes(&nat, &*device)?;
 
         let orphan_limit =
             (u64::from(BLOCKS_PER_SEGMENT) - 2 - 6 - u64::from(geometry.cp_payload)) * orphan::PER_BLOCK as u64;
@@ -288,24 +289,17 @@ impl Volume {
             moves: crate::moves::Moves::new(),
             footer_version: AtomicU64::new(pack.block.footer_version()),
             roll_forward: RollForward::new(checkpoint.valid_blocks, options.fsync),
-            syncs: GroupCommit::new(),
             stopped: OnceLock::new(),
             clock: Clock::new(checkpoint.elapsed_time),
-            dirty_limit: options.dirty_nodes,
             discards: options.discard && device.info().supports_discard,
             blocks_written: DataCount::new(),
-            dirty_dentries: ShardedCounter::new(0),
-            futile: AtomicU64::new(u64::MAX),
+            pressure: Pressure::new(options.dirty_nodes),
+            precleaner: Precleaner::new(&options.allocation),
             state: Mutex::new(CheckpointState::new(&pack)),
             damage: Damage { superblock: loaded.other, pack: pack.other, superblock_copy: loaded.copy },
             recycler: f2fs_device::Recycler::new(),
             lanes: PerCore::with_slots(options.lanes, |_| ()),
             written: WriteCounters::new(),
-            planner: options.allocation.planner(1.0),
-            // Long until it is known better: moving runs out of the way is for long writes.
-            request_blocks: AtomicU64::new(BLOCKS_PER_SEGMENT.into()),
-            stock: AtomicI64::new(0),
-            precleaned: Mutex::new(Vec::new()),
             claim: Mutex::new(Some(claim)),
             geometry,
             device,

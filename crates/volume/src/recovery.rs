@@ -19,11 +19,13 @@
 mod adopt;
 mod chain;
 
+use f2fs_sync::GroupCommit;
 use f2fs_sync::atomic::{AtomicBool, AtomicU64};
 
 pub use chain::ChainNode;
 
-use crate::FsyncMode;
+use crate::sync::{SyncRequest, Synced};
+use crate::{FsyncMode, VolumeError};
 
 /// What there is to know about the chain behind the last checkpoint.
 #[derive(Debug)]
@@ -37,4 +39,6 @@ pub(crate) struct RollForward {
     /// Nodes that syncs have written since.
     pub(crate) logged: AtomicU64,
     pub(crate) mode: FsyncMode,
+    /// Who waits for the warm-node log.
+    pub(crate) syncs: GroupCommit<SyncRequest, Result<Synced, VolumeError>>,
 }

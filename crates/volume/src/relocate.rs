@@ -12,8 +12,7 @@
 //!
 //! The caller holds an [`Op`], so no checkpoint runs: what is moved becomes durable as a whole with the next one, and the old
 //! places keep their bytes until then. No lock is held while the device works. Pages are locked one at a time: the inode's to
-//! forget the extent, then the owner's to change the slot ([`f2fs_segment::SegmentManager::switch_slot`], which is model
-//! checked against overwriting).
+//! forget the extent, then the owner's to change the slot ([`Flight::land_move`]).
 //!
 //! # Why no crash can lose a block
 //!
@@ -25,28 +24,12 @@
 use f2fs_device::AlignedBuf;
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::summary::{Summary, SummaryBlock};
-use f2fs_format::{BlockAddr, Nid, SegmentNo};
-use f2fs_sync::mutant;
+use f2fs_format::{Nid, SegmentNo};
 
 use crate::blocks::{read_block, read_each};
+use crate::flight::Company;
 use crate::write_stat::Count;
-use crate::{Node, Op, Volume, VolumeError};
-
-/// A data block, with its owner.
-struct Owned {
-    node: Node,
-    slot: usize,
-    from: BlockAddr,
-}
-
-/// Among which blocks moved ones go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Company {
-    /// In the cold log.
-    Cold,
-    /// Among those of about their age, as age-threshold cleaning wants it.
-    SameAge,
-}
+use crate::{Flight, Op, Volume, VolumeError};
 
 /// What became of blocks that were to be moved.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,17 +70,18 @@ impl Volume {
     ) -> Result<Relocated, VolumeError> {
         let features = self.features();
         let mut done = Relocated::default();
-        let mut blocks = Vec::with_capacity(offsets.len());
+        // Blocks, and the nodes and slots that name them.
+        let (mut from, mut owners) = (Vec::with_capacity(offsets.len()), Vec::with_capacity(offsets.len()));
         let mut summaries = Vec::with_capacity(offsets.len());
         let mut last_ino = Nid::NULL;
         for offset in offsets {
             let entry = summary.entries[*offset as usize];
-            let from = self.geometry.block_at(segment, *offset);
+            let addr = self.geometry.block_at(segment, *offset);
             let slot = usize::from(entry.ofs_in_node.get());
             let node = self.node(entry.nid.into()).ok().filter(|_| slot < ADDRS_PER_BLOCK);
-            let Some(node) = node.filter(|node| node.owns(slot, from, features)) else {
+            let Some(node) = node.filter(|node| node.owns(slot, addr, features)) else {
                 // Freed meanwhile, not owned up to, or on its way.
-                if self.segments.is_valid(from)? {
+                if self.segments.is_valid(addr)? {
                     done.left += 1;
                 } else {
                     done.lost += 1;
@@ -109,47 +93,21 @@ impl Volume {
                 self.forget_extent(op, last_ino)?;
             }
             summaries.push(Summary::new(node.nid(), self.node_version(node.nid())?, entry.ofs_in_node.get()));
-            blocks.push(Owned { node, slot, from });
+            owners.push((node, slot));
+            from.push(addr);
         }
-        if blocks.is_empty() {
+        if owners.is_empty() {
             return Ok(done);
         }
-        let addrs: Vec<BlockAddr> = blocks.iter().map(|block| block.from).collect();
-        let mut data = AlignedBuf::new(blocks.len());
-        read_each::<VolumeError>(&*self.device, &addrs, |index, block| {
+        let mut data = AlignedBuf::new(from.len());
+        read_each::<VolumeError>(&*self.device, &from, |index, block| {
             data.block_mut(index).copy_from_slice(block);
             Ok(())
         })?;
-        let runs = self.write_moved(segment, company, &summaries, data)?;
-        // With the gate closed no sync comes before the checkpoint.
-        if op.gate.is_some()
-            && !mutant("cleaner_flush_left_out")
-            && let Err(error) = self.device.flush()
-        {
-            let error = error.into();
-            self.stop(&error);
-            return Err(error);
-        }
-        let mut fresh = runs.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at)));
-        let now = self.clock.now();
-        let mut failed = None;
-        for (Owned { node, slot, from }, to) in blocks.iter().zip(&mut fresh) {
-            match self.segments.manager()?.switch_slot(|| node.write(op), *slot, (*from, to), features, now) {
-                Ok(true) => done.moved += 1,
-                Ok(false) => done.lost += 1,
-                Err(error) => {
-                    failed = Some(error);
-                    self.count_move(op, node.ino());
-                    break;
-                }
-            }
-            self.count_move(op, node.ino());
-        }
-        if let Some(error) = failed {
-            // No slot names the rest.
-            fresh.try_for_each(|to| self.segments.invalidate_run(f2fs_segment::Run { addr: to, len: 1 }, now))?;
-            return Err(error.into());
-        }
+        let flight = Flight::begin_move(op, (segment, company), owners.into_iter(), &summaries, data)?;
+        let moved = flight.land_move(op, &from)?;
+        done.moved += moved.moved;
+        done.lost += moved.lost;
         self.written.add(cause, done.moved);
         self.written.add(Count::LostMoves, done.lost);
         Ok(done)

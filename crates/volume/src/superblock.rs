@@ -18,8 +18,23 @@ pub(crate) struct LoadedSuperblock {
 }
 
 impl LoadedSuperblock {
-    /// Reads both superblocks and takes the first good one.
+    /// Reads both superblocks and takes the first good one, of a volume that lies on this device as a whole.
     pub(crate) fn load(device: &dyn BlockDevice) -> Result<LoadedSuperblock, VolumeError> {
+        let loaded = Self::copies(device)?;
+        crate::devices::check_parts(&loaded.raw, device.info())?;
+        let blocks = device.info().blocks;
+        let main_end = u64::from(loaded.geometry.main_end().0);
+        // On several devices the volume's count of blocks has those behind the last segment of each, which are not used.
+        let several = !device.info().parts.is_empty();
+        let end = if several { main_end } else { loaded.geometry.block_count.max(main_end) };
+        if end > blocks {
+            return Err(VolumeError::Truncated { volume: end, device: blocks });
+        }
+        Ok(loaded)
+    }
+
+    /// Reads both superblocks and takes the first good one.
+    pub(crate) fn copies(device: &dyn BlockDevice) -> Result<LoadedSuperblock, VolumeError> {
         let blocks = device.info().blocks;
         if blocks < 2 {
             return Err(VolumeError::Truncated { volume: 2, device: blocks });
@@ -29,15 +44,10 @@ impl LoadedSuperblock {
             let raw = SuperBlock::read(block.block(0));
             Ok(Geometry::from_superblock(&raw).map(|geometry| (raw, geometry)))
         };
-        let loaded = match (read(0)?, read(1)?) {
-            (Ok((raw, geometry)), second) => LoadedSuperblock { raw, geometry, copy: 0, other: second.err() },
-            (Err(first), Ok((raw, geometry))) => LoadedSuperblock { raw, geometry, copy: 1, other: Some(first) },
-            (Err(first), Err(second)) => return Err(VolumeError::NoSuperblock { first, second }),
-        };
-        let end = loaded.geometry.block_count.max(u64::from(loaded.geometry.main_end().0));
-        if end > blocks {
-            return Err(VolumeError::Truncated { volume: end, device: blocks });
+        match (read(0)?, read(1)?) {
+            (Ok((raw, geometry)), second) => Ok(LoadedSuperblock { raw, geometry, copy: 0, other: second.err() }),
+            (Err(first), Ok((raw, geometry))) => Ok(LoadedSuperblock { raw, geometry, copy: 1, other: Some(first) }),
+            (Err(first), Err(second)) => Err(VolumeError::NoSuperblock { first, second }),
         }
-        Ok(loaded)
     }
 }

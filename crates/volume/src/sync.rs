@@ -4,7 +4,7 @@
 //!   data of the file (on the device already) -> dirty nodes of the file -> its inode, with the fsync mark -> device flush
 //! ```
 //!
-//! Data that a write sends with its sync ([`Arrival`]) is waited for in front of the flush, together with the nodes.
+//! Data that a write sends with its sync ([`Volume::sync_flight`]) is waited for in front of the flush, together with the nodes.
 //!
 //! The inode comes last and carries the mark, so a crash in between leaves a chain from which roll-forward takes all of the
 //! sync or nothing of it. A new inode carries the dentry mark as well: roll-forward puts its name back.
@@ -19,19 +19,20 @@
 //! one page at a time, those of others among them, and whoever waits for it holds none.
 
 use f2fs_device::BlockDevice;
-use f2fs_format::inode;
+use f2fs_format::BlockAddr;
+use f2fs_format::inode::{self, Inode};
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_segment::NodeLog;
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Mutex, mutant};
 
-use crate::arrival::Arrival;
 use crate::blocks::WriteBatch;
 use crate::checkpoint::{is_indirect_offset, node_log};
+use crate::flight::joined::Joined;
 use crate::node::{Node, NodePage};
 use crate::stop::Unwinding;
 use crate::write_stat::Count;
-use crate::{FsyncMode, Op, StopCause, Volume, VolumeError};
+use crate::{Flight, FsyncMode, Op, StopCause, Volume, VolumeError};
 
 /// Why a checkpoint must be written instead (`need_do_checkpoint` in `fs/f2fs/file.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ pub enum Synced {
 pub(crate) struct SyncRequest {
     inode: Arc<NodePage>,
     /// What it brings along.
-    arrival: Option<Arc<Mutex<Arrival>>>,
+    flight: Option<Arc<Mutex<Joined>>>,
 }
 
 impl core::fmt::Debug for NodePage {
@@ -84,32 +85,39 @@ impl Volume {
         self.join_group(op, inode, None)
     }
 
-    /// The same, with blocks of the file that are on their way: they are waited for together with the nodes that name them. In
-    /// the end the file has them, durable or not ([`Synced::Must`]). The caller has their range exclusively.
+    /// The same, with data of the file that is on its way: it is waited for together with the nodes that name it. In the end the
+    /// file has it, durable or not ([`Synced::Must`]). The caller has its range exclusively. `of_inode`: what the write does to the
+    /// inode beside counting blocks (true), and how it is undone (false). `named` is told in the end where each block lies. Both
+    /// are called with the page locked.
     ///
     /// # Errors
     /// [`VolumeError::Device`], [`VolumeError::Stopped`]: the file is as it was, and the blocks are free. Others concern the sync
     /// alone: the file has the blocks.
-    pub fn sync_arrival(&self, op: &Op<'_>, inode: &Node, arrival: Arrival) -> Result<Synced, VolumeError> {
-        let arrival = Arc::new(Mutex::new(arrival));
-        let synced = match self.join_group(op, inode, Some(arrival.clone())) {
-            Err(error) if error.is_no_space() => Ok(Synced::Must(MustCheckpoint::Room)),
-            synced => synced,
-        };
-        arrival.lock().end(op, synced)
-    }
-
-    fn join_group(
+    pub fn sync_flight(
         &self,
         op: &Op<'_>,
         inode: &Node,
-        arrival: Option<Arc<Mutex<Arrival>>>,
+        flight: Flight,
+        of_inode: impl FnMut(&mut Inode, bool) + Send + 'static,
+        named: impl FnMut(u64, BlockAddr),
     ) -> Result<Synced, VolumeError> {
+        let joined = Arc::new(Mutex::new(Joined::new(flight, inode, of_inode)));
+        let synced = match self.join_group(op, inode, Some(joined.clone())) {
+            Err(error) if error.is_no_space() => Ok(Synced::Must(MustCheckpoint::Room)),
+            synced => synced,
+        };
+        let mut joined = joined.lock();
+        let synced = joined.end(op, synced);
+        joined.tell(op, named);
+        synced
+    }
+
+    fn join_group(&self, op: &Op<'_>, inode: &Node, flight: Option<Arc<Mutex<Joined>>>) -> Result<Synced, VolumeError> {
         if let Some(reason) = self.must_checkpoint(&inode.page, &inode.read()) {
             return Ok(Synced::Must(reason));
         }
-        let request = SyncRequest { inode: inode.page.clone(), arrival };
-        let answer = self.syncs.join(request, |group| self.sync_group(op, &group));
+        let request = SyncRequest { inode: inode.page.clone(), flight };
+        let answer = self.roll_forward.syncs.join(request, |group| self.sync_group(op, &group));
         answer.unwrap_or_else(|| Err(VolumeError::Stopped { reason: StopCause::Panic }))
     }
 
@@ -131,7 +139,7 @@ impl Volume {
         self.roll_forward.mode
     }
 
-    /// What there is to say of the file itself. Whether there is [room](Self::can_roll_forward) is asked by the group's leader.
+    /// What there is to say of the file itself. Whether there is [room](crate::recovery::RollForward::has_room) is asked by the group's leader.
     fn must_checkpoint(&self, page: &NodePage, block: &NodeBlock) -> Option<MustCheckpoint> {
         let raw = block.inode();
         if raw.file_type() != inode::mode::REGULAR || node_log(block) != NodeLog::Warm {
@@ -153,14 +161,6 @@ impl Volume {
         None
     }
 
-    /// Whether roll-forward has blocks for one more file, and is not made to do too much.
-    fn can_roll_forward(&self) -> bool {
-        let logged = self.roll_forward.logged.load(Ordering::Relaxed);
-        let before = self.roll_forward.checkpointed_blocks.load(Ordering::Relaxed);
-        let left = self.space.block_limit().checked_sub(before.saturating_add(logged));
-        logged <= self.dirty_limit && left.is_some_and(|left| self.blocks_written.is_at_most(left))
-    }
-
     /// Writes the files of a group and flushes the device.
     fn sync_group(&self, op: &Op<'_>, group: &[SyncRequest]) -> Vec<Result<Synced, VolumeError>> {
         // The next group begins before the leader's operation ends: nodes that this one leaves out would be a gap in its chain.
@@ -175,19 +175,19 @@ impl Volume {
         if let Err(error) = self.check_writable() {
             return failed(error);
         }
-        let arrivals = || group.iter().filter_map(|request| request.arrival.as_deref());
+        let flights = || group.iter().filter_map(|request| request.flight.as_deref());
         let land = || match mutant("sync_forgets_arrivals") {
-            false => arrivals().try_for_each(|arrival| arrival.lock().land(&*self.device)),
+            false => flights().try_for_each(|flight| flight.lock().land(&*self.device)),
             true => Ok(()),
         };
         let mut batch = WriteBatch::new(&*self.device);
-        for arrival in arrivals() {
-            let mut arrival = arrival.lock();
-            arrival.name(op);
-            if let Some(request) = arrival.take_late()
+        for flight in flights() {
+            let mut flight = flight.lock();
+            flight.name(op);
+            if let Some(request) = flight.take_late()
                 && let Err(error) = batch.push_request(request)
             {
-                drop(arrival);
+                drop(flight);
                 return failed(error.into());
             }
         }
@@ -199,7 +199,7 @@ impl Volume {
         let mut answers = Vec::with_capacity(group.len());
         for request in group {
             // Asked once for each: what its sync promises was counted before it joined.
-            if !self.can_roll_forward() {
+            if !self.roll_forward.has_room(&self.space, &self.blocks_written, self.pressure.dirty_limit()) {
                 answers.push(Ok(Synced::Must(MustCheckpoint::Room)));
                 continue;
             }

@@ -8,9 +8,8 @@ use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Corruption, Geometry, Nid, SegmentNo};
 use f2fs_nat::Nat;
 use f2fs_segment::SegmentManager;
-use f2fs_segment::plan::Planner;
-use f2fs_sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use f2fs_sync::{Gate, GateGuard, GroupCommit, Mutex, OnceLock, PerCore, PlainArc, ShardedCounter};
+use f2fs_sync::atomic::{AtomicU64, Ordering};
+use f2fs_sync::{Gate, GateGuard, Mutex, OnceLock, PerCore, PlainArc};
 
 use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
@@ -18,11 +17,12 @@ use crate::data_count::DataCount;
 use crate::moves::Moves;
 use crate::node_store::NodeStore;
 use crate::orphans::{OrphanRoom, Orphans};
+use crate::precleaner::Precleaner;
+use crate::pressure::Pressure;
 use crate::recovery::RollForward;
 use crate::segments::Segments;
 use crate::space::Space;
 use crate::stop::{StopCause, Unwinding};
-use crate::sync::{SyncRequest, Synced};
 use crate::write_stat::WriteCounters;
 use crate::{VolumeError, VolumeStat};
 
@@ -47,33 +47,22 @@ pub struct Volume {
     pub(crate) footer_version: AtomicU64,
     /// What was written to the warm-node log since, and who waits for it.
     pub(crate) roll_forward: RollForward,
-    pub(crate) syncs: GroupCommit<SyncRequest, Result<Synced, VolumeError>>,
     pub(crate) stopped: OnceLock<StopCause>,
     pub(crate) checksum_seed: u32,
     pub(crate) clock: Clock,
-    /// Dirty nodes at which [`needs_checkpoint`](Volume::needs_checkpoint) says yes.
-    pub(crate) dirty_limit: u64,
     /// Whether freed segments are discarded.
     pub(crate) discards: bool,
     /// Since the last checkpoint.
     pub(crate) blocks_written: DataCount,
-    /// Directory blocks that wait for the checkpoint.
-    pub(crate) dirty_dentries: ShardedCounter,
-    /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
-    pub(crate) futile: AtomicU64,
+    /// What the next checkpoint has to write, and when it is due.
+    pub(crate) pressure: Pressure,
+    /// Moves blocks out of the way of writes into holes, and plans these.
+    pub(crate) precleaner: Precleaner,
     pub(crate) damage: Damage,
     pub(crate) recycler: Recycler,
     /// Whose processor's lane of a log data goes to.
     pub(crate) lanes: PerCore<()>,
     pub(crate) written: WriteCounters,
-    /// Plans writes into holes; `None`: valid runs in the way are skipped.
-    pub(crate) planner: Option<Planner>,
-    /// The mean length of users' writes, each weighted by its blocks.
-    pub(crate) request_blocks: AtomicU64,
-    /// Blocks that the segments cleared last have room for, less what was written since.
-    pub(crate) stock: AtomicI64,
-    /// Segments cleared since the last checkpoint. Last in the order of locks.
-    pub(crate) precleaned: Mutex<Vec<SegmentNo>>,
     /// Keeps others from opening the device; `None` once the volume was closed.
     pub(crate) claim: Mutex<Option<Claim>>,
 }
@@ -85,6 +74,7 @@ pub(crate) fn claim(device: &dyn BlockDevice, read_only: bool) -> Result<Claim, 
 
 /// What was found damaged when the volume was opened, and not needed because its copy is good.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Damage {
     /// Which superblock is in use: the one in block 0 or in block 1.
     pub superblock_copy: u32,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use f2fs_device::{AlignedBuf, MemoryDevice};
 use f2fs_format::node::XATTR_NODE_OFFSET;
-use f2fs_format::summary::Summary;
 use f2fs_format::{BlockAddr, LogType, Nid};
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{NewNode, OpenOptions, Reason, Volume, VolumeError};
+use f2fs_volume::tree::Slot;
+use f2fs_volume::{Flight, NewNode, OpenOptions, Reason, Volume, VolumeError};
 
 fn fresh() -> Arc<MemoryDevice> {
     let device = Arc::new(MemoryDevice::new((64 << 20) >> 12));
@@ -54,25 +54,29 @@ fn what_a_checkpoint_holds_is_what_is_found() {
 fn freed_blocks_and_nids_wait_for_the_checkpoint() {
     let device = fresh();
     let volume = open(&device);
+    let file = volume.new_node(&volume.begin().unwrap(), INODE).unwrap();
     let write = |fill: u8| {
         let op = volume.begin().unwrap();
-        volume.reserve(&op, 1).unwrap();
         let data = AlignedBuf::from_bytes(&[fill; 4096]);
-        let runs = volume.write_data(&op, LogType::WarmData, &[Summary::new(Nid(3), 0, 0)], data).unwrap();
-        runs[0].addr
+        let slot = Slot { node: file.clone(), index: 0 };
+        let flight = Flight::begin_blocks(&op, LogType::WarmData, [slot.clone()].into_iter(), data, 1).unwrap();
+        flight.land(&op, &file, |_, _| {}, |_| {}).unwrap();
+        slot.get(&volume)
     };
+    let free = || volume.clear_slots(&volume.begin().unwrap(), &file, 0..1, |_, _| {});
     let first = write(1);
+    assert_eq!(free().unwrap(), 1);
+    assert_eq!(free().unwrap(), 0, "freed twice");
     {
         let op = volume.begin().unwrap();
-        volume.free_block(&op, first).unwrap();
-        assert!(volume.free_block(&op, first).is_err(), "freed twice");
+        file.write(&op).set_address(0, first, volume.features());
     }
+    assert!(free().is_err(), "a slot names what is free");
     // Far more than a segment: the freed block must not come back.
     for _ in 0..1500 {
         let addr = write(2);
         assert_ne!(addr, first);
-        let op = volume.begin().unwrap();
-        volume.free_block(&op, addr).unwrap();
+        assert_eq!(free().unwrap(), 1);
     }
     let prefree = volume.stat().prefree_segments;
     assert!(prefree >= 2, "{prefree}");

@@ -1,12 +1,13 @@
 //! What opening a volume of 16 TiB costs, in requests and in memory.
 #![allow(clippy::unwrap_used)] // what fails here is a failed test
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use allocation_counter::measure;
-use f2fs_device::{AlignedBuf, Block, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
+use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
+use f2fs_device_test::SparseDevice;
 use f2fs_format::{LogType, Nid, SegmentNo};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{NewNode, OpenOptions, Reason, Volume};
@@ -14,36 +15,26 @@ use f2fs_volume::{NewNode, OpenOptions, Reason, Volume};
 /// The largest file of ext4, less what does not make up a segment.
 const BLOCKS: u64 = (16 << 40 >> 12) - 512;
 
-/// A device that keeps blocks that are not zero, and counts reads.
+/// A device that counts what is read from it.
 #[derive(Debug)]
-struct Sparse {
-    info: DeviceInfo,
-    claims: Claims,
-    blocks: Mutex<BTreeMap<u64, Box<Block>>>,
+struct Counted {
+    inner: SparseDevice,
     requests: AtomicU64,
     /// Blocks read, and how many of them from where a test looks.
     read: AtomicU64,
-    watched: Mutex<core::ops::Range<u64>>,
+    watched: Mutex<Range<u64>>,
     read_watched: AtomicU64,
 }
 
-impl Sparse {
-    fn new() -> Sparse {
-        let mut info = DeviceInfo::new(BLOCKS, "sparse");
-        info.supports_discard = true;
-        Sparse {
-            info,
-            claims: Claims::new(),
-            blocks: Mutex::default(),
-            requests: AtomicU64::new(0),
-            read: AtomicU64::new(0),
-            watched: Mutex::new(0..0),
-            read_watched: AtomicU64::new(0),
-        }
+impl Counted {
+    fn new() -> Counted {
+        let zero = || AtomicU64::new(0);
+        let inner = SparseDevice::new(BLOCKS);
+        Counted { inner, requests: zero(), read: zero(), watched: Mutex::new(0..0), read_watched: zero() }
     }
 
     /// Requests, blocks read, and those of them in a range, of a call.
-    fn count<T>(&self, watched: core::ops::Range<u64>, call: impl FnOnce() -> T) -> (T, [u64; 3]) {
+    fn count<T>(&self, watched: Range<u64>, call: impl FnOnce() -> T) -> (T, [u64; 3]) {
         *self.watched.lock().unwrap() = watched;
         let counters = [&self.requests, &self.read, &self.read_watched];
         counters.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
@@ -52,13 +43,13 @@ impl Sparse {
     }
 }
 
-impl BlockDevice for Sparse {
+impl BlockDevice for Counted {
     fn info(&self) -> &DeviceInfo {
-        &self.info
+        self.inner.info()
     }
 
     fn claims(&self) -> &Claims {
-        &self.claims
+        self.inner.claims()
     }
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {
@@ -66,41 +57,24 @@ impl BlockDevice for Sparse {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
-        Ok(())
+        self.inner.flush()
     }
 
-    fn execute(&self, mut request: Request) -> Completion {
-        let mut at = request.start;
+    fn execute(&self, request: Request) -> Completion {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let mut blocks = self.blocks.lock().unwrap();
-        if matches!(request.op, Op::Read) {
-            let watched = self.watched.lock().unwrap().clone();
-            for to in request.bufs.iter_mut().flat_map(AlignedBuf::as_blocks_mut) {
-                *to = blocks.get(&at).map_or(Block::ZERO, |block| **block);
-                self.read.fetch_add(1, Ordering::Relaxed);
-                self.read_watched.fetch_add(u64::from(watched.contains(&at)), Ordering::Relaxed);
-                at += 1;
-            }
-        } else if matches!(request.op, Op::Discard { .. }) {
-            blocks.split_off(&at).split_off(&(at + request.blocks())).into_iter().for_each(|(at, block)| {
-                blocks.insert(at, block);
-            });
-        } else {
-            for from in request.bufs.iter().flat_map(AlignedBuf::as_blocks) {
-                if from.0 == Block::ZERO.0 {
-                    blocks.remove(&at);
-                } else {
-                    blocks.insert(at, Box::new(*from));
-                }
-                at += 1;
-            }
+        if request.op == Op::Read {
+            let watched = self.watched.lock().unwrap();
+            let blocks = request.start..request.start + request.blocks();
+            self.read.fetch_add(request.blocks(), Ordering::Relaxed);
+            let seen = blocks.end.min(watched.end).saturating_sub(blocks.start.max(watched.start));
+            self.read_watched.fetch_add(seen, Ordering::Relaxed);
         }
-        Completion { request, result: Ok(()) }
+        self.inner.execute(request)
     }
 }
 
-fn fresh() -> Arc<Sparse> {
-    let device = Arc::new(Sparse::new());
+fn fresh() -> Arc<Counted> {
+    let device = Arc::new(Counted::new());
     Volume::format(&*device, &FormatOptions::default()).unwrap();
     device
 }

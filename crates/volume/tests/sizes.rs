@@ -94,7 +94,7 @@ fn options() {
 fn threads_of_a_check() {
     let device = formatted();
     for threads in SIZES {
-        let options = CheckOptions { threads: Some(threads as usize), ..CheckOptions::default() };
+        let options = CheckOptions::new().threads(threads as usize);
         assert!(check(&*device, &options).unwrap().is_clean(), "{threads}");
     }
 }

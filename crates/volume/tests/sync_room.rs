@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use f2fs_device::{AlignedBuf, MemoryDevice};
+use f2fs_format::LogType;
 use f2fs_format::inode::mode;
-use f2fs_format::summary::Summary;
-use f2fs_format::{LogType, Nid};
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{MustCheckpoint, NewNode, OpenOptions, Reason, Synced, Volume};
+use f2fs_volume::tree::Slot;
+use f2fs_volume::{Flight, MustCheckpoint, NewNode, OpenOptions, Reason, Synced, Volume};
 
 /// Blocks written between two syncs.
 const STEP: u64 = 61;
@@ -27,18 +27,19 @@ fn a_sync_is_a_checkpoint_once_roll_forward_might_run_out_of_blocks() {
         drop(block);
         file
     };
+    let inode = NewNode { ino: None, offset: 0, directory: false };
+    let other = volume.new_node(&volume.begin().unwrap(), inode).unwrap();
     for _ in 0..2 {
         volume.checkpoint(Reason::Sync).unwrap();
         let before = volume.stat().valid_blocks;
         let (mut logged, mut written) = (0, 0);
         loop {
             let op = volume.begin().unwrap();
-            volume.reserve(&op, STEP).unwrap();
-            let summaries = vec![Summary::new(Nid(3), 0, 0); STEP as usize];
+            let slots = (0..STEP as usize).map(|index| Slot { node: other.clone(), index });
             let data = AlignedBuf::new(STEP as usize);
-            for run in volume.write_data(&op, LogType::WarmData, &summaries, data).unwrap() {
-                (0..run.len).for_each(|block| volume.free_block(&op, run.addr.offset(block)).unwrap());
-            }
+            let flight = Flight::begin_blocks(&op, LogType::WarmData, slots, data, STEP).unwrap();
+            flight.land_slots(&op, |_, _| {}).unwrap();
+            assert_eq!(volume.clear_slots(&op, &other, 0..STEP as usize, |_, _| {}).unwrap(), STEP);
             written += STEP;
             assert_eq!(volume.stat().data_blocks_written, written);
             file.write(&op).inode_mut().i_uid = (written as u32).into();

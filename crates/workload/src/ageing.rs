@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use f2fs::device::BlockDevice;
 use f2fs::sync::PlainArc;
 use f2fs::volume::{VictimPolicy, VolumeStat, WriteStat};
+use f2fs_device_test::Random;
 use f2fs_files::{File, FileSystem, FsError, Options};
 
 /// Files that the blocks are spread over.
@@ -121,30 +122,14 @@ pub enum AgeingError {
     },
 }
 
-/// A small generator (`splitmix64`).
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: u32) -> u32 {
-        (((self.next() >> 32) * u64::from(limit.max(1))) >> 32) as u32
-    }
+/// A number below `limit`.
+fn below(random: &mut Random, limit: u32) -> u32 {
+    (((random.next() >> 32) * u64::from(limit.max(1))) >> 32) as u32
 }
 
 /// The content that the `version`-th writing of a block puts there.
 fn fill(data: &mut [u8], file: u32, block: u32, version: u32) {
-    let mut random = Random(u64::from(file) << 56 ^ u64::from(block) << 28 ^ u64::from(version));
-    for word in data.chunks_mut(8) {
-        word.copy_from_slice(&random.next().to_le_bytes()[..word.len()]);
-    }
+    Random::new(u64::from(file) << 56 ^ u64::from(block) << 28 ^ u64::from(version)).fill(data);
 }
 
 struct Run<'a, D> {
@@ -252,13 +237,13 @@ pub fn age<D: BlockDevice>(device: &PlainArc<D>, options: &Options, plan: &Plan)
     let first = run.fs.write_stat();
     let begin = Instant::now();
     let goal = (stat.user_blocks as f64 * plan.turnover) as u64;
-    let mut random = Random(plan.seed);
+    let mut random = Random::new(plan.seed);
     let mut updates = 0;
     let mut stops = 0;
     while updates < goal {
         // Mostly single blocks, now and then a longer piece.
-        let len = if random.below(16) == 0 { 1 + random.below(32) } else { 1 }.min(per_file);
-        let (file, block) = (random.below(FILES), random.below(per_file - len + 1));
+        let len = if below(&mut random, 16) == 0 { 1 + below(&mut random, 32) } else { 1 }.min(per_file);
+        let (file, block) = (below(&mut random, FILES), below(&mut random, per_file - len + 1));
         run.write(file, block, len)?;
         updates += u64::from(len);
         if let Some(policy) = plan.cleaning

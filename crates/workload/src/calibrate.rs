@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use f2fs::device::{AlignedBuf, BlockDevice, DeviceError, Request};
 use f2fs::segment::cost::{CostError, CostModel};
+use f2fs_device_test::Random;
 
 use crate::report::{ChartError, LineChart};
 
@@ -151,11 +152,6 @@ pub fn holds_data(device: &dyn BlockDevice) -> Result<bool, DeviceError> {
     Ok(false)
 }
 
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    *state >> 24
-}
-
 /// Writes of one size to the places that `place` gives, each timed by itself.
 fn measure(
     device: &dyn BlockDevice,
@@ -196,11 +192,11 @@ pub fn calibrate(
     if blocks < needed {
         return Err(CalibrateError::TooSmall { found: blocks, needed });
     }
-    let mut seed = plan.seed;
+    let mut places = Random::new(plan.seed);
     let mut points = Vec::with_capacity(SIZES.len());
     for size in SIZES {
         let room = blocks - u64::from(size);
-        let random = measure(device, plan, &clock, size, || next(&mut seed) % room)?;
+        let random = measure(device, plan, &clock, size, || places.below_u64(room))?;
         let mut at = 0;
         let sequential = measure(device, plan, &clock, size, || {
             let here = at;

@@ -120,6 +120,14 @@ pub enum CopyError {
         /// The path.
         path: PathBuf,
     },
+    /// The copy of a tree ended before its end, since nothing more could be copied.
+    #[error("{source}; the copy ends there, and what it did not come to is missing ({copied} entries were copied)")]
+    Ended {
+        /// Entries that were copied until then.
+        copied: u64,
+        /// Why.
+        source: Box<CopyError>,
+    },
     /// A file was written in part, and is still there.
     #[error("{source}; {} is incomplete", Quoted::path(.path))]
     Incomplete {

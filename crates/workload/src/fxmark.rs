@@ -22,7 +22,7 @@
 //!   rate is nonsense. The time is that from the first worker's start to the last one's end.
 //! * FxMark's `mwul` and `mwum` create files until the volume has no more (`ENOSPC`); on the 250 GB SSD of the paper on CLUE
 //!   that is when no NID is left. Here [`Setting::files`] are created, and the other free NIDs are
-//!   [held](f2fs::Volume::hold_nids), so that the allocator is in the same state: none free until a checkpoint. Other numbers
+//!   [held](f2fs::FileSystem::hold_nids), so that the allocator is in the same state: none free until a checkpoint. Other numbers
 //!   of free NIDs can be [set](Setting::free_nids).
 //! * A checkpoint before the start stands for FxMark's `sync()`.
 //! * No checkpoint comes in between unless the volume runs short of free segments; [`Measured::checkpoints`] tells. (Linux

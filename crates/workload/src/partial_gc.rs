@@ -13,7 +13,7 @@ use f2fs::segment::cost::CostModel;
 use f2fs::sync::PlainArc;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::volume::{Allocation, OpenOptions, WriteStat};
-use f2fs_device_test::{TimingDevice, TimingStat};
+use f2fs_device_test::{Random, TimingDevice, TimingStat};
 use f2fs_files::{FileSystem, FsError, Options};
 
 /// Blocks of one write: what the paper measured as the mean request.
@@ -115,19 +115,6 @@ impl Written {
     }
 }
 
-/// A small generator (`splitmix64`).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % limit.max(1) as u64) as usize
-    }
-}
-
 fn options(allocation: Allocation) -> Options {
     // One lane, so that what follows each other in time does so on the device.
     Options::new().volume(OpenOptions::new().allocation(allocation).lanes(1))
@@ -139,7 +126,7 @@ fn options(allocation: Allocation) -> Options {
 /// [`ExperimentError`].
 pub fn make_holes<D: BlockDevice>(device: &PlainArc<D>, seed: u64) -> Result<u64, ExperimentError> {
     let fs = FileSystem::open(device.clone(), options(Allocation::ssr()))?;
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let names = |temperature: &str| (0..STREAMS).map(|index| format!("/{index}.{temperature}")).collect::<Vec<_>>();
     let (warm, cold) = (names("txt"), names("jpg"));
     let mut files = Vec::new();

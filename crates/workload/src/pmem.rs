@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use f2fs::device::{AlignedBuf, BLOCK_SIZE, BlockDevice, DeviceError, DeviceErrorKind};
 use f2fs::pmem::{PersistentRegion, PmemDevice, RegionError};
+use f2fs_device_test::Random;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
@@ -179,12 +180,11 @@ fn rate<D: BlockDevice + ?Sized>(
     const BATCH: u64 = 8;
     let places = (device.info().blocks / blocks as u64).max(1);
     let mut buf = AlignedBuf::new(blocks);
-    let (mut place, mut done) = (1_u64, 0);
+    let (mut random, mut done) = (Random::new(1), 0);
     let begin = Instant::now();
     loop {
         for _ in 0..BATCH {
-            place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            act((place >> 33) % places * blocks as u64, &mut buf)?;
+            act(random.below_u64(places) * blocks as u64, &mut buf)?;
         }
         done += BATCH;
         let passed = begin.elapsed();

@@ -73,7 +73,7 @@ fn runs_are_rewritten_where_the_request_is_worth_it() {
 /// Sections are emptied meanwhile, and their blocks put among others of their age.
 #[test]
 fn blocks_are_moved_among_others_of_their_age() {
-    let rule = AgeThreshold { threshold: 0, ..AgeThreshold::default() };
+    let rule = AgeThreshold::default().threshold(0);
     let written = run("ssr", Some(VictimPolicy::AgeThreshold(rule)));
     assert!(written.victims > 50 && written.merged_data_blocks > 1000, "{written:?}");
 }

@@ -20,8 +20,8 @@ fn measure(setting: &Setting) -> Measured {
 
 /// Names in the shared directory, and in all private ones.
 fn names(fs: &FileSystem, threads: usize) -> (usize, usize) {
-    let shared = fs.read_dir("/fxmark").unwrap().len() - threads;
-    let private = (0..threads).map(|worker| fs.read_dir(format!("/fxmark/{worker}")).unwrap().len()).sum();
+    let shared = fs.read_dir("/fxmark").unwrap().count() - threads;
+    let private = (0..threads).map(|worker| fs.read_dir(format!("/fxmark/{worker}")).unwrap().count()).sum();
     (shared, private)
 }
 

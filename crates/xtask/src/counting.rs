@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut command = if args.table {
         process::cargo(["bench", "--quiet", "--profile", "dev", "--package", "f2fs-benches", "--bench", "cache_lines"])
     } else {
-        let packages = ["--package", "f2fs-sync", "--package", "f2fs-benches"];
+        let packages = ["--package", "f2fs-sync", "--package", "f2fs-benches", "--package", "f2fs-journal"];
         let mut command = process::cargo(["test"]);
         command.args(packages).args(["--test", "halves", "--test", "counting", "--test", "cache_lines"]);
         command

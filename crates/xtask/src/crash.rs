@@ -38,7 +38,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     if args.mutants {
         // A program with a name of its own, so that nobody runs the switches by mistake.
-        return find_mutants(&build("trials-mutants", &["--features", "mutants"])?, &args.options);
+        find_mutants(&build("trials-mutants", &["--features", "mutants"])?, &args.options)?;
+        // Those of the journal stand beside the test that finds them.
+        let mut command = process::cargo(["test", "--package", "f2fs-journal", "--features", "mutants"]);
+        return process::run(command.args(["--test", "lines", "mutants_are_found", "--", "--nocapture"]));
     }
     let mut command = Command::new(build("trials", &[])?);
     command.current_dir(process::root()).args(args.faults.then_some("--faults")).args(&args.options);

@@ -22,7 +22,7 @@ use self::plan::Total;
 use crate::{Result, process, tools};
 
 /// All targets.
-const TARGETS: [&str; 12] = [
+const TARGETS: [&str; 13] = [
     "parsers",
     "open_check",
     "read_all",
@@ -35,6 +35,7 @@ const TARGETS: [&str; 12] = [
     "repair",
     "extent",
     "zones",
+    "journal",
 ];
 /// Coverage counters for libFuzzer (what cargo-fuzz sets, without the sanitizers, which would need a nightly compiler and find
 /// nothing in code without `unsafe`).
@@ -52,7 +53,7 @@ const EXECUTED: &str = "stat::number_of_executed_units:";
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only this target: parsers, `open_check`, `read_all`, `use_corrupt`, shapes, `two_threads`, failing, command, `roll_forward`,
-    /// repair, extent or zones.
+    /// repair, extent, zones or journal.
     target: Option<String>,
     /// How long each target runs.
     #[arg(long, default_value_t = 60)]
@@ -139,11 +140,12 @@ fn build(fuzz: &Path, targets: Vec<&'static str>, quick: bool) -> Result<Vec<Bui
 }
 
 /// Bytes of an input at most: a selector and a block; some 24 patches and operations; some 85 steps of the extent
-/// table, or 150 of the zones.
+/// table, or 150 of the zones; some 40 patches and records
+/// of the journal.
 fn longest(target: &str) -> u32 {
     match target {
         "parsers" => 4097,
-        "extent" | "zones" => 513,
+        "extent" | "zones" | "journal" => 513,
         _ => 2048,
     }
 }

@@ -93,7 +93,10 @@ impl Step {
             Step::Doc => lint::documentation(),
             Step::Tests => {
                 let all = ["--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"];
-                process::run(process::cargo(["test"]).args(all))
+                process::run(process::cargo(["test"]).args(all))?;
+                // What is off as a rule.
+                let features = ["--package", "f2fs", "--features", "tracing,serde", "--test", "observability"];
+                process::run(process::cargo(["test"]).args(features))
             }
             Step::Doctests => process::run(&mut process::cargo(["test", "--workspace", "--doc"])),
             Step::Examples => process::run(&mut process::cargo(["run", "--release", "--example", "quickstart"])),

@@ -73,6 +73,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use f2fs::device::BlockDevice;
+use f2fs_device_test::Random;
 use f2fs_segment::cost::{Card, CostModel, Interior};
 use f2fs_segment::plan::{Gap, Layout, Outcome, Planner, Strategy};
 use f2fs_workload::partial_gc::Aged;
@@ -88,26 +89,13 @@ const BOUND: f64 = 1.27;
 const PAPER: [(Card, [f64; 3]); 3] =
     [(Card::A, [29.0, 26.0, -63.0]), (Card::B, [27.0, 27.0, -62.0]), (Card::C, [40.0, 27.0, -62.0])];
 
-/// A small generator (`splitmix64`).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+/// A length of at least 1 with the mean of the aged log.
+fn run_length(random: &mut Random) -> u32 {
+    let mut length = 1;
+    while random.unit() > 1.0 / MEAN_RUN {
+        length += 1;
     }
-
-    /// A length of at least 1 with the mean of the aged log.
-    fn run(&mut self) -> u32 {
-        let mut length = 1;
-        while self.next() > 1.0 / MEAN_RUN {
-            length += 1;
-        }
-        length
-    }
+    length
 }
 
 /// Segments with room for a request.
@@ -116,9 +104,9 @@ fn aged(random: &mut Random) -> Layout {
     while layout.room() < REQUEST.into() {
         let (mut at, mut gap) = (0, Gap::Break);
         while at < 512 {
-            let hole = random.run().min(512 - at);
+            let hole = run_length(random).min(512 - at);
             layout.push(gap, hole);
-            let run = random.run();
+            let run = run_length(random);
             at += hole + run;
             gap = Gap::Valid(run);
         }
@@ -203,7 +191,7 @@ fn compare(card: Card, interior: Interior, layouts: &[Layout]) -> Vec<Line> {
 }
 
 fn experiment(requests: usize, seed: u64) -> (Vec<Layout>, Vec<Line>) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let layouts: Vec<Layout> = (0..requests).map(|_| aged(&mut random)).collect();
     let cases = Card::ALL.into_iter().flat_map(|card| Interior::ALL.map(|interior| (card, interior)));
     let lines = cases.flat_map(|(card, interior)| compare(card, interior, &layouts)).collect();

@@ -1,7 +1,7 @@
 //! All images are one volume in memory.
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use f2fs::device::BlockDevice;
@@ -24,7 +24,11 @@ pub(crate) fn device(_: &Path, _: Access) -> Result<Arc<dyn BlockDevice>, CliErr
     Ok(IMAGE.with_borrow(Arc::clone))
 }
 
-pub(crate) fn choose(_pmem: bool) {}
+pub(crate) fn choose(_pmem: bool, _devices: &[PathBuf]) {}
+
+pub(crate) fn whole(image: &Path) -> Result<Arc<dyn BlockDevice>, CliError> {
+    device(image, Access::Write)
+}
 
 pub(crate) fn open(image: &Path, _read_only: bool, _how: OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
     device(image, Access::Write)

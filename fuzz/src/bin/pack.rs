@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-use f2fs_fuzz::harness::sparse::SparseDevice;
+use f2fs_device_test::SparseDevice;
 use f2fs_fuzz::packed::{pack, unpack};
 use f2fs_check::{CheckOptions, check};
 

@@ -61,6 +61,7 @@ pub enum BackupError {
 
 /// The result of [`undo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Undone {
     /// Blocks that were written back.
     pub restored: u64,

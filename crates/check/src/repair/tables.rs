@@ -166,7 +166,8 @@ fn mend_superblock(overlay: &Overlay, sb: &mut SuperBlock, state: &mut State) ->
     seal(sb);
     let geometry = Geometry::from_superblock(sb)?;
     let device = overlay.info().blocks;
-    if geometry.block_count > device {
+    // On several devices the count has those behind the last segment of each.
+    if geometry.block_count > device && sb.devs[1].path[0] == 0 {
         sb.block_count = device.into();
         state.act(|| format!("superblock: block_count is {device}, was {}", geometry.block_count));
     }

@@ -2,6 +2,7 @@
 //!
 //! `F2FS_CHECK_ROUNDS` sets the number of rounds (default 300); every tenth goes to fsck.f2fs as well.
 
+use f2fs_device_test::Random;
 use f2fs_format::checkpoint::CheckpointBlock;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::superblock::SuperBlock;
@@ -9,24 +10,6 @@ use f2fs_format::{BlockAddr, LogType, Nid, SegmentNo, inode};
 
 use super::image::{Image, populated};
 use crate::{CheckError, CheckOptions, check};
-
-/// A small generator of our own, so that a round is known by its number.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    fn next(&mut self, below: u64) -> u64 {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % below
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.next(from.len() as u64) as usize]
-    }
-}
 
 /// How a block is made believable again after a change.
 #[derive(Clone, Copy)]
@@ -92,21 +75,21 @@ fn seal(image: &Image, addr: BlockAddr, kind: Seal) {
 
 pub(super) fn damage(image: &Image, targets: &[Vec<(BlockAddr, Seal)>], random: &mut Random) -> Vec<(u32, usize, u32)> {
     let mut done = Vec::new();
-    for _ in 0..=random.next(3) {
-        let group = random.next(targets.len() as u64) as usize;
-        let (addr, kind) = random.pick(&targets[group]);
-        let at = match random.next(3) {
-            0 => 4 * random.next(1024) as usize,
-            1 => 4 * random.next(100) as usize,
-            _ => random.next(4093) as usize,
+    for _ in 0..=random.below_u64(3) {
+        let group = random.below_u64(targets.len() as u64) as usize;
+        let (addr, kind) = *random.one_of(&targets[group]);
+        let at = match random.below_u64(3) {
+            0 => 4 * random.below_u64(1024) as usize,
+            1 => 4 * random.below_u64(100) as usize,
+            _ => random.below_u64(4093) as usize,
         };
         let main = image.geometry.main_blkaddr.0;
-        let random_addr = main + random.next(image.geometry.main_blocks().into()) as u32;
-        let random_bit = 1 << random.next(32);
+        let random_addr = main + random.below_u64(image.geometry.main_blocks().into()) as u32;
+        let random_bit = 1 << random.below_u64(32);
         image.edit(addr, |block| {
             let old = u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
             let values = [0, 1, 5, u32::MAX, u32::MAX - 1, main, random_addr, old ^ random_bit, old.wrapping_add(1)];
-            let new = random.pick(&values);
+            let new = *random.one_of(&values);
             block[at..at + 4].copy_from_slice(&new.to_le_bytes());
             done.push((addr.0, at, new));
         });
@@ -124,7 +107,7 @@ fn damage_is_survived_and_not_missed() {
     let mut found = 0;
     for round in 0..rounds {
         let mutant = image.copy();
-        let done = damage(&mutant, &targets, &mut Random(round));
+        let done = damage(&mutant, &targets, &mut Random::new(round));
         let verdict = check(&mutant.device, &options);
         let silent = match &verdict {
             Ok(report) => report.is_consistent(),

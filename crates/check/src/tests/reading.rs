@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use f2fs_device::{
     BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, MemoryDevice, Request, Ticket,
 };
+use f2fs_device_test::Random;
 use f2fs_format::BlockAddr;
 use f2fs_format::inode::{inline, mode};
 use f2fs_format::node::NodeBlock;
 
-use super::hostile::{Random, damage, targets};
+use super::hostile::{damage, targets};
 use super::image::{Image, populated};
 use crate::{CheckError, CheckOptions, CheckReport, check};
 
@@ -70,6 +71,35 @@ fn neighbours_are_read_together() {
     assert!(requests <= 160, "{requests} requests for {blocks} blocks");
 }
 
+/// Puts the inodes of 700 files into each other's blocks, so that neighbours in their directory are far from each other.
+fn scatter(image: &Image) {
+    let name = |index: usize| format!("many/a name that takes several slots, number {index:04}");
+    let inodes: Vec<_> = (0..700).map(|index| image.find(&name(index)).ino).collect();
+    let nodes: Vec<_> = inodes.iter().map(|ino| (image.addr(*ino), image.node(*ino))).collect();
+    for (index, (ino, (_, node))) in inodes.iter().zip(&nodes).enumerate() {
+        let (addr, _) = nodes[index * 277 % 700];
+        image.put(addr, node.as_block());
+        image.edit_nat(*ino, |entry| entry.block_addr = addr.into());
+        let (summary, slot) = image.summary_of(addr);
+        image.edit_summary(summary, |summary| summary.entries[slot].nid = (*ino).into());
+    }
+}
+
+#[test]
+fn inodes_are_read_in_the_order_of_their_blocks() {
+    let image = populated().copy();
+    let requests = |image: &Image| {
+        let device = Watched::new(&image.device, u64::MAX);
+        let report = device.check().unwrap();
+        assert!(report.is_clean() && report.counts.nodes > 700, "{report}");
+        device.requests.into_inner()
+    };
+    let together = requests(&image);
+    scatter(&image);
+    let scattered = requests(&image);
+    assert!(scattered <= together + 10, "{scattered} requests, and {together} where they lie as they are named");
+}
+
 #[test]
 fn a_read_ahead_that_fails_changes_nothing() {
     let image = populated();
@@ -77,7 +107,7 @@ fn a_read_ahead_that_fails_changes_nothing() {
     let mut found = 0;
     for round in 0..60 {
         let mutant = image.copy();
-        let done = damage(&mutant, &targets, &mut Random(round));
+        let done = damage(&mutant, &targets, &mut Random::new(round));
         let main = mutant.geometry.main_blkaddr.0.into();
         let (whole, alone) = (Watched::new(&mutant.device, u64::MAX), Watched::new(&mutant.device, main));
         match (whole.check(), alone.check()) {

@@ -100,7 +100,7 @@ fn examine(image: &Path) -> Result<CheckReport, CliError> {
         bar.set_length(progress.total);
         bar.set_position(progress.done);
     };
-    let options = CheckOptions { threads: None, progress: Some(&show) };
+    let options = CheckOptions::new().progress(&show);
     let report = guarded(|| check(&*device, &options), || unchanged(image));
     bar.finish_and_clear();
     report?.map_err(|error| no_verdict(image, &*device, &error))

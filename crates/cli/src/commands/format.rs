@@ -1,13 +1,13 @@
 //! `f2fs format`.
 
 use std::io::Write;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use f2fs::device::BlockDevice;
 use f2fs::format::FormatError;
 use f2fs::format::mkfs::VolumePlan;
-use f2fs::uring::OpenOptions;
 use f2fs::volume::format::{FormatOptions, FormatReport, FormatVolumeError, format_until};
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::size::human;
 /// The planner's name for the size of the device.
 const DEVICE_BYTES: &str = "bytes of the device";
 
-pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &FormatArgs, others: &[PathBuf]) -> Result<(), CliError> {
     let mut options =
         FormatOptions::default().with_label(&*args.label).with_sections(args.segs_per_sec, args.secs_per_zone);
     for feature in &args.features {
@@ -32,15 +32,16 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
     options.hot_extensions.clone_from(&args.hot_extensions);
     options.large_nat_bitmap = args.large_nat_bitmap;
     options.force = args.force;
+    options.device_paths = device_paths(args, others)?;
 
-    if let Some(size) = args.size {
+    if let Some(size) = args.size.filter(|_| others.is_empty()) {
         // Before a file of another size is cut.
         VolumePlan::new(&options, size.0).map_err(|error| CliError::usage(impossible(&error)))?;
     }
     let exists = args.image.try_exists().about(&args.image)?;
     let mut resized = false;
     let device = match (exists, args.size) {
-        (true, None) => medium::open(&args.image, false, OpenOptions::new())?,
+        (true, None) => medium::whole(&args.image)?,
         (true, Some(size)) => {
             let file = args.image.metadata().about(&args.image)?;
             if file.is_file() && file.len() != size.0 {
@@ -53,9 +54,15 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
                 resize(&args.image, size.0)?;
                 resized = true;
             }
-            medium::open(&args.image, false, OpenOptions::new())?
+            medium::whole(&args.image)?
         }
-        (false, Some(size)) => medium::create(&args.image, size.0)?,
+        (false, Some(size)) => {
+            drop(medium::create(&args.image, size.0)?);
+            medium::whole(&args.image).inspect_err(|_| {
+                // It was made here a moment ago.
+                let _ = std::fs::remove_file(&args.image);
+            })?
+        }
         (false, None) => return Err(CliError::at(&args.image, "does not exist; --size creates it")),
     };
     let untouched = match (exists, resized) {
@@ -95,6 +102,25 @@ pub(crate) fn run(args: &FormatArgs) -> Result<(), CliError> {
         )?;
     }
     Ok(())
+}
+
+/// What the volume is to record of its devices: nothing if it is one.
+fn device_paths(args: &FormatArgs, others: &[PathBuf]) -> Result<Vec<Vec<u8>>, CliError> {
+    if others.is_empty() && args.record_as.is_empty() {
+        return Ok(Vec::new());
+    }
+    if others.is_empty() {
+        return Err(CliError::usage("--record-as is for volumes on several devices, which --device names"));
+    }
+    let given = || std::iter::once(&args.image).chain(others).map(|path| path.as_os_str().as_bytes().to_vec());
+    if args.record_as.is_empty() {
+        return Ok(given().collect());
+    }
+    if args.record_as.len() != others.len() + 1 {
+        let (found, devices) = (args.record_as.len(), others.len() + 1);
+        return Err(CliError::usage(format_args!("--record-as was given {found} times for {devices} devices")));
+    }
+    Ok(args.record_as.iter().map(|path| path.as_bytes().to_vec()).collect())
 }
 
 /// Writes the volume. A signal stops it between two writes, before the new superblocks are written.

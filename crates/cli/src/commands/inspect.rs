@@ -6,8 +6,11 @@ use std::io::Write;
 use std::path::Path;
 
 use comfy_table::{Table, presets};
+use f2fs::files::path_from_bytes;
 use f2fs::format::checkpoint::flags;
+use f2fs::format::superblock::{SuperBlock, VolumeDevice};
 use f2fs::format::{BLOCKS_PER_SEGMENT, LogType};
+use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
 use crate::commands::format::hex;
@@ -63,6 +66,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
             },
             "main_segments": geometry.main_segments,
             "checkpoint_payload": geometry.cp_payload,
+            "devices": devices_json(superblock),
             "stops": stops.iter().map(|(name, count)| json!({ "reason": name, "count": count })).collect::<Vec<_>>(),
             "errors": superblock.errors(),
         },
@@ -107,7 +111,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
         table.add_row([name, &text]);
     };
     row("device", volume.device_info().description.clone());
-    row("label", superblock.label());
+    row("label", or_none(&superblock.label()));
     row("uuid", hex(&superblock.uuid));
     row("features", or_none(&geometry.features.names().join(", ")));
     row("size", format!("{} ({} blocks)", human(geometry.block_count * 4096), geometry.block_count));
@@ -118,6 +122,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
             geometry.main_segments, geometry.main_blkaddr, geometry.segs_per_sec
         ),
     );
+    devices(superblock).iter().for_each(|(name, text)| row(name, text.clone()));
     row("checkpoint", format!("version {:#x}, {}", checkpoint.version, or_none(&set.join(", "))));
     row("in use", format!("{} of {} blocks", stat.valid_blocks, stat.user_blocks));
     row("nodes", format!("{} ({} inodes), {} NIDs free", stat.valid_nodes, stat.valid_inodes, stat.free_nids));
@@ -151,6 +156,24 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
     }
     writeln!(out, "{table}")?;
     Ok(())
+}
+
+/// The devices that a superblock records, if there are several, for people.
+fn devices(superblock: &SuperBlock) -> Vec<(String, String)> {
+    let devices = superblock.devices().unwrap_or_default();
+    let line = |(index, device): (usize, &VolumeDevice)| {
+        let path = Quoted::path(path_from_bytes(&device.path)).to_string();
+        (format!("device {index}"), format!("{path}, {} ({} blocks)", human(device.blocks * 4096), device.blocks))
+    };
+    devices.iter().enumerate().map(line).collect()
+}
+
+/// The same for programs.
+fn devices_json(superblock: &SuperBlock) -> Value {
+    let devices = superblock.devices().unwrap_or_default();
+    let value =
+        |device: &VolumeDevice| json!({ "recorded": String::from_utf8_lossy(&device.path), "blocks": device.blocks });
+    devices.iter().map(value).collect()
 }
 
 /// The holes between the valid blocks of dirty segments.

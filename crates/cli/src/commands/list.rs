@@ -73,14 +73,15 @@ impl<W: Write> List<'_, W> {
         // In a damaged volume a directory may contain itself.
         let mut known = HashSet::from([self.fs.metadata(path).about(path)?.ino]);
         while let Some(directory) = pending.pop() {
-            let mut entries = match self.fs.read_dir(&directory).about(&directory) {
-                Ok(entries) => entries,
-                Err(error) => {
-                    self.out.flush()?;
-                    failures.note(Err(error))?;
-                    continue;
-                }
-            };
+            let mut entries =
+                match self.fs.read_dir(&directory).and_then(Iterator::collect::<Result<Vec<_>, _>>).about(&directory) {
+                    Ok(entries) => entries,
+                    Err(error) => {
+                        self.out.flush()?;
+                        failures.note(Err(error))?;
+                        continue;
+                    }
+                };
             entries.retain(|entry| self.shows(&entry.name));
             entries.sort_by(|a, b| a.name.cmp(&b.name));
             self.heading(&directory)?;

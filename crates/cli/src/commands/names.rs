@@ -1,7 +1,7 @@
 //! `f2fs mkdir`, `rm`, `mv`, `ln`.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use f2fs::{FileKind, FileSystem, FsError, NewFile, RenameMode};
 use f2fs_workload::shell::Quoted;
@@ -45,6 +45,9 @@ pub(crate) fn rm(image: &Path, paths: &[PathBuf], recursive: bool, force: bool) 
         // The root is none that -r would remove.
         Err(FsError::IsDirectory) if !recursive && path.file_name().is_some() => {
             Err(CliError::at(path, "is a directory (-r removes it)"))
+        }
+        Err(FsError::NotEmpty) if recursive && path.components().next_back() == Some(Component::ParentDir) => {
+            Err(CliError::at(path, "a directory is not removed by a path that ends in `..`"))
         }
         removed => removed.about(path),
     })

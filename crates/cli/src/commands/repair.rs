@@ -41,7 +41,7 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         bar.set_length(progress.total);
         bar.set_position(progress.done);
     };
-    let options = CheckOptions { threads: None, progress: Some(&show) };
+    let options = CheckOptions::new().progress(&show);
     let planned = guarded(|| plan(&device, &options), || unchanged(image));
     bar.finish_and_clear();
     let repair = planned?.map_err(|error| match &error {

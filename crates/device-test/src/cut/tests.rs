@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::*;
 use f2fs_device::{AlignedBuf, BlockDevice, Request, Ticket};
 
-use crate::RecordingDevice;
+use crate::{Random, RecordingDevice};
 
 fn text(device: &MemoryDevice) -> String {
     device.to_bytes().chunks(4096).map(|block| if block[0] == 0 { '.' } else { char::from(block[0]) }).collect()
@@ -166,12 +166,8 @@ fn many_requests_are_sampled() {
     let writes = (0..40).map(|at| Request::write(at, AlignedBuf::from_bytes(b"x"))).collect();
     drop(device.submit(writes).wait());
     let log = device.log();
-    let mut state = 1u64;
-    let random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        state >> 33
-    };
-    let cuts = CutPlan { exhaustive: 12, sampled: 100, tears: 0 }.cuts(&log.replay(), 40, random);
+    let mut random = Random::new(1);
+    let cuts = CutPlan { exhaustive: 12, sampled: 100, tears: 0 }.cuts(&log.replay(), 40, || random.next());
     assert!(cuts.len() > 41 + 78 && cuts.len() <= 41 + 78 + 100, "{}", cuts.len());
 }
 

@@ -3,6 +3,8 @@
 use f2fs_device::{BLOCK_SIZE, BlockDevice, MemoryDevice};
 use f2fs_pmem::{LINE, WORD};
 
+use crate::Random;
+
 use super::line::{Choice, Line};
 use super::lines::change;
 
@@ -96,8 +98,8 @@ impl PowerCut {
     /// word, and all others kept; the same, all others lost; all lines up to one; all lines from one on.
     #[must_use]
     pub fn draw(&self, seed: u64) -> State {
-        let mut random = Random(seed);
-        let one = random.below(self.uncertain.len() as u64) as usize;
+        let mut random = Random::new(seed);
+        let one = random.below_u64(self.uncertain.len() as u64) as usize;
         let none = |_: &Line| Choice { prefix: 0, streamed: 0 };
         let mut index = 0;
         self.state_by(|line| {
@@ -105,7 +107,10 @@ impl PowerCut {
             index += 1;
             let by_word = |random: &mut Random| {
                 let (cached, streamed) = line.uncertain();
-                Choice { prefix: random.below(cached as u64 + 1) as usize, streamed: random.next() & mask(streamed) }
+                Choice {
+                    prefix: random.below_u64(cached as u64 + 1) as usize,
+                    streamed: random.next() & mask(streamed),
+                }
             };
             match seed % 6 {
                 0 => by_word(&mut random),
@@ -140,22 +145,4 @@ fn mask(bits: usize) -> u64 {
 fn choices(line: &Line) -> u128 {
     let (cached, streamed) = line.uncertain();
     (cached as u128 + 1).saturating_mul(1_u128.checked_shl(streamed as u32).unwrap_or(u128::MAX))
-}
-
-/// Numbers by chance, the same for the same seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    /// Below `bound`; 0 if that is 0.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next().checked_rem(bound).unwrap_or(0)
-    }
 }

@@ -94,21 +94,18 @@ pub(crate) fn operations() -> usize {
     std::env::var("F2FS_EXTENT_OPS").ok().and_then(|ops| ops.parse().ok()).unwrap_or(1_000_000)
 }
 
-/// A random number generator (xorshift64*), the same on every run unless `F2FS_EXTENT_SEED` is set.
-pub(crate) struct Random(u64);
+/// Random numbers, the same on every run unless `F2FS_EXTENT_SEED` is set.
+pub(crate) struct Random(fastrand::Rng);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Random {
         let seed = std::env::var("F2FS_EXTENT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(seed);
-        Random(seed | 1)
+        Random(fastrand::Rng::with_seed(seed))
     }
 }
 
 impl Source for Random {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        ((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize) % bound
+        self.0.usize(..bound)
     }
 }

@@ -10,7 +10,8 @@ use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, mutant};
 use f2fs_volume::{Op, VolumeError};
 
-use super::{Directory, is_inline};
+use super::lookup::Located;
+use super::{Directory, Page, is_inline};
 use crate::FsError;
 use crate::filesystem::Core;
 use crate::inode::Inode;
@@ -103,16 +104,19 @@ impl Directory {
         Err(no_room())
     }
 
-    /// Removes a name. The caller holds its stripe exclusively. Returns the inode that it named.
+    /// Removes a name. The caller holds its stripe exclusively; `located` is where it was found since, if anybody looked. Returns the
+    /// inode that it named.
     pub(crate) fn remove(
         &self,
         op: &Op<'_>,
         core: &Core,
         inode: &Arc<Inode>,
         name: Name<'_>,
+        located: Option<&Located>,
     ) -> Result<Option<Nid>, FsError> {
+        let at = located.and_then(|located| located.at.clone());
         #[allow(clippy::redundant_closure_for_method_calls)] // the method alone is not general enough in its lifetime
-        let named = self.edit(op, core, inode, name, |view, slot| view.remove(slot))?;
+        let named = self.edit(op, core, inode, name, at, |view, slot| view.remove(slot))?;
         let mut names = self.names(name.hash()).write();
         if let Some((_, Some(_))) = &named {
             names.gone(name.hash());
@@ -134,18 +138,19 @@ impl Directory {
         ino: Nid,
         file_type: FileType,
     ) -> Result<bool, FsError> {
-        let there = self.edit(op, core, inode, name, |view, slot| view.set_target(slot, ino, file_type))?;
+        let there = self.edit(op, core, inode, name, None, |view, slot| view.set_target(slot, ino, file_type))?;
         Ok(there.is_some())
     }
 
     /// Finds a name and changes its slot, wherever it stands; tells the block, if it is not the inode. A dentry block that
-    /// holds nothing afterwards is freed. `None`: the name is not there.
+    /// holds nothing afterwards is freed. `at`: the page and the slot, where they are known. `None`: the name is not there.
     fn edit<T>(
         &self,
         op: &Op<'_>,
         core: &Core,
         inode: &Arc<Inode>,
         name: Name<'_>,
+        at: Option<(Arc<Page>, usize)>,
         change: impl FnOnce(&mut DentryViewMut<'_>, usize) -> Result<T, Corruption>,
     ) -> Result<Option<(Option<u64>, T)>, FsError> {
         let features = core.volume.features();
@@ -165,7 +170,11 @@ impl Directory {
                 return Ok(Some((None, changed)));
             }
         }
-        let Some((page, slot, _)) = self.find_page(core, inode, name)? else { return Ok(None) };
+        let at = match at {
+            Some(at) => Some(at),
+            None => self.find_page(core, inode, name)?.map(|(page, slot, _)| (page, slot)),
+        };
+        let Some((page, slot)) = at else { return Ok(None) };
         let mut data = page.data.write();
         let dead = page.is_dead();
         let mut view = DentryViewMut::block(&mut data);

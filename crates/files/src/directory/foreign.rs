@@ -11,9 +11,9 @@ use f2fs_format::hash::{bucket_range, dentry_hash, folded_ascii_hash};
 use super::lookup::found;
 use super::{Directory, Found, is_inline};
 use crate::FsError;
-use crate::block_map::present_blocks;
 use crate::filesystem::Core;
 use crate::inode::Inode;
+use f2fs_volume::tree::present_blocks;
 
 /// How well an entry fits a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

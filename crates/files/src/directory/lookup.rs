@@ -5,11 +5,11 @@ use f2fs_format::hash::bucket_range;
 use f2fs_format::{Corruption, Nid};
 use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
+use f2fs_volume::tree::present_blocks;
 
 use super::names::Place;
 use super::{Directory, Found, Page, is_inline};
 use crate::FsError;
-use crate::block_map::present_blocks;
 use crate::entry::{BadEntry, Judge};
 use crate::filesystem::Core;
 use crate::inode::Inode;
@@ -39,6 +39,14 @@ impl Listed {
     }
 }
 
+/// A name that was found, for as long as its stripe is held: nobody else moves it then.
+#[derive(Debug)]
+pub(crate) struct Located {
+    pub(crate) ino: Nid,
+    /// Its page, which stays in memory while it is held, and its slot there; `None`: it stood in the inode.
+    pub(super) at: Option<(Arc<Page>, usize)>,
+}
+
 impl Directory {
     /// Looks a name up. The caller holds its stripe.
     pub(crate) fn find(&self, core: &Core, inode: &Inode, name: Name<'_>) -> Result<Option<Found>, FsError> {
@@ -53,6 +61,17 @@ impl Directory {
             }
         }
         self.find_page(core, inode, name).map(|place| place.map(|(_, _, found)| found))
+    }
+
+    /// The same, and where the name stands, for a caller who is about to [remove](Self::remove) it.
+    pub(crate) fn locate(&self, core: &Core, inode: &Inode, name: Name<'_>) -> Result<Option<Located>, FsError> {
+        let foreign = self.form.has_foreign_names() && !name.is_stored();
+        if foreign || !self.hashed.load(Ordering::Acquire) {
+            let found = self.find(core, inode, name)?;
+            return Ok(found.map(|found| Located { ino: found.ino, at: None }));
+        }
+        let place = self.find_page(core, inode, name)?;
+        Ok(place.map(|(page, slot, found)| Located { ino: found.ino, at: Some((page, slot)) }))
     }
 
     /// The page and slot of a name in a hashed directory.

@@ -6,11 +6,11 @@ use f2fs_device::AlignedBuf;
 use f2fs_format::{BlockAddr, Corruption, RawBlock};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{Arc, RwLock, mutant};
-use f2fs_volume::Op;
+use f2fs_volume::tree::{add_blocks, ensure_slot, find_slot};
+use f2fs_volume::{Change, Op, VolumeError};
 
 use super::Directory;
 use crate::FsError;
-use crate::block_map::{add_blocks, ensure_slot, find_slot};
 use crate::filesystem::Core;
 use crate::inode::Inode;
 
@@ -43,7 +43,7 @@ impl Directory {
             }
             let slot = match find_slot(&core.volume, &inode.node, block) {
                 // A bucket behind all that an inode can address (a large `i_dir_level`): no name is there.
-                Err(FsError::FileTooLarge { .. }) => return Ok(None),
+                Err(VolumeError::FileTooLarge { .. }) => return Ok(None),
                 slot => slot?,
             };
             let Some(slot) = slot else { return Ok(None) };
@@ -96,18 +96,17 @@ impl Directory {
         if let Some(page) = self.page(core, inode, block)? {
             return Ok(page);
         }
-        let features = core.volume.features();
         let slot = ensure_slot(op, &inode.node, block)?;
-        let made = {
-            let mut node = slot.node.write(op);
-            if node.address(slot.index, features).is_some_and(BlockAddr::is_null) {
-                core.volume.reserve(op, 1)?;
-                node.set_address(slot.index, BlockAddr::NEW, features);
-                true
-            } else {
-                false
+        // Room is taken with the page locked: another thread may have made the block.
+        let (mut made, mut room) = (false, Ok(()));
+        let reserve = |_, addr: BlockAddr| {
+            if addr.is_null() {
+                room = core.volume.reserve(op, 1);
             }
+            if addr.is_null() && room.is_ok() { Change::To(BlockAddr::NEW) } else { Change::Keep }
         };
+        core.volume.change_slots(op, &slot.node, slot.index..slot.index + 1, reserve, |_, _| made = true)?;
+        room?;
         if made {
             add_blocks(op, &inode.node, 1);
             let mut node = inode.node.write(op);
@@ -151,10 +150,9 @@ impl Directory {
         let Ok(Some(slot)) = find_slot(&core.volume, &inode.node, page.block) else { return Ok(false) };
         page.dead.store(!mutant("page_freed_and_not_dead"), Ordering::Release);
         self.forget_dirty(core, page);
-        let old = slot.set(op, BlockAddr::NULL);
+        let freed = core.volume.clear_slots(op, &slot.node, slot.index..slot.index + 1, |_, _| {});
         self.shard(page.block).write().remove(&page.block);
-        if !old.is_null() {
-            core.volume.free_block(op, old)?;
+        if freed? != 0 {
             add_blocks(op, &inode.node, -1);
         }
         Ok(true)

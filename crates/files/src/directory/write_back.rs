@@ -1,15 +1,14 @@
 //! Writing changed dentry blocks at the checkpoint.
 
 use f2fs_device::AlignedBuf;
-use f2fs_format::summary::Summary;
-use f2fs_format::{BlockAddr, LogType};
+use f2fs_format::LogType;
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, mutant};
-use f2fs_volume::Op;
+use f2fs_volume::tree::find_slot;
+use f2fs_volume::{Flight, Op};
 
 use super::{Directory, is_inline};
 use crate::FsError;
-use crate::block_map::find_slot;
 use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::stat;
@@ -72,22 +71,16 @@ impl Directory {
         pages: &[Arc<super::Page>],
     ) -> Result<(), FsError> {
         let mut slots = Vec::with_capacity(pages.len());
-        let mut summaries = Vec::with_capacity(pages.len());
         let mut data = AlignedBuf::new(pages.len());
         for (index, page) in pages.iter().enumerate() {
             let slot = find_slot(&core.volume, &inode.node, page.block)?
                 .ok_or_else(|| FsError::corrupt("slot of a dentry block", page.block, 0, 0))?;
-            let version = core.volume.node_version(slot.node.nid())?;
-            summaries.push(Summary::new(slot.node.nid(), version, slot.index as u16));
             data.block_mut(index).copy_from_slice(&**page.data.read());
             slots.push(slot);
         }
-        let runs = core.volume.write_data(op, LogType::HotData, &summaries, data)?;
-        let mut fresh = runs.iter().flat_map(|run| (0..run.len).map(|i| run.addr.offset(i)));
-        for (slot, page) in slots.iter().zip(pages) {
-            core.volume.replace_blocks(op, &slot.node, slot.index, &[fresh.next().unwrap_or(BlockAddr::NULL)])?;
-            page.dirty.store(false, Ordering::Release);
-        }
+        // No hole among them: each block was reserved when its page was made.
+        Flight::begin_blocks(op, LogType::HotData, slots.into_iter(), data, 0)?.land_slots(op, |_, _| {})?;
+        pages.iter().for_each(|page| page.dirty.store(false, Ordering::Release));
         Ok(())
     }
 }

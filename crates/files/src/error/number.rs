@@ -78,7 +78,8 @@ fn volume_number(error: &VolumeError) -> Errno {
     match error {
         VolumeError::AlreadyOpen(_) => Errno::BUSY,
         VolumeError::OnlyForReading { .. } | VolumeError::CheckpointDisabled | VolumeError::ReadOnly => Errno::ROFS,
-        VolumeError::Format(_) => Errno::INVAL,
+        VolumeError::FileTooLarge { .. } => Errno::FBIG,
+        VolumeError::Format(_) | VolumeError::Devices { .. } | VolumeError::ForeignDevice { .. } => Errno::INVAL,
         VolumeError::Stopped { .. } => Errno::IO,
         error if error.is_no_space() => Errno::NOSPC,
         // What the device holds contradicts itself.

@@ -6,10 +6,10 @@ use f2fs_format::path::{NodeKind, first_block};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCK_SIZE, BlockAddr, Corruption, Nid};
 use f2fs_sync::mutant;
-use f2fs_volume::{NewNode, Op};
+use f2fs_volume::tree::{Slot, add_blocks, ensure_slot, load_child};
+use f2fs_volume::{Change, NewNode, Op};
 
 use crate::FsError;
-use crate::block_map::{Slot, add_blocks, ensure_slot, load_child};
 use crate::filesystem::Core;
 use crate::inode::{Inode, is_inline};
 use crate::stat::FileKind;
@@ -160,8 +160,8 @@ impl Core {
                 return Err(error.into());
             }
         }
-        slot.set(op, new);
-        self.volume.invalidate(op, old)?;
+        let slots = slot.index..slot.index + 1;
+        self.volume.change_slots(op, &slot.node, slots, |_, _| Change::To(new), |_, _| {})?;
         if new.is_null() {
             self.volume.unreserve(op, 1);
             add_blocks(op, &inode.node, -1);
@@ -184,8 +184,7 @@ impl Core {
             let what = "synced as another file's, and a directory's or a link's";
             return Err(FsError::Volume(Corruption::Block { what, nid: owner.ino, addr }.into()));
         }
-        slot.set(op, BlockAddr::NULL);
-        self.volume.free_block(op, addr)?;
+        self.volume.clear_slots(op, &slot.node, slot.index..slot.index + 1, |_, _| {})?;
         add_blocks(op, &owner.node, -1);
         Ok(())
     }

@@ -1,18 +1,15 @@
 //! Small file systems for the models: what is on the device is made once, and opened in each iteration.
 #![allow(dead_code)] // not every file of models uses all of it
 
-#[path = "../late/mod.rs"]
-mod late;
-
 use std::num::NonZeroUsize;
 
 use f2fs_device::MemoryDevice;
+pub(crate) use f2fs_device_test::LateDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_sync::Arc;
 use f2fs_volume::OpenOptions;
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::models::Image;
-pub(crate) use late::Late;
 
 pub(crate) const BLOCK: usize = 4096;
 
@@ -53,7 +50,7 @@ impl Small {
     /// The same, on a device whose requests happen when somebody waits for them.
     pub(crate) fn late(image: &Image) -> Small {
         let device = image.device();
-        let fs = Arc::new(FileSystem::open(Arc::new(Late(device.clone())), options()).unwrap());
+        let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap());
         Small { device, fs }
     }
 
@@ -81,7 +78,7 @@ pub(crate) fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
 
 /// The names of a directory, sorted, `.` and `..` aside.
 pub(crate) fn names(fs: &FileSystem, path: &str) -> Vec<String> {
-    let all = fs.read_dir(path).unwrap().into_iter();
+    let all = fs.read_dir(path).unwrap().map(Result::unwrap);
     let mut names: Vec<_> = all.map(|entry| String::from_utf8(entry.name).unwrap()).collect();
     names.retain(|name| name != "." && name != "..");
     names.sort();

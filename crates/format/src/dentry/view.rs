@@ -76,9 +76,12 @@ impl<'a> DentryView<'a> {
     }
 
     /// Whether any slot is marked in the bitmap.
+    #[inline]
     #[must_use]
     pub fn is_used_at_all(&self) -> bool {
-        lsb::find(self.bytes, 0, self.layout.slots, true).is_some()
+        // Mostly one of the first eight is: that is seen at once.
+        let among_first = self.layout.slots >= 8 && self.bytes.first().is_some_and(|marks| *marks != 0);
+        among_first || lsb::find(self.bytes, 0, self.layout.slots, true).is_some()
     }
 
     /// The fixed part of the entry in a slot, whether or not the slot is in use; `None` beyond the last slot.
@@ -376,6 +379,16 @@ mod tests {
         assert!(!view.insert(212, b"runs past the end", 7, Nid(5), FileType::Fifo));
         assert!(!view.insert(5000, b"x", 7, Nid(5), FileType::Fifo));
         assert!(!view.insert(5, b"", 7, Nid(5), FileType::Fifo));
+    }
+
+    #[test]
+    fn any_mark_of_a_slot_is_seen_and_no_other() {
+        for slot in 0..216 {
+            let mut block = DentryBlock::ZERO;
+            lsb::set(block.as_block_mut(), slot);
+            // There are 214 slots in 27 bytes of marks.
+            assert_eq!(DentryView::block(block.as_block()).is_used_at_all(), slot < 214, "{slot}");
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! The areas of a new volume, and where its logs begin.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::{FormatOptions, SEGMENT_SIZE};
 use crate::superblock::{MAGIC, SuperBlock};
 use crate::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, LogType, nat, sit};
@@ -26,6 +29,8 @@ pub(super) struct Areas {
     segment0: u64,
     /// Whole segments behind `segment0`.
     total: u64,
+    /// How many of them each device has.
+    on_each_device: Vec<u64>,
     /// Of these, the ones in whole zones.
     segments: u64,
     sit: u64,
@@ -36,15 +41,21 @@ pub(super) struct Areas {
 }
 
 impl Areas {
-    /// `None` if the device is too small.
-    pub(super) fn new(options: &FormatOptions, bytes: u64) -> Option<Areas> {
-        let bytes = bytes - bytes % u64::from(options.sector_size());
+    /// `None` if the devices are too small.
+    pub(super) fn new(options: &FormatOptions, devices: &[u64]) -> Option<Areas> {
+        let in_sectors = |bytes: &u64| bytes - bytes % u64::from(options.sector_size());
+        let (first, others) = devices.split_first()?;
         let per_segment = u64::from(BLOCKS_PER_SEGMENT);
         let (segs_per_sec, secs_per_zone) = (u64::from(options.segs_per_sec), u64::from(options.secs_per_zone));
         let zone = segs_per_sec * secs_per_zone;
 
         // Segment 0 begins at the first zone that leaves the two superblocks alone.
-        let total = bytes.checked_sub(zone * SEGMENT_SIZE)? / SEGMENT_SIZE;
+        let mut on_each_device = vec![in_sectors(first).checked_sub(zone * SEGMENT_SIZE)? / SEGMENT_SIZE];
+        on_each_device.extend(others.iter().map(|bytes| bytes / SEGMENT_SIZE));
+        if on_each_device.contains(&0) {
+            return None;
+        }
+        let total: u64 = on_each_device.iter().sum();
         if total < LEAST_SEGMENTS {
             return None;
         }
@@ -76,7 +87,8 @@ impl Areas {
         Some(Areas {
             segs_per_sec,
             secs_per_zone,
-            block_count: bytes / BLOCK_SIZE as u64,
+            block_count: devices.iter().map(in_sectors).sum::<u64>() / BLOCK_SIZE as u64,
+            on_each_device,
             segment0: zone * per_segment,
             total,
             segments,
@@ -86,6 +98,11 @@ impl Areas {
             cp_payload,
             sections: zones * secs_per_zone,
         })
+    }
+
+    /// Segments on each device.
+    pub(super) fn on_each_device(&self) -> &[u64] {
+        &self.on_each_device
     }
 
     /// Segments of the main area.

@@ -36,6 +36,7 @@ const fn entry_size(name: usize, value: usize) -> usize {
 
 /// How [`XattrBuffer::set`] treats an attribute of that name (`XATTR_CREATE`, `XATTR_REPLACE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum SetMode {
     /// Creates or replaces it.
     #[default]

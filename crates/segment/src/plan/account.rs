@@ -194,11 +194,8 @@ mod tests {
         for interior in Interior::ALL {
             let planner =
                 Planner::new(CostModel::card(Card::B, interior), Strategy::Optimal, 5.0).in_place().at_most(0.27);
-            let mut state = 1u64;
-            let mut length = || {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                1 + (state >> 60) as u32 % 5
-            };
+            let mut random = fastrand::Rng::with_seed(1);
+            let mut length = || random.u32(1..=5);
             let (mut new, mut extra, mut seconds, mut skipped) = (0, 0, 0.0, 0.0);
             for round in 0..60 {
                 let layout = layouts(&(0..80).map(|_| (length(), length())).collect::<Vec<_>>());

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bases, Settings};
 use crate::base::BaseKind;
-use crate::random::Random;
 use crate::workload::{Workload, broad, cleaning, deep, holes, sequences};
+use f2fs_device_test::Random;
 
 /// States of an enumerated workload, at least, unless it has fewer.
 const WORTH: u64 = 5;

@@ -17,9 +17,9 @@ use super::options;
 use super::way::Way;
 use crate::base::Base;
 use crate::op::{Op, is_refusal};
-use crate::random::Random;
 use crate::tree::Tree;
 use crate::workload::Steps;
+use f2fs_device_test::Random;
 
 /// Requests that the workload makes at least.
 const REQUESTS: u64 = 2000;

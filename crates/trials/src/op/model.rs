@@ -4,8 +4,8 @@ use f2fs_sync::Arc;
 
 use super::{DIR_MODE, FILE_MODE, LINK_MODE, Op, target};
 use crate::base::NOW;
-use crate::random::bytes;
 use crate::tree::{Attributes, Content, Node, Tree, is_within, parent};
+use f2fs_device_test::bytes;
 
 impl Op {
     /// The same on the model, after it succeeded. `ino`: the inode that it made.

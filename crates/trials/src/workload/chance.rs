@@ -2,8 +2,8 @@
 
 use crate::base::BaseKind;
 use crate::op::Op;
-use crate::random::Random;
 use crate::tree::{Content, Tree};
+use f2fs_device_test::Random;
 
 /// Operations by chance below a directory.
 #[derive(Debug)]

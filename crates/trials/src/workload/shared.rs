@@ -7,7 +7,7 @@ use f2fs_sync::Arc;
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
 
 use crate::op::Op;
-use crate::random::Random;
+use f2fs_device_test::Random;
 
 /// Operations from one meeting to the next.
 const APART: usize = 3;

@@ -94,13 +94,25 @@ const OTHERS: [Mark; 31] = [
 /// # Errors
 /// Those of the device.
 pub fn recognise(device: &dyn BlockDevice) -> Result<Option<Signature>, DeviceError> {
-    for index in 0..2.min(device.info().blocks) {
+    recognise_from(device, 0)
+}
+
+/// What each device of several holds, as far as it is recognised, with the block at which that device begins.
+pub(super) fn on_each(device: &dyn BlockDevice, devices: &[(u64, u64)]) -> Result<Vec<(u64, Signature)>, DeviceError> {
+    let held = devices.iter().map(|(_, start)| Ok(recognise_from(device, *start)?.map(|found| (*start, found))));
+    held.filter_map(Result::transpose).collect()
+}
+
+/// What is held from a block on.
+fn recognise_from(device: &dyn BlockDevice, start: u64) -> Result<Option<Signature>, DeviceError> {
+    let blocks = device.info().blocks;
+    for index in start..(start + 2).min(blocks) {
         let superblock = SuperBlock::read(&read_block(device, index)?);
         if superblock.magic.get() == MAGIC {
             return Ok(Some(Signature::F2fs { label: superblock.label(), uuid: superblock.uuid }));
         }
     }
-    let front = device.read(0, 17.min(device.info().blocks) as usize)?;
+    let front = device.read(start, 17.min(blocks - start) as usize)?;
     let holds = |at: usize, mark: &[u8]| front.as_bytes().get(at..at + mark.len()) == Some(mark);
     Ok(OTHERS.iter().find(|(at, mark, _)| holds(*at, mark)).map(|(_, _, what)| Signature::Other(what)))
 }

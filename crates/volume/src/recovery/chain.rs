@@ -12,6 +12,7 @@ const READ_AHEAD: u32 = 64;
 
 /// A node of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChainNode {
     /// Where it stands.
     pub addr: BlockAddr,

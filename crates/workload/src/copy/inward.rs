@@ -311,11 +311,10 @@ impl Inward<'_> {
             self.fs.set_owner(to, Some(metadata.uid()), Some(metadata.gid())).map_err(volume(to))?;
             self.fs.set_permissions(to, (metadata.mode() & 0o7777) as u16).map_err(volume(to))?;
         }
-        let time = |seconds, nanoseconds: i64| Some(Time { seconds, nanoseconds: nanoseconds as u32 });
-        let times = SetTimes {
-            accessed: time(metadata.atime(), metadata.atime_nsec()),
-            modified: time(metadata.mtime(), metadata.mtime_nsec()),
-        };
+        let time = |seconds, nanoseconds: i64| Time { seconds, nanoseconds: nanoseconds as u32 };
+        let times = SetTimes::new()
+            .accessed(time(metadata.atime(), metadata.atime_nsec()))
+            .modified(time(metadata.mtime(), metadata.mtime_nsec()));
         self.fs.set_times(to, times).map_err(volume(to))?;
         Ok(refused)
     }

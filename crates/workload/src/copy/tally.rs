@@ -56,10 +56,11 @@ impl<'a> Tally<'a> {
     pub(super) fn failed(&self, error: CopyError) {
         {
             let mut state = self.state.lock();
-            if state.stopped.is_some() {
+            if state.stopped.is_some() && !matches!(error, CopyError::Incomplete { .. }) {
+                // The same happens to whatever the other workers are at. What they left half done is said.
                 return;
             }
-            if stops(&error, self.writes) {
+            if state.stopped.is_none() && stops(&error, self.writes) {
                 state.stopped = Some(error);
                 return;
             }
@@ -72,9 +73,11 @@ impl<'a> Tally<'a> {
         self.state.lock().stopped.is_some()
     }
 
+    /// The end of the copy.
     pub(super) fn result(self) -> Result<CopyProgress, CopyError> {
         let state = self.state.into_inner();
-        state.stopped.map_or(Ok(state.done), Err)
+        let copied = state.done.files;
+        state.stopped.map_or(Ok(state.done), |source| Err(CopyError::Ended { copied, source: Box::new(source) }))
     }
 }
 
@@ -88,7 +91,7 @@ fn stops(error: &CopyError, writes: bool) -> bool {
             writes && matches!(**source, FsError::Volume(_) | FsError::NoSpace(_) | FsError::ReadOnly)
         }
         CopyError::Short { .. } => true,
-        CopyError::Incomplete { source, .. } => stops(source, writes),
+        CopyError::Incomplete { source, .. } | CopyError::Ended { source, .. } => stops(source, writes),
         _ => false,
     }
 }

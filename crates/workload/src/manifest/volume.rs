@@ -67,6 +67,7 @@ pub fn walk_volume_limited(
         let path = path_from_bytes(&directory);
         let children = fs.read_dir(path).map_err(|source| failed("read the directory", &directory, source))?;
         for child in children {
+            let child = child.map_err(|source| failed("read the directory", &directory, source))?;
             let mut below = directory.clone();
             if directory != b"/" {
                 below.push(b'/');

@@ -137,7 +137,12 @@ impl Run<'_> {
         self.timed(Phase::Verify, files + pieces, |plan| {
             for (number, expected) in plan.left_by_directory().into_iter().enumerate() {
                 let path = plan.directory(number as u64);
-                let found = fs.read_dir(&path).map_err(|source| file("list", &path, source))?.len() as u64;
+                let entries = fs.read_dir(&path).map_err(|source| file("list", &path, source))?;
+                let mut found = 0;
+                for entry in entries {
+                    entry.map_err(|source| file("list", &path, source))?;
+                    found += 1;
+                }
                 if found != expected {
                     return Err(QuickstartError::Names { path, expected, found });
                 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use f2fs::RangeLock;
 
+use crate::tree::mix;
+
 /// Bytes of a read.
 pub(super) const BLOCK: u64 = 4096;
 
@@ -114,16 +116,10 @@ impl Places {
     }
 
     pub(super) fn next(&mut self) -> u64 {
-        let mut number = self.next;
+        let number = self.next;
         self.next += 1;
-        if self.pattern == Pattern::Random {
-            // The finaliser of splitmix64.
-            number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            number ^= number >> 31;
-        }
-        number % self.blocks
+        let place = if self.pattern == Pattern::Random { mix(number) } else { number };
+        place % self.blocks
     }
 }
 

@@ -1,5 +1,7 @@
 //! File content that can be made again from a number.
 
+use f2fs_device_test::Random;
+
 /// Fills `buffer` with the bytes that stand `position` bytes after the start of the stream `seed`. Pieces of a stream fit
 /// together whatever their sizes.
 ///
@@ -28,10 +30,7 @@ pub fn fill(seed: u64, position: u64, buffer: &mut [u8]) {
     tail.copy_from_slice(&word(index)[..tail.len()]);
 }
 
-/// The finaliser of splitmix64: neighbouring numbers give unrelated words.
+/// Neighbouring numbers give unrelated words.
 pub(crate) fn mix(number: u64) -> u64 {
-    let a = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let b = (a ^ (a >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let c = (b ^ (b >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    c ^ (c >> 31)
+    Random::new(number).next()
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use f2fs_device_test::Random;
+
 use super::Op;
 use super::data::mix;
 
@@ -57,7 +59,7 @@ struct Name {
 }
 
 struct Script {
-    state: u64,
+    random: Random,
     ops: Vec<Op>,
     directories: Vec<String>,
     names: Vec<Name>,
@@ -69,13 +71,12 @@ struct Script {
 
 impl Script {
     fn new(seed: u64) -> Self {
-        let (state, last) = (mix(seed), SPARSE.to_owned());
-        Script { state, ops: Vec::new(), directories: Vec::new(), names: Vec::new(), xattrs: Vec::new(), last }
+        let (random, last) = (Random::new(mix(seed)), SPARSE.to_owned());
+        Script { random, ops: Vec::new(), directories: Vec::new(), names: Vec::new(), xattrs: Vec::new(), last }
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.state) % bound
+        self.random.below_u64(bound)
     }
 
     /// Small, around a page, or many blocks.
@@ -106,7 +107,7 @@ impl Script {
             _ if path == SPARSE => self.below(FAR),
             _ => self.below(300_000),
         };
-        let (length, seed) = (self.length(), self.state);
+        let (length, seed) = (self.length(), self.random.next());
         let path = path.into();
         self.ops.push(match durable {
             true => Op::WriteDurable { path, offset, length, seed },

@@ -38,7 +38,7 @@ pub(super) struct Mutant {
 ///
 /// If a named crate does not exist, no crate has models, or a file cannot be read.
 pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<Vec<Crate>> {
-    let others = fs::read_to_string(root.join(OTHER_MUTANTS)).unwrap_or_default();
+    let others = OTHER_MUTANTS.map(|path| fs::read_to_string(root.join(path)).unwrap_or_default()).concat();
     let dirs = sorted_entries(&root.join("crates"))?;
     let (switched, models_of, scenarios) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut all = Elsewhere { switched, models: models_of, scenarios, others };
@@ -70,7 +70,7 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
 }
 
 /// Where the mutants stand that are found by something else than a model; `cargo xtask crash --mutants` runs them.
-const OTHER_MUTANTS: &str = "crates/trials/src/mutants.rs";
+const OTHER_MUTANTS: [&str; 2] = ["crates/trials/src/mutants.rs", "crates/journal/tests/lines.rs"];
 
 /// The mutants of the rest of the workspace.
 #[derive(Debug)]

@@ -7,14 +7,16 @@ use comfy_table::{Table, presets};
 use f2fs::format::checkpoint::{CheckpointHeader, flags};
 use f2fs::format::feature::Features;
 use f2fs::format::superblock::SuperBlock;
+use f2fs::uring::OpenOptions;
 use f2fs::volume::format::recognise;
 use f2fs::volume::{Examined, examine};
 use serde_json::{Value, json};
 
-use super::or_none;
+use super::{devices, devices_json, or_none};
 use crate::commands::format::hex;
 use crate::error::CliError;
 use crate::image::{Access, device};
+use crate::medium;
 use crate::size::human;
 
 /// Prints superblocks and checkpoint packs as they stand, if there is anything of F2FS.
@@ -23,7 +25,9 @@ use crate::size::human;
 /// Always: `why` the volume could not be opened.
 pub(super) fn show(image: &Path, as_json: bool, why: CliError) -> Result<(), CliError> {
     // A file that cannot be opened as a device has nothing to show.
-    let Ok(device) = device(image, Access::Read) else { return Err(why) };
+    let Ok(device) = device(image, Access::Read).or_else(|_| medium::open(image, true, OpenOptions::new())) else {
+        return Err(why);
+    };
     let found = examine(&*device);
     let mut out = std::io::stdout().lock();
     if as_json {
@@ -84,6 +88,9 @@ fn superblock_rows(table: &mut Table, raw: &SuperBlock) {
         raw.segment_count_main, raw.main_blkaddr, raw.segs_per_sec
     );
     table.add_row(["  main area", &main]);
+    devices(raw).iter().for_each(|(name, text)| {
+        table.add_row([&format!("  {name}"), text]);
+    });
 }
 
 fn pack_rows(table: &mut Table, raw: &CheckpointHeader) {
@@ -122,6 +129,7 @@ fn superblock_json(found: &Examined<SuperBlock>) -> Value {
             },
             "main_segments": raw.segment_count_main.get(),
             "checkpoint_payload": raw.cp_payload.get(),
+            "devices": devices_json(&raw),
         })),
     })
 }

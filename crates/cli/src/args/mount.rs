@@ -1,0 +1,102 @@
+//! The arguments of `mount` and `umount`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use f2fs_fuse::MountOptions;
+
+#[derive(Debug, Args)]
+pub(crate) struct MountArgs {
+    /// Options, separated by commas: ro, allow_other, uid=N, gid=N, umask=OCTAL, cache=through|writeback, threads=N, dev, suid, noexec.
+    #[arg(short = 'o', value_delimiter = ',', value_name = "OPTION")]
+    pub(crate) options: Vec<String>,
+    /// Stay in the foreground, until it is unmounted or a signal comes.
+    #[arg(long, short = 'f')]
+    pub(crate) foreground: bool,
+    /// Tell on standard output when it is mounted, and go to the background then.
+    #[arg(long, hide = true)]
+    pub(crate) told: bool,
+    /// File or block device.
+    pub(crate) image: PathBuf,
+    /// The directory to mount it on.
+    pub(crate) dir: PathBuf,
+}
+
+/// Options that mean what is so anyway, or that only `mount` and /etc/fstab mind.
+const IGNORED: &[&str] = &[
+    "rw",
+    "defaults",
+    "auto",
+    "noauto",
+    "nofail",
+    "_netdev",
+    "user",
+    "users",
+    "nouser",
+    "owner",
+    "noatime",
+    "relatime",
+    "nodiratime",
+    "lazytime",
+    "async",
+    "exec",
+    "nodev",
+    "nosuid",
+    "default_permissions",
+];
+
+/// The options of a mount; a text that says what is wrong with one.
+pub(crate) fn options(given: &[String], root: bool) -> Result<MountOptions, String> {
+    let mut options = MountOptions::default();
+    // Nodes of devices and set-id bits work as on any file system that root mounts.
+    (options.devices, options.set_id) = (root, root);
+    for option in given {
+        let (name, value) = option.split_once('=').map_or((option.as_str(), None), |(name, value)| (name, Some(value)));
+        let number = |base| {
+            let value = value.ok_or_else(|| format!("-o {name} needs a number"))?;
+            u32::from_str_radix(value, base).map_err(|_| format!("-o {option}: not a number"))
+        };
+        match (name, value) {
+            ("ro", None) => options.read_only = true,
+            ("allow_other", None) => options.allow_other = true,
+            ("dev", None) => options.devices = true,
+            ("nodev", None) => options.devices = false,
+            ("suid", None) => options.set_id = true,
+            ("nosuid", None) => options.set_id = false,
+            ("noexec", None) => options.no_exec = true,
+            ("uid", _) => options.uid = Some(number(10)?),
+            ("gid", _) => options.gid = Some(number(10)?),
+            ("umask", _) => match u16::try_from(number(8)?) {
+                Ok(umask @ 0..=0o777) => options.umask = Some(umask),
+                _ => return Err(format!("-o {option}: at most 777 is possible")),
+            },
+            ("threads", _) => match number(10)? {
+                threads @ 1..=1024 => options.threads = threads as usize,
+                _ => return Err(format!("-o {option}: 1 to 1024 are possible")),
+            },
+            ("cache", Some("through")) => options.write_back = false,
+            ("cache", Some("writeback")) => options.write_back = true,
+            (name, None) if IGNORED.contains(&name) || name.starts_with("x-") => {}
+            (name, Some(_)) if name.starts_with("x-") || name.starts_with("comment") => {}
+            _ => return Err(format!("-o {option}: there is no such option")),
+        }
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_taken_or_refused_by_name() {
+        let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let taken = options(&list("rw,ro,uid=5,umask=027,cache=writeback,x-systemd.automount"), false).unwrap();
+        assert!(taken.read_only && taken.write_back && !taken.devices);
+        assert_eq!((taken.uid, taken.umask), (Some(5), Some(0o27)));
+        assert!(options(&[], true).unwrap().devices);
+        for wrong in ["bogus", "uid", "uid=x", "umask=1000", "umask=9", "cache=no", "threads=0"] {
+            assert!(options(&list(wrong), true).unwrap_err().contains(wrong), "{wrong}");
+        }
+    }
+}

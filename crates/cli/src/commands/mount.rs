@@ -1,0 +1,174 @@
+//! `f2fs mount` and `f2fs umount`.
+//!
+//! In the background the mount is served by a process of its own: this command, started again with `--told`. It opens the image itself, so
+//! that the lock of the image names it; when it is mounted it says so on its standard output, and leaves the terminal.
+//!
+//! ```text
+//!   f2fs mount ──spawns──► f2fs mount --told
+//!       │  ◄──── "mounted" ─────┤ opened, mounted
+//!   exit 0                      serves ── unmounted, or SIGTERM ──► last checkpoint, exit 0
+//! ```
+
+use std::env;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use f2fs::FileSystem;
+use f2fs_fuse::{Mount, Unmounter};
+
+use crate::args::mount::{MountArgs, options};
+use crate::error::{CliError, Context, say};
+use crate::image::{Access, open};
+use crate::interrupt::until_stopped;
+
+/// What the process in the background says.
+const MOUNTED: &[u8] = b"mounted\n";
+/// How long programs that still use the mount have after a signal.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+pub(crate) fn mount(args: &MountArgs, pmem: bool) -> Result<ExitCode, CliError> {
+    // What is wrong with the command line, before anything is opened.
+    let root = rustix::process::geteuid().is_root();
+    let mut options = options(&args.options, root).map_err(CliError::usage)?;
+    let image = args.image.canonicalize().about(&args.image)?;
+    let dir = args.dir.canonicalize().about(&args.dir)?;
+    if !dir.is_dir() {
+        return Err(CliError::at(&dir, "not a directory"));
+    }
+    if !args.foreground && !args.told {
+        return in_background(args, &image, &dir, pmem);
+    }
+    options.source = image.to_string_lossy().into_owned();
+    let fs = open(&image, if options.read_only { Access::Read } else { Access::Write })?;
+    let mut mount = match Mount::new(&fs, &dir, options) {
+        Ok(mount) => mount,
+        Err(error) => {
+            fs.close().about(&image)?;
+            return Err(CliError::at(&dir, error));
+        }
+    };
+    let unmounter = mount.unmounter();
+    if args.told {
+        leave_the_terminal().about(&dir)?;
+    }
+    notify("READY=1");
+    serve(&image, &fs, mount, unmounter)
+}
+
+fn serve(image: &Path, fs: &FileSystem, mount: Mount, mut unmounter: Unmounter) -> Result<ExitCode, CliError> {
+    let served = AtomicBool::new(false);
+    let result = until_stopped(
+        || {
+            let result = mount.serve();
+            served.store(true, Ordering::Relaxed);
+            result
+        },
+        || {
+            notify("STOPPING=1");
+            if unmounter.unmount().is_ok() {
+                return;
+            }
+            // Programs use it.
+            let end = Instant::now() + PATIENCE;
+            while !served.load(Ordering::Relaxed) && Instant::now() < end {
+                thread::sleep(Duration::from_millis(20));
+            }
+            if !served.load(Ordering::Relaxed) {
+                let closed = fs.close().about(image);
+                if let Err(error) = &closed {
+                    error.report();
+                }
+                // With this process the connection ends: what is still open on the mount fails from now on.
+                let _ = rustix::process::chdir("/");
+                std::process::exit(i32::from(closed.is_err()));
+            }
+        },
+        |_| None,
+    )?;
+    let closed = fs.close().about(image);
+    result.about(image)?;
+    closed?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn in_background(args: &MountArgs, image: &Path, dir: &Path, pmem: bool) -> Result<ExitCode, CliError> {
+    let program = env::current_exe().map_err(|error| CliError::new(format_args!("/proc/self/exe: {error}")))?;
+    let mut command = Command::new(program);
+    command.arg("mount").arg("--told").stdin(Stdio::null()).stdout(Stdio::piped());
+    if pmem {
+        command.arg("--pmem");
+    }
+    for option in &args.options {
+        command.arg("-o").arg(option);
+    }
+    let mut child = command.arg("--").arg(image).arg(dir).spawn().map_err(CliError::new)?;
+    let mut told = Vec::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        let _ = stdout.read_to_end(&mut told);
+    }
+    if told == MOUNTED {
+        return Ok(ExitCode::SUCCESS);
+    }
+    // It said why.
+    let code = child.wait().map_err(CliError::new)?.code();
+    Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}
+
+/// Tells that it is mounted, and goes on in a session of its own with nothing open that belongs to who started it.
+fn leave_the_terminal() -> std::io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    // Fails for the leader of a session, which has no terminal to leave.
+    let _ = rustix::process::setsid();
+    rustix::process::chdir("/")?;
+    std::io::stdout().write_all(MOUNTED)?;
+    std::io::stdout().flush()?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(())
+}
+
+/// Tells systemd, if it started this (`sd_notify`).
+fn notify(state: &str) {
+    let Some(path) = env::var_os("NOTIFY_SOCKET") else { return };
+    let _ = UnixDatagram::unbound().and_then(|socket| socket.send_to(state.as_bytes(), path));
+}
+
+/// Unmounts, and waits until the volume below is closed.
+pub(crate) fn umount(dir: &Path) -> Result<(), CliError> {
+    let shown = env::current_dir().unwrap_or_default().join(dir);
+    let source = source(&shown);
+    let how = if rustix::process::geteuid().is_root() { ["umount", "-i"] } else { ["fusermount3", "-u"] };
+    let status = Command::new(how[0]).args([how[1], "--"]).arg(&shown).status();
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(_) => return Err(CliError::said()),
+        Err(error) => return Err(CliError::new(format_args!("{}: {error}", how[0]))),
+    }
+    // The server has the image locked until it has closed the volume.
+    if let Some(image) = source.filter(|image| Path::new(image).is_file()) {
+        let image = File::open(&image).about(Path::new(&image))?;
+        let locked = rustix::fs::flock(&image, rustix::fs::FlockOperation::LockExclusive);
+        if let Err(error) = locked {
+            say(format_args!("cannot wait for the end of the mount: {error}"));
+        }
+    }
+    Ok(())
+}
+
+/// The image that is mounted on a directory.
+fn source(dir: &Path) -> Option<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let dir = dir.canonicalize().ok()?.to_string_lossy().replace('\\', "\\134").replace(' ', "\\040");
+    let line = mounts.lines().rev().find(|line| {
+        let mut fields = line.split(' ').skip(1);
+        fields.next() == Some(dir.as_str()) && fields.next().is_some_and(|kind| matches!(kind, "fuse" | "fuse.f2fs"))
+    })?;
+    Some(line.split(' ').next()?.replace("\\040", " ").replace("\\134", "\\"))
+}

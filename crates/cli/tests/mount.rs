@@ -1,0 +1,314 @@
+//! `f2fs mount`, by programs that use the mount. These tests need root and `/dev/fuse`; elsewhere they say that they were not run.
+
+mod common;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Place, command, fail, ok, run};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, RenameFlags, SeekFrom as Seeking, XattrFlags};
+use rustix::io::Errno;
+
+/// A volume that is mounted, and unmounted in the end.
+struct Mounted {
+    image: PathBuf,
+    dir: PathBuf,
+    place: Place,
+}
+
+impl Mounted {
+    /// `None`: this machine cannot mount, and the test is named as not run.
+    fn new(test: &str, options: &[&str]) -> Option<Mounted> {
+        if !rustix::process::geteuid().is_root() || File::open("/dev/fuse").is_err() {
+            eprintln!("NOT RUN: {test}: needs root and /dev/fuse");
+            return None;
+        }
+        let place = Place::new();
+        let image = place.path("disk.img");
+        ok(command(["format", "--size", "256M"]).arg(&image));
+        let dir = place.path("mnt");
+        fs::create_dir(&dir).unwrap();
+        let mounted = Mounted { image, dir, place };
+        mounted.mount(options);
+        Some(mounted)
+    }
+
+    fn mount(&self, options: &[&str]) {
+        let mut mount = command(["mount"]);
+        for option in options {
+            mount.args(["-o", option]);
+        }
+        ok(mount.arg(&self.image).arg(&self.dir));
+    }
+
+    fn umount(&self) {
+        ok(command(["umount"]).arg(&self.dir));
+        assert!(!is_mounted(&self.dir));
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Unmounts; both judges must find the volume clean.
+    fn judge(&self) {
+        self.umount();
+        assert_eq!(ok(command(["check"]).arg(&self.image)), "");
+        let fsck = Command::new("fsck.f2fs").arg("--dry-run").arg(&self.image).output().unwrap();
+        let said = String::from_utf8_lossy(&fsck.stdout);
+        assert!(fsck.status.success() && !said.contains("[ASSERT]") && !said.contains("[Fail]"), "{said}");
+    }
+
+    /// The number of the process that serves the mount.
+    fn server(&self) -> i32 {
+        let image = self.image.to_str().unwrap();
+        let serves = |entry: &fs::DirEntry| {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            line.contains("mount --told") && line.contains(image)
+        };
+        let mut found = fs::read_dir("/proc").unwrap().flatten().filter(serves);
+        let pid = found.next().expect("a server").file_name().to_str().unwrap().parse().unwrap();
+        assert!(found.next().is_none());
+        pid
+    }
+
+    fn kill(&self, signal: &str) {
+        let pid = self.server().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        let end = Instant::now() + Duration::from_secs(20);
+        while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(Instant::now() < end, "the server goes on");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if is_mounted(&self.dir) {
+            let _ = Command::new("umount").arg("-l").arg(&self.dir).status();
+        }
+    }
+}
+
+fn is_mounted(dir: &Path) -> bool {
+    let dir = format!(" {} ", dir.to_str().unwrap());
+    fs::read_to_string("/proc/self/mounts").unwrap().lines().any(|line| line.contains(&dir))
+}
+
+fn shell(script: &str) {
+    let output = Command::new("sh").args(["-ec", script]).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_tree_is_copied_there_and_back() {
+    let Some(mounted) = Mounted::new("a_tree_is_copied_there_and_back", &[]) else { return };
+    let tree = mounted.place.path("tree");
+    fs::create_dir_all(tree.join("a/b")).unwrap();
+    for n in 0..300_usize {
+        fs::write(tree.join(format!("a/{n}")), vec![n as u8; n * n]).unwrap();
+    }
+    symlink("../300", tree.join("a/b/link")).unwrap();
+    fs::hard_link(tree.join("a/7"), tree.join("a/b/seven")).unwrap();
+    fs::set_permissions(tree.join("a/8"), fs::Permissions::from_mode(0o4711)).unwrap();
+    let (from, to) = (tree.display(), mounted.path("copy"));
+    let to = to.display();
+    shell(&format!("mkfifo {from}/pipe; mknod {from}/null c 1 3; touch -d '1999-12-31 23:59:59.123456789' {from}/a/9"));
+    shell(&format!("cp -a {from} {to}; diff -r --no-dereference {from}/a {to}/a"));
+    mounted.umount();
+    mounted.mount(&["ro"]);
+    shell(&format!("diff -r --no-dereference {from}/a {to}/a"));
+    let list = format!("find . -printf '%P %y %m %n %U %G %s %l %T@\\n' | grep -v '^[^ ]* d' | sort");
+    shell(&format!("cd {from}; {list} > {from}.list; cd {to}; {list} | cmp - {from}.list"));
+    assert!(mounted.path("copy/null").metadata().unwrap().file_type().is_char_device());
+    let error = fs::write(mounted.path("new"), b"").unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(Errno::ROFS.raw_os_error()));
+    mounted.judge();
+}
+
+#[test]
+fn names_are_exchanged_kept_and_linked() {
+    let Some(mounted) = Mounted::new("names_are_exchanged_kept_and_linked", &[]) else { return };
+    let (one, two) = (mounted.path("one"), mounted.path("two"));
+    fs::write(&one, b"1").unwrap();
+    fs::write(&two, b"2").unwrap();
+    let rename = |flags| rustix::fs::renameat_with(CWD, &one, CWD, &two, flags);
+    assert_eq!(rename(RenameFlags::NOREPLACE), Err(Errno::EXIST));
+    rename(RenameFlags::EXCHANGE).unwrap();
+    assert_eq!((fs::read(&one).unwrap(), fs::read(&two).unwrap()), (b"2".to_vec(), b"1".to_vec()));
+    fs::hard_link(&one, mounted.path("three")).unwrap();
+    assert_eq!(one.metadata().unwrap().nlink(), 2);
+    fs::remove_file(&one).unwrap();
+    assert_eq!(mounted.path("three").metadata().unwrap().nlink(), 1);
+    assert!(!one.exists());
+    fs::rename(mounted.path("three"), &two).unwrap();
+    assert_eq!(fs::read(&two).unwrap(), b"2");
+    fs::create_dir_all(mounted.path("d/e")).unwrap();
+    assert_eq!(fs::remove_dir(mounted.path("d")).unwrap_err().raw_os_error(), Some(Errno::NOTEMPTY.raw_os_error()));
+    assert_eq!(fs::rename(mounted.path("d"), mounted.path("d/e/f")).unwrap_err().raw_os_error(), Some(22));
+    // A large directory, listed while names go.
+    fs::create_dir(mounted.path("many")).unwrap();
+    for n in 0..3000 {
+        File::create(mounted.path(&format!("many/{n}"))).unwrap();
+    }
+    let listed = fs::read_dir(mounted.path("many"))
+        .unwrap()
+        .flatten()
+        .map(|entry| fs::remove_file(entry.path()).unwrap())
+        .count();
+    assert_eq!(listed, 3000);
+    fs::remove_dir(mounted.path("many")).unwrap();
+    mounted.judge();
+}
+
+#[test]
+fn an_open_file_outlives_its_name() {
+    let Some(mounted) = Mounted::new("an_open_file_outlives_its_name", &[]) else { return };
+    let free = || rustix::fs::statvfs(&mounted.dir).unwrap().f_bfree;
+    let before = free();
+    let path = mounted.path("f");
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+    file.write_all(&[7; 4 << 20]).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, b"another").unwrap();
+    file.seek(SeekFrom::Start(3 << 20)).unwrap();
+    file.write_all(b"more").unwrap();
+    let mut all = Vec::new();
+    file.rewind().unwrap();
+    file.read_to_end(&mut all).unwrap();
+    assert_eq!((all.len(), &all[3 << 20..][..4], file.metadata().unwrap().nlink()), (4 << 20, &b"more"[..], 0));
+    assert!(before - free() >= 1024);
+    drop(file);
+    fs::remove_file(&path).unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    // The kernel forgets the inode a moment after the last close.
+    while free() != before {
+        assert!(Instant::now() < end, "{} blocks are still in use", before - free());
+        thread::sleep(Duration::from_millis(20));
+    }
+    mounted.judge();
+}
+
+#[test]
+fn holes_attributes_and_reservations() {
+    let Some(mounted) = Mounted::new("holes_attributes_and_reservations", &[]) else { return };
+    let path = mounted.path("sparse");
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+    file.set_len(1 << 30).unwrap();
+    file.write_all_at(&[1; 8192], 100 << 20).unwrap();
+    assert_eq!(rustix::fs::seek(&file, Seeking::Data(0)).unwrap(), 100 << 20);
+    assert_eq!(rustix::fs::seek(&file, Seeking::Hole(100 << 20)).unwrap(), (100 << 20) + 8192);
+    assert_eq!(rustix::fs::seek(&file, Seeking::Data(200 << 20)), Err(Errno::NXIO));
+    assert!(file.metadata().unwrap().blocks() < 100);
+    let reserved = File::create(mounted.path("reserved")).unwrap();
+    rustix::fs::fallocate(&reserved, FallocateFlags::KEEP_SIZE, 0, 1 << 20).unwrap();
+    assert_eq!(reserved.metadata().unwrap().size(), 0);
+    assert!(reserved.metadata().unwrap().blocks() >= 2048);
+    rustix::fs::setxattr(&path, "user.note", b"text", XattrFlags::CREATE).unwrap();
+    assert_eq!(rustix::fs::setxattr(&path, "user.note", b"x", XattrFlags::CREATE), Err(Errno::EXIST));
+    let mut value = [0; 16];
+    assert_eq!(rustix::fs::getxattr(&path, "user.note", &mut value).unwrap(), 4);
+    assert_eq!(rustix::fs::getxattr(&path, "user.none", &mut value), Err(Errno::NODATA));
+    rustix::fs::removexattr(&path, "user.note").unwrap();
+    // Who writes to a file takes its set-id bits, unless it is root; a change of the owner takes them from everybody.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o6755)).unwrap();
+    rustix::fs::chownat(CWD, &path, Some(rustix::fs::Uid::from_raw(5)), None, AtFlags::empty()).unwrap();
+    assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o755);
+    drop((file, reserved));
+    mounted.judge();
+}
+
+#[test]
+fn what_was_synced_survives_a_kill() {
+    let Some(mounted) = Mounted::new("what_was_synced_survives_a_kill", &[]) else { return };
+    let synced = OpenOptions::new().read(true).write(true).create_new(true).open(mounted.path("synced")).unwrap();
+    for round in 0..20_u8 {
+        synced.write_all_at(&[round; 5000], u64::from(round) * 5000).unwrap();
+        synced.sync_all().unwrap();
+    }
+    fs::create_dir(mounted.path("d")).unwrap();
+    File::open(mounted.path("d")).unwrap().sync_all().unwrap();
+    fs::write(mounted.path("lost"), b"not synced").unwrap();
+    mounted.kill("-KILL");
+    assert!(fs::read(mounted.path("synced")).is_err());
+    drop(synced);
+    shell(&format!("umount {}", mounted.dir.display()));
+    let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
+    assert!(said.status.success(), "{said:?}");
+    let found = fs::read(mounted.path("synced")).unwrap();
+    assert!(found.len() == 100_000 && found.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at / 5000));
+    assert!(mounted.path("d").is_dir());
+    mounted.judge();
+}
+
+#[test]
+fn a_signal_closes_the_volume() {
+    let Some(mounted) = Mounted::new("a_signal_closes_the_volume", &[]) else { return };
+    fs::write(mounted.path("f"), b"kept").unwrap();
+    mounted.kill("-TERM");
+    assert!(!is_mounted(&mounted.dir));
+    assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/f")), "kept");
+    // Also while a program uses it.
+    mounted.mount(&[]);
+    let open = File::create(mounted.path("g")).unwrap();
+    open.write_all_at(b"kept too", 0).unwrap();
+    mounted.kill("-TERM");
+    assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/g")), "kept too");
+    drop(open);
+    shell(&format!("umount {}", mounted.dir.display()));
+    assert_eq!(ok(command(["check"]).arg(&mounted.image)), "");
+}
+
+#[test]
+fn one_image_is_mounted_once() {
+    let Some(mounted) = Mounted::new("one_image_is_mounted_once", &[]) else { return };
+    let other = mounted.place.path("other");
+    fs::create_dir(&other).unwrap();
+    let server = mounted.server().to_string();
+    fail(command(["mount"]).arg(&mounted.image).arg(&other), 1, &format!("process {server} (f2fs)"));
+    fail(command(["put"]).arg(&mounted.image).args(["/etc/hostname", "/h"]), 1, &server);
+    assert!(!is_mounted(&other));
+    mounted.judge();
+}
+
+#[test]
+fn a_wrong_command_line_opens_nothing() {
+    let place = Place::new();
+    fail(&mut command(["mount", "-o", "bogus", "/nowhere", "/mnt"]), 2, "bogus");
+    fail(command(["mount", "/nowhere"]).arg(place.dir()), 1, "/nowhere");
+    let image = place.path("zeros");
+    File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    fail(command(["mount"]).arg(&image).arg(place.dir()), 1, "not an F2FS volume");
+}
+
+#[test]
+fn lists_of_access_are_inherited_and_follow_the_mode() {
+    let Some(mounted) = Mounted::new("lists_of_access_are_inherited_and_follow_the_mode", &[]) else { return };
+    // owner rwx, user 7 rwx, group r-x, mask rwx, others ---
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    for (tag, permissions, id) in [(1_u16, 7_u16, !0_u32), (2, 7, 7), (4, 5, !0), (16, 7, !0), (32, 0, !0)] {
+        list.extend(tag.to_le_bytes());
+        list.extend(permissions.to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    let dir = mounted.path("d");
+    fs::create_dir(&dir).unwrap();
+    rustix::fs::setxattr(&dir, "system.posix_acl_default", &list, XattrFlags::empty()).unwrap();
+    let file = dir.join("f");
+    File::create(&file).unwrap();
+    assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o660, "the mask stands for the group");
+    let mut value = [0; 100];
+    let len = rustix::fs::getxattr(&file, "system.posix_acl_access", &mut value).unwrap();
+    assert_eq!(len, list.len());
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    rustix::fs::getxattr(&file, "system.posix_acl_access", &mut value).unwrap();
+    assert_eq!(value[4 + 3 * 8 + 2], 0, "the mask follows the mode");
+    mounted.judge();
+}

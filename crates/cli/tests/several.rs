@@ -1,0 +1,171 @@
+//! Volumes on several devices: `--device`, beside mkfs.f2fs and fsck.f2fs.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Place, command, fail, ok};
+use f2fs::format::superblock::SuperBlock;
+use f2fs_oracle::{assert_clean, mkfs};
+
+const MIB: u64 = 1 << 20;
+
+/// Empty files of these sizes.
+fn disks<const N: usize>(place: &Place, sizes: [u64; N]) -> [PathBuf; N] {
+    std::array::from_fn(|index| {
+        let path = place.path(&format!("disk{index}"));
+        File::create(&path).unwrap().set_len(sizes[index]).unwrap();
+        path
+    })
+}
+
+/// The command with the other devices named.
+fn on(args: &[&str], disks: &[PathBuf]) -> Command {
+    let mut command = command(args);
+    for other in &disks[1..] {
+        command.arg("--device").arg(other);
+    }
+    command.arg(&disks[0]);
+    command
+}
+
+/// Files enough to reach all devices.
+fn tree(place: &Place) -> PathBuf {
+    let tree = place.path("tree");
+    for dir in 0..8 {
+        let dir = tree.join(format!("dir{dir}"));
+        fs::create_dir_all(&dir).unwrap();
+        for file in 0..60 {
+            let content: Vec<u8> = (0..80_000 + file * 4099).map(|at| (at * 31 + file) as u8).collect();
+            fs::write(dir.join(format!("file{file}")), content).unwrap();
+        }
+    }
+    tree
+}
+
+fn superblock(disk: &Path) -> SuperBlock {
+    let mut block = [0; 4096];
+    block.copy_from_slice(&fs::read(disk).unwrap()[..4096]);
+    SuperBlock::read(&block)
+}
+
+/// The manifest of a volume without its first line, the root, whose times differ.
+fn manifest(disks: &[PathBuf]) -> String {
+    ok(&mut on(&["manifest"], disks))
+}
+
+#[test]
+fn a_volume_on_three_devices_is_filled_checked_and_read() {
+    let place = Place::new();
+    let disks = disks(&place, [70 * MIB, 64 * MIB, 75 * MIB]);
+    ok(&mut on(&["format"], &disks));
+    assert_clean(&disks[0]);
+    let tree = tree(&place);
+    ok(on(&["put", "-r"], &disks).arg(&tree).arg("/tree"));
+    for disk in &disks[1..] {
+        let written = fs::read(disk).unwrap().chunks(4096).filter(|block| block.iter().any(|byte| *byte != 0)).count();
+        assert!(written > 1000, "{} has {written} blocks", disk.display());
+    }
+    assert_clean(&disks[0]);
+    ok(&mut on(&["check"], &disks));
+    let before = manifest(&disks);
+    assert!(before.lines().count() > 480, "{before}");
+    ok(on(&["rm", "-r"], &disks).arg("/tree/dir3"));
+    ok(on(&["put", "-r"], &disks).arg(tree.join("dir3")).arg("/tree/dir3"));
+    let back = place.path("back");
+    ok(on(&["get", "-r"], &disks).arg("/tree").arg(&back));
+    let diff = Command::new("diff").arg("-r").args([&tree, &back]).output().unwrap();
+    assert!(diff.status.success(), "{diff:?}");
+    assert_clean(&disks[0]);
+}
+
+#[test]
+fn volumes_are_those_of_mkfs() {
+    for sizes in
+        [[128 * MIB, 200 * MIB, 101 * MIB], [65 * MIB, 40 * MIB + 4096, 63 * MIB + 512], [300 * MIB, 2 * MIB, 7 * MIB]]
+    {
+        let place = Place::new();
+        let disks = disks(&place, sizes);
+        let names: Vec<&str> = disks.iter().map(|disk| disk.to_str().unwrap()).collect();
+        ok(&mut on(&["format"], &disks));
+        let ours = superblock(&disks[0]);
+        mkfs(&disks[0], &["-f", "-c", names[1], "-c", names[2]]).unwrap();
+        let theirs = superblock(&disks[0]);
+        // The rest of a path is garbage there.
+        assert_eq!(ours.devices().unwrap(), theirs.devices().unwrap());
+        assert_eq!(ours.devices().unwrap()[1].path, names[1].as_bytes());
+        let numbers = |sb: &SuperBlock| {
+            let areas =
+                [sb.segment_count, sb.section_count, sb.segment_count_sit, sb.segment_count_nat, sb.segment_count_ssa];
+            let places =
+                [sb.segment0_blkaddr, sb.cp_blkaddr, sb.sit_blkaddr, sb.nat_blkaddr, sb.ssa_blkaddr, sb.main_blkaddr];
+            (sb.block_count.get(), areas.map(Into::<u32>::into), places.map(Into::<u32>::into))
+        };
+        assert_eq!(numbers(&ours), numbers(&theirs), "{sizes:?}");
+        // What mkfs.f2fs made is filled here, and its own judge looks at it.
+        let file = place.path("file");
+        fs::write(&file, vec![3; 30 << 20]).unwrap();
+        ok(on(&["put"], &disks).arg(&file).arg("/file"));
+        assert_clean(&disks[0]);
+        ok(&mut on(&["check"], &disks));
+    }
+}
+
+#[test]
+fn devices_that_are_not_the_volumes_are_refused_and_nothing_is_written() {
+    let place = Place::new();
+    let disks = disks(&place, [24 * MIB, 64 * MIB, 64 * MIB, 32 * MIB]);
+    let volume = [disks[0].clone(), disks[1].clone(), disks[2].clone()];
+    ok(&mut on(&["format"], &volume));
+    // The first device has room for a few hundred nodes: those of these go to the others, which are known by them.
+    let small = place.path("small");
+    fs::create_dir(&small).unwrap();
+    (0..3000).for_each(|file| fs::write(small.join(file.to_string()), "small").unwrap());
+    ok(on(&["put", "-r"], &volume).arg(&small).arg("/small"));
+    let before: Vec<Vec<u8>> = disks.iter().map(|disk| fs::read(disk).unwrap()).collect();
+    let pick = |indices: &[usize]| -> Vec<PathBuf> { indices.iter().map(|index| disks[*index].clone()).collect() };
+    for (given, word) in [
+        (pick(&[0]), "the volume lies on 3 devices; when it was made the others were: --device "),
+        (pick(&[0, 1]), "1 of the 2 others were given"),
+        (pick(&[0, 1, 2, 3]), "3 of the 2 others were given"),
+        (pick(&[0, 1, 3]), "has 8192 blocks, not the 16384 that it should have"),
+        (pick(&[0, 1, 1]), "in use by this process"),
+        (pick(&[0, 0, 1]), "in use by this process"),
+        (pick(&[0, 2, 1]), "is not the volume's, or not in its place"),
+        (pick(&[1, 0, 2]), "not an F2FS volume"),
+        (vec![disks[0].clone(), disks[1].clone(), place.path("missing")], "no such file or device"),
+    ] {
+        fail(on(&["mkdir"], &given).arg("/new"), 1, word);
+    }
+    fail(&mut on(&["check"], &pick(&[0])), 8, "the volume lies on 3 devices");
+    fail(&mut on(&["inspect"], &pick(&[0])), 1, "the volume lies on 3 devices");
+    let single = common::formatted(&place);
+    fail(
+        command(["ls", "--device"]).arg(&disks[1]).arg(&single),
+        1,
+        "the volume lies on one device, and 1 more were given",
+    );
+    for (disk, before) in disks.iter().zip(&before) {
+        assert!(fs::read(disk).unwrap() == *before, "{} was written", disk.display());
+    }
+    // The volume that was asked for is there all the same.
+    ok(on(&["mkdir"], &volume).arg("/new"));
+}
+
+#[test]
+fn what_a_device_holds_is_overwritten_by_force_only() {
+    let place = Place::new();
+    let disks = disks(&place, [64 * MIB, 64 * MIB]);
+    let made = Command::new("mke2fs").args(["-q", "-t", "ext4"]).arg(&disks[1]).status().unwrap();
+    assert!(made.success());
+    fail(&mut on(&["format"], &disks), 1, "holds an ext");
+    fail(on(&["format", "--record-as", "/dev/x"], &disks).arg("-f"), 2, "--record-as was given 1 times for 2 devices");
+    ok(&mut on(&["format", "-f", "--record-as", "/dev/vdb", "--record-as", "/dev/vdc"], &disks));
+    assert_eq!(superblock(&disks[0]).devices().unwrap()[1].path, b"/dev/vdc");
+    assert!(fs::read(&disks[1]).unwrap()[..8192].iter().all(|byte| *byte == 0), "nobody takes it for ext4 any more");
+    let shown = ok(&mut on(&["inspect"], &disks));
+    assert!(shown.contains("/dev/vdc, 64.0 MiB") || shown.contains("/dev/vdc, 64 MiB"), "{shown}");
+}

@@ -1,0 +1,308 @@
+//! References to inodes, and operations by inode and name: what a mount needs, and whoever walks a tree without paths.
+//!
+//! No locks of its own: a reference is a handle, counted in the inode's life.
+
+use f2fs_format::Nid;
+use f2fs_format::xattr::SetMode;
+use f2fs_sync::Arc;
+
+use crate::FsError;
+use crate::create::NewFile;
+use crate::file::{Dir, File, Handle};
+use crate::filesystem::{Core, FileSystem};
+use crate::inode::Inode;
+use crate::name::Name;
+use crate::path::lasting;
+use crate::rename::{Place, RenameMode};
+use crate::stat::{self, FileKind, Metadata, Time};
+use crate::xattr::Xattr;
+
+/// A change of attributes. What is `None` stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetAttributes {
+    /// Permission bits, set-id and sticky bits included (07777).
+    pub permissions: Option<u16>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Last read.
+    pub accessed: Option<Time>,
+    /// Last change of content.
+    pub modified: Option<Time>,
+    /// Last change of anything; the present if it is `None`.
+    pub changed: Option<Time>,
+}
+
+/// A reference to an inode of any kind. The inode lives as long as there is a reference, also without a name: its number
+/// is not given to another file meanwhile. Names are looked up in the directory that the reference means, wherever it was moved.
+///
+/// A name is one component of a path. `.` and `..` can be looked up, and neither made, moved nor removed. Symbolic links are never
+/// followed.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+/// # f2fs_volume::format::format(&*device, &Default::default())?;
+/// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
+/// use f2fs_files::{FileKind, NewFile};
+///
+/// let root = fs.root()?;
+/// let notes = root.create("notes", &NewFile::new(FileKind::Directory, 0o755))?;
+/// let today = notes.create("today", &NewFile::new(FileKind::Regular, 0o644))?;
+/// let file = today.open_file()?;
+/// file.write_at(b"buy bread", 0)?;
+/// notes.remove_file("today")?; // the file lives on: there is a reference
+/// assert_eq!(today.metadata()?.size, 9);
+/// assert_eq!(today.metadata()?.links, 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct InodeRef {
+    handle: Handle,
+}
+
+impl FileSystem {
+    /// A reference to the root directory.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn root(&self) -> Result<InodeRef, FsError> {
+        Ok(InodeRef { handle: Handle::open(self.core_ref(), self.core.root()?)? })
+    }
+}
+
+impl InodeRef {
+    /// Another reference to the same inode, which must be alive: this reference shows that it is.
+    fn another(&self) -> Result<Handle, FsError> {
+        Handle::open(self.handle.core.clone(), self.inode().clone())
+    }
+
+    fn inode(&self) -> &Arc<Inode> {
+        &self.handle.inode
+    }
+
+    fn made(&self, inode: Arc<Inode>) -> InodeRef {
+        InodeRef { handle: Handle::first(self.handle.core.clone(), inode) }
+    }
+
+    /// Its inode number.
+    #[must_use]
+    pub fn ino(&self) -> Nid {
+        self.inode().ino
+    }
+
+    /// The kind of the file.
+    #[must_use]
+    pub fn kind(&self) -> FileKind {
+        self.inode().kind
+    }
+
+    /// What is known of the file.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn metadata(&self) -> Result<Metadata, FsError> {
+        self.inode().stat(self.handle.core.volume.features())
+    }
+
+    /// Changes attributes, all in one step.
+    ///
+    /// # Errors
+    /// [`FsError::Time`] for a time with more nanoseconds than a second, [`FsError::Volume`].
+    pub fn set_attributes(&self, attributes: &SetAttributes) -> Result<(), FsError> {
+        for time in [attributes.accessed, attributes.modified, attributes.changed].into_iter().flatten() {
+            time.check()?;
+        }
+        let (core, inode) = (&self.handle.core, self.inode());
+        core.balance(inode.ino)?;
+        if let (Some(directory), true) =
+            (&inode.directory, attributes.modified.is_some() || attributes.changed.is_some())
+        {
+            directory.forget_touch();
+        }
+        core.refill_nids();
+        core.change(|op| {
+            let mut block = inode.node.write(op);
+            let raw = block.inode_mut();
+            if let Some(permissions) = attributes.permissions {
+                raw.i_mode = (raw.i_mode.get() & !0o7777 | permissions & 0o7777).into();
+            }
+            if let Some(uid) = attributes.uid {
+                raw.i_uid = uid.into();
+            }
+            if let Some(gid) = attributes.gid {
+                raw.i_gid = gid.into();
+            }
+            if let Some(time) = attributes.accessed {
+                stat::set_accessed(raw, time);
+            }
+            if let Some(time) = attributes.modified {
+                stat::set_modified(raw, time);
+            }
+            stat::set_changed(raw, attributes.changed.unwrap_or_else(|| core.now()));
+            Ok(())
+        })
+    }
+
+    /// Opens the regular file that this is. The file does not need the reference.
+    ///
+    /// # Errors
+    /// [`FsError::IsDirectory`], [`FsError::WrongKind`], [`FsError::Encrypted`].
+    pub fn open_file(&self) -> Result<File, FsError> {
+        File::new(self.another()?)
+    }
+
+    /// Opens the directory that this is, for listing. The directory does not need the reference.
+    ///
+    /// # Errors
+    /// [`FsError::NotDirectory`].
+    pub fn open_dir(&self) -> Result<Dir, FsError> {
+        Dir::new(self.another()?)
+    }
+
+    /// Makes the file durable; see [`File::sync_all`]. For anything but a regular file this is a checkpoint.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn sync_all(&self) -> Result<(), FsError> {
+        self.handle.core.sync(self.inode())
+    }
+
+    // ---- names in this directory ----
+
+    /// What a name in this directory means; `.` and `..` as well.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], [`FsError::NotDirectory`] if this is none, [`FsError::Name`].
+    pub fn lookup(&self, name: impl AsRef<[u8]>) -> Result<InodeRef, FsError> {
+        let core = &self.handle.core;
+        let open = |inode: &Arc<Inode>| Handle::open(core.clone(), inode.clone());
+        let handle = lasting(|| core.child(self.inode(), name.as_ref()), open)?;
+        Ok(InodeRef { handle })
+    }
+
+    /// Makes a file of any kind but a symbolic link in this directory.
+    ///
+    /// # Errors
+    /// [`FsError::Exists`], [`FsError::NotFound`] if this directory was removed, [`FsError::DeviceNumber`], [`FsError::NoSpace`].
+    pub fn create(&self, name: impl AsRef<[u8]>, new: &NewFile) -> Result<InodeRef, FsError> {
+        if new.kind == FileKind::Symlink {
+            return Err(FsError::WrongKind { operation: "create without a target", kind: new.kind.name() });
+        }
+        if let (FileKind::BlockDevice | FileKind::CharDevice, Some(device)) = (new.kind, new.device) {
+            device.check()?;
+        }
+        let name = free_name(name.as_ref())?;
+        Ok(self.made(self.handle.core.create(self.inode(), name, new)?))
+    }
+
+    /// Makes a symbolic link that holds `target`; only the owner of `new` counts.
+    ///
+    /// # Errors
+    /// [`FsError::Exists`], [`FsError::LinkTarget`], [`FsError::NotFound`] if this directory was removed.
+    pub fn symlink(&self, name: impl AsRef<[u8]>, target: &[u8], new: &NewFile) -> Result<InodeRef, FsError> {
+        let new = NewFile { kind: FileKind::Symlink, permissions: 0o777, ..*new };
+        let name = free_name(name.as_ref())?;
+        Ok(self.made(self.handle.core.symlink(self.inode(), name, target, &new)?))
+    }
+
+    /// Gives `file`, which is no directory, a name in this directory.
+    ///
+    /// # Errors
+    /// [`FsError::Exists`], [`FsError::DirectoryLink`], [`FsError::NotFound`] if the file has no name left,
+    /// [`FsError::Invalid`] if it is of another file system.
+    pub fn link(&self, name: impl AsRef<[u8]>, file: &InodeRef) -> Result<(), FsError> {
+        self.same_file_system(file)?;
+        self.handle.core.link(file.inode(), self.inode(), free_name(name.as_ref())?)
+    }
+
+    /// Removes a name of a file that is no directory. The file lives on while there is a reference or a handle.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], [`FsError::IsDirectory`].
+    pub fn remove_file(&self, name: impl AsRef<[u8]>) -> Result<(), FsError> {
+        self.handle.core.unlink(self.inode(), Name::new(name.as_ref())?)
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], [`FsError::NotDirectory`], [`FsError::NotEmpty`].
+    pub fn remove_dir(&self, name: impl AsRef<[u8]>) -> Result<(), FsError> {
+        self.handle.core.rmdir(self.inode(), Name::new(name.as_ref())?)
+    }
+
+    /// Renames what `name` in this directory means to `new_name` in `to`, which may be this directory.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], [`FsError::NotEmpty`], [`FsError::IntoItself`], by mode [`FsError::Exists`];
+    /// [`FsError::Invalid`] if `to` is of another file system.
+    pub fn rename(
+        &self,
+        name: impl AsRef<[u8]>,
+        to: &InodeRef,
+        new_name: impl AsRef<[u8]>,
+        mode: RenameMode,
+    ) -> Result<(), FsError> {
+        self.same_file_system(to)?;
+        let from = Place::new(self.inode(), Name::new(name.as_ref())?);
+        self.handle.core.rename(from, Place::new(to.inode(), Name::new(new_name.as_ref())?), mode)
+    }
+
+    fn same_file_system(&self, other: &InodeRef) -> Result<(), FsError> {
+        // Not the counted references: each processor has one of its own.
+        if std::ptr::eq::<Core>(&***self.handle.core, &***other.handle.core) {
+            return Ok(());
+        }
+        Err(FsError::Invalid("two inodes of different file systems"))
+    }
+
+    // ---- symbolic links, extended attributes ----
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// [`FsError::WrongKind`] if it is none.
+    pub fn read_link(&self) -> Result<Vec<u8>, FsError> {
+        self.handle.core.read_link_target(self.inode())
+    }
+
+    /// The value of an extended attribute, by its full name (`user.mime_type`).
+    ///
+    /// # Errors
+    /// [`FsError::NoAttribute`], [`FsError::Attribute`] for names that no attribute has.
+    pub fn xattr(&self, name: impl AsRef<[u8]>) -> Result<Vec<u8>, FsError> {
+        self.handle.core.xattr_get(self.inode(), name.as_ref())
+    }
+
+    /// All extended attributes with their values, sorted by name.
+    ///
+    /// # Errors
+    /// [`FsError::Volume`].
+    pub fn xattrs(&self) -> Result<Vec<Xattr>, FsError> {
+        self.handle.core.xattr_list(self.inode())
+    }
+
+    /// Sets an extended attribute.
+    ///
+    /// # Errors
+    /// As [`FileSystem::set_xattr`].
+    pub fn set_xattr(&self, name: impl AsRef<[u8]>, value: &[u8], mode: SetMode) -> Result<(), FsError> {
+        self.handle.core.xattr_set(self.inode(), name.as_ref(), value, mode)
+    }
+
+    /// Removes an extended attribute.
+    ///
+    /// # Errors
+    /// [`FsError::NoAttribute`].
+    pub fn remove_xattr(&self, name: impl AsRef<[u8]>) -> Result<(), FsError> {
+        self.handle.core.xattr_remove(self.inode(), name.as_ref())
+    }
+}
+
+/// A name that is to be made: `.` and `..` are there already.
+fn free_name(name: &[u8]) -> Result<Name<'_>, FsError> {
+    if matches!(name, b"." | b"..") { Err(FsError::Exists) } else { Name::new(name) }
+}

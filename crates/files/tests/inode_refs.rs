@@ -1,0 +1,163 @@
+//! References to inodes: operations by inode and name, and inodes that outlive their names.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use f2fs_device::MemoryDevice;
+use f2fs_files::{FileKind, FileSystem, FsError, InodeRef, NewFile, Options, RenameMode, SetAttributes, SetMode, Time};
+
+fn device() -> Arc<MemoryDevice> {
+    let device = Arc::new(MemoryDevice::new(32 * 1024));
+    f2fs_volume::format::format(&*device, &Default::default()).unwrap();
+    device
+}
+
+fn file() -> NewFile {
+    NewFile::new(FileKind::Regular, 0o644)
+}
+
+fn directory() -> NewFile {
+    NewFile::new(FileKind::Directory, 0o755)
+}
+
+#[test]
+fn names_are_made_moved_and_removed() {
+    let fs = FileSystem::open(device(), Options::new()).unwrap();
+    let root = fs.root().unwrap();
+    let dir = root.create("d", &directory()).unwrap();
+    let one = dir.create("one", &file().owner(1, 2)).unwrap();
+    assert_eq!(dir.lookup("one").unwrap().ino(), one.ino());
+    assert_eq!(dir.lookup("..").unwrap().ino(), root.ino());
+    assert_eq!(dir.lookup(".").unwrap().ino(), dir.ino());
+    assert!(matches!(one.lookup("x"), Err(FsError::NotDirectory)));
+    assert!(matches!(dir.create("..", &file()), Err(FsError::Exists)));
+    assert!(matches!(dir.create("a/b", &file()), Err(FsError::Name(_))));
+    assert!(matches!(dir.remove_file(".."), Err(FsError::Name(_))));
+    assert!(matches!(root.remove_dir("d"), Err(FsError::NotEmpty)));
+    root.link("two", &one).unwrap();
+    assert_eq!(fs.metadata("/two").unwrap().links, 2);
+    let link = root.symlink("l", b"d/one", &file()).unwrap();
+    assert_eq!(link.read_link().unwrap(), b"d/one");
+    root.rename("two", &dir, "l2", RenameMode::NoReplace).unwrap();
+    assert!(matches!(root.rename("l", &dir, "l2", RenameMode::NoReplace), Err(FsError::Exists)));
+    root.rename("l", &dir, "l2", RenameMode::Exchange).unwrap();
+    assert_eq!(root.lookup("l").unwrap().ino(), one.ino());
+    assert_eq!(dir.lookup("l2").unwrap().kind(), FileKind::Symlink);
+    one.set_xattr("user.a", b"b", SetMode::Any).unwrap();
+    assert_eq!(one.xattr("user.a").unwrap(), b"b");
+    one.remove_xattr("user.a").unwrap();
+    assert!(one.xattrs().unwrap().is_empty());
+    fs.close().unwrap();
+}
+
+#[test]
+fn attributes_change_in_one_step_and_the_rest_stays() {
+    let fs = FileSystem::open(device(), Options::new()).unwrap();
+    let made = fs.root().unwrap().create("f", &file().owner(5, 6)).unwrap();
+    let time = Time { seconds: -7, nanoseconds: 8 };
+    let change = SetAttributes { permissions: Some(0o4711), gid: Some(9), modified: Some(time), ..Default::default() };
+    made.set_attributes(&change).unwrap();
+    let data = made.metadata().unwrap();
+    assert_eq!((data.permissions, data.uid, data.gid, data.modified), (0o4711, 5, 9, time));
+    assert!(data.changed > time);
+    let wrong = SetAttributes { accessed: Some(Time { seconds: 0, nanoseconds: 1 << 30 }), ..Default::default() };
+    assert!(matches!(made.set_attributes(&wrong), Err(FsError::Time { .. })));
+}
+
+#[test]
+fn a_file_without_a_name_lives_until_its_last_reference_goes() {
+    let device = device();
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let root = fs.root().unwrap();
+    let before = fs.statfs().valid_blocks;
+    let made = root.create("f", &file()).unwrap();
+    made.open_file().unwrap().write_at(&[7; 1 << 20], 0).unwrap();
+    root.remove_file("f").unwrap();
+    assert!(matches!(root.lookup("f"), Err(FsError::NotFound)));
+    assert!(matches!(root.link("again", &made), Err(FsError::NotFound)));
+    let mut byte = [0];
+    made.open_file().unwrap().read_at(&mut byte, 1 << 19).unwrap();
+    assert_eq!((byte, made.metadata().unwrap().links), ([7], 0));
+    assert!(fs.statfs().valid_blocks > before + 200);
+    drop(made);
+    assert_eq!(fs.statfs().valid_blocks, before);
+
+    let gone = root.create("d", &directory()).unwrap();
+    root.remove_dir("d").unwrap();
+    assert!(matches!(gone.create("x", &file()), Err(FsError::NotFound)));
+    assert!(matches!(gone.lookup("x"), Err(FsError::NotFound)));
+}
+
+#[test]
+fn inodes_of_two_file_systems_do_not_mix() {
+    let [one, two] = [device(), device()].map(|device| FileSystem::open(device, Options::new()).unwrap());
+    let stranger = two.root().unwrap().create("f", &file()).unwrap();
+    let root = one.root().unwrap();
+    assert!(matches!(root.link("f", &stranger), Err(FsError::Invalid(_))));
+    assert!(matches!(two.root().unwrap().rename("f", &root, "f", RenameMode::Replace), Err(FsError::Invalid(_))));
+}
+
+/// One name is made, moved, looked up, read and removed by threads at once. Whoever has a reference finds the inode that it got,
+/// whatever became of the name, and in the end all space is free again.
+#[test]
+fn names_go_while_others_hold_the_inodes() {
+    let fs = FileSystem::open(device(), Options::new()).unwrap();
+    let root = fs.root().unwrap();
+    let (one, two) = (root.create("1", &directory()).unwrap(), root.create("2", &directory()).unwrap());
+    fs.checkpoint().unwrap();
+    let before = fs.statfs().valid_blocks;
+    let stop = AtomicBool::new(false);
+    let race = |result: Result<(), FsError>| match result {
+        Ok(()) | Err(FsError::NotFound | FsError::Exists) => {}
+        Err(error) => panic!("{error}"),
+    };
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for round in 0..2000_u32 {
+                let Ok(made) = one.create("f", &file()) else { continue };
+                let file = made.open_file().unwrap();
+                file.write_at(&round.to_le_bytes().repeat(2048), 0).unwrap();
+                race(one.remove_file("f"));
+            }
+        });
+        for (from, to) in [(&one, &two), (&two, &one)] {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    race(from.rename("f", to, "f", RenameMode::Replace));
+                    race(to.remove_file("f"));
+                }
+            });
+        }
+        for dir in [&one, &two] {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    look(dir);
+                }
+            });
+        }
+        writer.join().unwrap();
+        stop.store(true, Ordering::Relaxed);
+    });
+    race(one.remove_file("f"));
+    race(two.remove_file("f"));
+    fs.checkpoint().unwrap();
+    assert_eq!(fs.statfs().valid_blocks, before);
+    assert_eq!(fs.statfs().valid_inodes, 3);
+    fs.close().unwrap();
+}
+
+fn look(dir: &InodeRef) {
+    let Ok(found) = dir.lookup("f") else { return };
+    let ino = found.ino();
+    assert_eq!(found.metadata().unwrap().ino, ino);
+    let mut bytes = [0; 8];
+    let file = found.open_file().unwrap();
+    drop(found);
+    if file.read_at(&mut bytes, 4092).unwrap() == 8 {
+        assert_eq!(bytes[..4], bytes[4..], "bytes of another file");
+    }
+    assert_eq!(file.metadata().unwrap().ino, ino);
+}

@@ -1,0 +1,122 @@
+//! Mounts F2FS volumes in Linux: a FUSE server for a [`FileSystem`].
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+//! # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
+//! use f2fs_fuse::{Mount, MountOptions};
+//!
+//! let mount = Mount::new(&fs, "/mnt".as_ref(), MountOptions::default())?;
+//! mount.serve()?; // until it is unmounted
+//! fs.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The kernel keeps names, attributes and contents without a time limit: whoever mounts a file system leaves changing it to the mount.
+#![forbid(unsafe_code)]
+
+mod acl;
+mod options;
+mod table;
+mod transport;
+mod volume;
+
+use std::io;
+use std::path::Path;
+
+use f2fs_files::{FileSystem, FsError};
+use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use thiserror::Error;
+
+pub use options::MountOptions;
+
+use transport::Transport;
+use volume::Mounted;
+
+/// Why a volume could not be mounted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MountError {
+    /// The kernel has no FUSE, or this process may not use it.
+    #[error("/dev/fuse: {0} (is the module `fuse` loaded?)")]
+    Device(#[source] io::Error),
+    /// Only root mounts by itself; others need the program `fusermount3`.
+    #[error("fusermount3 is missing, by which others than root mount: install the package fuse3")]
+    NoFusermount,
+    /// The kernel, or `fusermount3`, refused.
+    #[error("cannot mount: {0}")]
+    Refused(#[source] io::Error),
+    /// The root directory could not be read.
+    #[error(transparent)]
+    Volume(#[from] FsError),
+}
+
+/// A mounted file system, which is served by [`serve`](Self::serve).
+#[derive(Debug)]
+pub struct Mount {
+    session: Session<Transport>,
+}
+
+/// Unmounts from another thread.
+#[derive(Debug)]
+pub struct Unmounter(SessionUnmounter);
+
+impl Mount {
+    /// Mounts a file system on a directory. When this returns, programs can use it as soon as it is [served](Self::serve).
+    ///
+    /// # Errors
+    /// [`MountError`], which names what is missing.
+    pub fn new(fs: &FileSystem, dir: &Path, options: MountOptions) -> Result<Mount, MountError> {
+        std::fs::File::options().read(true).write(true).open("/dev/fuse").map_err(MountError::Device)?;
+        if !rustix::process::geteuid().is_root() && !has_fusermount() {
+            return Err(MountError::NoFusermount);
+        }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut config = Config::default();
+        config.n_threads = Some(if options.threads == 0 { (2 * processors).clamp(4, 64) } else { options.threads });
+        config.clone_fd = true;
+        config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+        config.mount_options = vec![
+            MountOption::FSName(options.source.replace(',', "\\,")),
+            MountOption::Subtype("f2fs".into()),
+            MountOption::DefaultPermissions,
+            if options.read_only { MountOption::RO } else { MountOption::RW },
+            if options.devices { MountOption::Dev } else { MountOption::NoDev },
+            if options.set_id { MountOption::Suid } else { MountOption::NoSuid },
+            if options.no_exec { MountOption::NoExec } else { MountOption::Exec },
+        ];
+        let transport = Transport(Mounted::new(fs, options)?);
+        let session = Session::new(transport, dir, &config).map_err(MountError::Refused)?;
+        Ok(Mount { session })
+    }
+
+    /// What ends the mount from another thread.
+    pub fn unmounter(&mut self) -> Unmounter {
+        Unmounter(self.session.unmount_callable())
+    }
+
+    /// Answers requests until the file system is unmounted. All references to its inodes are gone when this returns.
+    ///
+    /// # Errors
+    /// Those of `/dev/fuse`.
+    pub fn serve(self) -> io::Result<()> {
+        self.session.run()
+    }
+}
+
+impl Unmounter {
+    /// Unmounts. Fails while programs use the mount, where root does it.
+    ///
+    /// # Errors
+    /// `EBUSY` among others.
+    pub fn unmount(&mut self) -> io::Result<()> {
+        self.0.unmount()
+    }
+}
+
+fn has_fusermount() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = std::env::split_paths(&path).chain(["/bin", "/sbin", "/usr/bin"].map(Into::into));
+    dirs.into_iter().any(|dir| dir.join("fusermount3").is_file())
+}

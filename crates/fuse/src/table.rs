@@ -1,0 +1,182 @@
+//! The inodes that the kernel knows.
+//!
+//! The kernel names an inode by a number, counts each time that it was told of one, and gives the counts back by *forget*. Until then the
+//! reference here keeps the inode alive, with a name or without: its number is not another file's meanwhile.
+//!
+//! # Locking
+//!
+//! One reader-writer lock a shard of the numbers, held to look up, count or take out. No other lock is taken under it; what is dropped is
+//! dropped without it.
+
+use f2fs_files::{Dir, File, FsError, InodeRef};
+use f2fs_sync::atomic::{AtomicU64, Ordering};
+use f2fs_sync::{Arc, CachePadded, OnceLock, RwLock};
+use rustc_hash::FxHashMap;
+
+/// The number of the root in the protocol. No file of F2FS has it: 1 is the inode of all nodes, which is in no directory.
+pub(crate) const ROOT: u64 = 1;
+const SHARDS: usize = 64;
+
+/// An inode that the kernel knows, with what was opened of it.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) inode: InodeRef,
+    file: OnceLock<Option<File>>,
+    dir: OnceLock<Option<Dir>>,
+    /// How often the kernel was told of it, less what it gave back. Falls to 0 with the shard locked exclusively only.
+    told: AtomicU64,
+}
+
+impl Known {
+    fn new(inode: InodeRef) -> Known {
+        Known { inode, file: OnceLock::new(), dir: OnceLock::new(), told: AtomicU64::new(1) }
+    }
+
+    /// The regular file, opened with its first use.
+    pub(crate) fn file(&self) -> Result<&File, FsError> {
+        if self.file.get().is_none() {
+            // Opened outside, so that its error is not kept; a second one that comes beside is dropped.
+            let file = self.inode.open_file()?;
+            let _ = self.file.get_or_init(|| Some(file));
+        }
+        self.file.get().and_then(Option::as_ref).ok_or(FsError::Invalid("not a regular file"))
+    }
+
+    /// The directory, opened with its first use.
+    pub(crate) fn dir(&self) -> Result<&Dir, FsError> {
+        if self.dir.get().is_none() {
+            let dir = self.inode.open_dir()?;
+            let _ = self.dir.get_or_init(|| Some(dir));
+        }
+        self.dir.get().and_then(Option::as_ref).ok_or(FsError::NotDirectory)
+    }
+}
+
+type Shard = CachePadded<RwLock<FxHashMap<u64, Arc<Known>>>>;
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct Table {
+    root: Arc<Known>,
+    root_ino: u64,
+    shards: Box<[Shard]>,
+}
+
+impl Table {
+    pub(crate) fn new(root: InodeRef) -> Table {
+        let root_ino = u64::from(root.ino().0);
+        let shards = (0..SHARDS).map(|_| CachePadded::new(RwLock::new(FxHashMap::default()))).collect();
+        Table { root: Arc::new(Known::new(root)), root_ino, shards }
+    }
+
+    fn shard(&self, number: u64) -> &Shard {
+        &self.shards[number as usize % SHARDS]
+    }
+
+    /// The number under which the kernel knows an inode.
+    pub(crate) fn number(&self, ino: u64) -> u64 {
+        if ino == self.root_ino { ROOT } else { ino }
+    }
+
+    /// The inode of a number that the kernel was told. It asks for no other.
+    pub(crate) fn get(&self, number: u64) -> Result<Arc<Known>, FsError> {
+        if number == ROOT {
+            return Ok(self.root.clone());
+        }
+        self.shard(number).read().get(&number).cloned().ok_or(FsError::NotFound)
+    }
+
+    /// Counts that the kernel is told of an inode.
+    pub(crate) fn tell(&self, inode: InodeRef) -> Arc<Known> {
+        let ino = u64::from(inode.ino().0);
+        if ino == self.root_ino {
+            return self.root.clone();
+        }
+        let shard = self.shard(ino);
+        if let Some(known) = shard.read().get(&ino) {
+            known.told.fetch_add(1, Ordering::Relaxed);
+            return known.clone();
+        }
+        let mut known = shard.write();
+        if let Some(known) = known.get(&ino) {
+            known.told.fetch_add(1, Ordering::Relaxed);
+            return known.clone();
+        }
+        let new = Arc::new(Known::new(inode));
+        known.insert(ino, new.clone());
+        new
+    }
+
+    /// Takes back `count` times of telling. With the last one the reference goes, and a file without a name with it.
+    pub(crate) fn forget(&self, number: u64, count: u64) {
+        if number == ROOT {
+            return;
+        }
+        let mut shard = self.shard(number).write();
+        let left = shard.get(&number).map(|known| {
+            let left = known.told.load(Ordering::Relaxed).saturating_sub(count);
+            known.told.store(left, Ordering::Relaxed);
+            left
+        });
+        let gone = if left == Some(0) { shard.remove(&number) } else { None };
+        drop(shard);
+        drop(gone);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use f2fs_files::{FileKind, FileSystem, NewFile, Options};
+
+    use super::*;
+
+    fn fs() -> FileSystem {
+        let device = Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+        f2fs_volume::format::format(&*device, &Default::default()).unwrap();
+        FileSystem::open(device, Options::new()).unwrap()
+    }
+
+    #[test]
+    fn an_inode_stays_until_all_is_forgotten() {
+        let fs = fs();
+        let root = fs.root().unwrap();
+        let table = Table::new(fs.root().unwrap());
+        let made = root.create("f", &NewFile::new(FileKind::Regular, 0o644)).unwrap();
+        let ino = u64::from(made.ino().0);
+        table.tell(made);
+        table.tell(root.lookup("f").unwrap());
+        root.remove_file("f").unwrap();
+        table.forget(ino, 1);
+        assert_eq!(table.get(ino).unwrap().inode.metadata().unwrap().links, 0);
+        table.forget(ino, 1);
+        assert!(matches!(table.get(ino), Err(FsError::NotFound)));
+        assert_eq!(fs.statfs().valid_inodes, 1);
+        table.forget(ROOT, 9);
+        assert!(table.get(ROOT).is_ok());
+    }
+
+    #[test]
+    fn telling_and_forgetting_at_once_lose_no_count() {
+        let fs = fs();
+        let root = fs.root().unwrap();
+        let table = Table::new(fs.root().unwrap());
+        let made = root.create("f", &NewFile::new(FileKind::Regular, 0o644)).unwrap();
+        let ino = u64::from(made.ino().0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..5000 {
+                        let known = table.tell(root.lookup("f").unwrap());
+                        assert_eq!(u64::from(known.inode.ino().0), ino);
+                        // Told and not yet forgotten: it must be there.
+                        assert!(table.get(ino).is_ok());
+                        table.forget(ino, 1);
+                    }
+                });
+            }
+        });
+        assert!(matches!(table.get(ino), Err(FsError::NotFound)));
+    }
+}

@@ -1,0 +1,524 @@
+//! The protocol, as the crate `fuser` speaks it: each callback takes a request apart, has [`Mounted`] do it, and replies.
+//!
+//! A panic below is answered with `EIO`, and the session goes on; the library refuses changes from then on where the panic left one undone.
+//!
+//! Files are neither opened nor closed: *open* is answered with `ENOSYS`, after which the kernel does it by itself. An inode is held
+//! by its look-ups, and the kernel forgets none that is open.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use f2fs_files::{AllocateFlags, DeviceNumber, FileKind, FsError, Metadata, RenameMode, SetMode, Time};
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
+};
+
+use crate::volume::{Caller, Change, Mounted, now};
+
+/// How long the kernel keeps what it was told: nobody else changes the volume.
+const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Bytes of a write at most.
+const MAX_WRITE: u32 = 1 << 20;
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;
+
+thread_local! {
+    /// What is read goes through here.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The volume as `fuser` serves it.
+#[derive(Debug)]
+pub(crate) struct Transport(pub(crate) Mounted);
+
+impl Transport {
+    /// Runs an operation; what it came to, or the number of its error.
+    fn run<T>(&self, operation: impl FnOnce(&Mounted) -> Result<T, FsError>) -> Result<T, Errno> {
+        match catch_unwind(AssertUnwindSafe(|| operation(&self.0))) {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(error)) => Err(Errno::from_i32(error.raw_os_error())),
+            Err(_) => Err(Errno::EIO),
+        }
+    }
+
+    fn empty(&self, reply: ReplyEmpty, operation: impl FnOnce(&Mounted) -> Result<(), FsError>) {
+        match self.run(operation) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn entry(&self, reply: ReplyEntry, operation: impl FnOnce(&Mounted) -> Result<Metadata, FsError>) {
+        match self.run(operation) {
+            Ok(data) => reply.entry(&KEPT, &self.attr(&data), Generation(data.generation.into())),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn attributes(&self, reply: ReplyAttr, operation: impl FnOnce(&Mounted) -> Result<Metadata, FsError>) {
+        match self.run(operation) {
+            Ok(data) => reply.attr(&KEPT, &self.attr(&data)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn bytes(reply: ReplyXattr, size: u32, value: Result<Vec<u8>, Errno>) {
+        match value {
+            Ok(value) if size == 0 => reply.size(value.len() as u32),
+            Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
+            Ok(value) => reply.data(&value),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn attr(&self, data: &Metadata) -> FileAttr {
+        attr(data, self.0.number(data))
+    }
+}
+
+fn caller(request: &Request) -> Caller {
+    Caller { uid: request.uid(), gid: request.gid() }
+}
+
+fn file_type(kind: FileKind) -> FileType {
+    match kind {
+        FileKind::Regular => FileType::RegularFile,
+        FileKind::Directory => FileType::Directory,
+        FileKind::Symlink => FileType::Symlink,
+        FileKind::BlockDevice => FileType::BlockDevice,
+        FileKind::CharDevice => FileType::CharDevice,
+        FileKind::Fifo => FileType::NamedPipe,
+        FileKind::Socket => FileType::Socket,
+    }
+}
+
+/// A device number as the protocol has it (`new_encode_dev`).
+fn encode(device: DeviceNumber) -> u32 {
+    device.minor & 0xff | device.major << 8 | (device.minor & !0xff) << 12
+}
+
+fn decode(device: u32) -> DeviceNumber {
+    DeviceNumber { major: device >> 8 & 0xfff, minor: device & 0xff | device >> 12 & 0xf_ff00 }
+}
+
+fn attr(data: &Metadata, number: u64) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(number),
+        size: data.size,
+        blocks: data.blocks * 8,
+        atime: data.accessed.into(),
+        mtime: data.modified.into(),
+        ctime: data.changed.into(),
+        crtime: data.created.map_or(UNIX_EPOCH, Into::into),
+        kind: file_type(data.kind),
+        perm: data.permissions,
+        nlink: data.links,
+        uid: data.uid,
+        gid: data.gid,
+        rdev: data.device.map_or(0, encode),
+        blksize: 4096,
+        flags: 0,
+    }
+}
+
+/// What says that there is no file of a name: the kernel keeps that as well.
+fn nothing() -> FileAttr {
+    FileAttr {
+        ino: INodeNo(0),
+        size: 0,
+        blocks: 0,
+        atime: UNIX_EPOCH,
+        mtime: UNIX_EPOCH,
+        ctime: UNIX_EPOCH,
+        crtime: UNIX_EPOCH,
+        kind: FileType::RegularFile,
+        perm: 0,
+        nlink: 0,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 4096,
+        flags: 0,
+    }
+}
+
+fn time(asked: Option<TimeOrNow>) -> Option<Time> {
+    asked.map(|asked| match asked {
+        TimeOrNow::SpecificTime(time) => time.into(),
+        TimeOrNow::Now => now(),
+    })
+}
+
+impl Filesystem for Transport {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let options = self.0.options();
+        let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
+            | InitFlags::FUSE_READDIRPLUS_AUTO
+            | InitFlags::FUSE_ASYNC_DIO
+            | InitFlags::FUSE_PARALLEL_DIROPS
+            | InitFlags::FUSE_CACHE_SYMLINKS
+            | InitFlags::FUSE_EXPORT_SUPPORT
+            | InitFlags::FUSE_NO_OPEN_SUPPORT
+            | InitFlags::FUSE_NO_OPENDIR_SUPPORT
+            | InitFlags::FUSE_EXPLICIT_INVAL_DATA
+            | InitFlags::FUSE_HANDLE_KILLPRIV_V2
+            | InitFlags::FUSE_DONT_MASK;
+        if options.uid.is_none() && options.gid.is_none() && options.umask.is_none() {
+            wanted |= InitFlags::FUSE_POSIX_ACL;
+        }
+        if options.write_back {
+            wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
+        }
+        if let Err(missing) = config.add_capabilities(wanted) {
+            // An older kernel does without.
+            let _ = config.add_capabilities(wanted - missing);
+        }
+        let _ = config.set_max_write(MAX_WRITE);
+        let _ = config.set_max_readahead(MAX_WRITE);
+        let _ = config.set_max_background(64);
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.run(|volume| volume.lookup(parent.0, name.as_bytes())) {
+            Ok(data) => reply.entry(&KEPT, &self.attr(&data), Generation(data.generation.into())),
+            Err(error) if error.code() == Errno::ENOENT.code() => reply.entry(&KEPT, &nothing(), Generation(0)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
+        let _ = self.run(|volume| {
+            volume.forget(ino.0, count);
+            Ok(())
+        });
+    }
+
+    fn getattr(&self, _request: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        self.attributes(reply, |volume| volume.attributes(ino.0));
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        ctime: Option<SystemTime>,
+        _fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let mut change = Change { size, ..Change::default() };
+        change.attributes.permissions = mode.map(|mode| mode as u16 & 0o7777);
+        change.attributes.uid = uid;
+        change.attributes.gid = gid;
+        change.attributes.accessed = time(atime);
+        change.attributes.modified = time(mtime);
+        change.attributes.changed = ctime.map(Into::into);
+        self.attributes(reply, |volume| volume.change(caller(request), ino.0, &change));
+    }
+
+    fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.run(|volume| volume.read_link(ino.0)) {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let device = Some(decode(rdev));
+        self.entry(reply, |volume| volume.create(caller(request), parent.0, name.as_bytes(), mode, umask, device));
+    }
+
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+        let mode = mode & 0o7777 | u32::from(FileKind::Directory.to_mode());
+        self.entry(reply, |volume| volume.create(caller(request), parent.0, name.as_bytes(), mode, umask, None));
+    }
+
+    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty(reply, |volume| volume.remove_file(parent.0, name.as_bytes()));
+    }
+
+    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty(reply, |volume| volume.remove_dir(parent.0, name.as_bytes()));
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let target = target.as_os_str().as_bytes();
+        self.entry(reply, |volume| volume.symlink(caller(request), parent.0, name.as_bytes(), target));
+    }
+
+    fn rename(
+        &self,
+        _request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        to: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let mode = match flags {
+            flags if flags.is_empty() => RenameMode::Replace,
+            RenameFlags::RENAME_NOREPLACE => RenameMode::NoReplace,
+            RenameFlags::RENAME_EXCHANGE => RenameMode::Exchange,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        self.empty(reply, |volume| volume.rename((parent.0, name.as_bytes()), (to.0, new_name.as_bytes()), mode));
+    }
+
+    fn link(&self, _request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.entry(reply, |volume| volume.link(ino.0, parent.0, name.as_bytes()));
+    }
+
+    fn open(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn opendir(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let mode = mode & 0o7777 | u32::from(FileKind::Regular.to_mode());
+        match self.run(|volume| volume.create(caller(request), parent.0, name.as_bytes(), mode, umask, None)) {
+            Ok(data) => {
+                let generation = Generation(data.generation.into());
+                reply.created(&KEPT, &self.attr(&data), generation, FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        BUFFER.with_borrow_mut(|buffer| {
+            let size = size as usize;
+            if buffer.len() < size {
+                buffer.resize(size, 0);
+            }
+            match self.run(|volume| volume.read(ino.0, &mut buffer[..size], offset)) {
+                Ok(read) => reply.data(&buffer[..read]),
+                Err(error) => reply.error(error),
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        flags: WriteFlags,
+        _open: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let drop_privileges = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        match self.run(|volume| volume.write(ino.0, data, offset, drop_privileges)) {
+            Ok(written) => reply.written(written as u32),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn flush(&self, _request: &Request, _ino: INodeNo, _fh: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        // Nothing is held back; the kernel does not ask again.
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn fsync(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        self.empty(reply, |volume| volume.sync(ino.0));
+    }
+
+    fn fsyncdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        self.empty(reply, |volume| volume.sync(ino.0));
+    }
+
+    fn readdir(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let listed = self.run(|volume| {
+            let mut from = offset;
+            loop {
+                let entries = volume.list(ino.0, from)?;
+                let Some(last) = entries.last() else { return Ok(()) };
+                from = last.next;
+                for entry in entries {
+                    let kind = file_type(entry.kind.unwrap_or(FileKind::Regular));
+                    let number = INodeNo(volume.entry_number(&entry));
+                    if reply.add(number, entry.next, kind, OsStr::from_bytes(&entry.name)) {
+                        return Ok(());
+                    }
+                }
+            }
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let listed = self.run(|volume| {
+            let mut from = offset;
+            loop {
+                let entries = volume.list(ino.0, from)?;
+                let Some(last) = entries.last() else { return Ok(()) };
+                from = last.next;
+                for entry in entries {
+                    let number = volume.entry_number(&entry);
+                    let dots = matches!(entry.name.as_slice(), b"." | b"..");
+                    // The kernel counts no look-up of these two, nor of an entry without attributes.
+                    let told = if dots { None } else { volume.lookup(ino.0, &entry.name).ok() };
+                    let shown = match &told {
+                        Some(data) => self.attr(data),
+                        None => FileAttr { kind: file_type(entry.kind.unwrap_or(FileKind::Regular)), ..nothing() },
+                    };
+                    let generation = Generation(told.map_or(0, |data| data.generation.into()));
+                    let name = OsStr::from_bytes(&entry.name);
+                    if reply.add(INodeNo(number), entry.next, name, &KEPT, &shown, generation) {
+                        if told.is_some() {
+                            volume.forget(number, 1);
+                        }
+                        return Ok(());
+                    }
+                }
+            }
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        match self.run(|volume| Ok(volume.fs().statfs())) {
+            Ok(stat) => {
+                let free = stat.user_blocks.saturating_sub(stat.valid_blocks);
+                let nodes = stat.max_nodes.saturating_sub(stat.valid_nodes).min(free);
+                reply.statfs(stat.user_blocks, free, free, stat.valid_inodes + nodes, nodes, 4096, 255, 4096);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let mode = match flags {
+            0 => SetMode::Any,
+            1 => SetMode::Create,
+            2 => SetMode::Replace,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        self.empty(reply, |volume| volume.set_xattr(ino.0, name.as_bytes(), value, mode));
+    }
+
+    fn getxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        Self::bytes(reply, size, self.run(|volume| volume.xattr(ino.0, name.as_bytes())));
+    }
+
+    fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        Self::bytes(reply, size, self.run(|volume| volume.xattr_names(ino.0)));
+    }
+
+    fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty(reply, |volume| volume.remove_xattr(ino.0, name.as_bytes()));
+    }
+
+    fn fallocate(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        // Flags that the library does not know are refused by it.
+        let flags = AllocateFlags::from_bits(mode.cast_unsigned());
+        self.empty(reply, |volume| volume.allocate(ino.0, offset, length, flags));
+    }
+
+    fn lseek(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        let (Ok(from), SEEK_DATA | SEEK_HOLE) = (u64::try_from(offset), whence) else {
+            return reply.error(if offset < 0 { Errno::ENXIO } else { Errno::EINVAL });
+        };
+        match self.run(|volume| volume.seek(ino.0, from, whence == SEEK_HOLE)) {
+            Ok(Some(found)) => reply.offset(found as i64),
+            Ok(None) => reply.error(Errno::ENXIO),
+            Err(error) => reply.error(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_numbers_go_both_ways() {
+        for (major, minor) in [(0, 0), (8, 1), (0xfff, 0xf_ffff), (1, 256)] {
+            let device = DeviceNumber { major, minor };
+            assert_eq!(decode(encode(device)), device);
+        }
+    }
+}

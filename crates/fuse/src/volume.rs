@@ -1,0 +1,324 @@
+//! A mounted volume: what each request does, without the protocol.
+//!
+//! No locks of its own; the table of inodes has some.
+
+use f2fs_files::{
+    AllocateFlags, DeviceNumber, DirEntry, FileKind, FileSystem, FsError, InodeRef, Metadata, NewFile, RenameMode,
+    SetAttributes, SetMode, Time,
+};
+use f2fs_sync::Arc;
+
+use crate::acl;
+use crate::options::MountOptions;
+use crate::table::{Known, Table};
+
+/// Entries of a directory that are read together.
+const LISTED: usize = 128;
+
+/// What a request may ask to change of an inode.
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    pub(crate) size: Option<u64>,
+    pub(crate) attributes: SetAttributes,
+}
+
+/// A mounted volume.
+#[derive(Debug)]
+pub(crate) struct Mounted {
+    fs: FileSystem,
+    table: Table,
+    options: MountOptions,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+impl Mounted {
+    pub(crate) fn new(fs: &FileSystem, options: MountOptions) -> Result<Mounted, FsError> {
+        Ok(Mounted { fs: fs.clone(), table: Table::new(fs.root()?), options })
+    }
+
+    pub(crate) fn options(&self) -> &MountOptions {
+        &self.options
+    }
+
+    pub(crate) fn fs(&self) -> &FileSystem {
+        &self.fs
+    }
+
+    fn get(&self, number: u64) -> Result<Arc<Known>, FsError> {
+        self.table.get(number)
+    }
+
+    /// What the kernel is shown of an inode: its number, and owner and mode as the options say.
+    fn shown(&self, inode: &InodeRef) -> Result<Metadata, FsError> {
+        let mut data = inode.metadata()?;
+        data.uid = self.options.uid.unwrap_or(data.uid);
+        data.gid = self.options.gid.unwrap_or(data.gid);
+        if let Some(umask) = self.options.umask {
+            data.permissions = data.permissions & !0o777 | 0o777 & !umask;
+        }
+        Ok(data)
+    }
+
+    pub(crate) fn number(&self, data: &Metadata) -> u64 {
+        self.table.number(data.ino.0.into())
+    }
+
+    pub(crate) fn entry_number(&self, entry: &DirEntry) -> u64 {
+        self.table.number(entry.ino.0.into())
+    }
+
+    /// Counts the telling of an inode; if its attributes cannot be had, nothing was told.
+    fn told(&self, inode: InodeRef) -> Result<Metadata, FsError> {
+        let data = self.shown(&inode)?;
+        self.table.tell(inode);
+        Ok(data)
+    }
+
+    pub(crate) fn lookup(&self, parent: u64, name: &[u8]) -> Result<Metadata, FsError> {
+        self.told(self.get(parent)?.inode.lookup(name)?)
+    }
+
+    pub(crate) fn forget(&self, number: u64, count: u64) {
+        self.table.forget(number, count);
+    }
+
+    pub(crate) fn attributes(&self, number: u64) -> Result<Metadata, FsError> {
+        self.shown(&self.get(number)?.inode)
+    }
+
+    pub(crate) fn change(&self, caller: Caller, number: u64, change: &Change) -> Result<Metadata, FsError> {
+        let known = self.get(number)?;
+        let inode = &known.inode;
+        let mut attributes = change.attributes;
+        if let Some(size) = change.size {
+            known.file()?.set_len(size)?;
+        }
+        let owner = attributes.uid.is_some() || attributes.gid.is_some();
+        if attributes.permissions.is_none() && (owner || change.size.is_some() && caller.uid != 0) {
+            attributes.permissions = without_privileges(&inode.metadata()?);
+        }
+        if owner {
+            self.drop_capabilities(inode)?;
+        }
+        if attributes != SetAttributes::default() {
+            inode.set_attributes(&attributes)?;
+        }
+        if let Some(permissions) = change.attributes.permissions {
+            match inode.xattr(acl::ACCESS) {
+                Ok(list) => inode.set_xattr(acl::ACCESS, &acl::set_mode(&list, permissions)?, SetMode::Any)?,
+                Err(FsError::NoAttribute | FsError::Attribute { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.shown(inode)
+    }
+
+    /// Takes set-id bits and capabilities from a file that somebody writes to.
+    fn drop_privileges(&self, inode: &InodeRef) -> Result<(), FsError> {
+        if let Some(permissions) = without_privileges(&inode.metadata()?) {
+            inode.set_attributes(&SetAttributes { permissions: Some(permissions), ..SetAttributes::default() })?;
+        }
+        self.drop_capabilities(inode)
+    }
+
+    fn drop_capabilities(&self, inode: &InodeRef) -> Result<(), FsError> {
+        if inode.kind() != FileKind::Regular {
+            return Ok(());
+        }
+        match inode.remove_xattr(b"security.capability") {
+            Ok(()) | Err(FsError::NoAttribute) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn create(
+        &self,
+        caller: Caller,
+        parent: u64,
+        name: &[u8],
+        mode: u32,
+        umask: u32,
+        device: Option<DeviceNumber>,
+    ) -> Result<Metadata, FsError> {
+        let parent = self.get(parent)?;
+        let kind = FileKind::from_mode(mode as u16).ok_or(FsError::Invalid("no kind of file"))?;
+        let above = parent.inode.metadata()?;
+        let default = match parent.inode.xattr(acl::DEFAULT) {
+            Ok(list) => Some(list),
+            Err(FsError::NoAttribute) => None,
+            Err(error) => return Err(error),
+        };
+        let asked = mode as u16 & 0o7777;
+        let (access, mut permissions) = match &default {
+            Some(list) => {
+                let (list, permissions) = acl::inherit(list, asked)?;
+                (Some(list), permissions)
+            }
+            None => (None, asked & !(umask as u16 & 0o777)),
+        };
+        let mut gid = caller.gid;
+        if above.permissions & 0o2000 != 0 {
+            gid = above.gid;
+            if kind == FileKind::Directory {
+                permissions |= 0o2000;
+            }
+        }
+        let mut new = NewFile::new(kind, permissions).owner(caller.uid, gid);
+        if matches!(kind, FileKind::BlockDevice | FileKind::CharDevice) {
+            new.device = device;
+        }
+        let made = parent.inode.create(name, &new)?;
+        if let (Some(access), Some(default)) = (access, default) {
+            let stored = (|| {
+                if !acl::mode(&access)?.1 {
+                    made.set_xattr(acl::ACCESS, &access, SetMode::Any)?;
+                }
+                if kind == FileKind::Directory {
+                    made.set_xattr(acl::DEFAULT, &default, SetMode::Any)?;
+                }
+                Ok(())
+            })();
+            if let Err(error) = stored {
+                // Without its list others could do more with it than they should.
+                let _ = match kind {
+                    FileKind::Directory => parent.inode.remove_dir(name),
+                    _ => parent.inode.remove_file(name),
+                };
+                return Err(error);
+            }
+        }
+        self.told(made)
+    }
+
+    pub(crate) fn symlink(&self, caller: Caller, parent: u64, name: &[u8], target: &[u8]) -> Result<Metadata, FsError> {
+        let parent = self.get(parent)?;
+        let above = parent.inode.metadata()?;
+        let gid = if above.permissions & 0o2000 != 0 { above.gid } else { caller.gid };
+        let new = NewFile::new(FileKind::Symlink, 0o777).owner(caller.uid, gid);
+        self.told(parent.inode.symlink(name, target, &new)?)
+    }
+
+    pub(crate) fn link(&self, number: u64, parent: u64, name: &[u8]) -> Result<Metadata, FsError> {
+        let known = self.get(number)?;
+        self.get(parent)?.inode.link(name, &known.inode)?;
+        let data = self.shown(&known.inode)?;
+        // The kernel knows it already, and counts once more.
+        self.table.tell(self.get(parent)?.inode.lookup(name)?);
+        Ok(data)
+    }
+
+    pub(crate) fn remove_file(&self, parent: u64, name: &[u8]) -> Result<(), FsError> {
+        self.get(parent)?.inode.remove_file(name)
+    }
+
+    pub(crate) fn remove_dir(&self, parent: u64, name: &[u8]) -> Result<(), FsError> {
+        self.get(parent)?.inode.remove_dir(name)
+    }
+
+    pub(crate) fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), mode: RenameMode) -> Result<(), FsError> {
+        let (source, target) = (self.get(from.0)?, self.get(to.0)?);
+        source.inode.rename(from.1, &target.inode, to.1, mode)
+    }
+
+    pub(crate) fn read_link(&self, number: u64) -> Result<Vec<u8>, FsError> {
+        self.get(number)?.inode.read_link()
+    }
+
+    pub(crate) fn read(&self, number: u64, buf: &mut [u8], offset: u64) -> Result<usize, FsError> {
+        self.get(number)?.file()?.read_at(buf, offset)
+    }
+
+    pub(crate) fn write(&self, number: u64, buf: &[u8], offset: u64, drop_privileges: bool) -> Result<usize, FsError> {
+        let known = self.get(number)?;
+        if drop_privileges {
+            self.drop_privileges(&known.inode)?;
+        }
+        known.file()?.write_at(buf, offset)
+    }
+
+    pub(crate) fn sync(&self, number: u64) -> Result<(), FsError> {
+        self.get(number)?.inode.sync_all()
+    }
+
+    /// Entries of a directory from a position on; none at its end.
+    pub(crate) fn list(&self, number: u64, from: u64) -> Result<Vec<DirEntry>, FsError> {
+        self.get(number)?.dir()?.read(from, LISTED)
+    }
+
+    pub(crate) fn allocate(&self, number: u64, offset: u64, len: u64, flags: AllocateFlags) -> Result<(), FsError> {
+        self.get(number)?.file()?.allocate(offset, len, flags)
+    }
+
+    /// The first byte at or behind `offset` that is data, or that is in a hole; `None` behind the end of the file.
+    pub(crate) fn seek(&self, number: u64, offset: u64, hole: bool) -> Result<Option<u64>, FsError> {
+        let known = self.get(number)?;
+        let file = known.file()?;
+        if offset >= file.size() {
+            return Ok(None);
+        }
+        if !hole {
+            return Ok(file.next_data(offset)?.map(|data| data.start));
+        }
+        let mut at = offset;
+        while let Some(data) = file.next_data(at)? {
+            if data.start > at {
+                return Ok(Some(at));
+            }
+            at = data.end;
+        }
+        Ok(Some(at.min(file.size())))
+    }
+
+    pub(crate) fn xattr(&self, number: u64, name: &[u8]) -> Result<Vec<u8>, FsError> {
+        self.get(number)?.inode.xattr(name)
+    }
+
+    /// The names of all attributes, each with a zero byte behind it.
+    pub(crate) fn xattr_names(&self, number: u64) -> Result<Vec<u8>, FsError> {
+        let all = self.get(number)?.inode.xattrs()?;
+        Ok(all.into_iter().flat_map(|(name, _)| name.into_iter().chain([0])).collect())
+    }
+
+    pub(crate) fn set_xattr(&self, number: u64, name: &[u8], value: &[u8], mode: SetMode) -> Result<(), FsError> {
+        let known = self.get(number)?;
+        if name != acl::ACCESS {
+            return known.inode.set_xattr(name, value, mode);
+        }
+        let (bits, whole) = acl::mode(value)?;
+        if whole {
+            match known.inode.remove_xattr(name) {
+                Ok(()) | Err(FsError::NoAttribute) => {}
+                Err(error) => return Err(error),
+            }
+        } else {
+            known.inode.set_xattr(name, value, mode)?;
+        }
+        let permissions = Some(known.inode.metadata()?.permissions & !0o777 | bits);
+        known.inode.set_attributes(&SetAttributes { permissions, ..SetAttributes::default() })
+    }
+
+    pub(crate) fn remove_xattr(&self, number: u64, name: &[u8]) -> Result<(), FsError> {
+        self.get(number)?.inode.remove_xattr(name)
+    }
+}
+
+/// The permissions of a regular file without set-id bits, if it has any.
+fn without_privileges(data: &Metadata) -> Option<u16> {
+    let mut left = data.permissions & !0o4000;
+    // Without the group's right to execute the bit means something else.
+    if left & 0o010 != 0 {
+        left &= !0o2000;
+    }
+    (data.kind == FileKind::Regular && left != data.permissions).then_some(left)
+}
+
+/// The present, for requests that ask for it.
+pub(crate) fn now() -> Time {
+    Time::now()
+}

@@ -1,0 +1,108 @@
+//! Where a block's new place and the address slot that names it meet: [`switch_slots`]. Nothing else gives a slot of a node another
+//! address while the volume runs.
+//!
+//! A writer and a cleaner may both be about to give a block a new place. Each writes its copy first, and only then changes the
+//! address slot, under the lock of the node's page. Whoever comes second sees what the first one left:
+//!
+//! ```text
+//!   writer:  write new at W ...... lock page { old = slot; slot = W }  invalidate old
+//!   cleaner: copy F to T ......... lock page { slot == F ? slot = T }  yes: invalidate F     no: invalidate T
+//! ```
+//!
+//! So exactly the places that no slot names become invalid, each once, in either order. A writer must not invalidate what it
+//! read from the slot before it wrote: that may have moved. `F` is not written again before the next durable checkpoint, so
+//! who reads it by an address that it has looked up keeps reading the right bytes until it leaves the gate.
+//!
+//! The pages are unlocked when blocks are invalidated: [`Displaced`] takes the addresses from one to the other.
+
+use core::ops::{DerefMut, Range};
+
+use f2fs_format::BlockAddr;
+use f2fs_format::feature::Features;
+use f2fs_format::node::NodeBlock;
+use f2fs_sync::mutant;
+
+use crate::Run;
+
+/// What becomes of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It stays as it is.
+    Keep,
+    /// It names this block from now on, or none ([`BlockAddr::NULL`], [`BlockAddr::NEW`]), whatever it names until then.
+    To(BlockAddr),
+    /// A block moves: the slot names `to` if it names `from` until then. Somebody was quicker otherwise, and `to` is not needed.
+    Move {
+        /// Where the block was when it was copied.
+        from: BlockAddr,
+        /// Where its copy is.
+        to: BlockAddr,
+    },
+}
+
+/// Blocks that no slot names any more, and that have to be invalidated: runs in the order in which they came.
+#[derive(Debug, Default)]
+#[must_use = "blocks that no slot names have to be invalidated"]
+pub struct Displaced {
+    /// The last run; the ones before it. Most writes displace one run, and need no list for it.
+    last: Option<Run>,
+    before: Vec<Run>,
+}
+
+impl Displaced {
+    /// Adds a block. What is no address ([`BlockAddr::NULL`], [`BlockAddr::NEW`]) is no block.
+    #[inline]
+    pub fn add(&mut self, addr: BlockAddr) {
+        if !addr.is_real() {
+            return;
+        }
+        match &mut self.last {
+            Some(run) if run.addr.offset(run.len) == addr => run.len += 1,
+            last => self.before.extend(last.replace(Run { addr, len: 1 })),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.last.is_none()
+    }
+
+    /// Takes the runs.
+    pub fn take(&mut self) -> impl Iterator<Item = Run> + use<> {
+        core::mem::take(&mut self.before).into_iter().chain(self.last.take())
+    }
+}
+
+/// Gives slots of one node new addresses, under the lock of its page, and adds what they do not name any more to `displaced`.
+///
+/// `lock` locks the page. `change` says what becomes of a slot, by its number and what it names; `named` is told what a slot names
+/// that was changed. Both are called with the page locked.
+#[inline]
+pub fn switch_slots<G: DerefMut<Target = NodeBlock>>(
+    mut lock: impl FnMut() -> G,
+    slots: Range<usize>,
+    features: Features,
+    mut change: impl FnMut(usize, BlockAddr) -> Change,
+    displaced: &mut Displaced,
+    mut named: impl FnMut(usize, BlockAddr),
+) {
+    let read = |page: &NodeBlock, slot| page.address(slot, features).unwrap_or(BlockAddr::NULL);
+    let early = mutant("segment_overwrite_reads_early").then(|| read(&lock(), slots.start));
+    let mut page = lock();
+    for slot in slots {
+        let old = read(&page, slot);
+        let (to, old) = match change(slot, old) {
+            Change::Keep => continue,
+            Change::To(to) => (to, early.unwrap_or(old)),
+            Change::Move { from, to } if from == old || mutant("segment_move_ignores_overwrite") => (to, from),
+            Change::Move { to, .. } => {
+                displaced.add(to);
+                continue;
+            }
+        };
+        page.set_address(slot, to, features);
+        named(slot, to);
+        displaced.add(old);
+    }
+}

@@ -1,0 +1,112 @@
+//! What mends a volume: roll-forward and repair.
+
+use std::sync::Arc;
+
+use f2fs_check::repair::{plan, undo};
+use f2fs_check::{CheckOptions, CheckReport, Severity, check};
+use f2fs_device::BlockDevice;
+use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_volume::VolumeError;
+
+use super::readers::{open_and_check, walk};
+use f2fs_device_test::SparseDevice;
+
+/// Rolls forward in memory and for good: what a reader is shown is what a writer finds.
+pub fn roll_forward(device: &Arc<SparseDevice>) {
+    // Of each directory its names, if it can be read.
+    let names = |fs: &FileSystem| {
+        ["/", "/hashed", "/inline"].map(|path| {
+            let entries = fs.read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>).ok()?;
+            Some(entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>())
+        })
+    };
+    let options = || Options::new().volume(f2fs_volume::OpenOptions::new().recovery(false)).read_only(true);
+    let without = FileSystem::open(device.clone(), options()).is_ok();
+    let reader = FileSystem::open(device.clone(), Options::new().read_only(true));
+    let shown = match &reader {
+        Ok(fs) => {
+            assert!(without, "what recovers opens without recovery");
+            walk(fs);
+            Some(names(fs))
+        }
+        Err(_) => None,
+    };
+    drop(reader);
+    let before = device.snapshot();
+    let Ok(fs) = FileSystem::open(device.clone(), Options::new()) else { return };
+    for (shown, found) in shown.into_iter().flatten().zip(names(&fs)) {
+        // Where two own a block, what the writer's checkpoint wrote or freed may cover up an error, or be one for the other.
+        if let (Some(shown), Some(found)) = (&shown, &found) {
+            assert!(found == shown, "a reader sees {} names, a writer {}", shown.len(), found.len());
+        } else if shown != found {
+            assert!(!is_sound(&before), "a reader sees {shown:?}, a writer {found:?}");
+        }
+    }
+    walk(&fs);
+    let _ = fs.close();
+    drop(fs);
+    open_and_check(device);
+}
+
+/// Whether nothing is wrong with a volume.
+pub(super) fn is_sound(device: &dyn BlockDevice) -> bool {
+    let options = CheckOptions::new().threads(0);
+    check(device, &options).is_ok_and(|report| report.is_consistent() && report.complete)
+}
+
+/// Plans a repair, applies it, checks the result, and undoes it if that is not sound. No more may be found afterwards
+/// than before.
+pub fn repair(device: &Arc<SparseDevice>) {
+    let options = CheckOptions::new().threads(0);
+    let image: Arc<dyn BlockDevice> = Arc::new(device.snapshot().read_only());
+    let Ok(repair) = plan(&image, &options) else { return };
+    let damage = |report: &CheckReport| {
+        let found = report.findings.iter().filter(|finding| finding.severity() == Severity::Damage).count();
+        found as u64 + report.suppressed
+    };
+    // What could not be looked at before may show more damage now.
+    if repair.before.complete {
+        let (before, after) = (damage(&repair.before), damage(&repair.after));
+        assert!(after <= before, "worse: {before} findings, then {after}:\n{}\n{}", repair.before, repair.after);
+        assert!(repair.after.complete);
+    }
+    let mut backup = Vec::new();
+    repair.write_backup(&**device, &mut backup).expect("memory takes it");
+    repair.apply(&**device).expect("memory takes it");
+    let found = check(&**device, &options).expect("what was judged in memory can be judged here");
+    assert_eq!(found.findings, repair.after.findings);
+    if found.is_consistent() && found.complete {
+        let fs = match FileSystem::open(device.clone(), Options::new()) {
+            // A volume with quotas, or one whose checkpoints are switched off, can be checked and read, and not be changed.
+            Err(FsError::Volume(VolumeError::OnlyForReading { .. } | VolumeError::CheckpointDisabled)) => {
+                return walk(
+                    &FileSystem::open(device.clone(), Options::new().read_only(true)).expect("it can be read"),
+                );
+            }
+            opened => opened.expect("a sound volume opens"),
+        };
+        walk(&fs);
+        fs.create_file("/after the repair", 0o600)
+            .and_then(|file| file.write_at(&[1; 5000], 0))
+            .map(drop)
+            .or_else(enough)
+            .expect("a sound volume is written to");
+        fs.close().expect("a sound volume is closed");
+        drop(fs);
+        let found = check(&**device, &options).expect("a sound volume is checked");
+        assert!(found.is_consistent(), "after the repair and a change:\n{found}");
+        return;
+    }
+    undo(&**device, &backup[..]).expect("nothing was changed meanwhile");
+    let as_before = |block: &u64| device.block(*block) == *image.read(*block, 1).expect("a block").block(0);
+    assert!(repair.blocks().all(|block| as_before(&block)));
+}
+
+/// A volume may be full, or have a file of that name.
+fn enough(error: FsError) -> Result<(), FsError> {
+    match error {
+        error if error.is_no_space() => Ok(()),
+        FsError::Exists => Ok(()),
+        error => Err(error),
+    }
+}

@@ -1,0 +1,210 @@
+//! Data on its way to the device: how every out-of-place write of data begins, and how it ends.
+//!
+//! ```text
+//!   begin ────────► in flight ──┬── land ──────────► slots name the new blocks, what they named before is free
+//!   begin_blocks                │     └─ an error of the device: everything is as before, the new blocks are free again
+//!   begin_move                  ├── land_slots ────► the same, and the inode is left as it is
+//!   (nothing is left            ├── abandon ───────► everything is as before, the new blocks are free again
+//!    behind if one fails)       ├── land_move ─────► the same as landing, for blocks whose slots still name the old places
+//!                               └── Volume::sync_flight: a sync waits for it (`flight/joined.rs`)
+//! ```
+//!
+//! | Who | begins with | ends with |
+//! |---|---|---|
+//! | writes of files, one or many at a time | `begin` | `land`, `abandon` |
+//! | writes that are durable by themselves | `begin` | `Volume::sync_flight` |
+//! | truncation, which rewrites the block with the new end | `begin` | `land_slots` |
+//! | data that leaves its inode | `begin_blocks` | `land` |
+//! | dentry blocks, in a checkpoint | `begin_blocks` | `land_slots` |
+//! | the cleaner | `begin_move` | `land_move` |
+//!
+//! A slot changes when its block is on the device, and by [`switch_slots`] alone. A flight that is dropped otherwise leaks its blocks
+//! until the volume is opened again; nobody does.
+//!
+//! # Locking
+//!
+//! Whoever has a flight holds an [`Op`] from its beginning to its end, so that a checkpoint has all of it or nothing, and, the cleaner
+//! and the checkpoint aside, the range of the file. No page is locked while the device is waited for. Pages are locked one at a
+//! time.
+
+mod allocate;
+mod begin;
+pub(crate) mod joined;
+mod moved;
+mod requests;
+mod source;
+
+use core::ops::Range;
+
+use f2fs_device::{BlockDevice, DeviceError, Request, Ticket};
+use f2fs_format::BlockAddr;
+use f2fs_format::inode::Inode;
+use f2fs_format::node::NodeBlock;
+use f2fs_segment::{Change, Displaced, Run, switch_slots};
+
+use crate::{Node, Op, VolumeError};
+
+pub use begin::{Next, Target};
+pub(crate) use moved::Company;
+pub use source::Piece;
+
+/// Slots of one node that follow each other.
+#[derive(Debug)]
+struct Place {
+    node: Node,
+    first: usize,
+    len: usize,
+    /// What whoever is told of the new address calls the first slot: the file's block, or the number of the block in the flight.
+    block: u64,
+}
+
+/// Data on its way, and the slots that are to name it.
+#[derive(Debug)]
+#[must_use = "a flight has to land or to be abandoned"]
+pub struct Flight {
+    places: Vec<Place>,
+    /// Where the blocks go, in the order of the slots.
+    runs: Vec<Run>,
+    /// Slots that were holes: blocks that the file has more. They are reserved.
+    new_blocks: u64,
+    /// Where the last piece ends in the file.
+    end: u64,
+    tickets: Vec<Ticket>,
+    /// The only request, if it need not go off at once.
+    late: Option<Request>,
+}
+
+impl Flight {
+    fn new(places: usize) -> Flight {
+        Flight {
+            places: Vec::with_capacity(places),
+            runs: Vec::new(),
+            new_blocks: 0,
+            end: 0,
+            tickets: Vec::new(),
+            late: None,
+        }
+    }
+
+    /// The byte of the file at which the last of its pieces ends.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Waits for the device, gives the slots their new addresses, and frees the blocks that they named before. The inode gets the new
+    /// blocks, and what `change` does to it; `named` is told the new address of each block of the file. Both are called with the
+    /// page locked that changes.
+    ///
+    /// # Errors
+    /// [`VolumeError::Device`]: everything is as it was. [`VolumeError::Segment`] if the SIT says that an old block was not in use.
+    pub fn land(
+        mut self,
+        op: &Op<'_>,
+        inode: &Node,
+        named: impl FnMut(u64, BlockAddr),
+        change: impl FnOnce(&mut Inode),
+    ) -> Result<(), VolumeError> {
+        self.wait_or_take_back(op)?;
+        let new_blocks = self.new_blocks;
+        let mut change = Some(|raw: &mut Inode| {
+            raw.i_blocks = (raw.i_blocks.get() + new_blocks).into();
+            change(raw);
+        });
+        // Behind all others the inode changes together with its own slots: what was inline gives way to them.
+        let last = self.places.len().saturating_sub(1);
+        let mut displaced = self.switch(op, named, |number, page| {
+            if number == last
+                && page.nid() == inode.nid()
+                && let Some(change) = change.take()
+            {
+                change(page.inode_mut());
+            }
+        });
+        if let Some(change) = change {
+            change(inode.write(op).inode_mut());
+        }
+        op.volume.free_displaced(&mut displaced)
+    }
+
+    /// [`land`](Self::land) of data whose inode does not change: blocks of it that are written anew.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn land_slots(mut self, op: &Op<'_>, named: impl FnMut(u64, BlockAddr)) -> Result<(), VolumeError> {
+        self.wait_or_take_back(op)?;
+        let mut displaced = self.switch(op, named, |_, _| {});
+        op.volume.free_displaced(&mut displaced)
+    }
+
+    /// Waits for the device, and frees the new blocks again.
+    ///
+    /// # Errors
+    /// [`VolumeError::Segment`] if the SIT says that they were not in use.
+    pub fn abandon(mut self, op: &Op<'_>) -> Result<(), VolumeError> {
+        // Whatever the device says of blocks that nobody will read.
+        let _ = self.wait(&*op.volume.device);
+        self.take_back(op)
+    }
+
+    /// Puts the new addresses into the slots; gives what they named before. `locked` gets each page, by the number of its place,
+    /// before its slots change.
+    fn switch(
+        &self,
+        op: &Op<'_>,
+        mut named: impl FnMut(u64, BlockAddr),
+        mut locked: impl FnMut(usize, &mut NodeBlock),
+    ) -> Displaced {
+        let features = op.volume.features();
+        let mut displaced = Displaced::default();
+        let mut fresh = self.addresses();
+        for (number, place) in self.places.iter().enumerate() {
+            let lock = || {
+                let mut page = place.node.write(op);
+                locked(number, &mut page);
+                page
+            };
+            let change = |_, _| fresh.next().map_or(Change::Keep, Change::To);
+            let named = |slot, addr| named(place.block + (slot - place.first) as u64, addr);
+            switch_slots(lock, place.slots(), features, change, &mut displaced, named);
+        }
+        displaced
+    }
+
+    /// The new blocks, in the order of the slots.
+    fn addresses(&self) -> impl Iterator<Item = BlockAddr> + '_ {
+        self.runs.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at)))
+    }
+
+    /// Waits for the device.
+    fn wait(&mut self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
+        let mut result = self.late.take().map_or(Ok(()), |request| device.execute(request).result);
+        for mut ticket in self.tickets.drain(..) {
+            while let Some((_, completion)) = ticket.wait_any() {
+                result = result.and(completion.result);
+            }
+        }
+        result
+    }
+
+    fn wait_or_take_back(&mut self, op: &Op<'_>) -> Result<(), VolumeError> {
+        if let Err(error) = self.wait(&*op.volume.device) {
+            self.take_back(op)?;
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    /// Frees the new blocks, which no slot names.
+    fn take_back(&self, op: &Op<'_>) -> Result<(), VolumeError> {
+        op.volume.space.give_blocks(self.new_blocks);
+        let now = op.volume.clock.now();
+        self.runs.iter().try_for_each(|run| op.volume.segments.invalidate_run(*run, now))
+    }
+}
+
+impl Place {
+    fn slots(&self) -> Range<usize> {
+        self.first..self.first + self.len
+    }
+}

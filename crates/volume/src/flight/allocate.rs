@@ -1,0 +1,72 @@
+//! New addresses for a flight.
+
+use f2fs_format::summary::Summary;
+use f2fs_format::{LogType, SegmentNo};
+use f2fs_segment::{Class, Run};
+
+use super::{Company, Flight};
+use crate::write_stat::Count;
+use crate::{Op, Volume, VolumeError};
+
+impl Flight {
+    /// Takes blocks of a log, one for each summary and in their order, and room for those that the file has more. Gives the runs between
+    /// them that should be rewritten in the same requests ([`Volume::requests_for`]); leaving that out costs requests, nothing else.
+    /// Nothing is taken on an error.
+    pub(super) fn take(&mut self, op: &Op<'_>, log: LogType, summaries: &[Summary]) -> Result<Vec<Run>, VolumeError> {
+        let volume = op.volume;
+        volume.space.take_blocks(self.new_blocks)?;
+        let class = if op.gate.is_some() { Class::User } else { Class::Checkpoint };
+        volume.allocate_data(class, log, summaries, &mut self.runs).inspect_err(|_| {
+            volume.space.give_blocks(self.new_blocks);
+        })
+    }
+
+    /// Takes blocks for what is moved out of a segment: of the cold log, in its holes where free segments are few; or, among those of
+    /// about the same age, in the holes of such segments.
+    pub(super) fn take_for_move(
+        &mut self,
+        volume: &Volume,
+        from: SegmentNo,
+        company: Company,
+        summaries: &[Summary],
+    ) -> Result<(), VolumeError> {
+        let now = volume.clock.now();
+        let segments = volume.segments.manager()?;
+        match company {
+            Company::Cold => segments.allocate_as(Class::Cleaner, LogType::ColdData, summaries, now, &mut self.runs)?,
+            Company::SameAge => {
+                let merged = segments.allocate_aged(from, summaries, now, &mut self.runs)?;
+                volume.written.add(Count::MergedData, merged as u64);
+            }
+        }
+        volume.blocks_written.add(summaries.len() as u64);
+        Ok(())
+    }
+}
+
+impl Volume {
+    fn allocate_data(
+        &self,
+        class: Class,
+        log: LogType,
+        summaries: &[Summary],
+        runs: &mut Vec<Run>,
+    ) -> Result<Vec<Run>, VolumeError> {
+        let mut rewrites = Vec::new();
+        let (segments, now) = (self.segments.manager()?, self.clock.now());
+        match self.precleaner.planner() {
+            // Only where logs write into holes is there anything to choose.
+            Some(planner) if !log.is_node() && summaries.len() > 1 && self.writes_into_holes() => {
+                segments.allocate_selective(class, log, summaries, now, planner, runs, &mut rewrites)?;
+            }
+            _ => segments.allocate_on(self.lanes.slot_index(), class, log, summaries, now, runs)?,
+        }
+        let blocks = summaries.len() as u64;
+        self.blocks_written.add(blocks);
+        self.written.add(Count::UserBlocks, blocks);
+        if class == Class::User {
+            self.precleaner.note_request(blocks, || self.writes_into_holes());
+        }
+        Ok(rewrites)
+    }
+}

@@ -1,0 +1,86 @@
+//! Flights of the cleaner: copies of blocks whose slots may change meanwhile.
+
+use f2fs_device::{AlignedBuf, BlockDevice};
+use f2fs_format::summary::Summary;
+use f2fs_format::{BlockAddr, SegmentNo};
+use f2fs_segment::{Change, Displaced, switch_slots};
+use f2fs_sync::mutant;
+
+use super::requests::split_by_runs;
+use super::{Flight, Place};
+use crate::write_stat::Count;
+use crate::{Node, Op, VolumeError};
+
+/// Among which blocks moved ones go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// In the cold log.
+    Cold,
+    /// Among those of about their age, as age-threshold cleaning wants it.
+    SameAge,
+}
+
+/// What became of blocks that were copied.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moved {
+    /// Their slots name the copies.
+    pub(crate) moved: u64,
+    /// Their slots name something else.
+    pub(crate) lost: u64,
+}
+
+impl Flight {
+    /// Begins to write copies of a segment's blocks, each with the node and the slot that name it.
+    pub(crate) fn begin_move(
+        op: &Op<'_>,
+        (segment, company): (SegmentNo, Company),
+        owners: impl ExactSizeIterator<Item = (Node, usize)>,
+        summaries: &[Summary],
+        data: AlignedBuf,
+    ) -> Result<Flight, VolumeError> {
+        let volume = op.volume;
+        let mut flight = Flight::new(owners.len());
+        flight.places.extend((0..).zip(owners).map(|(block, (node, first))| Place { node, first, len: 1, block }));
+        flight.take_for_move(volume, segment, company, summaries)?;
+        let requests = split_by_runs(&volume.recycler, &flight.runs, data);
+        volume.written.add(Count::MoveRequests, requests.len() as u64);
+        flight.tickets.push(volume.device.submit(requests));
+        Ok(flight)
+    }
+
+    /// Waits for the device, and moves the blocks whose slots still name the places that they were copied from (`from`, in the order in
+    /// which the flight began). Of each, the place that no slot names is free then.
+    ///
+    /// Beside operations the copies are flushed before a slot names them: a sync may write the node before any checkpoint.
+    pub(crate) fn land_move(mut self, op: &Op<'_>, from: &[BlockAddr]) -> Result<Moved, VolumeError> {
+        let volume = op.volume;
+        self.wait_or_take_back(op)?;
+        // With the gate closed no sync comes before the checkpoint.
+        if op.gate.is_some()
+            && !mutant("cleaner_flush_left_out")
+            && let Err(error) = volume.device.flush()
+        {
+            let error = error.into();
+            volume.stop(&error);
+            return Err(error);
+        }
+        let features = volume.features();
+        let mut done = Moved::default();
+        let mut displaced = Displaced::default();
+        for ((place, from), to) in self.places.iter().zip(from).zip(self.addresses()) {
+            let change = |_, _| Change::Move { from: *from, to };
+            switch_slots(
+                || place.node.write(op),
+                place.slots(),
+                features,
+                change,
+                &mut displaced,
+                |_, _| done.moved += 1,
+            );
+            volume.count_move(op, place.node.ino());
+        }
+        done.lost = self.places.len() as u64 - done.moved;
+        volume.free_displaced(&mut displaced)?;
+        Ok(done)
+    }
+}

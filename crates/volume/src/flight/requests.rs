@@ -1,0 +1,82 @@
+//! Requests that write a flight's blocks.
+
+use f2fs_device::{AlignedBuf, Op as DeviceOp, Recycler, Request};
+use f2fs_format::BlockAddr;
+use f2fs_segment::Run;
+
+use crate::blocks::read_each;
+use crate::write_stat::Count;
+use crate::{Volume, VolumeError};
+
+impl Volume {
+    /// Requests that write `data` to `runs`, and what stands in `rewrites` once more to where it stands: neighbours are one
+    /// request. The operation that took the runs must still be held when they are done.
+    ///
+    /// What is rewritten was written before the last durable checkpoint and is not written by anybody else: its place is
+    /// taken, even if it is freed meanwhile, until a checkpoint, which waits for this operation.
+    pub(super) fn requests_for(
+        &self,
+        runs: &[Run],
+        rewrites: &[Run],
+        data: AlignedBuf,
+    ) -> Result<Vec<Request>, VolumeError> {
+        if rewrites.is_empty() {
+            return Ok(split_by_runs(&self.recycler, runs, data));
+        }
+        let addrs: Vec<BlockAddr> =
+            rewrites.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at))).collect();
+        let mut old = self.recycler.take_stale(addrs.len());
+        read_each::<VolumeError>(&*self.device, &addrs, |index, block| {
+            old.block_mut(index).copy_from_slice(block);
+            Ok(())
+        })?;
+        self.written.add(Count::Rewritten, addrs.len() as u64);
+        Ok(join(&self.recycler, (runs, &data), (rewrites, &old)))
+    }
+}
+
+/// Requests for new and rewritten runs together: what follows each other on the device is one request, up to a segment.
+fn join(recycler: &Recycler, fresh: (&[Run], &AlignedBuf), old: (&[Run], &AlignedBuf)) -> Vec<Request> {
+    // Each run with the bytes that belong there.
+    let mut parts: Vec<(Run, &[u8])> = Vec::with_capacity(fresh.0.len() + old.0.len());
+    for (runs, data) in [fresh, old] {
+        let mut rest = data.as_bytes();
+        for run in runs {
+            let (part, tail) = rest.split_at((run.len as usize * f2fs_format::BLOCK_SIZE).min(rest.len()));
+            rest = tail;
+            parts.push((*run, part));
+        }
+    }
+    parts.sort_unstable_by_key(|(run, _)| run.addr);
+    let follows = |(before, _): &(Run, &[u8]), (run, _): &(Run, &[u8])| before.addr.offset(before.len) == run.addr;
+    parts
+        .chunk_by(follows)
+        .map(|piece| {
+            let blocks: u32 = piece.iter().map(|(run, _)| run.len).sum();
+            let mut buf = recycler.take_stale(blocks as usize);
+            let mut at = 0;
+            for (_, bytes) in piece {
+                buf.as_bytes_mut()[at..at + bytes.len()].copy_from_slice(bytes);
+                at += bytes.len();
+            }
+            Request::write(u64::from(piece[0].0.addr.0), buf)
+        })
+        .collect()
+}
+
+/// One request a run. A single run takes the buffer as it is.
+pub(super) fn split_by_runs(recycler: &Recycler, runs: &[Run], data: AlignedBuf) -> Vec<Request> {
+    if let [run] = runs {
+        return vec![Request::vectored(DeviceOp::Write, u64::from(run.addr.0), vec![data])];
+    }
+    let mut rest = data.as_bytes();
+    runs.iter()
+        .map(|run| {
+            let (part, tail) = rest.split_at((run.len as usize * f2fs_format::BLOCK_SIZE).min(rest.len()));
+            rest = tail;
+            let mut buf = recycler.take_stale(part.len() / f2fs_format::BLOCK_SIZE);
+            buf.as_bytes_mut().copy_from_slice(part);
+            Request::write(u64::from(run.addr.0), buf)
+        })
+        .collect()
+}

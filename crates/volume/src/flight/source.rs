@@ -1,0 +1,85 @@
+//! What a write writes: pieces of the caller's memory, with what stood around those that end within a block.
+
+use f2fs_device::AlignedBuf;
+use f2fs_format::BLOCK_SIZE;
+
+const BLOCK: u64 = BLOCK_SIZE as u64;
+
+/// Bytes to write; at least one.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// Where they begin in the file.
+    pub offset: u64,
+    /// The bytes.
+    pub buf: &'a [u8],
+}
+
+impl Piece<'_> {
+    /// The first and the last block.
+    pub(super) fn blocks(&self) -> (u64, u64) {
+        (self.offset / BLOCK, (self.end() - 1) / BLOCK)
+    }
+
+    /// Where they end in the file.
+    pub(super) fn end(&self) -> u64 {
+        self.offset + self.buf.len() as u64
+    }
+
+    /// Whether the piece has only a part of a block of its own.
+    pub(super) fn is_partial(&self, block: u64) -> bool {
+        self.offset > block * BLOCK || self.end() < (block + 1) * BLOCK
+    }
+}
+
+/// A block of which a piece has only a part, with what stood around it.
+pub(super) struct Edge {
+    pub(super) block: u64,
+    pub(super) data: AlignedBuf,
+}
+
+/// The blocks of pieces, one after the other.
+pub(super) struct Source<'a> {
+    pieces: &'a [Piece<'a>],
+    edges: &'a [Edge],
+    /// The next block, of the first piece.
+    next: u64,
+}
+
+impl<'a> Source<'a> {
+    /// From the first block of the first piece on.
+    pub(super) fn new(pieces: &'a [Piece<'a>], edges: &'a [Edge]) -> Source<'a> {
+        Source { pieces, edges, next: pieces.first().map_or(0, |piece| piece.offset / BLOCK) }
+    }
+
+    /// Fills the buffer with the next blocks.
+    pub(super) fn fill(&mut self, data: &mut AlignedBuf) {
+        let mut filled = 0;
+        while filled < data.blocks() {
+            let Some(piece) = self.pieces.first() else { return };
+            let (_, last) = piece.blocks();
+            let len = if let [edge, rest @ ..] = self.edges
+                && edge.block == self.next
+                && piece.is_partial(self.next)
+            {
+                data.block_mut(filled).copy_from_slice(edge.data.block(0));
+                self.edges = rest;
+                1
+            } else {
+                // Whole blocks, up to an edge at the end.
+                let whole = last + u64::from(!piece.is_partial(last)) - self.next;
+                let len = whole.min((data.blocks() - filled) as u64);
+                let from = (self.next * BLOCK - piece.offset) as usize;
+                let bytes = (len * BLOCK) as usize;
+                let at = filled * BLOCK_SIZE;
+                data.as_bytes_mut()[at..at + bytes].copy_from_slice(&piece.buf[from..from + bytes]);
+                len as usize
+            };
+            filled += len;
+            self.next += len as u64;
+            if self.next > last {
+                self.pieces = &self.pieces[1..];
+                self.next = self.pieces.first().map_or(0, |piece| piece.offset / BLOCK);
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What presses on the space of a volume: blocks that are dirty in memory and need a place at the next checkpoint.
+//!
+//! The segment manager keeps that much free from users' data ([`f2fs_segment::Class`]), as far as it was told.
+//!
+//! # Locking
+//!
+//! None. The counts are per processor, or of a shard of the nodes.
+
+use f2fs_format::Nid;
+use f2fs_sync::ShardedCounter;
+use f2fs_sync::atomic::{AtomicU64, Ordering};
+
+use crate::node_store::NodeStore;
+use crate::segments::Segments;
+use crate::space::Space;
+
+/// Free sections beyond the floor from which on dirty blocks are counted seldom. There are 256 shards of nodes and at most
+/// 128 processors: with [`SELDOM`], fewer than 384 x 128 blocks are dirty without being told, which are 96 segments.
+const ROOMY_SECTIONS: u32 = 128;
+/// How many blocks become dirty in a part before all parts are added up, while there is much room.
+const SELDOM: u64 = 128;
+/// How many nodes become dirty in a shard before all shards are added up, while there is not.
+const OFTEN: u64 = 8;
+
+/// What presses.
+#[derive(Debug)]
+pub(crate) struct Pressure {
+    /// Dirty nodes beyond which a checkpoint is due.
+    dirty_limit: u64,
+    /// Directory blocks that wait for the checkpoint.
+    dentries: ShardedCounter,
+    /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
+    futile: AtomicU64,
+}
+
+impl Pressure {
+    pub(crate) fn new(dirty_limit: u64) -> Pressure {
+        Pressure { dirty_limit, dentries: ShardedCounter::new(0), futile: AtomicU64::new(u64::MAX) }
+    }
+
+    /// Dirty nodes beyond which a checkpoint is due.
+    pub(crate) fn dirty_limit(&self) -> u64 {
+        self.dirty_limit
+    }
+
+    /// Whether so many nodes are dirty that a checkpoint is due. `hint`: the node in whose shard to look first.
+    pub(crate) fn has_many_nodes(&self, store: &NodeStore, hint: Nid) -> bool {
+        store.is_crowded(hint, self.dirty_limit) && store.dirty() > self.dirty_limit
+    }
+
+    /// Whether blocks were freed since cleaning gained nothing.
+    pub(crate) fn cleaning_may_help(&self, space: &Space) -> bool {
+        space.blocks() < self.futile.load(Ordering::Relaxed)
+    }
+
+    /// With so many blocks in use cleaning gained nothing.
+    pub(crate) fn cleaning_gained_nothing(&self, blocks: u64) {
+        self.futile.store(blocks, Ordering::Relaxed);
+    }
+
+    /// Counts directory blocks that became dirty, or clean.
+    pub(crate) fn count_dentries(&self, blocks: i64, store: &NodeStore, segments: &Segments) {
+        let here = self.dentries.add(blocks);
+        self.look(here.unsigned_abs(), 1, store, segments);
+    }
+
+    /// A node became dirty, one of so many in its shard.
+    pub(crate) fn node_became_dirty(&self, in_shard: u64, store: &NodeStore, segments: &Segments) {
+        self.look(in_shard, OFTEN, store, segments);
+    }
+
+    /// Tells the segment manager how much is dirty, if it is time to. `counted` is the number of dirty blocks in a part of all:
+    /// a shard of the nodes, or what one processor counted of the directory blocks.
+    ///
+    /// To add up what is dirty reads a line of every processor, and to tell it writes one that all read. So it is done
+    /// seldom while many sections are free: less is dirty without being told than fits into those that make the difference.
+    fn look(&self, counted: u64, often: u64, store: &NodeStore, segments: &Segments) {
+        let is_roomy = segments.manager().is_ok_and(|segments| segments.is_roomy(ROOMY_SECTIONS));
+        let every = if is_roomy { SELDOM } else { often };
+        if counted.is_multiple_of(every) {
+            self.tell(store, segments);
+        }
+    }
+
+    /// Tells the segment manager how many blocks the next checkpoint has to write.
+    pub(crate) fn tell(&self, store: &NodeStore, segments: &Segments) {
+        let blocks = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let nodes = blocks(store.dirty());
+        let dentries = blocks(u64::try_from(self.dentries.sum()).unwrap_or(0));
+        if let Ok(segments) = segments.manager() {
+            segments.set_pressure(nodes, dentries);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Changing address slots of a volume's nodes: the new address in, the old block freed.
+//!
+//! Every such change is one call of [`f2fs_segment::switch_slots`], here or by a [`Flight`](crate::Flight) that lands.
+
+use core::ops::Range;
+
+use f2fs_format::BlockAddr;
+use f2fs_segment::{Change, Displaced, switch_slots};
+
+use crate::{Node, Op, Volume, VolumeError};
+
+impl Volume {
+    /// Changes slots of a node, and frees the blocks that they do not name any more; reservations stay. `change` says what becomes
+    /// of a slot, and `named` is told what a changed one names: both with the page of the node locked.
+    ///
+    /// # Errors
+    /// [`VolumeError::Segment`] if the SIT says that an old block was not in use; the slots are changed all the same.
+    pub fn change_slots(
+        &self,
+        op: &Op<'_>,
+        node: &Node,
+        slots: Range<usize>,
+        change: impl FnMut(usize, BlockAddr) -> Change,
+        named: impl FnMut(usize, BlockAddr),
+    ) -> Result<(), VolumeError> {
+        let mut displaced = Displaced::default();
+        switch_slots(|| node.write(op), slots, self.features(), change, &mut displaced, named);
+        self.free_displaced(&mut displaced)
+    }
+
+    /// Makes holes: what the slots held is free, blocks and reservations (`NEW_ADDR`). `named` is told of each that was no hole, with
+    /// the page locked. Returns how many these were; a node without any does not become dirty.
+    ///
+    /// # Errors
+    /// As [`change_slots`](Self::change_slots).
+    pub fn clear_slots(
+        &self,
+        op: &Op<'_>,
+        node: &Node,
+        slots: Range<usize>,
+        mut named: impl FnMut(usize, BlockAddr),
+    ) -> Result<u64, VolumeError> {
+        let any = {
+            let block = node.read();
+            let slots = block.address_slots(self.features()).get(slots.clone());
+            slots.is_some_and(|slots| slots.iter().any(|raw| raw.get() != 0))
+        };
+        if !any {
+            return Ok(0);
+        }
+        let clear = |_, old: BlockAddr| if old.is_null() { Change::Keep } else { Change::To(BlockAddr::NULL) };
+        let mut cleared = 0;
+        let freed = self.change_slots(op, node, slots, clear, |slot, addr| {
+            cleared += 1;
+            named(slot, addr);
+        });
+        freed?;
+        self.space.give_blocks(cleared);
+        Ok(cleared)
+    }
+
+    /// Takes blocks out of use that slots named.
+    pub(crate) fn free_displaced(&self, displaced: &mut Displaced) -> Result<(), VolumeError> {
+        if displaced.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        displaced.take().try_for_each(|run| self.segments.invalidate_run(run, now))
+    }
+}

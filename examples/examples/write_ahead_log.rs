@@ -1,0 +1,141 @@
+//! A map that survives crashes: its changes go to a journal first, and the journal is taken back when the map was saved.
+//!
+//! ```text
+//! cargo run --release --example write_ahead_log              memory
+//! cargo run --release --example write_ahead_log -- FILE      a new file: in persistent memory if it is mounted with dax
+//! ```
+//!
+//! The map itself stands for any engine: a tree, a table, a file system. It is saved as a whole (`Saved`), together with a number; the
+//! journal's owner's area says on which number it builds, so that a crash between the two does no harm.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{env, fs};
+
+use f2fs::journal::{Create, Journal, Medium, Recovered, RegionMedium, SharedMedium, Uuid};
+use f2fs::pmem::{MappedRegion, MemoryRegion};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+const OWNER: Uuid = Uuid(*b"a map of strings");
+
+/// What the engine keeps elsewhere, written as a whole: how often it was saved, and the content.
+#[derive(Clone, Debug, Default)]
+struct Saved {
+    number: u64,
+    content: BTreeMap<String, String>,
+}
+
+/// The map: of each key the value, and the stamp of its last change.
+struct Map {
+    content: Mutex<BTreeMap<String, (String, u64)>>,
+    journal: Journal<SharedMedium>,
+}
+
+impl Map {
+    /// Sets a value. It survives a crash once this has returned.
+    fn set(&self, key: &str, value: &str) -> Result<()> {
+        // The key's own lock would do in a real engine; changes of other keys need no order with this one.
+        let mut content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = content.get(key).map_or(0, |(_, stamp)| *stamp);
+        let length = u32::try_from(key.len())?.to_le_bytes();
+        let appended = self.journal.append(after, &[&length, key.as_bytes(), value.as_bytes()])?;
+        content.insert(key.to_owned(), (value.to_owned(), appended.stamp));
+        Ok(())
+    }
+
+    /// Saves the map, and takes the journal's space back.
+    fn save(&self, saved: &mut Saved) -> Result<()> {
+        let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
+        let mark = self.journal.mark();
+        let number = saved.number + 1;
+        *saved =
+            Saved { number, content: content.iter().map(|(key, (value, _))| (key.clone(), value.clone())).collect() };
+        // A crash here: the journal builds on the number before, and is replayed over the new one, which changes nothing.
+        self.journal.truncate_with(&mark, &number.to_le_bytes())?;
+        Ok(())
+    }
+
+    /// The map after a crash: as it was saved, and what the journal says since.
+    fn recover(saved: &Saved, found: Recovered<SharedMedium>) -> Result<Map> {
+        let builds_on = u64::from_le_bytes(found.area().try_into()?);
+        if builds_on > saved.number {
+            return Err(format!("the journal builds on {builds_on}, and the map is {}", saved.number).into());
+        }
+        if !found.is_whole() {
+            return Err(format!("records are lost: {:?}", found.lanes()).into());
+        }
+        let start = saved.content.iter().map(|(key, value)| (key.clone(), (value.clone(), 0)));
+        let mut content: BTreeMap<_, _> = start.collect();
+        let mut replay = found.replay();
+        while let Some(record) = replay.advance()? {
+            let (key, value) = decode(record.payload).ok_or("a record that is none of the map's")?;
+            content.insert(key, (value, record.stamp));
+        }
+        Ok(Map { content: Mutex::new(content), journal: found.start()? })
+    }
+
+    fn get(&self, key: &str) -> Option<String> {
+        let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
+        content.get(key).map(|(value, _)| value.clone())
+    }
+}
+
+fn decode(payload: &[u8]) -> Option<(String, String)> {
+    let (length, rest) = payload.split_first_chunk::<4>()?;
+    let (key, value) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    Some((String::from_utf8(key.to_vec()).ok()?, String::from_utf8(value.to_vec()).ok()?))
+}
+
+fn run(medium: &SharedMedium) -> Result<()> {
+    let mut saved = Saved::default();
+    let options = Create::new(OWNER).area(&0_u64.to_le_bytes());
+    let journal = Journal::create(Arc::clone(medium), &options)?;
+    println!("{} lanes of {} KiB", journal.lanes(), journal.lane_bytes() >> 10);
+    let map = Map { content: Mutex::default(), journal };
+    map.set("colour", "red")?;
+    map.set("shape", "round")?;
+    map.save(&mut saved)?;
+    std::thread::scope(|scope| {
+        let threads = (0..4).map(|thread| {
+            let map = &map;
+            let work = move || (0..100).try_for_each(|n| map.set(&format!("{thread}/{n}"), "there"));
+            scope.spawn(move || work().map_err(|error| error.to_string()))
+        });
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a thread panicked")?)
+    })?;
+    map.set("colour", "blue")?;
+    drop(map); // a crash: nothing is saved, and nothing is closed
+
+    let found = Journal::open(Arc::clone(medium), Some(OWNER))?;
+    println!("after the crash: saved {} times, {} records in the journal", saved.number, found.records());
+    let map = Map::recover(&saved, found)?;
+    assert_eq!(map.get("colour").as_deref(), Some("blue"));
+    assert_eq!(map.get("shape").as_deref(), Some("round"));
+    assert_eq!(map.get("3/99").as_deref(), Some("there"));
+    map.save(&mut saved)?;
+    drop(map);
+    let found = Journal::open(Arc::clone(medium), Some(OWNER))?;
+    println!("after it was saved: {} records in the journal", found.records());
+    assert_eq!(found.records(), 0);
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let medium: SharedMedium = match env::args().nth(1) {
+        None => Arc::new(RegionMedium::new(MemoryRegion::new(1 << 20)?)),
+        Some(path) => {
+            fs::File::create_new(&path)?.set_len(1 << 20)?;
+            Arc::new(RegionMedium::new(MappedRegion::open(&path, f2fs::pmem::OpenOptions::new())?))
+        }
+    };
+    println!("a journal on {} KiB", medium.bytes() >> 10);
+    run(&medium)
+}
+
+#[test]
+fn the_map_survives() {
+    run(&(Arc::new(RegionMedium::new(MemoryRegion::new(1 << 20).unwrap())) as SharedMedium)).unwrap();
+}
