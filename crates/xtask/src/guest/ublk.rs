@@ -1,5 +1,5 @@
 //! Block devices served by `f2fs ublk` in the guest: data through the kernel's block layer, file systems on them, zones beside
-//! null_blk's, a server that is killed under load and another that takes over, and servers that are told to stop.
+//! `null_blk`'s, a server that is killed under load and another that takes over, and servers that are told to stop.
 
 use std::time::Duration;
 
