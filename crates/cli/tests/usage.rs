@@ -9,7 +9,7 @@ use std::fs;
 use common::{Place, command, fail, formatted, ok, run};
 
 /// Each subcommand with arguments that are enough; `I` stands for an image.
-const ENOUGH: [&str; 17] = [
+const ENOUGH: [&str; 21] = [
     "format I --size 64M -f",
     "inspect I",
     "check I",
@@ -26,15 +26,24 @@ const ENOUGH: [&str; 17] = [
     "ln I /x /y",
     "bench fxmark --memory 64M",
     "bench read I -f",
+    "ublk add --memory 64M",
+    "ublk list",
+    "ublk delete 0",
+    "ublk recover 0 --file I",
     "completions bash",
 ];
 
 /// Command lines that are wrong whatever the image holds, and a word of what is said.
-const WRONG: [(&str, &str); 58] = [
+const WRONG: [(&str, &str); 63] = [
     ("", "Usage"),
     ("nothing", "nothing"),
     ("bench", "Usage"),
     ("bench nothing", "nothing"),
+    ("ublk add", "--memory"),
+    ("ublk add --memory 1M --file I", "--file"),
+    ("ublk add --zoned 1G", "SIZE:ZONE"),
+    ("ublk delete x", "x"),
+    ("ublk recover 0", "--file"),
     ("format", "IMAGE"),
     ("inspect", "IMAGE"),
     ("check", "IMAGE"),
