@@ -9,7 +9,7 @@ use std::fs;
 use common::{Place, command, fail, formatted, ok, run};
 
 /// Each subcommand with arguments that are enough; `I` stands for an image.
-const ENOUGH: [&str; 21] = [
+const ENOUGH: [&str; 23] = [
     "format I --size 64M -f",
     "inspect I",
     "check I",
@@ -26,6 +26,8 @@ const ENOUGH: [&str; 21] = [
     "ln I /x /y",
     "bench fxmark --memory 64M",
     "bench read I -f",
+    "mount I .",
+    "umount h",
     "ublk add --memory 64M",
     "ublk list",
     "ublk delete 0",

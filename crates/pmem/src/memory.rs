@@ -7,7 +7,7 @@ use crate::{Durability, PersistentRegion, RegionError, cpu, mapping::Mapping};
 /// A region in ordinary memory, used by the same instructions as persistent memory. It ends with the process.
 ///
 /// It stands in for persistent memory where only speed or plain function matters; what a power cut leaves is asked of a
-/// [`SimulatedRegion`](crate::simulated::SimulatedRegion).
+/// `SimulatedRegion` of `f2fs-device-test`.
 #[derive(Debug)]
 pub struct MemoryRegion {
     mapping: Mapping,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use f2fs::device::BlockDevice;
 use f2fs::uring::{OpenError, OpenOptions};
-use f2fs_fuzz::harness::sparse::SparseDevice;
+use f2fs_device_test::SparseDevice;
 
 use crate::error::CliError;
 use crate::image::Access;

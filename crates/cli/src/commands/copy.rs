@@ -89,7 +89,8 @@ fn each(
                 bar.set_length(progress.total_bytes.max(progress.bytes));
                 bar.set_position(progress.bytes);
             }
-            CopyEvent::Failed(error) => bar.suspend(|| say(CliError::new(error))),
+            // A failure after a signal is due to it.
+            CopyEvent::Failed(error) if !is_stopping() => bar.suspend(|| say(CliError::new(error))),
             _ => {}
         };
         let name = name_of(source);

@@ -13,7 +13,7 @@ const PATHS: usize = 400;
 /// Bytes read of one file at most, from either end.
 const BYTES: usize = 1 << 20;
 
-/// Hands out what can be reached from the root, [`PATHS`] paths at most, and a file that has several names once.
+/// Hands out what can be reached from the root, 400 paths at most, and a file that has several names once.
 pub fn each_path(fs: &FileSystem, mut look: impl FnMut(&Path, &Metadata)) {
     let mut pending = vec![b"/".to_vec()];
     let mut seen = HashSet::new();
