@@ -140,7 +140,7 @@ pub(crate) fn cannot_open(error: &OpenError) -> CliError {
     }
 }
 
-fn reason(path: &Path, error: &io::Error) -> String {
+pub(crate) fn reason(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "no such file or device".into(),
         ErrorKind::PermissionDenied => {

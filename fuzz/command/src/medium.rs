@@ -45,3 +45,7 @@ pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<Arc<dyn Block
 pub(crate) fn cannot_open(error: &OpenError) -> CliError {
     CliError::new(error)
 }
+
+pub(crate) fn reason(_: &Path, error: &std::io::Error) -> String {
+    error.to_string()
+}

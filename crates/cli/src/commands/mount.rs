@@ -26,6 +26,7 @@ use crate::args::mount::{MountArgs, options};
 use crate::error::{CliError, Context, say};
 use crate::image::{Access, open};
 use crate::interrupt::until_stopped;
+use crate::medium;
 
 /// What the process in the background says.
 const MOUNTED: &[u8] = b"mounted\n";
@@ -36,7 +37,8 @@ pub(crate) fn mount(args: &MountArgs, pmem: bool) -> Result<ExitCode, CliError> 
     // What is wrong with the command line, before anything is opened.
     let root = rustix::process::geteuid().is_root();
     let mut options = options(&args.options, root).map_err(CliError::usage)?;
-    let image = args.image.canonicalize().about(&args.image)?;
+    let image = args.image.canonicalize();
+    let image = image.map_err(|error| CliError::at(&args.image, medium::reason(&args.image, &error)))?;
     let dir = args.dir.canonicalize().about(&args.dir)?;
     if !dir.is_dir() {
         return Err(CliError::at(&dir, "not a directory"));
