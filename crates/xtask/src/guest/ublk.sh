@@ -125,7 +125,7 @@ for attempt in $(seq 100); do
     [ -s /tmp/path ] && break
     usleep 100000
 done
-for jobs in 1 2 4; do
+for jobs in $JOBS; do
     for work in "randread 4k" "randwrite 4k" "write 256k" "read 256k"; do
         set -- $work
         for target in $(cat /tmp/path) /dev/memory; do
