@@ -71,7 +71,7 @@ enum Step {
     Counting,
     /// The examples run: the quickstart, as the README has it.
     Examples,
-    /// 100,000 crash states, or as many as two minutes allow, and the faults in the sources that these must show.
+    /// 100,000 crash states, or as many as one minute allows, and the faults in the sources that these must show.
     Crash,
     /// The fuzz targets, two seconds each.
     Fuzz,
@@ -101,7 +101,7 @@ impl Step {
             Step::Doctests => process::run(&mut process::cargo(["test", "--workspace", "--doc"])),
             Step::Examples => process::run(&mut process::cargo(["run", "--release", "--example", "quickstart"])),
             Step::Crash => {
-                chore(&["crash", "--", "--states", "100000", "--seconds", "120"])?;
+                chore(&["crash", "--", "--states", "100000", "--seconds", "60"])?;
                 chore(&["crash", "--mutants"])
             }
             Step::Guest => chore(&["guest", "--quick"]),
