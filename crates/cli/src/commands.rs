@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Mkdir { parents, image, paths } => names::mkdir(image, paths, *parents)?,
         Command::Rm { recursive, force, image, paths } => names::rm(image, paths, *recursive, *force)?,
         Command::Mv { no_clobber, exchange, image, from, to } => names::mv(image, from, to, *no_clobber, *exchange)?,
-        Command::Mount(args) => return mount::mount(args, arguments.pmem),
+        Command::Mount(args) => return mount::mount(args, arguments.pmem, &arguments.devices),
         Command::Umount { dir } => mount::umount(dir)?,
         Command::Bench(command) => bench::run(command)?,
         Command::Ln { symbolic, image, target, path } => names::ln(image, target, path, *symbolic)?,

@@ -6,119 +6,12 @@ mod common;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Place, command, fail, ok, run};
+use common::mounted::{Mounted, shell};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, RenameFlags, SeekFrom as Seeking, XattrFlags};
 use rustix::io::Errno;
-
-/// A volume that is mounted, and unmounted in the end.
-struct Mounted {
-    image: PathBuf,
-    dir: PathBuf,
-    place: Place,
-}
-
-/// Whether the kernel lets this process mount anything: root of a container may be root in name only.
-fn may_mount(place: &Place) -> bool {
-    let dir = place.path("probe");
-    fs::create_dir(&dir).unwrap();
-    let mounted =
-        Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&dir).output().is_ok_and(|done| done.status.success());
-    if mounted {
-        assert!(Command::new("umount").arg(&dir).status().unwrap().success());
-    }
-    mounted
-}
-
-impl Mounted {
-    /// `None`: this machine cannot mount, and the test is named as not run.
-    fn new(test: &str, options: &[&str]) -> Option<Mounted> {
-        let place = Place::new();
-        if !rustix::process::geteuid().is_root() || File::open("/dev/fuse").is_err() || !may_mount(&place) {
-            eprintln!("NOT RUN: {test}: needs root, who may mount, and /dev/fuse");
-            return None;
-        }
-        let image = place.path("disk.img");
-        ok(command(["format", "--size", "256M"]).arg(&image));
-        let dir = place.path("mnt");
-        fs::create_dir(&dir).unwrap();
-        let mounted = Mounted { image, dir, place };
-        mounted.mount(options);
-        Some(mounted)
-    }
-
-    fn mount(&self, options: &[&str]) {
-        let mut mount = command(["mount"]);
-        for option in options {
-            mount.args(["-o", option]);
-        }
-        ok(mount.arg(&self.image).arg(&self.dir));
-    }
-
-    fn umount(&self) {
-        ok(command(["umount"]).arg(&self.dir));
-        assert!(!is_mounted(&self.dir));
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
-    }
-
-    /// Unmounts; both judges must find the volume clean.
-    fn judge(&self) {
-        self.umount();
-        assert_eq!(ok(command(["check"]).arg(&self.image)), "");
-        let fsck = Command::new("fsck.f2fs").arg("--dry-run").arg(&self.image).output().unwrap();
-        let said = String::from_utf8_lossy(&fsck.stdout);
-        assert!(fsck.status.success() && !said.contains("[ASSERT]") && !said.contains("[Fail]"), "{said}");
-    }
-
-    /// The number of the process that serves the mount.
-    fn server(&self) -> i32 {
-        let image = self.image.to_str().unwrap();
-        let serves = |entry: &fs::DirEntry| {
-            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            line.contains("mount --told") && line.contains(image)
-        };
-        let mut found = fs::read_dir("/proc").unwrap().flatten().filter(serves);
-        let pid = found.next().expect("a server").file_name().to_str().unwrap().parse().unwrap();
-        assert!(found.next().is_none());
-        pid
-    }
-
-    fn kill(&self, signal: &str) {
-        let pid = self.server().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-        let end = Instant::now() + Duration::from_secs(20);
-        while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
-            assert!(Instant::now() < end, "the server goes on");
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        if is_mounted(&self.dir) {
-            let _ = Command::new("umount").arg("-l").arg(&self.dir).status();
-        }
-    }
-}
-
-fn is_mounted(dir: &Path) -> bool {
-    let dir = format!(" {} ", dir.to_str().unwrap());
-    fs::read_to_string("/proc/self/mounts").unwrap().lines().any(|line| line.contains(&dir))
-}
-
-fn shell(script: &str) {
-    let output = Command::new("sh").args(["-ec", script]).output().unwrap();
-    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
-}
 
 #[test]
 fn a_tree_is_copied_there_and_back() {
@@ -239,66 +132,42 @@ fn holes_attributes_and_reservations() {
 }
 
 #[test]
-fn what_was_synced_survives_a_kill() {
-    let Some(mounted) = Mounted::new("what_was_synced_survives_a_kill", &[]) else { return };
-    let synced = OpenOptions::new().read(true).write(true).create_new(true).open(mounted.path("synced")).unwrap();
-    for round in 0..20_u8 {
-        synced.write_all_at(&[round; 5000], u64::from(round) * 5000).unwrap();
-        synced.sync_all().unwrap();
+fn ranges_are_punched_and_zeroed() {
+    let Some(mounted) = Mounted::new("ranges_are_punched_and_zeroed", &[]) else { return };
+    let path = mounted.path("f");
+    let shown = path.display();
+    fs::write(&path, vec![7; 1 << 20]).unwrap();
+    let before = path.metadata().unwrap().blocks();
+    // In the kernel's cache, too: what was read before must not be shown afterwards.
+    assert!(fs::read(&path).unwrap().iter().all(|byte| *byte == 7));
+    shell(&format!("fallocate -p -o 100000 -l 300000 {shown}; fallocate -z -o 500001 -l 100000 {shown}"));
+    let expected = |path: &std::path::Path, len: usize| {
+        let found = fs::read(path).unwrap();
+        let zeros = |at| (100_000..400_000).contains(&at) || (500_001..600_001).contains(&at) || at >= 1 << 20;
+        assert_eq!(found.len(), len);
+        let wrong = found.iter().enumerate().find(|(at, byte)| **byte != if zeros(*at) { 0 } else { 7 });
+        assert_eq!(wrong, None);
+    };
+    expected(&path, 1 << 20);
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    // The hole is the whole blocks within: 102400 (25) up to 397312 (97). Zeros keep their blocks.
+    assert_eq!(rustix::fs::seek(&file, Seeking::Hole(0)).unwrap(), 25 * 4096);
+    assert_eq!(rustix::fs::seek(&file, Seeking::Data(25 * 4096)).unwrap(), 97 * 4096);
+    let punched = path.metadata().unwrap().blocks();
+    assert!(punched <= before - 72 * 8 + 8 && punched > before - 100 * 8, "{punched} of {before}");
+    let zero = |flags, offset, len| rustix::fs::fallocate(&file, flags, offset, len);
+    zero(FallocateFlags::ZERO_RANGE, 1 << 20, 5000).unwrap();
+    zero(FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE, 2 << 20, 5000).unwrap();
+    expected(&path, (1 << 20) + 5000);
+    zero(FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, 0).unwrap_err();
+    for unknown in [FallocateFlags::COLLAPSE_RANGE, FallocateFlags::INSERT_RANGE, FallocateFlags::UNSHARE_RANGE] {
+        assert_eq!(zero(unknown, 0, 4096), Err(Errno::OPNOTSUPP), "{unknown:?}");
     }
-    fs::create_dir(mounted.path("d")).unwrap();
-    File::open(mounted.path("d")).unwrap().sync_all().unwrap();
-    fs::write(mounted.path("lost"), b"not synced").unwrap();
-    mounted.kill("-KILL");
-    assert!(fs::read(mounted.path("synced")).is_err());
-    drop(synced);
-    shell(&format!("umount {}", mounted.dir.display()));
-    let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
-    assert!(said.status.success(), "{said:?}");
-    let found = fs::read(mounted.path("synced")).unwrap();
-    assert!(found.len() == 100_000 && found.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at / 5000));
-    assert!(mounted.path("d").is_dir());
-    mounted.judge();
-}
-
-#[test]
-fn a_signal_closes_the_volume() {
-    let Some(mounted) = Mounted::new("a_signal_closes_the_volume", &[]) else { return };
-    fs::write(mounted.path("f"), b"kept").unwrap();
-    mounted.kill("-TERM");
-    assert!(!is_mounted(&mounted.dir));
-    assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/f")), "kept");
-    // Also while a program uses it.
+    drop(file);
+    mounted.umount();
     mounted.mount(&[]);
-    let open = File::create(mounted.path("g")).unwrap();
-    open.write_all_at(b"kept too", 0).unwrap();
-    mounted.kill("-TERM");
-    assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/g")), "kept too");
-    drop(open);
-    shell(&format!("umount {}", mounted.dir.display()));
-    assert_eq!(ok(command(["check"]).arg(&mounted.image)), "");
-}
-
-#[test]
-fn one_image_is_mounted_once() {
-    let Some(mounted) = Mounted::new("one_image_is_mounted_once", &[]) else { return };
-    let other = mounted.place.path("other");
-    fs::create_dir(&other).unwrap();
-    let server = mounted.server().to_string();
-    fail(command(["mount"]).arg(&mounted.image).arg(&other), 1, &format!("process {server} (f2fs)"));
-    fail(command(["put"]).arg(&mounted.image).args(["/etc/hostname", "/h"]), 1, &server);
-    assert!(!is_mounted(&other));
+    expected(&path, (1 << 20) + 5000);
     mounted.judge();
-}
-
-#[test]
-fn a_wrong_command_line_opens_nothing() {
-    let place = Place::new();
-    fail(&mut command(["mount", "-o", "bogus", "/nowhere", "/mnt"]), 2, "bogus");
-    fail(command(["mount", "/nowhere"]).arg(place.dir()), 1, "/nowhere");
-    let image = place.path("zeros");
-    File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    fail(command(["mount"]).arg(&image).arg(place.dir()), 1, "not an F2FS volume");
 }
 
 #[test]

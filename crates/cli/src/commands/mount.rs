@@ -13,7 +13,7 @@ use std::env;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -33,7 +33,8 @@ const MOUNTED: &[u8] = b"mounted\n";
 /// How long programs that still use the mount have after a signal.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(crate) fn mount(args: &MountArgs, pmem: bool) -> Result<ExitCode, CliError> {
+/// `pmem` and `devices` are the global options, which the process in the background gets as well.
+pub(crate) fn mount(args: &MountArgs, pmem: bool, devices: &[PathBuf]) -> Result<ExitCode, CliError> {
     // What is wrong with the command line, before anything is opened.
     let root = rustix::process::geteuid().is_root();
     let mut options = options(&args.options, root).map_err(CliError::usage)?;
@@ -44,7 +45,7 @@ pub(crate) fn mount(args: &MountArgs, pmem: bool) -> Result<ExitCode, CliError> 
         return Err(CliError::at(&dir, "not a directory"));
     }
     if !args.foreground && !args.told {
-        return in_background(args, &image, &dir, pmem);
+        return in_background(args, &image, &dir, pmem, devices);
     }
     options.source = image.to_string_lossy().into_owned();
     let fs = open(&image, if options.read_only { Access::Read } else { Access::Write })?;
@@ -99,12 +100,21 @@ fn serve(image: &Path, fs: &FileSystem, mount: Mount, mut unmounter: Unmounter) 
     Ok(ExitCode::SUCCESS)
 }
 
-fn in_background(args: &MountArgs, image: &Path, dir: &Path, pmem: bool) -> Result<ExitCode, CliError> {
+fn in_background(
+    args: &MountArgs,
+    image: &Path,
+    dir: &Path,
+    pmem: bool,
+    devices: &[PathBuf],
+) -> Result<ExitCode, CliError> {
     let program = env::current_exe().map_err(|error| CliError::new(format_args!("/proc/self/exe: {error}")))?;
     let mut command = Command::new(program);
     command.arg("mount").arg("--told").stdin(Stdio::null()).stdout(Stdio::piped());
     if pmem {
         command.arg("--pmem");
+    }
+    for device in devices {
+        command.arg("--device").arg(device);
     }
     for option in &args.options {
         command.arg("-o").arg(option);

@@ -1,6 +1,8 @@
 //! Helpers that the tests of the command share. Each uses a part of it.
 #![allow(dead_code)]
 
+pub(crate) mod mounted;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,0 +1,89 @@
+//! What a mount keeps when its server is killed or told to end. These tests need root and `/dev/fuse`; elsewhere they say that they were not run.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+
+use common::mounted::{Mounted, is_mounted, shell};
+use common::{command, ok, run};
+use f2fs::device::BlockDevice;
+use f2fs::pmem::PmemDevice;
+
+#[test]
+fn what_was_synced_survives_a_kill() {
+    let Some(mounted) = Mounted::new("what_was_synced_survives_a_kill", &[]) else { return };
+    let synced = OpenOptions::new().read(true).write(true).create_new(true).open(mounted.path("synced")).unwrap();
+    for round in 0..20_u8 {
+        synced.write_all_at(&[round; 5000], u64::from(round) * 5000).unwrap();
+        synced.sync_all().unwrap();
+    }
+    fs::create_dir(mounted.path("d")).unwrap();
+    File::open(mounted.path("d")).unwrap().sync_all().unwrap();
+    fs::write(mounted.path("lost"), b"not synced").unwrap();
+    mounted.kill("-KILL");
+    assert!(fs::read(mounted.path("synced")).is_err());
+    drop(synced);
+    shell(&format!("umount {}", mounted.dir.display()));
+    let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
+    assert!(said.status.success(), "{said:?}");
+    let found = fs::read(mounted.path("synced")).unwrap();
+    assert!(found.len() == 100_000 && found.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at / 5000));
+    assert!(mounted.path("d").is_dir());
+    mounted.judge();
+}
+
+#[test]
+fn what_was_mapped_and_synced_survives_a_kill() {
+    for options in [&[][..], &["cache=writeback"]] {
+        let Some(mounted) = Mounted::new("what_was_mapped_and_synced_survives_a_kill", options) else { return };
+        let path = mounted.path("mapped");
+        File::create(&path).unwrap().set_len(64 * 4096).unwrap();
+        {
+            // A device of persistent memory on a plain file is a shared mapping of it; its flush is msync.
+            let mapped = PmemDevice::open(&path, f2fs::pmem::OpenOptions::new()).unwrap();
+            assert!(mapped.info().description.contains("msync"), "{}", mapped.info().description);
+            for block in 0..64_u8 {
+                mapped.write_slice(block.into(), &[block + 1; 4096]).unwrap();
+            }
+            mapped.flush().unwrap();
+            // Mapped and written at once are one content.
+            let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+            file.write_all_at(&[0xee; 100], 10 * 4096 + 50).unwrap();
+            assert_eq!(mapped.read(10, 1).unwrap().as_bytes()[50..150], [0xee; 100]);
+            mapped.flush().unwrap();
+            // Not synced: anything may be left of it.
+            mapped.write_slice(63, &[0; 4096]).unwrap();
+            mounted.kill("-KILL");
+        }
+        shell(&format!("umount {}", mounted.dir.display()));
+        let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
+        assert!(said.status.success(), "{said:?}");
+        let found = fs::read(&path).unwrap();
+        assert_eq!(found.len(), 64 * 4096);
+        for (at, byte) in found[..63 * 4096].iter().enumerate() {
+            let overwritten = (10 * 4096 + 50..10 * 4096 + 150).contains(&at);
+            assert_eq!(*byte, if overwritten { 0xee } else { (at / 4096) as u8 + 1 }, "{options:?}: byte {at}");
+        }
+        mounted.judge();
+    }
+}
+
+#[test]
+fn a_signal_closes_the_volume() {
+    let Some(mounted) = Mounted::new("a_signal_closes_the_volume", &[]) else { return };
+    fs::write(mounted.path("f"), b"kept").unwrap();
+    mounted.kill("-TERM");
+    assert!(!is_mounted(&mounted.dir));
+    assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/f")), "kept");
+    // Also while a program uses it.
+    mounted.mount(&[]);
+    let open = File::create(mounted.path("g")).unwrap();
+    open.write_all_at(b"kept too", 0).unwrap();
+    mounted.kill("-TERM");
+    assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/g")), "kept too");
+    drop(open);
+    shell(&format!("umount {}", mounted.dir.display()));
+    assert_eq!(ok(command(["check"]).arg(&mounted.image)), "");
+}

@@ -1,0 +1,131 @@
+//! How a volume is mounted: options, names, devices. These tests need root and `/dev/fuse`; elsewhere they say that they were not run.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::mounted::{Mounted, is_mounted};
+use common::{Place, command, fail, ok};
+
+/// Runs the command under a name as `mount` does it, with an absolute path.
+fn helper(name: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_f2fs"));
+    command.arg0(format!("/sbin/{name}")).stdin(Stdio::null());
+    command
+}
+
+/// Whether another user can read a file.
+fn nobody_reads(path: &Path) -> bool {
+    let mut cat = Command::new("setpriv");
+    cat.args(["--reuid=65534", "--regid=65534", "--clear-groups", "cat"]).arg(path);
+    cat.output().unwrap().status.success()
+}
+
+#[test]
+fn the_name_in_fstab_mounts() {
+    let Some(mounted) = Mounted::formatted("the_name_in_fstab_mounts", &[]) else { return };
+    for name in ["mount.f2fs-fuse", "mount.fuse.f2fs"] {
+        // As mount(8) calls it: the words `nofail` and `noauto` are its own, flags come last.
+        let words = ["-n", "-o", "rw,noatime,uid=7,x-systemd.automount"];
+        // `mount --fake` mounts nothing.
+        ok(helper(name).arg(&mounted.image).arg(&mounted.dir).args(["-f"]).args(words));
+        assert!(!is_mounted(&mounted.dir));
+        ok(helper(name).arg(&mounted.image).arg(&mounted.dir).args(words));
+        fs::write(mounted.path("f"), name).unwrap();
+        assert_eq!(mounted.path("f").metadata().unwrap().uid(), 7);
+        mounted.umount();
+        assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/f")), name);
+    }
+    fail(helper("mount.f2fs-fuse").arg(&mounted.image).arg(&mounted.dir).args(["-o", "bogus"]), 2, "bogus");
+    mounted.mount(&[]);
+    mounted.judge();
+}
+
+#[test]
+fn an_image_is_mounted_mapped() {
+    let Some(mounted) = Mounted::formatted("an_image_is_mounted_mapped", &["--pmem"]) else { return };
+    mounted.mount(&[]);
+    // The process in the background maps it as well.
+    let maps = fs::read_to_string(format!("/proc/{}/maps", mounted.server())).unwrap();
+    assert!(maps.lines().any(|line| line.contains("rw-s") && line.ends_with("disk.img")), "{maps}");
+    fs::write(mounted.path("f"), vec![3; 3 << 20]).unwrap();
+    File::open(mounted.path("f")).unwrap().sync_all().unwrap();
+    mounted.umount();
+    mounted.mount(&["ro"]);
+    assert_eq!(fs::read(mounted.path("f")).unwrap(), vec![3; 3 << 20]);
+    mounted.judge();
+}
+
+#[test]
+fn a_volume_on_several_devices_is_mounted() {
+    let place = Place::new();
+    let other = place.path("other.img");
+    File::create(&other).unwrap().set_len(128 << 20).unwrap();
+    let flags = ["--device", other.to_str().unwrap()];
+    let Some(mounted) = Mounted::formatted("a_volume_on_several_devices_is_mounted", &flags) else { return };
+    mounted.mount(&[]);
+    let content: Vec<u8> = (0..100 << 20).map(|at: u32| (at >> 9) as u8).collect();
+    for name in ["a", "b"] {
+        fs::write(mounted.path(name), &content).unwrap();
+    }
+    mounted.umount();
+    mounted.mount(&[]);
+    for name in ["a", "b"] {
+        assert!(fs::read(mounted.path(name)).unwrap() == content);
+    }
+    mounted.umount();
+    assert_eq!(ok(command(["check"]).args(flags).arg(&mounted.image)), "");
+}
+
+#[test]
+fn others_see_a_mount_only_if_it_says_so() {
+    let Some(mounted) = Mounted::formatted("others_see_a_mount_only_if_it_says_so", &[]) else { return };
+    let beside = mounted.place.path("beside");
+    fs::write(&beside, b"text").unwrap();
+    // The way to the mount is open to others here, so that what is refused below is refused by the mount.
+    for dir in mounted.dir.ancestors().skip(1).take_while(|dir| !nobody_reads(&beside) && dir.parent().is_some()) {
+        let mode = dir.metadata().unwrap().permissions().mode();
+        if mode & 0o1 == 0 {
+            fs::set_permissions(dir, fs::Permissions::from_mode(mode | 0o1)).unwrap();
+        }
+    }
+    assert!(nobody_reads(&beside));
+    mounted.mount(&[]);
+    fs::write(mounted.path("f"), b"text").unwrap();
+    fs::set_permissions(mounted.path("f"), fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(!nobody_reads(&mounted.path("f")));
+    mounted.umount();
+    mounted.mount(&["allow_other"]);
+    assert!(nobody_reads(&mounted.path("f")));
+    // The kernel minds permissions.
+    fs::set_permissions(mounted.path("f"), fs::Permissions::from_mode(0o640)).unwrap();
+    assert!(!nobody_reads(&mounted.path("f")));
+    mounted.judge();
+}
+
+#[test]
+fn one_image_is_mounted_once() {
+    let Some(mounted) = Mounted::new("one_image_is_mounted_once", &[]) else { return };
+    let other = mounted.place.path("other");
+    fs::create_dir(&other).unwrap();
+    let server = mounted.server().to_string();
+    fail(command(["mount"]).arg(&mounted.image).arg(&other), 1, &format!("process {server} (f2fs)"));
+    fail(command(["put"]).arg(&mounted.image).args(["/etc/hostname", "/h"]), 1, &server);
+    assert!(!is_mounted(&other));
+    mounted.judge();
+}
+
+#[test]
+fn a_wrong_command_line_opens_nothing() {
+    let place = Place::new();
+    fail(&mut command(["mount", "-o", "bogus", "/nowhere", "/mnt"]), 2, "bogus");
+    fail(command(["mount", "/nowhere"]).arg(place.dir()), 1, "/nowhere");
+    let image = place.path("zeros");
+    File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    fail(command(["mount"]).arg(&image).arg(place.dir()), 1, "not an F2FS volume");
+}
