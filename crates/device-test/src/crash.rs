@@ -6,6 +6,7 @@
 //!                                     |
 //!                                     +-- next: durable write whose completion was seen --> survives every image, flush or not
 //! ```
+//! A flush of one device out of several covers the blocks of that device only.
 //! A volatile block survives a cut or not, each block for itself: 4096 bytes are written as a whole or not at all.
 
 use std::collections::HashMap;
@@ -40,6 +41,13 @@ pub enum Event {
     },
     /// A flush.
     Flush,
+    /// A flush of some blocks: of one device out of several (see [`RecordedPart`](crate::RecordedPart)).
+    FlushPart {
+        /// The first block.
+        start: u64,
+        /// How many.
+        blocks: u64,
+    },
 }
 
 impl Event {
@@ -55,14 +63,29 @@ impl Event {
     pub(crate) fn seen(&self) -> Option<usize> {
         match self {
             Self::Write { seen, .. } | Self::Discard { seen, .. } => *seen,
-            Self::Flush => None,
+            Self::Flush | Self::FlushPart { .. } => None,
         }
     }
 
     pub(crate) fn acknowledge(&mut self, now: usize) {
         match self {
             Self::Write { seen, .. } | Self::Discard { seen, .. } => *seen = Some(now),
-            Self::Flush => {}
+            Self::Flush | Self::FlushPart { .. } => {}
+        }
+    }
+
+    /// Whether it changes nothing, and makes changes durable.
+    #[must_use]
+    pub fn is_flush(&self) -> bool {
+        matches!(self, Self::Flush | Self::FlushPart { .. })
+    }
+
+    /// The blocks that a flush makes durable if their changes were seen to complete before it; none for any other event.
+    fn flushed(&self) -> std::ops::Range<u64> {
+        match self {
+            Self::Flush => 0..u64::MAX,
+            Self::FlushPart { start, blocks } => *start..start + blocks,
+            Self::Write { .. } | Self::Discard { .. } => 0..0,
         }
     }
 
@@ -72,7 +95,7 @@ impl Event {
         match self {
             Self::Write { start, data, .. } => (*start, data.blocks() as u64),
             Self::Discard { start, blocks, .. } => (*start, *blocks),
-            Self::Flush => (0, 0),
+            Self::Flush | Self::FlushPart { .. } => (0, 0),
         }
     }
 
@@ -81,7 +104,7 @@ impl Event {
     pub fn seen_at(&self, position: usize) -> bool {
         match self {
             Self::Write { seen, .. } | Self::Discard { seen, .. } => seen.is_some_and(|seen| seen <= position),
-            Self::Flush => true,
+            Self::Flush | Self::FlushPart { .. } => true,
         }
     }
 
@@ -194,9 +217,10 @@ impl<'a> Replay<'a> {
     /// Takes the next event; `None` at the end of the log.
     pub fn advance(&mut self) -> Option<&'a Event> {
         let event = self.events.get(self.position)?;
-        if let Event::Flush = event {
-            let flush = self.position;
-            let (covered, rest) = self.volatile.iter().partition(|&&index| self.events[index].seen_at(flush));
+        if event.is_flush() {
+            let (flush, flushed) = (self.position, event.flushed());
+            let is_covered = |event: &Event| event.seen_at(flush) && flushed.contains(&event.range().0);
+            let (covered, rest) = self.volatile.iter().partition(|&&index| is_covered(&self.events[index]));
             self.volatile = rest;
             let covered: Vec<usize> = covered;
             for index in covered {
@@ -221,11 +245,7 @@ impl<'a> Replay<'a> {
     #[must_use]
     pub fn image(&self, in_flight: usize, mut survives: impl FnMut(usize, u64) -> bool) -> MemoryDevice {
         let image = self.durable.snapshot();
-        let begun = self.events[self.position..]
-            .iter()
-            .take(in_flight)
-            .take_while(|event| !matches!(event, Event::Flush))
-            .count();
+        let begun = self.events[self.position..].iter().take(in_flight).take_while(|event| !event.is_flush()).count();
         for index in self.volatile.iter().copied().chain(self.position..self.position + begun) {
             let event = &self.events[index];
             let certain = event.durable() && event.seen_at(self.position);
@@ -246,7 +266,7 @@ fn apply(device: &MemoryDevice, event: &Event, mut chosen: impl FnMut(u64) -> bo
             Event::Write { data, .. } => device.set_block(start + i, &data.as_blocks()[i as usize]),
             // The block is one of the device, and memory refuses nothing else.
             Event::Discard { .. } => drop(device.discard(start + i, 1)),
-            Event::Flush => {}
+            Event::Flush | Event::FlushPart { .. } => {}
         }
     }
 }

@@ -118,7 +118,7 @@ impl Replay<'_> {
     #[must_use]
     pub fn epoch_end(&self) -> usize {
         let rest = &self.events[self.position..];
-        let flush = rest.iter().position(|event| matches!(event, Event::Flush)).unwrap_or(rest.len()) + self.position;
+        let flush = rest.iter().position(Event::is_flush).unwrap_or(rest.len()) + self.position;
         let durable = self.events.iter().filter(|event| event.durable()).filter_map(Event::seen);
         durable.filter(|seen| *seen > self.position).min().map_or(flush, |seen| seen.min(flush))
     }
@@ -126,7 +126,7 @@ impl Replay<'_> {
     /// Where the epoch after the one that ends at `end` begins: behind a flush that stands there.
     #[must_use]
     pub fn epoch_behind(&self, end: usize) -> usize {
-        end + usize::from(matches!(self.events.get(end), Some(Event::Flush)))
+        end + usize::from(self.events.get(end).is_some_and(Event::is_flush))
     }
 
     /// Takes events until `position` are taken.
@@ -140,7 +140,7 @@ impl Replay<'_> {
         let end = end.min(self.events.len());
         let certain = |index: &usize| self.is_certain(*index);
         let earlier = self.volatile.iter().copied().filter(|index| !certain(index));
-        let begun = (self.position..end).filter(|index| !matches!(self.events[*index], Event::Flush));
+        let begun = (self.position..end).filter(|index| !self.events[*index].is_flush());
         earlier.chain(begun).collect()
     }
 

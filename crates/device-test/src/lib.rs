@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`FaultDevice`], [`FaultRule`] | errors, torn and lost writes at a chosen operation |
 //! | [`RecordingDevice`], [`CrashLog`], [`Replay`] | every write and flush in order, and the images that a power cut may leave |
+//! | [`RecordedPart`] | one of several devices whose changes and flushes stand in one log |
 //! | [`CutPlan`], [`Cut`] | all of those images, or a choice of them, each with a name to find it again by |
 //! | [`HeldDevice`], [`LateDevice`] | a request that waits until a test lets it go on; requests that happen when somebody waits for them |
 //! | [`SparseDevice`] | a device as large as you like, of which each copy takes what was changed on it |
@@ -38,7 +39,7 @@ pub use fault::{Fault, FaultDevice, FaultRule};
 pub use held::HeldDevice;
 pub use late::LateDevice;
 pub use random::{Random, bytes};
-pub use record::{IoCounts, RecordingDevice};
+pub use record::{IoCounts, RecordedPart, RecordingDevice};
 pub use sparse::SparseDevice;
 pub use timing::{TimingDevice, TimingStat, Traffic};
 

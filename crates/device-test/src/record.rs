@@ -3,6 +3,8 @@
 //! Locking rules: one lock, `log`, is held while a change is applied to the live device and written down, so the order of the
 //! log is the order of the changes. Reads take no lock of the recorder. The lock is also taken when completions are handed out.
 
+mod part;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -15,6 +17,8 @@ use f2fs_sync::{
 };
 
 use crate::{CrashLog, Event};
+
+pub use part::RecordedPart;
 
 /// How often and how much a [`RecordingDevice`] was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,6 +139,14 @@ impl RecordingDevice {
         self.live.snapshot()
     }
 
+    fn flushed(&self, flush: Event) {
+        let mut log = self.log.lock();
+        log.counts.flushes += 1;
+        log.events.push(flush);
+        drop(log);
+        wait(self.pause);
+    }
+
     /// Runs one request; a change that succeeded leaves a mark that still has to be acknowledged.
     fn run(&self, request: Request) -> (Completion, Option<Mark>) {
         if request.op == Op::Read {
@@ -222,11 +234,7 @@ impl BlockDevice for RecordingDevice {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
-        let mut log = self.log.lock();
-        log.counts.flushes += 1;
-        log.events.push(Event::Flush);
-        drop(log);
-        wait(self.pause);
+        self.flushed(Event::Flush);
         Ok(())
     }
 

@@ -14,8 +14,7 @@ const EIO: i32 = 5;
 type Three = [PlainArc<FaultDevice>; 3];
 
 fn three() -> (SpannedDevice, Three) {
-    let disks: Three =
-        std::array::from_fn(|_| PlainArc::new(FaultDevice::new(PlainArc::new(MemoryDevice::new(EACH)))));
+    let disks: Three = std::array::from_fn(|_| PlainArc::new(FaultDevice::new(PlainArc::new(MemoryDevice::new(EACH)))));
     let parts = disks.iter().map(|disk| (disk.clone() as PlainArc<dyn BlockDevice>, EACH));
     (SpannedDevice::new(parts.collect()).unwrap(), disks)
 }

@@ -164,7 +164,7 @@ fn run_with(seed: u64, features: Features, allocation: &Allocation, steps: usize
     loop {
         let position = replay.position();
         let next = log.events().get(position);
-        let boundary = next.is_none_or(|event| matches!(event, Event::Flush));
+        let boundary = next.is_none_or(Event::is_flush);
         if boundary || random.chance(cuts) {
             // The last checkpoint that was durable, and the one that was being written, or those of the same operation.
             let done = marks.iter().rposition(|mark| mark.position <= position).unwrap();

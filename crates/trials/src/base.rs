@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 
 use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, FsError, Options, Time};
 use f2fs_format::feature::Features;
 use f2fs_nat::Policy;
@@ -11,6 +12,7 @@ use f2fs_volume::OpenOptions;
 use f2fs_volume::format::{FormatOptions, format};
 
 use crate::op::Op;
+use crate::several;
 use crate::tree::Tree;
 
 /// Blocks that state images share and copy at a time.
@@ -38,12 +40,24 @@ pub enum BaseKind {
     /// The plain one with large directories: `/D` has three levels of its hash table, `/E` is about to leave its inode, `/F` to
     /// get its second level.
     Broad,
+    /// The plain one on three devices ([`DEVICES`]), with the metadata and a few segments of the main area on the first.
+    Several,
 }
+
+/// The devices of [`BaseKind::Several`], in MiB.
+pub const DEVICES: [u64; 3] = [24, 56, 48];
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 6] =
-        [BaseKind::Plain, BaseKind::Checksums, BaseKind::Wide, BaseKind::Tight, BaseKind::Full, BaseKind::Broad];
+    pub const ALL: [BaseKind; 7] = [
+        BaseKind::Plain,
+        BaseKind::Checksums,
+        BaseKind::Wide,
+        BaseKind::Tight,
+        BaseKind::Full,
+        BaseKind::Broad,
+        BaseKind::Several,
+    ];
 
     /// The name in the text of a workload.
     #[must_use]
@@ -55,6 +69,7 @@ impl BaseKind {
             BaseKind::Tight => "tight",
             BaseKind::Full => "full",
             BaseKind::Broad => "broad",
+            BaseKind::Several => "several",
         }
     }
 }
@@ -91,20 +106,29 @@ impl Base {
         };
         let mib: u64 = match kind {
             // Large enough for logs to begin new segments; the others fill holes as soon as there are any.
-            BaseKind::Plain | BaseKind::Wide => 128,
+            BaseKind::Plain | BaseKind::Wide | BaseKind::Several => 128,
             BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad => 64,
         };
-        let device = Arc::new(MemoryDevice::new((mib << 20) / f2fs_device::BLOCK_SIZE as u64));
+        let recorder = RecordingDevice::new(MemoryDevice::new((mib << 20) / f2fs_device::BLOCK_SIZE as u64));
+        let recorder = Arc::new(recorder);
         // What is the same in every run is known again by the diary of a campaign.
         let mut how = FormatOptions::default().with_features(features);
         (how.uuid, how.checkpoint_version, how.time) = (Some([kind as u8; 16]), Some(1), Some(NOW as u64));
+        let device = match kind {
+            BaseKind::Several => {
+                how.device_paths = DEVICES.map(|mib| format!("disk-of-{mib}").into_bytes()).to_vec();
+                let blocks = DEVICES.map(|mib| (mib << 20) / f2fs_device::BLOCK_SIZE as u64);
+                several::on_parts(&recorder, &blocks).map_err(FsError::Invalid)?
+            }
+            _ => recorder.clone(),
+        };
         format(&*device, &how).map_err(|_| FsError::Invalid("the volume cannot be formatted"))?;
-        let fs = FileSystem::open(device.clone(), options(|volume| volume.nid_policy(Policy::KernelScan).lanes(1)))?;
+        let fs = FileSystem::open(device, options(|volume| volume.nid_policy(Policy::KernelScan).lanes(1)))?;
         for (salt, op) in first_files().into_iter().enumerate() {
             op.perform(&fs, salt as u64)?;
         }
         match kind {
-            BaseKind::Plain | BaseKind::Checksums => {}
+            BaseKind::Plain | BaseKind::Checksums | BaseKind::Several => {}
             BaseKind::Wide => lanes(&fs)?,
             BaseKind::Tight => {
                 lanes(&fs)?;
@@ -116,7 +140,7 @@ impl Base {
         fs.close()?;
         let tree = Tree::walk(&fs)?;
         drop(fs);
-        Ok(Base { kind, device: device.rechunked(CHUNK), tree })
+        Ok(Base { kind, device: recorder.snapshot().rechunked(CHUNK), tree })
     }
 
     /// A number that tells its content from that of the others.

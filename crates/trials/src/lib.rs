@@ -60,6 +60,7 @@ pub mod op;
 pub mod pool;
 pub mod record;
 mod report;
+mod several;
 mod state;
 pub mod tree;
 pub mod workload;

@@ -66,7 +66,7 @@ fn repeat(recording: &Recording) -> Result<(PmemDevice<SimulatedRegion>, Vec<usi
         match event {
             Event::Write { start, data, durable: true, .. } => device.write_fua(*start, (**data).clone())?,
             Event::Write { start, data, .. } => device.write(*start, (**data).clone())?,
-            Event::Flush => device.flush()?,
+            event if event.is_flush() => device.flush()?,
             _ => {}
         }
         after.push(device.region().position());

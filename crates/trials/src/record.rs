@@ -17,6 +17,7 @@ use f2fs_sync::atomic::{AtomicUsize, Ordering};
 use f2fs_sync::{Arc, OnceLock};
 
 use crate::op::{Op, is_refusal};
+use crate::several;
 use crate::tree::{Known, Tree};
 use shared::{Deed, Said, Shared};
 
@@ -262,7 +263,8 @@ pub fn record(
 ) -> Result<Recording, StepError> {
     let device = Arc::new(RecordingDevice::new(device));
     let failed = |index, error| StepError { index, op: Op::Checkpoint, error: Box::new(error) };
-    let fs = FileSystem::open(device.clone(), options.clone()).map_err(|error| failed(0, error))?;
+    let on = several::laid_out(&device).map_err(|error| failed(0, FsError::Invalid(error)))?;
+    let fs = FileSystem::open(on, options.clone()).map_err(|error| failed(0, error))?;
     // The first sync after an opening is a checkpoint: it is behind us, and those of the workload are written to the log.
     fs.checkpoint().map_err(|error| failed(0, error))?;
     device.restart();
@@ -331,7 +333,8 @@ pub fn record_sharing(
 ) -> Result<Recording, StepError> {
     let device = Arc::new(RecordingDevice::new(device).with_pause(PAUSE));
     let failed = |op, error| StepError { index: 0, op, error: Box::new(error) };
-    let fs = FileSystem::open(device.clone(), options.clone()).map_err(|error| failed(Op::Checkpoint, error))?;
+    let on = several::laid_out(&device).map_err(|error| failed(Op::Checkpoint, FsError::Invalid(error)))?;
+    let fs = FileSystem::open(on, options.clone()).map_err(|error| failed(Op::Checkpoint, error))?;
     fs.checkpoint().map_err(|error| failed(Op::Checkpoint, error))?;
     device.restart();
     let version = fs.volume().last_checkpoint().version;

@@ -32,6 +32,7 @@ pub(crate) fn steps(recording: &Recording) -> String {
         text += &match event {
             Event::Write { .. } => format!("{index:>5}  write {start}+{blocks}\n"),
             Event::Discard { .. } => format!("{index:>5}  discard {start}+{blocks}\n"),
+            Event::FlushPart { start, blocks } => format!("{index:>5}  flush of {start}+{blocks}\n"),
             _ => format!("{index:>5}  flush\n"),
         };
     }

@@ -17,12 +17,14 @@ use f2fs_volume::{OpenOptions, Volume, VolumeError};
 use crate::judge::Expectation;
 use crate::op::Op;
 use crate::record::{Recording, Source, record_on};
+use crate::several;
 use crate::tree::{Known, Tree};
 
 /// The verdict of a check on the caller's own pool of threads.
 pub(crate) fn verdict(image: &MemoryDevice) -> Result<CheckReport, String> {
     let options = CheckOptions::new().threads(0);
-    check(image, &options).map_err(|error| format!("the check gives no verdict: {error}"))
+    let recorder = Arc::new(RecordingDevice::new(image.snapshot()));
+    check(&*several::laid_out(&recorder)?, &options).map_err(|error| format!("the check gives no verdict: {error}"))
 }
 
 /// Whether the check finds nothing that contradicts the last checkpoint.
@@ -56,8 +58,8 @@ pub(crate) fn open(device: Arc<dyn BlockDevice>, options: Options, known: &Known
 /// Checks a state, opens it, and compares it with what may be there.
 pub(crate) fn look(image: &MemoryDevice, expectation: &Expectation<'_>) -> Result<(), String> {
     consistent(image)?;
-    let opened =
-        open(Arc::new(image.snapshot()), expectation.recording.options.clone(), expectation.recording.known())?;
+    let device = several::laid_out(&Arc::new(RecordingDevice::new(image.snapshot())))?;
+    let opened = open(device, expectation.recording.options.clone(), expectation.recording.known())?;
     expectation.judge(opened.version, &opened.tree)
 }
 
@@ -71,7 +73,8 @@ pub(crate) fn look_and_use(
     consistent(image)?;
     let options = &expectation.recording.options;
     let device = Arc::new(RecordingDevice::new(image.snapshot()));
-    let Opened { fs, version, tree } = open(device.clone(), options.clone(), expectation.recording.known())?;
+    let Opened { fs, version, tree } =
+        open(several::laid_out(&device)?, options.clone(), expectation.recording.known())?;
     expectation.judge(version, &tree)?;
 
     let mut ops = after_crash(depth).into_iter();
@@ -86,7 +89,8 @@ pub(crate) fn look_and_use(
         return Err(format!("the check finds, after it was used and closed:\n{report}"));
     }
     let last = recording.lanes[0].history(recording.lanes[0].steps.len());
-    let found = open(Arc::new(after.snapshot()), options.clone().read_only(true), recording.known())
+    let closed = several::laid_out(&Arc::new(RecordingDevice::new(after.snapshot())))?;
+    let found = open(closed, options.clone().read_only(true), recording.known())
         .map_err(|error| format!("used and closed: {error}"))?
         .tree;
     if found != *last {
@@ -114,11 +118,11 @@ fn after_crash(depth: u64) -> Vec<Op> {
 
 /// What fsck.f2fs says of a state; `closed`: it must find nothing at all.
 pub(crate) fn judged_by_fsck(image: &MemoryDevice, closed: bool) -> Result<(), String> {
-    let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-    image.save(file.path()).map_err(|error| error.to_string())?;
-    let report = f2fs_oracle::fsck(file.path()).map_err(|error| error.to_string())?;
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let first = several::save(image, directory.path())?;
+    let report = f2fs_oracle::fsck(first).map_err(|error| error.to_string())?;
     let good = if closed { report.is_clean() } else { report.is_accepted() };
-    if good || !closed && chain_leaves_fsck_behind(image).map_err(|error| error.to_string())? {
+    if good || !closed && chain_leaves_fsck_behind(image)? {
         return Ok(());
     }
     Err(format!("fsck.f2fs finds{}:\n{report}", if closed { " after the use" } else { "" }))
@@ -126,13 +130,14 @@ pub(crate) fn judged_by_fsck(image: &MemoryDevice, closed: bool) -> Result<(), S
 
 /// Whether synced nodes stand, or name blocks, where fsck.f2fs 1.15 takes the volume to have ended. Following a chain it counts
 /// the segments of the main area from the first segment of the metadata on (`MAX_BLKADDR`), and gives up at what lies behind.
-fn chain_leaves_fsck_behind(image: &MemoryDevice) -> Result<bool, VolumeError> {
+fn chain_leaves_fsck_behind(image: &MemoryDevice) -> Result<bool, String> {
     let options = OpenOptions::new().read_only(true).recovery(false);
-    let volume = Volume::open(Arc::new(image.snapshot()), &options)?;
+    let device = several::laid_out(&Arc::new(RecordingDevice::new(image.snapshot())))?;
+    let volume = Volume::open(device, &options).map_err(|error| error.to_string())?;
     let (geometry, features) = (volume.geometry(), volume.features());
     let end = geometry.segment0_blkaddr.offset(geometry.main_segments * BLOCKS_PER_SEGMENT);
-    for synced in volume.synced_nodes()? {
-        let node = *NodeBlock::read(image.read(u64::from(synced.addr.0), 1)?.block(0));
+    for synced in volume.synced_nodes().map_err(|error: VolumeError| error.to_string())? {
+        let node = *NodeBlock::read(&image.block(u64::from(synced.addr.0)).0);
         let mut named = node.addresses(features);
         if synced.addr >= end || named.any(|addr| addr.is_real() && addr >= end) {
             return Ok(true);

@@ -41,11 +41,13 @@ pub enum Class {
     Threads,
     /// Several threads that share files and directories.
     Shared,
+    /// Operations by chance on a volume on several devices, each of which keeps what it likes until it is flushed.
+    Several,
 }
 
 impl Class {
     /// What a campaign runs unless it is told.
-    pub const USUAL: [Class; 11] = [
+    pub const USUAL: [Class; 12] = [
         Class::Ace1,
         Class::Ace2,
         Class::Deep,
@@ -57,6 +59,7 @@ impl Class {
         Class::Full,
         Class::Threads,
         Class::Shared,
+        Class::Several,
     ];
 
     /// The name on the command line.
@@ -75,6 +78,7 @@ impl Class {
             Class::Full => "full",
             Class::Threads => "threads",
             Class::Shared => "shared",
+            Class::Several => "several",
         }
     }
 
@@ -86,7 +90,7 @@ impl Class {
             Class::Random => 20,
             Class::Shared => 5,
             Class::Tight | Class::Threads => 7,
-            Class::Deep | Class::Holes | Class::Full => 3,
+            Class::Deep | Class::Holes | Class::Full | Class::Several => 3,
             Class::Broad | Class::Cleaning => 1,
         }
     }
@@ -176,6 +180,7 @@ impl Class {
             }
             Class::Tight => seeds(&|seed| Workload::Random(BaseKind::Tight, seed)),
             Class::Full => seeds(&|seed| Workload::Random(BaseKind::Full, seed)),
+            Class::Several => seeds(&|seed| Workload::Random(BaseKind::Several, seed)),
             Class::Shared => seeds(&|seed| Workload::Shared(BaseKind::Wide, seed)),
             Class::Threads => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Tight, seed),

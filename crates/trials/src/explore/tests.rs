@@ -1,7 +1,8 @@
 //! Workloads in which a violation was found once.
 
 use f2fs_device::{AlignedBuf, BlockDevice};
-use f2fs_device_test::{Event, RecordingDevice};
+use f2fs_device_test::{Event, RecordedPart, RecordingDevice};
+use f2fs_sync::Arc;
 
 use super::*;
 use crate::base::{Base, BaseKind};
@@ -51,6 +52,37 @@ fn what_the_cleaner_moved_is_not_lost_by_a_torn_sync() -> Result<(), Box<dyn std
         150,
         &["full: checkpoint; clean; clean; write /A/foo 0 100; sync /A/foo; clean; truncate /B/baz 100; sync /B/baz"],
     )
+}
+
+#[test]
+fn devices_lose_what_they_did_not_flush_each_by_itself() -> Result<(), Box<dyn std::error::Error>> {
+    let base = Base::new(BaseKind::Several)?;
+    let text = "several: create /A/new; write /A/new 0 40000; sync /A/new; write /B/baz 0 70000; checkpoint";
+    let recording = text.parse::<Workload>()?.run(&base)?;
+    let events = recording.log.events();
+    // Every flush reaches each of the devices, and the work is spread.
+    let flushes = |at: u64| {
+        let of = |event: &&Event| matches!(event, Event::FlushPart { start, .. } if *start == at);
+        events.iter().filter(of).count()
+    };
+    let starts = [0, crate::base::DEVICES[0] << 8, (crate::base::DEVICES[0] + crate::base::DEVICES[1]) << 8];
+    let [first, second, third] = starts.map(flushes);
+    assert!(first > 1 && first == second && second == third, "{first}, {second}, {third}");
+    let on =
+        |range: std::ops::Range<u64>| events.iter().any(|event| range.contains(&event.range().0) && !event.is_flush());
+    assert!(on(0..starts[1]) && (on(starts[1]..starts[2]) || on(starts[2]..u64::MAX)));
+    explored(BaseKind::Several, 4, 120, &[text])?;
+    // It is a judge: without the flush of one device something is lost that was promised.
+    let last = events.iter().rposition(|event| matches!(event, Event::FlushPart { start, .. } if *start == 0));
+    let without = replayed(text.parse::<Workload>()?.run(&base)?, last.ok_or("no flush")?, true)?;
+    let contents = Contents::default();
+    let cuts = CutPlan { tears: 0, ..CutPlan::default() };
+    let plan = Plan { cuts, quota: usize::MAX, used: 1000, again: 1000, again_quota: 1, fsck: 0, whole: true };
+    let mut explorer = Explorer::new(plan, Random::new(7), base.print(), &contents);
+    assert!(explorer.explore(&without).is_err());
+    // fsck.f2fs finds the devices of a state.
+    judged_by_fsck(&recording.log.image_at(0, |_, _| true), false)?;
+    Ok(())
 }
 
 /// The same state of a workload must be fine now. `step`: an operation of it, with the events that it sent.
@@ -108,18 +140,23 @@ enum Break {
 }
 
 /// The same workload, as a device would have seen it from a library that breaks its promises.
-fn broken(mut recording: Recording, how: Break) -> Result<Recording, f2fs_device::DeviceError> {
-    let device = RecordingDevice::new(recording.log.image_at(0, |_, _| false));
-    let events = recording.log.events();
-    let flush = events.iter().rposition(|event| matches!(event, Event::Flush));
-    let gone = flush.filter(|_| how == Break::Flush).unwrap_or(events.len());
-    for (_, event) in events.iter().enumerate().filter(|(at, _)| *at != gone) {
+fn broken(recording: Recording, how: Break) -> Result<Recording, f2fs_device::DeviceError> {
+    let flush = recording.log.events().iter().rposition(Event::is_flush);
+    let gone = flush.filter(|_| how == Break::Flush).unwrap_or(usize::MAX);
+    replayed(recording, gone, how != Break::Durable)
+}
+
+/// The same workload without one event; `durable`: its durable writes are such.
+fn replayed(mut recording: Recording, gone: usize, durable: bool) -> Result<Recording, f2fs_device::DeviceError> {
+    let device = Arc::new(RecordingDevice::new(recording.log.image_at(0, |_, _| false)));
+    for (_, event) in recording.log.events().iter().enumerate().filter(|(at, _)| *at != gone) {
         match event {
-            Event::Write { start, data, durable: true, .. } if how != Break::Durable => {
+            Event::Write { start, data, durable: true, .. } if durable => {
                 device.write_fua(*start, AlignedBuf::from_bytes(data.as_bytes()))?;
             }
             Event::Write { start, data, .. } => device.write(*start, AlignedBuf::from_bytes(data.as_bytes()))?,
             Event::Discard { start, blocks, .. } => device.discard(*start, *blocks)?,
+            Event::FlushPart { start, blocks } => RecordedPart::new(device.clone(), *start..start + blocks).flush()?,
             _ => device.flush()?,
         }
     }

@@ -167,7 +167,7 @@ fn judge(
         return Ok(());
     }
     look_and_use(image, &expectation, 0).map_err(|what| format!("opened again: {what}"))?;
-    let flushed_since = |hit: usize| log.events()[hit..].iter().any(|event| matches!(event, Event::Flush));
+    let flushed_since = |hit: usize| log.events()[hit..].iter().any(Event::is_flush);
     let cut = log.image_at(end, |_, _| false);
     match hit {
         // The device lied, and never flushed again: what it had not flushed is gone.

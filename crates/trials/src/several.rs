@@ -1,0 +1,79 @@
+//! Volumes on several devices: each device has its own cache, and the log of all of them is one.
+//!
+//! A cut then falls between the flushes of single devices as well, and what was not flushed on one of them survives or not whatever
+//! happened on the others.
+
+use std::path::{Path, PathBuf};
+
+use f2fs_device::{BlockDevice, MemoryDevice, SpannedDevice};
+use f2fs_device_test::{RecordedPart, RecordingDevice};
+use f2fs_format::superblock::{Device, SuperBlock};
+use f2fs_format::{BLOCK_SIZE, BLOCKS_PER_SEGMENT};
+use f2fs_sync::Arc;
+
+/// A recorded device as several of so many blocks.
+pub(crate) fn on_parts(recorder: &Arc<RecordingDevice>, blocks: &[u64]) -> Result<Arc<dyn BlockDevice>, &'static str> {
+    let mut end = 0;
+    let part = |blocks: &u64| {
+        let start = end;
+        end += blocks;
+        (Arc::new(RecordedPart::new(recorder.clone(), start..end)) as Arc<dyn BlockDevice>, *blocks)
+    };
+    let whole = SpannedDevice::new(blocks.iter().map(part).collect());
+    whole.map(|whole| Arc::new(whole) as _).map_err(|_| "the devices do not make one")
+}
+
+/// A recorded device as those that its superblock names, or as it is if that names none.
+pub(crate) fn laid_out(recorder: &Arc<RecordingDevice>) -> Result<Arc<dyn BlockDevice>, &'static str> {
+    match &parts(&recorder.snapshot())?[..] {
+        [] => Ok(recorder.clone()),
+        parts => on_parts(recorder, parts),
+    }
+}
+
+/// The blocks of each device that the superblock names.
+fn parts(image: &MemoryDevice) -> Result<Vec<u64>, &'static str> {
+    let devices = SuperBlock::read(&image.block(0).0).devices();
+    let devices = devices.map_err(|_| "the superblock names devices that cannot be")?;
+    Ok(devices.into_iter().map(|device| device.blocks).collect())
+}
+
+/// Saves an image as files in a directory, one for each device, with their paths in both superblocks, so that fsck.f2fs finds them. Gives
+/// the path of the first.
+pub(crate) fn save(image: &MemoryDevice, directory: &Path) -> Result<PathBuf, String> {
+    let path = |index: usize| directory.join(format!("disk{index}"));
+    let parts = parts(image)?;
+    let image = image.snapshot();
+    for at in 0..if parts.is_empty() { 0 } else { 2 } {
+        let mut block = image.block(at);
+        let mut superblock = SuperBlock::read(&block.0);
+        for (index, entry) in superblock.devs.iter_mut().take(parts.len()).enumerate() {
+            *entry = Device::new(path(index).as_os_str().as_encoded_bytes(), entry.total_segments.get());
+        }
+        superblock.write(&mut block.0);
+        image.set_block(at, &block);
+    }
+    let mut start = 0;
+    let whole = image.info().blocks;
+    for (index, blocks) in (if parts.is_empty() { vec![whole] } else { parts }).into_iter().enumerate() {
+        let file = std::fs::File::create(path(index)).map_err(|error| error.to_string())?;
+        file.set_len(blocks * BLOCK_SIZE as u64).map_err(|error| error.to_string())?;
+        write_blocks(&image, start..start + blocks, &file).map_err(|error| error.to_string())?;
+        start += blocks;
+    }
+    Ok(path(0))
+}
+
+/// Writes the blocks that are not zeros, a segment at a time.
+fn write_blocks(image: &MemoryDevice, blocks: std::ops::Range<u64>, file: &std::fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let step = u64::from(BLOCKS_PER_SEGMENT);
+    for at in blocks.clone().step_by(step as usize) {
+        let count = step.min(blocks.end - at) as usize;
+        let buf = image.read(at, count).map_err(std::io::Error::other)?;
+        if buf.as_bytes().iter().any(|byte| *byte != 0) {
+            file.write_all_at(buf.as_bytes(), (at - blocks.start) * BLOCK_SIZE as u64)?;
+        }
+    }
+    Ok(())
+}
