@@ -20,6 +20,7 @@ use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_uring::{Engine, OpenOptions, UringDevice};
+use f2fs_volume::devices::assemble;
 use f2fs_volume::{AgeThreshold, Allocation, VictimPolicy};
 use f2fs_workload::ageing::{Plan, age};
 use f2fs_workload::manifest::{walk_host, walk_host_with};
@@ -99,6 +100,9 @@ struct TreeArgs {
     /// Runs the script with the library on this image or device instead.
     #[arg(long)]
     image: Option<PathBuf>,
+    /// Another device of the volume that begins on the image; once for each.
+    #[arg(long = "device", requires = "image")]
+    others: Vec<PathBuf>,
     /// Fails where io_uring is not to be had, instead of using system calls.
     #[arg(long)]
     require_io_uring: bool,
@@ -221,7 +225,9 @@ fn run_on_volume(image: &Path, args: &TreeArgs, script: &[Op], end: End) -> anyh
         std::process::exit(0);
     }
     let engine = if args.require_io_uring { Engine::IoUring } else { Engine::Auto };
-    let device = pmem::open(image, args.pmem, engine)?;
+    let first = pmem::open(image, args.pmem, engine)?;
+    let other = |at: usize, _: &_| pmem::open(&args.others[at - 1], args.pmem, engine);
+    let device = assemble(first, args.others.len(), other).map_err(|error| anyhow::anyhow!("{error}"))?;
     let description = device.info().description.clone();
     let fs = FileSystem::open(device, Options::new())?;
     apply_all(&mut VolumeTree::new(&fs), script)?;

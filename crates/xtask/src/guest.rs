@@ -23,6 +23,7 @@ mod nvme;
 mod pmem;
 mod programs;
 mod rolled_forward;
+mod several;
 mod ublk;
 mod unclean;
 mod zones;
@@ -102,7 +103,7 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// The tests, the longest ones first: so no processor waits long for the last one.
-const TESTS: [Test; 14] = [
+const TESTS: [Test; 15] = [
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -136,6 +137,11 @@ const TESTS: [Test; 14] = [
         "features",
         "casefolded, compressed, encrypted and verity files are shown as the kernel shows them without keys",
         features::run,
+    ),
+    (
+        "several",
+        "volumes on three devices, made by mkfs.f2fs and here, are the same in the kernel and here",
+        several::run,
     ),
     ("zones", "zones change their states here as those of the kernel's null_blk do", zones::run),
     ("copies", "f2fs put -r and get -r keep every kind of file and attribute", copies::run),

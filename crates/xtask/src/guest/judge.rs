@@ -9,7 +9,7 @@ use super::machine::GuestOutput;
 use crate::Result;
 
 /// F2FS's messages that report no trouble.
-const QUIET: [&str; 8] = [
+const QUIET: [&str; 9] = [
     "Mounted with checkpoint version",
     "Found nat_bits in checkpoint",
     "Start checkpoint disabled",
@@ -20,6 +20,8 @@ const QUIET: [&str; 8] = [
     "Using encoding defined by superblock",
     // Lines of a recovery.
     "checkpoint: version =",
+    // The devices of a volume on several.
+    "Mount Device [",
     // Lines of `norecovery`.
     "drop all fsynced data",
 ];
