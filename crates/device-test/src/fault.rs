@@ -4,7 +4,7 @@
 
 use f2fs_device::{
     AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op,
-    Operation, Request, Ticket,
+    Operation, Request, Ticket, Zone, ZoneChange,
 };
 use f2fs_sync::{Mutex, PlainArc};
 
@@ -62,15 +62,15 @@ impl FaultRule {
     /// The next operation of any kind fails with `EIO`, once.
     #[must_use]
     pub fn on_all() -> Self {
-        use Operation::{Discard, Flush, Read, Write, WriteFua};
-        Self::on([Read, Write, WriteFua, Discard, Flush])
+        use Operation::{ChangeZone, Discard, Flush, Read, ReportZones, Write, WriteFua};
+        Self::on([Read, Write, WriteFua, Discard, Flush, ReportZones, ChangeZone])
     }
 
     /// The next operation of any kind but a read fails with `EIO`, once.
     #[must_use]
     pub fn on_changes() -> Self {
-        use Operation::{Discard, Flush, Write, WriteFua};
-        Self::on([Write, WriteFua, Discard, Flush])
+        use Operation::{ChangeZone, Discard, Flush, Write, WriteFua};
+        Self::on([Write, WriteFua, Discard, Flush, ChangeZone])
     }
 
     /// Lets `count` matching operations pass first.
@@ -195,6 +195,23 @@ impl FaultDevice {
         Err(request.error(kind))
     }
 
+    /// Does something about zones, unless it is to fail. A fault without an error is one of `EIO` here.
+    fn zones<T>(
+        &self,
+        operation: Operation,
+        start: u64,
+        run: impl FnOnce() -> Result<T, DeviceError>,
+    ) -> Result<T, DeviceError> {
+        let fault = self.state.lock().next(operation);
+        let errno = match fault {
+            None => return run(),
+            Some(Fault::Error(errno)) => errno,
+            Some(Fault::Panic) => panics(operation),
+            Some(_) => EIO,
+        };
+        Err(DeviceError::new(operation, start, 0, DeviceErrorKind::from_errno(errno)))
+    }
+
     /// Writes somewhere else.
     fn misdirect(&self, mut request: Request, offset: i64) -> Completion {
         if !matches!(request.op, Op::Write | Op::WriteFua) {
@@ -260,6 +277,16 @@ impl BlockDevice for FaultDevice {
 
     fn submit(&self, requests: Vec<Request>) -> Ticket {
         Ticket::ready(requests.into_iter().map(|request| self.execute(request)).collect())
+    }
+
+    fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
+        self.zones(Operation::ReportZones, start, || self.inner.report_zones(start, count))
+    }
+
+    fn change_zone(&self, start: u64, change: ZoneChange) -> Result<(), DeviceError> {
+        let refused = |kind| DeviceError::new(Operation::ChangeZone, start, 0, kind);
+        self.gate.check().map_err(refused)?;
+        self.zones(Operation::ChangeZone, start, || self.inner.change_zone(start, change))
     }
 
     fn flush(&self) -> Result<(), DeviceError> {

@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 use std::thread::ThreadId;
 
-use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Operation, Pending, Request, Ticket};
+use f2fs_device::{
+    BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Operation, Pending, Request, Ticket, Zone, ZoneChange,
+};
 use f2fs_sync::{Condvar, Mutex, PlainArc};
 
 #[derive(Debug, Default)]
@@ -104,6 +106,14 @@ impl BlockDevice for HeldDevice {
 
     fn flush(&self) -> Result<(), DeviceError> {
         self.inner.flush()
+    }
+
+    fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
+        self.inner.report_zones(start, count)
+    }
+
+    fn change_zone(&self, start: u64, change: ZoneChange) -> Result<(), DeviceError> {
+        self.inner.change_zone(start, change)
     }
 
     fn execute(&self, request: Request) -> Completion {

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Pending, Request, Ticket};
+use f2fs_device::{
+    BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Pending, Request, Ticket, Zone, ZoneChange,
+};
 use f2fs_sync::PlainArc;
 
 /// A device whose requests happen when somebody waits for them: the latest moment that a device may choose.
@@ -56,6 +58,14 @@ impl BlockDevice for LateDevice {
     fn flush(&self) -> Result<(), DeviceError> {
         pause();
         self.0.flush()
+    }
+
+    fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
+        self.0.report_zones(start, count)
+    }
+
+    fn change_zone(&self, start: u64, change: ZoneChange) -> Result<(), DeviceError> {
+        self.0.change_zone(start, change)
     }
 
     fn execute(&self, request: Request) -> Completion {

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, Op, Request, Ticket};
+use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, Op, Request, Ticket, Zone, ZoneChange};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 
 /// Buckets of a histogram of request sizes.
@@ -233,6 +233,14 @@ impl<D: BlockDevice> BlockDevice for TimingDevice<D> {
     fn flush(&self) -> Result<(), DeviceError> {
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.inner.flush()
+    }
+
+    fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
+        self.inner.report_zones(start, count)
+    }
+
+    fn change_zone(&self, start: u64, change: ZoneChange) -> Result<(), DeviceError> {
+        self.inner.change_zone(start, change)
     }
 }
 

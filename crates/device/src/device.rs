@@ -5,7 +5,8 @@ use std::{fmt, mem};
 use f2fs_sync::PlainArc;
 
 use crate::{
-    AlignedBuf, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, IoQueue, Request, Ticket, TicketQueue,
+    AlignedBuf, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, IoQueue, Operation, Request, Ticket,
+    TicketQueue, Zone, ZoneChange,
 };
 
 /// A block device: a flat array of 4096-byte blocks, used by any number of threads at once.
@@ -32,6 +33,23 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// [`Poisoned`](crate::DeviceErrorKind::Poisoned) until it is opened anew.
     fn flush(&self) -> Result<(), DeviceError>;
 
+    /// The zones from the one on that has block `start`, as they are now, in their order, so many at most. There are none behind the
+    /// device, and none at all on a device without zones. Of a device that is made of several, those without zones are passed over.
+    ///
+    /// # Errors
+    /// Whatever the device said.
+    fn report_zones(&self, _start: u64, _count: usize) -> Result<Vec<Zone>, DeviceError> {
+        Ok(Vec::new())
+    }
+
+    /// Changes the state of the zone that begins at block `start`.
+    ///
+    /// # Errors
+    /// Refusals of the zone and whatever the device said; [`Unsupported`](crate::DeviceErrorKind::Unsupported) where there are no zones.
+    fn change_zone(&self, start: u64, _change: ZoneChange) -> Result<(), DeviceError> {
+        Err(DeviceError::new(Operation::ChangeZone, start, 0, DeviceErrorKind::Unsupported))
+    }
+
     /// Runs one request and waits for it. A back end that breaks the promise of [`Ticket`] and completes nothing gives
     /// [`Lost`](DeviceErrorKind::Lost), and a request of no blocks.
     fn execute(&self, request: Request) -> Completion {
@@ -51,7 +69,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// Errors of a read; an out-of-range read allocates nothing.
     fn read(&self, start: u64, blocks: usize) -> Result<AlignedBuf, DeviceError> {
-        self.info().check_range(crate::Operation::Read, start, blocks as u64)?;
+        self.info().check_range(Operation::Read, start, blocks as u64)?;
         let mut buf = AlignedBuf::new(blocks);
         self.read_into(start, &mut buf)?;
         Ok(buf)
@@ -128,6 +146,14 @@ impl<D: BlockDevice + ?Sized> BlockDevice for PlainArc<D> {
         (**self).flush()
     }
 
+    fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
+        (**self).report_zones(start, count)
+    }
+
+    fn change_zone(&self, start: u64, change: ZoneChange) -> Result<(), DeviceError> {
+        (**self).change_zone(start, change)
+    }
+
     fn execute(&self, request: Request) -> Completion {
         (**self).execute(request)
     }
@@ -174,7 +200,7 @@ mod tests {
     #[test]
     fn lost_requests_are_errors() {
         let device = Forgetful(DeviceInfo::new(100, "forgetful"), Claims::new());
-        let lost = DeviceError::new(crate::Operation::Write, 7, 2, DeviceErrorKind::Lost);
+        let lost = DeviceError::new(Operation::Write, 7, 2, DeviceErrorKind::Lost);
         assert_eq!(device.write(7, AlignedBuf::new(2)).unwrap_err(), lost);
         assert_eq!(lost.to_string(), "write of 2 blocks at block 7: the device lost the request");
         assert_eq!(device.read(3, 1).unwrap_err().kind, DeviceErrorKind::Lost);

@@ -15,13 +15,17 @@ pub enum Operation {
     Discard,
     /// Make all completed writes durable.
     Flush,
+    /// Say what zones there are.
+    ReportZones,
+    /// Open, close, finish or reset a zone.
+    ChangeZone,
 }
 
 impl Operation {
-    /// Whether this changes the device or its durable state (everything but a read).
+    /// Whether this changes the device or its durable state (everything but a read and a report).
     #[must_use]
     pub fn changes(self) -> bool {
-        self != Self::Read
+        !matches!(self, Self::Read | Self::ReportZones)
     }
 }
 
@@ -33,6 +37,8 @@ impl fmt::Display for Operation {
             Self::WriteFua => "durable write",
             Self::Discard => "discard",
             Self::Flush => "flush",
+            Self::ReportZones => "report of the zones",
+            Self::ChangeZone => "change of the zone",
         })
     }
 }

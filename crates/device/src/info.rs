@@ -1,6 +1,6 @@
 //! A device's description: size, alignment, abilities.
 
-use crate::{BLOCK_SIZE, DeviceError, DeviceErrorKind, Op, Operation, Request};
+use crate::{BLOCK_SIZE, DeviceError, DeviceErrorKind, Op, Operation, Request, ZoneLimits};
 
 /// The facts of an open device; they do not change while it is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,9 @@ pub struct DeviceInfo {
     pub supports_discard: bool,
     /// Of a device that is made of several: of each, the blocks that are used, and the blocks that it has. Empty for any other.
     pub parts: Vec<(u64, u64)>,
+    /// What holds for all zones of a device that has some; see [`report_zones`](crate::BlockDevice::report_zones). Of a device that is
+    /// made of several, what holds for those of its devices that have zones.
+    pub zones: Option<ZoneLimits>,
     /// For people: the back end, how it was opened, and the path.
     pub description: String,
 }
@@ -36,13 +39,18 @@ impl DeviceInfo {
             read_only: false,
             supports_discard: false,
             parts: Vec::new(),
+            zones: None,
             description: description.into(),
         }
     }
 
-    /// What holds of this device and another one together. Its size is left as it was.
-    pub(crate) fn beside(self, other: &Self) -> Self {
-        Self {
+    /// What holds of this device and another one together; `None` if they have zones of different sizes. Its size is left as it was.
+    pub(crate) fn beside(self, other: &Self) -> Option<Self> {
+        let zones = match (self.zones, other.zones) {
+            (Some(one), Some(other)) => Some(one.beside(other)?),
+            (one, other) => one.or(other),
+        };
+        Some(Self {
             blocks: self.blocks,
             logical_sector: self.logical_sector.max(other.logical_sector),
             dma_alignment: self.dma_alignment.max(other.dma_alignment),
@@ -50,8 +58,9 @@ impl DeviceInfo {
             read_only: self.read_only || other.read_only,
             supports_discard: self.supports_discard && other.supports_discard,
             parts: Vec::new(),
+            zones,
             description: format!("{} + {}", self.description, other.description),
-        }
+        })
     }
 
     /// Size in bytes.

@@ -14,7 +14,7 @@ use f2fs_sync::{Arc, PlainArc, share_out};
 
 use crate::{
     BlockDevice, Claim, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation,
-    Request, Ticket,
+    Request, Ticket, Zone, ZoneChange,
 };
 
 /// Why devices do not become one.
@@ -54,6 +54,14 @@ pub enum SpanError {
         /// Who has it.
         reason: crate::AlreadyOpen,
     },
+    /// A device has zones of another size than one before it.
+    #[error("device {device} ({description}) has zones of another size than the devices before it")]
+    ZonesDiffer {
+        /// Which one, counted from 0.
+        device: usize,
+        /// What it says of itself.
+        description: String,
+    },
     /// All together have more blocks than can be counted.
     #[error("the devices have more than 2^64 blocks together")]
     TooLarge,
@@ -72,6 +80,11 @@ struct Part {
 }
 
 impl Part {
+    /// An error of this device, as one of the whole.
+    fn in_whole(&self, error: DeviceError) -> DeviceError {
+        DeviceError { start: error.start.saturating_add(self.start), ..error }
+    }
+
     /// The completion of a request of this device, as one of the whole.
     fn restored(start: u64, gate: &FlushGate, mut completion: Completion) -> Completion {
         completion.request.start += start;
@@ -114,7 +127,7 @@ pub struct SpannedDevice {
 impl SpannedDevice {
     /// The first so many blocks of each device, in this order.
     ///
-    /// It discards if all of them do, and is read-only if one of them is. Its sector and its transfers are as large as the largest of them.
+    /// It discards if all of them do but those with zones, which are reset instead; and it is read-only if one of them is. Its sector and its transfers are as large as the largest of them.
     ///
     /// # Errors
     /// [`SpanError`].
@@ -142,7 +155,11 @@ impl SpannedDevice {
                 let named = |reason| SpanError::AlreadyOpen { device: index, description, reason };
                 claims.push(claim.map_err(named)?);
             }
-            whole = Some(whole.map_or_else(|| info.clone(), |whole| whole.beside(info)));
+            let named = || SpanError::ZonesDiffer { device: index, description: info.description.clone() };
+            whole = Some(match whole {
+                Some(whole) => whole.beside(info).ok_or_else(named)?,
+                None => info.clone(),
+            });
             let start = end;
             end = start.checked_add(blocks).ok_or(SpanError::TooLarge)?;
             parts.push(Part { device, start, end, gate: gate.clone() });
@@ -155,6 +172,8 @@ impl SpannedDevice {
         }
         let mut info = whole.ok_or(SpanError::NoDevice)?;
         info.blocks = end;
+        let without_zones = || parts.iter().map(|part| part.device.info()).filter(|info| info.zones.is_none());
+        info.supports_discard = without_zones().next().is_some() && without_zones().all(|info| info.supports_discard);
         info.parts = parts.iter().map(|part| (part.end - part.start, part.device.info().blocks)).collect();
         Ok(SpannedDevice { info, parts, gate, claims })
     }
@@ -198,6 +217,29 @@ impl BlockDevice for SpannedDevice {
             let parts = self.parts.len();
             share_out(parts as u32, parts, |part| self.parts[part as usize].device.flush()).map_err(|error| error.kind)
         })
+    }
+
+    fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
+        let mut zones: Vec<Zone> = Vec::new();
+        for part in self.parts.iter().filter(|part| part.end > start) {
+            let own = start.saturating_sub(part.start);
+            let found = part.device.report_zones(own, count - zones.len()).map_err(|error| part.in_whole(error))?;
+            let moved = |zone: Zone| Zone { start: zone.start + part.start, ..zone };
+            // The part of a device that is used may end before the device.
+            zones.extend(found.into_iter().map(moved).take_while(|zone| zone.start < part.end));
+            if zones.len() >= count {
+                break;
+            }
+        }
+        Ok(zones)
+    }
+
+    fn change_zone(&self, start: u64, change: ZoneChange) -> Result<(), DeviceError> {
+        let refused = |kind| DeviceError::new(Operation::ChangeZone, start, 0, kind);
+        self.info.check_operation(Operation::ChangeZone, start, 0)?;
+        self.gate.check().map_err(refused)?;
+        let part = &self.parts[self.part_of(start)];
+        part.device.change_zone(start - part.start, change).map_err(|error| part.in_whole(error))
     }
 
     fn execute(&self, mut request: Request) -> Completion {

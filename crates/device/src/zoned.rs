@@ -4,8 +4,9 @@
 //! | Item | What it is |
 //! |---|---|
 //! | [`ZonedDevice`] | passes on what the zones allow, refuses the rest, and takes the commands of zones |
-//! | [`ZoneLayout`] | sizes and limits |
+//! | [`ZoneLayout`], [`ZoneLimits`] | sizes and limits |
 //! | [`Zone`], [`ZoneState`] | a zone in a report |
+//! | [`ZoneChange`] | a command to a zone |
 //! | [`ZoneError`] | why something was refused, with its numbers |
 //!
 //! The rules are those of the standards; where they leave a choice, this device does what Linux's `null_blk` does
@@ -28,13 +29,13 @@ mod zones;
 
 use std::collections::VecDeque;
 
-pub use layout::ZoneLayout;
-pub use zone::{Zone, ZoneError, ZoneState};
+pub use layout::{ZoneLayout, ZoneLimits};
+pub use zone::{Zone, ZoneChange, ZoneError, ZoneState};
 
 use self::zones::Zones;
 use crate::{
-    AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, Op, Pending,
-    Request, Ticket,
+    AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, Op, Operation,
+    Pending, Request, Ticket,
 };
 
 /// A device with zones. All of them are empty at first, whatever the device below has.
@@ -71,7 +72,10 @@ impl<D: BlockDevice> ZonedDevice<D> {
     pub fn new(inner: D, layout: ZoneLayout) -> Result<Self, ZoneError> {
         let zones = Zones::new(layout, inner.info().blocks)?;
         let description = format!("{}, in {} zones", inner.info().description, zones.count());
-        let info = DeviceInfo { supports_discard: false, description, ..inner.info().clone() };
+        let limits =
+            ZoneLimits { zone_blocks: layout.zone_blocks, max_open: layout.max_open, max_active: layout.max_active };
+        let zoned = Some(limits);
+        let info = DeviceInfo { supports_discard: false, zones: zoned, description, ..inner.info().clone() };
         Ok(Self { inner, zones, info })
     }
 
@@ -142,6 +146,19 @@ impl<D: BlockDevice> ZonedDevice<D> {
     /// [`ZoneError::State`] of a conventional, read-only or offline zone.
     pub fn reset(&self, zone: u32) -> Result<(), ZoneError> {
         self.zones.reset(zone)
+    }
+
+    /// Changes the state of a zone.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub fn change(&self, zone: u32, change: ZoneChange) -> Result<(), ZoneError> {
+        match change {
+            ZoneChange::Open => self.open(zone),
+            ZoneChange::Close => self.close(zone),
+            ZoneChange::Finish => self.finish(zone),
+            ZoneChange::Reset => self.reset(zone),
+        }
     }
 
     /// Makes all zones empty that can be.
@@ -239,6 +256,21 @@ impl<D: BlockDevice> BlockDevice for ZonedDevice<D> {
 
     fn flush(&self) -> Result<(), DeviceError> {
         self.inner.flush()
+    }
+
+    fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
+        let first = self.zone_of(start).min(self.zones());
+        Ok((first..self.zones()).take(count).flat_map(|zone| self.zones.zone(zone)).collect())
+    }
+
+    fn change_zone(&self, start: u64, change: ZoneChange) -> Result<(), DeviceError> {
+        self.info.check_operation(Operation::ChangeZone, start, 0)?;
+        let refused = |error: ZoneError| DeviceError::new(Operation::ChangeZone, start, 0, error.into());
+        let zone = self.zone_of(start);
+        if !start.is_multiple_of(self.layout().zone_blocks) {
+            return Err(refused(ZoneError::NotAStart { zone, start: u64::from(zone) * self.layout().zone_blocks }));
+        }
+        self.change(zone, change).map_err(refused)
     }
 }
 

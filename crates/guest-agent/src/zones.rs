@@ -8,11 +8,14 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use f2fs_device::{
-    AlignedBuf, BlockDevice, DeviceErrorKind, MemoryDevice, Zone, ZoneError, ZoneLayout, ZoneState, ZonedDevice,
+    AlignedBuf, BlockDevice, DeviceErrorKind, MemoryDevice, Zone, ZoneChange, ZoneError, ZoneLayout, ZoneState,
+    ZonedDevice,
 };
+use f2fs_uring::UringDevice;
 use rustix::fs::OFlags;
 
 use f2fs_device_test::Random;
@@ -62,7 +65,9 @@ pub(crate) struct Args {
 struct Pair<'a> {
     args: &'a Args,
     ours: ZonedDevice<MemoryDevice>,
+    /// The kernel's device, for writes, and as this project sees it.
     kernel: File,
+    seen: Arc<UringDevice>,
 }
 
 /// Counts of operations, by their ends.
@@ -78,7 +83,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let ours = ZonedDevice::new(MemoryDevice::new(args.blocks), layout.with_limits(args.max_open, args.max_active))?;
     let direct = OFlags::DIRECT.bits().cast_signed();
     let kernel = OpenOptions::new().write(true).custom_flags(direct).open(&args.device)?;
-    let pair = Pair { args, ours, kernel };
+    let seen = UringDevice::open(&args.device, f2fs_uring::OpenOptions::new())?;
+    ensure!(seen.info().zones == ours.info().zones, "limits: {:?}, {:?}", seen.info().zones, ours.info().zones);
+    let pair = Pair { args, ours, kernel, seen };
     if let Some(&[worn_out, dead]) = args.retired.as_deref() {
         pair.ours.wear_out(worn_out)?;
         pair.ours.take_offline(dead)?;
@@ -105,10 +112,10 @@ impl Pair<'_> {
         let (name, ours, kernel) = match what {
             0..=4 => self.write(zone, random)?,
             5 => self.write_elsewhere(zone)?,
-            6 | 7 => ("open", self.ours.open(zone.number), self.blkzone("open", zone)?),
-            8 => ("finish", self.ours.finish(zone.number), self.blkzone("finish", zone)?),
-            9 => ("close", self.ours.close(zone.number), self.blkzone("close", zone)?),
-            _ => ("reset", self.ours.reset(zone.number), self.blkzone("reset", zone)?),
+            6 | 7 => self.change("open", zone, ZoneChange::Open)?,
+            8 => self.change("finish", zone, ZoneChange::Finish)?,
+            9 => self.change("close", zone, ZoneChange::Close)?,
+            _ => self.change("reset", zone, ZoneChange::Reset)?,
         };
         *if ours.is_ok() { &mut tally.succeeded } else { &mut tally.refused } += 1;
         if ours.is_ok() != kernel.is_none() {
@@ -165,12 +172,10 @@ impl Pair<'_> {
         Ok((name, ours, kernel))
     }
 
-    /// Runs blkzone on a zone; what it says if it fails.
-    fn blkzone(&self, command: &str, zone: Zone) -> anyhow::Result<Option<String>> {
-        let range = [zone.start, zone.blocks].map(|blocks| (blocks * SECTORS).to_string());
-        let mut program = self.program(command);
-        let output = program.args(["-o", &range[0], "-l", &range[1]]).arg(&self.args.device).output()?;
-        Ok((!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned()))
+    /// Gives a command to both, to the kernel through the library.
+    fn change(&self, name: &'static str, zone: Zone, change: ZoneChange) -> anyhow::Result<Outcome> {
+        let kernel = self.seen.change_zone(zone.start, change).err();
+        Ok((name, self.ours.change(zone.number, change), kernel.map(|error| error.to_string())))
     }
 
     fn program(&self, command: &str) -> Command {
@@ -179,13 +184,19 @@ impl Pair<'_> {
         program
     }
 
-    /// Both reports are the same.
+    /// Both reports are the same, and the library's report of the kernel's device is blkzone's.
     fn compare(&self) -> anyhow::Result<()> {
         let report = self.program("report").arg(&self.args.device).output()?;
         ensure!(report.status.success(), "blkzone report: {}", String::from_utf8_lossy(&report.stderr));
         let report = String::from_utf8_lossy(&report.stdout);
         ensure!(report.lines().count() == self.ours.zones() as usize, "the kernel has other zones:\n{report}");
-        for (line, zone) in report.lines().zip(self.ours.report()) {
+        let seen = self.seen.report_zones(0, usize::MAX)?;
+        ensure!(seen.len() == self.ours.zones() as usize, "{} zones are seen", seen.len());
+        for ((line, zone), seen) in report.lines().zip(self.ours.report()).zip(seen) {
+            // Of the worn-out zone the pointer is not known there.
+            let written = if zone.state == ZoneState::ReadOnly { None } else { zone.written };
+            let expected = Zone::new(zone.number, zone.start, zone.blocks, zone.capacity, zone.state, written);
+            ensure!(seen == expected, "here {zone:?}, in the kernel, seen by the library, {seen:?}");
             let kernel = parse(line).with_context(|| format!("cannot read {line:?}"))?;
             let state = letters(zone.state);
             // The pointer of a worn-out zone means nothing in the kernel.

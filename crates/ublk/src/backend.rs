@@ -1,5 +1,6 @@
 //! What is exported: a block device, or a zoned one.
 
+pub use f2fs_device::ZoneChange;
 use f2fs_device::{AlignedBuf, BlockDevice, DeviceError, Zone, ZoneError, ZoneLayout, ZonedDevice};
 use f2fs_sync::PlainArc;
 
@@ -33,19 +34,6 @@ pub trait ZonedBlockDevice: BlockDevice {
     fn append(&self, zone: u32, buf: AlignedBuf) -> Result<u64, DeviceError>;
 }
 
-/// A command to one zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ZoneChange {
-    /// Open it explicitly.
-    Open,
-    /// Close it.
-    Close,
-    /// Make it full.
-    Finish,
-    /// Make it empty.
-    Reset,
-}
-
 impl<D: BlockDevice> ZonedBlockDevice for ZonedDevice<D> {
     fn layout(&self) -> &ZoneLayout {
         self.layout()
@@ -60,12 +48,7 @@ impl<D: BlockDevice> ZonedBlockDevice for ZonedDevice<D> {
     }
 
     fn change(&self, zone: u32, change: ZoneChange) -> Result<(), ZoneError> {
-        match change {
-            ZoneChange::Open => self.open(zone),
-            ZoneChange::Close => self.close(zone),
-            ZoneChange::Finish => self.finish(zone),
-            ZoneChange::Reset => self.reset(zone),
-        }
+        self.change(zone, change)
     }
 
     fn reset_all(&self) {

@@ -10,7 +10,7 @@ use std::{
 
 use f2fs_device::{
     AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceInfo, IoQueue, Operation, Request,
-    Ticket, TicketQueue,
+    Ticket, TicketQueue, Zone, ZoneChange,
 };
 use f2fs_sync::{Arc, OnceLock, PerCore, PlainArc};
 
@@ -208,6 +208,14 @@ impl BlockDevice for UringDevice {
 
     fn flush(&self) -> Result<(), DeviceError> {
         self.target.flush()
+    }
+
+    fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
+        self.target.report_zones(start, count)
+    }
+
+    fn change_zone(&self, start: u64, change: ZoneChange) -> Result<(), DeviceError> {
+        self.target.change_zone(start, change)
     }
 
     /// By a system call even where there are rings. The thread waits for this one request: a ring would submit it with one entry

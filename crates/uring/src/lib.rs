@@ -142,6 +142,7 @@ mod sysfs;
 mod table;
 mod target;
 mod thread_ring;
+mod zones;
 
 pub use device::UringDevice;
 pub use lock::Holder;

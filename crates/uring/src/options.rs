@@ -128,6 +128,14 @@ pub enum OpenError {
         /// Why.
         reason: String,
     },
+    /// A zoned block device with zones that are not made of whole blocks.
+    #[error("{}: {source}", .path.display())]
+    Zones {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: f2fs_device::ZoneError,
+    },
     /// [`Engine::IoUring`] where it is not allowed or not there.
     #[error("{}: io_uring is not available: {reason}", .path.display())]
     NoIoUring {
@@ -159,7 +167,7 @@ impl OpenError {
         match self {
             Self::AlreadyOpen { .. } => io::ErrorKind::ResourceBusy,
             Self::NotADevice { .. } | Self::TooSmall { .. } => io::ErrorKind::InvalidInput,
-            Self::DirectRefused { .. } | Self::NoIoUring { .. } => io::ErrorKind::Unsupported,
+            Self::DirectRefused { .. } | Self::NoIoUring { .. } | Self::Zones { .. } => io::ErrorKind::Unsupported,
             Self::Io { source, .. } => source.kind(),
         }
     }

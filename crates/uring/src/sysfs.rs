@@ -2,10 +2,15 @@
 
 /// A number among the limits of the device's queue, if it has one.
 pub(crate) fn queue_limit(rdev: u64, name: &str) -> Option<u64> {
+    queue_text(rdev, name)?.parse().ok()
+}
+
+/// A word or number of the device's queue, if it has it.
+pub(crate) fn queue_text(rdev: u64, name: &str) -> Option<String> {
     let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
     // A partition has no queue of its own; its disk's lies one directory up.
     ["queue", "../queue"].iter().find_map(|queue| {
-        let number = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/{queue}/{name}")).ok()?;
-        number.trim().parse().ok()
+        let text = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/{queue}/{name}")).ok()?;
+        Some(text.trim().to_owned())
     })
 }

@@ -8,7 +8,8 @@ use std::{
 };
 
 use f2fs_device::{
-    AlignedBuf, BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation, Request,
+    AlignedBuf, BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation, Request, Zone,
+    ZoneChange, ZoneError,
 };
 use rustix::{
     fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags},
@@ -19,7 +20,7 @@ use crate::{
     Direct, OpenError, OpenOptions, discard,
     lock::until_free,
     progress::{Landing, Progress},
-    sysfs,
+    sysfs, zones,
 };
 
 /// Vectors that one call takes (`IOV_MAX`).
@@ -102,6 +103,18 @@ impl Target {
         info.optimal_io =
             u32::try_from(stat.st_blksize).unwrap_or(0).next_multiple_of(BLOCK_SIZE as u32).max(BLOCK_SIZE as u32);
         info.supports_discard = !options.read_only && discard::supported(fd.as_fd(), block_device, stat.st_rdev, bytes);
+        if block_device {
+            let zones = zones::limits(stat.st_rdev);
+            info.zones = zones.map_err(|source| OpenError::Zones { path: path.into(), source })?;
+        }
+        if info.zones.is_some() {
+            info.supports_discard = false;
+            if !direct && !options.read_only {
+                // The page cache writes back in an order of its own.
+                let reason = "zones are written in their order, which the page cache does not keep".into();
+                return Err(OpenError::DirectRefused { path: path.into(), reason });
+            }
+        }
         let copies = block_device && direct && is_copied_by_caller(fd.as_fd(), stat.st_rdev);
         Ok(Self { fd, info, block_device, direct, copies, gate: FlushGate::new() })
     }
@@ -165,6 +178,22 @@ impl Target {
             Ok(()) => Ok(()),
             Err(errno) => Err(DeviceErrorKind::from_errno(errno.raw_os_error())),
         })
+    }
+
+    pub(crate) fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
+        let Some(limits) = self.info.zones else { return Ok(Vec::new()) };
+        let failed = |kind| DeviceError::new(Operation::ReportZones, start, 0, kind);
+        zones::report(self.fd.as_fd(), limits, self.info.blocks, start, count).map_err(failed)
+    }
+
+    pub(crate) fn change_zone(&self, start: u64, change: ZoneChange) -> Result<(), DeviceError> {
+        self.admit_blocks(Operation::ChangeZone, start, 0)?;
+        let failed = |kind| DeviceError::new(Operation::ChangeZone, start, 0, kind);
+        let zone = self.report_zones(start, 1)?.pop().ok_or_else(|| failed(DeviceErrorKind::Unsupported))?;
+        if zone.start != start {
+            return Err(failed(ZoneError::NotAStart { zone: zone.number, start: zone.start }.into()));
+        }
+        zones::change(self.fd.as_fd(), start, zone.blocks, change).map_err(failed)
     }
 
     /// Turns the reason why an admitted request failed into its error; a durable write's failure poisons the device.

@@ -109,3 +109,40 @@ fn what_cannot_be_one_device() {
     drop(whole);
     let _second = second.claims().exclusive("another").unwrap();
 }
+
+#[test]
+fn zones_are_those_of_the_devices_in_their_places() {
+    use crate::{ZoneChange, ZoneLayout, ZoneState, ZonedDevice};
+    let zoned = |blocks: u64, zone: u64| -> PlainArc<dyn BlockDevice> {
+        let layout = ZoneLayout::new(zone).with_capacity(zone / 2).with_limits(3, 0);
+        PlainArc::new(ZonedDevice::new(MemoryDevice::new(blocks), layout).unwrap())
+    };
+    let plain: PlainArc<dyn BlockDevice> = memory(10);
+    let whole =
+        SpannedDevice::new(vec![(plain.clone(), 10), (zoned(32, 8), 32), (memory(5), 5), (zoned(32, 8), 16)]).unwrap();
+    let limits = whole.info().zones.unwrap();
+    assert_eq!((limits.zone_blocks, limits.max_open, whole.info().supports_discard), (8, 3, true));
+    let starts =
+        |from, count| -> Vec<u64> { whole.report_zones(from, count).unwrap().iter().map(|zone| zone.start).collect() };
+    assert_eq!(starts(0, 99), [10, 18, 26, 34, 47, 55], "the last device is used by half");
+    assert_eq!(
+        (starts(11, 2), starts(18, 1), starts(43, 1), starts(63, 1)),
+        (vec![10, 18], vec![18], vec![47], vec![])
+    );
+    whole.write_slice(18, b"at the pointer").unwrap();
+    let error = whole.write_slice(50, b"not there").unwrap_err();
+    assert_eq!((error.start, error.to_string().contains("zone 0 is to be written at block 0")), (50, true), "{error}");
+    assert_eq!(whole.report_zones(18, 1).unwrap()[0].write_pointer(), Some(19));
+    whole.change_zone(18, ZoneChange::Finish).unwrap();
+    assert_eq!(whole.report_zones(18, 1).unwrap()[0].state, ZoneState::Full);
+    whole.change_zone(18, ZoneChange::Reset).unwrap();
+    assert_eq!(whole.report_zones(18, 1).unwrap()[0].state, ZoneState::Empty);
+    let error = whole.change_zone(3, ZoneChange::Reset).unwrap_err();
+    assert_eq!(error.kind, DeviceErrorKind::Unsupported);
+    let error = whole.change_zone(48, ZoneChange::Reset).unwrap_err();
+    assert_eq!(error.start, 48, "{error}");
+    whole.discard(0, 10).unwrap();
+    assert_eq!(whole.discard(9, 2).unwrap_err().kind, DeviceErrorKind::Unsupported);
+    let differ = SpannedDevice::new(vec![(plain, 10), (zoned(32, 8), 32), (zoned(32, 16), 32)]).unwrap_err();
+    assert!(matches!(differ, SpanError::ZonesDiffer { device: 2, .. }), "{differ}");
+}

@@ -25,6 +25,30 @@ pub struct ZoneLayout {
     pub max_active: u32,
 }
 
+/// What holds for all zones of a device, as [`DeviceInfo::zones`](crate::DeviceInfo::zones) says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ZoneLimits {
+    /// Blocks from the start of a zone to the next one's. The last zone of a device may be shorter.
+    pub zone_blocks: u64,
+    /// Zones that may be open at a time; 0 is no limit.
+    pub max_open: u32,
+    /// Zones that may be active (open or closed) at a time; 0 is no limit.
+    pub max_active: u32,
+}
+
+impl ZoneLimits {
+    /// What holds for the zones of two devices of one volume; `None` if they have not the same size. The limits are those of each
+    /// device, so the smaller one is safe for both.
+    pub(crate) fn beside(self, other: Self) -> Option<Self> {
+        let least = |one: u32, other: u32| if one == 0 || other == 0 { one.max(other) } else { one.min(other) };
+        (self.zone_blocks == other.zone_blocks).then(|| Self {
+            zone_blocks: self.zone_blocks,
+            max_open: least(self.max_open, other.max_open),
+            max_active: least(self.max_active, other.max_active),
+        })
+    }
+}
+
 impl ZoneLayout {
     /// The most zones that a device may have: 256 TiB in zones of 256 MiB, and less than 200 MiB of memory.
     pub const MAX_ZONES: u64 = 1 << 20;

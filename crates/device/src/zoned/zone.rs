@@ -52,11 +52,24 @@ impl fmt::Display for ZoneState {
     }
 }
 
+/// A command to one zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ZoneChange {
+    /// Open it explicitly: it stays open until it is full, or closed, finished or reset.
+    Open,
+    /// Close it. It is empty if nothing was written.
+    Close,
+    /// Make it full: no more is written until it is reset.
+    Finish,
+    /// Make it empty; what was in it is gone.
+    Reset,
+}
+
 /// One zone in a report. Addresses are blocks of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Zone {
-    /// Its number, from 0.
+    /// Its number on its device, from 0.
     pub number: u32,
     /// Its first block.
     pub start: u64,
@@ -71,6 +84,12 @@ pub struct Zone {
 }
 
 impl Zone {
+    /// A zone of a report, with its fields in their order.
+    #[must_use]
+    pub fn new(number: u32, start: u64, blocks: u64, capacity: u64, state: ZoneState, written: Option<u64>) -> Zone {
+        Zone { number, start, blocks, capacity, state, written }
+    }
+
     /// The block that the next write must begin at, in a zone that can be written one after the other.
     #[must_use]
     pub fn write_pointer(&self) -> Option<u64> {
@@ -125,6 +144,14 @@ pub enum ZoneError {
     TooManyActive {
         /// Zones that may be active.
         limit: u32,
+    },
+    /// A command that names a block within a zone, not its start.
+    #[error("zone {zone} begins at block {start}")]
+    NotAStart {
+        /// The zone.
+        zone: u32,
+        /// Its first block (a block of the device).
+        start: u64,
     },
     /// A layout that makes no sense.
     #[error("{what}: {value} is not from {min} to {max}")]

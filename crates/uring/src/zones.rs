@@ -1,0 +1,231 @@
+//! Zones of a host-managed block device, as the kernel knows them.
+//!
+//! A host-aware device takes writes anywhere, and is treated as one without zones.
+//!
+//! No locks: the kernel has the state.
+
+use std::os::fd::BorrowedFd;
+
+use f2fs_device::{BLOCK_SIZE, DeviceErrorKind, Zone, ZoneChange, ZoneError, ZoneLimits, ZoneState};
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Setter, Updater, opcode};
+
+use crate::sysfs;
+
+/// Sectors of 512 bytes in a block: what the kernel counts zones in.
+const SECTORS: u64 = BLOCK_SIZE as u64 / 512;
+/// Zones in one answer of the kernel.
+const BATCH: usize = 64;
+
+/// `struct blk_zone` of `<linux/blkzoned.h>`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Record {
+    start: u64,
+    length: u64,
+    write_pointer: u64,
+    kind: u8,
+    condition: u8,
+    _flags: [u8; 6],
+    capacity: u64,
+    _reserved: [u64; 3],
+}
+
+/// The head of `struct blk_zone_report`, whose size the number of the ioctl has.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    sector: u64,
+    count: u32,
+    flags: u32,
+}
+
+/// The head with room for an answer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Report {
+    head: Head,
+    zones: [Record; BATCH],
+}
+
+/// Of the head's flags: records have a capacity.
+const HAS_CAPACITY: u32 = 1;
+/// The kinds of zones.
+const CONVENTIONAL: u8 = 1;
+const SEQUENTIAL_REQUIRED: u8 = 2;
+const SEQUENTIAL_PREFERRED: u8 = 3;
+
+const BLKREPORTZONE: Opcode = opcode::read_write::<Head>(0x12, 130);
+const BLKRESETZONE: Opcode = opcode::write::<[u64; 2]>(0x12, 131);
+const BLKOPENZONE: Opcode = opcode::write::<[u64; 2]>(0x12, 134);
+const BLKCLOSEZONE: Opcode = opcode::write::<[u64; 2]>(0x12, 135);
+const BLKFINISHZONE: Opcode = opcode::write::<[u64; 2]>(0x12, 136);
+
+/// What holds for all zones of a device; `None` if writes may go anywhere.
+///
+/// # Errors
+/// A size of zones that is no number of whole blocks.
+pub(crate) fn limits(rdev: u64) -> Result<Option<ZoneLimits>, ZoneError> {
+    if sysfs::queue_text(rdev, "zoned").as_deref() != Some("host-managed") {
+        return Ok(None);
+    }
+    let sectors = sysfs::queue_limit(rdev, "chunk_sectors").unwrap_or(0);
+    if sectors == 0 || !sectors.is_multiple_of(SECTORS) {
+        return Err(ZoneError::Layout { what: "sectors in a zone", value: sectors, min: SECTORS, max: u64::MAX });
+    }
+    let limit = |name| sysfs::queue_limit(rdev, name).and_then(|limit| u32::try_from(limit).ok()).unwrap_or(0);
+    let (max_open, max_active) = (limit("max_open_zones"), limit("max_active_zones"));
+    Ok(Some(ZoneLimits { zone_blocks: sectors / SECTORS, max_open, max_active }))
+}
+
+/// The zones from the one on that has block `start`, `count` at most.
+pub(crate) fn report(
+    fd: BorrowedFd<'_>,
+    limits: ZoneLimits,
+    blocks: u64,
+    start: u64,
+    count: usize,
+) -> Result<Vec<Zone>, DeviceErrorKind> {
+    let (mut zones, mut next) = (Vec::new(), start);
+    while zones.len() < count && next < blocks {
+        let wanted = (count - zones.len()).min(BATCH);
+        let answer = ask(fd, next * SECTORS, wanted as u32)?;
+        let has_capacity = answer.head.flags & HAS_CAPACITY != 0;
+        let found = answer.zones.iter().take(wanted.min(answer.head.count as usize));
+        let before = zones.len();
+        for record in found {
+            let zone = zone(record, has_capacity, limits)?;
+            next = zone.start + zone.blocks;
+            zones.push(zone);
+        }
+        if zones.len() == before {
+            break;
+        }
+    }
+    Ok(zones)
+}
+
+fn zone(record: &Record, has_capacity: bool, limits: ZoneLimits) -> Result<Zone, DeviceErrorKind> {
+    let number = u32::try_from(record.start / SECTORS / limits.zone_blocks).unwrap_or(u32::MAX);
+    let whole = |what, sectors: u64| {
+        if sectors.is_multiple_of(SECTORS) {
+            return Ok(sectors / SECTORS);
+        }
+        Err(ZoneError::Layout { what, value: sectors, min: SECTORS, max: u64::MAX })
+    };
+    let (start, blocks) = (whole("first sector of a zone", record.start)?, whole("sectors in a zone", record.length)?);
+    if blocks == 0 {
+        return Err(ZoneError::Layout { what: "sectors in a zone", value: 0, min: SECTORS, max: u64::MAX }.into());
+    }
+    let sequential = match record.kind {
+        CONVENTIONAL | SEQUENTIAL_PREFERRED => false,
+        SEQUENTIAL_REQUIRED => true,
+        kind => {
+            let (what, value) = ("kind of a zone", u64::from(kind));
+            return Err(ZoneError::Layout { what, value, min: 1, max: SEQUENTIAL_PREFERRED.into() }.into());
+        }
+    };
+    let state = match record.condition {
+        0xf => ZoneState::Offline,
+        0xd => ZoneState::ReadOnly,
+        _ if !sequential => ZoneState::Conventional,
+        0x1 => ZoneState::Empty,
+        0x2 => ZoneState::ImplicitlyOpen,
+        0x3 => ZoneState::ExplicitlyOpen,
+        0x4 => ZoneState::Closed,
+        0xe => ZoneState::Full,
+        // What no standard has is not written to.
+        _ => ZoneState::Offline,
+    };
+    // A capacity that is no number of blocks: the rest is never written.
+    let capacity = if has_capacity && sequential { (record.capacity / SECTORS).min(blocks) } else { blocks };
+    // The pointer of a worn-out zone means nothing to the kernel: all of the zone can be read.
+    let pointer =
+        matches!(state, ZoneState::Empty | ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed);
+    let written = pointer.then(|| (record.write_pointer.saturating_sub(record.start) / SECTORS).min(blocks));
+    Ok(Zone::new(number, start, blocks, capacity, state, written))
+}
+
+fn ask(fd: BorrowedFd<'_>, sector: u64, count: u32) -> Result<Box<Report>, DeviceErrorKind> {
+    let head = Head { sector, count, flags: 0 };
+    let mut report = Box::new(Report { head, zones: [Record::default(); BATCH] });
+    again(|| {
+        // SAFETY: the opcode is BLKREPORTZONE. It reads the head, and writes the head and as many records as the head says at most, which
+        // is at most `BATCH`: `Report` has room for them. All bit patterns are values of these integers.
+        let updater = unsafe { Updater::<BLKREPORTZONE, Report>::new(&mut report) };
+        // SAFETY: see above; the memory is borrowed for the call. The descriptor is a block device.
+        unsafe { rustix::ioctl::ioctl(fd, updater) }
+    })?;
+    Ok(report)
+}
+
+/// Changes the zone that begins at block `start`.
+pub(crate) fn change(fd: BorrowedFd<'_>, start: u64, blocks: u64, change: ZoneChange) -> Result<(), DeviceErrorKind> {
+    let range = [start * SECTORS, blocks * SECTORS];
+    again(|| match change {
+        ZoneChange::Open => command::<BLKOPENZONE>(fd, range),
+        ZoneChange::Close => command::<BLKCLOSEZONE>(fd, range),
+        ZoneChange::Finish => command::<BLKFINISHZONE>(fd, range),
+        ZoneChange::Reset => command::<BLKRESETZONE>(fd, range),
+    })
+}
+
+fn command<const OPCODE: Opcode>(fd: BorrowedFd<'_>, range: [u64; 2]) -> rustix::io::Result<()> {
+    // SAFETY: all callers name an opcode of a command to zones, which reads two u64 through the pointer that `Setter` passes.
+    let setter = unsafe { Setter::<OPCODE, [u64; 2]>::new(range) };
+    // SAFETY: the ioctl reads `range` only during the call and touches no other memory of this process; the descriptor is a
+    // block device.
+    unsafe { rustix::ioctl::ioctl(fd, setter) }
+}
+
+fn again(mut call: impl FnMut() -> rustix::io::Result<()>) -> Result<(), DeviceErrorKind> {
+    loop {
+        match call() {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP | Errno::NOTTY) => return Err(DeviceErrorKind::Unsupported),
+            Err(errno) => return Err(DeviceErrorKind::from_errno(errno.raw_os_error())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: ZoneLimits = ZoneLimits { zone_blocks: 256, max_open: 0, max_active: 0 };
+
+    fn record(kind: u8, condition: u8) -> Record {
+        Record { start: 4096, length: 2048, write_pointer: 4104, kind, condition, capacity: 1024, ..Record::default() }
+    }
+
+    #[test]
+    fn records_are_as_long_as_the_kernels() {
+        assert_eq!((size_of::<Record>(), size_of::<Head>()), (64, 16));
+        // As linux/blkzoned.h has them on x86-64 and aarch64.
+        assert_eq!((BLKREPORTZONE, BLKRESETZONE, BLKFINISHZONE), (0xc010_1282, 0x4010_1283, 0x4010_1288));
+    }
+
+    #[test]
+    fn zones_are_counted_in_blocks() {
+        let found = zone(&record(SEQUENTIAL_REQUIRED, 2), true, LIMITS).unwrap();
+        assert_eq!(found, Zone::new(2, 512, 256, 128, ZoneState::ImplicitlyOpen, Some(1)));
+        assert_eq!(zone(&record(SEQUENTIAL_REQUIRED, 2), false, LIMITS).unwrap().capacity, 256);
+        let anywhere = Zone::new(2, 512, 256, 256, ZoneState::Conventional, None);
+        assert_eq!(zone(&record(CONVENTIONAL, 0), true, LIMITS), Ok(anywhere));
+        assert_eq!(zone(&record(SEQUENTIAL_PREFERRED, 2), true, LIMITS), Ok(anywhere));
+        for (condition, state) in [(0xd, ZoneState::ReadOnly), (0xe, ZoneState::Full), (0xf, ZoneState::Offline)] {
+            let found = zone(&record(SEQUENTIAL_REQUIRED, condition), true, LIMITS).unwrap();
+            assert_eq!((found.state, found.written), (state, None));
+        }
+    }
+
+    #[test]
+    fn records_that_make_no_sense_are_errors() {
+        let odd = Record { length: 2047, ..record(SEQUENTIAL_REQUIRED, 1) };
+        let none = Record { length: 0, ..record(SEQUENTIAL_REQUIRED, 1) };
+        for record in [odd, none, record(0, 1), record(9, 1)] {
+            assert!(matches!(zone(&record, true, LIMITS), Err(DeviceErrorKind::Zone(ZoneError::Layout { .. }))));
+        }
+    }
+}
