@@ -70,6 +70,8 @@ kinds! {
     NatEntry = "nat entry",
     /// A SIT entry contradicts itself.
     SitEntry = "sit entry",
+    /// The zones of the device do not fit the volume: their size and place, or blocks in use where a zone is not written.
+    Zone = "zone",
     /// A segment's type does not fit the blocks in it.
     SegmentType = "segment type",
     /// A summary entry, or the type of a summary block.

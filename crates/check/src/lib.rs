@@ -88,6 +88,7 @@ mod totals;
 mod tree;
 mod walk;
 mod xattr;
+mod zones;
 
 use std::fmt;
 
@@ -104,6 +105,7 @@ use sit::SitTable;
 use source::Source;
 use subject::Subject;
 use summary::Summaries;
+use zones::Zones;
 
 /// Threads of a check at most, whatever was asked for.
 const MOST_THREADS: usize = 256;
@@ -210,6 +212,7 @@ fn run(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRepo
     let Some(pack) = pack::load(&source, &geometry, &findings)? else {
         return Ok(findings.report(Counts::default(), false));
     };
+    let zones = Zones::load(&source, &geometry, &findings)?;
     let orphans = logs::orphans(&source, &pack, &geometry, &findings)?;
     let logs = logs::load(&source, &pack, &findings)?;
     step(Phase::Tables, 1, 3);
@@ -232,7 +235,7 @@ fn run(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRepo
     let subject = Subject::new(&source, &geometry, seed, (nat, sit), summaries, &findings, options.progress, nodes);
     subject.summaries.fill(&subject)?;
     walk::walk(&subject, &orphans, &quota_files)?;
-    let free_segments = totals::check(&subject, &pack)?;
+    let free_segments = totals::check(&subject, &pack, &zones)?;
     let counts = subject.counts(free_segments);
     Ok(findings.report(counts, true))
 }

@@ -9,6 +9,7 @@ use super::finding::{FindingKind, Place, Problem};
 use super::report::Collector;
 use super::source::{Source, ZEROS};
 use super::sparse::SparseBits;
+use super::zones::Zones;
 
 /// SIT blocks that one task reads together.
 const BATCH: usize = 256;
@@ -86,8 +87,13 @@ impl SitTable {
         0..self.segments
     }
 
-    /// Checks every entry by itself (count, map and type agree) and sums them up. `logs`: the segments of the logs.
-    pub(super) fn check(&self, logs: &[SegmentNo], findings: &Collector) -> SitSums {
+    /// Checks every entry by itself (count, map and type agree, and the zone holds it) and sums them up. `logs`: the segments of the logs.
+    pub(super) fn check(
+        &self,
+        logs: &[SegmentNo],
+        (zones, geometry): (&Zones, &Geometry),
+        findings: &Collector,
+    ) -> SitSums {
         let one = |segment: u32| {
             let segment = SegmentNo(segment);
             let entry = self.get(segment);
@@ -99,9 +105,11 @@ impl SitTable {
                 let (found, max) = (entry.type_number().into(), LogType::ColdNode.number().into());
                 findings.add(FindingKind::SitEntry, place, Problem::Range { what: "type", found, min: 0, max });
             }
+            zones.check_segment(segment, &entry.valid_map, geometry, findings);
+            let is_free = stored == 0 && !logs.contains(&segment) && zones.is_usable(segment, geometry);
             let is_node = entry.log_type().is_some_and(LogType::is_node);
             SitSums {
-                free_segments: u64::from(stored == 0 && !logs.contains(&segment)),
+                free_segments: is_free.into(),
                 node_blocks: if is_node { stored.into() } else { 0 },
                 blocks: stored.into(),
             }

@@ -55,6 +55,11 @@ impl<'a> Source<'a> {
         &self.device.info().parts
     }
 
+    /// The zones of the device.
+    pub(super) fn zones(&self) -> Result<Vec<f2fs_device::Zone>, CheckError> {
+        Ok(self.device.report_zones(0, usize::MAX)?)
+    }
+
     /// Blocks read so far.
     pub(super) fn blocks_read(&self) -> u64 {
         self.blocks_read.load(Relaxed)

@@ -388,6 +388,9 @@ pub(crate) struct FormatArgs {
     /// Percentage of the main area kept from users [default: the one that leaves them most].
     #[arg(short = 'o', value_name = "PERCENT", allow_hyphen_values = true)]
     pub(crate) overprovision: Option<f64>,
+    /// For zoned devices: sections are zones. The first device, or the zones at its front, must take writes anywhere.
+    #[arg(short = 'm')]
+    pub(crate) zoned: bool,
     /// File name extensions of cold files, separated by commas.
     #[arg(short = 'e', value_delimiter = ',')]
     pub(crate) cold_extensions: Vec<String>,

@@ -18,6 +18,8 @@
 //! * A device that is not a whole number of zones: mkfs.f2fs counts the segments behind the last zone as usable, so that
 //!   it states too many free segments (which its own fsck.f2fs rejects) and user blocks. Reserve and overprovision are
 //!   the same here; free segments and user blocks are counted over the main area only.
+//! * A zoned device that comes first: mkfs.f2fs counts the segments of the zone with the superblocks as usable, so that it states too
+//!   many free segments and user blocks.
 //! * `project_quota` does not switch on `quota`: no quota files are made.
 //! * A device of exactly 16 TiB is refused, because its last two blocks would have the addresses that mean "reserved" and
 //!   "compressed"; zones of 4 GiB and more and extension lists that do not fit are refused where mkfs.f2fs overflows.
@@ -26,6 +28,7 @@ mod areas;
 mod blocks;
 mod extensions;
 mod reserve;
+mod zones;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -34,6 +37,8 @@ use crate::checkpoint::{Checkpoint, LogPosition, alloc_type, flags};
 use crate::feature::Features;
 use crate::superblock::{Device, MAX_DEVICES, MAX_PATH, SuperBlock};
 use crate::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, FormatError, Geometry, LogType, Nid, SegmentNo, nat_bits};
+
+pub use zones::DeviceZones;
 
 /// Bytes of a segment.
 pub const SEGMENT_SIZE: u64 = BLOCKS_PER_SEGMENT as u64 * BLOCK_SIZE as u64;
@@ -60,7 +65,7 @@ pub struct FormatOptions {
     pub heap: bool,
     /// Whether the NAT is made for many nodes, a fifth of all blocks (`-i`).
     pub large_nat_bitmap: bool,
-    /// Features, out of [`Features::READ_WRITE`] (`-O`).
+    /// Features, out of [`Features::READ_WRITE`] (`-O`), and `blkzoned` (`-m`), for devices with [`zones`](Self::zones).
     pub features: Features,
     /// The UUID (`-U`). `None` stands for a random one, which `f2fs-volume` draws.
     pub uuid: Option<[u8; 16]>,
@@ -76,6 +81,9 @@ pub struct FormatOptions {
     /// For a volume on several devices: the path of each, first that of the main one, as the superblock is to name them (`-c`). The kernel
     /// looks for the devices there. At most 8, of 1 to 63 bytes each, without zeros. Empty for a volume on one device.
     pub device_paths: Vec<Vec<u8>>,
+    /// The zones of each device, in the order of the devices; `f2fs-volume` asks the devices. Empty where none has any. Sections are
+    /// zones then, whatever `segs_per_sec` says.
+    pub zones: Vec<Option<DeviceZones>>,
     /// Whether the whole device is discarded first (`-t`).
     pub discard: bool,
     /// Whether an existing file system is overwritten (`-f`).
@@ -100,6 +108,7 @@ impl Default for FormatOptions {
             sector_size: None,
             checkpoint_version: None,
             device_paths: Vec::new(),
+            zones: Vec::new(),
             discard: true,
             force: false,
         }
@@ -138,7 +147,7 @@ impl FormatOptions {
     }
 
     fn check(&self) -> Result<(), FormatError> {
-        self.features.require_within(Features::READ_WRITE)?;
+        self.features.require_within(Features::READ_WRITE.union(Features::BLKZONED))?;
         let on_extra_attr = [
             (Features::PROJECT_QUOTA, "project_quota"),
             (Features::INODE_CHECKSUM, "inode_checksum"),
@@ -199,6 +208,8 @@ pub struct VolumePlan {
     pub overprovision: f64,
     /// The directory `lost+found`, if that feature is on.
     pub lost_found: Option<Nid>,
+    /// Whether zones are written: what has to read as zeros there does after a reset.
+    zoned: bool,
     /// Time stamps of the root directory.
     pub time: u64,
     /// Owner and group of the root directory.
@@ -222,6 +233,7 @@ impl VolumePlan {
     /// # Errors
     /// As [`new`](Self::new); [`FormatError::Layout`] also if the number of paths is another one.
     pub fn on(options: &FormatOptions, devices: &[u64]) -> Result<VolumePlan, FormatError> {
+        let options = &zones::with_sections(options)?;
         options.check()?;
         if devices.len() > 1 || !options.device_paths.is_empty() {
             let count = devices.len() as u64;
@@ -231,6 +243,9 @@ impl VolumePlan {
         let extensions = extensions::lists(&options.cold_extensions, &options.hot_extensions)?;
         let max = MAX_SIZE - SEGMENT_SIZE;
         let measures = if bytes < MAX_SIZE { Measures::new(options, devices) } else { None };
+        if let Some(measures) = &measures {
+            measures.areas.check_zones()?;
+        }
         let Some(measures) = measures else {
             let min = Measures::smallest(options, devices).unwrap_or(max);
             return Err(FormatError::Layout { what: "bytes of the device", found: bytes, min, max });
@@ -266,6 +281,7 @@ impl VolumePlan {
             checkpoint,
             overprovision: measures.reserve.percent,
             lost_found,
+            zoned: options.features.contains(Features::BLKZONED),
             time: options.time.unwrap_or(0),
             root_owner: options.root_owner,
         })
@@ -290,6 +306,8 @@ impl Measures {
     fn smallest(options: &FormatOptions, devices: &[u64]) -> Option<u64> {
         let zone = u64::from(options.segs_per_sec * options.secs_per_zone) * SEGMENT_SIZE;
         let mut devices = devices.to_vec();
+        // Zones that are not there have no capacity: as if all of them could be written.
+        let options = &FormatOptions { zones: Vec::new(), ..options.clone() };
         let sizes = (2..2000).map(|zones| zones * zone).take_while(|bytes| *bytes < MAX_SIZE);
         sizes.into_iter().find_map(|bytes| {
             *devices.first_mut()? = bytes;
@@ -328,7 +346,7 @@ fn first_checkpoint(
     if options.large_nat_bitmap {
         set |= flags::LARGE_NAT_BITMAP;
     }
-    let main = geometry.main_segments;
+    let main = measures.areas.writable_main() as u32;
     Checkpoint {
         version: options.checkpoint_version.unwrap_or(1),
         flags: set,

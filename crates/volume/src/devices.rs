@@ -123,17 +123,20 @@ pub fn assemble<E>(
     Ok(PlainArc::new(SpannedDevice::new(devices)?))
 }
 
-/// Devices for a new volume, each as far as it has whole segments (2 MiB), as [`format`](crate::format::format()) takes them.
+/// Devices for a new volume, each as far as it has whole segments (2 MiB; in front of a device with zones the first one as a whole), as [`format`](crate::format::format()) takes them.
 ///
 /// # Errors
 /// [`SpanError`].
 pub fn whole(devices: Vec<PlainArc<dyn BlockDevice>>) -> Result<SpannedDevice, SpanError> {
     let segment = u64::from(BLOCKS_PER_SEGMENT);
-    let part = |device: PlainArc<dyn BlockDevice>| {
+    // A volume on zones begins so far behind the start of the first device that its segments end where that ends.
+    let zoned = devices.len() > 1 && devices.iter().any(|device| device.info().zones.is_some());
+    let part = |(index, device): (usize, PlainArc<dyn BlockDevice>)| {
         let blocks = device.info().blocks;
-        (device, blocks - blocks % segment)
+        let rest = if index == 0 && zoned { 0 } else { blocks % segment };
+        (device, blocks - rest)
     };
-    SpannedDevice::new(devices.into_iter().map(part).collect())
+    SpannedDevice::new(devices.into_iter().enumerate().map(part).collect())
 }
 
 /// Whether a device has the parts that a superblock names.

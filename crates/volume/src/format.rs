@@ -8,6 +8,8 @@
 //!        └── until here: the old volume ──┴─────────── no volume ────────────┴── from here: the new volume ──┘
 //! ```
 //!
+//! Where the device has zones, they are reset instead of discarded.
+//!
 //! While the old superblocks go, nothing else of the old volume has been touched; when the first new one arrives,
 //! everything that it speaks of is durable.
 //!
@@ -15,10 +17,11 @@
 
 mod signature;
 mod write;
+mod zones;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use f2fs_device::{AlreadyOpen, BlockDevice, DeviceError};
+use f2fs_device::{AlreadyOpen, BlockDevice, DeviceError, Zone};
 use f2fs_format::checkpoint::flags;
 use f2fs_format::mkfs::VolumePlan;
 use f2fs_format::{BLOCK_SIZE, FormatError, Geometry, RawBlock};
@@ -71,6 +74,16 @@ pub enum FormatVolumeError {
     /// written.
     #[error(transparent)]
     Devices(Box<crate::VolumeError>),
+    /// A zone is worn out or dead. Nothing was written.
+    #[error("zone {zone}, at block {start}, is {state}")]
+    Zone {
+        /// Its number on its device.
+        zone: u32,
+        /// Its first block.
+        start: u64,
+        /// Its state.
+        state: f2fs_device::ZoneState,
+    },
     /// The system gave no random bytes for a UUID. Nothing was written.
     #[error("no random bytes: {0}")]
     Random(String),
@@ -121,6 +134,11 @@ pub fn format_until(
     complete(&mut options, info.logical_sector)?;
     let devices = crate::devices::sizes(info);
     let bytes: Vec<u64> = devices.iter().map(|(bytes, _)| *bytes).collect();
+    let zones = zones::of_each(device, &devices)?;
+    options.zones = zones.iter().map(|zones| zones::planned(zones)).collect();
+    if options.zones.iter().all(Option::is_none) {
+        options.zones = Vec::new();
+    }
     let mut plan = VolumePlan::on(&options, &bytes)?;
     let matching = crate::devices::check_parts(&plan.superblock, info);
     matching.map_err(|error| FormatVolumeError::Devices(Box::new(error)))?;
@@ -136,10 +154,13 @@ pub fn format_until(
     let writer = write::Writer { device, stop };
     writer.zero(std::iter::once(0..2))?;
     device.flush()?;
-    writer.zero(held.iter().map(|(start, _)| (*start).max(2)..(start + signature::WIPED_BLOCKS).min(info.blocks)))?;
+    // Where zones are, the reset does it.
+    let plain = held.iter().filter(|(start, _)| !zones.iter().flatten().any(|zone| zones::is_sequential(zone, *start)));
+    writer.zero(plain.map(|(start, _)| (*start).max(2)..(start + signature::WIPED_BLOCKS).min(info.blocks)))?;
+    zones::reset(&writer, zones.iter().flatten())?;
     // Not the superblocks: what a discarded block reads as is undefined, and the old ones must stay away. A device that
     // fails to discard still stores blocks; its next write says if it does not.
-    let discarded = options.discard && info.supports_discard && device.discard(2, info.blocks - 2).is_ok();
+    let discarded = options.discard && discard(device, &devices, &zones);
     if !discarded {
         plan.checkpoint.flags &= !flags::TRIMMED;
     }
@@ -163,6 +184,15 @@ pub fn format_until(
         discarded,
         replaced,
     })
+}
+
+/// Gives back all blocks of the devices without zones but the superblocks; says whether that went well.
+fn discard(device: &dyn BlockDevice, devices: &[(u64, u64)], zones: &[Vec<Zone>]) -> bool {
+    let info = device.info();
+    let ends = devices.iter().skip(1).map(|(_, start)| *start).chain([info.blocks]);
+    let parts = devices.iter().zip(ends).zip(zones).filter(|(_, zones)| zones.is_empty());
+    let mut ranges = parts.map(|(((_, start), end), _)| ((*start).max(2), end));
+    ranges.all(|(start, end)| info.supports_discard && device.discard(start, end - start).is_ok())
 }
 
 /// Fills in what the options leave to chance, the clock and the device.

@@ -87,10 +87,10 @@ fn what_is_no_volume_is_an_error() {
         other => panic!("{other}"),
     }
 
-    let zoned = image::fresh(64 * MIB, &[]);
+    let unknown = image::fresh(64 * MIB, &[]);
     for copy in [0, 1] {
-        zoned.edit_superblock(copy, |sb| sb.feature = Features::BLKZONED.0.into());
+        unknown.edit_superblock(copy, |sb| sb.feature = Features::ATOMIC_WRITE.0.into());
     }
-    let error = check(&zoned.device, &options).unwrap_err();
-    assert!(matches!(&error, CheckError::Unsupported { bits: 2, names } if names == "blkzoned"), "{error}");
+    let error = check(&unknown.device, &options).unwrap_err();
+    assert!(matches!(&error, CheckError::Unsupported { bits: 4, names } if names == "atomic_write"), "{error}");
 }

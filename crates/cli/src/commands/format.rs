@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use f2fs::device::BlockDevice;
 use f2fs::format::FormatError;
+use f2fs::format::feature::Features;
 use f2fs::format::mkfs::VolumePlan;
 use f2fs::volume::format::{FormatOptions, FormatReport, FormatVolumeError, format_until};
 use f2fs_workload::shell::Quoted;
@@ -27,6 +28,9 @@ pub(crate) fn run(args: &FormatArgs, others: &[PathBuf]) -> Result<(), CliError>
     for feature in &args.features {
         options.features = options.features.union(*feature);
     }
+    if args.zoned {
+        options.features = options.features.union(Features::BLKZONED);
+    }
     options.overprovision = args.overprovision;
     options.cold_extensions.clone_from(&args.cold_extensions);
     options.hot_extensions.clone_from(&args.hot_extensions);
@@ -34,7 +38,7 @@ pub(crate) fn run(args: &FormatArgs, others: &[PathBuf]) -> Result<(), CliError>
     options.force = args.force;
     options.device_paths = device_paths(args, others)?;
 
-    if let Some(size) = args.size.filter(|_| others.is_empty()) {
+    if let Some(size) = args.size.filter(|_| others.is_empty() && !args.zoned) {
         // Before a file of another size is cut.
         VolumePlan::new(&options, size.0).map_err(|error| CliError::usage(impossible(&error)))?;
     }

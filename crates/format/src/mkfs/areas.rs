@@ -3,9 +3,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{FormatOptions, SEGMENT_SIZE};
+use super::{DeviceZones, FormatOptions, SEGMENT_SIZE, within};
 use crate::superblock::{MAGIC, SuperBlock};
-use crate::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, LogType, nat, sit};
+use crate::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, FormatError, LogType, nat, sit};
 
 /// Bytes between the checkpoint header and the checksum at the end of the block: what both bitmaps share.
 const BITMAPS_IN_CHECKPOINT: u64 = 4092 - 192;
@@ -38,6 +38,8 @@ pub(super) struct Areas {
     ssa: u64,
     cp_payload: u64,
     pub(super) sections: u64,
+    /// The zones of each device; empty for a volume without any.
+    zones: Vec<Option<DeviceZones>>,
 }
 
 impl Areas {
@@ -49,8 +51,12 @@ impl Areas {
         let (segs_per_sec, secs_per_zone) = (u64::from(options.segs_per_sec), u64::from(options.secs_per_zone));
         let zone = segs_per_sec * secs_per_zone;
 
-        // Segment 0 begins at the first zone that leaves the two superblocks alone.
-        let mut on_each_device = vec![in_sectors(first).checked_sub(zone * SEGMENT_SIZE)? / SEGMENT_SIZE];
+        // Segment 0 begins at the first zone that leaves the two superblocks alone. Where zones follow on another device, as far behind
+        // that as makes sections end where this device ends.
+        let zoned = options.zones.iter().any(Option::is_some);
+        let odd = if zoned && !others.is_empty() { in_sectors(first) % (zone * SEGMENT_SIZE) } else { 0 };
+        let front = zone * SEGMENT_SIZE + odd;
+        let mut on_each_device = vec![in_sectors(first).checked_sub(front)? / SEGMENT_SIZE];
         on_each_device.extend(others.iter().map(|bytes| bytes / SEGMENT_SIZE));
         if on_each_device.contains(&0) {
             return None;
@@ -89,7 +95,7 @@ impl Areas {
             secs_per_zone,
             block_count: devices.iter().map(in_sectors).sum::<u64>() / BLOCK_SIZE as u64,
             on_each_device,
-            segment0: zone * per_segment,
+            segment0: front / BLOCK_SIZE as u64,
             total,
             segments,
             sit,
@@ -97,6 +103,7 @@ impl Areas {
             ssa,
             cp_payload,
             sections: zones * secs_per_zone,
+            zones: options.zones.clone(),
         })
     }
 
@@ -110,9 +117,67 @@ impl Areas {
         self.sections * self.segs_per_sec
     }
 
-    /// The segments that mkfs.f2fs takes for usable: the main area and what lies behind the last zone.
+    /// The segments that mkfs.f2fs takes for usable: the main area and what lies behind the last zone. Of a device with zones, all
+    /// segments with blocks that can be written, those in front of the volume's first one among them.
     pub(super) fn usable(&self) -> u64 {
-        self.main() + self.total - self.segments
+        if self.zones.is_empty() {
+            return self.main() + self.total - self.segments;
+        }
+        let of_device =
+            |(zones, segments): (&Option<DeviceZones>, &u64)| zones.as_ref().map_or(*segments, DeviceZones::usable);
+        let all: u64 = self.zones.iter().zip(&self.on_each_device).map(of_device).sum();
+        all.saturating_sub(self.segments - self.main())
+    }
+
+    /// The segments of the main area in which a block can be written.
+    pub(super) fn writable_main(&self) -> u64 {
+        if self.zones.is_empty() {
+            return self.main();
+        }
+        let (first, end) = (self.segments - self.main(), self.segments);
+        let mut start = 0;
+        let mut sum = 0;
+        for (index, (zones, own)) in self.zones.iter().zip(&self.on_each_device).enumerate() {
+            let (from, to) = (first.clamp(start, start + own), end.clamp(start, start + own));
+            // Of the first device the volume's segments begin behind its front.
+            let front = if index == 0 { self.segment0 / u64::from(BLOCKS_PER_SEGMENT) } else { 0 };
+            sum += zones.as_ref().map_or(to - from, |zones| zones.usable_among(from - start + front, to - from));
+            start += own;
+        }
+        sum
+    }
+
+    /// Whether all that is written in place lies where that can be.
+    ///
+    /// # Errors
+    /// [`FormatError::Layout`].
+    pub(super) fn check_zones(&self) -> Result<(), FormatError> {
+        let per_segment = u64::from(BLOCKS_PER_SEGMENT);
+        let main = self.segment0 + (self.segments - self.main()) * per_segment;
+        let section = self.segs_per_sec * per_segment;
+        let mut start = 0;
+        for (index, (zones, own)) in self.zones.iter().zip(&self.on_each_device).enumerate() {
+            match zones {
+                Some(zones) if index == 0 => {
+                    within("blocks in front of the first section, behind its zones", self.segment0 % section, 0, 0)?;
+                    let needed = main.div_ceil(zones.zone_blocks);
+                    within(
+                        "conventional zones at the front of the first device",
+                        zones.conventional,
+                        needed,
+                        u64::MAX,
+                    )?;
+                }
+                Some(_) => within("block at which the zones begin", start, main, u64::MAX)?,
+                None => {}
+            }
+            if index + 1 < self.on_each_device.len() {
+                // A section lies on one device.
+                within("segments of a device, behind its last whole section", own % self.segs_per_sec, 0, 0)?;
+            }
+            start += own * per_segment + if index == 0 { self.segment0 } else { 0 };
+        }
+        Ok(())
     }
 
     /// A superblock with these areas; identity, label, extensions and features are left empty.
@@ -161,6 +226,10 @@ impl Areas {
                 at[log.index()] = last - index as u64 * zone;
             }
             at[WarmData.index()] = zone;
+        } else if !self.zones.is_empty() {
+            for (index, log) in [HotNode, WarmNode, ColdNode, HotData, WarmData, ColdData].into_iter().enumerate() {
+                at[log.index()] = index as u64 * zone;
+            }
         } else {
             // Nodes and directories in the first four zones, cold data at a quarter, warm data at the half.
             for (index, log) in [HotNode, WarmNode, ColdNode, HotData].into_iter().enumerate() {

@@ -22,15 +22,16 @@ const LOST_FOUND: &[u8] = b"lost+found";
 
 impl VolumePlan {
     /// Ranges of blocks that must read as zeros before [`blocks`](Self::blocks) are written: the first copies of SIT and
-    /// NAT, and the first block of the warm-node log, where a mount would look for nodes to recover.
+    /// NAT, and the first block of the warm-node log, where a mount would look for nodes to recover. On a zoned volume that block lies in
+    /// a zone, which is reset.
     #[must_use]
     pub fn zeroed(&self) -> Vec<Range<u64>> {
         let geometry = &self.geometry;
         let range = |start: BlockAddr, blocks: u32| u64::from(start.0)..u64::from(start.0) + u64::from(blocks);
-        let mut ranges = alloc::vec![
-            range(geometry.sit_blkaddr, geometry.sit_segments / 2 * BLOCKS_PER_SEGMENT),
-            range(self.block_of(LogType::WarmNode, 0), 1),
-        ];
+        let mut ranges = alloc::vec![range(geometry.sit_blkaddr, geometry.sit_segments / 2 * BLOCKS_PER_SEGMENT)];
+        if !self.zoned {
+            ranges.push(range(self.block_of(LogType::WarmNode, 0), 1));
+        }
         let nat_segments = 0..geometry.nat_segments / 2;
         ranges.extend(
             nat_segments

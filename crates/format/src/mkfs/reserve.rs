@@ -26,7 +26,7 @@ impl Reserve {
             return None;
         }
         let overprovision = ((areas.usable() - reserved) as f64 * percent / 100.0) as u64 + reserved;
-        if areas.main() <= overprovision {
+        if areas.writable_main() <= overprovision {
             return None;
         }
         Some(Reserve { percent, reserved: reserved as u32, overprovision: overprovision as u32 })
