@@ -100,7 +100,7 @@ pub use recycle::Recycler;
 pub use request::{Completion, Op, Request};
 pub use spanned::{SpanError, SpannedDevice};
 pub use ticket::{Pending, Ticket};
-pub use zoned::{Zone, ZoneChange, ZoneError, ZoneLayout, ZoneLimits, ZoneState, ZonedDevice};
+pub use zoned::{KeptError, KeptZones, Zone, ZoneChange, ZoneError, ZoneLayout, ZoneLimits, ZoneState, ZonedDevice};
 
 /// Bytes in a block: the unit of every transfer.
 pub const BLOCK_SIZE: usize = 4096;

@@ -7,6 +7,7 @@
 //! | [`ZoneLayout`], [`ZoneLimits`] | sizes and limits |
 //! | [`Zone`], [`ZoneState`] | a zone in a report |
 //! | [`ZoneChange`] | a command to a zone |
+//! | [`KeptZones`] | zones that are the same when the device is opened again |
 //! | [`ZoneError`] | why something was refused, with its numbers |
 //!
 //! The rules are those of the standards; where they leave a choice, this device does what Linux's `null_blk` does
@@ -23,12 +24,14 @@
 //!
 //! Locking: see `zones.rs`. A write into an open zone locks that zone, for its bookkeeping only.
 
+mod kept;
 mod layout;
 mod zone;
 mod zones;
 
 use std::collections::VecDeque;
 
+pub use kept::{KeptError, KeptZones};
 pub use layout::{ZoneLayout, ZoneLimits};
 pub use zone::{Zone, ZoneChange, ZoneError, ZoneState};
 
@@ -70,12 +73,18 @@ impl<D: BlockDevice> ZonedDevice<D> {
     /// # Errors
     /// [`ZoneError::Layout`] with the number in `layout` that makes no sense for the device.
     pub fn new(inner: D, layout: ZoneLayout) -> Result<Self, ZoneError> {
-        let zones = Zones::new(layout, inner.info().blocks)?;
+        let blocks = inner.info().blocks;
+        Self::in_front(inner, layout, blocks)
+    }
+
+    /// Cuts the first so many blocks of `inner` into zones.
+    fn in_front(inner: D, layout: ZoneLayout, blocks: u64) -> Result<Self, ZoneError> {
+        let zones = Zones::new(layout, blocks)?;
         let description = format!("{}, in {} zones", inner.info().description, zones.count());
         let limits =
             ZoneLimits { zone_blocks: layout.zone_blocks, max_open: layout.max_open, max_active: layout.max_active };
         let zoned = Some(limits);
-        let info = DeviceInfo { supports_discard: false, zones: zoned, description, ..inner.info().clone() };
+        let info = DeviceInfo { blocks, supports_discard: false, zones: zoned, description, ..inner.info().clone() };
         Ok(Self { inner, zones, info })
     }
 

@@ -113,6 +113,12 @@ impl Zones {
         Ok(Zone { number, start: self.start(number), blocks, capacity, state: cell.state, written })
     }
 
+    /// The state of a zone, and the blocks from its start that were written, whatever its state.
+    pub(super) fn state(&self, zone: u32) -> Result<(ZoneState, u64), ZoneError> {
+        let cell = *self.lock(zone)?;
+        Ok((cell.state, cell.written))
+    }
+
     /// Blocks from the start of a zone that a read finds something in, or the error of an offline zone.
     pub(super) fn readable(&self, zone: u32) -> Result<u64, ZoneError> {
         let cell = *self.lock(zone)?;
@@ -221,6 +227,14 @@ impl Zones {
         self.command(zone, |_, cell| match (cell.state, to) {
             (state @ Conventional, _) | (state @ Offline, ReadOnly) => Err(ZoneError::State { zone, state }),
             _ => Ok(to),
+        })
+    }
+
+    /// The zone is as it was before the device was opened.
+    pub(super) fn restore(&self, zone: u32, state: ZoneState, written: u64) -> Result<(), ZoneError> {
+        self.command(zone, |_, cell| {
+            cell.written = written;
+            Ok(state)
         })
     }
 
