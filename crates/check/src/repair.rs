@@ -141,8 +141,13 @@ impl Repair {
 }
 
 /// Features of volumes that are checked, and whose files are not put together here: their names and trees follow other rules.
-const UNREPAIRED: Features =
-    Features(Features::ENCRYPT.0 | Features::CASEFOLD.0 | Features::COMPRESSION.0 | Features::DEVICE_ALIAS.0);
+const UNREPAIRED: Features = Features(
+    Features::ENCRYPT.0
+        | Features::CASEFOLD.0
+        | Features::COMPRESSION.0
+        | Features::DEVICE_ALIAS.0
+        | Features::BLKZONED.0,
+);
 
 fn require_repairable(device: &dyn BlockDevice) -> Result<(), RepairError> {
     let (sb, _) = superblock::load(&Source::new(device), &Collector::default())?;

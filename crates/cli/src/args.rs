@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod mount;
 pub(crate) mod ublk;
+pub(crate) mod zones;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -254,6 +255,16 @@ Examples:
     /// Block devices of Linux made of memory, of a file, or with zones.
     #[command(subcommand)]
     Ublk(ublk::UblkCommand),
+    /// Show the zones of a device, or make a file with zones.
+    ///
+    /// A file with zones behaves as a zoned disk does: each zone is written from its start to its end. The zones are the same when it is
+    /// opened again.
+    #[command(after_help = "\
+Examples:
+  f2fs zones --make 512M:4M,conventional=16 disk.img
+  f2fs format -m disk.img
+  f2fs zones disk.img")]
+    Zones(zones::ZonesArgs),
     /// Print a script that completes the command line in a shell.
     #[command(after_help = "\
 Examples:

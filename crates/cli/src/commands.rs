@@ -14,6 +14,7 @@ mod names;
 mod repair;
 mod show;
 mod ublk;
+mod zones;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Bench(command) => bench::run(command)?,
         Command::Ln { symbolic, image, target, path } => names::ln(image, target, path, *symbolic)?,
         Command::Ublk(command) => ublk::run(command)?,
+        Command::Zones(args) => zones::run(args)?,
         Command::Completions { shell } => completions::run(*shell)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use f2fs::device::BlockDevice;
+use f2fs::device::{BlockDevice, KeptError, KeptZones};
 use f2fs::files::path_from_bytes;
 use f2fs::pmem::PmemDevice;
 use f2fs::uring::{Direct, Engine, OpenError, OpenOptions, UringDevice};
@@ -51,7 +51,14 @@ pub(crate) fn open(image: &Path, read_only: bool, how: OpenOptions) -> Result<Ar
         let options = f2fs::pmem::OpenOptions::new().read_only(read_only);
         return Ok(PmemDevice::open(image, options).map_err(|error| cannot_map(&error))?);
     }
-    Ok(UringDevice::open(image, how.read_only(read_only)).map_err(|error| cannot_open(&error))?)
+    let device: Arc<dyn BlockDevice> =
+        UringDevice::open(image, how.read_only(read_only)).map_err(|error| cannot_open(&error))?;
+    // A file may have zones, which `f2fs zones` made.
+    let failed = |error: KeptError| CliError::at(image, error);
+    if image.is_file() && KeptZones::are_on(&device).map_err(|error| CliError::at(image, error))? {
+        return Ok(Arc::new(KeptZones::open(device).map_err(failed)?));
+    }
+    Ok(device)
 }
 
 /// Makes a file of so many bytes, and opens it.

@@ -9,7 +9,7 @@ use std::fs;
 use common::{Place, command, fail, formatted, ok, run};
 
 /// Each subcommand with arguments that are enough; `I` stands for an image.
-const ENOUGH: [&str; 23] = [
+const ENOUGH: [&str; 24] = [
     "format I --size 64M -f",
     "inspect I",
     "check I",
@@ -32,11 +32,12 @@ const ENOUGH: [&str; 23] = [
     "ublk list",
     "ublk delete 0",
     "ublk recover 0 --file I",
+    "zones I",
     "completions bash",
 ];
 
 /// Command lines that are wrong whatever the image holds, and a word of what is said.
-const WRONG: [(&str, &str); 63] = [
+const WRONG: [(&str, &str); 65] = [
     ("", "Usage"),
     ("nothing", "nothing"),
     ("bench", "Usage"),
@@ -45,6 +46,8 @@ const WRONG: [(&str, &str); 63] = [
     ("ublk add --memory 1M --file I", "--file"),
     ("ublk add --zoned 1G", "SIZE:ZONE"),
     ("ublk delete x", "x"),
+    ("zones", "IMAGE"),
+    ("zones --make 1G I", "SIZE:ZONE"),
     ("ublk recover 0", "--file"),
     ("format", "IMAGE"),
     ("inspect", "IMAGE"),

@@ -1,10 +1,10 @@
 //! The command line of `f2fs ublk`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 
+use super::zones::Zones;
 use crate::size::Size;
 
 #[derive(Debug, Subcommand)]
@@ -73,61 +73,4 @@ pub(crate) struct Kind {
     /// Memory with zones: SIZE:ZONE[:CAPACITY][,conventional=N][,open=N][,active=N].
     #[arg(long, value_name = "ZONES")]
     pub(crate) zoned: Option<Zones>,
-}
-
-/// Sizes in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Zones {
-    pub(crate) size: u64,
-    pub(crate) zone: u64,
-    pub(crate) capacity: u64,
-    pub(crate) conventional: u32,
-    pub(crate) open: u32,
-    pub(crate) active: u32,
-}
-
-impl FromStr for Zones {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.split(',');
-        let sizes = parts.next().unwrap_or_default().split(':').map(|size| Ok(size.parse::<Size>()?.0));
-        let sizes: Vec<u64> = sizes.collect::<Result<_, String>>()?;
-        let (size, zone, capacity) = match sizes[..] {
-            [size, zone] => (size, zone, zone),
-            [size, zone, capacity] => (size, zone, capacity),
-            _ => return Err("zones are written as SIZE:ZONE or SIZE:ZONE:CAPACITY".into()),
-        };
-        if sizes.iter().any(|bytes| !bytes.is_multiple_of(4096)) {
-            return Err("sizes of zones are multiples of 4096 bytes".into());
-        }
-        let mut zones = Self { size, zone, capacity, conventional: 0, open: 0, active: 0 };
-        for part in parts {
-            let (name, number) = part.split_once('=').ok_or_else(|| format!("{part:?} is not NAME=N"))?;
-            let number = number.parse().map_err(|_| format!("{number:?} is no number"))?;
-            match name {
-                "conventional" => zones.conventional = number,
-                "open" => zones.open = number,
-                "active" => zones.active = number,
-                _ => return Err(format!("{name:?} is none of conventional, open, active")),
-            }
-        }
-        Ok(zones)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zones_are_read() {
-        let zones: Zones = "4G:64M:48M,conventional=2,open=8".parse().unwrap();
-        let expected = Zones { size: 4 << 30, zone: 64 << 20, capacity: 48 << 20, conventional: 2, open: 8, active: 0 };
-        assert_eq!(zones, expected);
-        assert_eq!("1G:1M".parse::<Zones>().unwrap().capacity, 1 << 20);
-        for wrong in ["", "4G", "4G:1:1:1", "4G:5000", "4G:64M,open", "4G:64M,open=x", "4G:64M,shut=1"] {
-            assert!(wrong.parse::<Zones>().is_err(), "{wrong}");
-        }
-    }
 }

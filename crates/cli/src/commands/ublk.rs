@@ -13,13 +13,14 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use f2fs::device::{BlockDevice, MemoryDevice, ZoneLayout, ZonedDevice};
+use f2fs::device::{BlockDevice, MemoryDevice, ZonedDevice};
 use f2fs::sync::PlainArc;
 use f2fs::uring::OpenOptions;
 use f2fs_ublk::{Backend, Options, QueueCounts, Server, UblkError};
 use serde_json::json;
 
-use crate::args::ublk::{AddArgs, Kind, UblkCommand, Zones};
+use crate::args::ublk::{AddArgs, Kind, UblkCommand};
+use crate::args::zones::Zones;
 use crate::error::{CliError, Context};
 use crate::interrupt::until_stopped;
 use crate::medium;
@@ -67,11 +68,7 @@ fn open(file: &Path) -> Result<Backend, CliError> {
 }
 
 fn zoned(zones: &Zones) -> Result<Backend, CliError> {
-    let layout = ZoneLayout::new(zones.zone / 4096)
-        .with_capacity(zones.capacity / 4096)
-        .with_conventional(zones.conventional)
-        .with_limits(zones.open, zones.active);
-    let device = ZonedDevice::new(MemoryDevice::new(zones.size / 4096), layout).map_err(CliError::usage)?;
+    let device = ZonedDevice::new(MemoryDevice::new(zones.size / 4096), zones.layout()).map_err(CliError::usage)?;
     Ok(Backend::Zoned(PlainArc::new(device)))
 }
 

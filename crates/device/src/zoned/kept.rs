@@ -122,6 +122,12 @@ fn entry(state: ZoneState, written: u64) -> u64 {
 }
 
 impl<D: BlockDevice> KeptZones<D> {
+    /// The blocks of a device that is to have so many zones; `None` if they cannot be counted.
+    #[must_use]
+    pub fn blocks_needed(layout: &ZoneLayout, zones: u64) -> Option<u64> {
+        zones.checked_mul(layout.zone_blocks)?.checked_add(zones.div_ceil(ENTRIES) + 1)
+    }
+
     /// Makes zones of a device, all of them empty; what it held is lost. Its blocks become whole zones, and a few that keep them.
     ///
     /// # Errors

@@ -1,0 +1,68 @@
+//! Files with zones: made, formatted, checked, read, and not written to.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use std::fs::{self, File};
+
+use common::{Place, command, fail, ok};
+
+#[test]
+fn a_file_with_zones_is_formatted_and_keeps_them() {
+    let place = Place::new();
+    let disk = place.path("disk");
+    let said = ok(command(["zones", "--make", "256M:4M:3M,conventional=5,open=6"]).arg(&disk));
+    assert!(said.contains("64 zones of 4.0 MiB, 5 of them conventional") && said.lines().count() == 1, "{said}");
+    fail(command(["zones", "--make", "256M:4M"]).arg(&disk), 1, "exists");
+    fail(command(["format"]).arg(&disk), 2, "blkzoned");
+    ok(command(["format", "-m"]).arg(&disk));
+    // The inode and the dentries of the root.
+    let said = ok(command(["zones"]).arg(&disk));
+    assert_eq!(said.matches(": closed, 1 blocks written, of 768").count(), 2, "{said}");
+    ok(command(["check"]).arg(&disk));
+    assert_eq!(ok(command(["manifest"]).arg(&disk)).lines().count(), 1);
+    let before = fs::read(&disk).unwrap();
+    fail(command(["mkdir"]).arg(&disk).arg("/new"), 1, "blkzoned");
+    fail(command(["format", "-m"]).arg(&disk), 1, "F2FS");
+    assert!(fs::read(&disk).unwrap() == before, "it was written to");
+    // A damaged one is not repaired.
+    let superblock = f2fs::format::superblock::SuperBlock::read(before[..4096].try_into().unwrap());
+    let pack = superblock.cp_blkaddr.get() as usize * 4096;
+    let mut damaged = before.clone();
+    damaged[pack + 4096..pack + 8192].fill(0xa5);
+    fs::write(&disk, &damaged).unwrap();
+    let said = common::run(command(["check", "--repair"]).arg(&disk));
+    assert!(said.status.code() != Some(0) && String::from_utf8_lossy(&said.stderr).contains("blkzoned"), "{said:?}");
+    assert!(fs::read(&disk).unwrap() == damaged, "it was written to");
+    ok(command(["format", "-m", "-f"]).arg(&disk));
+    ok(command(["check"]).arg(&disk));
+}
+
+#[test]
+fn a_plain_file_and_one_with_zones() {
+    let place = Place::new();
+    let (plain, zoned) = (place.path("plain"), place.path("zoned"));
+    File::create(&plain).unwrap().set_len(33 << 20).unwrap();
+    ok(command(["zones", "--make", "256M:4M"]).arg(&zoned));
+    ok(command(["format", "-m", "--device"]).arg(&zoned).arg(&plain));
+    ok(command(["check", "--device"]).arg(&zoned).arg(&plain));
+    let json: serde_json::Value = serde_json::from_str(&ok(command(["zones", "--json"]).arg(&zoned))).unwrap();
+    assert_eq!((json["zone_blocks"].as_u64(), json["zones"].as_array().unwrap().len()), (Some(1024), 64));
+    fail(command(["zones"]).arg(&plain), 1, "has no zones");
+}
+
+#[test]
+fn zones_that_make_no_sense_leave_no_file() {
+    let place = Place::new();
+    for (zones, word) in [
+        ("255M:4M", "whole zones"),
+        ("0:0", "more than 0"),
+        ("256M:4M:5M", "capacity of a zone"),
+        ("256M:4M,conventional=65", "conventional zones"),
+        ("256M:4M,open=3,active=2", "zones open at a time"),
+    ] {
+        let path = place.path("none");
+        fail(command(["zones", "--make", zones]).arg(&path), 2, word);
+        assert!(!path.exists(), "{zones}");
+    }
+}
