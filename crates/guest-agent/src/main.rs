@@ -8,6 +8,7 @@ mod depth_one;
 mod endure;
 mod pmem;
 mod sparse;
+mod zoned;
 mod zones;
 
 use std::io::{BufWriter, Write};
@@ -70,6 +71,8 @@ enum Command {
     },
     /// Gives random commands to the zones of a kernel's device and to those of the library, and compares them.
     Zones(zones::Args),
+    /// Makes a volume on zones with mkfs.f2fs and with the library, and compares them. What the devices hold is lost.
+    ZonedFormat(zoned::Args),
     /// Measures one request after the other: reads, writes and syncs of one block at random places of a device and of a file
     /// on it, by the library and by the kernel.
     DepthOne(depth_one::Args),
@@ -175,6 +178,7 @@ fn main() -> anyhow::Result<()> {
             Ok(())
         }
         Command::Zones(args) => zones::run(&args),
+        Command::ZonedFormat(args) => zoned::run(&args),
         Command::DepthOne(args) => depth_one::run(&args),
         Command::Endure(args) => endure::run(&args),
         Command::Endured(args) => endure::check(&args),

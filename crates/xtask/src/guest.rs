@@ -26,6 +26,7 @@ mod rolled_forward;
 mod several;
 mod ublk;
 mod unclean;
+mod zoned;
 mod zones;
 
 use std::fs;
@@ -103,7 +104,7 @@ struct Outcome {
 type Test = (&'static str, &'static str, fn(&Bench) -> Result<Outcome>);
 
 /// The tests, the longest ones first: so no processor waits long for the last one.
-const TESTS: [Test; 15] = [
+const TESTS: [Test; 16] = [
     (
         "made-by-kernel",
         "trees made by the kernel are the same here, and changed here the same there",
@@ -142,6 +143,11 @@ const TESTS: [Test; 15] = [
         "several",
         "volumes on three devices, made by mkfs.f2fs and here, are the same in the kernel and here",
         several::run,
+    ),
+    (
+        "zoned",
+        "volumes on zones are those of mkfs.f2fs; the kernel fills them, and they are read and checked here",
+        zoned::run,
     ),
     ("zones", "zones change their states here as those of the kernel's null_blk do", zones::run),
     ("copies", "f2fs put -r and get -r keep every kind of file and attribute", copies::run),

@@ -9,7 +9,7 @@ use super::machine::GuestOutput;
 use crate::Result;
 
 /// F2FS's messages that report no trouble.
-const QUIET: [&str; 9] = [
+const QUIET: [&str; 11] = [
     "Mounted with checkpoint version",
     "Found nat_bits in checkpoint",
     "Start checkpoint disabled",
@@ -22,6 +22,9 @@ const QUIET: [&str; 9] = [
     "checkpoint: version =",
     // The devices of a volume on several.
     "Mount Device [",
+    // A mount looks at the write pointers of a volume on zones, and says where its logs stand.
+    "Checking entire write pointers",
+    "Open zones: valid block",
     // Lines of `norecovery`.
     "drop all fsynced data",
 ];

@@ -1,0 +1,64 @@
+set -e
+mount -t configfs none /sys/kernel/config
+
+# null NAME MIB ZONE CAPACITY CONVENTIONAL: a device in memory, with zones if ZONE is not 0.
+null() {
+    at=/sys/kernel/config/nullb/$1
+    mkdir $at
+    echo $2 > $at/size; echo 4096 > $at/blocksize; echo 1 > $at/memory_backed; echo 1 > $at/discard
+    if [ $3 != 0 ]; then
+        echo 0 > $at/discard; echo 1 > $at/zoned
+        echo $3 > $at/zone_size; echo $4 > $at/zone_capacity; echo $5 > $at/zone_nr_conv
+    fi
+    echo 1 > $at/power
+    test -b /dev/$1
+}
+
+# sound: neither check finds anything.
+sound() {
+    f2fs check $first $others
+    $LOADER /bin/fsck.f2fs --dry-run $first > /tmp/fsck || { cat /tmp/fsck; exit 1; }
+    if grep -q -e '\[Fail\]' -e '\[ASSERT\]' /tmp/fsck; then
+        cat /tmp/fsck
+        exit 1
+    fi
+}
+
+# shown NAME: the tree by the kernel, and by the library.
+shown() {
+    mount -t f2fs -o ro $first /mnt
+    guest-agent manifest --defer /share/$1.large /mnt > /share/$1
+    umount /mnt
+    f2fs manifest $first $others > /share/$1.here
+}
+
+# volume NAME FIRST SIZE ZONE CAPACITY CONVENTIONAL
+volume() {
+    null $1-z $3 $4 $5 $6
+    first=/dev/$1-z
+    others=
+    if [ $2 != 0 ]; then
+        null $1-c $2 0 0 0
+        first=/dev/$1-c
+        others="--device /dev/$1-z"
+    fi
+    echo "== $1"
+    guest-agent zoned-format $first $others --mkfs "$LOADER /bin/mkfs.f2fs"
+    sound
+    mount -t f2fs $first /mnt
+    guest-agent make --scale $SCALE /mnt
+    umount /mnt
+    sound
+    shown $1.made
+    mount -t f2fs $first /mnt
+    guest-agent change --scale $SCALE /mnt
+    umount /mnt
+    sound
+    shown $1.changed
+    # It is not written to.
+    if f2fs mkdir $first $others /new 2> /tmp/refused; then
+        echo "a zoned volume was written to"
+        exit 1
+    fi
+    grep -q blkzoned /tmp/refused
+}
