@@ -15,7 +15,7 @@ use f2fs_device_test::SparseDevice;
 pub fn roll_forward(device: &Arc<SparseDevice>) {
     // Of each directory its names, if it can be read.
     let names = |fs: &FileSystem| {
-        ["/", "/hashed", "/inline"].map(|path| {
+        ["/", "/hashed", "/inline", "/dir", "/big"].map(|path| {
             let entries = fs.read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>).ok()?;
             Some(entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>())
         })
