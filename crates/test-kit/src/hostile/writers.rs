@@ -1,7 +1,7 @@
 //! Writers: one, two at once, and on a device that fails.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use f2fs_check::{CheckOptions, check};
@@ -126,9 +126,15 @@ pub fn change(device: &Arc<SparseDevice>, names: &[PathBuf], choices: &[u8], is_
 pub fn change_by_two(device: &Arc<SparseDevice>, names: &[PathBuf], choices: &[u8], is_sound: bool) {
     let Ok(fs) = FileSystem::open(device.clone(), Options::new()) else { return assert!(!is_sound) };
     let (one, two) = choices.split_at(choices.len() / 4 * 2);
+    // To start a thread takes longer than most of its operations.
+    let both = Barrier::new(2);
+    let operate_together = |first, choices: &[u8]| {
+        both.wait();
+        operate_all(&fs, names, first, choices);
+    };
     thread::scope(|scope| {
-        scope.spawn(|| operate_all(&fs, names, 100, two));
-        operate_all(&fs, names, 0, one);
+        scope.spawn(|| operate_together(100, two));
+        operate_together(0, one);
     });
     walk(&fs);
     let closed = fs.close();
