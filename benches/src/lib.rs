@@ -2,7 +2,6 @@
 
 #[cfg(f2fs_counting)]
 pub mod cache_lines;
-pub mod instructions;
 pub mod range_locks;
 pub mod report;
 pub mod segments;
