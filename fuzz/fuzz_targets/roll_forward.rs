@@ -6,6 +6,6 @@ use f2fs_fuzz::{Input, harness};
 libfuzzer_sys::fuzz_target!(init: f2fs_fuzz::begin("roll_forward"), |data: &[u8]| {
     if let Some(input) = Input::decode(data) {
         let base = input.synced();
-        harness::roll_forward(&input.device(base));
+        harness::roll_forward(&input.device(base), input.is_sound());
     }
 });

@@ -1,40 +1,50 @@
 //! Volumes as files of some KiB: blocks of metadata and their numbers, deflated. What stood in the data of files is zeros.
 //!
 //! `cargo run --manifest-path fuzz/Cargo.toml --bin pack IMAGE FILE` packs an image. There is one of `mkfs.f2fs` and `sload.f2fs`, and
-//! none of the kernel yet: inputs that mean one with a chain of synced nodes get one that was made here.
+//! four of Linux 6.12, which `cargo xtask guest fuzz-volumes --keep` leaves in `target/guest/images`: closed, aged, and two that
+//! were stopped behind syncs.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec;
 
-use f2fs_device_test::SparseDevice;
 use crate::harness::{Base, Structures};
+use f2fs_device_test::SparseDevice;
+use f2fs_files::{FileSystem, Options};
 
 /// Bytes of a block.
 const BLOCK: usize = 4096;
 
 /// Volumes that were closed, or stopped after a checkpoint.
-pub const CLOSED: [&[u8]; 1] = [include_bytes!("../volumes/sload")];
+pub const CLOSED: [&[u8]; 3] =
+    [include_bytes!("../volumes/sload"), include_bytes!("../volumes/kernel"), include_bytes!("../volumes/kernel-aged")];
 /// Volumes on which files were synced after the last checkpoint.
-pub const SYNCED: [&[u8]; 0] = [];
+pub const SYNCED: [&[u8]; 2] =
+    [include_bytes!("../volumes/kernel-synced"), include_bytes!("../volumes/kernel-synced-extra")];
 
 static CLOSED_BASES: [OnceLock<Base>; CLOSED.len()] = [const { OnceLock::new() }; CLOSED.len()];
 static SYNCED_BASES: [OnceLock<Base>; SYNCED.len()] = [const { OnceLock::new() }; SYNCED.len()];
 
-fn get(packed: &[&[u8]], bases: &'static [OnceLock<Base>], number: usize) -> Option<&'static Base> {
-    let number = number.checked_rem(packed.len())?;
-    Some(bases[number].get_or_init(|| Base::from_device(&unpack(packed[number]))))
-}
-
 /// A closed one. Numbers are reduced to how many there are.
-pub fn closed(number: usize) -> Option<&'static Base> {
-    get(&CLOSED, &CLOSED_BASES, number)
+pub fn closed(number: usize) -> &'static Base {
+    let number = number % CLOSED.len();
+    CLOSED_BASES[number].get_or_init(|| Base::from_device(&unpack(CLOSED[number])))
 }
 
 /// A synced one. Numbers are reduced to how many there are.
-pub fn synced(number: usize) -> Option<&'static Base> {
-    get(&SYNCED, &SYNCED_BASES, number)
+///
+/// # Panics
+/// If nothing can be rolled forward on it.
+pub fn synced(number: usize) -> &'static Base {
+    let number = number % SYNCED.len();
+    SYNCED_BASES[number].get_or_init(|| {
+        let device = unpack(SYNCED[number]);
+        let fs = FileSystem::open(Arc::new(device.snapshot()), Options::new().read_only(true)).expect("a sound volume");
+        let recovered = fs.recovered();
+        assert!(recovered.files > 0 && recovered.nodes > recovered.files, "{recovered:?}");
+        Base::stopped(&device)
+    })
 }
 
 /// The metadata of a volume, packed.

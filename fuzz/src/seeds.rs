@@ -24,6 +24,11 @@ pub fn write(target: &str) {
         "extent" | "zones" | "journal" => steps(&corpus),
         _ => damages(&corpus),
     };
+    let written = written.and_then(|()| match target {
+        "two_threads" => meetings(&corpus),
+        "failing" => failures(&corpus),
+        _ => Ok(()),
+    });
     written.expect("the corpus can be written to");
 }
 
@@ -74,6 +79,31 @@ fn damages(corpus: &Path) -> io::Result<()> {
             let base = (mixed >> 24) as u8 % 248;
             save(format!("field-{kind}-{field}"), &Input { base, damage, choices: choices(mixed % 1000) })?;
         }
+    }
+    Ok(())
+}
+
+/// Two threads that do the same to the same names of a sound volume at once.
+fn meetings(corpus: &Path) -> io::Result<()> {
+    for number in 0..48_u64 {
+        let half: Vec<u8> = (0..40).map(|at| mix(number * 64 + at) as u8).collect();
+        let choices = [&half[..], &half[..]].concat();
+        let input = Input { base: (number * 5) as u8, choices, ..Input::default() };
+        fs::write(corpus.join(format!("both-{number}")), input.encode())?;
+    }
+    Ok(())
+}
+
+/// Sound volumes on devices that fail and say so: at each of the first requests of a kind, once and for good.
+fn failures(corpus: &Path) -> io::Result<()> {
+    for number in 0..120_u64 {
+        // Writes, flushes, and both: an error, a torn or a short transfer.
+        let (on, what) = ([1, 3, 4][number as usize % 3], [6, 0, 1][number as usize / 3 % 3]);
+        let (after, lasts) = ((number / 2) as u8, (number % 2) as u8 * 0x80);
+        let fault = [on, after, what | lasts];
+        let choices = fault.into_iter().chain(fault).chain((0..40).map(|at| mix(number * 64 + at) as u8)).collect();
+        let input = Input { base: (number * 2) as u8, choices, ..Input::default() };
+        fs::write(corpus.join(format!("failure-{number}")), input.encode())?;
     }
     Ok(())
 }

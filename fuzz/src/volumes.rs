@@ -9,8 +9,8 @@ use f2fs_volume::{Allocation, CostModel};
 use crate::Input;
 use crate::harness::Base;
 use crate::harness::recipes::{SMALLEST, aged, shaped};
-use f2fs_device_test::SparseDevice;
 use crate::packed;
+use f2fs_device_test::SparseDevice;
 
 /// From this number on, an input means a volume of the second kind: one that was aged, or that the kernel made.
 const OTHERS: u8 = 120;
@@ -90,14 +90,16 @@ impl Input {
         match self.base.checked_sub(OTHERS) {
             None => of(&SMALL, self.base),
             Some(number) if number % 2 == 0 => of(&AGED, number / 2),
-            Some(number) => packed::closed(usize::from(number / 2)).unwrap_or_else(|| of(&AGED, number / 2)),
+            Some(number) => packed::closed(usize::from(number / 2)),
         }
     }
 
     /// A volume with files that were synced after its checkpoint, here or by the kernel.
     pub fn synced(&self) -> &'static Base {
-        let kernels = self.base.checked_sub(OTHERS).and_then(|number| packed::synced(number.into()));
-        kernels.unwrap_or_else(|| of(&SYNCED, self.base))
+        match self.base.checked_sub(OTHERS) {
+            None => of(&SYNCED, self.base),
+            Some(number) => packed::synced(number.into()),
+        }
     }
 
     /// A volume of another geometry. The largest, for which everything takes longest (a second, for 16 TiB), are for few inputs.

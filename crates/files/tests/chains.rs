@@ -107,6 +107,45 @@ fn a_chain_that_contradicts_itself_is_an_error_with_numbers() {
     assert!(offset.contains("offset of a synced node"), "{offset}");
 }
 
+/// A first crash tears a chain at its front. A checkpoint then writes nodes to that place, and a second crash comes before its pack:
+/// over these nodes no way may lead to what the first crash left further on.
+#[test]
+fn nodes_of_a_checkpoint_lead_to_none_of_an_earlier_crash() {
+    let (device, fs) = start(Features(0), FsyncMode::Posix);
+    fs.create_file("/other", 0o644).unwrap();
+    let file = fs.create_file("/synced", 0o644).unwrap();
+    file.write_at(&content(1, 9000), 0).unwrap();
+    fs.checkpoint().unwrap();
+    for round in 2..8 {
+        file.write_at(&content(round, 9000), 0).unwrap();
+        file.sync_all().unwrap();
+    }
+    drop((file, fs));
+    let options = Options::new().volume(OpenOptions::new().read_only(true).recovery(false));
+    let fs = FileSystem::open(device.clone(), options).unwrap();
+    let nodes: Vec<u64> = fs.volume().synced_nodes().unwrap().iter().map(|node| node.addr.0.into()).collect();
+    let main = u64::from(fs.volume().geometry().main_blkaddr.0)..u64::from(fs.volume().geometry().main_end().0);
+    drop(fs);
+    assert_eq!(nodes.len(), 6);
+    device.write_slice(nodes[0], &[0; 4096]).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    assert_eq!(fs.recovered().files, 0, "the chain has no front");
+    fs.set_permissions("/other", 0o600).unwrap();
+    let image = Arc::new(device.snapshot());
+    fs.checkpoint().unwrap();
+    drop(fs);
+    for block in main {
+        image.write_slice(block, device.read(block, 1).unwrap().block(0)).unwrap();
+    }
+    let front = *NodeBlock::read(image.read(nodes[0], 1).unwrap().block(0));
+    assert_eq!(u64::from(front.footer.next_blkaddr.get()), nodes[1], "the checkpoint's node stands at the front");
+    let fs = FileSystem::open(image.clone(), Options::new()).unwrap();
+    assert_eq!(fs.recovered().files, 0);
+    assert!(read(&fs, "/synced") == content(1, 9000) && fs.metadata("/other").unwrap().permissions == 0o644);
+    fs.close().unwrap();
+    assert_clean(&image);
+}
+
 /// Whatever stands in the nodes of a chain: an error, or a volume without fault.
 #[test]
 fn chains_with_arbitrary_damage() {

@@ -88,10 +88,14 @@ fn an_error_leaves_the_old_content_and_is_not_hidden() {
         let file = fs.create_file("/file", 0o644).unwrap();
         file.write_at(&[1; 4 * BLOCK], 0).unwrap();
         fs.checkpoint().unwrap();
+        let before = fs.metadata("/file").unwrap();
         faulty.arm(FaultRule::on([operation]).after(count));
         let result = file.write_durable(&[2; 4 * BLOCK], 2 * BLOCK as u64);
         let hit = faulty.faults() > 0;
         faulty.disarm();
+        let stat = fs.metadata("/file").unwrap();
+        let more = if hit { 0 } else { 2 };
+        assert_eq!((stat.size, stat.blocks), (before.size + more * BLOCK as u64, before.blocks + more));
         (inner, fs, result, hit)
     };
     let (old, mut new) = (vec![1; 4 * BLOCK], vec![1; 2 * BLOCK]);

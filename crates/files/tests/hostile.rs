@@ -171,8 +171,8 @@ fn damaged_volumes_are_repaired_or_left_alone() {
 fn damaged_chains_are_rolled_forward_or_refused() {
     let bases: Vec<Base> = (0..3).map(Base::synced).collect();
     for base in &bases {
-        roll_forward(&base.damaged(&[]));
+        roll_forward(&base.damaged(&[]), true);
     }
     let strategy = (0usize..3, damage());
-    run(&strategy, 128, |(base, damage)| roll_forward(&bases[base].with(damage)));
+    run(&strategy, 128, |(base, damage)| roll_forward(&bases[base].with(damage), false));
 }

@@ -21,6 +21,11 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
         "roll-forward leaves the time of the last change as the checkpoint has it",
         Class::Ace1,
     ),
+    ("sync_mode_left_out", "a synced inode has the permissions of a new file", Class::Ace1),
+    ("sync_owner_left_out", "a synced inode has the owner of a new file", Class::Ace1),
+    ("sync_times_left_out", "a synced inode has the times of its last change for those that were set", Class::Ace1),
+    ("sync_inline_xattrs_left_out", "a synced inode has none of its extended attributes", Class::Ace1),
+    ("sync_xattr_node_left_out", "a sync leaves out the node of extended attributes", Class::Ace1),
     ("sync_forgets_arrivals", "no wait for data that goes off with a sync", Class::Deep),
     ("sync_direct_node_left_out", "a sync writes the inode and no other node", Class::Deep),
     (
@@ -36,6 +41,8 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
         "nobody waits for the discards of a checkpoint before the logs write there",
         Class::Full,
     ),
+    ("cleaner_slot_left_out", "the slot of a moved block names the old place, which is free", Class::Cleaning),
+    ("preclean_slot_left_out", "the same where partial cleaning moves blocks", Class::Tight),
     ("cleaner_flush_left_out", "no flush of moved blocks before slots name them", Class::Cleaning),
     (
         "directory_later_blocks_left_out",

@@ -200,3 +200,41 @@ fn evict(map: &mut Map) {
         page.dirty.load(Ordering::Acquire) || Arc::strong_count(page) > 1 || page.used.swap(false, Ordering::Relaxed)
     });
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use f2fs_format::node::NodeBlock;
+
+    use super::*;
+
+    /// Two threads that miss a node both read it: whoever comes second takes the first one's page, which may have changed since.
+    #[test]
+    fn the_page_that_came_first_stays() {
+        let page = || {
+            let mut block = NodeBlock::new_box();
+            (block.footer.nid, block.footer.ino) = (7.into(), 5.into());
+            NodePage::new(block)
+        };
+        let store = NodeStore::new(SHARDS);
+        let first = store.insert(page());
+        assert!(Arc::ptr_eq(&store.insert(page()), &first));
+        let read = store.insert_read(page(), || panic!("its node was read before")).unwrap();
+        assert!(Arc::ptr_eq(&read, &first) && store.len() == 1);
+    }
+    #[test]
+    fn pages_that_nobody_uses_any_more_are_dropped() {
+        let store = NodeStore::new(0);
+        let pages: Vec<_> = (1..13)
+            .map(|number| {
+                let mut block = NodeBlock::new_box();
+                (block.footer.nid, block.footer.ino) = ((SHARDS as u32 * number).into(), 5.into());
+                store.insert(NodePage::new(block))
+            })
+            .collect();
+        store.shrink();
+        assert_eq!(store.len(), pages.len(), "all are in use");
+        drop(pages);
+        store.shrink();
+        assert!(store.len() <= 4, "{}", store.len());
+    }
+}

@@ -105,10 +105,9 @@ impl Volume {
             Ok(())
         })?;
         let flight = Flight::begin_move(op, (segment, company), owners.into_iter(), &summaries, data)?;
-        let moved = flight.land_move(op, &from)?;
+        let moved = flight.land_move(op, &from, cause)?;
         done.moved += moved.moved;
         done.lost += moved.lost;
-        self.written.add(cause, done.moved);
         self.written.add(Count::LostMoves, done.lost);
         Ok(done)
     }

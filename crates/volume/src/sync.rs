@@ -20,8 +20,9 @@
 
 use f2fs_device::BlockDevice;
 use f2fs_format::BlockAddr;
+use f2fs_format::feature::Features;
 use f2fs_format::inode::{self, Inode};
-use f2fs_format::node::{NodeBlock, mark};
+use f2fs_format::node::{NodeBlock, XATTR_NODE_OFFSET, mark};
 use f2fs_segment::NodeLog;
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Mutex, mutant};
@@ -235,6 +236,9 @@ impl Volume {
                 continue;
             }
             let mut block = page.block.write();
+            if mutant("sync_xattr_node_left_out") && block.footer.node_offset() == XATTR_NODE_OFFSET {
+                continue;
+            }
             // Roll-forward makes indirect nodes itself, as the direct ones need them.
             if is_indirect_offset(block.footer.node_offset()) || page.removed.load(Ordering::Acquire) {
                 continue;
@@ -260,11 +264,42 @@ impl Volume {
             if mutant("sync_inode_behind_flush") {
                 batch.write_out()?;
             }
+            let whole = leave_out(&mut block, self.features());
             self.write_node(inode, &mut block, version, marks, batch)?;
+            if let Some(whole) = whole {
+                **block = whole;
+            }
             self.written.add(Count::SyncedNodes, 1);
             written += 1;
         }
         self.roll_forward.logged.fetch_add(written, Ordering::Relaxed);
         Ok(Synced::Logged)
     }
+}
+
+/// What a mutant keeps from the inode of a synced file: it goes to the log as that of a new file. Gives the inode as it was.
+#[inline]
+fn leave_out(block: &mut NodeBlock, features: Features) -> Option<NodeBlock> {
+    let mode = mutant("sync_mode_left_out");
+    let owner = mutant("sync_owner_left_out");
+    let times = mutant("sync_times_left_out");
+    let xattrs = mutant("sync_inline_xattrs_left_out");
+    if !(mode || owner || times || xattrs) {
+        return None;
+    }
+    let whole = *block;
+    let raw = block.inode_mut();
+    if mode {
+        raw.i_mode = (inode::mode::REGULAR | 0o644).into();
+    }
+    if owner {
+        (raw.i_uid, raw.i_gid) = (0.into(), 0.into());
+    }
+    if times {
+        (raw.i_atime, raw.i_mtime) = (raw.i_ctime, raw.i_ctime);
+    }
+    if xattrs {
+        raw.inline_xattr_mut(features).fill(0);
+    }
+    Some(whole)
 }

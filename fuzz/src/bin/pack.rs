@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
+use f2fs_check::{CheckOptions, check};
 use f2fs_device_test::SparseDevice;
 use f2fs_fuzz::packed::{pack, unpack};
-use f2fs_check::{CheckOptions, check};
 
 fn main() {
     let words: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();

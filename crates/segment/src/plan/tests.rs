@@ -105,7 +105,30 @@ proptest! {
     }
 }
 
-/// The whole range that the issue asks for, with fewer cases: ten runs are 3^10 combinations.
+proptest! {
+    /// Where there is one run, to judge it by itself is to judge the whole.
+    #[test]
+    fn a_run_by_itself_is_judged_right(
+        model in model(),
+        holes in [1u32..12, 1u32..12],
+        run in 1u32..9,
+        part in 0u32..12,
+        cold_hole in 1u32..40,
+        wear in prop_oneof![Just(0.0), 0.0..0.01],
+    ) {
+        let layout = layout(&holes, &[run]);
+        let request = holes[0] + 1 + part % holes[1];
+        for strategy in [Strategy::Greedy, Strategy::Marginal] {
+            let planner = Planner::new(model.clone(), strategy, cold_hole.into()).wear(wear);
+            let choices = planner.plan(&layout, request);
+            let seconds = planner.objective(&planner.outcome(&layout, request, &choices));
+            let least = brute_force(&planner, &layout, request);
+            prop_assert!((seconds - least).abs() <= 1e-9 * least, "{}: {seconds}, not {least}", strategy.name());
+        }
+    }
+}
+
+/// The whole range, with fewer cases: ten runs are 3^10 combinations.
 #[test]
 fn ten_runs_against_all_combinations() {
     let mut random = fastrand::Rng::with_seed(7);

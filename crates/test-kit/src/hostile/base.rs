@@ -10,7 +10,7 @@ use f2fs_format::superblock::SuperBlock;
 use super::damage::{Change, Damage, Patch, seal};
 use super::readers::each_path;
 use super::recipes;
-use super::structures::Structures;
+use super::structures::{Kind, Structures};
 use f2fs_device_test::SparseDevice;
 
 /// Paths that are used at most.
@@ -43,10 +43,23 @@ impl Base {
         let changed = |block: &u64| device.block(*block) != base.block(*block);
         let written: Vec<u64> = found.used.iter().copied().filter(changed).collect();
         assert!(written.len() > 20, "the chain has {} blocks", written.len());
-        let before = base.used();
-        let few = before.len() / written.len() * 3;
-        found.used = written.iter().copied().cycle().take(written.len() * few.max(1)).chain(before).collect();
+        found.hit_mostly(&written, base.used());
         found
+    }
+
+    /// What another program left that was stopped behind syncs: most damage is to the chain of their nodes.
+    pub fn stopped(device: &SparseDevice) -> Base {
+        let mut found = Base::from_device(device);
+        let mut chain: Vec<u64> = found.structures.places(Kind::Chain).iter().map(|place| place.block).collect();
+        chain.dedup();
+        found.hit_mostly(&chain, device.used());
+        found
+    }
+
+    /// Three of four patches hit these blocks, and the rest the others.
+    fn hit_mostly(&mut self, these: &[u64], others: Vec<u64>) {
+        let times = (others.len() / these.len().max(1) * 3).max(1);
+        self.used = these.iter().copied().cycle().take(these.len() * times).chain(others).collect();
     }
 
     /// What stands on a device.

@@ -5,23 +5,27 @@ use std::sync::Arc;
 use f2fs_check::repair::{plan, undo};
 use f2fs_check::{CheckOptions, CheckReport, Severity, check};
 use f2fs_device::BlockDevice;
-use f2fs_files::{FileSystem, FsError, Options};
+use f2fs_files::{FileSystem, FsError, Options, Time};
 use f2fs_volume::VolumeError;
 
-use super::readers::{open_and_check, walk};
+use super::readers::{each_path, open_and_check, walk};
 use f2fs_device_test::SparseDevice;
 
-/// Rolls forward in memory and for good: what a reader is shown is what a writer finds.
-pub fn roll_forward(device: &Arc<SparseDevice>) {
+/// Rolls forward in memory and for good: what a reader is shown is what a writer finds. `whole` says that the chain has no damage: then
+/// it is rolled forward, files are what they were for the reader in all that `stat` tells, and the volume is sound afterwards.
+pub fn roll_forward(device: &Arc<SparseDevice>, whole: bool) {
     // Of each directory its names, if it can be read.
     let names = |fs: &FileSystem| {
-        ["/", "/hashed", "/inline"].map(|path| {
+        ["/", "/hashed", "/inline", "/dir", "/big"].map(|path| {
             let entries = fs.read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>).ok()?;
             Some(entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>())
         })
     };
     let options = || Options::new().volume(f2fs_volume::OpenOptions::new().recovery(false)).read_only(true);
     let without = FileSystem::open(device.clone(), options()).is_ok();
+    if whole {
+        return roll_forward_whole(device);
+    }
     let reader = FileSystem::open(device.clone(), Options::new().read_only(true));
     let shown = match &reader {
         Ok(fs) => {
@@ -46,6 +50,29 @@ pub fn roll_forward(device: &Arc<SparseDevice>) {
     let _ = fs.close();
     drop(fs);
     open_and_check(device);
+}
+
+/// The same without damage.
+fn roll_forward_whole(device: &Arc<SparseDevice>) {
+    // Directories that get names back are changed now, for both.
+    let options = || Options::new().clock(|| Time { seconds: 1_700_000_000, nanoseconds: 0 });
+    let reader = FileSystem::open(device.clone(), options().read_only(true)).expect("a whole chain is read");
+    let stats = |fs: &FileSystem| {
+        let mut all = Vec::new();
+        each_path(fs, |path, stat| all.push((path.to_path_buf(), *stat, fs.xattrs(path).expect("they are read"))));
+        all
+    };
+    assert!(reader.recovered().files > 0, "something was synced");
+    let shown = stats(&reader);
+    drop(reader);
+    let fs = FileSystem::open(device.clone(), options()).expect("a whole chain is rolled forward");
+    for (shown, found) in shown.iter().zip(stats(&fs)) {
+        assert_eq!(*shown, found, "a reader sees one, a writer the other");
+    }
+    fs.close().expect("a sound volume is closed");
+    drop(fs);
+    let report = check(&**device, &CheckOptions::new().threads(0)).expect("a sound volume is checked");
+    assert!(report.is_consistent() && report.complete, "a whole chain made this:\n{report}");
 }
 
 /// Whether nothing is wrong with a volume.

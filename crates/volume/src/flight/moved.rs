@@ -49,10 +49,10 @@ impl Flight {
     }
 
     /// Waits for the device, and moves the blocks whose slots still name the places that they were copied from (`from`, in the order in
-    /// which the flight began). Of each, the place that no slot names is free then.
+    /// which the flight began). Of each, the place that no slot names is free then. `cause` counts those that moved.
     ///
     /// Beside operations the copies are flushed before a slot names them: a sync may write the node before any checkpoint.
-    pub(crate) fn land_move(mut self, op: &Op<'_>, from: &[BlockAddr]) -> Result<Moved, VolumeError> {
+    pub(crate) fn land_move(mut self, op: &Op<'_>, from: &[BlockAddr], cause: Count) -> Result<Moved, VolumeError> {
         let volume = op.volume;
         self.wait_or_take_back(op)?;
         // With the gate closed no sync comes before the checkpoint.
@@ -67,7 +67,15 @@ impl Flight {
         let features = volume.features();
         let mut done = Moved::default();
         let mut displaced = Displaced::default();
+        let faulty = match cause {
+            Count::Precleaned => mutant("preclean_slot_left_out"),
+            _ => mutant("cleaner_slot_left_out"),
+        };
         for ((place, from), to) in self.places.iter().zip(from).zip(self.addresses()) {
+            if faulty && place.block == 0 {
+                displaced.add(*from);
+                continue;
+            }
             let change = |_, _| Change::Move { from: *from, to };
             switch_slots(
                 || place.node.write(op),
@@ -81,6 +89,7 @@ impl Flight {
         }
         done.lost = self.places.len() as u64 - done.moved;
         volume.free_displaced(&mut displaced)?;
+        volume.written.add(cause, done.moved);
         Ok(done)
     }
 }

@@ -3,6 +3,7 @@
 
 mod byte_maps;
 mod crates;
+mod evidence;
 mod references;
 mod sources;
 mod text;
