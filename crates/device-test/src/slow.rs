@@ -211,7 +211,7 @@ mod tests {
     fn threads_share_one_device() {
         let device = slow();
         let start = Instant::now();
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             for block in 0..5 {
                 let device = &device;
                 scope.spawn(move || device.write_slice(block, &[1]).unwrap());
