@@ -36,7 +36,7 @@ const ENOUGH: [&str; 23] = [
 ];
 
 /// Command lines that are wrong whatever the image holds, and a word of what is said.
-const WRONG: [(&str, &str); 63] = [
+const WRONG: [(&str, &str); 67] = [
     ("", "Usage"),
     ("nothing", "nothing"),
     ("bench", "Usage"),
@@ -44,6 +44,10 @@ const WRONG: [(&str, &str); 63] = [
     ("ublk add", "--memory"),
     ("ublk add --memory 1M --file I", "--file"),
     ("ublk add --zoned 1G", "SIZE:ZONE"),
+    ("ublk add --memory 1M --slow card-d", "card-a"),
+    ("ublk add --memory 1M --slow nvme,flush=x", "milliseconds"),
+    ("ublk add --memory 1M --faults wrote", "read, write"),
+    ("ublk add --memory 1M --faults write,after=x", "after"),
     ("ublk delete x", "x"),
     ("ublk recover 0", "--file"),
     ("format", "IMAGE"),

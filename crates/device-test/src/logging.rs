@@ -100,7 +100,7 @@ impl<D: BlockDevice, W: Write + Seek + Send + 'static> LoggingDevice<D, W> {
             Op::Discard { blocks } => Event::discard(request.start, blocks),
             op @ (Op::Write | Op::WriteFua) => {
                 let mut data = AlignedBuf::default();
-                for block in request.bufs.iter().flat_map(|buf| buf.as_blocks()) {
+                for block in request.bufs.iter().flat_map(AlignedBuf::as_blocks) {
                     data.push(&block.0);
                 }
                 Event::write(request.start, data, op == Op::WriteFua)

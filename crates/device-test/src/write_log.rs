@@ -17,7 +17,7 @@ use f2fs_device::{AlignedBuf, BLOCK_SIZE, MemoryDevice};
 
 use crate::{CrashLog, Event};
 
-const MAGIC: u64 = 0x6a73_6677_7368_72;
+const MAGIC: u64 = 0x006a_7366_7773_6872;
 const VERSION: u64 = 1;
 /// Bytes of a sector of the logs that are written here. Others are read as well.
 pub(crate) const SECTOR: usize = 512;
