@@ -37,7 +37,7 @@ const ENOUGH: [&str; 24] = [
 ];
 
 /// Command lines that are wrong whatever the image holds, and a word of what is said.
-const WRONG: [(&str, &str); 65] = [
+const WRONG: [(&str, &str); 69] = [
     ("", "Usage"),
     ("nothing", "nothing"),
     ("bench", "Usage"),
@@ -45,6 +45,10 @@ const WRONG: [(&str, &str); 65] = [
     ("ublk add", "--memory"),
     ("ublk add --memory 1M --file I", "--file"),
     ("ublk add --zoned 1G", "SIZE:ZONE"),
+    ("ublk add --memory 1M --slow card-d", "card-a"),
+    ("ublk add --memory 1M --slow nvme,flush=x", "milliseconds"),
+    ("ublk add --memory 1M --faults wrote", "read, write"),
+    ("ublk add --memory 1M --faults write,after=x", "after"),
     ("ublk delete x", "x"),
     ("zones", "IMAGE"),
     ("zones --make 1G I", "SIZE:ZONE"),

@@ -2,11 +2,15 @@
 //!
 //! Locking rules: `state` counts operations and picks faults; it is not held during I/O.
 
+mod plan;
+
 use f2fs_device::{
     AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op,
     Operation, Request, Ticket, Zone, ZoneChange,
 };
 use f2fs_sync::{Mutex, PlainArc};
+
+pub use plan::ParseFaultError;
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,10 @@
 //! | [`FaultDevice`], [`FaultRule`] | errors, torn and lost writes at a chosen operation |
 //! | [`RecordingDevice`], [`CrashLog`], [`Replay`] | every write and flush in order, and the images that a power cut may leave |
 //! | [`RecordedPart`] | one of several devices whose changes and flushes stand in one log |
+//! | [`LoggingDevice`] | the same into a file, in the format of Linux's `log-writes`; [`CrashLog`] reads such files |
 //! | [`CutPlan`], [`Cut`] | all of those images, or a choice of them, each with a name to find it again by |
 //! | [`HeldDevice`], [`LateDevice`] | a request that waits until a test lets it go on; requests that happen when somebody waits for them |
+//! | [`SlowDevice`] | one request after the other, each for as long as its size costs, in real time |
 //! | [`SparseDevice`] | a device as large as you like, of which each copy takes what was changed on it |
 //! | [`TimingDevice`] | virtual time for each request, and counts of requests by size |
 //! | [`pmem`] | persistent memory whose power can be cut between any two stores; a region that counts lines and fences |
@@ -18,7 +20,8 @@
 //! # Locking model
 //!
 //! These devices are made to be exact, not to scale. [`RecordingDevice`] applies one change at a time, since its point is a total
-//! order. [`FaultDevice`] counts operations under a lock, which it does not hold during I/O. [`TimingDevice`] adds to shared counters.
+//! order; so does [`LoggingDevice`] with its log. [`FaultDevice`] counts operations under a lock, which it does not hold during I/O. [`TimingDevice`] adds to shared counters;
+//! [`SlowDevice`] gives each request its place in one line.
 //! [`SimulatedRegion`](pmem::SimulatedRegion) has one lock for all of a region.
 #![forbid(unsafe_code)]
 
@@ -27,21 +30,27 @@ mod cut;
 mod fault;
 mod held;
 mod late;
+mod logging;
 pub mod pmem;
 mod random;
 mod record;
+mod slow;
 mod sparse;
 mod timing;
+mod write_log;
 
 pub use crash::{CrashLog, Event, Replay};
 pub use cut::{Cut, CutPlan, ParseCutError, Tear};
-pub use fault::{Fault, FaultDevice, FaultRule};
+pub use fault::{Fault, FaultDevice, FaultRule, ParseFaultError};
 pub use held::HeldDevice;
 pub use late::LateDevice;
+pub use logging::LoggingDevice;
 pub use random::{Random, bytes};
 pub use record::{IoCounts, RecordedPart, RecordingDevice};
+pub use slow::SlowDevice;
 pub use sparse::SparseDevice;
 pub use timing::{TimingDevice, TimingStat, Traffic};
+pub use write_log::WriteLogError;
 
 /// The example of this crate's README, so that it is compiled and run.
 #[cfg(doctest)]

@@ -7,6 +7,7 @@ mod cut;
 mod depth_one;
 mod endure;
 mod pmem;
+mod replay;
 mod sparse;
 mod zoned;
 mod zones;
@@ -80,6 +81,8 @@ enum Command {
     Endure(endure::Args),
     /// Checks that the files are there which `endure` said were synced.
     Endured(endure::EnduredArgs),
+    /// Makes the image that a log of writes comes to.
+    Replay(replay::Args),
     /// Measures transfers on persistent memory, mapped or as a block device. What it holds is lost.
     Pmem(pmem::Args),
     /// Prints the manifest of a directory.
@@ -182,6 +185,7 @@ fn main() -> anyhow::Result<()> {
         Command::DepthOne(args) => depth_one::run(&args),
         Command::Endure(args) => endure::run(&args),
         Command::Endured(args) => endure::check(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Pmem(args) => pmem::run(&args),
         Command::Manifest { directory, defer } => {
             let manifest = match defer {

@@ -1,8 +1,14 @@
 //! The command line of `f2fs ublk`.
 
+use std::fs;
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use f2fs::segment::cost::{Card, CostModel, Interior};
+
+use f2fs_device_test::FaultRule;
 
 use super::zones::Zones;
 use crate::size::Size;
@@ -14,7 +20,10 @@ pub(crate) enum UblkCommand {
 Examples:
   f2fs ublk add --memory 4G
   f2fs ublk add --file disk.img --queues 2
-  f2fs ublk add --zoned 4G:64M:48M,conventional=2,open=8 --foreground")]
+  f2fs ublk add --zoned 4G:64M:48M,conventional=2,open=8 --foreground
+  f2fs ublk add --memory 1G --slow card-a,reads=sata-ssd,flush=2
+  f2fs ublk add --memory 1G --faults write,after=999,error=28 --faults any,after=5000,for-good
+  f2fs ublk add --file disk.img --record changes.log")]
     Add(AddArgs),
     /// List the devices of this machine.
     List {
@@ -37,6 +46,8 @@ Examples:
         /// The file that the device is made of.
         #[arg(long, value_name = "IMG")]
         file: PathBuf,
+        #[command(flatten)]
+        laboratory: Laboratory,
         /// Serve it in this process, until a signal comes.
         #[arg(long)]
         foreground: bool,
@@ -56,9 +67,74 @@ pub(crate) struct AddArgs {
     /// Requests of a queue at a time.
     #[arg(long, default_value_t = 128, value_name = "N")]
     pub(crate) depth: u16,
+    #[command(flatten)]
+    pub(crate) laboratory: Laboratory,
     /// Serve it in this process, until a signal comes.
     #[arg(long)]
     pub(crate) foreground: bool,
+}
+
+/// What a device is made to do beside its work.
+#[derive(Debug, Args)]
+pub(crate) struct Laboratory {
+    /// Take time, one request after the other: MODEL[,reads=MODEL][,flush=MILLISECONDS]. A model is card-a, card-b, card-c, sata-ssd, nvme, or
+    /// a file of `f2fs calibrate`. Reads and flushes take none unless told.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) slow: Option<Slowness>,
+    /// Fail: OPERATIONS[,after=N][,for-good][,FAULT], as often as there are rules. Operations are read, write, fua, discard, flush, change, any,
+    /// joined by +; a fault is error=NUMBER (5 unless told), torn=BLOCKS, short=BLOCKS, lost, misdirected=BLOCKS, flipped=BIT.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) faults: Vec<FaultRule>,
+    /// Log each change into a new file, as Linux's log-writes does. The device serves one request of a queue at a time then.
+    #[arg(long, value_name = "LOG")]
+    pub(crate) record: Option<PathBuf>,
+}
+
+/// What requests cost.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Slowness {
+    pub(crate) writes: CostModel,
+    pub(crate) reads: Option<CostModel>,
+    pub(crate) flush: Duration,
+}
+
+impl FromStr for Slowness {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(',');
+        let mut slow = Self { writes: model(parts.next().unwrap_or_default())?, reads: None, flush: Duration::ZERO };
+        for part in parts {
+            match part.split_once('=') {
+                Some(("reads", name)) => slow.reads = Some(model(name)?),
+                Some(("flush", time)) => {
+                    let milliseconds: f64 =
+                        time.parse().map_err(|_| format!("{time:?} is no number of milliseconds"))?;
+                    let duration = Duration::try_from_secs_f64(milliseconds / 1e3);
+                    slow.flush = duration.map_err(|_| format!("{time:?} is no time"))?;
+                }
+                _ => return Err(format!("{part:?} is none of reads=MODEL, flush=MILLISECONDS")),
+            }
+        }
+        Ok(slow)
+    }
+}
+
+/// A model that is known by its name, or that stands in a file.
+fn model(name: &str) -> Result<CostModel, String> {
+    let known = match name {
+        "card-a" => CostModel::card(Card::A, Interior::LogLog),
+        "card-b" => CostModel::card(Card::B, Interior::LogLog),
+        "card-c" => CostModel::card(Card::C, Interior::LogLog),
+        "sata-ssd" => CostModel::sata_ssd(),
+        "nvme" => CostModel::nvme(),
+        path => {
+            let known = "card-a, card-b, card-c, sata-ssd, nvme";
+            let text = fs::read_to_string(path).map_err(|error| format!("{path:?} is none of {known}: {error}"))?;
+            return CostModel::from_text(path.to_owned(), &text).map_err(|error| format!("{path}: {error}"));
+        }
+    };
+    Ok(known)
 }
 
 #[derive(Debug, Args)]
@@ -73,4 +149,27 @@ pub(crate) struct Kind {
     /// Memory with zones: SIZE:ZONE[:CAPACITY][,conventional=N][,open=N][,active=N].
     #[arg(long, value_name = "ZONES")]
     pub(crate) zoned: Option<Zones>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_read() {
+        let slow: Slowness = "card-a,reads=nvme,flush=2.5".parse().unwrap();
+        assert_eq!(slow.writes, CostModel::card(Card::A, Interior::LogLog));
+        assert_eq!((slow.reads, slow.flush), (Some(CostModel::nvme()), Duration::from_micros(2500)));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, CostModel::sata_ssd().to_text()).unwrap();
+        let path = file.path().to_str().unwrap();
+        let measured: Slowness = path.parse().unwrap();
+        assert!((measured.writes.seconds(8.0) / CostModel::sata_ssd().seconds(8.0) - 1.0).abs() < 1e-3);
+        fs::write(&file, "no model").unwrap();
+        for wrong in
+            ["", "card-d", "nvme,reads", "nvme,reads=x", "nvme,flush=x", "nvme,flush=-1", "nvme,flush=NaN", path]
+        {
+            assert!(wrong.parse::<Slowness>().is_err(), "{wrong}");
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! one's standard output, and ends. A driver that does not answer so never holds the command that a person waits for.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,10 +16,11 @@ use std::time::Duration;
 use f2fs::device::{BlockDevice, MemoryDevice, ZonedDevice};
 use f2fs::sync::PlainArc;
 use f2fs::uring::OpenOptions;
+use f2fs_device_test::{FaultDevice, LoggingDevice, SlowDevice};
 use f2fs_ublk::{Backend, Options, QueueCounts, Server, UblkError};
 use serde_json::json;
 
-use crate::args::ublk::{AddArgs, Kind, UblkCommand};
+use crate::args::ublk::{AddArgs, Kind, Laboratory, Slowness, UblkCommand};
 use crate::args::zones::Zones;
 use crate::error::{CliError, Context};
 use crate::interrupt::until_stopped;
@@ -32,8 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) fn run(command: &UblkCommand) -> Result<(), CliError> {
     match command {
         UblkCommand::Add(args) if args.foreground => add(args),
-        UblkCommand::Recover { number, file, foreground: true } => {
-            let backend = open(file)?;
+        UblkCommand::Recover { number, file, laboratory, foreground: true } => {
+            let backend = Backend::Plain(outfit(open(file)?, laboratory)?);
             serve(Server::recover(*number, &backend).map_err(CliError::new)?)
         }
         UblkCommand::Add(_) | UblkCommand::Recover { .. } => detach(),
@@ -46,13 +47,17 @@ pub(crate) fn run(command: &UblkCommand) -> Result<(), CliError> {
 }
 
 fn add(args: &AddArgs) -> Result<(), CliError> {
-    let backend = match &args.kind {
+    let medium = match &args.kind {
         Kind { file: Some(file), .. } => open(file)?,
-        Kind { zoned: Some(zones), .. } => zoned(zones)?,
-        Kind { memory, .. } => {
-            let blocks = memory.map_or(0, |size| size.0) / 4096;
-            Backend::Plain(PlainArc::new(MemoryDevice::new(blocks)))
+        Kind { memory, zoned, .. } => {
+            let bytes = zoned.map_or(memory.map_or(0, |size| size.0), |zones| zones.size);
+            PlainArc::new(MemoryDevice::new(bytes / 4096))
         }
+    };
+    let medium = outfit(medium, &args.laboratory)?;
+    let backend = match &args.kind.zoned {
+        Some(zones) => zoned(medium, zones)?,
+        None => Backend::Plain(medium),
     };
     let options = Options::default()
         .with_number(args.number)
@@ -62,13 +67,37 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
     serve(Server::add(&backend, options).map_err(CliError::new)?)
 }
 
-fn open(file: &Path) -> Result<Backend, CliError> {
-    let device: PlainArc<dyn BlockDevice> = medium::open(file, false, OpenOptions::new())?;
-    Ok(Backend::Plain(device))
+fn open(file: &Path) -> Result<PlainArc<dyn BlockDevice>, CliError> {
+    medium::open(file, false, OpenOptions::new())
 }
 
-fn zoned(zones: &Zones) -> Result<Backend, CliError> {
-    let device = ZonedDevice::new(MemoryDevice::new(zones.size / 4096), zones.layout()).map_err(CliError::usage)?;
+/// A device that does what the command line asks for beside its work: changes are logged as they reach the medium, faults hit them before,
+/// and all of it takes its time.
+fn outfit(
+    mut device: PlainArc<dyn BlockDevice>,
+    laboratory: &Laboratory,
+) -> Result<PlainArc<dyn BlockDevice>, CliError> {
+    if let Some(path) = &laboratory.record {
+        let log = File::create_new(path).about(path)?;
+        device = PlainArc::new(LoggingDevice::new(device, BufWriter::new(log)).about(path)?);
+    }
+    if !laboratory.faults.is_empty() {
+        let faulty = FaultDevice::new(device);
+        laboratory.faults.iter().for_each(|rule| faulty.arm(rule.clone()));
+        device = PlainArc::new(faulty);
+    }
+    if let Some(Slowness { writes, reads, flush }) = laboratory.slow.clone() {
+        let mut slow = SlowDevice::new(device, move |blocks| writes.seconds(blocks as f64)).with_flushes(flush);
+        if let Some(reads) = reads {
+            slow = slow.with_reads(move |blocks| reads.seconds(blocks as f64));
+        }
+        device = PlainArc::new(slow);
+    }
+    Ok(device)
+}
+
+fn zoned(medium: PlainArc<dyn BlockDevice>, zones: &Zones) -> Result<Backend, CliError> {
+    let device = ZonedDevice::new(medium, zones.layout()).map_err(CliError::usage)?;
     Ok(Backend::Zoned(PlainArc::new(device)))
 }
 

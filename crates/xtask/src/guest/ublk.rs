@@ -1,5 +1,6 @@
 //! Block devices served by `f2fs ublk` in the guest: data through the kernel's block layer, file systems on them, zones beside
-//! `null_blk`'s, a server that is killed under load and another that takes over, and servers that are told to stop.
+//! `null_blk`'s, a server that is killed under load and another that takes over, devices that
+//! are slow, fail, and log what is done to them, and servers that are told to stop.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 const SCRIPT: &str = include_str!("ublk.sh");
 
 /// What the script says at the end of each part.
-const PARTS: [&str; 7] = ["refusals", "memory", "file system", "zones", "recovery", "stop", "speed"];
+const PARTS: [&str; 8] = ["refusals", "memory", "file system", "zones", "recovery", "laboratory", "stop", "speed"];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let mut boot = bench.guest.boot("ublk").processors(2);

@@ -1,0 +1,226 @@
+//! A device that writes down what is done to it, into a file.
+//!
+//! Locking rules: one lock, `log`, is held while an entry is written, and during a flush: a write that is not in the log when a flush
+//! begins comes behind it. It is not held while a request runs.
+
+use std::fmt;
+use std::io::{self, Seek, SeekFrom, Write};
+
+use f2fs_device::{
+    AlignedBuf, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, Op, Operation, Request,
+    Ticket,
+};
+use f2fs_sync::Mutex;
+
+use crate::Event;
+use crate::write_log::{SECTOR, entry, superblock};
+
+/// A device that logs each change as Linux's `log-writes` does, for [`CrashLog::from_write_log`](crate::CrashLog::from_write_log) and for the
+/// tools of others. It serves one request of a thread at a time.
+///
+/// A change that cannot be logged fails, after it was made. The number of entries in the log is brought up to date at each flush, and
+/// when the device is dropped: what a killed process leaves is right up to its last flush.
+///
+/// ```
+/// use std::fs::File;
+///
+/// use f2fs_device::{BlockDevice, MemoryDevice};
+/// use f2fs_device_test::{CrashLog, LoggingDevice};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("log");
+/// let device = LoggingDevice::new(MemoryDevice::new(64), File::create_new(&path)?)?;
+/// device.write_slice(3, b"hello")?;
+/// device.flush()?;
+///
+/// let log = CrashLog::from_write_log(File::open(&path)?, 64)?;
+/// assert_eq!(log.events().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub struct LoggingDevice<D, W: Write + Seek + Send + 'static> {
+    inner: D,
+    log: Mutex<Log<W>>,
+}
+
+impl<D: fmt::Debug, W: Write + Seek + Send + 'static> fmt::Debug for LoggingDevice<D, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoggingDevice").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+struct Log<W: Write + Seek> {
+    out: W,
+    entries: u64,
+}
+
+impl<W: Write + Seek> Log<W> {
+    fn add(&mut self, event: &Event) -> io::Result<()> {
+        self.out.write_all(&entry(event))?;
+        if let Event::Write { data, .. } = event {
+            self.out.write_all(data.as_bytes())?;
+        }
+        self.entries += 1;
+        Ok(())
+    }
+
+    /// Makes the entries so far part of the log.
+    fn publish(&mut self) -> io::Result<()> {
+        let end = self.out.stream_position()?;
+        self.out.seek(SeekFrom::Start(0))?;
+        self.out.write_all(&superblock(self.entries))?;
+        self.out.seek(SeekFrom::Start(end))?;
+        self.out.flush()
+    }
+}
+
+impl<W: Write + Seek> Drop for Log<W> {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = self.publish();
+    }
+}
+
+impl<D: BlockDevice, W: Write + Seek + Send + 'static> LoggingDevice<D, W> {
+    /// Logs the changes of `inner` into `out`, which is empty.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(inner: D, mut out: W) -> io::Result<LoggingDevice<D, W>> {
+        out.write_all(&[0; SECTOR])?;
+        let mut log = Log { out, entries: 0 };
+        log.publish()?;
+        Ok(LoggingDevice { inner, log: Mutex::new(log) })
+    }
+
+    fn add(&self, request: &Request) -> io::Result<()> {
+        let event = match request.op {
+            Op::Read => return Ok(()),
+            Op::Discard { blocks } => Event::discard(request.start, blocks),
+            op @ (Op::Write | Op::WriteFua) => {
+                let mut data = AlignedBuf::default();
+                for block in request.bufs.iter().flat_map(AlignedBuf::as_blocks) {
+                    data.push(&block.0);
+                }
+                Event::write(request.start, data, op == Op::WriteFua)
+            }
+        };
+        self.log.lock().add(&event)
+    }
+}
+
+impl<D: BlockDevice, W: Write + Seek + Send + 'static> BlockDevice for LoggingDevice<D, W> {
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn claims(&self) -> &Claims {
+        self.inner.claims()
+    }
+
+    fn submit(&self, requests: Vec<Request>) -> Ticket {
+        Ticket::ready(requests.into_iter().map(|request| self.execute(request)).collect())
+    }
+
+    fn execute(&self, request: Request) -> Completion {
+        let mut completion = self.inner.execute(request);
+        if completion.result.is_ok()
+            && let Err(error) = self.add(&completion.request)
+        {
+            completion.result = Err(completion.request.error(DeviceErrorKind::from(&error)));
+        }
+        completion
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        let mut log = self.log.lock();
+        self.inner.flush()?;
+        log.add(&Event::Flush)
+            .and_then(|()| log.publish())
+            .map_err(|error| DeviceError::new(Operation::Flush, 0, 0, DeviceErrorKind::from(&error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use f2fs_device::MemoryDevice;
+
+    use super::*;
+    use crate::{CrashLog, FaultDevice, FaultRule, Random};
+    use f2fs_sync::PlainArc;
+
+    #[test]
+    fn a_log_replayed_is_the_device() {
+        let mut file = tempfile::tempfile().unwrap();
+        let live = PlainArc::new(MemoryDevice::new(64));
+        let device = LoggingDevice::new(PlainArc::clone(&live), file.try_clone().unwrap()).unwrap();
+        let mut random = Random::new(1);
+        for n in 0..300_u64 {
+            let start = random.below_u64(60);
+            match random.below(10) {
+                0 => device.flush().unwrap(),
+                1 => device.discard(start, 2).unwrap(),
+                2 => device.write_fua(start, AlignedBuf::from_bytes(&n.to_le_bytes())).unwrap(),
+                _ => device.write_slice(start, &[n as u8; 8192]).unwrap(),
+            }
+        }
+        drop(device);
+        file.rewind().unwrap();
+        let log = CrashLog::from_write_log(file, 64).unwrap();
+        assert_eq!(log.events().len(), 300);
+        let image = log.image_at(300, |_, _| true);
+        assert_eq!(image.to_bytes(), live.to_bytes());
+        // Behind a flush nothing can be lost.
+        let flush = log.events().iter().rposition(|event| matches!(event, Event::Flush)).unwrap();
+        let (lost, kept) = (log.image_at(flush + 1, |_, _| false), log.image_at(flush + 1, |_, _| true));
+        assert_eq!(lost.to_bytes(), kept.to_bytes());
+    }
+
+    #[test]
+    fn what_failed_is_not_in_the_log() {
+        let mut file = tempfile::tempfile().unwrap();
+        let faults = FaultDevice::new(PlainArc::new(MemoryDevice::new(64)));
+        faults.arm("write,after=1".parse::<FaultRule>().unwrap());
+        let device = LoggingDevice::new(faults, file.try_clone().unwrap()).unwrap();
+        let results = [1, 2, 3].map(|block| device.write_slice(block, b"x").is_ok());
+        assert_eq!(results, [true, false, true]);
+        drop(device);
+        file.rewind().unwrap();
+        let log = CrashLog::from_write_log(file, 64).unwrap();
+        assert_eq!(log.events().iter().map(Event::range).collect::<Vec<_>>(), [(1, 1), (3, 1)]);
+    }
+
+    /// A file system that is full behind so many bytes.
+    struct Full(Cursor<Vec<u8>>, usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0.position() as usize + bytes.len() > self.1 {
+                return Err(io::Error::from_raw_os_error(28));
+            }
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Seek for Full {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_logged_fails() {
+        let device = LoggingDevice::new(MemoryDevice::new(64), Full(Cursor::default(), 6000)).unwrap();
+        device.write_slice(1, b"x").unwrap();
+        let error = device.write_slice(2, b"x").unwrap_err();
+        assert_eq!(error.kind, DeviceErrorKind::from_errno(28));
+        assert!(device.read(1, 1).is_ok());
+    }
+}
