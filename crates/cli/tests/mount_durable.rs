@@ -5,6 +5,9 @@ mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use common::mounted::{Mounted, is_mounted, shell};
 use common::{command, ok, run};
@@ -68,6 +71,44 @@ fn what_was_mapped_and_synced_survives_a_kill() {
         }
         mounted.judge();
     }
+}
+
+/// The version of the newest checkpoint on a volume, from the first blocks of its two packs.
+fn checkpoint(image: &Path) -> u64 {
+    let image = File::open(image).unwrap();
+    let version = |block: u64| {
+        let mut version = [0; 8];
+        image.read_exact_at(&mut version, block * 4096).unwrap();
+        u64::from_le_bytes(version)
+    };
+    version(512).max(version(1024))
+}
+
+#[test]
+fn what_is_old_enough_survives_a_kill() {
+    let Some(mounted) = Mounted::new("what_is_old_enough_survives_a_kill", &["commit=1"]) else { return };
+    fs::create_dir(mounted.path("d")).unwrap();
+    fs::write(mounted.path("d/f"), vec![5; 100_000]).unwrap();
+    let first = checkpoint(&mounted.image);
+    let end = Instant::now() + Duration::from_secs(60);
+    // The first one may have begun before the file was written.
+    while checkpoint(&mounted.image) < first + 1 {
+        assert!(Instant::now() < end, "no checkpoint is written");
+        thread::sleep(Duration::from_millis(50));
+    }
+    fs::write(mounted.path("more"), b"").unwrap();
+    while checkpoint(&mounted.image) < first + 2 {
+        assert!(Instant::now() < end, "no second checkpoint is written");
+        thread::sleep(Duration::from_millis(50));
+    }
+    // The version stands in the first block, which is written before the last.
+    thread::sleep(Duration::from_millis(300));
+    mounted.kill("-KILL");
+    shell(&format!("umount {}", mounted.dir.display()));
+    mounted.mount(&[]);
+    assert_eq!(fs::read(mounted.path("d/f")).unwrap(), vec![5; 100_000]);
+    assert!(mounted.path("more").exists());
+    mounted.judge();
 }
 
 #[test]
