@@ -80,8 +80,10 @@ impl Mount {
         config.n_threads = Some(if options.threads == 0 { (2 * processors).clamp(4, 64) } else { options.threads });
         config.clone_fd = true;
         config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+        // The kernel refuses a mount without a source.
+        let source = if options.source.is_empty() { "f2fs" } else { &options.source };
         config.mount_options = vec![
-            MountOption::FSName(options.source.replace(',', "\\,")),
+            MountOption::FSName(source.replace(',', "\\,")),
             MountOption::Subtype("f2fs".into()),
             MountOption::DefaultPermissions,
             if options.read_only { MountOption::RO } else { MountOption::RW },

@@ -19,7 +19,7 @@ pub enum Cache {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MountOptions {
-    /// What the list of mounts shows as the source.
+    /// What the list of mounts shows as the source; if this is empty, `f2fs`.
     pub source: String,
     /// For reading only. The file system must be opened so as well.
     pub read_only: bool,
