@@ -2,13 +2,18 @@
 //!
 //! A thread of its own wakes every so often, and writes a checkpoint if the volume has changed. It ends with the mount, and with the first
 //! error that stops the volume: every later change is refused then, and closing the volume says so.
+//!
+//! # Locking
+//!
+//! None. A flag says that the mount has ended; the thread is unparked after it is set.
 
 use std::io;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::thread::{Builder, JoinHandle, park_timeout};
+use std::time::{Duration, Instant};
 
 use f2fs_files::FileSystem;
+use f2fs_sync::Arc;
+use f2fs_sync::atomic::{AtomicBool, Ordering};
 
 /// Checkpoints that nobody writes yet.
 #[derive(Debug)]
@@ -20,8 +25,7 @@ pub(crate) struct Checkpoints {
 /// The thread that writes them. It ends when this is dropped, which waits for a checkpoint that is being written.
 #[derive(Debug)]
 pub(crate) struct Writing {
-    /// Says by its end that the mount has ended.
-    mounted: Option<Sender<()>>,
+    ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -46,11 +50,12 @@ impl Checkpoints {
     }
 
     pub(crate) fn start(self) -> io::Result<Writing> {
-        let (mounted, ended) = channel::<()>();
+        let ended = Arc::new(AtomicBool::new(false));
+        let end = ended.clone();
         let thread = Builder::new().name("f2fs-checkpoints".into()).spawn(move || {
             let Checkpoints { fs, every } = self;
             let mut last = State::of(&fs);
-            while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) && fs.volume().stopped().is_none() {
+            while waited(every, &end) && fs.volume().stopped().is_none() {
                 if fs.statfs().dirty_nodes == 0 && State::of(&fs) == last {
                     continue;
                 }
@@ -59,14 +64,30 @@ impl Checkpoints {
                 last = State::of(&fs);
             }
         })?;
-        Ok(Writing { mounted: Some(mounted), thread: Some(thread) })
+        Ok(Writing { ended, thread: Some(thread) })
+    }
+}
+
+/// Waits so long: whether the mount goes on.
+fn waited(every: Duration, ended: &AtomicBool) -> bool {
+    let begun = Instant::now();
+    loop {
+        if ended.load(Ordering::Acquire) {
+            return false;
+        }
+        // Parking may end early without a reason.
+        match every.checked_sub(begun.elapsed()) {
+            Some(left) if !left.is_zero() => park_timeout(left),
+            _ => return true,
+        }
     }
 }
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        drop(self.mounted.take());
+        self.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             // A panic has stopped the volume.
             let _ = thread.join();
         }
@@ -75,10 +96,7 @@ impl Drop for Writing {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use f2fs_files::Options;
-    use f2fs_sync::Arc;
 
     use super::*;
 
