@@ -48,7 +48,7 @@ impl Mounted {
         ok(command(["format", "--size", "256M"]).args(flags).arg(&image));
         let dir = place.path("mnt");
         fs::create_dir(&dir).unwrap();
-        Some(Mounted { image, dir, place, flags: flags.iter().map(|flag| flag.to_string()).collect() })
+        Some(Mounted { image, dir, place, flags: flags.iter().map(ToString::to_string).collect() })
     }
 
     pub(crate) fn mount(&self, options: &[&str]) {
