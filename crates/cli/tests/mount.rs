@@ -6,11 +6,12 @@ mod common;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::mounted::{Mounted, shell};
-use rustix::fs::{AtFlags, CWD, FallocateFlags, RenameFlags, SeekFrom as Seeking, XattrFlags};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags, SeekFrom as Seeking, XattrFlags};
 use rustix::io::Errno;
 
 #[test]
@@ -192,5 +193,51 @@ fn lists_of_access_are_inherited_and_follow_the_mode() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     rustix::fs::getxattr(&file, "system.posix_acl_access", &mut value).unwrap();
     assert_eq!(value[4 + 3 * 8 + 2], 0, "the mask follows the mode");
+    mounted.judge();
+}
+
+#[test]
+fn locks_keep_others_out() {
+    let Some(mounted) = Mounted::new("locks_keep_others_out", &[]) else { return };
+    let path = mounted.path("f");
+    let (one, two) = (File::create(&path).unwrap(), OpenOptions::new().write(true).open(&path).unwrap());
+    let lock = |file: &File, how| rustix::fs::flock(file, how);
+    lock(&one, FlockOperation::LockShared).unwrap();
+    lock(&two, FlockOperation::NonBlockingLockShared).unwrap();
+    assert_eq!(lock(&one, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK));
+    drop(two);
+    lock(&one, FlockOperation::NonBlockingLockExclusive).unwrap();
+    // Locks of ranges are a process's: another one is refused, and let in after this one has closed the file.
+    rustix::fs::fcntl_lock(&one, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let other = || {
+        let script = "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)";
+        Command::new("python3").args(["-c", script]).arg(&path).output().unwrap().status.success()
+    };
+    assert!(!other());
+    drop(one);
+    assert!(other());
+    mounted.judge();
+}
+
+#[test]
+fn contents_that_the_kernel_does_not_keep() {
+    let Some(mounted) = Mounted::new("contents_that_the_kernel_does_not_keep", &["cache=none"]) else { return };
+    let path = mounted.path("f");
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+    for at in 0..200_u64 {
+        file.write_all_at(&[at as u8; 777], at * 777).unwrap();
+    }
+    let again = File::open(&path).unwrap();
+    let mut part = [0; 1000];
+    again.read_exact_at(&mut part, 776).unwrap();
+    assert!(part[0] == 0 && part[1..778].iter().all(|byte| *byte == 1) && part[778..].iter().all(|byte| *byte == 2));
+    file.set_len(1000).unwrap();
+    file.set_len(200 * 777).unwrap();
+    shell(&format!("cp {0} {0}2; cmp {0} {0}2", path.display()));
+    assert!(fs::read(&path).unwrap()[1000..].iter().all(|byte| *byte == 0));
+    // Nothing of the file is in the kernel's memory.
+    let resident = Command::new("fincore").args(["-nb", "-o", "RES"]).arg(&path).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&resident.stdout).trim(), "0");
+    drop((file, again));
     mounted.judge();
 }

@@ -4,7 +4,12 @@
 mod common;
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use common::mounted::{Mounted, is_mounted, shell};
 use common::{command, ok, run};
@@ -66,6 +71,85 @@ fn what_was_mapped_and_synced_survives_a_kill() {
             let overwritten = (10 * 4096 + 50..10 * 4096 + 150).contains(&at);
             assert_eq!(*byte, if overwritten { 0xee } else { (at / 4096) as u8 + 1 }, "{options:?}: byte {at}");
         }
+        mounted.judge();
+    }
+}
+
+/// The version of the newest checkpoint on a volume, from the first blocks of its two packs.
+fn checkpoint(image: &Path) -> u64 {
+    let image = File::open(image).unwrap();
+    let version = |block: u64| {
+        let mut version = [0; 8];
+        image.read_exact_at(&mut version, block * 4096).unwrap();
+        u64::from_le_bytes(version)
+    };
+    version(512).max(version(1024))
+}
+
+#[test]
+fn what_is_old_enough_survives_a_kill() {
+    let Some(mounted) = Mounted::new("what_is_old_enough_survives_a_kill", &["commit=1"]) else { return };
+    fs::create_dir(mounted.path("d")).unwrap();
+    fs::write(mounted.path("d/f"), vec![5; 100_000]).unwrap();
+    let first = checkpoint(&mounted.image);
+    let end = Instant::now() + Duration::from_secs(60);
+    // The first one may have begun before the file was written.
+    while checkpoint(&mounted.image) < first + 1 {
+        assert!(Instant::now() < end, "no checkpoint is written");
+        thread::sleep(Duration::from_millis(50));
+    }
+    fs::write(mounted.path("more"), b"").unwrap();
+    while checkpoint(&mounted.image) < first + 2 {
+        assert!(Instant::now() < end, "no second checkpoint is written");
+        thread::sleep(Duration::from_millis(50));
+    }
+    // The version stands in the first block, which is written before the last.
+    thread::sleep(Duration::from_millis(300));
+    mounted.kill("-KILL");
+    shell(&format!("umount {}", mounted.dir.display()));
+    mounted.mount(&[]);
+    assert_eq!(fs::read(mounted.path("d/f")).unwrap(), vec![5; 100_000]);
+    assert!(mounted.path("more").exists());
+    mounted.judge();
+}
+
+#[test]
+fn what_a_database_committed_survives_a_kill() {
+    let name = "what_a_database_committed_survives_a_kill";
+    if Command::new("sqlite3").arg("--version").output().is_err() {
+        eprintln!("NOT RUN: {name}: needs sqlite3");
+        return;
+    }
+    for journal in ["wal", "delete"] {
+        let Some(mounted) = Mounted::new(name, &[]) else { return };
+        let path = mounted.path("base");
+        // `EXTRA` syncs the directory after the journal is removed, which is what commits.
+        let mut script = format!("PRAGMA journal_mode={journal}; PRAGMA synchronous=EXTRA; CREATE TABLE t(n);\n");
+        for n in 0..100 {
+            script += &format!("BEGIN; INSERT INTO t VALUES({n}); COMMIT; SELECT 'committed';\n");
+        }
+        let file = mounted.place.path("script");
+        fs::write(&file, script).unwrap();
+        let mut sqlite = Command::new("stdbuf");
+        sqlite.args(["-oL", "sqlite3", "-bail"]).arg(&path).stdin(File::open(&file).unwrap());
+        let mut sqlite = sqlite.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut committed = 0;
+        for line in BufReader::new(sqlite.stdout.take().unwrap()).lines().map_while(Result::ok) {
+            committed += usize::from(line == "committed");
+            if line == "committed" && committed == 20 {
+                mounted.kill("-KILL");
+            }
+        }
+        assert!(!sqlite.wait().unwrap().success() && committed >= 20, "{journal}: {committed}");
+        shell(&format!("umount {}", mounted.dir.display()));
+        // It tells of files that it recovers.
+        let said = run(command(["mount"]).arg(&mounted.image).arg(&mounted.dir));
+        assert!(said.status.success(), "{said:?}");
+        let mut look = Command::new("sqlite3");
+        let said = look.arg(&path).arg("PRAGMA integrity_check; SELECT count(*) FROM t;").output().unwrap();
+        let said = String::from_utf8(said.stdout).unwrap();
+        let count = said.strip_prefix("ok\n").and_then(|count| count.trim().parse::<usize>().ok());
+        assert!(count.is_some_and(|count| count >= committed), "{journal}: {committed} were committed: {said}");
         mounted.judge();
     }
 }

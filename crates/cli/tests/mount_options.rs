@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -38,6 +39,12 @@ fn the_name_in_fstab_mounts() {
         ok(helper(name).arg(&mounted.image).arg(&mounted.dir).args(words));
         fs::write(mounted.path("f"), name).unwrap();
         assert_eq!(mounted.path("f").metadata().unwrap().uid(), 7);
+        // mount(8) hands on what the list of mounts shows as well.
+        let remount = |how| ok(helper(name).arg(&mounted.image).arg(&mounted.dir).args(["-o", how]));
+        remount("ro,nosuid,user_id=0,group_id=0,default_permissions,remount");
+        assert_eq!(fs::write(mounted.path("g"), name).unwrap_err().kind(), ErrorKind::ReadOnlyFilesystem);
+        remount("rw,remount");
+        fs::write(mounted.path("g"), name).unwrap();
         mounted.umount();
         assert_eq!(ok(command(["cat"]).arg(&mounted.image).arg("/f")), name);
     }

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod acl;
+mod checkpoints;
 mod options;
 mod table;
 mod transport;
@@ -29,8 +30,9 @@ use f2fs_files::{FileSystem, FsError};
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use thiserror::Error;
 
-pub use options::MountOptions;
+pub use options::{Cache, MountOptions};
 
+use checkpoints::Checkpoints;
 use transport::Transport;
 use volume::Mounted;
 
@@ -56,6 +58,7 @@ pub enum MountError {
 #[derive(Debug)]
 pub struct Mount {
     session: Session<Transport>,
+    checkpoints: Option<Checkpoints>,
 }
 
 /// Unmounts from another thread.
@@ -77,8 +80,10 @@ impl Mount {
         config.n_threads = Some(if options.threads == 0 { (2 * processors).clamp(4, 64) } else { options.threads });
         config.clone_fd = true;
         config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+        // The kernel refuses a mount without a source.
+        let source = if options.source.is_empty() { "f2fs" } else { &options.source };
         config.mount_options = vec![
-            MountOption::FSName(options.source.replace(',', "\\,")),
+            MountOption::FSName(source.replace(',', "\\,")),
             MountOption::Subtype("f2fs".into()),
             MountOption::DefaultPermissions,
             if options.read_only { MountOption::RO } else { MountOption::RW },
@@ -86,9 +91,11 @@ impl Mount {
             if options.set_id { MountOption::Suid } else { MountOption::NoSuid },
             if options.no_exec { MountOption::NoExec } else { MountOption::Exec },
         ];
+        let every = options.commit.filter(|_| !options.read_only);
         let transport = Transport(Mounted::new(fs, options)?);
         let session = Session::new(transport, dir, &config).map_err(MountError::Refused)?;
-        Ok(Mount { session })
+        let checkpoints = every.map(|every| Checkpoints::new(fs.clone(), every));
+        Ok(Mount { session, checkpoints })
     }
 
     /// What ends the mount from another thread.
@@ -96,12 +103,16 @@ impl Mount {
         Unmounter(self.session.unmount_callable())
     }
 
-    /// Answers requests until the file system is unmounted. All references to its inodes are gone when this returns.
+    /// Answers requests until the file system is unmounted, and writes checkpoints meanwhile as the options say. All references to its
+    /// inodes are gone when this returns.
     ///
     /// # Errors
-    /// Those of `/dev/fuse`.
+    /// Those of `/dev/fuse`, and if a thread cannot be started.
     pub fn serve(self) -> io::Result<()> {
-        self.session.run()
+        let writing = self.checkpoints.map(Checkpoints::start).transpose()?;
+        let served = self.session.run();
+        drop(writing);
+        served
     }
 }
 

@@ -1,10 +1,25 @@
 //! How a volume is mounted.
 
+use std::time::Duration;
+
+/// What the kernel keeps of the contents of files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cache {
+    /// What is read; each write reaches the volume before it returns.
+    #[default]
+    Through,
+    /// What is read and written. Writes are handed on when a file is synced or closed, or after some seconds.
+    WriteBack,
+    /// Nothing: each read and write reaches the volume, as with `O_DIRECT`. Shared mappings need Linux 6.6.
+    None,
+}
+
 /// How a volume is mounted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MountOptions {
-    /// What the list of mounts shows as the source.
+    /// What the list of mounts shows as the source; if this is empty, `f2fs`.
     pub source: String,
     /// For reading only. The file system must be opened so as well.
     pub read_only: bool,
@@ -22,8 +37,30 @@ pub struct MountOptions {
     pub gid: Option<u32>,
     /// All files are shown with the permissions 777 without these.
     pub umask: Option<u16>,
-    /// The kernel keeps what is written, and hands it on when a file is synced or closed, or after some seconds.
-    pub write_back: bool,
+    /// What the kernel keeps of the contents of files.
+    pub cache: Cache,
+    /// So often what has changed is made durable by a checkpoint, without anybody who asks. 60 seconds by default, as in the kernel's F2FS
+    /// (`cp_interval`); `None`: never. An unchanged volume is not written to.
+    pub commit: Option<Duration>,
     /// Threads that answer requests; 0: by the processors.
     pub threads: usize,
+}
+
+impl Default for MountOptions {
+    fn default() -> MountOptions {
+        MountOptions {
+            source: String::new(),
+            read_only: false,
+            allow_other: false,
+            devices: false,
+            set_id: false,
+            no_exec: false,
+            uid: None,
+            gid: None,
+            umask: None,
+            cache: Cache::Through,
+            commit: Some(Duration::from_secs(60)),
+            threads: 0,
+        }
+    }
 }

@@ -2,8 +2,8 @@
 //!
 //! A panic below is answered with `EIO`, and the session goes on; the library refuses changes from then on where the panic left one undone.
 //!
-//! Files are neither opened nor closed: *open* is answered with `ENOSYS`, after which the kernel does it by itself. An inode is held
-//! by its look-ups, and the kernel forgets none that is open.
+//! Files are neither opened nor closed: *open* is answered with `ENOSYS`, after which the kernel does it by itself, unless it has to be told
+//! with each file not to keep its contents. An inode is held by its look-ups, and the kernel forgets none that is open.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -21,12 +21,15 @@ use fuser::{
     TimeOrNow, WriteFlags,
 };
 
+use crate::options::Cache;
 use crate::volume::{Caller, Change, Mounted, now};
 
 /// How long the kernel keeps what it was told: nobody else changes the volume.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bytes of a write at most.
 const MAX_WRITE: u32 = 1 << 20;
+/// How a file is opened whose contents the kernel does not keep.
+const UNCACHED: FopenFlags = FopenFlags::FOPEN_DIRECT_IO.union(FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES);
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
@@ -166,7 +169,6 @@ impl Filesystem for Transport {
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_CACHE_SYMLINKS
             | InitFlags::FUSE_EXPORT_SUPPORT
-            | InitFlags::FUSE_NO_OPEN_SUPPORT
             | InitFlags::FUSE_NO_OPENDIR_SUPPORT
             | InitFlags::FUSE_EXPLICIT_INVAL_DATA
             | InitFlags::FUSE_HANDLE_KILLPRIV_V2
@@ -174,9 +176,11 @@ impl Filesystem for Transport {
         if options.uid.is_none() && options.gid.is_none() && options.umask.is_none() {
             wanted |= InitFlags::FUSE_POSIX_ACL;
         }
-        if options.write_back {
-            wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
-        }
+        wanted |= match options.cache {
+            Cache::Through => InitFlags::FUSE_NO_OPEN_SUPPORT,
+            Cache::WriteBack => InitFlags::FUSE_NO_OPEN_SUPPORT | InitFlags::FUSE_WRITEBACK_CACHE,
+            Cache::None => InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+        };
         if let Err(missing) = config.add_capabilities(wanted) {
             // An older kernel does without.
             let _ = config.add_capabilities(wanted - missing);
@@ -297,7 +301,10 @@ impl Filesystem for Transport {
     }
 
     fn open(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.error(Errno::ENOSYS);
+        match self.0.options().cache {
+            Cache::None => reply.opened(FileHandle(0), UNCACHED),
+            Cache::Through | Cache::WriteBack => reply.error(Errno::ENOSYS),
+        }
     }
 
     fn opendir(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -318,7 +325,11 @@ impl Filesystem for Transport {
         match self.run(|volume| volume.create(caller(request), parent.0, name.as_bytes(), mode, umask, None)) {
             Ok(data) => {
                 let generation = Generation(data.generation.into());
-                reply.created(&KEPT, &self.attr(&data), generation, FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
+                let flags = match self.0.options().cache {
+                    Cache::None => UNCACHED,
+                    Cache::Through | Cache::WriteBack => FopenFlags::FOPEN_KEEP_CACHE,
+                };
+                reply.created(&KEPT, &self.attr(&data), generation, FileHandle(0), flags);
             }
             Err(error) => reply.error(error),
         }

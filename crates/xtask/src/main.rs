@@ -8,6 +8,7 @@ mod fuzz;
 mod guest;
 mod lint;
 mod loom;
+mod mount;
 mod mutants;
 mod package;
 mod process;
@@ -53,6 +54,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Crashes volumes at every point of many workloads, and looks at what is left.
     Crash(crash::Args),
+    /// Runs suites and programs of others on volumes that `f2fs mount` serves.
+    Mount(mount::Args),
 }
 
 fn main() -> ExitCode {
@@ -80,6 +83,7 @@ impl Command {
             Command::Bench(args) => bench::run(&args),
             Command::Fuzz(args) => fuzz::run(&args),
             Command::Crash(args) => crash::run(&args),
+            Command::Mount(args) => mount::run(&args),
         }
     }
 }

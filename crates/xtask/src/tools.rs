@@ -26,6 +26,10 @@ const PACKAGES: &[(&str, &str)] = &[
     ("fio", "fio"),
     ("valgrind", "valgrind"),
     ("c++", "g++"),
+    ("git", "git"),
+    ("sqlite3", "sqlite3"),
+    ("tar", "tar"),
+    ("rsync", "rsync"),
 ];
 
 /// Programs for the tests on this machine, without the guest tests.

@@ -1,13 +1,14 @@
 //! The arguments of `mount` and `umount`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
-use f2fs_fuse::MountOptions;
+use f2fs_fuse::{Cache, MountOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct MountArgs {
-    /// Options, separated by commas: `ro`, `allow_other`, uid=N, gid=N, umask=OCTAL, cache=through|writeback, threads=N, dev, suid, noexec.
+    /// Options, separated by commas: `ro`, `allow_other`, uid=N, gid=N, umask=OCTAL, cache=through|writeback|none, commit=SECONDS, threads=N, dev, suid, noexec.
     #[arg(short = 'o', value_delimiter = ',', value_name = "OPTION")]
     pub(crate) options: Vec<String>,
     /// Stay in the foreground, until it is unmounted or a signal comes.
@@ -74,8 +75,12 @@ pub(crate) fn options(given: &[String], root: bool) -> Result<MountOptions, Stri
                 threads @ 1..=1024 => options.threads = threads as usize,
                 _ => return Err(format!("-o {option}: 1 to 1024 are possible")),
             },
-            ("cache", Some("through")) => options.write_back = false,
-            ("cache", Some("writeback")) => options.write_back = true,
+            ("cache", Some("through")) => options.cache = Cache::Through,
+            ("cache", Some("writeback")) => options.cache = Cache::WriteBack,
+            ("cache", Some("none")) => options.cache = Cache::None,
+            ("commit", _) => {
+                options.commit = Some(number(10)?).filter(|s| *s != 0).map(|s| Duration::from_secs(s.into()));
+            }
             (name, None) if IGNORED.contains(&name) || name.starts_with("x-") => {}
             (name, Some(_)) if name.starts_with("x-") || name.starts_with("comment") => {}
             _ => return Err(format!("-o {option}: there is no such option")),
@@ -92,10 +97,13 @@ mod tests {
     fn options_are_taken_or_refused_by_name() {
         let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
         let taken = options(&list("rw,ro,uid=5,umask=027,cache=writeback,x-systemd.automount"), false).unwrap();
-        assert!(taken.read_only && taken.write_back && !taken.devices);
+        assert!(taken.read_only && taken.cache == Cache::WriteBack && !taken.devices);
         assert_eq!((taken.uid, taken.umask), (Some(5), Some(0o27)));
         assert!(options(&[], true).unwrap().devices);
-        for wrong in ["bogus", "uid", "uid=x", "umask=1000", "umask=9", "cache=no", "threads=0"] {
+        let commit = |text| options(&list(text), true).unwrap().commit;
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!((commit("rw"), commit("commit=5"), commit("commit=0")), (seconds(60), seconds(5), None));
+        for wrong in ["bogus", "uid", "uid=x", "umask=1000", "umask=9", "cache=no", "threads=0", "commit", "commit=x"] {
             assert!(options(&list(wrong), true).unwrap_err().contains(wrong), "{wrong}");
         }
     }

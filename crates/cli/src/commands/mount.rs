@@ -30,6 +30,8 @@ use crate::medium;
 
 /// What the process in the background says.
 const MOUNTED: &[u8] = b"mounted\n";
+/// Options that the kernel minds, and changes while the volume is mounted.
+const FLAGS: &[&str] = &["ro", "rw", "dev", "nodev", "suid", "nosuid", "exec", "noexec"];
 /// How long programs that still use the mount have after a signal.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -37,6 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) fn mount(args: &MountArgs, pmem: bool, devices: &[PathBuf]) -> Result<ExitCode, CliError> {
     // What is wrong with the command line, before anything is opened.
     let root = rustix::process::geteuid().is_root();
+    if args.options.iter().any(|option| option == "remount") {
+        return remount(&args.dir, &args.options);
+    }
     let mut options = options(&args.options, root).map_err(CliError::usage)?;
     let image = args.image.canonicalize();
     let image = image.map_err(|error| CliError::at(&args.image, medium::reason(&args.image, &error)))?;
@@ -98,6 +103,19 @@ fn serve(image: &Path, fs: &FileSystem, mount: Mount, mut unmounter: Unmounter) 
     result.about(image)?;
     closed?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Changes flags of a mount, such as `ro`: the kernel minds them, not the server. Other options stay as they are.
+fn remount(dir: &Path, options: &[String]) -> Result<ExitCode, CliError> {
+    let flags = options.iter().map(String::as_str).filter(|option| FLAGS.contains(option));
+    let flags: Vec<&str> = ["remount"].into_iter().chain(flags).collect();
+    let mut command = Command::new("mount");
+    let status = command.args(["-i", "-o", &flags.join(",")]).arg("--").arg(dir).status();
+    match status {
+        Ok(status) if status.success() => Ok(ExitCode::SUCCESS),
+        Ok(_) => Err(CliError::said()),
+        Err(error) => Err(CliError::new(format_args!("mount: {error}"))),
+    }
 }
 
 fn in_background(

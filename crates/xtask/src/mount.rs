@@ -1,0 +1,114 @@
+//! `cargo xtask mount`: suites and programs of others, on volumes that `f2fs mount` serves.
+//!
+//! ```text
+//!   format ── mount ── a suite, programs ── unmount ── f2fs check, fsck.f2fs --dry-run
+//! ```
+//!
+//! They need root and `/dev/fuse`. The suites are programs in Rust, which cargo installs below `target/mount/tools`; they stay there.
+
+mod fsx;
+mod pjdfstest;
+mod programs;
+mod volume;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use clap::ValueEnum;
+
+use crate::{Result, process, tools};
+
+/// Options of `cargo xtask mount`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only this one.
+    judge: Option<Judge>,
+    /// Few operations and small trees: for a run of a minute, without the time to build.
+    #[arg(long)]
+    quick: bool,
+    /// Operations of fsx for each way of mounting.
+    #[arg(long, default_value_t = 1_000_000, value_name = "NUMBER")]
+    operations: u64,
+    /// Where the operations of fsx begin.
+    #[arg(long, default_value_t = 42, value_name = "NUMBER")]
+    seed: u64,
+    /// Transactions of sqlite3 for each of its journals.
+    #[arg(long, default_value_t = 10_000, value_name = "NUMBER")]
+    transactions: u64,
+    /// The tree that goes to a mount and back.
+    #[arg(long, default_value = "/usr/share", value_name = "DIR")]
+    tree: PathBuf,
+    /// The command `f2fs` that mounts, instead of one that is built now.
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Where the images are made, instead of `target/mount`.
+    #[arg(long, value_name = "DIR")]
+    images: Option<PathBuf>,
+}
+
+/// Who judges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Judge {
+    /// What POSIX says of calls: pjdfstest.
+    Pjdfstest,
+    /// Random operations on one file, and its content after each: fsx.
+    Fsx,
+    /// git, sqlite3, tar, rsync, cargo.
+    Programs,
+}
+
+/// The equipment.
+#[derive(Debug)]
+struct Bench {
+    /// The command `f2fs`.
+    f2fs: PathBuf,
+    images: PathBuf,
+}
+
+/// Runs the judges.
+///
+/// # Errors
+///
+/// If this process may not mount, a program is missing or fails, or a volume is not clean afterwards.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    if !tools::is_root() || !Path::new("/dev/fuse").exists() {
+        bail!("mounts need root and /dev/fuse");
+    }
+    let target = process::root().join("target");
+    let f2fs = match &args.program {
+        Some(program) => program.canonicalize()?,
+        None => {
+            process::run(&mut process::cargo(["build", "--release", "--package", "f2fs-cli", "--bin", "f2fs"]))?;
+            target.join("release/f2fs")
+        }
+    };
+    let images = args.images.clone().unwrap_or_else(|| target.join("mount"));
+    std::fs::create_dir_all(&images)?;
+    let bench = Bench { f2fs, images: images.canonicalize()? };
+    let wanted = |judge| args.judge.is_none_or(|only| only == judge);
+    if wanted(Judge::Pjdfstest) {
+        pjdfstest::run(&bench)?;
+    }
+    if wanted(Judge::Fsx) {
+        fsx::run(&bench, if args.quick { args.operations.min(5000) } else { args.operations }, args.seed)?;
+    }
+    if wanted(Judge::Programs) {
+        let tree = if args.quick { process::root().join("crates") } else { args.tree.clone() };
+        programs::run(&bench, &tree, if args.quick { args.transactions.min(100) } else { args.transactions })?;
+    }
+    Ok(())
+}
+
+/// A program that cargo installs: the one on the path, or one below `target/mount/tools`.
+fn installed(name: &str, version: &str) -> Result<PathBuf> {
+    if let Some(found) = tools::find(name) {
+        return Ok(found);
+    }
+    let root = process::root().join("target/mount/tools");
+    let program = root.join("bin").join(name);
+    if !program.is_file() {
+        let mut install = process::cargo(["install", "--locked", "--version", version, "--root"]);
+        process::run(install.arg(&root).arg(name))?;
+    }
+    Ok(program)
+}

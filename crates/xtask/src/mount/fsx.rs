@@ -1,0 +1,46 @@
+//! fsx: random operations on one file, whose content is compared after each.
+
+use std::fs;
+use std::process::Command;
+use std::time::Instant;
+
+use super::volume::Mounted;
+use super::{Bench, installed};
+use crate::{Result, process};
+
+const VERSION: &str = "0.3.2";
+
+/// A way to run it: a name, what the kernel keeps (`-o cache=`), and whether mappings are read and written more often than files.
+const WAYS: [(&str, &str, bool); 4] = [
+    ("through", "through", false),
+    ("writeback", "writeback", false),
+    ("none", "none", false),
+    ("mapped", "through", true),
+];
+
+pub(crate) fn run(bench: &Bench, operations: u64, seed: u64) -> Result<()> {
+    let program = installed("fsx", VERSION)?;
+    for (name, cache, mapped) in WAYS {
+        let configuration = bench.images.join(format!("fsx-{name}.toml"));
+        fs::write(&configuration, self::configuration(mapped))?;
+        let mounted = Mounted::new(bench, &format!("fsx-{name}"), "256M", &format!("cache={cache}"))?;
+        let begun = Instant::now();
+        let mut command = Command::new(&program);
+        command.args(["-q", "-S", &seed.to_string(), "-N", &operations.to_string(), "-f"]).arg(&configuration);
+        // What it leaves after a failure goes beside the images.
+        process::output(command.arg("-P").arg(&bench.images).arg(mounted.dir.join("f")))?;
+        mounted.judge()?;
+        let took = begun.elapsed().as_secs_f64();
+        println!("fsx {VERSION}, {name}: {operations} operations from seed {seed} in {took:.0} s");
+    }
+    Ok(())
+}
+
+fn configuration(mapped: bool) -> String {
+    let (file, mapping) = if mapped { (3, 30) } else { (10, 5) };
+    format!(
+        "flen = 262144\n[opsize]\nmax = 65536\n[weights]\nclose_open = 1.0\nread = {file}.0\nwrite = {file}.0\n\
+         mapread = {mapping}.0\nmapwrite = {mapping}.0\ntruncate = 2.0\ninvalidate = 1.0\nfsync = 0.2\nfdatasync = 0.2\n\
+         posix_fallocate = 1.0\npunch_hole = 1.0\nsendfile = 1.0\nposix_fadvise = 1.0\ncopy_file_range = 1.0\n"
+    )
+}

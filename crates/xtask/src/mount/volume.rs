@@ -1,0 +1,99 @@
+//! A volume that is mounted for a judge.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use super::Bench;
+use crate::{Result, process};
+
+/// A volume that is mounted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Mounted<'a> {
+    bench: &'a Bench,
+    image: PathBuf,
+    pub(crate) dir: PathBuf,
+}
+
+impl<'a> Mounted<'a> {
+    /// Formats an image and mounts it.
+    pub(crate) fn new(bench: &'a Bench, name: &str, size: &str, options: &str) -> Result<Mounted<'a>> {
+        let image = bench.images.join(format!("{name}.img"));
+        let dir = bench.images.join(name);
+        fs::create_dir_all(&dir)?;
+        if is_mounted(&dir)? {
+            bail!("{} is mounted already", dir.display());
+        }
+        if image.exists() {
+            fs::remove_file(&image)?;
+        }
+        process::output(Command::new(&bench.f2fs).args(["format", "--size", size]).arg(&image))?;
+        let mounted = Mounted { bench, image, dir };
+        mounted.mount(options)?;
+        Ok(mounted)
+    }
+
+    pub(crate) fn mount(&self, options: &str) -> Result<()> {
+        let mut command = Command::new(&self.bench.f2fs);
+        process::run(command.args(["mount", "-o", options]).arg(&self.image).arg(&self.dir))
+    }
+
+    pub(crate) fn umount(&self) -> Result<()> {
+        process::run(Command::new(&self.bench.f2fs).arg("umount").arg(&self.dir))
+    }
+
+    /// Kills the server, as the kernel would without memory, and removes what is left of the mount.
+    pub(crate) fn kill(&self) -> Result<()> {
+        let image = self.image.canonicalize()?.to_string_lossy().into_owned();
+        let mut pid = None;
+        for entry in fs::read_dir("/proc")?.flatten() {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            if line.contains("mount --told") && line.contains(&image) {
+                pid = Some(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        let pid = pid.context("the mount has no server")?;
+        process::run(Command::new("kill").args(["-KILL", &pid]))?;
+        let end = Instant::now() + Duration::from_secs(30);
+        while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+            if Instant::now() > end {
+                bail!("process {pid} goes on");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        process::run(Command::new("umount").arg("-l").arg(&self.dir))
+    }
+
+    /// Unmounts; `f2fs check` and fsck.f2fs must find nothing. Removes the image then.
+    pub(crate) fn judge(self) -> Result<()> {
+        self.umount()?;
+        let said = process::output(Command::new(&self.bench.f2fs).arg("check").arg(&self.image))?;
+        if !said.is_empty() {
+            bail!("f2fs check: {}", String::from_utf8_lossy(&said));
+        }
+        let said = process::output(Command::new("fsck.f2fs").arg("--dry-run").arg(&self.image))?;
+        let said = String::from_utf8_lossy(&said);
+        if said.contains("[ASSERT]") || said.contains("[Fail]") {
+            bail!("fsck.f2fs: {said}");
+        }
+        Ok(fs::remove_file(&self.image)?)
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        // After an error: the image stays for whoever looks.
+        if is_mounted(&self.dir).unwrap_or(false) {
+            let _ = Command::new("umount").arg("-l").arg(&self.dir).status();
+        }
+    }
+}
+
+fn is_mounted(dir: &Path) -> Result<bool> {
+    let dir = format!(" {} ", dir.display());
+    Ok(fs::read_to_string("/proc/self/mounts")?.lines().any(|line| line.contains(&dir)))
+}
