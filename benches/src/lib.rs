@@ -3,6 +3,8 @@
 #[cfg(f2fs_counting)]
 pub mod cache_lines;
 pub mod instructions;
+#[cfg(f2fs_manycore)]
+pub mod manycore;
 pub mod range_locks;
 pub mod report;
 pub mod segments;

@@ -166,6 +166,25 @@ fn a_mutex_excludes_parks_and_wakes() {
     assert!(outcome.places.iter().any(|hot| hot.site.file.ends_with("tests/manycore.rs")), "{:?}", outcome.places);
 }
 
+/// Writers keep new readers out, but a reader that was woken gets in before the next writer: nobody waits for ever.
+#[test]
+fn readers_and_writers_of_one_lock_all_get_on() {
+    let lock = RwLock::new(0_u64);
+    epyc(64, |core| {
+        if core % 4 == 0 {
+            let mut value = lock.write();
+            manycore::work(300_000);
+            *value += 1;
+        } else {
+            let value = lock.read();
+            let before = *value;
+            manycore::work(500_000);
+            assert_eq!(*value, before);
+        }
+    });
+    assert_eq!(*lock.read(), 16 * LAPS as u64);
+}
+
 #[test]
 fn condition_variables_pass_a_token_around() {
     let (turn, changed) = (Mutex::new(0), Condvar::new());

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 /// If they do not compile, or fail.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut command = if args.options.is_empty() {
-        let mut command = process::cargo(["test", "--package", "f2fs-sync", "--package", "f2fs-benches"]);
+        let mut command = process::cargo(["test", "--release", "--package", "f2fs-sync", "--package", "f2fs-benches"]);
         command.args(["--test", "halves", "--test", "manycore"]);
         command
     } else {

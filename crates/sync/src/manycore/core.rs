@@ -354,6 +354,9 @@ impl Run {
     fn touch(&mut self, core: usize, line: usize, access: Access, site: Site) -> bool {
         self.accesses += 1;
         let cost = self.lines.access(line, core, access, self.cores[core].clock, site);
+        if self.phase == Phase::Counted && access != Access::Read && !self.cores[core].waiting {
+            self.outcome.writes += 1;
+        }
         let instructions = if access == Access::Read || self.cores[core].waiting { 0 } else { self.per_write };
         self.pass(core, cost.total - cost.transfer + instructions, |spent| &mut spent.work);
         if cost.transfer == 0 {

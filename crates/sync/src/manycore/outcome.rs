@@ -55,6 +55,8 @@ pub struct Outcome {
     pub places: Vec<Hot>,
     /// The lines that cost most, at most 40.
     pub lines: Vec<Hot>,
+    /// Accesses that write, outside of waiting for locks.
+    pub writes: u64,
     /// Accesses, in the whole run.
     pub accesses: u64,
 }

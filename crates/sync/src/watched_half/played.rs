@@ -1,5 +1,6 @@
 //! What the wrappers tell the virtual core that runs. Outside of a simulation they are those of production.
 
+use std::cell::Cell;
 use std::panic::Location;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -126,10 +127,11 @@ impl Word {
         if core::running().is_none() {
             return wait();
         }
-        // A parked writer keeps new readers out.
+        // A parked writer keeps new readers out, but not those that were woken before it.
         let address = self.address;
+        let woken = Cell::new(false);
         let mut attempt = || {
-            let kept = kind == Kind::Shared && core::writer_waits(address) || !core::may_take(address);
+            let kept = kind == Kind::Shared && !woken.get() && core::writer_waits(address) || !core::may_take(address);
             if kept { None } else { attempt() }
         };
         let guard = attempt().unwrap_or_else(|| {
@@ -156,6 +158,7 @@ impl Word {
                         return guard;
                     }
                     core::park(address, kind == Kind::Exclusive);
+                    woken.set(true);
                     self.touch(Access::Change);
                     if let Some(guard) = attempt() {
                         return guard;
