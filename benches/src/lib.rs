@@ -2,7 +2,6 @@
 
 #[cfg(f2fs_counting)]
 pub mod cache_lines;
-pub mod instructions;
 #[cfg(f2fs_manycore)]
 pub mod manycore;
 pub mod range_locks;

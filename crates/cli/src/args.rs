@@ -25,7 +25,7 @@ Names are printed as a shell takes them back: 'two words', $'new\\nline', ./-das
 --json prints them with all but printable characters as \\xNN, and ls --zero as they are. What begins with a dash
 and is no option stands behind --.
 
-Exit codes: 0 done; 1 failed; 2 the command line is wrong; 130 and 143 a signal came, and a message says what it left.
+Exit codes: 0 done; 1 failed; 2 the command line is wrong; 129, 130 and 143 a signal came, and a message says what it left.
 check: 1 repaired, 4 corrupt, 8 not checked.
 
 `f2fs help COMMAND` says more about each."

@@ -1,10 +1,10 @@
-//! SIGINT and SIGTERM while an image is changed.
+//! SIGINT, SIGTERM and SIGHUP while an image is changed.
 //!
 //! Work that changes a volume runs on a thread of its own, and the first thread waits for its end or for a signal. When one comes,
 //! it brings what is changed into a state that it can name: a volume is closed, which waits for the operations on their way and
 //! refuses all others. A second signal ends the command at once; what a volume is left as then is its last checkpoint.
 //!
-//! A signal that was ignored when the command began stays ignored, as shells do it for what runs in the background.
+//! A signal that was ignored when the command began stays ignored: shells do so for commands in the background, and so does `nohup`.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::error::CliError;
@@ -29,7 +29,7 @@ static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(|| {
     let signal = Arc::new(AtomicUsize::new(0));
     let came = Arc::new(AtomicBool::new(false));
     let ignored = ignored();
-    for number in [SIGINT, SIGTERM] {
+    for number in [SIGINT, SIGTERM, SIGHUP] {
         if ignored & 1 << (number - 1) != 0 {
             continue;
         }

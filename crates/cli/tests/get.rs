@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symli
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Place, fail, ok, run};
+use common::{Place, fail, ok, rename_by_hand, run};
 
 fn f2fs(command: &str, image: &Path, args: &[&str]) -> Command {
     let mut built = Command::new(env!("CARGO_BIN_EXE_f2fs"));
@@ -33,19 +33,6 @@ fn with_file(place: &Place, content: &[u8]) -> PathBuf {
     fs::write(place.path("f"), content).unwrap();
     ok(&mut f2fs("put", &image, &[&path(place, "f"), "/f"]));
     image
-}
-
-/// Puts other bytes of the same length in the place of a name, wherever it stands in the image.
-fn rename_by_hand(image: &Path, name: &[u8], other: &[u8]) {
-    assert_eq!(name.len(), other.len());
-    let mut bytes = fs::read(image).unwrap();
-    let places: Vec<usize> =
-        bytes.windows(name.len()).enumerate().filter(|(_, window)| *window == name).map(|(at, _)| at).collect();
-    assert!(!places.is_empty());
-    for at in places {
-        bytes[at..at + name.len()].copy_from_slice(other);
-    }
-    fs::write(image, bytes).unwrap();
 }
 
 #[test]

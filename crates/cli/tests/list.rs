@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Place, command, fail, formatted, ok, run};
+use common::{Place, command, fail, formatted, ok, rename_by_hand, run};
 
 /// `ls` with these options and paths.
 fn ls(image: &Path, options: &str, paths: &[&str]) -> Command {
@@ -109,4 +109,21 @@ fn names_can_be_pasted_back() {
     let raw = run(&mut ls(&image, "--zero -R", &["/"])).stdout;
     assert_eq!(OsString::from_vec(raw), OsStr::new("/l\0/x y\0"));
     fail(&mut ls(&image, "--zero -l", &[]), 2, "cannot be used with");
+}
+
+#[test]
+fn a_name_that_none_can_have_hides_no_other() {
+    let place = Place::new();
+    let image = formatted(&place);
+    ok(command(["mkdir"]).arg(&image).args(["/first", "/AAAevil", "/last", "/last/below"]));
+    rename_by_hand(&image, b"AAAevil", b"../evil");
+    for (options, listed) in
+        [("", "first\nlast\n"), ("-R", "/:\nfirst\nlast\n\n/first:\n\n/last:\nbelow\n\n/last/below:\n")]
+    {
+        let output = run(&mut ls(&image, options, &["/"]));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), listed, "{options} {said}");
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(said.matches("a name that none can have").count(), 1, "{said}");
+    }
 }

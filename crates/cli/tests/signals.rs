@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the command ends soon, says what it left, and that is so.
+//! SIGINT, SIGTERM and SIGHUP: the command ends soon, says what it left, and that is so.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -69,7 +69,7 @@ fn a_put_that_is_stopped_closes_the_volume() {
     let place = Place::new();
     let image = volume(&place);
     ok(command(["mkdir"]).arg(&image).arg("/before"));
-    for (name, code) in [("INT", 130), ("TERM", 143)] {
+    for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let child = waiting_put(&image);
         signal(&child, name);
         interrupted(&end(child), code, "disk.img is closed, and holds what was done until then");

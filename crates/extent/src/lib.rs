@@ -80,7 +80,7 @@
 //!
 //! # Measured
 //!
-//! *On one thread* (`cargo bench --bench extent_instructions`, `cargo xtask counting`): nanoseconds are the shortest of 20 runs on 2
+//! *On one thread* (`cargo bench -p f2fs-instructions --bench extent_instructions`, `cargo xtask counting`): nanoseconds are the shortest of 20 runs on 2
 //! virtual Intel Xeon processors, alone on the machine, with the loop around taken off; in brackets those of an AMD EPYC.
 //!
 //! | Operation | instructions | allocations | ns |

@@ -1,11 +1,11 @@
-//! `cargo xtask bench`: the criterion benches.
+//! `cargo xtask bench`: the criterion benches, and counts of instructions.
 
 use crate::{Result, process};
 
 /// Options of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Arguments for cargo bench: for example `--bench NAME`, or `-- FILTER`.
+    /// Arguments for cargo bench: for example `--bench NAME`, or `-- FILTER`. Without any, instructions are counted, too.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     args: Vec<String>,
 }
@@ -16,5 +16,9 @@ pub(crate) struct Args {
 ///
 /// If they do not compile, or fail.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    process::run(process::cargo(["bench", "--package", "f2fs-benches"]).args(&args.args))
+    process::run(process::cargo(["bench", "--package", "f2fs-benches"]).args(&args.args))?;
+    if args.args.is_empty() {
+        process::run(&mut process::cargo(["bench", "--package", "f2fs-instructions"]))?;
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use f2fs::files::path_from_bytes;
-use f2fs::{FileKind, FileSystem, Metadata};
+use f2fs::{DirEntry, FileKind, FileSystem, Metadata, ReadDir};
 use f2fs_workload::shell::Quoted;
 use serde_json::{Value, json};
 
@@ -73,15 +73,13 @@ impl<W: Write> List<'_, W> {
         // In a damaged volume a directory may contain itself.
         let mut known = HashSet::from([self.fs.metadata(path).about(path)?.ino]);
         while let Some(directory) = pending.pop() {
-            let mut entries =
-                match self.fs.read_dir(&directory).and_then(Iterator::collect::<Result<Vec<_>, _>>).about(&directory) {
-                    Ok(entries) => entries,
-                    Err(error) => {
-                        self.out.flush()?;
-                        failures.note(Err(error))?;
-                        continue;
-                    }
-                };
+            let mut entries = match self.fs.read_dir(&directory).about(&directory) {
+                Ok(entries) => self.readable(entries, &directory, failures)?,
+                Err(error) => {
+                    self.failed(error, failures)?;
+                    continue;
+                }
+            };
             entries.retain(|entry| self.shows(&entry.name));
             entries.sort_by(|a, b| a.name.cmp(&b.name));
             self.heading(&directory)?;
@@ -94,10 +92,9 @@ impl<W: Write> List<'_, W> {
                 let path = directory.join(path_from_bytes(&found.name));
                 let whole = self.args.json || self.args.zero && self.args.recursive;
                 let done = self.entry(&path, if whole { bytes(&path) } else { &found.name });
-                if done.is_err() {
-                    self.out.flush()?;
+                if let Err(error) = done {
+                    self.failed(error, failures)?;
                 }
-                failures.note(done)?;
                 if self.args.recursive && found.kind == Some(FileKind::Directory) {
                     if !known.insert(found.ino) {
                         self.out.flush()?;
@@ -109,6 +106,29 @@ impl<W: Write> List<'_, W> {
             pending.extend(below.into_iter().rev());
         }
         Ok(())
+    }
+
+    /// The entries that can be listed. Each of the others is a failure of its own.
+    fn readable(
+        &mut self,
+        entries: ReadDir,
+        directory: &Path,
+        failures: &mut Failures,
+    ) -> Result<Vec<DirEntry>, CliError> {
+        let mut readable = Vec::new();
+        for entry in entries {
+            match entry.about(directory) {
+                Ok(entry) => readable.push(entry),
+                Err(error) => self.failed(error, failures)?,
+            }
+        }
+        Ok(readable)
+    }
+
+    /// Says a failure behind what was printed before it.
+    fn failed(&mut self, error: CliError, failures: &mut Failures) -> Result<(), CliError> {
+        self.out.flush()?;
+        failures.note(Err(error))
     }
 
     fn shows(&self, name: &[u8]) -> bool {

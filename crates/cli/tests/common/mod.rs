@@ -60,3 +60,16 @@ pub(crate) fn fail(command: &mut Command, code: i32, word: &str) {
     assert!(!stderr.contains("panicked"), "{stderr}");
     assert!(stderr.contains(word), "{word:?} is not in {stderr:?}");
 }
+
+/// Puts other bytes of the same length in the place of a name, wherever it stands in the image.
+pub(crate) fn rename_by_hand(image: &Path, name: &[u8], other: &[u8]) {
+    assert_eq!(name.len(), other.len());
+    let mut bytes = std::fs::read(image).unwrap();
+    let places: Vec<usize> =
+        bytes.windows(name.len()).enumerate().filter(|(_, window)| *window == name).map(|(at, _)| at).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + name.len()].copy_from_slice(other);
+    }
+    std::fs::write(image, bytes).unwrap();
+}

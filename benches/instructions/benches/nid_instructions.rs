@@ -1,15 +1,14 @@
 //! Instructions and nanoseconds per operation of the NID allocator, on one thread without contention.
 //!
-//! `cargo bench --bench nid_instructions` prints one line for each operation. It fails if the sharded policy takes more
+//! `cargo bench -p f2fs-instructions --bench nid_instructions` prints one line for each operation. It fails if the sharded policy takes more
 //! than 250 instructions for allocating and freeing a NID.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use f2fs_benches::instructions;
-use f2fs_format::{BlockAddr, Nid};
-use f2fs_nat::{EmptySource, Nat, NatConfig, Policy};
+use f2fs::format::{BlockAddr, Nid};
+use f2fs::nat::{EmptySource, Nat, NatConfig, Policy};
 
 /// NAT blocks: 91 000 NIDs.
 const BLOCKS: u32 = 200;
@@ -62,8 +61,16 @@ fn nanoseconds(policy: Policy, case: &str) -> f64 {
     best.as_nanos() as f64 / COUNT as f64
 }
 
+fn policies() -> Vec<Policy> {
+    #[cfg(feature = "baselines")]
+    let baselines = [Policy::KernelScan, Policy::CLUE];
+    #[cfg(not(feature = "baselines"))]
+    let baselines = [];
+    baselines.into_iter().chain([Policy::Sharded]).collect()
+}
+
 fn main() {
-    if instructions::counted(|case, count| {
+    if f2fs_instructions::counted(|case, count| {
         let (policy, case) = case.split_once('/').unwrap();
         operations(&open(policy.parse().unwrap()), case, count);
     }) {
@@ -71,10 +78,10 @@ fn main() {
     }
     println!("{:<14} {:<20} {:>14} {:>8}", "policy", "operation", "instructions", "ns");
     let mut too_many = false;
-    for policy in [Policy::KernelScan, Policy::CLUE, Policy::Sharded] {
+    for policy in policies() {
         let mut bound = 0.0;
         for case in CASES {
-            let count = instructions::per_operation(&format!("{policy}/{case}")).unwrap();
+            let count = f2fs_instructions::per_operation(&format!("{policy}/{case}")).unwrap();
             println!("{:<14} {case:<20} {count:>14.1} {:>8.1}", policy.to_string(), nanoseconds(policy, case));
             match case {
                 "allocate+bind" => bound -= count,

@@ -1,6 +1,6 @@
 //! Instructions, allocations and nanoseconds of operations on files, on the memory device, on one thread without contention.
 //!
-//! `cargo bench --bench files_instructions` prints one line for each case. Names are resolved from the root each time, as in
+//! `cargo bench -p f2fs-instructions --bench files_instructions` prints one line for each case. Names are resolved from the root each time, as in
 //! FxMark. The last column of a case that undoes itself is for both halves; what an unlink takes is the difference to the
 //! create alone, on a line of its own. Checkpoints that the operations cause are counted as theirs. It fails if an operation
 //! takes more instructions than its bound, which leaves a fifth of room over what was measured when it was set: create 20,200
@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use f2fs::device::MemoryDevice;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{File, FileSystem, Options, RenameMode};
-use f2fs_benches::instructions;
 
 /// Names that the shared directory has beside those of a case.
 const OTHERS: u64 = 10_000;
@@ -118,15 +117,15 @@ fn main() {
         let setup = setup();
         (0..count).for_each(|n| operation(&setup, n));
     };
-    if instructions::counted(run) {
+    if f2fs_instructions::counted(run) {
         return;
     }
     println!("{:<26} {:>12} {:>12} {:>10}", "operation", "instructions", "allocations", "ns");
     let mut last = (0.0, 0.0, 0.0);
     let mut too_many = Vec::new();
     for case in CASES {
-        let count = instructions::per_operation(case.0).unwrap();
-        let allocations = instructions::allocations_per_operation(case.0).unwrap();
+        let count = f2fs_instructions::per_operation(case.0).unwrap();
+        let allocations = f2fs_instructions::allocations_per_operation(case.0).unwrap();
         let time = nanoseconds(case);
         println!("{:<26} {count:>12.0} {allocations:>12.2} {time:>10.0}", case.0);
         if let Some(place) = case.0.strip_prefix("create + unlink, ") {

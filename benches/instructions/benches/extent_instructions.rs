@@ -1,15 +1,14 @@
 //! Instructions, allocations and nanoseconds of a lock and unlock, on one thread without contention.
 //!
-//! `cargo bench --bench extent_instructions` prints one line for each case. It fails if a shared lock of one block takes more
+//! `cargo bench -p f2fs-instructions --bench extent_instructions` prints one line for each case. It fails if a shared lock of one block takes more
 //! than 120 instructions or allocates.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use f2fs_benches::instructions;
-use f2fs_extent::{Bits, ExtentBits, ExtentTable};
-use f2fs_sync::RwLock;
+use f2fs::extent::{Bits, ExtentBits, ExtentTable};
+use f2fs::sync::RwLock;
 
 /// The bound for a shared lock and unlock of one block.
 const MOST_INSTRUCTIONS: f64 = 120.0;
@@ -81,7 +80,7 @@ fn main() {
         let (_, operation) = CASES.into_iter().find(|(case, _)| *case == name).unwrap();
         operations(&setup(), operation, count);
     };
-    if instructions::counted(run) {
+    if f2fs_instructions::counted(run) {
         return;
     }
     let setup = setup();
@@ -89,8 +88,8 @@ fn main() {
     let mut bound = (0.0, 0.0);
     let mut around = (0.0, 0.0);
     for case in CASES {
-        let count = instructions::per_operation(case.0).unwrap() - around.0;
-        let allocations = instructions::allocations_per_operation(case.0).unwrap();
+        let count = f2fs_instructions::per_operation(case.0).unwrap() - around.0;
+        let allocations = f2fs_instructions::allocations_per_operation(case.0).unwrap();
         let time = nanoseconds(&setup, case) - around.1;
         println!("{:<28} {count:>14.1} {allocations:>12.3} {time:>10.1}", case.0);
         if case.0 == "nothing" {
