@@ -87,8 +87,8 @@ impl Workload {
         Workload::ALL.into_iter().find(|workload| workload.name() == name)
     }
 
-    /// Nanoseconds of an operation on one thread of this project's machine, for `sharded`: the rounded rates of the bench `fxmark`
-    /// and of `nid_allocator`. What the accesses of the model do not explain of it is instructions.
+    /// Nanoseconds of an operation on one thread of this project's machine, for `sharded`: estimates, not
+    /// measurements. What the accesses of the model do not explain of it is instructions.
     #[must_use]
     pub fn nanoseconds(self) -> u64 {
         match self {

@@ -112,8 +112,8 @@ impl Machine {
     pub fn this() -> Machine {
         Machine {
             name: "this",
-            source: "2 virtual processors, EPYC of family 26. The line's transfer is measured here by a ping-pong between two threads; \
-                     hits and read-modify-writes are measured on one. System calls: estimates for a guest",
+            source: "2 virtual processors, EPYC of family 26. All numbers are \
+                     estimates, none is measured",
             levels: vec![Level { cores: 2, transfer: 45_000 }],
             hit: 900,
             change: 2_000,
