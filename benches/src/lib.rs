@@ -2,6 +2,8 @@
 
 #[cfg(f2fs_counting)]
 pub mod cache_lines;
+#[cfg(f2fs_manycore)]
+pub mod manycore;
 pub mod range_locks;
 pub mod report;
 pub mod segments;

@@ -25,9 +25,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::ScopedJoinHandle;
 
-use crate::counting_half::{Lines, on_processor, record, take};
+use crate::watched_half::{Lines, on_processor, record, take};
 
-pub use crate::counting_half::Site;
+pub use crate::watched_half::Site;
 
 /// A line that a thread writes in this share of its operations counts for [`Footprint::global`].
 const GLOBAL: f64 = 0.01;

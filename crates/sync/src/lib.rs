@@ -3,7 +3,8 @@
 //! Everything concurrent in f2fs is written against these types. In production they are `parking_lot`'s locks and the
 //! standard atomics; under `--cfg loom` they are loom's and under `--cfg shuttle` shuttle's, behind the same signatures, so
 //! that the models drive the production code and never a copy of it. Under `--cfg f2fs_counting` they put every write on
-//! record, so that the cache lines that an operation writes are counted and not guessed.
+//! record, so that the cache lines that an operation writes are counted and not guessed; under `--cfg f2fs_manycore` they let time
+//! pass on the virtual cores of a machine that is played (`manycore`).
 //!
 //! | Item | production | `cfg(loom)`, `cfg(shuttle)` | `cfg(f2fs_counting)` |
 //! |---|---|---|---|
@@ -16,6 +17,7 @@
 //! | `model` | absent | loom: runs a model under every schedule, and counts them | absent |
 //! | `scenario` | absent | shuttle: runs a larger one under many random schedules | absent |
 //! | `counting` | absent | absent | counts lines, of one thread and of two |
+//! | `manycore` | absent | absent | absent; under `cfg(f2fs_manycore)` it plays a machine, and the items above are as here |
 //! | [`mutant`](mutant()) | the constant `false` | `F2FS_MUTANT` names it | the constant `false` |
 //!
 //! `tests/halves.rs` uses every item above in all halves. Only what it uses is common to them: `parking_lot` offers more.
@@ -69,42 +71,44 @@ mod budget;
 mod counter;
 #[cfg(f2fs_counting)]
 pub mod counting;
-#[cfg(f2fs_counting)]
-mod counting_half;
 pub mod gate;
 mod group_commit;
+#[cfg(f2fs_manycore)]
+pub mod manycore;
 #[cfg(loom)]
 pub mod model;
 #[cfg(any(loom, shuttle))]
 mod model_half;
 mod mutant;
 mod per_core;
-#[cfg(not(any(loom, shuttle, f2fs_counting)))]
+#[cfg(not(any(loom, shuttle, f2fs_counting, f2fs_manycore)))]
 mod production;
 #[cfg(all(shuttle, not(loom)))]
 pub mod scenario;
 mod share_out;
 mod stamp;
 mod striped;
+#[cfg(any(f2fs_counting, f2fs_manycore))]
+mod watched_half;
 
 pub use budget::Budget;
 pub use counter::ShardedCounter;
-#[cfg(f2fs_counting)]
-pub use counting_half::*;
 pub use gate::{ClosedGate, Gate, GateGuard};
 pub use group_commit::GroupCommit;
 #[cfg(any(loom, shuttle))]
 pub use model_half::*;
 pub use mutant::mutant;
 pub use per_core::{PerCore, processors};
-#[cfg(not(any(loom, shuttle, f2fs_counting)))]
+#[cfg(not(any(loom, shuttle, f2fs_counting, f2fs_manycore)))]
 pub use production::*;
 pub use share_out::share_out;
 pub use stamp::Stamp;
 pub use striped::Striped;
+#[cfg(any(f2fs_counting, f2fs_manycore))]
+pub use watched_half::*;
 
 pub use crossbeam_utils::CachePadded;
-#[cfg(not(f2fs_counting))]
+#[cfg(not(any(f2fs_counting, f2fs_manycore)))]
 pub use std::sync::{Arc, Weak};
 
 /// An [`Arc`] that is on record in no half: for trait objects that callers make, and for what is cloned on no hot path.
@@ -112,7 +116,7 @@ pub use std::sync::Arc as PlainArc;
 
 /// An [`Arc`] of a type as one of a trait object: `coerce!(arc => dyn Trait)`. A wrapper of the counting half cannot be converted in
 /// place, as the standard library's can.
-#[cfg(not(f2fs_counting))]
+#[cfg(not(any(f2fs_counting, f2fs_manycore)))]
 #[macro_export]
 macro_rules! coerce {
     ($arc:expr => $target:ty) => {{
@@ -123,7 +127,7 @@ macro_rules! coerce {
 }
 
 /// An [`Arc`] of a type as one of a trait object.
-#[cfg(f2fs_counting)]
+#[cfg(any(f2fs_counting, f2fs_manycore))]
 #[macro_export]
 macro_rules! coerce {
     ($arc:expr => $target:ty) => {{

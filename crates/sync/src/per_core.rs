@@ -100,7 +100,7 @@ impl<T: fmt::Debug> fmt::Debug for PerCore<T> {
     }
 }
 
-#[cfg(not(any(loom, shuttle, f2fs_counting)))]
+#[cfg(not(any(loom, shuttle, f2fs_counting, f2fs_manycore)))]
 mod imp {
     use std::cell::Cell;
     use std::sync::OnceLock;
@@ -135,13 +135,9 @@ mod imp {
     }
 }
 
-#[cfg(f2fs_counting)]
+#[cfg(any(f2fs_counting, f2fs_manycore))]
 mod imp {
-    pub(super) use crate::counting_half::processor as current;
-
-    pub(super) fn available() -> usize {
-        crate::counting_half::PROCESSORS
-    }
+    pub(super) use crate::watched_half::{processor as current, processors as available};
 }
 
 #[cfg(any(loom, shuttle))]

@@ -39,6 +39,9 @@ pub fn share_out<E: Send>(pieces: u32, threads: usize, work: impl Fn(u32) -> Res
         }
     };
     let helpers = threads.min(pieces as usize).saturating_sub(1);
+    // A virtual core has no threads.
+    #[cfg(f2fs_manycore)]
+    let helpers = if crate::manycore::running().is_some() { 0 } else { helpers };
     std::thread::scope(|scope| {
         let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(run)).collect();
         let mine = run();

@@ -8,6 +8,7 @@ mod fuzz;
 mod guest;
 mod lint;
 mod loom;
+mod manycore;
 mod mount;
 mod mutants;
 mod package;
@@ -44,6 +45,8 @@ enum Command {
     Mutants(mutants::Args),
     /// Counts the cache lines that operations write.
     Counting(counting::Args),
+    /// Plays a machine with many processors.
+    Manycore(manycore::Args),
     /// Runs tests against the Linux kernel in a virtual machine.
     Guest(guest::Args),
     /// Packages the published crates, and builds each from its package; builds `f2fs-format` without the standard library.
@@ -78,6 +81,7 @@ impl Command {
             Command::Shuttle(args) => shuttle::run(&args),
             Command::Mutants(args) => mutants::run(&args),
             Command::Counting(args) => counting::run(&args),
+            Command::Manycore(args) => manycore::run(&args),
             Command::Guest(args) => guest::run(args),
             Command::Package(args) => package::run(&args),
             Command::Bench(args) => bench::run(&args),

@@ -4,14 +4,14 @@ use super::Gate;
 
 /// A guard's entry in the record of its thread. Empty in release builds and in models (loom and shuttle find the deadlock
 /// themselves).
-#[cfg(all(debug_assertions, not(any(loom, shuttle))))]
+#[cfg(all(debug_assertions, not(any(loom, shuttle, f2fs_manycore))))]
 #[derive(Debug)]
 pub(super) struct Held {
     /// The thread that has the entry, until it is taken out.
     thread: Option<std::thread::ThreadId>,
 }
 
-#[cfg(all(debug_assertions, not(any(loom, shuttle))))]
+#[cfg(all(debug_assertions, not(any(loom, shuttle, f2fs_manycore))))]
 mod record {
     use std::cell::RefCell;
 
@@ -26,7 +26,7 @@ mod record {
     }
 }
 
-#[cfg(all(debug_assertions, not(any(loom, shuttle))))]
+#[cfg(all(debug_assertions, not(any(loom, shuttle, f2fs_manycore))))]
 impl Held {
     /// Enters the gate into this thread's record.
     pub(super) fn new(gate: &Gate) -> Self {
@@ -58,11 +58,11 @@ impl Held {
 }
 
 /// Nothing is recorded.
-#[cfg(any(not(debug_assertions), loom, shuttle))]
+#[cfg(any(not(debug_assertions), loom, shuttle, f2fs_manycore))]
 #[derive(Debug)]
 pub(super) struct Held;
 
-#[cfg(any(not(debug_assertions), loom, shuttle))]
+#[cfg(any(not(debug_assertions), loom, shuttle, f2fs_manycore))]
 impl Held {
     pub(super) fn new(_gate: &Gate) -> Self {
         Held

@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use super::Word;
+use super::{Kind, Word};
 
 /// A reader-writer lock without poisoning.
 #[derive(Default)]
@@ -30,28 +30,32 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         let word = Word::written(self, type_name::<RwLock<T>>());
-        RwLockReadGuard { guard: self.lock.read(), _word: word }
+        let guard = word.acquire(Kind::Shared, || self.lock.try_read(), || self.lock.read());
+        RwLockReadGuard { _word: word, guard }
     }
 
     /// Waits for exclusive access.
     #[track_caller]
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         let word = Word::written(self, type_name::<RwLock<T>>());
-        RwLockWriteGuard { guard: self.lock.write(), word }
+        let guard = word.acquire(Kind::Exclusive, || self.lock.try_write(), || self.lock.write());
+        RwLockWriteGuard { word, guard }
     }
 
     /// Takes shared access if no writer is in.
     #[track_caller]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         let guard = self.lock.try_read()?;
-        Some(RwLockReadGuard { guard, _word: Word::written(self, type_name::<RwLock<T>>()) })
+        let word = Word::written(self, type_name::<RwLock<T>>());
+        word.acquired(Kind::Shared);
+        Some(RwLockReadGuard { _word: word, guard })
     }
 
     /// Takes exclusive access if nobody is in.
     #[track_caller]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         let guard = self.lock.try_write()?;
-        Some(RwLockWriteGuard { guard, word: Word::written(self, type_name::<RwLock<T>>()) })
+        Some(RwLockWriteGuard { word: Word::written(self, type_name::<RwLock<T>>()), guard })
     }
 
     /// The value, without locking.
@@ -75,8 +79,9 @@ impl<T> From<T> for RwLock<T> {
 /// Shared access to the value of an [`RwLock`]; dropping it unlocks.
 #[must_use = "dropping the guard unlocks at once"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
-    guard: parking_lot::RwLockReadGuard<'a, T>,
+    // The word is on record before the lock is free: it is declared, and so dropped, first.
     _word: Word,
+    guard: parking_lot::RwLockReadGuard<'a, T>,
 }
 
 impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
@@ -98,15 +103,17 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
 /// Exclusive access to the value of an [`RwLock`]; dropping it unlocks.
 #[must_use = "dropping the guard unlocks at once"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
-    guard: parking_lot::RwLockWriteGuard<'a, T>,
+    // First, as above.
     word: Word,
+    guard: parking_lot::RwLockWriteGuard<'a, T>,
 }
 
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// Goes on as a reader, with no writer in between.
     pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
-        let RwLockWriteGuard { guard, word } = guard;
-        RwLockReadGuard { guard: parking_lot::RwLockWriteGuard::downgrade(guard), _word: word }
+        let RwLockWriteGuard { word, guard } = guard;
+        word.acquired(Kind::Shared);
+        RwLockReadGuard { _word: word, guard: parking_lot::RwLockWriteGuard::downgrade(guard) }
     }
 }
 

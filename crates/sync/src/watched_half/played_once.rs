@@ -1,19 +1,20 @@
-//! A cell that is written once, on record when it is.
+//! A cell that is written once, on which virtual cores wait for each other.
 
 use std::any::type_name;
-
-use super::Word;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A cell that is written once and read many times.
 #[derive(Debug)]
 pub struct OnceLock<T> {
     cell: std::sync::OnceLock<T>,
+    /// A core is at the value: another one must not wait in the cell, which knows threads only.
+    making: AtomicBool,
 }
 
 impl<T> OnceLock<T> {
     /// An empty cell.
     pub const fn new() -> Self {
-        OnceLock { cell: std::sync::OnceLock::new() }
+        OnceLock { cell: std::sync::OnceLock::new(), making: AtomicBool::new(false) }
     }
 
     /// The value, if it is written.
@@ -35,26 +36,29 @@ impl<T> OnceLock<T> {
     /// Gives the value back if the cell is written already.
     #[track_caller]
     pub fn set(&self, value: T) -> Result<(), T> {
-        let set = self.cell.set(value);
-        if set.is_ok() {
-            drop(Word::written(self, type_name::<Self>()));
-        }
-        set
+        super::written(self, type_name::<Self>());
+        self.cell.set(value)
     }
 
     /// The value; writes it first if the cell is empty. Others wait meanwhile.
     #[track_caller]
     pub fn get_or_init(&self, init: impl FnOnce() -> T) -> &T {
         super::read(self, type_name::<Self>());
-        let mut first = false;
-        let value = self.cell.get_or_init(|| {
-            first = true;
-            init()
-        });
-        if first {
-            drop(Word::written(self, type_name::<Self>()));
+        if crate::manycore::core::running().is_none() {
+            return self.cell.get_or_init(init);
         }
-        value
+        loop {
+            if let Some(value) = self.cell.get() {
+                return value;
+            }
+            if !self.making.swap(true, Ordering::AcqRel) {
+                let value = init();
+                super::written(self, type_name::<Self>());
+                return self.cell.get_or_init(|| value);
+            }
+            super::hint::spin_loop();
+            super::read(self, type_name::<Self>());
+        }
     }
 
     /// The value, when nobody else can have the cell.
@@ -71,6 +75,6 @@ impl<T> Default for OnceLock<T> {
 
 impl<T> From<T> for OnceLock<T> {
     fn from(value: T) -> Self {
-        OnceLock { cell: value.into() }
+        OnceLock { cell: value.into(), making: AtomicBool::new(false) }
     }
 }

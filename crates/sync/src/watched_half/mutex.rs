@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use super::Word;
+use super::{Kind, Word};
 
 /// A mutual exclusion lock without poisoning.
 #[derive(Default)]
@@ -30,7 +30,8 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         let word = Word::written(self, type_name::<Mutex<T>>());
-        MutexGuard { guard: self.lock.lock(), _word: word }
+        let guard = word.acquire(Kind::Exclusive, || self.lock.try_lock(), || self.lock.lock());
+        MutexGuard { _word: Some(word), guard: Some(guard) }
     }
 
     /// Takes the lock if it is free.
@@ -38,7 +39,7 @@ impl<T: ?Sized> Mutex<T> {
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         super::read(self, type_name::<Mutex<T>>());
         let guard = self.lock.try_lock()?;
-        Some(MutexGuard { guard, _word: Word::written(self, type_name::<Mutex<T>>()) })
+        Some(MutexGuard { _word: Some(Word::written(self, type_name::<Mutex<T>>())), guard: Some(guard) })
     }
 
     /// Whether somebody has the lock: a hint, it may have changed on return.
@@ -67,8 +68,39 @@ impl<T> From<T> for Mutex<T> {
 /// Access to the value of a [`Mutex`]; dropping it unlocks.
 #[must_use = "dropping the guard unlocks at once"]
 pub struct MutexGuard<'a, T: ?Sized> {
-    pub(super) guard: parking_lot::MutexGuard<'a, T>,
-    _word: Word,
+    // Both are there except inside of a wait. The word is on record before the lock is free: it is declared, and so dropped, first.
+    _word: Option<Word>,
+    guard: Option<parking_lot::MutexGuard<'a, T>>,
+}
+
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    fn guard(&self) -> &parking_lot::MutexGuard<'a, T> {
+        match &self.guard {
+            Some(guard) => guard,
+            None => unreachable!("waiting"),
+        }
+    }
+
+    pub(super) fn guard_mut(&mut self) -> &mut parking_lot::MutexGuard<'a, T> {
+        match &mut self.guard {
+            Some(guard) => guard,
+            None => unreachable!("waiting"),
+        }
+    }
+
+    /// Gives the lock up, runs `wait`, and has the lock again.
+    #[cfg(f2fs_manycore)]
+    #[track_caller]
+    pub(super) fn without<R>(&mut self, wait: impl FnOnce() -> R) -> R {
+        let lock = parking_lot::MutexGuard::mutex(self.guard());
+        self._word = None;
+        self.guard = None;
+        let result = wait();
+        let word = Word::written(lock, type_name::<Mutex<T>>());
+        self.guard = Some(word.acquire(Kind::Exclusive, || lock.try_lock(), || lock.lock()));
+        self._word = Some(word);
+        result
+    }
 }
 
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
@@ -76,16 +108,16 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
 
     #[track_caller]
     fn deref(&self) -> &T {
-        super::value(&*self.guard, false, type_name::<T>());
-        &self.guard
+        super::value(&**self.guard(), false, type_name::<T>());
+        self.guard()
     }
 }
 
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     #[track_caller]
     fn deref_mut(&mut self) -> &mut T {
-        super::value(&*self.guard, true, type_name::<T>());
-        &mut self.guard
+        super::value(&**self.guard(), true, type_name::<T>());
+        self.guard_mut()
     }
 }
 

@@ -20,28 +20,28 @@ impl Condvar {
     #[track_caller]
     pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
         let _word = self.written();
-        self.condvar.wait(&mut guard.guard);
+        self.condvar.wait(guard.guard_mut());
     }
 
     /// Waits until `condition` says false.
     #[track_caller]
     pub fn wait_while<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, condition: impl FnMut(&mut T) -> bool) {
         let _word = self.written();
-        self.condvar.wait_while(&mut guard.guard, condition);
+        self.condvar.wait_while(guard.guard_mut(), condition);
     }
 
     /// Waits for a notification, or until so much time is over.
     #[track_caller]
     pub fn wait_for<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitTimeoutResult {
         let _word = self.written();
-        self.condvar.wait_for(&mut guard.guard, timeout)
+        self.condvar.wait_for(guard.guard_mut(), timeout)
     }
 
     /// Waits for a notification, or until then.
     #[track_caller]
     pub fn wait_until<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, deadline: Instant) -> WaitTimeoutResult {
         let _word = self.written();
-        self.condvar.wait_until(&mut guard.guard, deadline)
+        self.condvar.wait_until(guard.guard_mut(), deadline)
     }
 
     /// Wakes one waiter; whether there was one. Without one nothing is written.

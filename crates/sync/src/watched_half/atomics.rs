@@ -4,8 +4,6 @@
 use std::fmt;
 use std::sync::atomic::{self as standard, Ordering};
 
-use super::Word;
-
 /// The two ways to compare and swap.
 macro_rules! exchanges {
     ($value:ty, $($operation:ident: $doc:literal, $error:literal);*) => {
@@ -108,7 +106,7 @@ macro_rules! atomic {
 
             #[track_caller]
             fn written(&self) {
-                drop(Word::written(self, $what));
+                super::written(self, $what);
             }
         }
 

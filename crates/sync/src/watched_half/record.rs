@@ -2,45 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::Site;
+
 /// Bytes of a cache line.
 const LINE: usize = 64;
-
-/// What writes a line: the type of the lock or atomic, and where it is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Site {
-    /// The source file.
-    pub file: &'static str,
-    /// The line in the file.
-    pub line: u32,
-    /// The type of what is written.
-    pub what: &'static str,
-}
-
-impl fmt::Display for Site {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The file's place in the workspace is enough, and a type without the modules that it is in.
-        let file = self.file.rfind("crates/").map_or(self.file, |at| &self.file[at..]);
-        write!(f, "{file}:{} ", self.line)?;
-        let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
-        let mut rest = self.what;
-        while let Some(letter) = rest.chars().next() {
-            let word = rest.find(|letter| !is_name(letter)).unwrap_or(rest.len());
-            match rest[word..].strip_prefix("::") {
-                Some(inner) if word > 0 => rest = inner,
-                _ => {
-                    let len = word.max(letter.len_utf8());
-                    f.write_str(&rest[..len])?;
-                    rest = &rest[len..];
-                }
-            }
-        }
-        Ok(())
-    }
-}
 
 /// What a thread did to a line.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +27,14 @@ std::thread_local! {
     static RECORD: RefCell<Option<Lines>> = const { RefCell::new(None) };
     /// The processor that this thread plays to be on.
     static PROCESSOR: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Processors of the machine that is played.
+const PROCESSORS: usize = 16;
+
+/// How many processors there are.
+pub(crate) fn processors() -> usize {
+    PROCESSORS
 }
 
 /// The processor that this thread plays to be on: one of its own, unless [`on_processor`] said which.
@@ -134,6 +110,27 @@ pub(crate) fn value<T: ?Sized>(value: &T, written: bool, what: &'static str) {
     lines.for_each(|line| note(line * LINE, written, what, at));
 }
 
+/// Notes that a word is written.
+#[track_caller]
+pub(crate) fn written<T: ?Sized>(object: &T, what: &'static str) {
+    written_at(std::ptr::from_ref(object).cast::<u8>().addr(), what);
+}
+
+/// Notes that the word at an address is written.
+#[track_caller]
+pub(crate) fn written_at(address: usize, what: &'static str) {
+    note(address, true, what, Location::caller());
+}
+
+/// How a lock is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// By one.
+    Exclusive,
+    /// By readers.
+    Shared,
+}
+
 /// A word that is written now, and, by who keeps it, when it is dropped: a lock that is taken and released.
 #[derive(Debug)]
 pub(crate) struct Word {
@@ -146,16 +143,18 @@ impl Word {
     /// Notes a write to the word at the beginning of `object`.
     #[track_caller]
     pub(crate) fn written<T: ?Sized>(object: &T, what: &'static str) -> Word {
-        Word::written_at(std::ptr::from_ref(object).cast::<u8>().addr(), what)
-    }
-
-    /// Notes a write to the word at an address.
-    #[track_caller]
-    pub(crate) fn written_at(address: usize, what: &'static str) -> Word {
-        let word = Word { address, what, at: Location::caller() };
+        let word = Word { address: std::ptr::from_ref(object).cast::<u8>().addr(), what, at: Location::caller() };
         note(word.address, true, what, word.at);
         word
     }
+
+    /// The lock, waited for as in production.
+    pub(crate) fn acquire<G>(&self, _: Kind, _: impl FnMut() -> Option<G>, wait: impl FnOnce() -> G) -> G {
+        wait()
+    }
+
+    /// The lock was free.
+    pub(crate) fn acquired(&self, _: Kind) {}
 }
 
 impl Drop for Word {

@@ -1,0 +1,151 @@
+//! Workloads on machines that are played, with up to 128 cores: predictions, not measurements.
+//!
+//! ```text
+//! cargo xtask manycore --workload mwul --policy kernel-scan --machine paper --cores 1,15,120 --lines
+//! cargo xtask manycore --validate
+//! ```
+//!
+//! docs/SCALING.md says what is modelled, what is left out, and with what it was compared.
+
+#[cfg(not(f2fs_manycore))]
+fn main() {
+    println!("manycore needs the half that plays a machine: cargo xtask manycore --validate");
+}
+
+#[cfg(f2fs_manycore)]
+fn main() {
+    played::main();
+}
+
+#[cfg(f2fs_manycore)]
+mod played {
+    use clap::Parser;
+    use f2fs_benches::manycore::{Subject, Workload, measure, validate};
+    use f2fs_nat::Policy;
+    use f2fs_sync::manycore::{Hot, Machine};
+
+    #[derive(Debug, Parser)]
+    struct Args {
+        /// Compare with what was measured elsewhere.
+        #[arg(long)]
+        validate: bool,
+        /// mwul, mwum, mwcl, mwcm, drbl, drbm, drbh, dwol, dwom, nids, nids-short, tree; all of them without it.
+        #[arg(long, value_delimiter = ',')]
+        workload: Vec<String>,
+        /// sharded, clue or kernel-scan.
+        #[arg(long, default_value = "sharded")]
+        policy: String,
+        /// Names are changed under one lock for the directory, as in Linux.
+        #[arg(long)]
+        whole_directory: bool,
+        /// paper, epyc or this.
+        #[arg(long, default_value = "epyc")]
+        machine: String,
+        /// Numbers of cores.
+        #[arg(long, value_delimiter = ',', default_value = "1,2,8,16,32,64,128")]
+        cores: Vec<usize>,
+        /// Operations of each core.
+        #[arg(long, default_value_t = 400)]
+        operations: u64,
+        /// Each point with the costs of lines and system calls halved and doubled as well.
+        #[arg(long)]
+        band: bool,
+        /// Comma separated values.
+        #[arg(long)]
+        csv: bool,
+        /// The most expensive lines, with their place in the source.
+        #[arg(long)]
+        lines: bool,
+        /// cargo passes it.
+        #[arg(long, hide = true)]
+        bench: bool,
+    }
+
+    fn policy(name: &str) -> Option<Policy> {
+        match name {
+            "sharded" => Some(Policy::Sharded),
+            "clue" => Some(Policy::CLUE),
+            "kernel-scan" => Some(Policy::KernelScan),
+            _ => None,
+        }
+    }
+
+    fn fail(what: &str) -> ! {
+        eprintln!("error: {what}");
+        std::process::exit(2)
+    }
+
+    pub(super) fn main() {
+        let args = Args::parse();
+        if args.validate {
+            validate::report();
+            return;
+        }
+        let Some(machine) = Machine::named(&args.machine) else { fail("machines: paper, epyc, this") };
+        let Some(policy) = policy(&args.policy) else { fail("policies: sharded, clue, kernel-scan") };
+        let workloads: Vec<Workload> = if args.workload.is_empty() {
+            Workload::ALL.to_vec()
+        } else {
+            let named = args.workload.iter().map(|name| Workload::named(name));
+            named.map(|workload| workload.unwrap_or_else(|| fail("no such workload"))).collect()
+        };
+        if args.csv {
+            println!("machine,workload,policy,cores,rate,ratio,cheap,dear,work,lines,locks,device");
+        } else {
+            println!("modelled: {}\n", machine.source);
+            println!(
+                "{:<11} {:>5} {:>12} {:>8} {:>17}  {:>6} {:>6} {:>6} {:>6}",
+                "workload", "cores", "operations/s", "ratio", "half, double cost", "work %", "lines", "locks", "device"
+            );
+        }
+        for workload in workloads {
+            let subject = Subject { workload, policy, whole_directory: args.whole_directory };
+            let curve = measure(&subject, &machine, &args.cores, args.operations, args.band);
+            for point in &curve.points {
+                let (rate, spent) = (point.outcome.rate(), point.outcome.spent);
+                let shares = [spent.work, spent.lines, spent.locks, spent.device].map(|part| spent.percent(part));
+                let [work, lines, locks, device] = shares;
+                if args.csv {
+                    let (cheap, dear) = point
+                        .band
+                        .map_or_else(Default::default, |(cheap, dear)| (format!("{cheap:.3}"), format!("{dear:.3}")));
+                    println!(
+                        "{},{},{},{},{rate:.0},{:.3},{cheap},{dear},{work:.1},{lines:.1},{locks:.1},{device:.1}",
+                        machine.name,
+                        workload.name(),
+                        args.policy,
+                        point.cores,
+                        point.ratio
+                    );
+                } else {
+                    let band = point.band.map_or_else(String::new, |(cheap, dear)| format!("{cheap:.1} {dear:.1}"));
+                    println!(
+                        "{:<11} {:>5} {rate:>12.0} {:>8.2} {band:>17}  {work:>6.1} {lines:>6.1} {locks:>6.1} {device:>6.1}",
+                        workload.name(),
+                        point.cores,
+                        point.ratio
+                    );
+                }
+            }
+            if args.lines
+                && let Some(last) = curve.points.last()
+            {
+                show(
+                    &format!("{}, {} cores: places", workload.name(), last.cores),
+                    &last.outcome.places,
+                    last.outcome.laps,
+                );
+                show("lines", &last.outcome.lines, last.outcome.laps);
+            }
+        }
+    }
+
+    fn show(title: &str, hot: &[Hot], laps: u64) {
+        println!("\n{title}: transfers and nanoseconds for each operation");
+        for hot in hot.iter().take(12) {
+            let each = |number: u64| number as f64 / laps.max(1) as f64;
+            println!("  {:>8.3} {:>9.1}  {}", each(hot.transfers), each(hot.cost) / 1000.0, hot.site);
+        }
+        println!();
+    }
+}

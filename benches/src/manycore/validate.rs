@@ -1,0 +1,110 @@
+//! Comparisons with what was measured elsewhere: the two papers on machines of eight sockets.
+
+use f2fs_nat::Policy;
+use f2fs_sync::manycore::Machine;
+
+use super::{Subject, Workload, measure};
+
+/// Thousand reads a second of Btrfs, and the share of the time in locks in percent, by jobs: the paper on reads.
+pub const TREE: [(usize, f64, f64); 8] = [
+    (1, 10.8, 0.0),
+    (5, 54.2, 0.0),
+    (10, 99.1, 1.9),
+    (20, 165.0, 18.8),
+    (30, 164.0, 56.2),
+    (50, 82.2, 79.8),
+    (80, 72.4, 84.5),
+    (120, 119.0, 89.2),
+];
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What is compared.
+    pub what: String,
+    /// What was measured.
+    pub measured: f64,
+    /// What the model says.
+    pub modelled: f64,
+    /// The same with costs of lines and system calls halved and doubled.
+    pub band: (f64, f64),
+    /// The measured value over the modelled one, or the other way round, may be this.
+    pub allowed: f64,
+}
+
+impl Row {
+    /// Whether both are as near as allowed.
+    #[must_use]
+    pub fn agrees(&self) -> bool {
+        let ratio = self.modelled / self.measured;
+        ratio.max(1.0 / ratio) <= self.allowed
+    }
+}
+
+/// Reads of one file through one tree of extent states under one lock, on the paper's machine.
+#[must_use]
+pub fn tree(jobs: &[usize], operations: u64) -> Vec<Row> {
+    let subject = Subject::new(Workload::Tree);
+    let curve = measure(&subject, &Machine::paper(), jobs, operations, true);
+    let told = |jobs: usize| TREE.iter().find(|(told, ..)| *told == jobs);
+    let mut rows = Vec::new();
+    for point in &curve.points {
+        let Some((_, rate, share)) = told(point.cores) else { continue };
+        let modelled = point.outcome.rate() / 1000.0;
+        let (cheap, dear) = point.band.unwrap_or((point.ratio, point.ratio));
+        let scale = modelled / point.ratio;
+        rows.push(Row {
+            what: format!("tree, {} jobs, thousand reads/s", point.cores),
+            measured: *rate,
+            modelled,
+            band: (cheap * scale, dear * scale),
+            allowed: if point.cores <= 30 { 1.1 } else { 1.5 },
+        });
+        let spent = point.outcome.spent;
+        let locks = spent.percent(spent.locks);
+        rows.push(Row {
+            what: format!("tree, {} jobs, % of time in locks", point.cores),
+            measured: share + 1.0,
+            modelled: locks + 1.0,
+            band: (f64::NAN, f64::NAN),
+            allowed: if *share > 10.0 { (share + 10.0) / share } else { 10.0 },
+        });
+    }
+    rows
+}
+
+/// The policies against each other, on the paper's machine: `clue` over `kernel-scan` at so many cores.
+#[must_use]
+pub fn policies(workload: Workload, told: f64, cores: usize, operations: u64) -> Row {
+    let shared = workload == Workload::Mwum;
+    let base = Subject { workload, policy: Policy::KernelScan, whole_directory: shared };
+    let rate = |policy, machine: &Machine| {
+        let subject = base.with(policy);
+        subject.play(machine, &subject.pace(operations.max(100)), cores, operations).rate()
+    };
+    let over = |machine: &Machine| rate(Policy::CLUE, machine) / rate(Policy::KernelScan, machine);
+    let machine = Machine::paper();
+    Row {
+        what: format!("{}, {cores} cores, clue over kernel-scan", workload.name()),
+        measured: told,
+        modelled: over(&machine),
+        band: (over(&machine.with_costs(50)), over(&machine.with_costs(200))),
+        allowed: 1.3,
+    }
+}
+
+/// Prints all comparisons.
+pub fn report() {
+    println!(
+        "{:<44} {:>9} {:>9} {:>19}  agrees",
+        "paper's machine, 8 x 15 cores", "measured", "modelled", "half, double cost"
+    );
+    let jobs = TREE.map(|(jobs, ..)| jobs);
+    let rows = tree(&jobs, 100).into_iter();
+    let rows = rows.chain([policies(Workload::Mwul, 15.0, 120, 40), policies(Workload::Mwum, 3.0, 120, 40)]);
+    for row in rows {
+        let Row { what, measured, modelled, band: (cheap, dear), .. } = &row;
+        let verdict = if row.agrees() { "yes" } else { "no" };
+        println!("{what:<44} {measured:>9.1} {modelled:>9.1} {cheap:>9.1} {dear:>9.1}  {verdict}");
+    }
+}

@@ -1,0 +1,187 @@
+//! What the wrappers tell the virtual core that runs. Outside of a simulation they are those of production.
+
+use std::cell::Cell;
+use std::panic::Location;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Site;
+use crate::manycore::core::{self, Access};
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// The most lines of a value behind a lock that are touched: of a larger value, one operation touches a part only.
+const VALUE_LINES: usize = 4;
+/// Rounds that `parking_lot` spins before it parks a thread.
+const SPINS: u32 = 10;
+
+fn touch(address: usize, access: Access, what: &'static str, at: &Location<'static>) {
+    core::touch(address / LINE, access, Site { file: at.file(), line: at.line(), what });
+}
+
+fn address_of<T: ?Sized>(object: &T) -> usize {
+    std::ptr::from_ref(object).cast::<u8>().addr()
+}
+
+/// The core that runs; outside of a simulation, the first.
+pub(crate) fn processor() -> usize {
+    core::running().unwrap_or(0)
+}
+
+/// Processors of the machine.
+pub(crate) fn processors() -> usize {
+    core::processors()
+}
+
+/// An atomic or a cell is read.
+#[track_caller]
+pub(crate) fn read<T: ?Sized>(object: &T, what: &'static str) {
+    touch(address_of(object), Access::Read, what, Location::caller());
+}
+
+/// The word at an address is read.
+#[track_caller]
+pub(crate) fn read_at(address: usize, what: &'static str) {
+    touch(address, Access::Read, what, Location::caller());
+}
+
+/// A word is written.
+#[track_caller]
+pub(crate) fn written<T: ?Sized>(object: &T, what: &'static str) {
+    touch(address_of(object), Access::Change, what, Location::caller());
+}
+
+/// The word at an address is written.
+#[track_caller]
+pub(crate) fn written_at(address: usize, what: &'static str) {
+    touch(address, Access::Change, what, Location::caller());
+}
+
+/// The value behind a lock is read or written: its own bytes, not what it points to.
+#[track_caller]
+pub(crate) fn value<T: ?Sized>(value: &T, written: bool, what: &'static str) {
+    let bytes = size_of_val(value);
+    if bytes == 0 || core::running().is_none() {
+        return;
+    }
+    let (first, at) = (address_of(value), Location::caller());
+    let access = if written { Access::Write } else { Access::Read };
+    let lines = (first / LINE..=(first + bytes - 1) / LINE).take(VALUE_LINES);
+    lines.for_each(|line| touch(line * LINE, access, what, at));
+}
+
+/// A memory fence.
+pub fn fence(order: Ordering) {
+    core::fence();
+    std::sync::atomic::fence(order);
+}
+
+/// One round of a spin.
+pub fn spin_loop() {
+    if core::running().is_some() { core::pause(1) } else { std::hint::spin_loop() }
+}
+
+/// Gives the processor up: a system call.
+pub fn yield_now() {
+    if core::running().is_some() { core::yield_now() } else { std::thread::yield_now() }
+}
+
+/// Sleeps; in a simulation, the core's clock goes on by so much.
+pub fn sleep(duration: Duration) {
+    if core::running().is_some() { core::sleep(duration) } else { std::thread::sleep(duration) }
+}
+
+/// How a lock is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// By one.
+    Exclusive,
+    /// By readers.
+    Shared,
+}
+
+/// The word of a lock: written when it is made, and when it is dropped, which releases the lock.
+#[derive(Debug)]
+pub(crate) struct Word {
+    address: usize,
+    what: &'static str,
+    at: &'static Location<'static>,
+}
+
+impl Word {
+    /// Writes the word at the beginning of `object`.
+    #[track_caller]
+    pub(crate) fn written<T: ?Sized>(object: &T, what: &'static str) -> Word {
+        let word = Word { address: address_of(object), what, at: Location::caller() };
+        word.touch(Access::Change);
+        word
+    }
+
+    fn touch(&self, access: Access) {
+        touch(self.address, access, self.what, self.at);
+    }
+
+    /// Takes the lock as `parking_lot` does: at once, else after ten rounds of spinning (three with pauses, then with yields),
+    /// which are left out where somebody is parked, and then by parking until a release wakes the core.
+    pub(crate) fn acquire<G>(&self, kind: Kind, mut attempt: impl FnMut() -> Option<G>, wait: impl FnOnce() -> G) -> G {
+        if core::running().is_none() {
+            return wait();
+        }
+        // A parked writer keeps new readers out, but not those that were woken before it.
+        let address = self.address;
+        let woken = Cell::new(false);
+        let mut attempt = || {
+            let kept = kind == Kind::Shared && !woken.get() && core::writer_waits(address) || !core::may_take(address);
+            if kept { None } else { attempt() }
+        };
+        let guard = attempt().unwrap_or_else(|| {
+            core::waiting(|| {
+                let mut round = 0;
+                loop {
+                    while round < SPINS && !core::is_waited_for(address) {
+                        if round < 3 {
+                            core::pause(2 << round);
+                        } else {
+                            core::yield_now();
+                        }
+                        round += 1;
+                        self.touch(Access::Read);
+                        if attempt().is_some() {
+                            self.touch(Access::Change);
+                            if let Some(guard) = attempt() {
+                                return guard;
+                            }
+                        }
+                    }
+                    self.touch(Access::Change);
+                    if let Some(guard) = attempt() {
+                        return guard;
+                    }
+                    core::park(address, kind == Kind::Exclusive);
+                    woken.set(true);
+                    self.touch(Access::Change);
+                    if let Some(guard) = attempt() {
+                        return guard;
+                    }
+                    round = 0;
+                }
+            })
+        });
+        self.acquired(kind);
+        guard
+    }
+
+    /// The lock was free.
+    pub(crate) fn acquired(&self, kind: Kind) {
+        if kind == Kind::Shared {
+            core::reader_enters(self.address);
+        }
+    }
+}
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        self.touch(Access::Change);
+        core::release(self.address);
+    }
+}
