@@ -18,7 +18,7 @@
 use f2fs_sync::{
     Condvar, Mutex,
     atomic::{AtomicBool, Ordering},
-    mutant,
+    mutant, protocol_step,
 };
 
 use crate::{DeviceError, DeviceErrorKind};
@@ -119,9 +119,7 @@ impl Drop for Running<'_> {
             Err(cause) => self.gate.poison_locked(&mut state, cause),
         }
         drop(state);
-        if !mutant("flush_gate_no_wake") {
-            self.gate.changed.notify_all();
-        }
+        protocol_step!("flush_gate_wakes_waiters", self.gate.changed.notify_all());
     }
 }
 

@@ -2,7 +2,7 @@
 #![cfg(loom)]
 
 // mutant: flush_gate_joins_running, killed by: a_flush_covers_what_came_before_it
-// mutant: flush_gate_no_wake, killed by: three_flushes_end
+// mutant: flush_gate_wakes_waiters, killed by: three_flushes_end
 // mutant: flush_gate_forgets_failure, killed by: a_failed_flush_is_known_to_all
 // mutant: handover_no_wake, killed by: each_waiter_gets_its_completion
 // mutant: handover_wakes_one, killed by: of_three_waiters_one_reaps_for_all

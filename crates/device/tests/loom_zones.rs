@@ -1,7 +1,7 @@
 //! Models of the zones: a zone that two threads open at once, and two zones that take turns at the only place.
 #![cfg(loom)]
 
-// mutant: zones_trust_first_look, killed by: two_appends_share_no_block
+// mutant: zones_check_again, killed by: two_appends_share_no_block
 // mutant: zones_open_twice, killed by: two_zones_take_turns
 
 use f2fs_device::{AlignedBuf, MemoryDevice, ZoneLayout, ZoneState, ZonedDevice};

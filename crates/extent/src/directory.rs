@@ -33,7 +33,7 @@
 use std::fmt;
 
 use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use f2fs_sync::{OnceLock, mutant};
+use f2fs_sync::{OnceLock, mutant, protocol_step};
 
 use crate::geometry::{BLOCKS_PER_LINE, CLASSES, LINES_PER_CHUNK, WORDS_PER_LINE};
 use crate::order::store_load;
@@ -119,9 +119,7 @@ impl Slot {
         }
         if clear {
             marked &= self.marks.fetch_and(!marked, SeqCst);
-            if !mutant("scan_unordered") {
-                store_load();
-            }
+            protocol_step!("scan_order", store_load());
         }
         let (mut left, mut busy, mut found) = (marked, 0, None);
         while left != 0 && found.is_none() {
@@ -184,9 +182,7 @@ impl Directory {
         let Some(Slot { chunk, .. }) = class.slots.get_or_make(slot) else { return };
         if chunk.get().is_none() {
             let new: Chunk = (0..lines.min(LINES_PER_CHUNK)).map(|_| Line::new()).collect();
-            if !mutant("present_set_late") {
-                class.present.set(slot);
-            }
+            protocol_step!("present_set_late", class.present.set(slot));
             chunk.get_or_init(|| new);
             if mutant("present_set_late") {
                 class.present.set(slot);

@@ -4,7 +4,7 @@
 //! whole is put back before anything else.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use f2fs_sync::mutant;
+use f2fs_sync::{mutant, protocol_value};
 
 use crate::claim::Claim;
 use crate::directory::{Directory, Line, Mark, line_of};
@@ -108,7 +108,7 @@ impl ExtentTable {
     /// Releases a range inside one word.
     #[inline(always)]
     pub(crate) fn release_one(&self, InWord { word, bytes }: InWord<'_>, range: BlockRange, mode: Mode) {
-        let order = if mutant("release_publishes_nothing") { Relaxed } else { SeqCst };
+        let order = protocol_value!("release_publishes", SeqCst, Relaxed);
         let before = word.fetch_sub(mode.weight(bytes), order);
         debug_assert!(word::in_order(before, bytes), "{before:#x}");
         if before & bytes & QUEUED != 0 || !self.hull.misses(range) {
@@ -164,7 +164,7 @@ impl ExtentTable {
         for claim in claims {
             for (number, bytes) in Words::of(claim.range) {
                 if let Some(word) = self.word(number) {
-                    let order = if mutant("release_of_words_publishes_nothing") { Relaxed } else { SeqCst };
+                    let order = protocol_value!("release_of_words_publishes", SeqCst, Relaxed);
                     let before = word.fetch_sub(claim.mode.weight(bytes), order);
                     debug_assert!(word::in_order(before, bytes), "{before:#x}");
                     noticed |= before & bytes & QUEUED != 0;

@@ -17,7 +17,7 @@
 //! is disjoint from every covering claim announced before that read, and so is one that starts after `high`.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering::SeqCst};
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_step;
 
 use crate::order::store_load;
 use crate::range::BlockRange;
@@ -37,9 +37,7 @@ impl Hull {
     /// Whether no covering claim reaches into the blocks, whose words the caller has just changed.
     #[inline]
     pub(crate) fn misses(&self, range: BlockRange) -> bool {
-        if !mutant("hull_look_without_fence") {
-            store_load();
-        }
+        protocol_step!("hull_look_fence", store_load());
         range.last() < self.low.load(SeqCst) || range.first() > self.high.load(SeqCst)
     }
 
@@ -53,8 +51,6 @@ impl Hull {
         }
         self.low.store(low, SeqCst);
         self.high.store(high, SeqCst);
-        if !mutant("hull_announce_without_fence") {
-            store_load();
-        }
+        protocol_step!("hull_announce_fence", store_load());
     }
 }

@@ -5,7 +5,7 @@
 
 use std::ops::RangeBounds;
 
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_step;
 
 use crate::claim::{Claim, Claims};
 use crate::queue::Ticket;
@@ -85,9 +85,7 @@ pub fn lock_many<'a>(requests: &[LockRequest<'a>]) -> ManyGuard<'a> {
 /// [`LockError`] if the wait ended first; nothing is locked then.
 pub fn lock_many_with<'a>(requests: &[LockRequest<'a>], wait: &Wait<'_>) -> Result<ManyGuard<'a>, LockError> {
     let mut requests: Vec<&LockRequest<'a>> = requests.iter().filter(|request| request.range.is_some()).collect();
-    if !mutant("many_in_the_given_order") {
-        requests.sort_by_key(|request| std::ptr::from_ref(request.table).addr());
-    }
+    protocol_step!("many_sorted", requests.sort_by_key(|request| std::ptr::from_ref(request.table).addr()));
     let mut guard = ManyGuard { held: Vec::with_capacity(requests.len()) };
     for of_table in requests.chunk_by(|a, b| std::ptr::eq(a.table, b.table)) {
         let table = of_table[0].table;

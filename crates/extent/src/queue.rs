@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use f2fs_sync::atomic::Ordering::SeqCst;
-use f2fs_sync::{Arc, Mutex, MutexGuard, mutant};
+use f2fs_sync::{Arc, Mutex, MutexGuard, mutant, protocol_step};
 
 use crate::claim::{Claim, Claims};
 use crate::geometry::BLOCKS_PER_WORD;
@@ -258,9 +258,7 @@ impl ExtentTable {
         if request.claims.covering() && !mutant("withdraw_announces_nothing") {
             self.announce(&queue);
         }
-        if !mutant("withdraw_wakes_nobody") {
-            self.settle(queue, request.claims.as_slice());
-        }
+        protocol_step!("withdraw_wakes_next", self.settle(queue, request.claims.as_slice()));
         None
     }
 
@@ -325,9 +323,7 @@ impl ExtentTable {
         if let Some(at) = queue.find(ticket) {
             queue.requests[at].claims = Claims::One(Claim { mode: Mode::Shared, ..claim });
         }
-        if !mutant("downgrade_covering_wakes_nobody") {
-            self.settle(queue, &[claim]);
-        }
+        protocol_step!("downgrade_covering_wakes_next", self.settle(queue, &[claim]));
     }
 
     fn announce(&self, queue: &Queue) {

@@ -4,7 +4,7 @@
 //! clear marks (see [`directory`](crate::directory)); anybody else may search without, and learns what was the case.
 
 use f2fs_sync::atomic::Ordering::{Relaxed, SeqCst};
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_value;
 
 use crate::directory::{Line, Visit, line_of};
 use crate::geometry::{BLOCKS_PER_LINE, BLOCKS_PER_WORD, MAPPED_BLOCKS, WORDS_PER_LINE};
@@ -18,7 +18,7 @@ impl ExtentTable {
     /// block, inside the range, of the first word with such a holder.
     pub(crate) fn first_holder(&self, range: BlockRange, mode: Mode, clear: bool) -> Option<u64> {
         let range = range.intersection(BlockRange::new(0, MAPPED_BLOCKS - 1)?)?;
-        let order = if mutant("scan_unordered") { Relaxed } else { SeqCst };
+        let order = protocol_value!("scan_order", SeqCst, Relaxed);
         let look = |line: u64, words: &Line| {
             // All words at once; most lines are idle.
             let any = words.0.iter().fold(0, |any, word| any | word.load(order));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! mutant: convert_in_two_steps, killed by: a_block_is_converted_in_one_step
-//! mutant: bits_change_unversioned, killed by: two_words_are_converted_in_one_step
+//! mutant: bits_change_version, killed by: two_words_are_converted_in_one_step
 //! mutant: bits_read_unversioned, killed by: two_words_are_converted_in_one_step
 //! mutant: bits_long_change_in_two_steps, killed by: chunks_and_map_are_converted_in_one_step
 //! mutant: bits_long_change_in_two_steps, killed by: two_readers_see_a_long_conversion_whole

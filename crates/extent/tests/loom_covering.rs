@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! mutant: present_set_late, killed by: a_covering_writer_finds_a_chunk_that_is_being_installed
-//! mutant: downgrade_covering_wakes_nobody, killed by: a_covering_downgrade_lets_readers_in
-//! mutant: withdraw_wakes_nobody, killed by: a_withdrawn_covering_request_lets_in_who_stood_behind
+//! mutant: downgrade_covering_wakes_next, killed by: a_covering_downgrade_lets_readers_in
+//! mutant: withdraw_wakes_next, killed by: a_withdrawn_covering_request_lets_in_who_stood_behind
 //! mutant: withdraw_announces_nothing, killed by: a_withdrawn_covering_request_is_announced_no_more
 //! mutant: withdraw_overlooks_a_grant, killed by: a_cancellation_meets_a_covering_grant
 //! ```

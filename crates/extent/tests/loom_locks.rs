@@ -2,21 +2,21 @@
 //! covering from 16 blocks on).
 //!
 //! ```text
-//! mutant: release_publishes_nothing, killed by: a_holder_sees_what_the_one_before_did
-//! mutant: release_of_words_publishes_nothing, killed by: writers_of_two_words_exclude
+//! mutant: release_publishes, killed by: a_holder_sees_what_the_one_before_did
+//! mutant: release_of_words_publishes, killed by: writers_of_two_words_exclude
 //! mutant: readers_never_share, killed by: readers_share
 //! mutant: enqueue_sets_no_bit, killed by: a_release_wakes_who_queues
 //! mutant: attach_overlooks_a_grant, killed by: a_release_wakes_who_queues
 //! mutant: take_overtakes_the_queue, killed by: a_reader_stays_behind_a_queued_writer
 //! mutant: grant_overtakes, killed by: a_reader_stays_behind_a_queued_writer
 //! mutant: take_keeps_what_it_has, killed by: opposite_orders_in_one_file
-//! mutant: many_in_the_given_order, killed by: opposite_orders_in_two_files
-//! mutant: hull_look_without_fence, killed by: a_covering_writer_excludes_a_short_one
-//! mutant: hull_announce_without_fence, killed by: a_covering_writer_excludes_a_short_one
-//! mutant: release_of_words_publishes_nothing, killed by: a_guard_is_released_on_another_thread
+//! mutant: many_sorted, killed by: opposite_orders_in_two_files
+//! mutant: hull_look_fence, killed by: a_covering_writer_excludes_a_short_one
+//! mutant: hull_announce_fence, killed by: a_covering_writer_excludes_a_short_one
+//! mutant: release_of_words_publishes, killed by: a_guard_is_released_on_another_thread
 //! mutant: install_keeps_a_line_of_its_own, killed by: two_threads_install_one_chunk
 //! mutant: withdraw_overlooks_a_grant, killed by: a_cancellation_meets_a_grant
-//! mutant: withdraw_wakes_nobody, killed by: a_withdrawal_lets_in_who_stood_behind
+//! mutant: withdraw_wakes_next, killed by: a_withdrawal_lets_in_who_stood_behind
 //! mutant: take_ignores_the_crowd, killed by: readers_beyond_the_counter_share
 //! mutant: grant_ignores_the_crowd, killed by: readers_beyond_the_counter_share
 //! mutant: overflow_keeps_no_bit, killed by: a_writer_waits_for_a_reader_in_the_list
@@ -25,7 +25,7 @@
 //! mutant: overflow_tells_no_ticket, killed by: readers_that_waited_overflow
 //! mutant: mark_not_set, killed by: a_covering_writer_finds_marked_lines
 //! mutant: mark_look_unordered, killed by: a_covering_writer_finds_marked_lines
-//! mutant: scan_unordered, killed by: a_covering_writer_finds_marked_lines
+//! mutant: scan_order, killed by: a_covering_writer_finds_marked_lines
 //! mutant: mark_cleared_of_busy_line, killed by: a_busy_line_stays_marked
 //! mutant: downgrade_wakes_nobody, killed by: a_downgrade_lets_readers_in
 //! mutant: grant_wakes_no_future, killed by: a_future_is_woken

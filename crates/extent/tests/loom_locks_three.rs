@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! mutant: enqueue_sets_no_bit, killed by: three_writers_exclude
-//! mutant: release_of_words_publishes_nothing, killed by: three_writers_exclude
+//! mutant: release_of_words_publishes, killed by: three_writers_exclude
 //! mutant: release_wakes_one_only, killed by: a_release_wakes_two_readers
 //! mutant: grant_overtakes, killed by: a_release_elsewhere_keeps_the_order
-//! mutant: many_in_the_given_order, killed by: three_files_in_a_circle
-//! mutant: hull_announce_without_fence, killed by: a_covering_writer_and_two_short_ones
+//! mutant: many_sorted, killed by: three_files_in_a_circle
+//! mutant: hull_announce_fence, killed by: a_covering_writer_and_two_short_ones
 //! mutant: withdraw_overlooks_a_grant, killed by: a_cancellation_and_a_grant_on_three_threads
 //! ```
 #![cfg(loom)]

@@ -12,15 +12,15 @@
 //! mutant: overflow_release_wakes_nobody, killed by: nine_readers_where_four_have_room
 //! mutant: overflow_goes_with_its_first_holder, killed by: nine_readers_where_four_have_room
 //! mutant: overflow_tells_no_ticket, killed by: nine_readers_where_four_have_room
-//! mutant: many_in_the_given_order, killed by: eight_threads_lock_two_files
+//! mutant: many_sorted, killed by: eight_threads_lock_two_files
 //! mutant: withdraw_overlooks_a_grant, killed by: cancellations_among_eight_waiters
-//! mutant: withdraw_wakes_nobody, killed by: a_withdrawn_writer_lets_eight_readers_in
+//! mutant: withdraw_wakes_next, killed by: a_withdrawn_writer_lets_eight_readers_in
 //! mutant: grant_overtakes, killed by: the_queue_keeps_its_order
 //! mutant: take_overtakes_the_queue, killed by: the_queue_keeps_its_order
 //! mutant: downgrade_wakes_nobody, killed by: a_downgrade_lets_eight_readers_in
 //! mutant: grant_wakes_no_future, killed by: futures_and_threads_take_turns
 //! mutant: install_keeps_a_line_of_its_own, killed by: eight_threads_install_chunks
-//! mutant: bits_change_unversioned, killed by: bits_of_eight_threads
+//! mutant: bits_change_version, killed by: bits_of_eight_threads
 //! mutant: bits_read_unversioned, killed by: bits_of_eight_threads
 //! mutant: convert_in_two_steps, killed by: a_conversion_among_seven_readers
 //! ```

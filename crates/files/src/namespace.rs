@@ -2,7 +2,7 @@
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::{BLOCK_SIZE, Nid};
-use f2fs_sync::{Arc, mutant};
+use f2fs_sync::{Arc, mutant, protocol_step};
 use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
@@ -193,9 +193,7 @@ impl Core {
         let all = removed.lock_all();
         self.require_empty(&inode)?;
         self.refill_nids();
-        if !mutant("rmdir_without_a_stamp") {
-            directory.moved.invalidate();
-        }
+        protocol_step!("rmdir_moves_stamp", directory.moved.invalidate());
         let fate = self.change(|op| {
             let room = self.volume.orphan_room()?;
             directory.remove(op, self, parent, name, Some(&located))?.ok_or(FsError::NotFound)?;

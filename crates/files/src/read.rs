@@ -6,7 +6,7 @@
 
 use f2fs_device::{AlignedBuf, BlockDevice, Request};
 use f2fs_format::{BLOCK_SIZE, BlockAddr, Corruption};
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_step;
 
 use crate::FsError;
 use crate::block_map::Mapping;
@@ -39,9 +39,7 @@ impl Core {
             self.read_inline(inode, offset, buf)?;
             return Ok(buf.len());
         }
-        if !mutant("cache_not_refreshed") {
-            content.cache.refresh(self.volume.moves(inode.ino));
-        }
+        protocol_step!("cache_refreshed", content.cache.refresh(self.volume.moves(inode.ino)));
         let (first, last) = blocks_of(offset, buf.len());
         if last - first < requests::LONGEST
             && let Some(run) = self.single_run(inode, content, first, last)?

@@ -1,6 +1,6 @@
 //! Renaming.
 
-use f2fs_sync::{Arc, RwLockWriteGuard, mutant};
+use f2fs_sync::{Arc, RwLockWriteGuard, mutant, protocol_step};
 
 use crate::FsError;
 use crate::create::set_name;
@@ -84,9 +84,7 @@ impl Core {
         self.refill_nids();
         if is_directory(&source) || target.as_ref().is_some_and(is_directory) {
             for parent in [from.parent, to.parent] {
-                if !mutant("rename_without_a_stamp") {
-                    parent.directory()?.moved.invalidate();
-                }
+                protocol_step!("rename_moves_stamp", parent.directory()?.moved.invalidate());
             }
         }
         let (inode, fate) = match target {

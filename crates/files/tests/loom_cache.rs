@@ -4,8 +4,8 @@
 //! ```text
 //! mutant: cache_change_not_stored, killed by: a_reader_finds_what_a_writer_left
 //! mutant: cache_renewed_before_it_is_empty, killed by: two_find_a_block_where_it_was_moved
-//! mutant: cache_not_refreshed, killed by: two_find_a_block_where_it_was_moved
-//! mutant: move_not_counted, killed by: a_block_is_read_while_it_moves
+//! mutant: cache_refreshed, killed by: two_find_a_block_where_it_was_moved
+//! mutant: move_counted, killed by: a_block_is_read_while_it_moves
 //! ```
 #![cfg(loom)]
 #![allow(clippy::unwrap_used)] // a test fails by panicking

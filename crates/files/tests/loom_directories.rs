@@ -6,8 +6,8 @@
 //! mutant: create_in_a_dead_directory, killed by: a_file_is_made_while_its_directory_goes
 //! mutant: link_in_a_dead_directory, killed by: a_link_is_made_while_its_directory_goes
 //! mutant: rename_into_a_dead_directory, killed by: a_file_moves_while_its_directory_goes
-//! mutant: rmdir_without_a_stamp, killed by: a_directory_is_looked_up_while_another_takes_its_place
-//! mutant: rename_without_a_stamp, killed by: a_directory_is_looked_up_while_it_moves
+//! mutant: rmdir_moves_stamp, killed by: a_directory_is_looked_up_while_another_takes_its_place
+//! mutant: rename_moves_stamp, killed by: a_directory_is_looked_up_while_it_moves
 //! mutant: page_dead_and_filled, killed by: the_last_name_of_a_block_goes_while_another_comes
 //! mutant: page_freed_and_not_dead, killed by: the_last_name_of_a_block_goes_while_another_comes
 //! mutant: page_taken_at_first_sight, killed by: a_block_is_read_while_its_last_name_goes

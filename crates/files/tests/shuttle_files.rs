@@ -7,8 +7,8 @@
 //! mutant: segment_move_ignores_overwrite, killed by: overwrites_beside_the_cleaner
 //! mutant: truncate_in_two_operations, killed by: truncations_beside_checkpoints
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
-//! mutant: group_commit_no_wake, killed by: syncs_of_four_threads
-//! mutant: gate_turn_back_counted, killed by: names_of_four_threads_beside_checkpoints
+//! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
+//! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints
 //! ```

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use f2fs_format::nat::{NatBlock, RawNatEntry};
 use f2fs_format::{BlockAddr, Nid, bits};
-use f2fs_sync::{Mutex, mutant};
+use f2fs_sync::{Mutex, mutant, protocol_step};
 
 use crate::entry::NatEntry;
 use crate::error::NatError;
@@ -110,9 +110,7 @@ impl Checkpoints {
                 *table.ledger.write() = ledger;
             }
         };
-        if !mutant("nat_ledger_after_thaw") {
-            publish();
-        }
+        protocol_step!("nat_ledger_before_thaw", publish());
         for block in frozen {
             let mut locked = table.slot(block).lock(&table.pool);
             let bits = locked.thaw();
@@ -197,9 +195,7 @@ fn freeze(
                 // Only the journal has something of this block: it has to be read to be written.
                 let (mut locked, frame) = table.lock(set.block)?;
                 frozen.push(set.block);
-                if !mutant("nat_block_not_pinned") {
-                    locked.pin();
-                }
+                protocol_step!("nat_block_pinned", locked.pin());
                 image(&locked, frame)
             }
         };
@@ -246,9 +242,7 @@ fn freeze_block(table: &Table, block: u32) -> Result<Option<Set>, NatError> {
         }
     }
     // With the lock held: a change that comes after this one enters the block again.
-    if !mutant("nat_dirty_removed_late") {
-        table.dirty.remove(block);
-    }
+    protocol_step!("nat_dirty_removed_late", table.dirty.remove(block));
     locked.freeze();
     Ok((count(&entries) != 0).then(|| Set { block, entries, image: Some(image(&locked, frame)) }))
 }

@@ -29,7 +29,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use f2fs_sync::{Mutex, PerCore, mutant};
+use f2fs_sync::{Mutex, PerCore, mutant, protocol_step};
 
 use crate::block_set::BlockSet;
 use crate::config::NatConfig;
@@ -219,9 +219,7 @@ impl Sharded {
             return;
         }
         let _returns = self.returns.lock();
-        if !mutant("nat_exhausted_sticks") {
-            self.exhausted.store(false, Ordering::Release);
-        }
+        protocol_step!("nat_put_clears_exhausted", self.exhausted.store(false, Ordering::Release));
         if mutant("nat_put_hints_early") {
             self.spare.insert(block);
             table.slot(block).put(index);
@@ -241,9 +239,7 @@ impl Sharded {
         let _returns = self.returns.lock();
         self.exhausted.store(false, Ordering::Release);
         table.slot(block).put_all(bits);
-        if !mutant("nat_put_all_keeps_no_hint") {
-            self.spare.insert(block);
-        }
+        protocol_step!("nat_put_all_hint", self.spare.insert(block));
     }
 
     /// Where the next search should begin: in the first block that a lane hands out from.

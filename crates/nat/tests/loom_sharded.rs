@@ -3,11 +3,11 @@
 
 // mutant: nat_take_without_rmw, killed by: no_nid_is_handed_out_twice
 // mutant: nat_take_without_rmw, killed by: the_last_nid_goes_to_one_of_two
-// mutant: nat_exhausted_sticks, killed by: a_cancelled_nid_is_found_by_a_search_that_ends_later
+// mutant: nat_put_clears_exhausted, killed by: a_cancelled_nid_is_found_by_a_search_that_ends_later
 // mutant: nat_batch_dropped, killed by: two_refills_of_one_lane_lose_no_block
 // mutant: nat_set_no_second_look, killed by: a_member_is_not_lost_from_sight
 // mutant: nat_put_hints_early, killed by: a_cancelled_nid_keeps_its_hint
-// mutant: nat_put_all_keeps_no_hint, killed by: a_freed_nid_has_a_hint_beside_a_search
+// mutant: nat_put_all_hint, killed by: a_freed_nid_has_a_hint_beside_a_search
 // mutant: nat_know_keeps_no_hint, killed by: what_two_lanes_read_has_hints
 
 mod loom_common;

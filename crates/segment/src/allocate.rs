@@ -7,7 +7,7 @@
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, SegmentNo};
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::mutant;
+use f2fs_sync::{mutant, protocol_step};
 
 use crate::head::{AllocType, Head, entry_type};
 use crate::map::BlockMap;
@@ -312,9 +312,7 @@ impl SegmentManager {
         if state.phase == Phase::Prefree {
             self.prefree.fetch_add(1, Ordering::Relaxed);
             // The next checkpoint looks at changed segments only, and must find this one.
-            if !mutant("segment_prefree_not_marked") {
-                self.mark_dirty(segment, state);
-            }
+            protocol_step!("segment_prefree_marked", self.mark_dirty(segment, state));
         }
         self.changed.note(segment, state);
     }

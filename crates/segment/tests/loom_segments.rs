@@ -17,7 +17,7 @@
 // mutant: segment_state_named_early, killed by: a_segment_is_first_used_while_others_look
 // mutant: account_pays_in_two_steps, killed by: two_writers_share_an_account
 // mutant: segment_victim_keeps_marks, killed by: no_log_stands_in_a_victim
-// mutant: segment_prefree_not_marked, killed by: an_emptied_lane_is_left_beside_a_checkpoint
+// mutant: segment_prefree_marked, killed by: an_emptied_lane_is_left_beside_a_checkpoint
 
 mod common;
 

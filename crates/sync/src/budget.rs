@@ -27,7 +27,7 @@
 
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Relaxed, Release};
-use crate::{Mutex, PerCore, mutant};
+use crate::{Mutex, PerCore, mutant, protocol_value};
 
 /// A cache that serves nobody. No cache holds as many units: see [`Budget::give`].
 const FROZEN: u64 = u64::MAX;
@@ -100,7 +100,7 @@ impl Budget {
                 cache.store(cached - units, Release);
                 return true;
             }
-            let order = if mutant("budget_take_relaxed") { Relaxed } else { AcqRel };
+            let order = protocol_value!("budget_take_order", AcqRel, Relaxed);
             match cache.compare_exchange_weak(cached, cached - units, order, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => cached = now,
@@ -119,7 +119,7 @@ impl Budget {
                 cache.store(cached + units, Release);
                 return;
             }
-            let order = if mutant("budget_give_relaxed") { Relaxed } else { AcqRel };
+            let order = protocol_value!("budget_give_order", AcqRel, Relaxed);
             match cache.compare_exchange_weak(cached, cached + units, order, Relaxed) {
                 Ok(_) => return,
                 Err(now) => cached = now,
@@ -137,7 +137,7 @@ impl Budget {
         }
         let cached: Vec<u64> = self.caches.iter().map(|cache| cache.swap(FROZEN, AcqRel)).collect();
         for (cache, units) in self.caches.iter().zip(&cached) {
-            cache.store(*units, if mutant("budget_count_relaxed") { Relaxed } else { Release });
+            cache.store(*units, protocol_value!("budget_count_releases", Release, Relaxed));
         }
         cached.iter().fold(state.pool, |sum, units| sum.saturating_add(*units))
     }
@@ -188,7 +188,7 @@ impl Budget {
 
     /// Empties and stops the caches.
     fn freeze(&self, state: &mut State) {
-        let mark = if mutant("budget_no_freeze") { 0 } else { FROZEN };
+        let mark = protocol_value!("budget_drain_freezes", FROZEN, 0);
         for cache in self.caches.iter() {
             state.pool = state.pool.saturating_add(cache.swap(mark, AcqRel));
         }

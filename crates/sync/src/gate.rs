@@ -45,7 +45,7 @@ use std::fmt;
 
 use crate::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::atomic::{AtomicBool, AtomicUsize, fence};
-use crate::{CachePadded, Condvar, Mutex, PerCore, mutant};
+use crate::{CachePadded, Condvar, Mutex, PerCore, mutant, protocol_step, protocol_value};
 use held::Held;
 
 /// A gate: many inside, or one that closed it.
@@ -111,9 +111,7 @@ impl Gate {
     pub fn enter(&self) -> GateGuard<'_> {
         let slot = self.inside.slot_index();
         self.count(slot).fetch_add(1, Relaxed);
-        if !mutant("gate_enter_no_fence") {
-            fence(SeqCst);
-        }
+        protocol_step!("gate_enter_fence", fence(SeqCst));
         if self.closed.load(Acquire) {
             self.wait_to_enter(slot);
         }
@@ -129,9 +127,7 @@ impl Gate {
         }
         let slot = self.inside.slot_index();
         self.count(slot).fetch_add(1, Relaxed);
-        if !mutant("gate_try_enter_no_fence") {
-            fence(SeqCst);
-        }
+        protocol_step!("gate_try_enter_fence", fence(SeqCst));
         if self.closed.load(Acquire) {
             self.leave(slot);
             return None;
@@ -154,9 +150,7 @@ impl Gate {
         }
         state.closed = true;
         self.closed.store(true, Relaxed);
-        if !mutant("gate_close_no_fence") {
-            fence(SeqCst);
-        }
+        protocol_step!("gate_close_fence", fence(SeqCst));
         for count in self.inside.iter() {
             while count.load(Acquire) != 0 {
                 self.drained.wait(&mut state);
@@ -179,11 +173,9 @@ impl Gate {
     /// Counts down and wakes the closer, if there is one.
     #[inline]
     fn leave(&self, slot: usize) {
-        let order = if mutant("gate_leave_relaxed") { Relaxed } else { Release };
+        let order = protocol_value!("gate_leave_releases", Release, Relaxed);
         self.count(slot).fetch_sub(1, order);
-        if !mutant("gate_leave_no_fence") {
-            fence(SeqCst);
-        }
+        protocol_step!("gate_leave_fence", fence(SeqCst));
         if self.closed.load(Relaxed) {
             self.wake_closer();
         }
@@ -191,9 +183,7 @@ impl Gate {
 
     #[cold]
     fn wake_closer(&self) {
-        if !mutant("gate_leave_no_lock") {
-            drop(self.state.lock());
-        }
+        protocol_step!("gate_leave_wakes_under_lock", drop(self.state.lock()));
         self.drained.notify_one();
     }
 
@@ -205,9 +195,7 @@ impl Gate {
             // It was opened meanwhile, and the next closer will see our count.
             return;
         }
-        if !mutant("gate_turn_back_counted") {
-            self.count(slot).fetch_sub(1, Relaxed);
-        }
+        protocol_step!("gate_turn_back_counts_down", self.count(slot).fetch_sub(1, Relaxed));
         self.drained.notify_one();
         Held::assert_none(self, "wait at a gate");
         state.waiting += 1;
@@ -224,7 +212,7 @@ impl Gate {
     fn open(&self) {
         let mut state = self.state.lock();
         state.closed = false;
-        let order = if mutant("gate_open_relaxed") { Relaxed } else { Release };
+        let order = protocol_value!("gate_open_releases", Release, Relaxed);
         self.closed.store(false, order);
         state.admitted = std::mem::take(&mut state.waiting);
         if state.admitted > 0 {
@@ -260,7 +248,7 @@ impl<'a> GateGuard<'a> {
     /// A second guard of the same gate. Never waits: while this one is out, the gate cannot be had by a closer.
     pub fn again(&self) -> GateGuard<'a> {
         // In this guard's slot. A closer may have looked at another one already.
-        let slot = if mutant("gate_again_other_slot") { self.slot ^ 1 } else { self.slot };
+        let slot = protocol_value!("gate_again_same_slot", self.slot, self.slot ^ 1);
         self.gate.count(slot).fetch_add(1, Relaxed);
         GateGuard { gate: self.gate, slot, held: Held::new(self.gate) }
     }

@@ -33,7 +33,7 @@
 
 use core::time::Duration;
 
-use crate::{Arc, Condvar, Mutex, mutant};
+use crate::{Arc, Condvar, Mutex, mutant, protocol_step};
 
 /// Threads that wait for each other at most.
 const FEW: usize = 16;
@@ -94,9 +94,7 @@ impl<R> Seat<R> {
             }
             *told = news;
         }
-        if !mutant("group_commit_no_wake") {
-            self.told.notify_one();
-        }
+        protocol_step!("group_commit_wakes_waiter", self.told.notify_one());
     }
 
     fn wait(&self) -> News<R> {

@@ -55,11 +55,11 @@
 //! [`mutant`](mutant()), and announced by a comment line of this form in the file:
 //!
 //! ```text
-//! // mutant: gate_enter_no_fence, killed by: a_closer_is_alone
+//! // mutant: gate_enter_fence, killed by: a_closer_is_alone
 //! ```
 //!
 //! `cargo xtask loom -p CRATE` builds the models once, runs each, then runs the named model once for every mutant and
-//! expects it to fail. It also fails if a `mutant("...")` in the crate's sources is announced nowhere, or an announced one
+//! expects it to fail. It also fails if a protocol point or `mutant("...")` in the sources is announced nowhere, or an announced one
 //! does not exist.
 //!
 //! What is too large for every schedule (eight threads and more, the production geometry) is a *scenario*, in

@@ -4,7 +4,7 @@
 //! #![cfg(loom)]
 //!
 //! // What `cargo xtask loom` reads: each mutant, and the model that must kill it.
-//! // mutant: gate_enter_no_fence, killed by: a_closer_is_alone
+//! // mutant: gate_enter_fence, killed by: a_closer_is_alone
 //!
 //! #[test]
 //! fn a_closer_is_alone() {

@@ -6,15 +6,36 @@
 //! one build serves all mutants. So it does with the feature `mutants`, for tests that are no
 //! models (`f2fs-trials`); nothing that ships turns it on.
 //!
+//! A protocol names its steps with [`protocol_step!`](crate::protocol_step) and the values and orderings that it depends on
+//! with [`protocol_value!`](crate::protocol_value). The name says what the protocol keeps; the mutant of that name breaks it.
+//!
 //! ```
 //! use f2fs_sync::atomic::{Ordering::SeqCst, fence};
-//! use f2fs_sync::mutant;
+//! use f2fs_sync::protocol_step;
 //!
 //! // Without the fence, neither side of the pair need see the other's store.
-//! if !mutant("gate_enter_no_fence") {
-//!     fence(SeqCst);
-//! }
+//! protocol_step!("gate_enter_fence", fence(SeqCst));
 //! ```
+
+/// Runs a step of a protocol. The mutant of this name leaves the step out; in production the step always runs, and the
+/// macro costs nothing.
+#[macro_export]
+macro_rules! protocol_step {
+    ($name:literal, $step:expr) => {
+        if !$crate::mutant($name) {
+            $step;
+        }
+    };
+}
+
+/// A value or memory ordering that a protocol depends on: `$right`. The mutant of this name takes `$wrong` instead; in
+/// production `$wrong` is never evaluated, and the macro costs nothing.
+#[macro_export]
+macro_rules! protocol_value {
+    ($name:literal, $right:expr, $wrong:expr) => {
+        if $crate::mutant($name) { $wrong } else { $right }
+    };
+}
 
 /// Whether the named fault is to be committed: never, in production.
 #[cfg(not(any(loom, shuttle, feature = "mutants")))]

@@ -3,7 +3,7 @@
 //! ```text
 //! #![cfg(shuttle)]
 //!
-//! // mutant: withdraw_wakes_nobody, killed by: ten_threads_on_one_block
+//! // mutant: withdraw_wakes_next, killed by: ten_threads_on_one_block
 //!
 //! #[test]
 //! fn ten_threads_on_one_block() {

@@ -2,7 +2,7 @@
 
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{Acquire, Release};
-use crate::mutant;
+use crate::protocol_step;
 
 /// A number that changes before what it stamps does.
 ///
@@ -45,8 +45,6 @@ impl Stamp {
 
     /// Lets no number that was seen hold any more. Call it with the lock held exclusively, before the change.
     pub fn invalidate(&self) {
-        if !mutant("stamp_not_changed") {
-            self.0.fetch_add(1, Release);
-        }
+        protocol_step!("stamp_moves_before_change", self.0.fetch_add(1, Release));
     }
 }

@@ -4,12 +4,12 @@
 // mutant: counter_add_not_atomic, killed by: no_addition_is_lost
 // mutant: budget_take_not_atomic, killed by: no_unit_is_taken_twice
 // mutant: budget_give_not_atomic, killed by: units_survive_freezing_and_thawing
-// mutant: budget_give_relaxed, killed by: units_carry_what_was_done_before
-// mutant: budget_take_relaxed, killed by: a_unit_of_the_same_cache_carries_what_was_done_before
-// mutant: budget_give_relaxed, killed by: a_unit_of_the_same_cache_carries_what_was_done_before
-// mutant: budget_count_relaxed, killed by: a_unit_that_was_counted_carries_what_was_done_before
+// mutant: budget_give_order, killed by: units_carry_what_was_done_before
+// mutant: budget_take_order, killed by: a_unit_of_the_same_cache_carries_what_was_done_before
+// mutant: budget_give_order, killed by: a_unit_of_the_same_cache_carries_what_was_done_before
+// mutant: budget_count_releases, killed by: a_unit_that_was_counted_carries_what_was_done_before
 // mutant: budget_drain_not_atomic, killed by: a_full_cache_is_emptied_while_others_use_it
-// mutant: budget_no_freeze, killed by: what_is_there_is_not_refused
+// mutant: budget_drain_freezes, killed by: what_is_there_is_not_refused
 
 use f2fs_sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use f2fs_sync::{Arc, Budget, ShardedCounter, model, thread};

@@ -1,17 +1,17 @@
 //! Models of the gate.
 #![cfg(loom)]
 
-// mutant: gate_enter_no_fence, killed by: a_closer_is_alone
-// mutant: gate_close_no_fence, killed by: a_closer_is_alone
-// mutant: gate_leave_relaxed, killed by: a_closer_is_alone
-// mutant: gate_open_relaxed, killed by: an_entrant_sees_what_the_closer_did
-// mutant: gate_leave_no_fence, killed by: the_last_to_leave_wakes_the_closer
-// mutant: gate_leave_no_lock, killed by: the_last_to_leave_wakes_the_closer
-// mutant: gate_turn_back_counted, killed by: a_closer_is_alone
+// mutant: gate_enter_fence, killed by: a_closer_is_alone
+// mutant: gate_close_fence, killed by: a_closer_is_alone
+// mutant: gate_leave_releases, killed by: a_closer_is_alone
+// mutant: gate_open_releases, killed by: an_entrant_sees_what_the_closer_did
+// mutant: gate_leave_fence, killed by: the_last_to_leave_wakes_the_closer
+// mutant: gate_leave_wakes_under_lock, killed by: the_last_to_leave_wakes_the_closer
+// mutant: gate_turn_back_counts_down, killed by: a_closer_is_alone
 // mutant: gate_turn_not_passed, killed by: closers_take_turns_with_an_entrant
-// mutant: gate_enter_no_fence, killed by: two_readers_and_a_closer
-// mutant: gate_try_enter_no_fence, killed by: trying_to_enter_is_entering_or_nothing
-// mutant: gate_again_other_slot, killed by: a_second_guard_holds_the_gate_too
+// mutant: gate_enter_fence, killed by: two_readers_and_a_closer
+// mutant: gate_try_enter_fence, killed by: trying_to_enter_is_entering_or_nothing
+// mutant: gate_again_same_slot, killed by: a_second_guard_holds_the_gate_too
 
 use f2fs_sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use f2fs_sync::{Arc, Gate, model, thread};

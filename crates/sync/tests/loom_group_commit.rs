@@ -1,7 +1,7 @@
 //! Models of group commit.
 #![cfg(loom)]
 
-// mutant: group_commit_no_wake, killed by: everybody_is_answered
+// mutant: group_commit_wakes_waiter, killed by: everybody_is_answered
 // mutant: group_commit_no_handover, killed by: everybody_is_answered
 // mutant: group_commit_early_handover, killed by: one_group_is_worked_on_at_a_time
 // mutant: group_commit_two_leads, killed by: who_was_waited_for_may_come_late

@@ -1,7 +1,7 @@
 //! A model of the stamp.
 #![cfg(loom)]
 
-// mutant: stamp_not_changed, killed by: what_moved_is_not_believed
+// mutant: stamp_moves_before_change, killed by: what_moved_is_not_believed
 
 use f2fs_sync::{Arc, RwLock, Stamp, model, thread};
 

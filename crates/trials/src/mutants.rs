@@ -7,17 +7,17 @@ use crate::campaign::Class;
 
 /// Name, what it does, and the workloads that find it.
 pub const MUTANTS: &[(&str, &str, Class)] = &[
-    ("checkpoint_flush_left_out", "no flush between a pack and the block that makes it valid", Class::Ace1),
+    ("checkpoint_flush", "no flush between a pack and the block that makes it valid", Class::Ace1),
     ("checkpoint_fua_left_out", "the block that makes a pack valid is written as any other", Class::Ace1),
-    ("sync_flush_left_out", "no flush after the nodes of a sync", Class::Ace1),
+    ("sync_flush", "no flush after the nodes of a sync", Class::Ace1),
     (
         "sync_inode_behind_flush",
         "the last inode of a sync goes off behind its flush, with what a later sync sends",
         Class::Ace1,
     ),
-    ("recovery_keeps_owner", "roll-forward leaves mode and owner as the checkpoint has them", Class::Ace1),
+    ("recovery_restores_owner", "roll-forward leaves mode and owner as the checkpoint has them", Class::Ace1),
     (
-        "recovery_keeps_modified",
+        "recovery_restores_modified",
         "roll-forward leaves the time of the last change as the checkpoint has it",
         Class::Ace1,
     ),
@@ -33,11 +33,11 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
         "roll-forward leaves blocks that a synced node does not name any more",
         Class::Holes,
     ),
-    ("sync_mark_left_out", "no mark on the inode of a synced file", Class::Ace1),
+    ("sync_mark", "no mark on the inode of a synced file", Class::Ace1),
     ("segment_block_reused_early", "segments without valid blocks are free before the next checkpoint", Class::Full),
     ("segment_ssr_over_checkpointed", "freed blocks are filled again before the next checkpoint", Class::Tight),
     (
-        "checkpoint_discards_in_flight",
+        "checkpoint_waits_for_discards",
         "nobody waits for the discards of a checkpoint before the logs write there",
         Class::Full,
     ),

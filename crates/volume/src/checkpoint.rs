@@ -25,7 +25,7 @@ use f2fs_format::{Corruption, LogType, inode};
 use f2fs_nat::NatFlush;
 use f2fs_segment::{NodeLog, Run, SegmentFlush};
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::mutant;
+use f2fs_sync::{mutant, protocol_step};
 
 use crate::blocks::WriteBatch;
 use crate::node::NodePage;
@@ -227,9 +227,7 @@ impl Volume {
             batch.push(self.geometry.pack_block(index, block), bytes)?;
         }
         batch.finish()?;
-        if !mutant("checkpoint_flush_left_out") {
-            self.device.flush()?;
-        }
+        protocol_step!("checkpoint_flush", self.device.flush()?);
         let end = self.geometry.pack_block(index, pack.front.len());
         let last = AlignedBuf::from_bytes(pack.block.as_block());
         if mutant("checkpoint_fua_left_out") {
@@ -258,9 +256,7 @@ impl Volume {
             // it fails loses nothing.
             let discard = |run: &Run| Request::discard(u64::from(run.addr.0), run.len.into());
             let discards = self.device.submit(freed.iter().map(discard).collect());
-            if !mutant("checkpoint_discards_in_flight") {
-                drop(discards.wait());
-            }
+            protocol_step!("checkpoint_waits_for_discards", drop(discards.wait()));
         }
         Ok(())
     }

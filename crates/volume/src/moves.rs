@@ -8,7 +8,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_step;
 
 use crate::{Op, Volume};
 
@@ -42,8 +42,6 @@ impl Volume {
 
     /// Counts moves of data blocks of the inode, after their slots were changed.
     pub(crate) fn count_move(&self, _op: &Op<'_>, ino: Nid) {
-        if !mutant("move_not_counted") {
-            self.moves.of(ino).fetch_add(1, Ordering::Release);
-        }
+        protocol_step!("move_counted", self.moves.of(ino).fetch_add(1, Ordering::Release));
     }
 }

@@ -25,7 +25,7 @@ use f2fs_format::inode::{self, Inode};
 use f2fs_format::node::{NodeBlock, XATTR_NODE_OFFSET, mark};
 use f2fs_segment::NodeLog;
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, Mutex, mutant};
+use f2fs_sync::{Arc, Mutex, mutant, protocol_value};
 
 use crate::blocks::WriteBatch;
 use crate::checkpoint::{is_indirect_offset, node_log};
@@ -209,7 +209,7 @@ impl Volume {
                 answer => answers.push(answer),
             }
         }
-        let flush = || if mutant("sync_flush_left_out") { Ok(()) } else { self.device.flush() };
+        let flush = || protocol_value!("sync_flush", self.device.flush(), Ok(()));
         let ended = if mutant("sync_inode_behind_flush") {
             land().and_then(|()| flush()).and_then(|()| batch.finish().map(drop))
         } else {
@@ -260,7 +260,7 @@ impl Volume {
         self.check_writable()?;
         if written != 0 || inode.dirty.load(Ordering::Acquire) {
             let new = inode.born.load(Ordering::Acquire) == version;
-            let marks = if mutant("sync_mark_left_out") { 0 } else { mark::FSYNC } | if new { mark::DENTRY } else { 0 };
+            let marks = protocol_value!("sync_mark", mark::FSYNC, 0) | if new { mark::DENTRY } else { 0 };
             if mutant("sync_inode_behind_flush") {
                 batch.write_out()?;
             }

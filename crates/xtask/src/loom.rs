@@ -7,15 +7,13 @@
 //! - *Mutants* are faults in the production code, switched by `f2fs_sync::mutant("name")` (a constant `false` in production):
 //!
 //!   ```text
-//!   if !mutant("gate_enter_no_fence") {
-//!       fence(SeqCst);
-//!   }
+//!   protocol_step!("gate_enter_fence", fence(SeqCst));
 //!   ```
 //!
 //!   A comment in the test file announces each with the model that must find it, on a line of this form:
 //!
 //!   ```text
-//!   // mutant: gate_enter_no_fence, killed by: a_closer_is_alone
+//!   // mutant: gate_enter_fence, killed by: a_closer_is_alone
 //!   ```
 //!
 //!   Names are unique in the workspace: begin them with the noun. A mutant may be announced more than once, with several

@@ -28,7 +28,7 @@
 
 use std::collections::BTreeMap;
 
-use f2fs_sync::{CachePadded, Mutex, MutexGuard, mutant};
+use f2fs_sync::{CachePadded, Mutex, MutexGuard, mutant, protocol_value};
 
 use super::{Zone, ZoneError, ZoneLayout, ZoneState};
 
@@ -158,7 +158,7 @@ impl Zones {
         drop(cell);
         let mut open = self.open.lock();
         let mut cell = self.lock(zone)?;
-        let end = if mutant("zones_trust_first_look") { end } else { check(&cell)? };
+        let end = protocol_value!("zones_check_again", check(&cell)?, end);
         if mutant("zones_open_twice") || !cell.state.is_open() {
             self.make_room(&mut open, cell.state)?;
             self.change(&mut open, zone, &mut cell, ZoneState::ImplicitlyOpen);

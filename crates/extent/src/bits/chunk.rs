@@ -18,7 +18,7 @@
 //! it sees the odd version too.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
-use f2fs_sync::{Mutex, MutexGuard, mutant};
+use f2fs_sync::{Mutex, MutexGuard, mutant, protocol_step};
 
 use super::flags::Bits;
 use super::runs::Run;
@@ -137,11 +137,11 @@ impl Iterator for WordsRead<'_> {
 impl Locked<'_> {
     /// Tells readers that the chunk is changing, until the lock is released.
     pub(super) fn begin(&mut self) {
-        if !mutant("bits_change_unversioned") {
+        protocol_step!("bits_change_version", {
             self.changing = true;
             // The words' writes release, so this comes before them for whoever acquires one.
             self.chunk.version.fetch_add(1, AcqRel);
-        }
+        });
     }
 
     /// Changes a range; how many blocks were changed.

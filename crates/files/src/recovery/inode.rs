@@ -4,7 +4,7 @@ use f2fs_format::Nid;
 use f2fs_format::feature::Features;
 use f2fs_format::inode::{self as raw, inline};
 use f2fs_format::node::NodeBlock;
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_step;
 use f2fs_volume::Op;
 
 use crate::FsError;
@@ -54,11 +54,11 @@ impl Core {
             let (found, expected) = (new.extra_words as u64 * 4, old.extra_words as u64 * 4);
             return Err(FsError::corrupt("extra attributes of a synced inode", found, expected, expected));
         }
-        if !mutant("recovery_keeps_owner") {
+        protocol_step!("recovery_restores_owner", {
             to.i_mode = from.i_mode;
             to.i_uid = from.i_uid;
             to.i_gid = from.i_gid;
-        }
+        });
         if features.contains(Features::PROJECT_QUOTA) && from.i_inline & inline::EXTRA_ATTR != 0 {
             let project = from.extra().map_or(0, |extra| extra.i_projid.get());
             to.extra_mut().i_projid = project.into();
@@ -66,9 +66,7 @@ impl Core {
         to.i_size = from.i_size;
         to.i_atime = from.i_atime;
         to.i_ctime = from.i_ctime;
-        if !mutant("recovery_keeps_modified") {
-            to.i_mtime = from.i_mtime;
-        }
+        protocol_step!("recovery_restores_modified", to.i_mtime = from.i_mtime);
         to.i_atime_nsec = from.i_atime_nsec;
         to.i_ctime_nsec = from.i_ctime_nsec;
         to.i_mtime_nsec = from.i_mtime_nsec;

@@ -103,7 +103,9 @@ fn read_crate(dir: &Path, package: String, half: Half, elsewhere: &Elsewhere) ->
         ));
     }
     let missing = in_tests.into_iter().filter(|name| !elsewhere.switched.contains(*name));
-    problems.extend(missing.map(|name| format!("`{name}` is announced, but src/ has no mutant(\"{name}\")")));
+    problems.extend(
+        missing.map(|name| format!("`{name}` is announced, but src/ has no protocol point or mutant of that name")),
+    );
     let found = !tests.is_empty() || !problems.is_empty();
     Ok(found.then_some(Crate { package, tests, mutants, problems }))
 }
@@ -147,11 +149,14 @@ fn announced(text: &str, test: &str) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
-/// The mutants that a source file switches, outside of comments.
+/// The mutants that a source file switches, outside of comments: by name, or as points of a protocol.
 fn switched(text: &str) -> Vec<String> {
-    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let calls = code.flat_map(|line| line.split("mutant(\"").skip(1));
-    calls.filter_map(|rest| rest.split_once('"')).map(|(name, _)| name.to_owned()).collect()
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code = lines.collect::<Vec<_>>().join("\n");
+    let points = ["mutant(", "protocol_step!(", "protocol_value!("];
+    let calls = points.into_iter().flat_map(|point| code.split(point).skip(1));
+    let names = calls.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split_once('"'));
+    names.map(|(name, _)| name.to_owned()).collect()
 }
 
 /// Calls `f` with the text of each Rust file below `dir`.
@@ -207,6 +212,12 @@ mod tests {
     }
 
     #[test]
+    fn points_of_protocols_are_switches() {
+        let text = "protocol_step!(\"step\", fence(SeqCst));\nlet order = protocol_value!(\n    \"order\", Release, Relaxed);\n// protocol_step!(\"no\", ())";
+        assert_eq!(switched(text), ["step", "order"]);
+    }
+
+    #[test]
     fn announcements_that_do_not_fit_are_problems() {
         let root = tempfile::tempdir().expect("a temporary directory can be made");
         let dir = root.path().join("crates/one");
@@ -214,7 +225,7 @@ mod tests {
         fs::create_dir_all(dir.join("tests")).expect("directories can be made");
         let write = |name: &str, text: &str| fs::write(dir.join(name), text).expect("files can be written");
         write("Cargo.toml", "[package]\nname = \"f2fs-one\"\n");
-        write("src/lib.rs", "fn f() { if mutant(\"m\") {} }\n");
+        write("src/lib.rs", "fn f() { protocol_step!(\"m\", ()) }\n");
         write("tests/loom_one.rs", "#![cfg(loom)]\n");
         let problems = |what| discover(root.path(), &[], Half::Loom).expect(what).remove(0).problems;
         let silent = problems("the crate is found");

@@ -19,7 +19,7 @@ pub(super) fn lines(source: &str) -> BTreeSet<usize> {
             }
             within = None;
         }
-        if line.contains("mutant(\"") {
+        if ["mutant(\"", "protocol_step!(", "protocol_value!("].iter().any(|point| line.contains(point)) {
             switched.insert(number);
             if line.trim_start().starts_with("if mutant(\"") && line.ends_with('{') && !line.contains(" || ") {
                 within = Some(indentation);
