@@ -156,7 +156,9 @@ fn switched(text: &str) -> Vec<String> {
     let points = ["mutant(", "protocol_step!(", "protocol_value!("];
     let calls = points.into_iter().flat_map(|point| code.split(point).skip(1));
     let names = calls.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split_once('"'));
-    names.map(|(name, _)| name.to_owned()).collect()
+    // What else stands in quotes behind such words is no name: this tool's own sources look for them.
+    let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    names.filter(|(name, _)| is_name(name)).map(|(name, _)| name.to_owned()).collect()
 }
 
 /// Calls `f` with the text of each Rust file below `dir`.
@@ -215,6 +217,7 @@ mod tests {
     fn points_of_protocols_are_switches() {
         let text = "protocol_step!(\"step\", fence(SeqCst));\nlet order = protocol_value!(\n    \"order\", Release, Relaxed);\n// protocol_step!(\"no\", ())";
         assert_eq!(switched(text), ["step", "order"]);
+        assert!(switched("let points = [\"mutant(\", \"protocol_step!(\"];\nlet other = ';';").is_empty());
     }
 
     #[test]
