@@ -140,8 +140,9 @@ fn two_at_once_into_one_image_are_one_writer_and_one_that_is_told() {
             command.stderr(Stdio::piped()).spawn().unwrap()
         })
         .collect();
-    for (child, name) in running.into_iter().zip(["a", "b"]) {
-        let output = child.wait_with_output().unwrap();
+    // Both have ended before the one that was refused comes again.
+    let outputs: Vec<_> = running.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+    for (output, name) in outputs.into_iter().zip(["a", "b"]) {
         if !output.status.success() {
             // Nobody waits for a process that lives, but is told which it is.
             let said = String::from_utf8_lossy(&output.stderr);
