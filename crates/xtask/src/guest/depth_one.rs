@@ -28,6 +28,9 @@ const PAIRS: [(&str, &str); 2] = [("device", "calls"), ("file", "kernel")];
 
 /// The median of what is judged may be so many times that of its baseline.
 const TOLERANCE: f64 = 1.6;
+/// The same in the short form, where another machine runs beside this one, and takes a processor away now and then. What waits for a
+/// timer takes ten times as long and more.
+const TOLERANCE_BESIDE_OTHERS: f64 = 3.0;
 
 /// The times of one way, in one round or as the medians of all: operations a second, median and 99th percentile in microseconds.
 type Times = [f64; 3];
@@ -35,7 +38,7 @@ type Times = [f64; 3];
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let image = bench.image("depth-one");
     File::create(&image)?.set_len(u64::from(SIZE) << 20)?;
-    let (rounds, time) = if bench.quick { (3, 50) } else { (5, 300) };
+    let (rounds, time) = if bench.quick { (3, 100) } else { (5, 300) };
     let script = format!(
         "set -e\n\
          f2fs format --force /dev/pmem0\n\
@@ -51,12 +54,13 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
             bail!("no device says `{carried}`:\n{}", output.log.trim());
         }
     }
+    let tolerance = if bench.quick { TOLERANCE_BESIDE_OTHERS } else { TOLERANCE };
     let mut slow = Vec::new();
     for device in ["pmem", "nvme"] {
         let csv = fs::read_to_string(output.share.join(device))?;
         let rows = medians(&csv)?;
         print!("{}", table(device, &rows));
-        slow.extend(judge(device, &rows));
+        slow.extend(judge(device, &rows, tolerance));
     }
     if !slow.is_empty() {
         bail!("one request takes too long: {}", slow.join("; "));
@@ -122,13 +126,13 @@ fn table(device: &str, rows: &BTreeMap<Row, BTreeMap<String, Times>>) -> String 
 
 /// The operations that take too long. One thread is judged, since more of them measure the machine below. Writes to files are shown and not
 /// judged: the kernel overwrites in place, the library writes elsewhere and, with a sync, the node too.
-fn judge(device: &str, rows: &BTreeMap<Row, BTreeMap<String, Times>>) -> Vec<String> {
+fn judge(device: &str, rows: &BTreeMap<Row, BTreeMap<String, Times>>, tolerance: f64) -> Vec<String> {
     let mut slow = Vec::new();
     for ((operation, threads), ways) in rows.iter().filter(|((_, threads), _)| *threads == 1) {
         let pairs: &[_] = if operation == "read" { &PAIRS } else { &PAIRS[..1] };
         for &(ours, baseline) in pairs {
             if let (Some(ours_times), Some(baseline_times)) = (ways.get(ours), ways.get(baseline))
-                && ours_times[1] > TOLERANCE * baseline_times[1]
+                && ours_times[1] > tolerance * baseline_times[1]
             {
                 slow.push(format!(
                     "{device}, {operation}, {threads} thread: {ours} {:.0} us, {baseline} {:.0} us",
@@ -158,8 +162,11 @@ mod tests {
             medians(&csv).unwrap()
         };
         assert_eq!(csv(12.0)[&("read".to_owned(), 1)]["calls"], [90000.0, 10.0, 20.0]);
-        assert!(judge("pmem", &csv(12.0)).is_empty());
-        assert_eq!(judge("pmem", &csv(115.0)), ["pmem, read, 1 thread: device 115 us, calls 10 us"]);
+        assert!(judge("pmem", &csv(12.0), TOLERANCE).is_empty());
+        assert_eq!(
+            judge("pmem", &csv(115.0), TOLERANCE_BESIDE_OTHERS),
+            ["pmem, read, 1 thread: device 115 us, calls 10 us"]
+        );
         assert!(medians(&(HEAD.to_owned() + "read,1,0,calls")).is_err());
     }
 }
