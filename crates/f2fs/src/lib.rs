@@ -67,7 +67,7 @@ pub use f2fs_uring as uring;
 pub use f2fs_volume as volume;
 
 // Everything that a signature of these types names stands here, too (`cargo test -p xtask --test facade`).
-pub use f2fs_device::{AlignedBuf, AlreadyOpen, BlockDevice, DeviceError, DeviceInfo, SpanError};
+pub use f2fs_device::{AlignedBuf, AlreadyOpen, BlockDevice, DeviceError, DeviceInfo, SpanError, ZoneState};
 pub use f2fs_files::{
     AllocateFlags, BadAttribute, BadEntry, Cleaner, CleanerOptions, Compression, Cursor, DeviceNumber, Dir, DirEntries,
     DirEntry, DirectoryLock, EncryptionPolicy, File, FileKind, FileSystem, FsError, ImageError, InodeRef, LockWaits,

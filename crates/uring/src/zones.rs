@@ -75,7 +75,7 @@ pub(crate) fn limits(rdev: u64) -> Result<Option<ZoneLimits>, ZoneError> {
     }
     let limit = |name| sysfs::queue_limit(rdev, name).and_then(|limit| u32::try_from(limit).ok()).unwrap_or(0);
     let (max_open, max_active) = (limit("max_open_zones"), limit("max_active_zones"));
-    Ok(Some(ZoneLimits { zone_blocks: sectors / SECTORS, max_open, max_active }))
+    Ok(Some(ZoneLimits::new(sectors / SECTORS).with_limits(max_open, max_active)))
 }
 
 /// The zones from the one on that has block `start`, `count` at most.
@@ -193,7 +193,9 @@ fn again(mut call: impl FnMut() -> rustix::io::Result<()>) -> Result<(), DeviceE
 mod tests {
     use super::*;
 
-    const LIMITS: ZoneLimits = ZoneLimits { zone_blocks: 256, max_open: 0, max_active: 0 };
+    fn limits() -> ZoneLimits {
+        ZoneLimits::new(256)
+    }
 
     fn record(kind: u8, condition: u8) -> Record {
         Record { start: 4096, length: 2048, write_pointer: 4104, kind, condition, capacity: 1024, ..Record::default() }
@@ -208,14 +210,14 @@ mod tests {
 
     #[test]
     fn zones_are_counted_in_blocks() {
-        let found = zone(&record(SEQUENTIAL_REQUIRED, 2), true, LIMITS).unwrap();
+        let found = zone(&record(SEQUENTIAL_REQUIRED, 2), true, limits()).unwrap();
         assert_eq!(found, Zone::new(2, 512, 256, 128, ZoneState::ImplicitlyOpen, Some(1)));
-        assert_eq!(zone(&record(SEQUENTIAL_REQUIRED, 2), false, LIMITS).unwrap().capacity, 256);
+        assert_eq!(zone(&record(SEQUENTIAL_REQUIRED, 2), false, limits()).unwrap().capacity, 256);
         let anywhere = Zone::new(2, 512, 256, 256, ZoneState::Conventional, None);
-        assert_eq!(zone(&record(CONVENTIONAL, 0), true, LIMITS), Ok(anywhere));
-        assert_eq!(zone(&record(SEQUENTIAL_PREFERRED, 2), true, LIMITS), Ok(anywhere));
+        assert_eq!(zone(&record(CONVENTIONAL, 0), true, limits()), Ok(anywhere));
+        assert_eq!(zone(&record(SEQUENTIAL_PREFERRED, 2), true, limits()), Ok(anywhere));
         for (condition, state) in [(0xd, ZoneState::ReadOnly), (0xe, ZoneState::Full), (0xf, ZoneState::Offline)] {
-            let found = zone(&record(SEQUENTIAL_REQUIRED, condition), true, LIMITS).unwrap();
+            let found = zone(&record(SEQUENTIAL_REQUIRED, condition), true, limits()).unwrap();
             assert_eq!((found.state, found.written), (state, None));
         }
     }
@@ -225,7 +227,7 @@ mod tests {
         let odd = Record { length: 2047, ..record(SEQUENTIAL_REQUIRED, 1) };
         let none = Record { length: 0, ..record(SEQUENTIAL_REQUIRED, 1) };
         for record in [odd, none, record(0, 1), record(9, 1)] {
-            assert!(matches!(zone(&record, true, LIMITS), Err(DeviceErrorKind::Zone(ZoneError::Layout { .. }))));
+            assert!(matches!(zone(&record, true, limits()), Err(DeviceErrorKind::Zone(ZoneError::Layout { .. }))));
         }
     }
 }

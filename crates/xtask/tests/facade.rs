@@ -31,7 +31,8 @@ const CLOSED: [(&str, &str); 14] = [
     ("segment::Gap", "a plan writes, moves or leaves each of them"),
     ("extent::Mode", "shared or exclusive"),
 ];
-const CLOSED_TOO: [(&str, &str); 3] = [
+const CLOSED_TOO: [(&str, &str); 4] = [
+    ("device::ZoneChange", "the commands of a standard: a device does all of them"),
     ("segment::Choice", "a plan is carried out as a whole"),
     ("segment::Card", "the cards of one publication"),
     ("segment::Interior", "the pieces of a cost function, which has an end on both sides"),

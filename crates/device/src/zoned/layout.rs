@@ -27,6 +27,7 @@ pub struct ZoneLayout {
 
 /// What holds for all zones of a device, as [`DeviceInfo::zones`](crate::DeviceInfo::zones) says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct ZoneLimits {
     /// Blocks from the start of a zone to the next one's. The last zone of a device may be shorter.
     pub zone_blocks: u64,
@@ -37,6 +38,18 @@ pub struct ZoneLimits {
 }
 
 impl ZoneLimits {
+    /// Zones of so many blocks, without limits.
+    #[must_use]
+    pub fn new(zone_blocks: u64) -> Self {
+        Self { zone_blocks, max_open: 0, max_active: 0 }
+    }
+
+    /// At most so many zones open, and active, at a time; 0 is no limit.
+    #[must_use]
+    pub fn with_limits(self, max_open: u32, max_active: u32) -> Self {
+        Self { max_open, max_active, ..self }
+    }
+
     /// What holds for the zones of two devices of one volume; `None` if they have not the same size. The limits are those of each
     /// device, so the smaller one is safe for both.
     pub(crate) fn beside(self, other: Self) -> Option<Self> {
