@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use f2fs::device::{BlockDevice, KeptError, KeptZones};
 use f2fs::files::path_from_bytes;
+use f2fs::format::feature::Features;
+use f2fs::format::superblock::{MAGIC, SuperBlock};
 use f2fs::pmem::PmemDevice;
 use f2fs::uring::{Direct, Engine, OpenError, OpenOptions, UringDevice};
 use f2fs::volume::devices::{DevicesError, assemble};
@@ -45,20 +47,36 @@ fn is_mapped(image: &Path) -> bool {
     choice().pmem || character()
 }
 
-/// Opens an image that is there; `how` is for one that is not mapped.
+/// Opens an image that is there, with the zones that it keeps if it is a file that `f2fs zones` made.
 pub(crate) fn open(image: &Path, read_only: bool, how: OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
-    if is_mapped(image) {
-        let options = f2fs::pmem::OpenOptions::new().read_only(read_only);
-        return Ok(PmemDevice::open(image, options).map_err(|error| cannot_map(&error))?);
-    }
-    let device: Arc<dyn BlockDevice> =
-        UringDevice::open(image, how.read_only(read_only)).map_err(|error| cannot_open(&error))?;
-    // A file may have zones, which `f2fs zones` made.
+    let device = open_plain(image, read_only, how)?;
+    // A volume that is not zoned has all of its file: what its last block says is some user's.
+    if is_zoned(&*device) == Some(false) { Ok(device) } else { with_zones(image, device) }
+}
+
+/// Gives a file the zones that it keeps, if it keeps any.
+fn with_zones(image: &Path, device: Arc<dyn BlockDevice>) -> Result<Arc<dyn BlockDevice>, CliError> {
     let failed = |error: KeptError| CliError::at(image, error);
     if image.is_file() && KeptZones::are_on(&device).map_err(|error| CliError::at(image, error))? {
         return Ok(Arc::new(KeptZones::open(device).map_err(failed)?));
     }
     Ok(device)
+}
+
+/// Whether the volume on a device is zoned; `None` if there is no superblock.
+fn is_zoned(device: &dyn BlockDevice) -> Option<bool> {
+    let copy = |block| device.read(block, 1).ok()?.as_blocks().first().map(|block| SuperBlock::read(&block.0));
+    let found = [0, 1].into_iter().filter_map(copy).find(|superblock| superblock.magic.get() == MAGIC)?;
+    Some(Features(found.feature.get()).contains(Features::BLKZONED))
+}
+
+/// Opens an image that is there, for its blocks alone; `how` is for one that is not mapped.
+pub(crate) fn open_plain(image: &Path, read_only: bool, how: OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
+    if is_mapped(image) {
+        let options = f2fs::pmem::OpenOptions::new().read_only(read_only);
+        return Ok(PmemDevice::open(image, options).map_err(|error| cannot_map(&error))?);
+    }
+    Ok(UringDevice::open(image, how.read_only(read_only)).map_err(|error| cannot_open(&error))?)
 }
 
 /// Makes a file of so many bytes, and opens it.
@@ -79,7 +97,10 @@ pub(crate) fn create(image: &Path, bytes: u64) -> Result<Arc<dyn BlockDevice>, C
 fn open_volume(image: &Path, read_only: bool, how: &OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
     let first = open(image, read_only, *how)?;
     let others = &choice().others;
-    let assembled = assemble(Arc::clone(&first), others.len(), |index, _| open(&others[index - 1], read_only, *how));
+    // The other devices have no superblock: the first one's says what their last blocks are.
+    let open_other = if is_zoned(&*first) == Some(true) { open } else { open_plain };
+    let assembled =
+        assemble(Arc::clone(&first), others.len(), |index, _| open_other(&others[index - 1], read_only, *how));
     match assembled {
         Ok(device) => Ok(device),
         Err(DevicesError::Volume(_)) => Ok(first),

@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 
 use common::{Place, command, fail, ok};
 
@@ -64,5 +65,30 @@ fn zones_that_make_no_sense_leave_no_file() {
         let path = place.path("none");
         fail(command(["zones", "--make", zones]).arg(&path), 2, word);
         assert!(!path.exists(), "{zones}");
+    }
+}
+
+/// A volume may have any bytes in its last block: those of a file, say, whose owner would like to keep others from their volume.
+#[test]
+fn what_looks_like_kept_zones_belongs_to_the_volume_that_has_the_block() {
+    let place = Place::new();
+    let (image, other) = (place.path("image"), place.path("other"));
+    for several in [false, true] {
+        let devices = if several { vec!["--device".into(), other.display().to_string()] } else { Vec::new() };
+        for path in [&image, &other] {
+            File::create(path).unwrap().set_len(64 << 20).unwrap();
+        }
+        ok(command(["format", "-f"]).args(&devices).arg(&image));
+        for (path, numbers) in
+            [(&image, [16384, 512, 512, 3, 0, 0]), (&other, [16384_u64, 512, 512, 0, 0, 0]), (&image, [7; 6])]
+        {
+            let mut header = b"f2fsZONE".to_vec();
+            header.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+            File::options().write(true).open(path).unwrap().write_all_at(&header, (64 << 20) - 4096).unwrap();
+            let name = format!("/{several}-{}", numbers[3]);
+            ok(command(["mkdir"]).args(&devices).arg(&image).arg(&name));
+            assert!(ok(command(["ls"]).args(&devices).arg(&image)).contains(&name[1..]));
+            ok(command(["check"]).args(&devices).arg(&image));
+        }
     }
 }

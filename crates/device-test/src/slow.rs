@@ -69,10 +69,10 @@ impl<D: BlockDevice> SlowDevice<D> {
         self
     }
 
-    /// Each flush takes so long, behind all requests that were taken before it.
+    /// Each flush takes so long, an hour at most, behind all requests that were taken before it.
     #[must_use]
     pub fn with_flushes(mut self, time: Duration) -> SlowDevice<D> {
-        self.flushes = time;
+        self.flushes = time.min(Duration::from_secs_f64(LONGEST));
         self
     }
 
@@ -243,6 +243,7 @@ mod tests {
 
     #[test]
     fn reads_and_flushes_take_what_is_asked_for() {
+        assert_eq!(slow().with_flushes(Duration::MAX).flushes, Duration::from_secs(3600));
         let device = slow().with_reads(|_| WRITE.as_secs_f64()).with_flushes(WRITE);
         let start = Instant::now();
         device.read(0, 64).unwrap();

@@ -221,6 +221,7 @@ mod tests {
         let read = store.insert_read(page(), || panic!("its node was read before")).unwrap();
         assert!(Arc::ptr_eq(&read, &first) && store.len() == 1);
     }
+
     #[test]
     fn pages_that_nobody_uses_any_more_are_dropped() {
         let store = NodeStore::new(0);

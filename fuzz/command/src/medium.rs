@@ -30,6 +30,10 @@ pub(crate) fn whole(image: &Path) -> Result<Arc<dyn BlockDevice>, CliError> {
     device(image, Access::Write)
 }
 
+pub(crate) fn open_plain(image: &Path, read_only: bool, how: OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
+    open(image, read_only, how)
+}
+
 pub(crate) fn open(image: &Path, _read_only: bool, _how: OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
     device(image, Access::Write)
 }

@@ -78,7 +78,7 @@ pub(crate) struct AddArgs {
 #[derive(Debug, Args)]
 pub(crate) struct Laboratory {
     /// Take time, one request after the other: MODEL[,reads=MODEL][,flush=MILLISECONDS]. A model is card-a, card-b, card-c, sata-ssd, nvme, or
-    /// a file of `f2fs calibrate`. Reads and flushes take none unless told.
+    /// a file of `f2fs calibrate`. Reads and flushes take none unless told, and nothing more than an hour.
     #[arg(long, value_name = "MODEL")]
     pub(crate) slow: Option<Slowness>,
     /// Fail: OPERATIONS[,after=N][,for-good][,FAULT], as often as there are rules. Operations are read, write, fua, discard, flush, change, any,

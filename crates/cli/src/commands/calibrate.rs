@@ -20,7 +20,7 @@ use crate::medium;
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
     let device: Arc<dyn BlockDevice> = if args.image.try_exists().about(&args.image)? {
-        let device = medium::open(&args.image, false, OpenOptions::new())?;
+        let device = medium::open_plain(&args.image, false, OpenOptions::new())?;
         if let Some(size) = args.size.filter(|size| size.0 / 4096 != device.info().blocks) {
             let found = device.info().bytes();
             return Err(CliError::at(&args.image, format_args!("has {found} bytes, not {}; its size is kept", size.0)));

@@ -68,7 +68,7 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
 }
 
 fn open(file: &Path) -> Result<PlainArc<dyn BlockDevice>, CliError> {
-    medium::open(file, false, OpenOptions::new())
+    medium::open_plain(file, false, OpenOptions::new())
 }
 
 /// A device that does what the command line asks for beside its work: changes are logged as they reach the medium, faults hit them before,

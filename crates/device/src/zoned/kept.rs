@@ -97,11 +97,14 @@ struct Place {
 impl Place {
     /// As many whole zones as there is room for, with their table and the header.
     fn new(blocks: u64, layout: &ZoneLayout) -> Result<Place, ZoneError> {
-        let zone_blocks = layout.zone_blocks.max(1);
-        let mut zones = blocks / zone_blocks;
-        while zones > 0 && zones.saturating_mul(zone_blocks) + zones.div_ceil(ENTRIES) + 1 > blocks {
-            zones -= 1;
+        // In 128 bits, where nothing of a hostile header overflows. A table that were not rounded to blocks would leave room for so many
+        // zones, and rounding takes one at most.
+        let (zone_blocks, entries) = (u128::from(layout.zone_blocks.max(1)), u128::from(ENTRIES));
+        let mut zones = u128::from(blocks.saturating_sub(1)) * entries / (zone_blocks * entries + 1);
+        if zones * zone_blocks + zones.div_ceil(entries) + 1 > blocks.into() {
+            zones = zones.saturating_sub(1);
         }
+        let zones = u64::try_from(zones).unwrap_or(u64::MAX);
         if zones == 0 {
             return Err(ZoneError::Layout { what: "zones", value: 0, min: 1, max: ZoneLayout::MAX_ZONES });
         }
@@ -366,5 +369,32 @@ impl<D: BlockDevice> BlockDevice for KeptZones<D> {
             self.store(zone..zone + 1).inspect_err(|kind| self.gate.poison(kind)).map_err(error)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_zones_as_there_is_room_for() {
+        for zone_blocks in [1, 2, 3, 511, 512, 513, 700] {
+            let layout = ZoneLayout::new(zone_blocks);
+            for blocks in 0..3000 {
+                let fit = |zones: &u64| zones * zone_blocks + zones.div_ceil(ENTRIES) < blocks;
+                let most = (1..=blocks).take_while(fit).last();
+                let found = Place::new(blocks, &layout).ok().map(|place| place.zones);
+                assert_eq!(found, most, "{blocks} blocks, zones of {zone_blocks}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_hostile_header_takes_no_time() {
+        for (blocks, zone_blocks) in [(u64::MAX, 1), (u64::MAX, 0), (u64::MAX, u64::MAX), (0, 0), (1, u64::MAX)] {
+            if let Ok(place) = Place::new(blocks, &ZoneLayout::new(zone_blocks)) {
+                assert!(place.zones <= blocks && place.table < blocks);
+            }
+        }
     }
 }

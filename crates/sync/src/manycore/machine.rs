@@ -63,7 +63,8 @@ impl Machine {
             name: "paper",
             source: "8 x 15 cores, Xeon E7-8870 v2. Lines: an 8-socket Xeon E7-8867L in David, Guerraoui, Trigonakis, \"Everything \
                      you always wanted to know about synchronization\", SOSP 2013, table 2: 109, 289 and 400 cycles within a die, over \
-                     one and two hops, at 2.13 GHz; 355 cycles to memory. System calls: estimates",
+                     one and two hops, at 2.13 GHz; 355 cycles to memory; written down from memory, not compared with \
+                     it. System calls: estimates",
             levels: vec![
                 Level { cores: 15, transfer: 51_000 },
                 Level { cores: 60, transfer: 136_000 },
@@ -88,7 +89,8 @@ impl Machine {
         Machine {
             name: "epyc",
             source: "2 x 64 cores, EPYC 7763. Lines: AnandTech's review of the EPYC 7003 (March 2021), rounded: about 22 ns within \
-                     a chiplet, 95 ns within a socket, 200 ns between sockets. System calls: estimates",
+                     a chiplet, 95 ns within a socket, 200 ns between sockets; \
+                     written down from memory, not compared with it. System calls: estimates",
             levels: vec![
                 Level { cores: 8, transfer: 22_000 },
                 Level { cores: 64, transfer: 95_000 },
