@@ -20,11 +20,11 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
+use f2fs_benches::filled::Filled;
 use f2fs_benches::report::Csv;
 use f2fs_benches::workers::{Team, thread_counts};
-use f2fs_format::nat::{NatBlock, RawNatEntry};
 use f2fs_format::{BlockAddr, Nid};
-use f2fs_nat::{Nat, NatConfig, NatSource, Policy, SourceError};
+use f2fs_nat::{Nat, NatConfig, Policy};
 
 const BLOCKS: u32 = 4400;
 const NIDS: u32 = BLOCKS * Nat::ENTRIES_PER_BLOCK as u32;
@@ -47,24 +47,6 @@ const WORKLOADS: [(Workload, &str); 5] = [
     (Workload::Mixed, "mixed"),
     (Workload::UnlinkShort, "unlink_short"),
 ];
-
-/// A table of which the NIDs from 3 to `bound` are bound.
-struct Filled {
-    bound: u32,
-}
-
-impl NatSource for Filled {
-    fn read_nat_block(&self, index: u32, _second: bool) -> Result<Box<NatBlock>, SourceError> {
-        let mut block = Box::new(NatBlock::ZERO);
-        for (place, entry) in block.entries.iter_mut().enumerate() {
-            let nid = index * Nat::ENTRIES_PER_BLOCK as u32 + place as u32;
-            if (3..self.bound).contains(&nid) {
-                *entry = RawNatEntry { version: 0, ino: nid.into(), block_addr: nid.into() };
-            }
-        }
-        Ok(block)
-    }
-}
 
 /// The operation that is measured.
 enum Subject {

@@ -2,6 +2,7 @@
 
 #[cfg(f2fs_counting)]
 pub mod cache_lines;
+pub mod filled;
 #[cfg(f2fs_manycore)]
 pub mod manycore;
 pub mod range_locks;

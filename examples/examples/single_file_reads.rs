@@ -50,20 +50,9 @@ use comfy_table::{CellAlignment, Table, presets};
 use f2fs::RangeLock;
 use f2fs::device::{BlockDevice, MemoryDevice};
 use f2fs::uring::{OpenOptions, UringDevice};
-use f2fs_workload::reads::{Engine, Files, FioError, Measured, Setting, fio, prepare};
+use f2fs_workload::reads::{Engine, Files, FioError, Measured, PUBLISHED, Setting, fio, prepare};
 use f2fs_workload::report::{LineChart, Machine};
 
-/// The paper's table 2: jobs, thousands of reads a second of Btrfs with psync, per cent of the time in locks.
-const PAPER: [(usize, f64, f64); 8] = [
-    (1, 10.8, 0.0),
-    (5, 54.2, 0.0),
-    (10, 99.1, 1.9),
-    (20, 165.0, 18.8),
-    (30, 164.0, 56.2),
-    (50, 82.2, 79.8),
-    (80, 72.4, 84.5),
-    (120, 119.0, 89.2),
-];
 /// Rounds of the comparison with fio.
 const ROUNDS: usize = 9;
 
@@ -191,7 +180,7 @@ fn table(arguments: &Arguments, all: &[OnDevice], depth: usize) -> Table {
     for threads in &arguments.threads {
         let threads = usize::from(*threads);
         // What the paper has of many requests at a time is in a figure.
-        let paper = PAPER.iter().find(|(jobs, ..)| *jobs == threads && depth == 1);
+        let paper = PUBLISHED.iter().find(|(jobs, ..)| *jobs == threads && depth == 1);
         let mut row = vec![threads.to_string()];
         row.extend(paper.map_or([String::new(), String::new()], |(_, rate, share)| {
             [format!("{rate:.1}"), format!("{share:.1} %")]

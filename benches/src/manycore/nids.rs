@@ -1,35 +1,18 @@
 //! Workloads on the table of nodes alone.
 
-use f2fs_format::nat::{NatBlock, RawNatEntry};
 use f2fs_format::{BlockAddr, Nid};
-use f2fs_nat::{Nat, NatConfig, NatSource, SourceError};
+use f2fs_nat::{Nat, NatConfig};
 use f2fs_sync::PlainArc;
 use f2fs_sync::manycore::{self, Machine, Outcome, Pace};
 
 use super::{Subject, Workload};
+use crate::filled::Filled;
 
 /// NAT blocks of the table: 455,000 node IDs.
 const BLOCKS: u32 = 1000;
 /// Free ones where they are short.
 const FEW: u32 = 300;
 const NIDS: u32 = BLOCKS * Nat::ENTRIES_PER_BLOCK as u32;
-
-struct Filled {
-    bound: u32,
-}
-
-impl NatSource for Filled {
-    fn read_nat_block(&self, index: u32, _second: bool) -> Result<Box<NatBlock>, SourceError> {
-        let mut block = Box::new(NatBlock::ZERO);
-        for (place, entry) in block.entries.iter_mut().enumerate() {
-            let nid = index * Nat::ENTRIES_PER_BLOCK as u32 + place as u32;
-            if (3..self.bound).contains(&nid) {
-                *entry = RawNatEntry { version: 0, ino: nid.into(), block_addr: nid.into() };
-            }
-        }
-        Ok(block)
-    }
-}
 
 /// Plays one of them.
 pub(super) fn play(subject: &Subject, machine: &Machine, pace: &Pace, cores: usize, laps: u64) -> Outcome {

@@ -2,20 +2,9 @@
 
 use f2fs_nat::Policy;
 use f2fs_sync::manycore::Machine;
+use f2fs_workload::reads::PUBLISHED;
 
 use super::{Subject, Workload, measure};
-
-/// Thousand reads a second of Btrfs, and the share of the time in locks in percent, by jobs: the paper on reads.
-pub const TREE: [(usize, f64, f64); 8] = [
-    (1, 10.8, 0.0),
-    (5, 54.2, 0.0),
-    (10, 99.1, 1.9),
-    (20, 165.0, 18.8),
-    (30, 164.0, 56.2),
-    (50, 82.2, 79.8),
-    (80, 72.4, 84.5),
-    (120, 119.0, 89.2),
-];
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +35,7 @@ impl Row {
 pub fn tree(jobs: &[usize], operations: u64) -> Vec<Row> {
     let subject = Subject::new(Workload::Tree);
     let curve = measure(&subject, &Machine::paper(), jobs, operations, true);
-    let told = |jobs: usize| TREE.iter().find(|(told, ..)| *told == jobs);
+    let told = |jobs: usize| PUBLISHED.iter().find(|(told, ..)| *told == jobs);
     let mut rows = Vec::new();
     for point in &curve.points {
         let Some((_, rate, share)) = told(point.cores) else { continue };
@@ -99,7 +88,7 @@ pub fn report() {
         "{:<44} {:>9} {:>9} {:>19}  agrees",
         "paper's machine, 8 x 15 cores", "measured", "modelled", "half, double cost"
     );
-    let jobs = TREE.map(|(jobs, ..)| jobs);
+    let jobs = PUBLISHED.map(|(jobs, ..)| jobs);
     let rows = tree(&jobs, 100).into_iter();
     let rows = rows.chain([policies(Workload::Mwul, 15.0, 120, 40), policies(Workload::Mwum, 3.0, 120, 40)]);
     for row in rows {

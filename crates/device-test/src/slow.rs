@@ -12,6 +12,8 @@ use f2fs_device::{
 };
 use f2fs_sync::Mutex;
 
+use crate::timing::Cost;
+
 /// A device that works on one request after the other, each for as long as its size costs: a slow card in real time, where
 /// [`TimingDevice`](crate::TimingDevice) charges virtual time.
 ///
@@ -43,9 +45,6 @@ pub struct SlowDevice<D> {
     /// When the last request that was taken will be over.
     free_at: Mutex<Instant>,
 }
-
-/// Seconds for a request of so many blocks.
-type Cost = Box<dyn Fn(u64) -> f64 + Send + Sync>;
 
 impl<D: fmt::Debug> fmt::Debug for SlowDevice<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -140,7 +140,7 @@ pub struct TimingDevice<D> {
 }
 
 /// Seconds for a request of so many blocks.
-type Cost = Box<dyn Fn(u64) -> f64 + Send + Sync>;
+pub(crate) type Cost = Box<dyn Fn(u64) -> f64 + Send + Sync>;
 
 fn nanoseconds(cost: &Cost, blocks: u64) -> u64 {
     (cost(blocks) * 1e9).round() as u64

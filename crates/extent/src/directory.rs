@@ -182,9 +182,9 @@ impl Directory {
         let Some(Slot { chunk, .. }) = class.slots.get_or_make(slot) else { return };
         if chunk.get().is_none() {
             let new: Chunk = (0..lines.min(LINES_PER_CHUNK)).map(|_| Line::new()).collect();
-            protocol_step!("present_set_late", class.present.set(slot));
+            protocol_step!("present_set_before_chunk", class.present.set(slot));
             chunk.get_or_init(|| new);
-            if mutant("present_set_late") {
+            if mutant("present_set_before_chunk") {
                 class.present.set(slot);
             }
         }

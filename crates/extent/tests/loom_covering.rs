@@ -1,7 +1,7 @@
 //! Models of covering locks: their chunks, downgrade, withdrawal and cancellation.
 //!
 //! ```text
-//! mutant: present_set_late, killed by: a_covering_writer_finds_a_chunk_that_is_being_installed
+//! mutant: present_set_before_chunk, killed by: a_covering_writer_finds_a_chunk_that_is_being_installed
 //! mutant: downgrade_covering_wakes_next, killed by: a_covering_downgrade_lets_readers_in
 //! mutant: withdraw_wakes_next, killed by: a_withdrawn_covering_request_lets_in_who_stood_behind
 //! mutant: withdraw_announces_nothing, killed by: a_withdrawn_covering_request_is_announced_no_more

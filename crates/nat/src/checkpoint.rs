@@ -219,7 +219,7 @@ fn freeze_dirty(table: &Table, frozen: &mut Vec<u32>) -> Result<Vec<Set>, NatErr
         match freeze_block(table, block) {
             Ok(None) => {}
             Ok(Some(set)) => {
-                if mutant("nat_dirty_removed_late") {
+                if mutant("nat_dirty_removed_before_freeze") {
                     table.dirty.remove(set.block);
                 }
                 frozen.push(set.block);
@@ -242,7 +242,7 @@ fn freeze_block(table: &Table, block: u32) -> Result<Option<Set>, NatError> {
         }
     }
     // With the lock held: a change that comes after this one enters the block again.
-    protocol_step!("nat_dirty_removed_late", table.dirty.remove(block));
+    protocol_step!("nat_dirty_removed_before_freeze", table.dirty.remove(block));
     locked.freeze();
     Ok((count(&entries) != 0).then(|| Set { block, entries, image: Some(image(&locked, frame)) }))
 }

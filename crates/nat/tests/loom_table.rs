@@ -5,7 +5,7 @@
 // mutant: nat_evict_keeps_version, killed by: a_reader_does_not_see_another_blocks_entry
 // mutant: nat_pending_forgotten, killed by: a_nid_freed_in_a_block_that_is_being_looked_at_stays_away
 // mutant: nat_thaw_of_changed, killed by: a_freed_nid_comes_back_with_its_checkpoint_only
-// mutant: nat_dirty_removed_late, killed by: a_change_is_in_this_checkpoint_or_in_the_next
+// mutant: nat_dirty_removed_before_freeze, killed by: a_change_is_in_this_checkpoint_or_in_the_next
 // mutant: nat_ledger_before_thaw, killed by: an_evicted_block_comes_back_as_its_checkpoint_left_it
 // mutant: nat_block_pinned, killed by: a_block_of_the_journal_stays_while_it_is_written
 

@@ -43,3 +43,15 @@ pub use files::{Files, Volume, prepare};
 pub use fio::{Engine, FioError, fio};
 pub use measured::Measured;
 pub use setting::{Pattern, Setting, Sharing};
+
+/// What the paper measured (its table 2): jobs, thousands of reads a second of Btrfs with psync, per cent of the time in locks.
+pub const PUBLISHED: [(usize, f64, f64); 8] = [
+    (1, 10.8, 0.0),
+    (5, 54.2, 0.0),
+    (10, 99.1, 1.9),
+    (20, 165.0, 18.8),
+    (30, 164.0, 56.2),
+    (50, 82.2, 79.8),
+    (80, 72.4, 84.5),
+    (120, 119.0, 89.2),
+];

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -34,8 +34,10 @@ pub(crate) fn run(command: &UblkCommand) -> Result<(), CliError> {
     match command {
         UblkCommand::Add(args) if args.foreground => add(args),
         UblkCommand::Recover { number, file, laboratory, foreground: true } => {
-            let backend = Backend::Plain(outfit(open(file)?, laboratory)?);
-            serve(Server::recover(*number, &backend).map_err(CliError::new)?)
+            let (medium, log) = outfit(open(file)?, laboratory)?;
+            let server = Server::recover(*number, &Backend::Plain(medium)).map_err(CliError::new)?;
+            log.keep();
+            serve(server)
         }
         UblkCommand::Add(_) | UblkCommand::Recover { .. } => detach(),
         UblkCommand::List { json } => list(*json),
@@ -54,7 +56,7 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
             PlainArc::new(MemoryDevice::new(bytes / 4096))
         }
     };
-    let medium = outfit(medium, &args.laboratory)?;
+    let (medium, log) = outfit(medium, &args.laboratory)?;
     let backend = match &args.kind.zoned {
         Some(zones) => zoned(medium, zones)?,
         None => Backend::Plain(medium),
@@ -64,7 +66,28 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         .with_queues(args.queues)
         .with_depth(args.depth)
         .with_recovery(args.kind.file.is_some());
-    serve(Server::add(&backend, options).map_err(CliError::new)?)
+    let server = Server::add(&backend, options).map_err(CliError::new)?;
+    log.keep();
+    serve(server)
+}
+
+/// A new log, which goes away again if no device comes to write it.
+#[derive(Debug, Default)]
+struct NewLog(Option<PathBuf>);
+
+impl NewLog {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for NewLog {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // It was made here a moment ago.
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 fn open(file: &Path) -> Result<PlainArc<dyn BlockDevice>, CliError> {
@@ -76,9 +99,11 @@ fn open(file: &Path) -> Result<PlainArc<dyn BlockDevice>, CliError> {
 fn outfit(
     mut device: PlainArc<dyn BlockDevice>,
     laboratory: &Laboratory,
-) -> Result<PlainArc<dyn BlockDevice>, CliError> {
+) -> Result<(PlainArc<dyn BlockDevice>, NewLog), CliError> {
+    let mut new_log = NewLog::default();
     if let Some(path) = &laboratory.record {
         let log = File::create_new(path).about(path)?;
+        new_log = NewLog(Some(path.clone()));
         device = PlainArc::new(LoggingDevice::new(device, BufWriter::new(log)).about(path)?);
     }
     if !laboratory.faults.is_empty() {
@@ -93,7 +118,7 @@ fn outfit(
         }
         device = PlainArc::new(slow);
     }
-    Ok(device)
+    Ok((device, new_log))
 }
 
 fn zoned(medium: PlainArc<dyn BlockDevice>, zones: &Zones) -> Result<Backend, CliError> {

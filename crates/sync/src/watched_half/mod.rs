@@ -14,14 +14,11 @@ mod atomics;
 #[cfg(f2fs_counting)]
 mod condvar;
 mod mutex;
-#[cfg(f2fs_counting)]
 mod once;
 #[cfg(f2fs_manycore)]
 mod played;
 #[cfg(f2fs_manycore)]
 mod played_condvar;
-#[cfg(f2fs_manycore)]
-mod played_once;
 #[cfg(f2fs_counting)]
 mod record;
 mod rwlock;
@@ -31,24 +28,30 @@ pub use arc::{Arc, Weak};
 #[cfg(f2fs_counting)]
 pub use condvar::Condvar;
 pub use mutex::{Mutex, MutexGuard};
-#[cfg(f2fs_counting)]
 pub use once::OnceLock;
 #[cfg(f2fs_counting)]
 pub use parking_lot::WaitTimeoutResult;
 #[cfg(f2fs_manycore)]
 pub use played_condvar::{Condvar, WaitTimeoutResult};
-#[cfg(f2fs_manycore)]
-pub use played_once::OnceLock;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use site::Site;
 pub use std::thread_local;
 
 #[cfg(f2fs_manycore)]
-pub(crate) use played::{Kind, Word, processor, processors, read, read_at, value, written, written_at};
+pub(crate) use played::{Word, processor, processors, read, read_at, value, written, written_at};
 #[cfg(f2fs_counting)]
 pub(crate) use record::{
-    Kind, Lines, Word, on_processor, processor, processors, read, read_at, record, take, value, written, written_at,
+    Lines, Word, on_processor, processor, processors, read, read_at, record, take, value, written, written_at,
 };
+
+/// How a lock is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// By one.
+    Exclusive,
+    /// By readers.
+    Shared,
+}
 
 /// The standard atomics, seen.
 pub mod atomic {

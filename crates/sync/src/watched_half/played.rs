@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::Site;
+use super::{Kind, Site};
 use crate::manycore::core::{self, Access};
 
 /// Bytes of a cache line.
@@ -89,15 +89,6 @@ pub fn yield_now() {
 /// Sleeps; in a simulation, the core's clock goes on by so much.
 pub fn sleep(duration: Duration) {
     if core::running().is_some() { core::sleep(duration) } else { std::thread::sleep(duration) }
-}
-
-/// How a lock is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// By one.
-    Exclusive,
-    /// By readers.
-    Shared,
 }
 
 /// The word of a lock: written when it is made, and when it is dropped, which releases the lock.

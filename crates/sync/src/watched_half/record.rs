@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Site;
+use super::{Kind, Site};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -120,15 +120,6 @@ pub(crate) fn written<T: ?Sized>(object: &T, what: &'static str) {
 #[track_caller]
 pub(crate) fn written_at(address: usize, what: &'static str) {
     note(address, true, what, Location::caller());
-}
-
-/// How a lock is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// By one.
-    Exclusive,
-    /// By readers.
-    Shared,
 }
 
 /// A word that is written now, and, by who keeps it, when it is dropped: a lock that is taken and released.
