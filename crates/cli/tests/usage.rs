@@ -207,3 +207,17 @@ fn an_impossible_size_does_not_cut_the_volume_that_is_there() {
     ok(command(["format", "--size", "0.0625G"]).arg(place.path("fraction")));
     assert_eq!(fs::metadata(place.path("fraction")).unwrap().len(), 64 << 20);
 }
+
+#[test]
+fn a_log_without_a_device_goes_away() {
+    let place = Place::new();
+    let log = place.path("log");
+    // Zones that the kernel does not take; where it has no driver, nothing is taken.
+    let line = ["ublk", "add", "--zoned", "63M:3M", "--foreground", "--record"];
+    fail(command(line).arg(&log), 1, "");
+    assert!(!log.exists());
+    // What is there already is nobody's to remove.
+    fs::write(&log, "mine").unwrap();
+    fail(command(line).arg(&log), 1, "log: ");
+    assert_eq!(fs::read(&log).unwrap(), b"mine");
+}

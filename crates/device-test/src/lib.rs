@@ -20,7 +20,8 @@
 //! # Locking model
 //!
 //! These devices are made to be exact, not to scale. [`RecordingDevice`] applies one change at a time, since its point is a total
-//! order; so does [`LoggingDevice`] with its log. [`FaultDevice`] counts operations under a lock, which it does not hold during I/O. [`TimingDevice`] adds to shared counters;
+//! order; so does [`LoggingDevice`] with its log. [`FaultDevice`] counts operations under a lock, which it does not hold during
+//! I/O. [`TimingDevice`] adds to shared counters;
 //! [`SlowDevice`] gives each request its place in one line.
 //! [`SimulatedRegion`](pmem::SimulatedRegion) has one lock for all of a region.
 #![forbid(unsafe_code)]

@@ -127,7 +127,8 @@ pub struct SpannedDevice {
 impl SpannedDevice {
     /// The first so many blocks of each device, in this order.
     ///
-    /// It discards if all of them do but those with zones, which are reset instead; and it is read-only if one of them is. Its sector and its transfers are as large as the largest of them.
+    /// It discards if all of them do but those with zones, which are reset instead; and it is read-only if one of them is. Its
+    /// sector and its transfers are as large as the largest of them.
     ///
     /// # Errors
     /// [`SpanError`].

@@ -80,7 +80,8 @@
 //!
 //! # Measured
 //!
-//! *On one thread* (`cargo bench -p f2fs-instructions --bench extent_instructions`, `cargo xtask counting`): nanoseconds are the shortest of 20 runs on 2
+//! *On one thread* (`cargo bench -p f2fs-instructions --bench extent_instructions`, `cargo xtask counting`): nanoseconds are
+//! the shortest of 20 runs on 2
 //! virtual Intel Xeon processors, alone on the machine, with the loop around taken off; in brackets those of an AMD EPYC.
 //!
 //! | Operation | instructions | allocations | ns |
@@ -125,7 +126,8 @@
 //! Scenarios of eight threads and more run under random schedules (`tests/shuttle_*.rs`, `cargo xtask shuttle`), and a fuzz target
 //! plays locks and bits beside the models (`cargo xtask fuzz extent`).
 //! Models (`tests/loom_*.rs`, `cargo xtask loom -p f2fs-extent`) run this code under every schedule of two threads (one model
-//! with five preemptions: it did not end in 20 minutes), or of three with three preemptions, and each is seen to find a fault. Random operations are compared with a naive model of
+//! with five preemptions: it did not end in 20 minutes), or of three with three preemptions, and each is seen to find a fault.
+//! Random operations are compared with a naive model of
 //! every block and of the queue (`tests/oracle_*.rs`; `F2FS_EXTENT_OPS=100000000` for the long run), Btrfs' own scenarios are in
 //! `tests/btrfs_scenarios.rs`, and threads contend in `tests/stress.rs`.
 #![forbid(unsafe_code)]

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod acl;
+mod attributes;
 mod checkpoints;
 mod options;
 mod table;

@@ -11,16 +11,16 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
-use f2fs_files::{AllocateFlags, DeviceNumber, FileKind, FsError, Metadata, RenameMode, SetMode, Time};
+use f2fs_files::{AllocateFlags, FileKind, FsError, Metadata, RenameMode, SetMode, Time};
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
-    TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
+use crate::attributes::{attr, decode, file_type, nothing};
 use crate::options::Cache;
 use crate::volume::{Caller, Change, Mounted, now};
 
@@ -89,68 +89,6 @@ impl Transport {
 
 fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid() }
-}
-
-fn file_type(kind: FileKind) -> FileType {
-    match kind {
-        FileKind::Regular => FileType::RegularFile,
-        FileKind::Directory => FileType::Directory,
-        FileKind::Symlink => FileType::Symlink,
-        FileKind::BlockDevice => FileType::BlockDevice,
-        FileKind::CharDevice => FileType::CharDevice,
-        FileKind::Fifo => FileType::NamedPipe,
-        FileKind::Socket => FileType::Socket,
-    }
-}
-
-/// A device number as the protocol has it (`new_encode_dev`).
-fn encode(device: DeviceNumber) -> u32 {
-    device.minor & 0xff | device.major << 8 | (device.minor & !0xff) << 12
-}
-
-fn decode(device: u32) -> DeviceNumber {
-    DeviceNumber { major: device >> 8 & 0xfff, minor: device & 0xff | device >> 12 & 0xf_ff00 }
-}
-
-fn attr(data: &Metadata, number: u64) -> FileAttr {
-    FileAttr {
-        ino: INodeNo(number),
-        size: data.size,
-        blocks: data.blocks * 8,
-        atime: data.accessed.into(),
-        mtime: data.modified.into(),
-        ctime: data.changed.into(),
-        crtime: data.created.map_or(UNIX_EPOCH, Into::into),
-        kind: file_type(data.kind),
-        perm: data.permissions,
-        nlink: data.links,
-        uid: data.uid,
-        gid: data.gid,
-        rdev: data.device.map_or(0, encode),
-        blksize: 4096,
-        flags: 0,
-    }
-}
-
-/// What says that there is no file of a name: the kernel keeps that as well.
-fn nothing() -> FileAttr {
-    FileAttr {
-        ino: INodeNo(0),
-        size: 0,
-        blocks: 0,
-        atime: UNIX_EPOCH,
-        mtime: UNIX_EPOCH,
-        ctime: UNIX_EPOCH,
-        crtime: UNIX_EPOCH,
-        kind: FileType::RegularFile,
-        perm: 0,
-        nlink: 0,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        blksize: 4096,
-        flags: 0,
-    }
 }
 
 fn time(asked: Option<TimeOrNow>) -> Option<Time> {
@@ -517,19 +455,6 @@ impl Filesystem for Transport {
             Ok(Some(found)) => reply.offset(found as i64),
             Ok(None) => reply.error(Errno::ENXIO),
             Err(error) => reply.error(error),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn device_numbers_go_both_ways() {
-        for (major, minor) in [(0, 0), (8, 1), (0xfff, 0xf_ffff), (1, 256)] {
-            let device = DeviceNumber { major, minor };
-            assert_eq!(decode(encode(device)), device);
         }
     }
 }

@@ -123,7 +123,8 @@ pub fn assemble<E>(
     Ok(PlainArc::new(SpannedDevice::new(devices)?))
 }
 
-/// Devices for a new volume, each as far as it has whole segments (2 MiB; in front of a device with zones the first one as a whole), as [`format`](crate::format::format()) takes them.
+/// Devices for a new volume, each as far as it has whole segments (2 MiB; in front of a device with zones the first one as a
+/// whole), as [`format`](crate::format::format()) takes them.
 ///
 /// # Errors
 /// [`SpanError`].

@@ -1,6 +1,7 @@
 //! The command line of `f2fs ublk`.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use f2fs::segment::cost::{Card, CostModel, Interior};
 use f2fs_device_test::FaultRule;
 
 use super::zones::Zones;
+use crate::medium::reason;
 use crate::size::Size;
 
 #[derive(Debug, Subcommand)]
@@ -120,6 +122,9 @@ impl FromStr for Slowness {
     }
 }
 
+/// Bytes of a file that are read as a model.
+const LONGEST_MODEL: u64 = 1 << 20;
+
 /// A model that is known by its name, or that stands in a file.
 fn model(name: &str) -> Result<CostModel, String> {
     let known = match name {
@@ -130,7 +135,10 @@ fn model(name: &str) -> Result<CostModel, String> {
         "nvme" => CostModel::nvme(),
         path => {
             let known = "card-a, card-b, card-c, sata-ssd, nvme";
-            let text = fs::read_to_string(path).map_err(|error| format!("{path:?} is none of {known}: {error}"))?;
+            // More than any model has; a device may have no end.
+            let mut text = String::new();
+            let read = File::open(path).and_then(|file| file.take(LONGEST_MODEL).read_to_string(&mut text));
+            read.map_err(|error| format!("{path:?} is none of {known}: {}", reason(path.as_ref(), &error)))?;
             return CostModel::from_text(path.to_owned(), &text).map_err(|error| format!("{path}: {error}"));
         }
     };
@@ -161,14 +169,23 @@ mod tests {
         assert_eq!(slow.writes, CostModel::card(Card::A, Interior::LogLog));
         assert_eq!((slow.reads, slow.flush), (Some(CostModel::nvme()), Duration::from_micros(2500)));
         let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(&file, CostModel::sata_ssd().to_text()).unwrap();
+        std::fs::write(&file, CostModel::sata_ssd().to_text()).unwrap();
         let path = file.path().to_str().unwrap();
         let measured: Slowness = path.parse().unwrap();
         assert!((measured.writes.seconds(8.0) / CostModel::sata_ssd().seconds(8.0) - 1.0).abs() < 1e-3);
-        fs::write(&file, "no model").unwrap();
-        for wrong in
-            ["", "card-d", "nvme,reads", "nvme,reads=x", "nvme,flush=x", "nvme,flush=-1", "nvme,flush=NaN", path]
-        {
+        std::fs::write(&file, "no model").unwrap();
+        for wrong in [
+            "",
+            "card-d",
+            "nvme,reads",
+            "nvme,reads=x",
+            "nvme,flush=x",
+            "nvme,flush=-1",
+            "nvme,flush=NaN",
+            path,
+            "/",
+            "/dev/zero",
+        ] {
             assert!(wrong.parse::<Slowness>().is_err(), "{wrong}");
         }
     }
