@@ -93,12 +93,9 @@ impl Step {
             Step::Doc => lint::documentation(),
             Step::Tests => {
                 let all = ["--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"];
-                process::run(process::cargo(["test"]).args(all))?;
-                // What is off as a rule.
-                let features = ["--package", "f2fs", "--features", "tracing,serde", "--test", "observability"];
-                process::run(process::cargo(["test"]).args(features))
+                process::run(process::cargo(["test"]).args(all).args(OPTIONAL))
             }
-            Step::Doctests => process::run(&mut process::cargo(["test", "--workspace", "--doc"])),
+            Step::Doctests => process::run(process::cargo(["test", "--workspace", "--doc"]).args(OPTIONAL)),
             Step::Examples => process::run(&mut process::cargo(["run", "--example", "quickstart"])),
             Step::Crash => {
                 chore(&["crash", "--", "--states", "100000", "--seconds", "30"])?;
@@ -146,6 +143,9 @@ impl Step {
         Ok(())
     }
 }
+
+/// The optional features that some tests need. With them in all builds of the tests, nothing is built twice.
+const OPTIONAL: [&str; 2] = ["--features", "f2fs/tracing,f2fs/serde"];
 
 /// How a step went.
 enum End {
