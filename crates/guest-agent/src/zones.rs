@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// How many commands and writes.
     #[arg(long, default_value_t = 100)]
     steps: u32,
+    /// After how many of them blkzone reports, too; the library's own report is compared after each.
+    #[arg(long, default_value_t = 1)]
+    blkzone_every: u32,
     /// Which ones.
     #[arg(long)]
     seed: u64,
@@ -90,11 +93,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         pair.ours.wear_out(worn_out)?;
         pair.ours.take_offline(dead)?;
     }
-    pair.compare().context("at first")?;
+    pair.compare_with_blkzone().context("at first")?;
     let (mut random, mut tally) = (Random::new(args.seed), Tally::default());
     for step in 0..args.steps {
         pair.step(&mut random, &mut tally).with_context(|| format!("step {step}"))?;
+        if step % args.blkzone_every.max(1) == 0 {
+            pair.compare_with_blkzone().with_context(|| format!("after step {step}"))?;
+        }
     }
+    pair.compare_with_blkzone().context("at last")?;
     println!("{}: {tally:?}", args.device.display());
     ensure!(tally.succeeded > args.steps / 4 && tally.refused > args.steps / 20, "not much was tried: {tally:?}");
     Ok(())
@@ -184,32 +191,40 @@ impl Pair<'_> {
         program
     }
 
-    /// Both reports are the same, and the library's report of the kernel's device is blkzone's.
+    /// The library's report of the kernel's device is that of the device here.
     fn compare(&self) -> anyhow::Result<()> {
+        let seen = self.seen.report_zones(0, usize::MAX)?;
+        ensure!(seen.len() == self.ours.zones() as usize, "{} zones are seen", seen.len());
+        for (zone, seen) in self.ours.report().zip(seen) {
+            let expected = Zone::new(zone.number, zone.start, zone.blocks, zone.capacity, zone.state, pointer(zone));
+            ensure!(seen == expected, "here {zone:?}, in the kernel, seen by the library, {seen:?}");
+        }
+        Ok(())
+    }
+
+    /// So is blkzone's.
+    fn compare_with_blkzone(&self) -> anyhow::Result<()> {
+        self.compare()?;
         let report = self.program("report").arg(&self.args.device).output()?;
         ensure!(report.status.success(), "blkzone report: {}", String::from_utf8_lossy(&report.stderr));
         let report = String::from_utf8_lossy(&report.stdout);
         ensure!(report.lines().count() == self.ours.zones() as usize, "the kernel has other zones:\n{report}");
-        let seen = self.seen.report_zones(0, usize::MAX)?;
-        ensure!(seen.len() == self.ours.zones() as usize, "{} zones are seen", seen.len());
-        for ((line, zone), seen) in report.lines().zip(self.ours.report()).zip(seen) {
-            // Of the worn-out zone the pointer is not known there.
-            let written = if zone.state == ZoneState::ReadOnly { None } else { zone.written };
-            let expected = Zone::new(zone.number, zone.start, zone.blocks, zone.capacity, zone.state, written);
-            ensure!(seen == expected, "here {zone:?}, in the kernel, seen by the library, {seen:?}");
+        for (line, zone) in report.lines().zip(self.ours.report()) {
             let kernel = parse(line).with_context(|| format!("cannot read {line:?}"))?;
-            let state = letters(zone.state);
-            // The pointer of a worn-out zone means nothing in the kernel.
-            let written = if zone.state == ZoneState::ReadOnly { None } else { zone.written };
             let same = kernel.start == zone.start
                 && kernel.blocks == zone.blocks
                 && kernel.capacity == zone.capacity
-                && kernel.state == state
-                && written.is_none_or(|written| written == kernel.written);
+                && kernel.state == letters(zone.state)
+                && pointer(zone).is_none_or(|written| written == kernel.written);
             ensure!(same, "here {zone:?}, in the kernel {line}");
         }
         Ok(())
     }
+}
+
+/// How much of a zone is written. Of a worn-out one the kernel does not say.
+fn pointer(zone: Zone) -> Option<u64> {
+    if zone.state == ZoneState::ReadOnly { None } else { zone.written }
 }
 
 /// An operation, the library's result, and the kernel's error if it failed.

@@ -29,9 +29,9 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         boot = boot.program(file);
     }
     // The rates are no judge: the short form takes none.
-    let (steps, seconds, jobs) = if bench.quick { (60, 1, "") } else { (400, 3, "1 2 4") };
+    let (steps, every, seconds, jobs) = if bench.quick { (300, 5, 1, "") } else { (1_000_000, 10_000, 3, "1 2 4") };
     let script = format!(
-        "LOADER='/bin/{LOADER} --library-path /bin'\nSTEPS={steps}\nSECONDS_EACH={seconds}\nJOBS='{jobs}'\n{SCRIPT}"
+        "LOADER='/bin/{LOADER} --library-path /bin'\nSTEPS={steps}\nEVERY={every}\nSECONDS_EACH={seconds}\nJOBS='{jobs}'\n{SCRIPT}"
     );
     let output = boot.run(&script, LIMIT)?;
     judge::succeeded_with_refusals(&output)?;

@@ -64,7 +64,7 @@ echo "== file system: ok"
 
 echo "== zones"
 device=$(f2fs ublk add --zoned 16M:1M,conventional=1,open=3)
-guest-agent zones $device --blkzone "$blkzone" --blocks 4096 --zone-blocks 256 --capacity 256 --conventional 1 --max-open 3 --steps $STEPS --seed 2
+guest-agent zones $device --blkzone "$blkzone" --blocks 4096 --zone-blocks 256 --capacity 256 --conventional 1 --max-open 3 --steps $STEPS --blkzone-every $EVERY --seed 2
 $blkzone reset $device
 $blkzone report $device | grep -c "1(em)" | grep -qx 15
 f2fs ublk delete ${device#/dev/ublkb}
@@ -74,7 +74,7 @@ at=/sys/kernel/config/nullb/zoned
 mkdir $at
 echo 16 > $at/size; echo 4096 > $at/blocksize; echo 1 > $at/zoned; echo 1 > $at/zone_size; echo 1 > $at/zone_nr_conv
 echo 3 > $at/zone_max_open; echo 1 > $at/power
-guest-agent zones /dev/zoned --blkzone "$blkzone" --blocks 4096 --zone-blocks 256 --capacity 256 --conventional 1 --max-open 3 --steps $STEPS --seed 2
+guest-agent zones /dev/zoned --blkzone "$blkzone" --blocks 4096 --zone-blocks 256 --capacity 256 --conventional 1 --max-open 3 --steps $STEPS --blkzone-every $EVERY --seed 2
 echo "== zones: ok"
 
 echo "== recovery"

@@ -1,5 +1,6 @@
 //! The zone state machine of `f2fs-device` beside the kernel's: the guest makes zoned `null_blk` devices with different sizes and
-//! limits, and gives each and the library's the same commands and writes, through blkzone and the block layer.
+//! limits, and gives each and the library's the same commands and writes, through the block layer. The library's report is compared after
+//! each, blkzone's after some.
 
 use std::time::Duration;
 
@@ -21,19 +22,19 @@ const DEVICES: [(&str, [u32; 6]); 5] = [
 ];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
-    let steps = if bench.quick { 60 } else { 400 };
+    let (steps, every) = if bench.quick { (300, 5) } else { (200_000, 2000) };
     let mut boot = bench.guest.boot("zones");
     for file in dynamic("blkzone")? {
         boot = boot.program(&file);
     }
-    let output = boot.run(&script(steps), LIMIT)?;
+    let output = boot.run(&script(steps, every), LIMIT)?;
     judge::succeeded_with_refusals(&output)?;
     let commands = DEVICES.len() * steps;
     let remark = format!("{commands} commands to {} devices, the same in null_blk and here", DEVICES.len());
     Ok(Outcome { wall: output.wall, remark })
 }
 
-fn script(steps: usize) -> String {
+fn script(steps: usize, every: usize) -> String {
     let mut script = String::from(
         "set -e\n\
          mount -t configfs none /sys/kernel/config\n\
@@ -57,7 +58,7 @@ fn script(steps: usize) -> String {
             "make {name} {size} {zone} {capacity} {conventional} {open} {active}\n\
              guest-agent zones /dev/{name} --blkzone '/bin/{} --library-path /bin /bin/blkzone' --blocks {} \
              --zone-blocks {} --capacity {} --conventional {conventional} --max-open {open} --max-active {active} \
-             --retired {} {} --steps {steps} --seed {seed}\n",
+             --retired {} {} --steps {steps} --blkzone-every {every} --seed {seed}\n",
             LOADER,
             blocks(size),
             blocks(zone),
