@@ -12,7 +12,7 @@
 //! - *global*: lines that half of the threads and at least two write, each in at least one of a hundred of its operations.
 //!   Below the table each is named by where it is written; `--all` names every line that two threads write.
 //!
-//! What is counted, and what is not, stands at `f2fs_sync::counting`: every clone and drop of a reference, but not the memory that
+//! The documentation of `f2fs_sync::counting` says what is counted: every clone and drop of a reference, but not the memory that
 //! a value behind a lock points to (the bytes of a page, the entries of a map), and not the allocator's own lines.
 //!
 //! # Measured
@@ -54,7 +54,8 @@
 //! 256 operations. In one directory the names of all threads share its dentry blocks, hash buckets and counts:
 //! some hundred lines, each in a few of a hundred operations.
 //!
-//! What is known to be global: a *sync* joins a group, and writes eight lines every time that all others write: the lock and the state
+//! One operation is known to have global lines: a *sync* joins a group, and writes eight lines every time that all others write:
+//! the lock and the state
 //! of the group's queue; the head of the warm-node log, of which there is one, because roll-forward follows one chain; the count of
 //! nodes that were logged since the checkpoint; and four of the NAT block in which the nodes' addresses change, because the files were
 //! made one after the other. Whether roll-forward has room is told once in 512 blocks of a processor; only where it is scarce are the

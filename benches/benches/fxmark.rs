@@ -47,7 +47,7 @@
 //! | `mwum`, by bucket | 64 GiB | 16 | 28 | 28 | 144 | 0.9 (0.8 to 1.5) | 5.6 (5.1 to 8.3) |
 //! | `mwum`, by bucket | 64 GiB | 120 | 33 | 108 | 151 | 3.3 (1.1 to 4.3) | 2.5 (1.0 to 6.0) |
 //!
-//! What that says, with the baselines' differences from Linux in mind ([`Policy`] lists them: most make the baselines faster):
+//! The meaning of these rows, with the baselines' differences from Linux in mind ([`Policy`] lists them: most make the baselines faster):
 //!
 //! - **The size of the volume decides.** A scan looks at each NAT block, 29,700 of them on 64 GiB and 4,600 on 8 GiB, and a baseline does one in
 //!   each unlink. So any ratio of these is of a size: `sharded` over `kernel-scan` for `mwul` is 2.5 to 5.3 on 8 GiB and 11 to 13 on

@@ -29,7 +29,7 @@ const NAT_BLOCKS: u32 = 400;
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What is done.
+    /// The operation.
     pub name: &'static str,
     /// Does it, with so many threads.
     pub measure: fn(usize) -> Footprint,
@@ -150,7 +150,7 @@ fn names(threads: usize, what: Name, shared: bool) -> Footprint {
         fs.checkpoint().expect("there is room");
     }
     if what == Name::Unlink {
-        // What processors keep of freed blocks and node IDs is full after that, and stays so.
+        // The processors' stores of freed blocks and node IDs are full after that, and stay so.
         Footprint::measure(threads, OPERATIONS, |thread, n| {
             fs.remove_file(path(thread, "before", n)).expect("it was made")
         });

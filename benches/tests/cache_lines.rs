@@ -1,4 +1,4 @@
-//! What operations may write, in lines that other threads write too.
+//! The lines that operations may write, and other threads write too.
 #![cfg(f2fs_counting)]
 
 use std::sync::LazyLock;
@@ -186,7 +186,7 @@ fn names_in_one_directory_meet_in_the_directory_only() {
         assert!(footprint.shared <= footprint.lines * 0.7, "{operation}: {} in common", footprint.shared);
         for common in footprint.global() {
             assert!(is_of(common, &[&known[..], &nodes].concat()), "{operation}: {common:#?}");
-            // What roll-forward has to be careful with is noted for each rename, in the stripe of the directory.
+            // A name that roll-forward has to be careful with is noted for each rename, in the stripe of the directory.
             let noted = operation == "rename" && is_of(common, &["files/src/hazard.rs"]);
             assert!(noted || common.of_all() <= 0.3, "{operation}: {common:#?}");
         }

@@ -74,7 +74,7 @@ impl NatSource for Table {
     }
 }
 
-/// What a checkpoint says: all that is needed to open the store.
+/// The contents of a checkpoint: all that is needed to open the store.
 struct Record {
     sequence: u64,
     next_free: Nid,
@@ -188,7 +188,7 @@ impl Store {
         for addr in sit.chain(nat) {
             device.write(addr.0.into(), AlignedBuf::new(1))?;
         }
-        // What an earlier store left.
+        // An earlier store left this.
         device.write(Record::place(&geometry, 0), AlignedBuf::new(1))?;
         device.flush()?;
         let (nat_bitmap, sit_bitmap) = (vec![0; NAT_BLOCKS.div_ceil(8) as usize], vec![0; geometry.sit_bitmap_size()]);

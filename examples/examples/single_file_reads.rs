@@ -179,7 +179,7 @@ fn table(arguments: &Arguments, all: &[OnDevice], depth: usize) -> Table {
     table.set_header(header);
     for threads in &arguments.threads {
         let threads = usize::from(*threads);
-        // What the paper has of many requests at a time is in a figure.
+        // The paper's rates for many requests at a time are in a figure.
         let paper = PUBLISHED.iter().find(|(jobs, ..)| *jobs == threads && depth == 1);
         let mut row = vec![threads.to_string()];
         row.extend(paper.map_or([String::new(), String::new()], |(_, rate, share)| {

@@ -20,7 +20,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const OWNER: Uuid = Uuid(*b"a map of strings");
 
-/// What the engine keeps elsewhere, written as a whole: how often it was saved, and the content.
+/// The state that the engine keeps elsewhere, written as a whole: how often it was saved, and the content.
 #[derive(Clone, Debug, Default)]
 struct Saved {
     number: u64,

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: inputs, volumes, and the harness that the property tests of `f2fs-files` use as well.
+//! Shared by the fuzz targets: inputs, volumes, and the harness that the property tests of `f2fs-files` use as well.
 #![forbid(unsafe_code)]
 
 mod input;
@@ -9,7 +9,7 @@ mod volumes;
 pub use f2fs_test_kit::hostile as harness;
 pub use input::Input;
 
-/// What a target does before its first input: writes its seeds, and has checks run in the thread that asks for them. Handing
+/// Steps of a target before its first input: it writes its seeds, and has checks run in the thread that asks for them. Handing
 /// their parts to another thread would take longer than most parts do.
 ///
 /// # Panics

@@ -9,11 +9,11 @@ use super::{Subject, Workload, measure};
 /// One comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What is compared.
+    /// The compared quantity.
     pub what: String,
-    /// What was measured.
+    /// The measurement.
     pub measured: f64,
-    /// What the model says.
+    /// The model's prediction.
     pub modelled: f64,
     /// The same with costs of lines and system calls halved and doubled.
     pub band: (f64, f64),

@@ -5,7 +5,7 @@ use f2fs_sync::manycore::{Machine, Outcome, Pace};
 
 use super::{nids, reads, volume};
 
-/// What is played.
+/// The operations that are played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// Unlink in private directories, with no free node ID left.
@@ -34,7 +34,7 @@ pub enum Workload {
     Tree,
 }
 
-/// What is measured.
+/// The kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// The workload.

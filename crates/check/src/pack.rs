@@ -143,7 +143,7 @@ pub(super) fn load(source: &Source<'_>, geometry: &Geometry, findings: &Collecto
     Ok(Some(pack))
 }
 
-/// What everything behind the checkpoint is found by. False: it is not found.
+/// Checks the fields by which everything behind the checkpoint is found. False: it is not found.
 fn check_layout(pack: &Pack, geometry: &Geometry, findings: &Collector) -> bool {
     let (kind, place) = (FindingKind::Checkpoint, Place::Pack(pack.index));
     let header = pack.header();

@@ -64,7 +64,7 @@ pub(super) struct Subject<'a> {
     pub(super) expected_nodes: u64,
 }
 
-/// What a directory entry did to the inode it names.
+/// The effect of a directory entry on the inode it names.
 pub(super) struct Linked {
     /// No entry named it before.
     pub(super) first: bool,

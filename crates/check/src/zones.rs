@@ -18,7 +18,7 @@ pub(super) struct Zones {
     unknown: bool,
 }
 
-/// What may be in the blocks of a segment.
+/// The kinds of blocks that a segment may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     /// Anything: no zone has them, or a conventional one.

@@ -19,7 +19,7 @@ use f2fs_workload::shell::Quoted;
 use crate::error::CliError;
 use crate::image::Access;
 
-/// What the command line says, for the whole run.
+/// The choice on the command line, for the whole run.
 static CHOICE: OnceLock<Choice> = OnceLock::new();
 
 /// Where images lie.

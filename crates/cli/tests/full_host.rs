@@ -26,7 +26,7 @@ struct Full {
     limit: u64,
 }
 
-/// What a script did.
+/// The outcome of a script.
 struct Done {
     code: i32,
     out: String,
@@ -89,7 +89,7 @@ fn a_file_that_does_not_fit_is_taken_away_or_said_to_be_incomplete() {
         let done = full.script(&format!("{get}{jobs}; echo $?; ls -A \"$FULL\"; echo room > \"$FULL/next\""));
         assert_eq!(done.out, "1\n", "{}", done.err);
         assert!(done.code == 0 && done.err.contains("out") && done.err.contains(reason(&full)), "{}", done.err);
-        // What was there was emptied first: it is not taken away.
+        // A file that was there was emptied first: it is not taken away.
         let done = full.script(&format!("echo before > \"$FULL/out\"; {get}{jobs}; echo $?; ls -A \"$FULL\""));
         assert_eq!(done.out, "1\nout\n", "{}", done.err);
         assert!(done.err.contains("incomplete"), "{}", done.err);
@@ -100,7 +100,7 @@ fn a_file_that_does_not_fit_is_taken_away_or_said_to_be_incomplete() {
     assert!(done.err.contains(reason(&full)), "{}", done.err);
 }
 
-/// What the system says of a write that does not fit.
+/// The system's message for a write that does not fit.
 fn reason(full: &Full) -> &'static str {
     if full.way.is_some() { "No space left on device" } else { "File too large" }
 }

@@ -187,7 +187,7 @@ fn who_is_not_root_can_do_it_all() {
     for copy in ["f", "out/f"] {
         assert_eq!(fs::read(place.path().join(copy)).unwrap(), b"text");
     }
-    // What may not be read or written is named.
+    // Files that may not be read or written are named.
     permit("image", 0o400);
     fail(&mut anybody(&["put", "image", "tree/f", "/x"]), 1, "image: permission denied");
     fail(&mut anybody(&["get", "image", "/tree/f", "/proc/x"]), 1, "/proc/x");

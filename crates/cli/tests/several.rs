@@ -105,7 +105,7 @@ fn volumes_are_those_of_mkfs() {
             (sb.block_count.get(), areas.map(Into::<u32>::into), places.map(Into::<u32>::into))
         };
         assert_eq!(numbers(&ours), numbers(&theirs), "{sizes:?}");
-        // What mkfs.f2fs made is filled here, and its own judge looks at it.
+        // A volume of mkfs.f2fs is filled here, and its own judge looks at it.
         let file = place.path("file");
         fs::write(&file, vec![3; 30 << 20]).unwrap();
         ok(on(&["put"], &disks).arg(&file).arg("/file"));

@@ -216,7 +216,7 @@ fn a_log_without_a_device_goes_away() {
     let line = ["ublk", "add", "--zoned", "63M:3M", "--foreground", "--record"];
     fail(command(line).arg(&log), 1, "");
     assert!(!log.exists());
-    // What is there already is nobody's to remove.
+    // A file that is there already is nobody's to remove.
     fs::write(&log, "mine").unwrap();
     fail(command(line).arg(&log), 1, "log: ");
     assert_eq!(fs::read(&log).unwrap(), b"mine");

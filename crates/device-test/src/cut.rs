@@ -203,7 +203,7 @@ impl Replay<'_> {
             let at = start + offset;
             let others = surviving.iter().map(|(index, _)| *index).filter(|index| covers(*index, at));
             let last = others.chain(self.applied.get(&at).copied()).max();
-            // What was begun when this had been seen to complete comes behind it in any case.
+            // A write that was begun when this one had been seen to complete comes behind it in any case.
             if last.is_none_or(|last| !event.seen_at(last)) && store(image, event, offset, tear) {
                 touched.insert(at);
             }

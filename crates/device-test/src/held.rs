@@ -15,7 +15,7 @@ struct State {
     /// The next request of this kind is held back.
     hold: Option<Operation>,
     held: bool,
-    /// What this thread submits is on its way until then.
+    /// The thread whose submissions are on their way until then.
     deferred: Option<ThreadId>,
 }
 
@@ -68,7 +68,7 @@ impl HeldDevice {
         *self.control.state.lock() = State { hold: Some(operation), ..State::default() };
     }
 
-    /// What this thread submits from here on stays on its way; held back is who waits for it.
+    /// Submissions of this thread stay on their way from here on; whoever waits for them is held back.
     pub fn defer_mine(&self) {
         let mine = Some(std::thread::current().id());
         *self.control.state.lock() = State { deferred: mine, ..State::default() };

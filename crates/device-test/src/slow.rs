@@ -109,7 +109,7 @@ impl<D: BlockDevice> SlowDevice<D> {
 const LONGEST: f64 = 3600.0;
 
 fn duration(seconds: f64) -> Duration {
-    // What is no number is not more than the longest, and no duration either.
+    // A value that is no number is not more than the longest, and no duration either.
     Duration::try_from_secs_f64(if seconds > LONGEST { LONGEST } else { seconds }).unwrap_or_default()
 }
 
@@ -123,7 +123,7 @@ struct Working {
     below: Ticket,
     /// For each request of the batch.
     due: Vec<Instant>,
-    /// What is finished below, with its index.
+    /// The requests finished below, each with its index.
     finished: Vec<(usize, Completion)>,
 }
 

@@ -37,9 +37,9 @@ type Blocks<B> = HashMap<u64, B, BuildHasherDefault<Spread>>;
 pub struct SparseDevice {
     info: DeviceInfo,
     claims: Claims,
-    /// What never changes, without blocks of zeros.
+    /// The blocks that never change, without those of zeros.
     base: PlainArc<Blocks<Block>>,
-    /// What was written since; `None` for a block that is zeros now.
+    /// The blocks written since; `None` for a block that is zeros now.
     changed: Mutex<Blocks<Option<Box<Block>>>>,
 }
 

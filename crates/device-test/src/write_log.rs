@@ -65,7 +65,7 @@ pub enum WriteLogError {
     Io {
         /// The entry, from 0 on.
         entry: u64,
-        /// What failed.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// It has another magic number: it is no such log.

@@ -1,4 +1,4 @@
-//! What the simulator says that a power cut may leave, and what a device on it promises.
+//! The power cuts of the simulator, and the promises of a device on it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;

@@ -20,7 +20,7 @@ pub struct DeviceInfo {
     pub supports_discard: bool,
     /// Of a device that is made of several: of each, the blocks that are used, and the blocks that it has. Empty for any other.
     pub parts: Vec<(u64, u64)>,
-    /// What holds for all zones of a device that has some; see [`report_zones`](crate::BlockDevice::report_zones). Of a device that is
+    /// The limits of all zones of a device that has some; see [`report_zones`](crate::BlockDevice::report_zones). Of a device that is
     /// made of several, what holds for those of its devices that have zones.
     pub zones: Option<ZoneLimits>,
     /// For people: the back end, how it was opened, and the path.
@@ -44,7 +44,7 @@ impl DeviceInfo {
         }
     }
 
-    /// What holds of this device and another one together; `None` if they have zones of different sizes. Its size is left as it was.
+    /// The properties of this device and another one together; `None` if they have zones of different sizes. The size is this one's.
     pub(crate) fn beside(self, other: &Self) -> Option<Self> {
         let zones = match (self.zones, other.zones) {
             (Some(one), Some(other)) => Some(one.beside(other)?),

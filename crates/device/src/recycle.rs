@@ -26,7 +26,7 @@ pub struct Recycler {
     homes: Arc<PerCore<Arc<Home>>>,
 }
 
-/// What waits for one processor; aligned, so that its references are counted on a line of their own.
+/// The memory that waits for one processor; aligned, so that its references are counted on a line of their own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Home {

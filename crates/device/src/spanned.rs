@@ -29,7 +29,7 @@ pub enum SpanError {
     TooShort {
         /// Which one, counted from 0.
         device: usize,
-        /// What it says of itself.
+        /// The device's description of itself.
         description: String,
         /// Blocks that it has.
         found: u64,
@@ -41,7 +41,7 @@ pub enum SpanError {
     Twice {
         /// The second time, counted from 0.
         device: usize,
-        /// What it says of itself.
+        /// The device's description of itself.
         description: String,
     },
     /// Somebody has one of the devices open.
@@ -49,7 +49,7 @@ pub enum SpanError {
     AlreadyOpen {
         /// Which one, counted from 0.
         device: usize,
-        /// What it says of itself.
+        /// The device's description of itself.
         description: String,
         /// Who has it.
         reason: crate::AlreadyOpen,
@@ -59,7 +59,7 @@ pub enum SpanError {
     ZonesDiffer {
         /// Which one, counted from 0.
         device: usize,
-        /// What it says of itself.
+        /// The device's description of itself.
         description: String,
     },
     /// All together have more blocks than can be counted.

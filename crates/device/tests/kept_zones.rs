@@ -151,7 +151,7 @@ fn a_failure_below_is_no_promise() {
     }
 }
 
-/// What happened to a zone: its lives, and in each how many blocks were written.
+/// The history of a zone: its lives, and in each how many blocks were written.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Life {
     number: u64,

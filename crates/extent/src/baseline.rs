@@ -125,7 +125,7 @@ impl Drop for StateGuard<'_> {
     }
 }
 
-/// What the mutex protects.
+/// The state under the mutex.
 #[derive(Debug)]
 struct States {
     /// By first block: the last block and the bits. States do not overlap.

@@ -1,4 +1,4 @@
-//! What a request asks for.
+//! A request's range, mode and policy.
 
 use f2fs_sync::Arc;
 

@@ -93,7 +93,7 @@ pub(crate) struct Directory {
     classes: [OnceLock<Class>; CLASSES],
 }
 
-/// What a look at a line told.
+/// The outcome of a look at a line.
 pub(crate) enum Visit<T> {
     /// Nobody holds any block of the line.
     Idle,
@@ -134,7 +134,7 @@ impl Slot {
                 Visit::Found(what) => found = Some(what),
             }
         }
-        // What is left was not looked at, or is where the find was.
+        // The rest was not looked at, or is where the find was.
         let again = busy | left;
         if clear && again != 0 && !mutant("mark_cleared_of_busy_line") {
             self.marks.fetch_or(again, SeqCst);

@@ -34,7 +34,7 @@ impl<'a> LockRequest<'a> {
     }
 }
 
-/// What [`lock_many`] locked, until the guard is dropped.
+/// The ranges that [`lock_many`] locked, until the guard is dropped.
 #[derive(Debug)]
 #[must_use = "dropping the guard unlocks at once"]
 pub struct ManyGuard<'a> {

@@ -12,7 +12,7 @@ pub(crate) fn store_load() {
     }
 }
 
-/// What to try a compare-and-swap with first: what is there now.
+/// The value to try a compare-and-swap with first: the present one.
 ///
 /// Of all accesses to a variable loom remembers the last; a thread that reads and then swaps would hide the read that another
 /// thread made before, and loom would not try the other order. There, the swap is tried without reading, and may fail.

@@ -119,7 +119,7 @@ pub(crate) struct Queue {
     stats: WaitStats,
 }
 
-/// What became of an arriving request.
+/// The fate of an arriving request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Arrival {
     Granted(Ticket),

@@ -175,7 +175,7 @@ impl ExtentTable {
     pub fn locked(&self, range: impl RangeBounds<u64>) -> Option<Mode> {
         let range = BlockRange::of(range)?;
         let listed = |mode| self.queue.get().is_some_and(|queue| queue.lock().holds_against(Claim { range, mode }));
-        // What excludes a reader is a writer; what excludes a writer is anybody.
+        // Writers exclude readers; every holder excludes a writer.
         if self.first_holder(range, Mode::Shared, false).is_some() || listed(Mode::Shared) {
             Some(Mode::Exclusive)
         } else if self.first_holder(range, Mode::Exclusive, false).is_some() || listed(Mode::Exclusive) {

@@ -79,7 +79,7 @@ impl Cell {
         }
     }
 
-    /// What the bell told when it rang; if it has not, it will wake `waker`.
+    /// The bell's ticket if it rang; if it has not, it will wake `waker`.
     pub(crate) fn poll(&self, waker: &Waker) -> Option<Ticket> {
         let mut signal = self.signal.lock();
         if signal.granted.is_none() && !signal.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
@@ -233,13 +233,13 @@ pub enum LockError {
     /// Others hold it or wait for it, and the request was not to wait.
     #[error("blocks {range} are locked or waited for by others")]
     Busy {
-        /// What was asked for; of several ranges, the first.
+        /// The range that was asked for; of several ranges, the first.
         range: BlockRange,
     },
     /// The time ran out.
     #[error("blocks {range} were not free in time: waited {waited:?}")]
     TimedOut {
-        /// What was asked for; of several ranges, the first.
+        /// The range that was asked for; of several ranges, the first.
         range: BlockRange,
         /// How long the request waited.
         waited: Duration,
@@ -247,7 +247,7 @@ pub enum LockError {
     /// The token was cancelled.
     #[error("the wait for blocks {range} was cancelled after {waited:?}")]
     Cancelled {
-        /// What was asked for; of several ranges, the first.
+        /// The range that was asked for; of several ranges, the first.
         range: BlockRange,
         /// How long the request waited.
         waited: Duration,

@@ -54,7 +54,7 @@ impl Mode {
         self == Mode::Exclusive || other == Mode::Exclusive
     }
 
-    /// What a holder in this mode adds to the state of the blocks in `mask`.
+    /// The amount that a holder in this mode adds to the state of the blocks in `mask`.
     #[inline]
     pub(crate) const fn weight(self, mask: u64) -> u64 {
         match self {

@@ -1,4 +1,4 @@
-//! What the lock table promises, one thread or two at a time.
+//! The promises of the lock table, with one thread or two at a time.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::sync::Arc;

@@ -26,7 +26,7 @@ fn a_volume_is_made_and_opened_by_its_path() {
     drop(fs);
     assert_eq!(FileSystem::open_path(&path, Options::new()).unwrap().metadata("/file").unwrap().size, 1_000_000);
 
-    // What is there stays; what cannot be a volume leaves nothing behind.
+    // An existing file stays; a file that cannot be a volume leaves nothing behind.
     let options = FormatOptions::default;
     let error = FileSystem::create_path(&path, 64 << 20, &options(), Options::new()).unwrap_err();
     assert_eq!(io::Error::from(error).kind(), ErrorKind::AlreadyExists);

@@ -1,8 +1,8 @@
-//! What a file is open for.
+//! The ways to open a file: for reading, for writing, for both.
 
 use crate::FsError;
 
-/// What a handle of a file may be used for.
+/// The operations that a handle of a file allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) read: bool,

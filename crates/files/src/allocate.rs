@@ -138,7 +138,7 @@ impl Core {
         reserved: &Reserved,
         behind: Option<u64>,
     ) -> Result<(), FsError> {
-        // What was reserved behind the end before stays.
+        // Blocks that were reserved behind the end before stay.
         let kept = inode.node.read().inode().i_advise & advise::KEEP_SIZE != 0;
         let behind = behind.filter(|_| !kept);
         if let Some(behind) = behind {

@@ -1,9 +1,9 @@
-//! What `fallocate` does to a range of a file.
+//! The effects of `fallocate` on a range of a file.
 
 use core::fmt;
 use core::ops::BitOr;
 
-/// What [`File::allocate`](crate::File::allocate) does to a range: the flags of Linux's `fallocate`, with the same numbers.
+/// The effect of [`File::allocate`](crate::File::allocate) on a range: the flags of Linux's `fallocate`, with the same numbers.
 ///
 /// | Flags | what becomes of the range | the size |
 /// |---|---|---|
@@ -92,7 +92,7 @@ impl fmt::Debug for AllocateFlags {
     }
 }
 
-/// What a set of flags means.
+/// The meaning of a set of flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RangeChange {
     /// Reserve blocks.
@@ -104,7 +104,7 @@ pub(crate) enum RangeChange {
 }
 
 impl AllocateFlags {
-    /// What they mean; `None` for a set that Linux refuses, or that this library does not know.
+    /// Their meaning; `None` for a set that Linux refuses, or that this library does not know.
     pub(crate) fn change(self) -> Option<RangeChange> {
         let keep_size = self.contains(AllocateFlags::KEEP_SIZE);
         match AllocateFlags(self.0 & !AllocateFlags::KEEP_SIZE.0) {

@@ -75,7 +75,7 @@ impl FileSystem {
 
     // ---- looking ----
 
-    /// What is known of a file; a symbolic link at the end is followed.
+    /// The attributes of a file; a symbolic link at the end is followed.
     ///
     /// # Errors
     /// [`FsError::NotFound`] and what else a path can run into.
@@ -83,7 +83,7 @@ impl FileSystem {
         self.at(path.as_ref(), Last::Follow, |inode| inode.stat(self.core.volume.features()))
     }
 
-    /// What is known of a file; a symbolic link at the end is not followed.
+    /// The attributes of a file; a symbolic link at the end is not followed.
     ///
     /// # Errors
     /// As [`metadata`](Self::metadata).

@@ -175,7 +175,7 @@ impl FileSystem {
         Ok(self.core.volume.clean_step(policy)?)
     }
 
-    /// What was written since the file system was opened, and why.
+    /// Counts of blocks written since the file system was opened, by reason.
     #[must_use]
     pub fn write_stat(&self) -> WriteStat {
         self.core.volume.stat().written

@@ -1,4 +1,4 @@
-//! What the data of a file is reached through: the locks of its ranges, its size, and the addresses of its blocks. Made when the
+//! A file's data in memory: the locks of its ranges, its size, and the addresses of its blocks. Made when the
 //! data is first used; an inode whose data nobody touches has none.
 //!
 //! # Locking
@@ -34,7 +34,7 @@ const BLOCK: u64 = BLOCK_SIZE as u64;
 /// How often a reader follows a growing file before it locks all that it asked for.
 const FOLLOW: u32 = 3;
 
-/// What the data of a file is reached through.
+/// A file's data in memory.
 #[derive(Debug)]
 pub(crate) struct Content {
     pub(crate) ranges: Ranges,

@@ -12,7 +12,7 @@ use crate::filesystem::Core;
 use crate::name::Name;
 use crate::stat::{self, DeviceNumber, FileKind, Time};
 
-/// What a new file is to be.
+/// The kind, permissions and owner of a new file.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct NewFile {

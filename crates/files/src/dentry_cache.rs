@@ -77,7 +77,7 @@ impl Core {
             self.inodes.each_directory(|directory| blocks += directory.blocks());
         }
         counted.store(blocks, Ordering::Relaxed);
-        // What cannot go now is not looked at with every block that comes.
+        // The next look is put off until more blocks have come: those that cannot go now would be looked at each time.
         next.store((*limit).max(blocks) + limit / 4, Ordering::Relaxed);
     }
 }

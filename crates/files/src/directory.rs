@@ -52,7 +52,7 @@ const PAGE_SHARDS: usize = if cfg!(loom) { 2 } else { 16 };
 /// Stripes of a directory's names.
 const STRIPES: usize = if cfg!(loom) { 2 } else { 64 };
 
-/// What is locked when a name changes.
+/// The extent of the lock that a change of a name takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum DirectoryLock {
@@ -84,7 +84,7 @@ struct Stripe {
 #[derive(Debug)]
 pub(crate) struct Directory {
     stripes: Box<[Stripe]>,
-    /// What the names that are known count against; `None`: the directory was found on the device, and none is known.
+    /// The budget of known names; `None`: the directory was found on the device, and none is known.
     budget: Option<Arc<Budget>>,
     /// Invalidated before a name of a subdirectory goes, with its stripe held exclusively: see [`crate::near`].
     pub(crate) moved: Stamp,
@@ -103,7 +103,7 @@ pub(crate) struct Directory {
     pub(crate) queued: AtomicBool,
 }
 
-/// What a name names.
+/// The inode that a name leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) ino: Nid,
@@ -147,7 +147,7 @@ impl Directory {
         &self.stripes[index].lock
     }
 
-    /// What is known of names with this hash.
+    /// The known names whose stripe is that of this hash.
     fn names(&self, hash: u32) -> &RwLock<Names> {
         &self.stripes[self.stripe_of(hash)].names
     }

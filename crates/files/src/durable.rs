@@ -9,7 +9,8 @@
 //! A short write is not sent by the thread that makes it: the leader of its group of syncs sends the data of all, and their nodes,
 //! as few requests, since what threads are given at the same time stands side by side.
 //!
-//! What one request of the log cannot take along (data in the inode, more than a segment, a full volume) is written and synced
+//! A write that one request of the log cannot take along (into data in the inode, more than a segment, on a full volume) is
+//! written and synced
 //! in turn.
 
 use f2fs_format::BlockAddr;
@@ -88,7 +89,7 @@ impl Core {
     }
 }
 
-/// What became of a write.
+/// The outcome of a write.
 enum Sent {
     /// It does not go like that.
     Nothing,

@@ -1,6 +1,6 @@
 //! Entries of directories whose names no file system hands out.
 //!
-//! What stands on a volume is not trusted: a name with a slash, handed on as a component of a path, would lead elsewhere. Whoever
+//! The contents of a volume are not trusted: a name with a slash, handed on as a component of a path, would lead elsewhere. Whoever
 //! lists a directory gets such an entry as an error of its own, and goes on behind it.
 
 use f2fs_format::dentry::{DirEntry, Entry, FileType, check_name};
@@ -25,7 +25,7 @@ pub struct BadEntry {
     pub ino: Nid,
     /// The length that the entry states, in bytes.
     pub len: usize,
-    /// What is wrong with the name.
+    /// The fault of the name.
     pub why: &'static str,
     /// Where a listing goes on behind this entry, as for [`DirEntry::next`](crate::DirEntry::next).
     pub next: u64,
@@ -51,7 +51,7 @@ impl Judge {
         Judge { dir, block, base, dots: [false; 2] }
     }
 
-    /// What is wrong with the name of an entry. `shown` is the name as it would be handed out.
+    /// The fault of an entry's name, if it has one. `shown` is the name as it would be handed out.
     pub(crate) fn look(&mut self, entry: &Entry<'_>, shown: &[u8]) -> Option<BadEntry> {
         let why = if entry.is_dot() {
             let up = entry.name.len() - 1;

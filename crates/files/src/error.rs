@@ -72,7 +72,7 @@ pub enum FsError {
     /// The target of a symbolic link is empty, too long, or holds a zero byte (`ENOENT`, `ENAMETOOLONG`, `EINVAL`).
     #[error("target of a symbolic link: {why}: {len} bytes, 1 to {limit} are possible")]
     LinkTarget {
-        /// What is wrong.
+        /// The fault.
         why: &'static str,
         /// Its length in bytes.
         len: usize,
@@ -96,7 +96,7 @@ pub enum FsError {
     /// The operation does not fit this kind of file (`EINVAL`).
     #[error("cannot {operation}: it is a {kind}")]
     WrongKind {
-        /// What was to be done.
+        /// The operation.
         operation: &'static str,
         /// The kind of the file.
         kind: &'static str,
@@ -107,7 +107,7 @@ pub enum FsError {
     /// An attribute's name or value cannot be stored ([`BadAttribute`] has the error numbers).
     #[error("extended attribute: {why}: {size} bytes, at most {limit}")]
     Attribute {
-        /// What is wrong.
+        /// The fault.
         why: BadAttribute,
         /// Bytes of what was given.
         size: usize,
@@ -137,7 +137,7 @@ pub enum FsError {
     Unsupported {
         /// The inode.
         ino: Nid,
-        /// What it needs.
+        /// The feature that it needs.
         what: &'static str,
     },
     /// The file is not open for that (`EBADF`).
@@ -209,7 +209,7 @@ impl FsError {
         matches!(self, FsError::Encrypted { .. } | FsError::Compressed { .. } | FsError::Unsupported { .. })
     }
 
-    /// What the device said, if that is the reason.
+    /// The device's error, if that is the reason.
     #[must_use]
     pub fn device(&self) -> Option<&DeviceError> {
         match self {

@@ -302,7 +302,7 @@ impl File {
         self.sync_all()
     }
 
-    /// What is known of the file.
+    /// The attributes of the file.
     ///
     /// # Errors
     /// [`FsError::Volume`].
@@ -408,7 +408,7 @@ impl Dir {
         self.handle.core.sync(&self.handle.inode)
     }
 
-    /// What is known of the directory.
+    /// The attributes of the directory.
     ///
     /// # Errors
     /// [`FsError::Volume`].

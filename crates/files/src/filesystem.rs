@@ -29,11 +29,11 @@ use crate::{FsError, Time};
 pub struct Options {
     /// How the volume is opened.
     pub volume: OpenOptions,
-    /// What is locked when a name changes.
+    /// The extent of the lock that a change of a name takes.
     pub directory_lock: DirectoryLock,
     /// Inodes kept in memory that nobody uses, about.
     pub inode_cache: NonZeroUsize,
-    /// What locks the ranges of a file's blocks.
+    /// The kind of lock on ranges of a file's blocks.
     pub range_lock: RangeLock,
     /// Bytes that may remember where blocks of files lie: 4 for each block that was read. What is beyond that is looked up
     /// in the nodes every time. An inode gives its part back when it leaves memory.
@@ -45,7 +45,7 @@ pub struct Options {
     pub dentry_cache: NonZeroUsize,
     /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`].
     pub devices: Vec<PathBuf>,
-    /// What time it is, for the times of files; the system's clock by default. A clock that stands still makes the same
+    /// The clock for the times of files; the system's by default. A clock that stands still makes the same
     /// operations leave the same images.
     pub clock: fn() -> Time,
 }
@@ -87,7 +87,7 @@ impl Options {
         self
     }
 
-    /// What is locked when a name changes.
+    /// The extent of the lock that a change of a name takes.
     #[must_use]
     pub fn directory_lock(mut self, lock: DirectoryLock) -> Self {
         self.directory_lock = lock;
@@ -101,7 +101,7 @@ impl Options {
         self
     }
 
-    /// What locks the ranges of a file's blocks.
+    /// The kind of lock on ranges of a file's blocks.
     #[must_use]
     pub fn range_lock(mut self, lock: RangeLock) -> Self {
         self.range_lock = lock;
@@ -136,7 +136,7 @@ impl Options {
         self
     }
 
-    /// What time it is, for the times of files.
+    /// The clock for the times of files.
     ///
     /// ```
     /// # use f2fs_files::{Options, Time};
@@ -152,7 +152,7 @@ impl Options {
 /// An open file system. Cheap to clone; all clones are the same file system. `Send + Sync`: use it from any number of
 /// threads.
 ///
-/// What was changed is durable after [`checkpoint`](Self::checkpoint), [`File::sync_all`](crate::File::sync_all) or
+/// A change is durable after [`checkpoint`](Self::checkpoint), [`File::sync_all`](crate::File::sync_all) or
 /// [`close`](Self::close). Dropping the last clone without closing is what a crash would be: the next open finds the last
 /// checkpoint, and the files that were synced since.
 #[derive(Clone, Debug)]
@@ -168,7 +168,7 @@ pub struct FileSystem {
 /// line of its own wherever the heap puts it: without it, those of two processors may be neighbours in one.
 pub(crate) type CoreRef = Arc<CachePadded<Arc<Core>>>;
 
-/// What all handles share.
+/// The state that all handles share.
 pub(crate) struct Core {
     pub(crate) volume: Volume,
     pub(crate) inodes: InodeTable,
@@ -179,7 +179,7 @@ pub(crate) struct Core {
     /// For what is remembered of block addresses.
     pub(crate) addresses: Arc<CacheBudget>,
     pub(crate) requests: Requests,
-    /// What the names that directories know count against.
+    /// The budget of names that directories know.
     pub(crate) names: Arc<Budget>,
     /// Directories with changed blocks.
     queue: PerCore<Mutex<Vec<Arc<Inode>>>>,
@@ -199,7 +199,7 @@ impl fmt::Debug for Core {
 const RETRIES: u32 = 3;
 
 impl Core {
-    /// What time it is for files.
+    /// The present, for the times of files.
     pub(crate) fn now(&self) -> Time {
         (self.options.clock)().nearest()
     }
@@ -324,7 +324,7 @@ impl FileSystem {
         Arc::clone(self.cores.slot())
     }
 
-    /// What was synced after the last checkpoint and brought back when the file system was opened.
+    /// The files that were synced after the last checkpoint and brought back when the file system was opened.
     #[must_use]
     pub fn recovered(&self) -> RecoveryReport {
         self.recovered

@@ -47,12 +47,12 @@ impl Form {
         self.encrypted || self.casefolded
     }
 
-    /// What a symbolic link's size is to those who have no key; `size` is the stored one.
+    /// The size of a symbolic link for those who have no key; `size` is the stored one.
     pub(crate) fn target_size(self, size: u64) -> u64 {
         if self.encrypted { no_key_len((size as usize).saturating_sub(TARGET_HEADER)) as u64 } else { size }
     }
 
-    /// What is shown of an encrypted symbolic link's target, which is stored like this.
+    /// The visible form of an encrypted symbolic link's target, which is stored like this.
     pub(crate) fn target(stored: &[u8]) -> Result<Vec<u8>, FsError> {
         let most = stored.len().saturating_sub(TARGET_HEADER);
         let Some((len, rest)) = stored.split_first_chunk().filter(|_| most > 0) else {

@@ -10,7 +10,7 @@ use crate::inode::Inode;
 use crate::stat::{self, FileKind};
 use crate::truncate::{Progress, truncate_step};
 
-/// What is left to do after a link went.
+/// The work that is left after a link went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Nothing: there are other links.

@@ -12,7 +12,7 @@ const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks after which a range of data ends although data follows: 64 MiB, so that one call asks few nodes.
 const LONGEST: u64 = 16_384;
 
-/// What is looked for.
+/// The goal of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seek {
     Data,

@@ -27,7 +27,7 @@ use f2fs_sync::{CachePadded, Mutex};
 use crate::filesystem::Core;
 use crate::inode::Inode;
 
-/// What is not worth a place on the list, in bytes: the locks of a file of 4 MiB.
+/// Less memory than this, in bytes, is not worth a place on the list: the locks of a file of 4 MiB.
 pub(crate) const LITTLE: u64 = if cfg!(loom) { 0 } else { 1024 };
 
 /// The files, the one that was closed first in front.

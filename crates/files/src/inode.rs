@@ -106,7 +106,7 @@ impl Inode {
         self.directory.as_deref().ok_or(FsError::NotDirectory)
     }
 
-    /// What its data is reached through. Whoever changes the size asks for this first, so that the copy in it is right.
+    /// The file's data in memory. Whoever changes the size asks for this first, so that the copy in it is right.
     #[inline]
     pub(crate) fn content(&self, core: &Core) -> &Content {
         match self.content.get() {
@@ -142,7 +142,7 @@ impl Inode {
         }
     }
 
-    /// What `stat` says.
+    /// The attributes that `stat` gives.
     pub(crate) fn stat(&self, features: Features) -> Result<Metadata, FsError> {
         let block = self.node.read();
         if self.node.is_removed() {
@@ -196,7 +196,7 @@ impl Inode {
     }
 }
 
-/// What everything else relies on in an inode (`sanity_check_inode` in `fs/f2fs/inode.c`).
+/// The properties that all other code relies on in an inode (`sanity_check_inode` in `fs/f2fs/inode.c`).
 pub(crate) fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<FileKind, FsError> {
     let kind = FileKind::from_mode(inode.i_mode.get())
         .ok_or_else(|| FsError::corrupt("file type of an inode", inode.file_type().into(), 0, 0))?;

@@ -130,7 +130,7 @@ impl InodeRef {
         self.inode().kind
     }
 
-    /// What is known of the file.
+    /// The attributes of the file.
     ///
     /// # Errors
     /// [`FsError::Volume`].
@@ -203,7 +203,7 @@ impl InodeRef {
 
     // ---- names in this directory ----
 
-    /// What a name in this directory means; `.` and `..` as well.
+    /// The inode that a name in this directory leads to; `.` and `..` as well.
     ///
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::NotDirectory`] if this is none, [`FsError::Name`].

@@ -69,7 +69,7 @@
 //!
 //! # Memory
 //!
-//! What is kept of files that nobody uses has a limit, whatever is on the volume:
+//! Memory for files that nobody uses has a limit, whatever is on the volume:
 //!
 //! | Kept | limit |
 //! |---|---|

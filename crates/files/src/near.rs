@@ -55,7 +55,7 @@ struct Known {
     child: Arc<Near>,
 }
 
-/// What a processor remembers.
+/// The directories that a processor remembers.
 #[derive(Debug, Default)]
 struct Slot {
     root: Option<Arc<Near>>,
@@ -63,7 +63,7 @@ struct Slot {
     ways: Vec<Option<Known>>,
 }
 
-/// What all processors remember.
+/// The directories that all processors remember.
 #[derive(Debug)]
 pub(crate) struct NearDirectories(PerCore<Mutex<Slot>>);
 

@@ -124,7 +124,7 @@ impl OpenOptions {
         Ok(file)
     }
 
-    /// What the file is to be open for.
+    /// The access that the file is opened with.
     fn access(&self) -> Result<Access, FsError> {
         let Access { read, write, append } = self.access;
         if !(read || write || append) {

@@ -17,7 +17,7 @@ use crate::stat::FileKind;
 /// Symbolic links followed in one look-up at most, as in Linux.
 const MAX_LINKS: u32 = 40;
 
-/// What to do with a symbolic link at the end of a path.
+/// The treatment of a symbolic link at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Last {
     /// Follow it.

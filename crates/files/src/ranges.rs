@@ -6,7 +6,7 @@ use f2fs_extent::{ExclusiveGuard, ExtentTable, SharedGuard};
 #[cfg(feature = "baselines")]
 use f2fs_extent::{StateGuard, StateTree};
 
-/// What locks the ranges of a file's blocks ([`Options::range_lock`](crate::Options::range_lock)).
+/// The kind of lock on ranges of a file's blocks ([`Options::range_lock`](crate::Options::range_lock)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RangeLock {

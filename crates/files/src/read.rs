@@ -132,7 +132,7 @@ impl Core {
             }
             Ok(())
         })?;
-        // What has arrived is copied while the rest is on its way.
+        // Blocks that have arrived are copied while the rest is on its way.
         let mut ticket = self.volume.device().submit(batch);
         while let Some((index, completion)) = ticket.wait_any() {
             let (block, len) = targets[index];

@@ -29,7 +29,7 @@ use crate::FsError;
 use crate::filesystem::Core;
 use crate::stat::FileKind;
 
-/// What roll-forward brought back.
+/// The outcome of roll-forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecoveryReport {
@@ -63,7 +63,7 @@ impl Core {
     /// Recovers what the chain behind the checkpoint holds. Nothing is written.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "recover", skip_all, ret, err))]
     pub(crate) fn roll_forward(&self) -> Result<RecoveryReport, FsError> {
-        // What the device could not read now, it may read at the next try: that is no reason to give up what was synced.
+        // A read that fails now may succeed at the next try: that is no reason to give up the synced files.
         self.try_roll_forward().map_err(|error| match error.device() {
             Some(_) => error,
             None => FsError::Recovery(Box::new(error)),

@@ -11,7 +11,7 @@ use crate::name::Name;
 use crate::namespace::file_type;
 use crate::stat::{self, FileKind};
 
-/// What a rename does with a name that is there already.
+/// The treatment of a name that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum RenameMode {
@@ -150,7 +150,7 @@ impl Core {
                 self.inode(found.ok_or_else(|| FsError::corrupt("'..' of a directory", 0, 1, 1))?.ino)
             };
             if directory.is_dead() {
-                // What its '..' names may be gone as well, and its number in other use.
+                // The parent in its '..' may be gone as well, and its number in other use.
                 return Err(FsError::NotFound);
             }
             climbed = Some(parent?);
@@ -263,7 +263,7 @@ impl Core {
         })
     }
 
-    /// What changes in an inode whose name moved: its parent, its own name, `..`, and the parents' link counts.
+    /// Changes an inode whose name moved: its parent, its own name, `..`, and the parents' link counts.
     fn moved(
         &self,
         op: &f2fs_volume::Op<'_>,

@@ -95,7 +95,7 @@ impl Core {
         if !slot.get(&self.volume).is_real() {
             return Ok(());
         }
-        // What the piece reads of the block is all that stands in front of the new end.
+        // The piece reads all of the block that stands in front of the new end.
         let zeros = [0; BLOCK_SIZE];
         let piece = Piece { offset: size, buf: &zeros[(size % BLOCK) as usize..] };
         let flight = self.start_write(op, inode, content, &[piece], Next::Land)?;

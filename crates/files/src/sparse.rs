@@ -1,4 +1,4 @@
-//! What an open file says of its holes, and how it gets them.
+//! Holes of an open file: finding them, and making them.
 
 use core::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What is known of a file: type, permissions, owner, times, sizes.
+//! The attributes of a file: type, permissions, owner, times, sizes.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -193,7 +193,7 @@ impl From<Time> for SystemTime {
     }
 }
 
-/// What is known of a file.
+/// The attributes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {

@@ -8,7 +8,7 @@ use crate::filesystem::FileSystem;
 pub enum StatKind {
     /// Counts what happened since the file system was opened.
     Counter,
-    /// What there is now.
+    /// A present amount.
     Gauge,
 }
 

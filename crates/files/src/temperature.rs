@@ -140,7 +140,7 @@ impl File {
         self.inode().hint.store(hint.number(), Ordering::Relaxed);
     }
 
-    /// What was last said by [`set_write_hint`](Self::set_write_hint).
+    /// The hint that [`set_write_hint`](Self::set_write_hint) set last.
     #[must_use]
     pub fn write_hint(&self) -> WriteHint {
         self.inode().hint()

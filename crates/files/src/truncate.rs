@@ -21,7 +21,7 @@ const STEP: u32 = 32;
 /// So many blocks at the end of a file are always one step: they lie in as many nodes as that, if they begin within one.
 const STEP_BLOCKS: u64 = (STEP as u64 - 1) * ADDRS_PER_BLOCK as u64;
 
-/// What one step did.
+/// The outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// Nothing is left behind `keep`.

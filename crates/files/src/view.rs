@@ -1,4 +1,4 @@
-//! What can be seen of the volume below a file system.
+//! A view of the volume below a file system.
 //!
 //! The volume itself has operations that a file system must not be passed by with: a checkpoint of its own, for instance, would
 //! have nodes without the names that lead to them. So a file system shows its volume, and hands it to nobody.
@@ -44,7 +44,7 @@ impl fmt::Debug for VolumeView<'_> {
 }
 
 impl FileSystem {
-    /// What can be seen of the volume below.
+    /// A view of the volume below.
     #[must_use]
     pub fn volume(&self) -> VolumeView<'_> {
         VolumeView { volume: &self.core.volume }
@@ -61,7 +61,7 @@ impl FileSystem {
 }
 
 impl<'a> VolumeView<'a> {
-    /// What the device says of itself: description, blocks, what it supports.
+    /// The device's description of itself: name, blocks, abilities.
     #[must_use]
     pub fn device_info(self) -> &'a DeviceInfo {
         self.volume.device().info()
@@ -109,7 +109,7 @@ impl<'a> VolumeView<'a> {
         self.volume.stopped()
     }
 
-    /// What was found damaged at open, and was not needed: copies of the superblock and of the checkpoint.
+    /// Damage that was found at open in copies that were not needed: of the superblock and of the checkpoint.
     #[must_use]
     pub fn damage(self) -> &'a Damage {
         self.volume.damage()
@@ -141,7 +141,7 @@ impl<'a> VolumeView<'a> {
         Ok(self.volume.allocatable_nids()?)
     }
 
-    /// What is known of a segment: its log, its valid blocks, its age. A volume that is open for reading may have to read a block of
+    /// A segment's log, valid blocks and age. A volume that is open for reading may have to read a block of
     /// the segment information table.
     ///
     /// # Errors

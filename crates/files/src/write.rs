@@ -89,7 +89,7 @@ impl Core {
             match self.change(|op| self.write_some(op, inode, content, offset, buf, &mut done)) {
                 Ok(()) => {}
                 Err(error) if error.is_no_space() && done > 0 => return Ok(done),
-                // What is left of the volume may take a part of the chunk.
+                // The rest of the volume may have room for a part of the chunk.
                 Err(error) if error.is_no_space() && buf.len() > BLOCK_SIZE => {
                     let part = &buf[..chunk_len(offset, buf.len())];
                     return self.write_block_by_block(inode, content, offset, part, error);
@@ -240,7 +240,7 @@ impl Core {
             let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);
             flight.land(op, &inode.node, named, |raw| {
                 leave(raw);
-                // What was synced stands in the inode alone: a sync that was cut off may leave the new node, and not the block.
+                // Synced data may stand in the inode alone: a sync that was cut off may leave the new node, and not the block.
                 // Whether there is such an inode is asked under its lock, which a sync holds while it writes one.
                 if self.volume.is_on_device(inode.ino) {
                     self.volume.set_unloggable(op, &inode.node);
@@ -273,7 +273,7 @@ impl Core {
     }
 }
 
-/// What a write that ended at byte `end` changes in the inode beside slots and `i_blocks`.
+/// Changes the inode after a write that ended at byte `end`, beside slots and `i_blocks`.
 pub(crate) fn wrote(inode: &Inode, raw: &mut RawInode, end: u64, now: Time) {
     if end > raw.i_size.get() {
         inode.set_size(raw, end);

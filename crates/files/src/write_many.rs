@@ -72,7 +72,7 @@ impl Core {
         }
         let mut next = 0;
         while let Some(write) = writes.get(next) {
-            // What is inline, long or empty goes by itself.
+            // A write that is inline, long or empty goes by itself.
             if write.buf.is_empty() || content.is_inline() || write.blocks() > CHUNK {
                 self.write_alone(inode, &mut writes[next])?;
                 next += 1;
@@ -84,7 +84,7 @@ impl Core {
             let result = self.change(|op| self.write_groups(op, inode, content, depth, writes, &mut next, &mut waited));
             match result {
                 Ok(()) => {}
-                // What is left of the volume may take the next one, or a part of it.
+                // The rest of the volume may have room for the next one, or a part of it.
                 Err(error) if error.is_no_space() && next < writes.len() => {
                     drop(waited);
                     self.write_alone(inode, &mut writes[next])?;

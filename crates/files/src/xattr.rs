@@ -55,7 +55,7 @@ impl Core {
         let mut list = Vec::new();
         for entry in all.entries() {
             let entry = entry?;
-            // What damage made of a name, and nobody can ask for, is not shown.
+            // A damaged name, which nobody can ask for, is not shown.
             let full = full_name(entry.index, entry.name).filter(|name| split(name).is_ok());
             let Some(name) = full else { continue };
             let value = match entry.index {

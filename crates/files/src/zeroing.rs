@@ -36,7 +36,7 @@ const BLOCK: u64 = BLOCK_SIZE as u64;
 const STEP: u32 = 32;
 static ZEROS: [u8; BLOCK_SIZE] = [0; BLOCK_SIZE];
 
-/// What the blocks of a range become.
+/// The new state of the blocks of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Become {
     Hole,

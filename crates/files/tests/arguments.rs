@@ -1,4 +1,4 @@
-//! What a caller hands in that no inode can hold: refused, by an error that says what is wrong, and nothing has changed.
+//! Arguments that no inode can hold: refused, by an error that names the fault, and nothing has changed.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::time::SystemTime;
@@ -261,7 +261,7 @@ fn access_control_lists() {
             assert_eq!(fs.xattr("/dir", name).unwrap(), blob(2, good));
         }
     }
-    // What is inherited belongs to directories, and a link has none of either.
+    // Inherited attributes belong to directories, and a link has none of either.
     let link = NewFile::new(FileKind::Symlink, 0o777);
     fs.symlink(b"target", "/link", &link).unwrap();
     for (path, name) in [

@@ -1,6 +1,6 @@
 //! A checkpoint that one thread writes has each operation of another thread whole, or not at all.
 //!
-//! What stands on the device when a checkpoint has returned is a crash state: nothing that the checkpoint names is overwritten
+//! The contents of the device when a checkpoint has returned are a crash state: nothing that the checkpoint names is overwritten
 //! before the next. `F2FS_STRESS=20` does 20 times as much.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -20,7 +20,7 @@ const CHECKPOINTS: usize = 300;
 const TRIES: usize = 20;
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What the files of a directory hold, by name.
+/// The contents of the files of a directory, by name.
 type Held = BTreeMap<String, Vec<u8>>;
 
 fn read_all(fs: &FileSystem, dir: &str) -> Held {

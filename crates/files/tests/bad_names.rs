@@ -17,7 +17,7 @@ use f2fs_format::{Nid, inode};
 use f2fs_test_kit::harm::{geometry, ino, options, read};
 use f2fs_test_kit::volumes::{assert_clean, at, formatted};
 
-/// What an entry is made to be.
+/// The new name of an entry.
 #[derive(Clone, Copy, Debug)]
 enum Name {
     Bytes(&'static [u8]),

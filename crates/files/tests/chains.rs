@@ -181,7 +181,7 @@ fn chains_with_arbitrary_damage() {
             Ok(fs) => {
                 opened += 1;
                 for entry in fs.read_dir("/dir").unwrap().map(Result::unwrap) {
-                    // What a spoilt inode says of its data may be an error, and no more than that.
+                    // Reading the data of a spoilt inode may be an error, and no more than that.
                     let path = format!("/dir/{}", String::from_utf8_lossy(&entry.name));
                     let _ = fs.open_file(&path).and_then(|file| file.read_at(&mut vec![0; 1 << 20], 0));
                     let _ = fs.xattrs(&path);

@@ -137,7 +137,7 @@ fn a_claim_ends_with_what_it_is_for_and_not_before() {
     assert!(panicked.is_err());
     let leaked = FileSystem::open(device.clone(), writer()).unwrap();
 
-    // What is leaked is open for as long as the process lives.
+    // A leaked file system is open for as long as the process lives.
     Box::leak(Box::new(leaked));
     assert_refused(&device, reader(), true);
 }

@@ -92,7 +92,7 @@ impl Arena {
         }
     }
 
-    /// What is there is what was put there, and links are counted right. Then empties the arena.
+    /// Everything that was put there is there, and links are counted right. Then empties the arena.
     fn settle(&self, fs: &FileSystem) {
         let entries: Vec<_> = fs.read_dir("/arena").unwrap().map(Result::unwrap).collect();
         let mut names: HashMap<Nid, u32> = HashMap::new();

@@ -20,7 +20,7 @@ fn open(lock: DirectoryLock) -> (Arc<MemoryDevice>, FileSystem) {
     (device, fs)
 }
 
-/// What operations in a race may say. Everything else is a failure.
+/// The errors that operations in a race may return. Every other one is a failure.
 #[track_caller]
 fn tolerate<T>(result: Result<T, FsError>) -> bool {
     match result {
@@ -132,7 +132,7 @@ fn creation_against_removal_of_the_directory() {
                     2 => {
                         let file = format!("{dir}/f{thread}");
                         if tolerate(fs.create_file(&file, 0o644)) {
-                            // What was created in a directory keeps it alive: its own thread alone removes it.
+                            // The new file keeps its directory alive: its own thread alone removes it.
                             assert!(tolerate(fs.remove_file(&file)), "{file} is gone");
                         }
                     }

@@ -23,7 +23,7 @@ fn options() -> Options {
     Options::new().volume(OpenOptions::new().lanes(1))
 }
 
-/// What is there when everything that was not flushed is gone.
+/// The file system after all writes that were not flushed are gone.
 fn after_power_cut(device: &RecordingDevice) -> FileSystem {
     let log = device.log();
     let image = Arc::new(log.image_at(log.events().len(), |_, _| false));
@@ -65,7 +65,7 @@ fn what_was_written_outlives_a_power_cut() {
             let found = after_power_cut(&device);
             assert!(read(&found, "/file") == expected, "{mode:?}, round {round}, after a power cut");
         }
-        // What a sync cannot promise is promised by a checkpoint.
+        // A checkpoint makes durable what a sync of nodes cannot.
         fs.link("/file", "/other").unwrap();
         let version = fs.volume().last_checkpoint().version;
         file.write_durable(&[7; BLOCK], BLOCK as u64).unwrap();

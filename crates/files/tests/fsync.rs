@@ -16,7 +16,7 @@ fn all_features() -> Features {
     Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM).union(Features::SB_CHECKSUM)
 }
 
-/// What a crash leaves: all that was written, nothing closed. Judged as it is, by this library and by fsck.f2fs.
+/// The device after a crash: all that was written, nothing closed. Judged as it is, by this library and by fsck.f2fs.
 fn crashed(fs: FileSystem, device: &MemoryDevice) -> Arc<MemoryDevice> {
     drop(fs);
     let image = Arc::new(device.snapshot());
@@ -168,7 +168,7 @@ fn what_roll_forward_cannot_repeat_is_a_checkpoint() {
         fs.create_dir("/fresh", 0o755).unwrap();
         make("/fresh/file", 10);
         assert!(synced("/fresh/file"));
-        // What is new under a name whose file moved away: that file must not go.
+        // A new file takes the name of one that moved away: the old one must not go.
         fs.rename("/dir/moved", "/moved", RenameMode::NoReplace).unwrap();
         make("/dir/moved", 10);
         assert!(synced("/dir/moved"));

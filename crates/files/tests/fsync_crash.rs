@@ -20,7 +20,7 @@ use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted, saved, 
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{FsyncMode, OpenOptions};
 
-/// What is wrong with a device or a sync on purpose.
+/// The fault of a device or a sync, made on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -76,7 +76,7 @@ impl BlockDevice for Faulty {
     }
 }
 
-/// What a name means: nothing, or a file with this content.
+/// The file under a name: none, or one with this content.
 type State = Option<Vec<u8>>;
 
 /// A name through time.

@@ -161,7 +161,7 @@ impl Pair {
             if let Some(at) = (0..mine.len()).find(|at| mine[*at] != other[*at]) {
                 panic!("{what}: byte {at} is {:#x}, on the host {:#x}", mine[at], other[at]);
             }
-            // What is told of holes agrees with itself and with the bytes.
+            // The reported holes agree with each other and with the bytes.
             let mut at = 0;
             while at < ours.size() {
                 let data = ours.seek_data(at).unwrap();
@@ -181,7 +181,7 @@ impl Pair {
         }
     }
 
-    /// What a crash now leaves of files that were synced is what the host has.
+    /// A crash now leaves of synced files the same as the host has.
     fn crash(&self) {
         self.ours.iter().for_each(|file| file.sync_all().unwrap());
         let copy = Arc::new(self.device.snapshot());
@@ -306,7 +306,7 @@ fn ours_end(pair: &Pair) -> u64 {
     pair.ours[0].size()
 }
 
-/// What a hole and a reserved range do to the blocks of a file, which the host cannot tell for another block map.
+/// The effects of a hole and a reserved range on the blocks of a file, which the host cannot tell for another block map.
 #[test]
 fn holes_give_blocks_back_and_reserved_ranges_keep_them() {
     let pair = Pair::new();

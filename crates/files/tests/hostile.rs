@@ -78,7 +78,7 @@ fn a_volume_has_structures_of_every_kind() {
         assert!(bases.iter().any(|base| !base.structures().places(kind).is_empty()), "{kind:?}");
     }
     assert!(!bases[2].structures().places(f2fs_test_kit::hostile::Kind::Chain).is_empty());
-    // What is no metadata can be anything.
+    // Blocks that are no metadata can be anything.
     for base in &bases {
         let device = base.device().snapshot();
         let metadata = &base.structures().metadata;

@@ -62,7 +62,7 @@ fn tolerate<T>(result: Result<T, FsError>) -> Option<T> {
         Err(FsError::Volume(
             VolumeError::Device(_) | VolumeError::Stopped { .. } | VolumeError::Nat(_) | VolumeError::Segment(_),
         )) => None,
-        // What an earlier failure left undone.
+        // An earlier failure left something undone.
         Err(FsError::NotFound | FsError::Exists | FsError::NoAttribute | FsError::NotEmpty) => None,
         Err(error) => panic!("{error}"),
     }

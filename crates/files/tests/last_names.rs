@@ -278,7 +278,7 @@ fn every_rename_judges_the_ends_of_both_paths_as_linux_does() {
     assert_clean(&device);
 }
 
-/// What cannot be asked of the host without harm.
+/// Cases that cannot be asked of the host without harm.
 #[test]
 fn the_root_is_neither_made_nor_moved_nor_removed() {
     let device = formatted(64, &FormatOptions::default());

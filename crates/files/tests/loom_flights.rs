@@ -44,7 +44,7 @@ fn nearly_empty_segment() -> &'static Image {
     })
 }
 
-/// What is written to that block is on its way while the cleaner moves the blocks of the segment.
+/// A write to that block is on its way while the cleaner moves the blocks of the segment.
 #[test]
 fn a_durable_write_beside_the_cleaner() {
     nearly_empty_segment();
@@ -80,7 +80,7 @@ fn two_files() -> &'static Image {
     })
 }
 
-/// What a sync promised is there when all that was not flushed is gone, whoever wrote it to the device.
+/// Synced data is there when all that was not flushed is gone, whoever wrote it to the device.
 #[test]
 fn two_files_are_made_durable() {
     two_files();

@@ -42,7 +42,7 @@ fn other_stripe() -> &'static str {
     ["/c", "/d", "/e", "/f", "/g"].into_iter().find(|path| stripe(path) != stripe("/a")).unwrap()
 }
 
-/// What is in use when all is gone but the root.
+/// The counts of a volume on which only the root is left.
 fn nothing() -> (u64, u64, u64) {
     static NOTHING: OnceLock<(u64, u64, u64)> = OnceLock::new();
     *NOTHING.get_or_init(|| {

@@ -95,7 +95,7 @@ fn threads_that_look_up_and_threads_that_move_agree() {
             scope.spawn(|| {
                 start.wait();
                 for _ in 0..2000 {
-                    // What is found may have moved since, but finding nothing and everything is all that can happen.
+                    // The file may have moved since; but it is found, or it is not: nothing else can happen.
                     for path in ["/here/file", "/there/file"] {
                         fs.exists(path).unwrap();
                     }

@@ -34,7 +34,7 @@ fn formatted() -> Arc<MemoryDevice> {
 }
 
 fn options() -> Options {
-    // What nobody uses leaves memory at once.
+    // Unused state leaves memory at once.
     let blocks = std::num::NonZeroUsize::MIN;
     Options::new().volume(OpenOptions::new().lanes(1)).dentry_cache(blocks).lock_memory(0)
 }
@@ -90,7 +90,7 @@ fn spawn<T: Send + 'static>(
     thread::spawn(move || body(&fs))
 }
 
-/// What two checkpoints leave, which a thread writes.
+/// The images of two checkpoints, which a thread writes.
 fn images(fs: &Arc<FileSystem>, device: &Arc<MemoryDevice>) -> thread::JoinHandle<Vec<MemoryDevice>> {
     let device = Arc::clone(device);
     let image = move |fs: &FileSystem| {
@@ -108,7 +108,7 @@ fn a_durable_write_beside_the_cleaner() {
         let fs = opened(&device);
         let file = fs.create_file("/file", 0o644).unwrap();
         file.write_at(&[1; 64 * BLOCK], 0).unwrap();
-        // What is written next ends in another segment.
+        // The next write ends in another segment.
         fs.create_file("/filler", 0o644).unwrap().write_at(&[9; 430 * BLOCK], 0).unwrap();
         fs.checkpoint().unwrap();
         fs.remove_file("/filler").unwrap();
@@ -191,7 +191,7 @@ fn truncations_beside_checkpoints() {
     priorities("truncations_beside_checkpoints", 150, 5, body);
 }
 
-/// What a sync promised is there when all that was not flushed is gone, whoever wrote it to the device.
+/// Synced data is there when all that was not flushed is gone, whoever wrote it to the device.
 #[test]
 fn syncs_of_four_threads() {
     // More than waits for the group: it is sent at once, and the leader waits for it.
@@ -281,7 +281,7 @@ fn names_of_four_threads_beside_checkpoints() {
         }
         for image in images.join().unwrap() {
             judge(&image);
-            // What has no name any more goes.
+            // Files without a name go.
             let image = Arc::new(image);
             FileSystem::open(image.clone(), options()).unwrap().close().unwrap();
             judge(&image);

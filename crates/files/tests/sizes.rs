@@ -46,7 +46,7 @@ fn modest<T>(what: &str, call: impl FnOnce() -> T) -> T {
     result.unwrap()
 }
 
-/// What a size that is too large is answered with.
+/// The answer to a size that is too large.
 #[track_caller]
 fn tolerate<T>(what: &str, result: Result<T, FsError>) -> Option<T> {
     match result {
@@ -101,7 +101,7 @@ fn offsets_lengths_and_depths_of_files() {
                         let written = tolerate(&what, file.write_at(b"xy", offset));
                         assert_eq!(written.is_none(), beyond, "{what}");
                         if beyond {
-                            // What is refused changes nothing.
+                            // A refused call changes nothing.
                             unchanged(&file);
                             for depth in [0, 1, 1 << 40, usize::MAX] {
                                 let mut writes = [WriteSlice::new(offset, b"xy")];

@@ -127,7 +127,7 @@ struct World {
     fs: FileSystem,
     options: Options,
     model: Model,
-    /// What the last checkpoint holds.
+    /// The state of the last checkpoint.
     durable: Model,
     /// Open files, with their content when they have no name any more.
     held: Vec<(File, Id)>,

@@ -63,7 +63,7 @@ pub(crate) fn set_mode(list: &[u8], mode: u16) -> Result<Vec<u8>, FsError> {
     Ok(list)
 }
 
-/// What a new file gets from the default list of its directory: its own list, and its permission bits. The bits asked for
+/// The inheritance of a new file from the default list of its directory: its own list, and its permission bits. The bits asked for
 /// limit the list.
 pub(crate) fn inherit(default: &[u8], asked: u16) -> Result<(Vec<u8>, u16), FsError> {
     let masked = entries(default)?.any(|entry| tag(entry) == MASK);

@@ -49,7 +49,7 @@ pub(crate) fn attr(data: &Metadata, number: u64) -> FileAttr {
     }
 }
 
-/// What says that there is no file of a name: the kernel keeps that as well.
+/// The answer that there is no file of a name: the kernel keeps that as well.
 pub(crate) fn nothing() -> FileAttr {
     FileAttr {
         ino: INodeNo(0),

@@ -29,7 +29,7 @@ pub(crate) struct Writing {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What tells a changed volume from an unchanged one, beside nodes that are not written yet.
+/// The counts that differ between a changed volume and an unchanged one, beside nodes that are not written yet.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     blocks: u64,

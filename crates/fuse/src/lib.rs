@@ -99,7 +99,7 @@ impl Mount {
         Ok(Mount { session, checkpoints })
     }
 
-    /// What ends the mount from another thread.
+    /// A handle that ends the mount from another thread.
     pub fn unmounter(&mut self) -> Unmounter {
         Unmounter(self.session.unmount_callable())
     }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// What the kernel keeps of the contents of files.
+/// The kernel's way of caching the contents of files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cache {
-    /// What is read; each write reaches the volume before it returns.
+    /// It caches reads; each write reaches the volume before it returns.
     #[default]
     Through,
-    /// What is read and written. Writes are handed on when a file is synced or closed, or after some seconds.
+    /// It caches reads and writes. Writes are handed on when a file is synced or closed, or after some seconds.
     WriteBack,
     /// Nothing: each read and write reaches the volume, as with `O_DIRECT`. Shared mappings need Linux 6.6.
     None,
@@ -19,7 +19,7 @@ pub enum Cache {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MountOptions {
-    /// What the list of mounts shows as the source; if this is empty, `f2fs`.
+    /// The source in the list of mounts; if this is empty, `f2fs`.
     pub source: String,
     /// For reading only. The file system must be opened so as well.
     pub read_only: bool,
@@ -37,7 +37,7 @@ pub struct MountOptions {
     pub gid: Option<u32>,
     /// All files are shown with the permissions 777 without these.
     pub umask: Option<u16>,
-    /// What the kernel keeps of the contents of files.
+    /// The kernel's way of caching the contents of files.
     pub cache: Cache,
     /// So often what has changed is made durable by a checkpoint, without anybody who asks. 60 seconds by default, as in the kernel's F2FS
     /// (`cp_interval`); `None`: never. An unchanged volume is not written to.

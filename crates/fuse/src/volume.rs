@@ -15,7 +15,7 @@ use crate::table::{Known, Table};
 /// Entries of a directory that are read together.
 const LISTED: usize = 128;
 
-/// What a request may ask to change of an inode.
+/// The changes that a request may ask for in an inode.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
     pub(crate) size: Option<u64>,
@@ -54,7 +54,7 @@ impl Mounted {
         self.table.get(number)
     }
 
-    /// What the kernel is shown of an inode: its number, and owner and mode as the options say.
+    /// The attributes that the kernel is shown of an inode: its number, and owner and mode as the options say.
     fn shown(&self, inode: &InodeRef) -> Result<Metadata, FsError> {
         let mut data = inode.metadata()?;
         data.uid = self.options.uid.unwrap_or(data.uid);

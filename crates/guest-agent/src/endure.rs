@@ -36,7 +36,7 @@ pub(crate) struct EnduredArgs {
     least: usize,
 }
 
-/// What file `number` holds: up to 40 KB, so that data in the inode is among it.
+/// The contents of file `number`: up to 40 KB, so that data in the inode is among it.
 fn content(number: u64) -> Vec<u8> {
     let mut random = Random::new(number);
     let bytes = random.below_u64(40_000);

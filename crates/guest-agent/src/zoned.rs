@@ -32,7 +32,7 @@ const TIME: u64 = 1_234_567_890;
 /// Blocks that are read at a time.
 const READ: u64 = 1024;
 
-/// What a volume is on its devices.
+/// The numbers of a volume on its devices.
 struct Found {
     /// The blocks that are neither zeros nor ones.
     blocks: BTreeMap<u64, Vec<u8>>,

@@ -69,7 +69,7 @@ pub enum Error {
         /// Bytes of each.
         lane_bytes: u64,
     },
-    /// What is to be appended does not fit into an empty lane. Nothing was written.
+    /// The record does not fit into an empty lane. Nothing was written.
     #[error(
         "{bytes} bytes do not fit into a lane, which takes {most} with the records' headers: make the journal larger, or its lanes fewer"
     )]

@@ -47,7 +47,7 @@ impl Geometry {
     /// [`Error::BadGrain`], [`Error::TooSmall`], [`Error::Impossible`].
     pub(crate) fn check(self, medium: &impl Medium) -> Result<(), Error> {
         let grain = check_grain(medium)?;
-        // What was written in small grains can be read in larger ones, and not be appended to.
+        // A journal that was written in small grains can be read in larger ones, and not be appended to.
         if self.grain != grain {
             return Err(Error::BadGrain { found: self.grain as usize });
         }

@@ -55,7 +55,7 @@ struct Raw {
     lanes_at: [RawLane; MOST_LANES],
 }
 
-/// What a copy says of a lane.
+/// A copy's entry for a lane.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct RawLane {
@@ -65,7 +65,7 @@ struct RawLane {
 
 const _: () = assert!(size_of::<Raw>() == FIXED + LANE * MOST_LANES && size_of::<Raw>() <= COPY as usize);
 
-/// What a copy of the header says.
+/// The contents of a copy of the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) owner: Uuid,
@@ -109,7 +109,7 @@ impl Head {
     }
 }
 
-/// What a copy turned out to be.
+/// The state of a copy.
 enum Copy {
     Sound(Box<Raw>),
     /// The magic is there, and the checksum is wrong.
@@ -257,7 +257,7 @@ pub(crate) fn check_free(medium: &impl Medium) -> Result<(), Error> {
 /// zero, or that all headers of a journal have in common.
 ///
 /// # Errors
-/// What the medium says.
+/// Those of the medium.
 pub(crate) fn clear_way(medium: &impl Medium, turn: u64) -> Result<(), MediumError> {
     if mutant("journal_starts_over_torn_header") {
         return Ok(());
@@ -268,7 +268,7 @@ pub(crate) fn clear_way(medium: &impl Medium, turn: u64) -> Result<(), MediumErr
 /// Removes both copies, the older one first: at any moment there is the journal as it was, or none.
 ///
 /// # Errors
-/// What the medium says.
+/// Those of the medium.
 pub(crate) fn erase(medium: &impl Medium) -> Result<(), MediumError> {
     let newer = Header::read(medium).map_or(0, |header| header.turn % 2);
     for which in [1 - newer, newer] {

@@ -46,7 +46,7 @@ impl Create {
         Create { force, ..self }
     }
 
-    /// What the owner's area holds at first.
+    /// The first contents of the owner's area.
     #[must_use]
     pub fn area(self, area: &[u8]) -> Self {
         Create { area: area.to_vec(), ..self }
@@ -317,7 +317,7 @@ impl<M: Medium> Journal<M> {
         self.header.lock().owner
     }
 
-    /// What the owner keeps in the header.
+    /// The owner's area in the header.
     #[must_use]
     pub fn area(&self) -> Vec<u8> {
         self.header.lock().area.clone()

@@ -21,7 +21,7 @@ pub(crate) struct Lane {
     pub(crate) state: Mutex<LaneState>,
 }
 
-/// What changes of a lane.
+/// The part of a lane that changes.
 #[derive(Debug)]
 pub(crate) struct LaneState {
     /// Where the oldest record begins that may not be written over.
@@ -44,7 +44,7 @@ pub(crate) enum Closed {
     Unreadable,
 }
 
-/// What an append needs to know of the journal.
+/// The properties of the journal that an append needs.
 #[derive(Debug)]
 pub(crate) struct Terms<'a, M> {
     pub(crate) medium: &'a M,
@@ -124,7 +124,7 @@ impl Lane {
 }
 
 impl<M> Terms<'_, M> {
-    /// What could not be made durable may be what other lanes wrote, too: nothing more is promised.
+    /// Bytes that could not be made durable may be those of other lanes, too: nothing more is promised.
     fn fail(&self, error: crate::MediumError) -> Error {
         self.failed.store(true, Ordering::Release);
         error.into()

@@ -94,7 +94,8 @@
 //! [`up_to`](Replay::up_to) it keeps the order. A damaged lane takes records again when its space was taken back, at positions beyond all that
 //! were ever there. A lane that cannot be read is not used any more.
 //!
-//! What a power cut left behind the end of a lane stays there. It has an earlier epoch than all that is appended later, and counts as none,
+//! Bytes that a power cut left behind the end of a lane stay there. They have an earlier epoch than all that is appended later,
+//! and count as none,
 //! also where words of a new record complete it.
 //!
 //! # Errors

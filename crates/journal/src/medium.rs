@@ -1,4 +1,4 @@
-//! What a journal lies on, and how bytes are handed to it.
+//! The medium that a journal lies on, and how bytes are handed to it.
 
 use std::{fmt, io};
 
@@ -31,19 +31,19 @@ pub trait Medium: fmt::Debug + Send + Sync + 'static {
     /// Reads `into.len()` bytes from `offset`, a multiple of the grain.
     ///
     /// # Errors
-    /// What the medium says: [`MediumError`]. The content of `into` is undefined then.
+    /// [`MediumError`], if the medium fails. The content of `into` is undefined then.
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError>;
 
     /// Writes `bytes` to `offset`, a multiple of the grain. The last grain is filled up with zeros.
     ///
     /// # Errors
-    /// What the medium says. Any part may have been written then.
+    /// [`MediumError`], if the medium fails. Any part may have been written then.
     fn write(&self, offset: u64, bytes: Gather<'_>) -> Result<(), MediumError>;
 
     /// Makes durable what this thread wrote before.
     ///
     /// # Errors
-    /// What the medium says. Nothing that was written since the last success can be trusted then, whoever wrote it.
+    /// [`MediumError`], if the medium fails. Nothing that was written since the last success can be trusted then, whoever wrote it.
     fn persist(&self) -> Result<(), MediumError>;
 
     /// Writes as [`write`](Self::write) does; these bytes are durable on return. Others need not be.

@@ -73,7 +73,7 @@ impl Header {
     }
 }
 
-/// What is to be appended as one record: its parts, with their length and checksum, which are computed here and not while a lane is
+/// The parts of one record that is to be appended, with their length and checksum, which are computed here and not while a lane is
 /// locked.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
@@ -107,11 +107,11 @@ pub struct Record<'a> {
     pub lane: usize,
     /// Where in its lane it begins.
     pub position: u64,
-    /// What was appended.
+    /// The bytes that were appended.
     pub payload: &'a [u8],
 }
 
-/// What became of an append.
+/// The outcome of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The stamp of the first record.

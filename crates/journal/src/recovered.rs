@@ -56,7 +56,7 @@ impl<M: Medium> Recovered<M> {
         self.header.owner
     }
 
-    /// What the owner keeps in the header.
+    /// The owner's area in the header.
     #[must_use]
     pub fn area(&self) -> &[u8] {
         &self.header.area
@@ -74,7 +74,7 @@ impl<M: Medium> Recovered<M> {
         (self.header.geometry.lane_bytes, self.header.geometry.grain as usize)
     }
 
-    /// What was found in each lane.
+    /// The finds in each lane.
     #[must_use]
     pub fn lanes(&self) -> &[LaneReport] {
         &self.lanes

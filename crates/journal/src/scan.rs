@@ -31,7 +31,7 @@ pub enum LaneEnd {
     Retired,
 }
 
-/// What was found in a lane. Positions count the bytes that were ever given to records in this lane.
+/// The finds in a lane. Positions count the bytes that were ever given to records in this lane.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LaneReport {
@@ -64,7 +64,7 @@ impl LaneReport {
     }
 }
 
-/// What may stand in a lane.
+/// The records that a lane may hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) seed: u32,
@@ -76,7 +76,7 @@ pub(crate) struct Bounds {
     pub(crate) start: u64,
 }
 
-/// What stands at a position.
+/// The find at a position.
 enum Found {
     /// A record that takes so many bytes.
     Record { bytes: u64, stamp: u64, epoch: u32 },
@@ -136,7 +136,7 @@ pub(crate) fn scan(medium: &impl Medium, ring: Ring, head: u64, bounds: Bounds) 
     report
 }
 
-/// What stands at the end of what was followed so far.
+/// The find at the end of the records followed so far.
 fn look<M: Medium>(
     window: &mut Window<'_, M>,
     ring: Ring,
@@ -183,7 +183,7 @@ fn look_behind<M: Medium>(window: &mut Window<'_, M>, ring: Ring, report: &mut L
     let limit = report.head + ring.bytes;
     let mut at = report.end;
     while at < limit {
-        // What cannot be read says nothing.
+        // Bytes that cannot be read say nothing.
         if let Ok(Some(header)) = window.header(at) {
             let (position, batch) = (header.position.get(), header.batch.get());
             let later = position >= at && position < MOST_POSITION && (position - at).is_multiple_of(ring.bytes);

@@ -32,7 +32,7 @@ impl<'a, M: Medium> Window<'a, M> {
     /// Up to `most` bytes from this position: one at least, if it lies below the limit.
     ///
     /// # Errors
-    /// What the medium says of the grain at this position.
+    /// Those of the medium for the grain at this position.
     pub(crate) fn slice(&mut self, position: u64, most: usize) -> Result<&[u8], MediumError> {
         if position < self.at || position - self.at >= self.filled as u64 {
             self.fill(position / self.ring.grain * self.ring.grain)?;
@@ -57,7 +57,7 @@ impl<'a, M: Medium> Window<'a, M> {
         Ok(())
     }
 
-    /// What stands where a record at this position would have its header.
+    /// The header of a record at this position, if one stands there.
     ///
     /// # Errors
     /// As for [`slice`](Self::slice).

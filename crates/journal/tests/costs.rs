@@ -1,4 +1,4 @@
-//! What an append costs: fences, lines and allocations. These numbers are promised.
+//! The costs of an append: fences, lines and allocations. These numbers are promised.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

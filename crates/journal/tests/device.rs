@@ -88,7 +88,7 @@ fn judge(device: &RecordingDevice, ledger: &Ledger, seed: u64) -> u64 {
             let (image, _) = replay.cut(&cut, 0);
             states += 1;
             let found = look(image.to_bytes(), 4096).unwrap();
-            // What is begun when the epoch ends has not reached the device by then.
+            // A write that is begun when the epoch ends has not reached the device by then.
             let judged = ledger.judge_between(from, end.saturating_sub(1).max(from), &found);
             judged.unwrap_or_else(|wrong| panic!("{wrong}; seed {seed}, cut {cut}"));
         }

@@ -1,4 +1,4 @@
-//! What a journal does, and what it says of damage.
+//! The operations of a journal, and its answers to damage.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -27,7 +27,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the threads of a workload share.
+/// The state that the threads of a workload share.
 struct Workload<'a> {
     journal: &'a Journal<Simulated>,
     region: &'a SimulatedRegion,
@@ -130,7 +130,7 @@ impl Workload<'_> {
     }
 }
 
-/// What was looked at.
+/// Counts of the states that were looked at.
 #[derive(Default)]
 struct Tally {
     cuts: u64,

@@ -61,7 +61,7 @@ impl Model {
         state.cut();
     }
 
-    /// What a cut leaves that loses all that is not durable: the area, and the records.
+    /// The area and the records after a cut that loses everything that is not durable.
     fn left(&self) -> (Vec<u8>, Vec<u8>) {
         let state = self.state.lock().unwrap();
         look(state.durable.clone())
@@ -217,7 +217,7 @@ fn space_is_used_again_when_that_is_durable() {
 fn a_mark_is_one_moment() {
     model::exhaustive("a_mark_is_one_moment", || {
         let (medium, journal) = journal(128, 2);
-        // What record 1 left is replayed or not with record 2, which follows it.
+        // The effect of record 1 is replayed or not with record 2, which follows it.
         medium.state.lock().unwrap().watched = false;
         let other = Arc::clone(&journal);
         let thread = thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What a checkpoint has to write of the table.
+//! The blocks and journal entries that a checkpoint has to write of the table.
 //!
 //! The choice is the kernel's (`f2fs_flush_nat_entries`): if all changed entries, with those that stand in the journal
 //! already, fit into the journal, they go there and no block is written. Else the journal is emptied into the blocks' sets;
@@ -30,11 +30,11 @@ pub struct NatBlockWrite {
     pub index: u32,
     /// Which copy to write: the one that is not current.
     pub second: bool,
-    /// What to write.
+    /// Its new contents.
     pub block: Box<NatBlock>,
 }
 
-/// What a checkpoint has to record of the table.
+/// The part of the table that a checkpoint has to record.
 #[derive(Clone, Debug)]
 pub struct NatFlush {
     /// The new journal, whole, ascending by NID.
@@ -50,7 +50,7 @@ pub struct NatFlush {
 struct Begun {
     /// The blocks that it froze.
     frozen: Vec<u32>,
-    /// What the device will have.
+    /// The table as the device will have it.
     ledger: Ledger,
 }
 
@@ -141,7 +141,7 @@ fn freeze(
     let mut sets = freeze_dirty(table, frozen)?;
     let total: u32 = sets.iter().map(|set| count(&set.entries)).sum();
 
-    // What stands in the journal and did not change since.
+    // The entries of the journal that did not change since.
     let mut kept: BTreeMap<u32, Bits> = BTreeMap::new();
     for nid in ledger.journal.keys() {
         let (block, index) = locate(*nid);

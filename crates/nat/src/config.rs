@@ -4,7 +4,7 @@ use f2fs_format::Nid;
 
 use crate::policy::Policy;
 
-/// What a table is to be. [`NatConfig::new`] gives sensible values for everything but the size.
+/// The shape and the policy of a table. [`NatConfig::new`] gives sensible values for everything but the size.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NatConfig {

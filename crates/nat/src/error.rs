@@ -1,8 +1,8 @@
-//! What can go wrong.
+//! The errors of the table.
 
 use f2fs_format::{BlockAddr, Nid};
 
-/// What a [`NatSource`](crate::NatSource) says when it cannot read a block.
+/// The error of a [`NatSource`](crate::NatSource) that cannot read a block.
 pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error of the table. "No NID is free" is not one: see [`Nat::allocate`](crate::Nat::allocate).
@@ -66,7 +66,7 @@ pub enum NatError {
         block: u32,
         /// The NID.
         nid: Nid,
-        /// What stands there.
+        /// The address that stands there.
         addr: BlockAddr,
     },
     /// The journal names a NID behind the end of the table.

@@ -27,7 +27,7 @@ mod tests {
     fn a_nid_takes_less_than_16_bytes() {
         let bytes = Nat::bytes_per_nid();
         assert!((9.0..10.0).contains(&bytes), "{bytes:.2} bytes per NID");
-        // What stays when the entries are given up, as the crate's documentation says.
+        // The memory that stays when the entries are given up, as the crate's documentation says.
         assert!(size_of::<Slot>() as f64 / (ENTRIES as f64) < 0.6);
     }
 

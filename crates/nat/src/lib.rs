@@ -25,7 +25,7 @@
 //! | [`cancel`](Nat::cancel) | the block's lock, then the lock on returns | both: creates that fail are rare |
 //! | [`begin_checkpoint`](Nat::begin_checkpoint) | one block's lock at a time | |
 //!
-//! What is global, and when it is touched: the sets of blocks with free NIDs and of blocks not read yet, once for a lane's
+//! Few things are global: the sets of blocks with free NIDs and of blocks not read yet, touched once for a lane's
 //! batch of up to 455 NIDs; the lock on returned NIDs, for creates that failed and at the end of a checkpoint; the pool of
 //! memory for entries, when a block is loaded. Locks are taken in this order: a block's; then one of the others, alone.
 //!

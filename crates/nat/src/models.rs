@@ -1,4 +1,4 @@
-//! What the models have to reach that users must not.
+//! Access for the models to parts that users must not reach.
 
 use crate::baseline::Allocator;
 use crate::block_set::BlockSet;

@@ -226,7 +226,7 @@ impl Nat {
         Nid(nid.min(self.table.max_nid() - 1))
     }
 
-    /// What every create and unlink calls (the kernel's `f2fs_balance_fs_bg`), with the directory's lock held if it is to compare with
+    /// Every create and unlink calls it (the kernel's `f2fs_balance_fs_bg`), with the directory's lock held if it is to compare with
     /// Linux: the policies that keep a list refill it here
     /// once [`NatConfig::balance_entries`] entries are in memory; [`Policy::Sharded`](crate::Policy::Sharded) does nothing.
     #[cfg(feature = "baselines")]
@@ -235,7 +235,7 @@ impl Nat {
         self.allocator.balance(&self.table, &self.stats);
     }
 
-    /// What the table has done so far.
+    /// Counts of the table's work so far.
     #[must_use]
     pub fn stats(&self) -> NatStats {
         let cached_blocks = self.table.pool.in_use();

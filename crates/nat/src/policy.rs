@@ -45,7 +45,7 @@ pub enum Policy {
     /// No list and no global lock: state lives with its NAT block, every lane of threads allocates from its own block.
     #[default]
     Sharded,
-    /// What Linux does (`fs/f2fs/node.c`): a list of free NIDs under a lock, refilled by scans under another.
+    /// Linux's way (`fs/f2fs/node.c`): a list of free NIDs under a lock, refilled by scans under another.
     #[cfg(feature = "baselines")]
     KernelScan,
     /// The same with the techniques of CLUE ("Compact and Lazy Update for unlink in F2FS"), each of which can be had alone.
@@ -96,7 +96,7 @@ const NAMES: &str = if cfg!(feature = "baselines") {
 #[error("unknown NID policy {name:?}: {NAMES}")]
 #[non_exhaustive]
 pub struct UnknownPolicy {
-    /// What was given.
+    /// The name that was given.
     pub name: String,
 }
 

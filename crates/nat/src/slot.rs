@@ -39,7 +39,7 @@ pub(crate) struct Marks {
     flushing: Bits,
     /// Part of such a checkpoint as a whole, for entries that only the journal had.
     pinned: bool,
-    /// What the slot's `version` says.
+    /// The slot's `version`.
     version: u32,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Slot {
     marks: Mutex<Marks>,
 }
 
-/// What a look at an entry without the lock found.
+/// The outcome of a look at an entry without the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     /// The entry.

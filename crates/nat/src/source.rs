@@ -4,7 +4,7 @@ use f2fs_format::nat::NatBlock;
 
 use crate::error::SourceError;
 
-/// What the table needs from its owner: its blocks, as they stand on the device.
+/// The table's blocks, as they stand on the device. The table's owner implements it.
 pub trait NatSource: Send + Sync {
     /// Reads one copy of a block. `index`: which block of the table (entries of NIDs `455 index ..`); `second`: which of its
     /// two copies. Called with that block's lock held, possibly from several threads for several blocks; it must not call

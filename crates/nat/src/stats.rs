@@ -6,7 +6,7 @@ use f2fs_sync::atomic::{AtomicU64, Ordering};
 #[cfg(feature = "baselines")]
 use f2fs_sync::{Mutex, MutexGuard};
 
-/// What a table has done so far.
+/// Counts of a table's work so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct NatStats {

@@ -23,7 +23,7 @@ use crate::size::{Bits, ENTRIES, FIRST_NID, WORDS, bit, count, locate, nid_at};
 use crate::slot::{Locked, Look, Slot};
 use crate::source::NatSource;
 
-/// What the device has, as of the last durable checkpoint.
+/// The table on the device, as of the last durable checkpoint.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
     /// Which checkpoint of this table it is.
@@ -45,7 +45,7 @@ pub(crate) struct Table {
     pub(crate) dirty: BlockSet,
     /// Free NIDs in blocks whose free NIDs are not known one by one. Changed by loaders only.
     pub(crate) unknown_free: AtomicU64,
-    /// What the policies with a list pay for the kernel's cache of entries; the others have none.
+    /// The cost of the kernel's cache of entries, for the policies with a list; the others have none.
     #[cfg(feature = "baselines")]
     pub(crate) cache: Option<Box<NatCache>>,
 }

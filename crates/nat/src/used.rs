@@ -14,7 +14,7 @@ pub struct UsedNids<'a> {
     nat: &'a Nat,
     /// The next block.
     block: u32,
-    /// What is left of the one before.
+    /// The rest of the entries of the block before.
     entries: std::vec::IntoIter<(Nid, NatEntry)>,
 }
 

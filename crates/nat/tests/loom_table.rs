@@ -142,7 +142,7 @@ fn a_change_is_in_this_checkpoint_or_in_the_next() {
     });
 }
 
-/// What a device has: the two copies of each block of a table of two, as a checkpoint wrote them.
+/// The contents of a device: the two copies of each block of a table of two, as a checkpoint wrote them.
 struct Copies(std::sync::Mutex<Vec<NatBlockWrite>>);
 
 impl NatSource for Copies {

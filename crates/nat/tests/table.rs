@@ -220,7 +220,7 @@ fn errors_of_the_device_come_through_and_go_away_with_it() {
     device.memory.broken.store(false, Ordering::Relaxed);
     let nid = make(&nat, 9);
     device.memory.broken.store(true, Ordering::Relaxed);
-    // What can be had without the device is had.
+    // A NID that needs no read is given out though the device fails.
     assert!(nat.allocate().unwrap().is_some());
     assert_eq!(nat.get(nid).unwrap().addr, BlockAddr(9));
     device.memory.broken.store(false, Ordering::Relaxed);

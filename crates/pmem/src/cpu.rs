@@ -1,4 +1,4 @@
-//! What the processor has for persistent memory: the instructions that write a line back, and the fence.
+//! The processor's instructions for persistent memory: those that write a line back, and the fence.
 //!
 //! `clwb` leaves the line in the cache, `clflushopt` drops it, and `clflush` drops it and waits for the flushes before it. CPUID leaf 7
 //! says which of the first two there are; every x86-64 processor has the third.

@@ -3,7 +3,7 @@
 //! Locking rules: none of its own. Where durability takes a system call, [`FlushGate`] lets one flush run at a time; nothing else is
 //! locked then. Transfers that overlap in time and place may interleave, as on other devices.
 //!
-//! What a write does, and why:
+//! The steps of a write, and why:
 //!
 //! ```text
 //!  for each block: bytes 0..4032 past the cache     ── in any order, in words
@@ -138,7 +138,7 @@ impl<R: PersistentRegion> PmemDevice<R> {
         Ok(())
     }
 
-    /// What a region's refusal is to a device. None comes, since ranges are checked before.
+    /// The device's error for a region's refusal. None comes, since ranges are checked before.
     fn kind_of(&self, error: RegionError) -> DeviceErrorKind {
         match error {
             RegionError::OutOfRange { .. } => DeviceErrorKind::OutOfRange { device_blocks: self.info.blocks },

@@ -33,8 +33,8 @@
 //! system keep its own records of the file durable before a page can be written. Elsewhere a fence only orders, and
 //! [`sync`](PersistentRegion::sync) is a system call.
 //!
-//! What [`PmemDevice`] makes of that: a completed write is durable, and the last word of a block reaches the media after the rest of it.
-//! What a tear leaves of each structure of F2FS, and why that does no harm, is in `docs/PMEM.md`.
+//! [`PmemDevice`] adds two promises: a completed write is durable, and the last word of a block reaches the media after the rest of it.
+//! The effects of a tear on each structure of F2FS, and why they do no harm, are in `docs/PMEM.md`.
 //!
 //! # Locking model
 //!

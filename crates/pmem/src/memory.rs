@@ -17,7 +17,7 @@ impl MemoryRegion {
     /// `bytes` bytes (at least 1) that read as zeros, and take memory once they are written.
     ///
     /// # Errors
-    /// What `mmap` says: there are not so many addresses, or none was asked for.
+    /// Those of `mmap`: there are not so many addresses, or none was asked for.
     pub fn new(bytes: usize) -> io::Result<Self> {
         Ok(Self { mapping: Mapping::of_memory(bytes)? })
     }

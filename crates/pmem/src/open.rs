@@ -66,22 +66,22 @@ pub enum OpenError {
     /// Somebody (this process or another) has it open for writing, or has it open at all and writing was asked for.
     #[error("{}: in use", .path.display())]
     AlreadyOpen {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
     },
     /// Neither a regular file nor a character device of memory. A block device of persistent memory is none of them: the kernel
     /// maps its page cache only, so that it is better off with `io_uring`.
     #[error("{}: is a {kind}, not a regular file or a character device of memory (/dev/dax*)", .path.display())]
     NotMemory {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// The kind of file that is there.
         kind: &'static str,
     },
     /// Smaller than one block of 4096 bytes.
     #[error("{}: {bytes} bytes is less than one block of 4096", .path.display())]
     TooSmall {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
         /// Its size.
         bytes: u64,
@@ -89,15 +89,15 @@ pub enum OpenError {
     /// [`Dax::Required`], and the file does not lie in persistent memory.
     #[error("{}: does not lie in persistent memory: {reason}", .path.display())]
     NotDax {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         reason: io::Error,
     },
     /// The file became shorter while it was mapped. A load behind its end would kill the process (SIGBUS).
     #[error("{}: has {bytes} bytes, fewer than the {mapped} that were mapped", .path.display())]
     Shortened {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
         /// Bytes that were mapped.
         mapped: u64,
@@ -107,7 +107,7 @@ pub enum OpenError {
     /// The file has holes, and its file system no room to fill them. A store to such a hole would kill the process (SIGBUS).
     #[error("{}: has holes of {holes} bytes, and its file system has room for {room}", .path.display())]
     NoRoom {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
         /// Bytes that are missing.
         holes: u64,
@@ -117,7 +117,7 @@ pub enum OpenError {
     /// The kernel knows bad memory in it. A load there would kill the process (SIGBUS).
     #[error("{}: {} bytes from byte {} on are bad, one of {count} such places", .path.display(), .first.end - .first.start, .first.start)]
     BadMemory {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
         /// The first bad bytes of the file or device.
         first: Range<u64>,
@@ -127,17 +127,17 @@ pub enum OpenError {
     /// A system call failed.
     #[error("{}: {call}: {source}", .path.display())]
     Io {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
         /// The call.
         call: &'static str,
-        /// What it said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl OpenError {
-    /// What the standard library would call it.
+    /// The standard library's kind of the error.
     #[must_use]
     pub fn io_kind(&self) -> io::ErrorKind {
         match self {

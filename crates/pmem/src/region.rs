@@ -1,4 +1,4 @@
-//! What persistent memory can do, and when a byte is durable.
+//! The operations of persistent memory, and when a byte is durable.
 
 use std::{fmt, io, ops::Range};
 
@@ -10,7 +10,7 @@ pub const LINE: usize = 64;
 /// Bytes of a word: the largest store that a power cut cannot tear, if its offset is a multiple of its size.
 pub const WORD: usize = 8;
 
-/// What it takes until a byte survives a power cut. The crate documentation has the picture.
+/// The steps until a byte survives a power cut. The crate documentation has the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {
@@ -51,7 +51,7 @@ pub trait PersistentRegion: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// What it takes until a byte is durable.
+    /// The steps until a byte is durable.
     fn durability(&self) -> Durability;
 
     /// Copies the bytes at `offset` to `into`.
@@ -88,7 +88,7 @@ pub trait PersistentRegion: fmt::Debug + Send + Sync + 'static {
     /// does nothing.
     ///
     /// # Errors
-    /// What the operating system says. What had not been synced before may be lost then.
+    /// Those of the operating system. Bytes that had not been synced before may be lost then.
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }

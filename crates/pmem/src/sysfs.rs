@@ -1,4 +1,4 @@
-//! What the kernel says of a device in sysfs: its bad blocks, and the size of a character device of memory.
+//! The kernel's data on a device in sysfs: its bad blocks, and the size of a character device of memory.
 
 use std::{
     fs,
@@ -33,7 +33,7 @@ fn number(path: &Path) -> Option<u64> {
     text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok())
 }
 
-/// What sysfs says of a character device of memory (`/dev/dax*`).
+/// The entry in sysfs of a character device of memory (`/dev/dax*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DaxDevice {
     /// Bytes.

@@ -95,7 +95,7 @@ impl SegmentManager {
         }
         let Some((segment, next)) = self.claim_near(log, age) else { return Ok(None) };
         let summary = self.summary_to_go_on(segment, log)?;
-        // What is rewritten in its place lies in the way of a user's request, never of the cleaner's.
+        // A rewritten block lies in the way of a user's request, never of the cleaner's.
         Ok(Some(Head { segment, next, alloc: AllocType::Ssr, settled: false, summary }))
     }
 

@@ -409,7 +409,7 @@ impl<'a> Sink<'a> {
         self.runs.push(run);
     }
 
-    /// What to do about the runs in front of a log in its segment, as far as `count` blocks reach.
+    /// The choice for each run in front of a log in its segment, as far as `count` blocks reach.
     fn choices(&self, head: &Head, taken: &BlockMap, count: usize) -> Vec<Choice> {
         match &self.selective {
             Some((planner, _)) if head.alloc == AllocType::Ssr && head.settled => {

@@ -25,7 +25,7 @@ use crate::segment::Phase;
 use crate::sit::{Frozen, Pending, SitBlockWrite, build_block, flip};
 use crate::{SegmentError, SegmentManager};
 
-/// What a checkpoint must write.
+/// The tables and journals that a checkpoint must write.
 #[derive(Clone, Debug)]
 pub struct SegmentFlush {
     /// SIT entries for the journal in the cold-data summary: all of it, also what stood there before.

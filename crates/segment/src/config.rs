@@ -1,4 +1,4 @@
-//! What the owner tells the manager at the start.
+//! Settings that the owner gives the manager at the start.
 
 use core::error::Error;
 

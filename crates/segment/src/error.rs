@@ -1,4 +1,4 @@
-//! What can go wrong in the segment manager.
+//! The errors of the segment manager.
 
 use core::error::Error;
 
@@ -32,9 +32,9 @@ pub enum SegmentError {
     Config {
         /// The quantity.
         what: &'static str,
-        /// What it should be.
+        /// The right value.
         expected: u64,
-        /// What it is.
+        /// The value found.
         found: u64,
     },
     /// A segment's type is not the number of a log.
@@ -112,7 +112,7 @@ pub enum SegmentError {
     AllocType {
         /// The log.
         log: LogType,
-        /// What the checkpoint says.
+        /// The value in the checkpoint.
         found: u8,
     },
     /// An address outside the main area.
@@ -164,9 +164,9 @@ pub enum SegmentError {
     Phase {
         /// The segment.
         segment: SegmentNo,
-        /// What it should be.
+        /// The right type.
         expected: &'static str,
-        /// What it is.
+        /// The type found.
         found: &'static str,
         /// Its valid blocks.
         valid: u32,
@@ -176,7 +176,7 @@ pub enum SegmentError {
     WrongLog {
         /// The log.
         log: LogType,
-        /// What the call is about.
+        /// The subject of the call.
         expected: &'static str,
     },
     /// A block of the table could not be read.
@@ -184,7 +184,7 @@ pub enum SegmentError {
     Table {
         /// Where it stands.
         addr: BlockAddr,
-        /// What the owner says.
+        /// The owner's error.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
@@ -193,7 +193,7 @@ pub enum SegmentError {
     Source {
         /// The segment.
         segment: SegmentNo,
-        /// What the owner says.
+        /// The owner's error.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },

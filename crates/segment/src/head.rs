@@ -56,7 +56,7 @@ pub(crate) struct Head {
     pub(crate) segment: SegmentNo,
     pub(crate) next: u32,
     pub(crate) alloc: AllocType,
-    /// What is valid in the segment beyond `next` was written before the last durable checkpoint: it may be read back and
+    /// All valid blocks of the segment beyond `next` were written before the last durable checkpoint: they may be read back and
     /// rewritten in its place.
     pub(crate) settled: bool,
     pub(crate) summary: Box<SummaryBlock>,

@@ -72,7 +72,7 @@ impl SegmentManager {
     /// numbers.
     ///
     /// # Errors
-    /// What the table, the logs and the geometry contradict each other in ([`SegmentError`], all variants but `NoSpace`).
+    /// Every contradiction between the table, the logs and the geometry ([`SegmentError`], all variants but `NoSpace`).
     #[allow(clippy::needless_pass_by_value)] // taken over, as `open` takes its table
     pub fn new(
         config: SegmentConfig,

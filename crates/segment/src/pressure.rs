@@ -18,7 +18,7 @@ use f2fs_sync::atomic::{AtomicU32, Ordering};
 
 use crate::{Class, SegmentManager};
 
-/// What a checkpoint would have to write.
+/// The dirty blocks that a checkpoint would have to write.
 #[derive(Debug)]
 pub(crate) struct Pressure {
     dirty_nodes: AtomicU32,

@@ -50,7 +50,7 @@ impl Retired {
         (flush, copies)
     }
 
-    /// What that flush wrote is durable.
+    /// The blocks of that flush are durable.
     pub(crate) fn end_flush(&self, flush: u64) {
         self.0.lock().by_segment.retain(|_, (first, _)| *first > flush);
     }

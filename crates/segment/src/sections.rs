@@ -1,4 +1,4 @@
-//! What the index knows of each section, and which sections can be cleaned.
+//! The index of sections: the counts of each, and which ones can be cleaned.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::ages::Ages;
 use crate::buckets::Buckets;
 use crate::segment::{Phase, Segment};
 
-/// What was last seen of a segment.
+/// A segment as it was last seen.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     mtime: u64,

@@ -24,7 +24,7 @@ use zerocopy::little_endian::U64;
 use crate::SegmentError;
 use crate::map::BlockMap;
 
-/// What a segment is to the allocator.
+/// The role of a segment for the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// No block is valid, now or in the last checkpoint: a log may take it.
@@ -60,7 +60,7 @@ pub struct SegmentInfo {
     pub segment: SegmentNo,
     /// The log that wrote it last, as in its SIT entry.
     pub log: LogType,
-    /// What it is to the allocator.
+    /// Its role for the allocator.
     pub phase: Phase,
     /// Blocks that are valid now.
     pub valid: u32,

@@ -65,7 +65,7 @@ impl SegmentManager {
                 return None;
             }
             left -= 1;
-            // What was freed already needs no moving: it is a hole after the checkpoint anyway.
+            // Blocks that were freed already need no moving: they are a hole after the checkpoint anyway.
             let valid = state.valid_map;
             let mut moves: Vec<Run> = runs_to_move(&state.taken_map, &layout, &planned, request)
                 .into_iter()

@@ -83,7 +83,7 @@ pub(crate) struct Sit {
     pub(crate) pending: Option<Pending>,
 }
 
-/// What is to be written where.
+/// The blocks to write, each with its place.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) journal: Vec<SegmentNo>,

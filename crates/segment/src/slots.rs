@@ -24,7 +24,7 @@ use f2fs_sync::mutant;
 
 use crate::Run;
 
-/// What becomes of a slot.
+/// The change of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It stays as it is.

@@ -1,4 +1,4 @@
-//! What the unit tests share.
+//! Shared by the unit tests.
 
 use f2fs_format::feature::Features;
 use f2fs_format::{BlockAddr, Geometry, Nid};

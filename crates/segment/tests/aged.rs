@@ -89,7 +89,7 @@ fn the_fullest_of_the_same_log_is_filled_first_and_ages_stay() {
     assert_eq!((manager.segment(first).unwrap().valid, manager.segment(first).unwrap().phase), (512, Phase::Full));
     assert_eq!(manager.segment(second).unwrap().phase, Phase::Current);
 
-    // What a checkpoint writes is what is there: maps, and the owner of each block.
+    // A checkpoint writes the present state: maps, and the owner of each block.
     checkpoint(&manager, &mut disk);
     let again = disk.open(|config| config);
     let mut addrs = runs.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at)));

@@ -343,7 +343,7 @@ impl World {
             .map(|info| info.segment)
             .collect();
         let discard = self.manager.end_checkpoint();
-        // What is discarded was prefree, and is valid neither now nor in the checkpoint.
+        // A discarded segment was prefree, and is valid neither now nor in the checkpoint.
         for run in discard {
             for addr in (0..run.len).map(|at| run.addr.offset(at)) {
                 prop_assert!(!durable.contains_key(&addr) && !self.valid.contains_key(&addr));

@@ -1,4 +1,4 @@
-//! What a manager refuses to open, by name and number; and the small behaviours that a random test does not name.
+//! Volumes that a manager refuses to open, by name and number; and the small behaviours that a random test does not name.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -250,7 +250,7 @@ fn a_table_is_loaded_in_any_order_and_once() {
     assert_eq!((manager.free_segments(), manager.valid_blocks()), (13, 1));
     let info = manager.segment(SegmentNo(9)).unwrap();
     assert_eq!((info.phase, info.log, info.mtime), (Phase::Free, LogType::ColdNode, 99));
-    // What a checkpoint writes of a segment that was not used is what was read.
+    // Of a segment that was not used, a checkpoint writes the same as was read.
     let flush = manager.begin_checkpoint(0).unwrap();
     assert_eq!(flush.sit_blocks.len(), 1);
     assert_eq!(flush.sit_blocks[0].block.entries[9], idle);

@@ -93,7 +93,7 @@ fn pressures_and_journals() {
             manager.set_pressure(one, other);
             let _ = (manager.dirty_sections(), manager.need_ssr(), manager.enough_free_sections(one, other));
             let _ = (manager.floor(Class::User), manager.floor(Class::Checkpoint), manager.reserved_sections());
-            // What is reserved for so much that is dirty may leave nothing.
+            // The reserve for so many dirty blocks may leave nothing.
             let _ = manager.allocate(LogType::HotData, &summaries(3), 0, &mut Vec::new());
         }
     }

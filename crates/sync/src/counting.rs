@@ -67,7 +67,7 @@ impl Common {
     }
 }
 
-/// What an operation touches.
+/// The lines that an operation touches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Footprint {
     /// Distinct lines written by an operation, on average.
@@ -174,7 +174,7 @@ impl Footprint {
     }
 }
 
-/// What the threads did to a line so far.
+/// The accesses of all threads to a line so far.
 struct Line {
     /// How many operations of each thread wrote it.
     writes: Vec<usize>,

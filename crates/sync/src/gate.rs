@@ -102,7 +102,7 @@ impl Gate {
 
     /// Enters; waits while the gate is closed or somebody waits to have it.
     ///
-    /// What the last closer wrote is visible on return.
+    /// Everything that the last closer wrote is visible on return.
     ///
     /// # Deadlock
     ///

@@ -211,7 +211,7 @@ impl<T, R> GroupCommit<T, R> {
     }
 }
 
-/// What the work gives, and how long it took. Time does not pass in a model.
+/// The result of the work, and how long it took. Time does not pass in a model.
 fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
     #[cfg(not(any(loom, shuttle)))]
     let begun = std::time::Instant::now();

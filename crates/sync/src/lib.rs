@@ -62,7 +62,7 @@
 //! expects it to fail. It also fails if a protocol point or `mutant("...")` in the sources is announced nowhere, or an announced one
 //! does not exist.
 //!
-//! What is too large for every schedule (eight threads and more, the production geometry) is a *scenario*, in
+//! A case too large for every schedule (eight threads and more, the production geometry) is a *scenario*, in
 //! `tests/shuttle_*.rs`, run by `cargo xtask shuttle` in the same way. shuttle is sequentially consistent: it finds faults of
 //! protocols, not of memory orders.
 #![forbid(unsafe_code)]

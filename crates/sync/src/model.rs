@@ -45,7 +45,7 @@ pub fn bounded(name: &str, preemptions: usize, model: impl Fn() + Send + Sync + 
 
 /// Bytes of stack of a thread of a [`large`] model.
 const STACK: usize = 1 << 20;
-/// What loom gives a thread: half of its machine words.
+/// The size of a thread's stack in loom: so many machine words.
 const WORD: usize = size_of::<usize>();
 
 /// Runs a model of something that takes many steps to set up: `setup` once in each iteration, with nothing explored, then `body`

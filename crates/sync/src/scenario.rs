@@ -57,7 +57,7 @@ fn run(name: &str, kind: &str, scheduler: impl Scheduler + 'static, scenario: im
     let mut config = Config::new();
     config.max_steps = MaxSteps::FailAfter(MOST_STEPS);
     config.stack_size = STACK;
-    // What shuttle warns of, that it knows no weak memory, is said above.
+    // shuttle warns that it knows no weak memory: the documentation above says so.
     config.silence_warnings = true;
     let report = Report { name, kind, iterations: Arc::new(AtomicU64::new(0)), start: Instant::now() };
     let iterations = Arc::clone(&report.iterations);

@@ -1,4 +1,4 @@
-//! What the counting half puts on record.
+//! The records of the counting half.
 #![cfg(f2fs_counting)]
 
 use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -26,7 +26,7 @@ fn what_moved_is_not_believed() {
         assert!(now == 0 || !stamp.holds(remembered), "the name is in two places");
         mover.join().expect("the thread does not panic");
         assert!(!stamp.holds(remembered));
-        // What was looked up meanwhile holds only if it is still so.
+        // A look-up that came meanwhile holds only if it is still true.
         assert!(!stamp.holds(seen) || now == *place.read());
     });
 }

@@ -1,4 +1,4 @@
-//! What the tests of several crates, and the fuzz targets, share. It is not published.
+//! Shared by the tests of several crates, and by the fuzz targets. It is not published.
 //!
 //! | Module | What it has |
 //! |---|---|

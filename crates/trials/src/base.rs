@@ -81,7 +81,7 @@ pub struct Base {
     pub kind: BaseKind,
     /// The volume, for snapshots.
     pub device: MemoryDevice,
-    /// What it holds.
+    /// Its contents.
     pub tree: Tree,
 }
 
@@ -111,7 +111,7 @@ impl Base {
         };
         let recorder = RecordingDevice::new(MemoryDevice::new((mib << 20) / f2fs_device::BLOCK_SIZE as u64));
         let recorder = Arc::new(recorder);
-        // What is the same in every run is known again by the diary of a campaign.
+        // The diary of a campaign recognises states that are the same in every run.
         let mut how = FormatOptions::default().with_features(features);
         (how.uuid, how.checkpoint_version, how.time) = (Some([kind as u8; 16]), Some(1), Some(NOW as u64));
         let device = match kind {
@@ -182,7 +182,7 @@ fn fill_directory(fs: &FileSystem, dir: &str, names: usize) -> Result<(), FsErro
     Ok(())
 }
 
-/// What every base holds: files with data in the inode, in a block and with a hole, with attributes, two directories with a
+/// The files of every base: with data in the inode, in a block and with a hole, with attributes, two directories with a
 /// directory in one of them, a hard link and a symbolic one.
 fn first_files() -> Vec<Op> {
     let path = |text: &str| text.to_owned();

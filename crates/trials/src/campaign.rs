@@ -27,7 +27,7 @@ const ENOUGH: usize = 5;
 /// How often the diary is written while a campaign goes on.
 const SAVED: Duration = Duration::from_secs(300);
 
-/// What a campaign does.
+/// The settings of a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Which workloads.
@@ -55,7 +55,7 @@ pub struct Fault {
     pub workload: String,
     /// The cuts, those of recoveries behind.
     pub cuts: Vec<String>,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// Where the state was kept.
     pub image: Option<PathBuf>,
@@ -64,9 +64,9 @@ pub struct Fault {
 /// How a campaign went.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What was looked at, by class, in earlier campaigns of the diary too.
+    /// The counts by class, with those of earlier campaigns of the diary.
     pub tallies: BTreeMap<Class, Tally>,
-    /// What is wrong, a few of them at most.
+    /// The faults, a few of them at most.
     pub faults: Vec<Fault>,
     /// How long it took, earlier campaigns of the diary included.
     pub took: Duration,
@@ -122,7 +122,7 @@ pub fn run(
     let outcome = Mutex::new(first);
     let saved = Mutex::new((begun, Ok(())));
     let (mut all, mut round, mut going) = (0, 0, true);
-    // What chance chose twice is made up for by further workloads.
+    // Further workloads make up for those that chance chose twice.
     while going {
         let missing = settings.states.saturating_sub(distinct.load(Ordering::Relaxed));
         let jobs = jobs::jobs(bases, settings, missing + missing / 8, round);
@@ -184,7 +184,7 @@ fn explore(base: &Base, workload: &Workload, explorer: &mut Explorer<'_>, keep: 
 /// Repeats one state of a workload.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault.
 pub fn repeat(bases: &Bases, workload: &Workload, cuts: &[Cut], settings: &Settings) -> Result<Tally, Fault> {
     let fault = |cuts: &[Cut], what: String, image| Fault {
         workload: workload.to_string(),

@@ -36,7 +36,7 @@ pub struct Plan {
     pub whole: bool,
 }
 
-/// What was looked at.
+/// Counts of the states that were looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tally {
@@ -87,7 +87,7 @@ impl Tally {
 pub struct Violation {
     /// The cut, and the one in the recovery from it.
     pub cuts: Vec<Cut>,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// The state.
     pub image: MemoryDevice,
@@ -103,7 +103,7 @@ pub struct Explorer<'a> {
     contents: &'a Contents,
     /// Contents with what was promised, of this workload.
     seen: HashSet<u64>,
-    /// What was looked at so far.
+    /// The counts so far.
     pub tally: Tally,
 }
 
@@ -138,7 +138,7 @@ impl<'a> Explorer<'a> {
     /// Looks at one state: the cut, and the cuts in the recoveries that follow.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault.
     pub fn repeat(&mut self, recording: &Recording, cuts: &[Cut]) -> Result<(), Box<Violation>> {
         self.repeat_level(recording, &[], cuts)
     }
@@ -164,7 +164,7 @@ impl<'a> Explorer<'a> {
         loop {
             let (start, end) = (replay.position(), replay.epoch_end());
             let next = replay.epoch_behind(end);
-            // What the end of an epoch may leave, by what was promised at its beginning; and by what was promised in its
+            // The states that the end of an epoch may leave are judged by the promises at its beginning; and by the promises in its
             // middle, what that position may leave. A promise where the next epoch begins is looked at with that.
             let inside = promises.range(start..=end).filter(|at| **at != start && (**at != next || next == events));
             for (start, end) in std::iter::once((start, end)).chain(inside.map(|at| (*at, *at))) {

@@ -6,7 +6,7 @@
 //! | flush lost | The same with the power on; and after a power cut, if the device flushed again meanwhile. If it did not, it has lied about what it keeps: the volume opens, or says why not. |
 //! | misdirected write, flipped bit on read | No panic, no hang; an error is whatever it may be. F2FS has no checksums over data, directories, SIT and NAT: what nobody finds is counted as *silent*. |
 //!
-//! What may be there afterwards is judged as after a crash ([`judge`](crate::judge)).
+//! The contents afterwards are judged as after a crash ([`judge`](crate::judge)).
 
 mod matrix;
 mod script;
@@ -42,7 +42,7 @@ fn options() -> Options {
     base::options(|volume| volume.node_cache(NonZeroUsize::MIN)).inode_cache(NonZeroUsize::MIN)
 }
 
-/// What is failed.
+/// The requests that fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Where chance begins.

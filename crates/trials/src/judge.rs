@@ -1,4 +1,4 @@
-//! What may be on a volume after a crash, and what must be.
+//! The contents that a volume may have after a crash, and those that it must have.
 //!
 //! - The checkpoint that is found is the last one that had completed, or a later one. Whatever lies between is no state.
 //! - Each lane's part of the tree is exactly what the lane had done when that checkpoint was taken.
@@ -25,7 +25,7 @@ use crate::tree::{Content, Node, Tree};
 /// Bytes that are written together.
 const BLOCK: usize = f2fs_device::BLOCK_SIZE;
 
-/// What the judge compares with: a workload, cut between two positions of its log.
+/// The judge's yardstick: a workload, cut between two positions of its log.
 #[derive(Clone, Copy, Debug)]
 pub struct Expectation<'a> {
     /// The workload.
@@ -60,7 +60,7 @@ impl<'a> Expectation<'a> {
     /// Judges what was found: the version of the checkpoint, and the tree.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// The fault, for people.
     pub fn judge(&self, version: u64, found: &Tree) -> Result<(), String> {
         let marks = &self.recording.marks;
         let oldest = self.oldest();
@@ -175,7 +175,7 @@ impl<'a> Expectation<'a> {
     }
 }
 
-/// What is wrong with a lane's part of a tree. Most candidates are, so it becomes a text only if all of them were.
+/// The fault of a lane's part of a tree. Most candidates have one, so it becomes a text only if all of them do.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// Not the tree of the checkpoint.
@@ -190,7 +190,7 @@ enum Fault {
 struct Wrong<'a> {
     /// The part of the tree that is judged.
     dir: &'a str,
-    /// What was expected of it, or comes near to that.
+    /// The tree that was expected, or one that comes near to it.
     tree: &'a Tree,
     /// Operations that led there.
     steps: usize,

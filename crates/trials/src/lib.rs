@@ -1,4 +1,4 @@
-//! What a volume must survive: a crash at every point, a fault at every request.
+//! The trials of a volume: a crash at every point, a fault at every request.
 //!
 //! | Module | What it does |
 //! |---|---|

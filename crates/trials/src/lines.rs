@@ -1,6 +1,7 @@
 //! The states that a crash leaves on persistent memory, where not whole sectors are lost but words of 8 bytes.
 //!
-//! What a workload did to a recording device is done again to a [`PmemDevice`] on simulated lines. Between any two stores, write-backs
+//! The requests of a workload to a recording device are done again to a [`PmemDevice`] on simulated lines. Between any two
+//! stores, write-backs
 //! and fences the power may go; of each such moment some states are looked at, as the module `state` does with others. What was promised
 //! by then is what the workload had been promised when its device had done so many requests.
 //!
@@ -29,7 +30,7 @@ pub struct LinePlan {
     pub used: usize,
 }
 
-/// What was looked at.
+/// Counts of the states that were looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTally {
     /// Moments at which the power was cut.
@@ -52,7 +53,7 @@ pub struct LineViolation {
     pub requests: usize,
     /// The seed that draws the state; `None`: nothing uncertain is on the media.
     pub state: Option<u64>,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// The state.
     pub image: MemoryDevice,
@@ -131,7 +132,7 @@ pub const WORKLOADS: [&str; 4] = [
 /// Runs a workload on the device in memory, and explores what it did by lines.
 ///
 /// # Errors
-/// What is wrong with a state, or with the workload.
+/// The fault of a state, or of the workload.
 pub fn explore_workload(text: &str, plan: LinePlan) -> Result<LineTally, String> {
     let workload: Workload = text.parse().map_err(|error| format!("{text}: {error}"))?;
     let base = Base::new(workload.base()).map_err(|error| error.to_string())?;

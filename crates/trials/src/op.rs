@@ -79,12 +79,12 @@ pub fn is_refusal(error: &FsError) -> bool {
     error.is_no_space() || matches!(error, FsError::Attribute { .. })
 }
 
-/// What an operation leaves behind.
+/// The effects of an operation.
 #[derive(Debug, Default)]
 pub struct Done {
     /// The inode that it made or opened.
     pub ino: u32,
-    /// What stays open.
+    /// The file that stays open.
     pub open: Option<File>,
     /// Bytes that were written, if they were fewer than asked for: the volume is full.
     pub written: Option<usize>,
@@ -196,7 +196,7 @@ impl Op {
         }
     }
 
-    /// What was done of it, if that was less.
+    /// The part of it that was done, if that was less.
     #[must_use]
     pub fn done(self, done: &Done) -> Op {
         match (self, done.written) {
@@ -264,7 +264,7 @@ impl Op {
             Op::Punch(path, offset, len) | Op::Zero(path, offset, len, _) => {
                 Some((path, range(*offset, *len as usize)))
             }
-            // What is behind the new end in its block becomes zeros.
+            // The bytes behind the new end in its block become zeros.
             Op::Truncate(path, size) => {
                 Some((path, range(*size, size.next_multiple_of(BLOCK) as usize - *size as usize)))
             }

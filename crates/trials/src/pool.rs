@@ -37,7 +37,7 @@ pub(crate) fn each<T: Sync>(jobs: &[T], asked: usize, work: impl Fn(usize, &T) -
     });
 }
 
-/// What `work` gives; a panic is an error like any other.
+/// The result of `work`; a panic is an error like any other.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());

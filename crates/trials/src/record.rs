@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_micros(20);
 /// An operation that was done.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What was done.
+    /// The operation.
     pub op: Op,
     /// The file that it made durable without a checkpoint.
     pub fsynced: Option<u32>,
@@ -95,7 +95,7 @@ pub struct Mark {
 /// A workload that was run.
 #[derive(Debug)]
 pub struct Recording {
-    /// What changed the device.
+    /// The changes to the device.
     pub log: CrashLog,
     /// The threads.
     pub lanes: Vec<Lane>,
@@ -105,7 +105,7 @@ pub struct Recording {
     pub last_step: usize,
     /// How the volume was opened.
     pub options: Options,
-    /// What threads did that share what they change; their lanes have no trees of their own then.
+    /// The history of threads that share files; their lanes have no trees of their own then.
     pub shared: Option<Shared>,
     pub(crate) known: OnceLock<Known>,
 }
@@ -126,7 +126,7 @@ impl Recording {
         self.known.get_or_init(|| Known::of(trees().chain(shared())))
     }
 
-    /// What one lane did, on a volume that was opened at a version of its checkpoint.
+    /// The recording of one lane, on a volume that was opened at a version of its checkpoint.
     pub(crate) fn of_lane(log: CrashLog, lane: Lane, first: u64, options: Options) -> Recording {
         let lanes = vec![lane];
         let marks = marks(first, &lanes);
@@ -140,13 +140,13 @@ impl Recording {
 pub struct StepError {
     /// Which one, from 0.
     pub index: usize,
-    /// What it was.
+    /// The operation.
     pub op: Op,
-    /// What it said.
+    /// Its error.
     pub error: Box<FsError>,
 }
 
-/// What a thread does next, given its part of the tree; `None`: it is done.
+/// A thread's next operation, given its part of the tree; `None`: it is done.
 pub type Source<'a> = Box<dyn FnMut(&Tree) -> Option<Op> + Send + 'a>;
 
 /// Times and versions before an operation.

@@ -1,4 +1,4 @@
-//! What campaigns and matrices come to, for people and for programs.
+//! The results of campaigns and matrices, for people and for programs.
 
 use f2fs_device_test::Event;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn again(fault: &Fault) -> String {
     format!("cargo xtask crash -- --workload '{}'{cuts}", fault.workload)
 }
 
-/// What a workload did, an operation a line, and what it sent to the device.
+/// The operations of a workload, one a line, and the requests that it sent to the device.
 pub(crate) fn steps(recording: &Recording) -> String {
     let mut text = String::new();
     for lane in &recording.lanes {

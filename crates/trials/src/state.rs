@@ -43,7 +43,7 @@ pub(crate) struct Opened {
     pub(crate) fs: FileSystem,
     /// The version of its last checkpoint.
     pub(crate) version: u64,
-    /// What it holds.
+    /// Its contents.
     pub(crate) tree: Tree,
 }
 
@@ -116,7 +116,7 @@ fn after_crash(depth: u64) -> Vec<Op> {
     ]
 }
 
-/// What fsck.f2fs says of a state; `closed`: it must find nothing at all.
+/// The verdict of fsck.f2fs on a state; `closed`: it must find nothing at all.
 pub(crate) fn judged_by_fsck(image: &MemoryDevice, closed: bool) -> Result<(), String> {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let first = several::save(image, directory.path())?;

@@ -1,4 +1,5 @@
-//! What a file system holds, as a value: names, and what they name. It is the model of a workload, and what a walk finds.
+//! The contents of a file system, as a value: names, and the inodes that they name. It is the model of a workload, and the result
+//! of a walk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,7 +16,7 @@ const MAX_FILE: u64 = 64 << 20;
 /// Bytes that are compared with what is known at a time: they are in the processor's cache yet.
 const PART: usize = 256 << 10;
 
-/// What an inode holds.
+/// The contents of an inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The bytes of a regular file.
@@ -62,7 +63,7 @@ impl Attributes {
 /// One inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// What it holds.
+    /// Its contents.
     pub content: Content,
     /// Mode, owner and times.
     pub attributes: Attributes,

@@ -44,7 +44,7 @@ const CHECKPOINTS: [usize; 2] = [12, 100];
 /// Threads that share files and directories.
 const SHARING: usize = 3;
 
-/// What is done before the crash.
+/// The operations before the crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Workload {
     /// These operations, one after the other.

@@ -79,7 +79,7 @@ pub(crate) mod state {
     pub(crate) const FAIL_IO: u16 = 3;
 }
 
-/// What [`Descriptor::op_flags`] asks for in its low eight bits.
+/// The operations in the low eight bits of [`Descriptor::op_flags`].
 pub(crate) mod op {
     pub(crate) const READ: u32 = 0;
     pub(crate) const WRITE: u32 = 1;

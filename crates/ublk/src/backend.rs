@@ -1,4 +1,4 @@
-//! What is exported: a block device, or a zoned one.
+//! The devices that can be exported: a block device, or a zoned one.
 
 pub use f2fs_device::ZoneChange;
 use f2fs_device::{AlignedBuf, BlockDevice, DeviceError, Zone, ZoneError, ZoneLayout, ZonedDevice};
@@ -60,7 +60,7 @@ impl<D: BlockDevice> ZonedBlockDevice for ZonedDevice<D> {
     }
 }
 
-/// What a server exports.
+/// The device that a server exports.
 #[derive(Clone, Debug)]
 pub enum Backend {
     /// A conventional device.

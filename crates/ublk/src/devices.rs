@@ -11,7 +11,7 @@ use crate::{
     server::block_path,
 };
 
-/// What a device does.
+/// The states of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
@@ -42,7 +42,7 @@ impl fmt::Display for State {
 pub struct Device {
     /// N of `/dev/ublkbN`.
     pub number: u32,
-    /// What it does.
+    /// Its state.
     pub state: State,
     /// The process that serves it.
     pub server: i32,

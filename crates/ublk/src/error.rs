@@ -16,13 +16,13 @@ pub enum UblkError {
     /// The process may not use the driver.
     #[error("{what}: permission denied; ublk devices belong to root (CAP_SYS_ADMIN)")]
     NoRights {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
     },
     /// The driver is there and lacks something that is needed.
     #[error("this kernel's ublk driver has no {feature}, which needs Linux {since}")]
     TooOld {
-        /// What it lacks.
+        /// The feature that the kernel lacks.
         feature: &'static str,
         /// The first release that has it.
         since: &'static str,

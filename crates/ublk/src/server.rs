@@ -92,7 +92,7 @@ impl Options {
     }
 }
 
-/// What the queues of a server did.
+/// The counts of a server's queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueCounts {

@@ -1,4 +1,4 @@
-//! What a descriptor asks for, and which error number an error of the device is. No I/O, no state.
+//! The requests in descriptors, and the error numbers for errors of the device. No I/O, no state.
 //!
 //! A descriptor comes from the kernel, which checks requests against the limits it was told. It is checked here all the same: a number
 //! out of range is answered with an error and never becomes an address or a length.

@@ -83,7 +83,7 @@ impl<'a, C: Channel> Worker<'a, C> {
             if self.queue.in_flight() == 0 && arrived.is_empty() && self.channel.has_ended() {
                 return Ok(self.counts);
             }
-            // What is answered already is handed over before anything is waited for.
+            // Requests that are answered already are handed over before anything is waited for.
             let first = if answered { self.queue.try_completion() } else { self.queue.next_completion() };
             let mut next = first;
             while let Some(completion) = next {

@@ -133,7 +133,7 @@ pub enum OpenError {
     Zones {
         /// The path.
         path: PathBuf,
-        /// What is wrong with them.
+        /// The contradiction in them.
         source: f2fs_device::ZoneError,
     },
     /// [`Engine::IoUring`] where it is not allowed or not there.

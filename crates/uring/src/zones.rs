@@ -61,7 +61,7 @@ const BLKOPENZONE: Opcode = opcode::write::<[u64; 2]>(0x12, 134);
 const BLKCLOSEZONE: Opcode = opcode::write::<[u64; 2]>(0x12, 135);
 const BLKFINISHZONE: Opcode = opcode::write::<[u64; 2]>(0x12, 136);
 
-/// What holds for all zones of a device; `None` if writes may go anywhere.
+/// The limits of all zones of a device; `None` if writes may go anywhere.
 ///
 /// # Errors
 /// A size of zones that is no number of whole blocks.
@@ -134,7 +134,7 @@ fn zone(record: &Record, has_capacity: bool, limits: ZoneLimits) -> Result<Zone,
         0x3 => ZoneState::ExplicitlyOpen,
         0x4 => ZoneState::Closed,
         0xe => ZoneState::Full,
-        // What no standard has is not written to.
+        // A state that no standard has counts as one that cannot be written.
         _ => ZoneState::Offline,
     };
     // A capacity that is no number of blocks: the rest is never written.

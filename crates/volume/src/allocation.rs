@@ -6,7 +6,7 @@ use core::str::FromStr;
 use f2fs_segment::cost::CostModel;
 use f2fs_segment::plan::{Planner, Strategy};
 
-/// What a write does about valid blocks in its way, once free segments are few and logs write into the holes of dirty ones.
+/// The treatment of valid blocks in a write's way, once free segments are few and logs write into the holes of dirty ones.
 ///
 /// | Name | Within a request | Ahead of it |
 /// |---|---|---|
@@ -99,7 +99,7 @@ impl Allocation {
         }
     }
 
-    /// What plans the writes; `None`: valid runs are skipped, and nothing is planned.
+    /// The planner of writes; `None`: valid runs are skipped, and nothing is planned.
     pub(crate) fn planner(&self, cold_hole: f64) -> Option<Planner> {
         if self.strategy == Strategy::SsrOnly {
             return None;

@@ -9,7 +9,7 @@ use f2fs_segment::Class;
 
 use crate::Volume;
 
-/// What a volume needs before the next operation.
+/// The work that a volume needs before the next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Nothing.
@@ -26,7 +26,7 @@ pub enum Need {
 pub(crate) const MARGIN: u32 = 2;
 
 impl Volume {
-    /// What should be done before the next operation. Cheap; ask it before each one, with nothing locked.
+    /// The work that should be done before the next operation. Cheap; ask it before each one, with nothing locked.
     #[must_use]
     pub fn need(&self, hint: Nid) -> Need {
         if self.is_recovering() {
@@ -36,7 +36,7 @@ impl Volume {
             return Need::Checkpoint;
         }
         let Ok(segments) = self.segments.manager() else { return Need::Nothing };
-        // What is dirty must always fit into free segments, or the next checkpoint cannot be written.
+        // Dirty blocks must always fit into free segments, or the next checkpoint cannot be written.
         if segments.free_sections() > segments.floor(Class::User) + MARGIN {
             return if self.precleaner.is_due(segments) { Need::Preclean } else { Need::Nothing };
         }

@@ -43,7 +43,7 @@ pub enum Reason {
     Unmount,
 }
 
-/// What a checkpoint did.
+/// The counts of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckpointReport {
@@ -59,7 +59,7 @@ pub struct CheckpointReport {
     pub freed_segments: u64,
 }
 
-/// What the next checkpoint starts from.
+/// The state that the next checkpoint starts from.
 #[derive(Debug)]
 pub(crate) struct CheckpointState {
     pub(crate) checkpoint: Checkpoint,
@@ -185,7 +185,7 @@ impl Volume {
         Ok(Frozen { segments, nat })
     }
 
-    /// What was written to the volume in its life, in KiB, with the `meta` blocks of this checkpoint.
+    /// The amount written to the volume in its life, in KiB, with the `meta` blocks of this checkpoint.
     fn count_kbytes(&self, state: &CheckpointState, meta: u64) -> u64 {
         // The gate is closed: nobody else writes. Only counted, and a damaged count may be the largest there is.
         state.kbytes_written.saturating_add(4 * (self.blocks_written.restart() + meta))
@@ -330,7 +330,7 @@ impl Volume {
     }
 
     fn next_checkpoint(&self, old: &Checkpoint, reason: Reason, segments: &SegmentFlush) -> Checkpoint {
-        // What an earlier checkpoint said of NAT bits, trimming or fast boot no longer holds.
+        // Flags of an earlier checkpoint on NAT bits, trimming or fast boot no longer hold.
         let keep = flags::LARGE_NAT_BITMAP | flags::FSCK | flags::ERROR | flags::QUOTA_NEED_FSCK;
         let unmount = if reason == Reason::Unmount { flags::UMOUNT } else { 0 };
         Checkpoint {

@@ -27,7 +27,7 @@ use crate::flight::Company;
 use crate::write_stat::Count;
 use crate::{Op, Reason, Volume, VolumeError};
 
-/// What a cleaning did.
+/// The counts of a cleaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CleanReport {
@@ -43,7 +43,7 @@ pub struct CleanReport {
     pub free_segments: u32,
 }
 
-/// What one step of a cleaner did.
+/// The counts of one step of a cleaner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CleanStep {
@@ -99,7 +99,7 @@ impl Volume {
         let mut gained: u64 = 0;
         loop {
             let free = u64::from(self.segments.manager()?.free_segments()) * u64::from(BLOCKS_PER_SEGMENT);
-            // What is dirty must fit as well, and each log leaves a segment unfinished.
+            // Dirty blocks must fit as well, and each log leaves a segment unfinished.
             let room = free.saturating_sub(self.store.dirty() + 3 * u64::from(section));
             let wanted = u64::from(goal) * u64::from(BLOCKS_PER_SEGMENT);
             if free + gained >= wanted {
@@ -114,7 +114,7 @@ impl Volume {
                 self.segments.manager()?.release_victim(&victim)?;
                 return Ok(victims);
             }
-            // What was moved until an error came is whole: each block is written before its slot changes.
+            // Blocks that were moved until an error came are whole: each one is written before its slot changes.
             let emptied = self.empty(op, &victim, Company::Cold, report);
             if !matches!(emptied, Ok(true)) {
                 self.segments.manager()?.release_victim(&victim)?;

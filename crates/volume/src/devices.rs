@@ -2,7 +2,8 @@
 //!
 //! The superblock, on the first device, has a path and a size for each. A path is a hint, since devices get other names; nothing on the
 //! other devices says whose they are. So sizes are compared, and nodes that lie on a device are looked at: a block of a node has its number.
-//! What that cannot see: devices of one size that hold nothing but data of files, in each other's place. The format has no mark on them.
+//! One mistake stays unseen: devices of one size that hold nothing but data of files, in each other's place. The format has no
+//! mark on them.
 //!
 //! No locks: nothing here is shared.
 
@@ -41,7 +42,7 @@ pub enum DevicesError<E> {
         devices: usize,
         /// The path in the superblock.
         recorded: Vec<u8>,
-        /// What whoever opened it said.
+        /// The error of whoever opened it.
         source: E,
     },
     /// Another number of devices was given.

@@ -35,17 +35,17 @@ pub enum VolumeError {
     /// Neither superblock can be used.
     #[error("no valid superblock: first: {first}; second: {second}")]
     NoSuperblock {
-        /// What is wrong with the one in block 0.
+        /// The fault of the one in block 0.
         first: Corruption,
-        /// What is wrong with the one in block 1.
+        /// The fault of the one in block 1.
         second: Corruption,
     },
     /// Neither checkpoint pack can be used.
     #[error("no valid checkpoint pack: first: {first}; second: {second}")]
     NoCheckpoint {
-        /// What is wrong with the first pack.
+        /// The fault of the first pack.
         first: Corruption,
-        /// What is wrong with the second pack.
+        /// The fault of the second pack.
         second: Corruption,
     },
     /// The volume says that it is larger than the device.
@@ -129,13 +129,13 @@ pub enum VolumeError {
     /// checkpoint holds is safe.
     #[error("the volume was stopped: {reason}")]
     Stopped {
-        /// What stopped it.
+        /// The reason.
         reason: StopCause,
     },
 }
 
 impl VolumeError {
-    /// What the device said, if that is the reason: also where a block of a table could not be read.
+    /// The device's error, if that is the reason: also where a block of a table could not be read.
     #[must_use]
     pub fn device(&self) -> Option<&DeviceError> {
         match self {

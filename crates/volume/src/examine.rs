@@ -1,4 +1,4 @@
-//! What stands where a volume begins, whether it can be opened or not: for those who want to know what is left of one.
+//! The structures at the beginning of a volume, whether it can be opened or not: for those who want to know what is left of one.
 
 use f2fs_device::{BlockDevice, DeviceError};
 use f2fs_format::checkpoint::{Checkpoint, CheckpointBlock, CheckpointHeader};
@@ -26,13 +26,13 @@ pub struct Examination {
 pub struct Examined<T> {
     /// The block it begins with.
     pub block: u64,
-    /// What stands there, unchecked. `None` if the block could not be read.
+    /// The structure, unchecked. `None` if the block could not be read.
     pub raw: Option<T>,
-    /// What is wrong with it.
+    /// Its fault, if it has one.
     pub problem: Option<Problem>,
 }
 
-/// What is wrong with a structure.
+/// The fault of a structure.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {

@@ -54,7 +54,7 @@ struct Place {
     node: Node,
     first: usize,
     len: usize,
-    /// What whoever is told of the new address calls the first slot: the file's block, or the number of the block in the flight.
+    /// The caller's number of the first slot: the file's block, or the number of the block in the flight.
     block: u64,
 }
 

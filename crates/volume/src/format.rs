@@ -1,6 +1,6 @@
 //! Laying out a new volume.
 //!
-//! What stands where is computed by [`f2fs_format::mkfs`], the same as mkfs.f2fs 1.15 gives for the same size and options.
+//! The contents are computed by [`f2fs_format::mkfs`], the same as mkfs.f2fs 1.15 gives for the same size and options.
 //! Here it is written, in an order that leaves no mixture of an old volume and a new one behind, wherever it stops:
 //!
 //! ```text
@@ -29,7 +29,7 @@ use f2fs_format::{BLOCK_SIZE, FormatError, Geometry, RawBlock};
 pub use f2fs_format::mkfs::FormatOptions;
 pub use signature::{Signature, recognise};
 
-/// What a freshly formatted volume is.
+/// The numbers of a freshly formatted volume.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FormatReport {
@@ -47,7 +47,7 @@ pub struct FormatReport {
     pub reserved_segments: u32,
     /// Whether the device was discarded.
     pub discarded: bool,
-    /// What was overwritten.
+    /// The contents that were overwritten.
     pub replaced: Option<Signature>,
 }
 
@@ -61,7 +61,7 @@ pub enum FormatVolumeError {
     /// The device holds something, and [`FormatOptions::force`] is not set. Nothing was written.
     #[error("the device holds {found}, which is overwritten only by force")]
     Exists {
-        /// What it holds.
+        /// Its contents.
         found: Signature,
     },
     /// The size or an option does not fit. Nothing was written.
@@ -90,7 +90,7 @@ pub enum FormatVolumeError {
     /// The caller of [`format_until`] wanted no more.
     #[error("{}", if *.touched { "stopped: the device holds no volume" } else { "stopped before anything was written" })]
     Stopped {
-        /// What the device held is gone, and no new volume is there. Otherwise nothing was written.
+        /// True if the old contents are gone, and no new volume is there. Otherwise nothing was written.
         touched: bool,
     },
 }

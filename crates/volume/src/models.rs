@@ -1,4 +1,4 @@
-//! What the models have to reach that users must not: volumes that are made once and set up in each iteration.
+//! Access for the models to parts that users must not reach: volumes that are made once and set up in each iteration.
 
 use std::sync::mpsc::channel;
 
@@ -9,7 +9,7 @@ use f2fs_sync::{Arc, model};
 /// Blocks of a device of the models: 64 MiB.
 const BLOCKS: u64 = (64 << 20) / BLOCK_SIZE as u64;
 
-/// What is on a device.
+/// The contents of a device.
 #[derive(Debug)]
 pub struct Image {
     /// The blocks that are not zero.
@@ -17,7 +17,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// What `make` leaves on a device that is empty. Locks of a model live in one iteration only: this is a model of its own.
+    /// The contents that `make` gives an empty device. Locks of a model live in one iteration only: this is a model of its own.
     ///
     /// # Panics
     ///

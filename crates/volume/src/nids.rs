@@ -11,7 +11,7 @@ impl Volume {
         self.nat.balance();
     }
 
-    /// What the node address table has done so far, with the time that went into scans for free NIDs.
+    /// Counts of the node address table's work so far, with the time that went into scans for free NIDs.
     #[must_use]
     pub fn nat_stats(&self) -> f2fs_nat::NatStats {
         self.nat.stats()

@@ -9,7 +9,7 @@ use f2fs_sync::atomic::Ordering;
 use crate::node::{Node, NodePage};
 use crate::{Op, Volume, VolumeError};
 
-/// What a new node is to be.
+/// The place and kind of a new node.
 #[derive(Clone, Copy, Debug)]
 pub struct NewNode {
     /// The inode that it belongs to; `None` for a new inode.

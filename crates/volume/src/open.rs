@@ -44,7 +44,7 @@ pub struct OpenOptions {
     pub dirty_nodes: u64,
     /// How free NIDs are found.
     pub nid_policy: f2fs_nat::Policy,
-    /// What writes do about valid blocks in their way when free segments are few.
+    /// The treatment of valid blocks in a write's way when free segments are few.
     pub allocation: Allocation,
     /// Segments that each data log writes into at a time, on different processors. Only six are recorded by a checkpoint; the
     /// others are dirty segments to it.
@@ -55,7 +55,7 @@ pub struct OpenOptions {
     /// Whether what was synced since the last checkpoint is recovered. What lies on the volume does that: without it the volume
     /// is at its last checkpoint.
     pub recovery: bool,
-    /// What a sync of a file promises.
+    /// The promise of a sync of a file.
     pub fsync: FsyncMode,
     /// Whether segments that a checkpoint frees are discarded, if the device can. On a file that is a device this gives their
     /// space back, which the next write there has to get again; the sync after it waits for the file system below to record
@@ -63,7 +63,7 @@ pub struct OpenOptions {
     pub discard: bool,
 }
 
-/// What a sync of a file promises about what others see after a crash (the kernel's `fsync_mode`).
+/// The promise of a sync of a file about the view of others after a crash (the kernel's `fsync_mode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum FsyncMode {
@@ -127,7 +127,7 @@ impl OpenOptions {
         self
     }
 
-    /// What a sync of a file promises.
+    /// The promise of a sync of a file.
     #[must_use]
     pub fn fsync(mut self, mode: FsyncMode) -> Self {
         self.fsync = mode;
@@ -141,7 +141,7 @@ impl OpenOptions {
         self
     }
 
-    /// What writes do about valid blocks in their way when free segments are few.
+    /// The treatment of valid blocks in a write's way when free segments are few.
     #[must_use]
     pub fn allocation(mut self, allocation: Allocation) -> Self {
         self.allocation = allocation;

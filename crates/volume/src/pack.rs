@@ -20,7 +20,7 @@ pub(crate) struct Pack {
     pub(crate) data: [Box<SummaryBlock>; 3],
     /// Summaries of the three node logs, when the pack carries them.
     pub(crate) node: Option<[Box<SummaryBlock>; 3]>,
-    /// What is wrong with the other pack, if it was damaged.
+    /// The fault of the other pack, if it was damaged.
     pub(crate) other: Option<Corruption>,
 }
 

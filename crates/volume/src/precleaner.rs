@@ -22,7 +22,7 @@ use crate::{Allocation, Volume, VolumeError};
 /// Segments cleared for later writes in one step.
 const STEP: usize = 16;
 
-/// What is planned for writes into holes, and what was cleared for them.
+/// The planner of writes into holes, and the segments that were cleared for them.
 #[derive(Debug)]
 pub(crate) struct Precleaner {
     /// `None`: valid runs in the way of a write are skipped.
@@ -46,7 +46,7 @@ impl Precleaner {
         }
     }
 
-    /// What plans a write into holes; `None` if there is nothing to choose.
+    /// The planner of writes into holes; `None` if there is nothing to choose.
     pub(crate) fn planner(&self) -> Option<&Planner> {
         self.planner.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What presses on the space of a volume: blocks that are dirty in memory and need a place at the next checkpoint.
+//! The pressure on the space of a volume: blocks that are dirty in memory and need a place at the next checkpoint.
 //!
 //! The segment manager keeps that much free from users' data ([`f2fs_segment::Class`]), as far as it was told.
 //!
@@ -22,7 +22,7 @@ const SELDOM: u64 = 128;
 /// How many nodes become dirty in a shard before all shards are added up, while there is not.
 const OFTEN: u64 = 8;
 
-/// What presses.
+/// The limits on dirty blocks.
 #[derive(Debug)]
 pub(crate) struct Pressure {
     /// Dirty nodes beyond which a checkpoint is due.

@@ -27,7 +27,7 @@ pub use chain::ChainNode;
 use crate::sync::{SyncRequest, Synced};
 use crate::{FsyncMode, VolumeError};
 
-/// What there is to know about the chain behind the last checkpoint.
+/// The chain behind the last checkpoint, as far as it is known.
 #[derive(Debug)]
 pub(crate) struct RollForward {
     /// Operations run although the volume may be open for reading; no checkpoint does.

@@ -31,7 +31,7 @@ use crate::flight::Company;
 use crate::write_stat::Count;
 use crate::{Flight, Op, Volume, VolumeError};
 
-/// What became of blocks that were to be moved.
+/// The fate of blocks that were to be moved.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Relocated {
     /// Their slots name the new places.

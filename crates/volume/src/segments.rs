@@ -4,7 +4,7 @@
 //! reading therefore reads neither SIT nor summaries when it is opened, and a block of the SIT when somebody asks about one of
 //! its segments: whether a directory's block is in use, whom a block belongs to that roll-forward wants to take into use.
 //!
-//! What roll-forward changes there stays in memory, as a list of blocks that differ from the SIT.
+//! Changes that roll-forward makes there stay in memory, as a list of blocks that differ from the SIT.
 //!
 //! # Locking rules
 //!
@@ -27,13 +27,13 @@ use crate::pack::Pack;
 /// Blocks of the SIT that are kept at most: 4 MiB, for 110 GiB of main area.
 const KEPT: usize = 1024;
 
-/// What is known of the segments.
+/// The segments, as far as they are known.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Segments {
     /// All: the volume is open for writing.
     Managed(SegmentManager),
-    /// What was asked for: it is open for reading.
+    /// The blocks that were asked for: the volume is open for reading.
     OnDemand(Box<SitReader>),
 }
 

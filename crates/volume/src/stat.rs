@@ -26,6 +26,6 @@ pub struct VolumeStat {
     pub free_nids: u64,
     /// Data blocks written since the volume was opened.
     pub data_blocks_written: u64,
-    /// What was written since then, by its causes.
+    /// Blocks written since then, by their causes.
     pub written: crate::WriteStat,
 }

@@ -54,7 +54,7 @@ pub enum MustCheckpoint {
     Opened,
 }
 
-/// What a sync came to.
+/// The outcome of a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synced {
     /// The file is durable.
@@ -67,7 +67,7 @@ pub enum Synced {
 #[derive(Debug)]
 pub(crate) struct SyncRequest {
     inode: Arc<NodePage>,
-    /// What it brings along.
+    /// The write that it brings along.
     flight: Option<Arc<Mutex<Joined>>>,
 }
 
@@ -134,13 +134,14 @@ impl Volume {
         self.store.get(nid).is_some_and(|page| page.born.load(Ordering::Acquire) == self.footer_version())
     }
 
-    /// What a sync promises.
+    /// The promise of a sync.
     #[must_use]
     pub fn fsync_mode(&self) -> FsyncMode {
         self.roll_forward.mode
     }
 
-    /// What there is to say of the file itself. Whether there is [room](crate::recovery::RollForward::has_room) is asked by the group's leader.
+    /// The reason for a checkpoint that lies in the file itself. Whether there is [room](crate::recovery::RollForward::has_room)
+    /// is asked by the group's leader.
     fn must_checkpoint(&self, page: &NodePage, block: &NodeBlock) -> Option<MustCheckpoint> {
         let raw = block.inode();
         if raw.file_type() != inode::mode::REGULAR || node_log(block) != NodeLog::Warm {
@@ -277,7 +278,8 @@ impl Volume {
     }
 }
 
-/// What a mutant keeps from the inode of a synced file: it goes to the log as that of a new file. Gives the inode as it was.
+/// The change that a mutant keeps from the inode of a synced file: it goes to the log as that of a new file. Gives the inode as
+/// it was.
 #[inline]
 fn leave_out(block: &mut NodeBlock, features: Features) -> Option<NodeBlock> {
     let mode = mutant("sync_mode_left_out");

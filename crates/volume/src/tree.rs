@@ -23,7 +23,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// What it names.
+    /// The block that it names.
     #[must_use]
     pub fn get(&self, volume: &Volume) -> BlockAddr {
         self.node.read().address(self.index, volume.features()).unwrap_or(BlockAddr::NULL)

@@ -45,7 +45,7 @@ pub struct Volume {
     pub(crate) state: Mutex<CheckpointState>,
     /// The version that node footers carry: that of the last durable checkpoint.
     pub(crate) footer_version: AtomicU64,
-    /// What was written to the warm-node log since, and who waits for it.
+    /// The blocks of the warm-node log since then, and the threads that wait for them.
     pub(crate) roll_forward: RollForward,
     pub(crate) stopped: OnceLock<StopCause>,
     pub(crate) checksum_seed: u32,
@@ -54,7 +54,7 @@ pub struct Volume {
     pub(crate) discards: bool,
     /// Since the last checkpoint.
     pub(crate) blocks_written: DataCount,
-    /// What the next checkpoint has to write, and when it is due.
+    /// The blocks that the next checkpoint has to write, and whether it is due.
     pub(crate) pressure: Pressure,
     /// Moves blocks out of the way of writes into holes, and plans these.
     pub(crate) precleaner: Precleaner,
@@ -72,15 +72,15 @@ pub(crate) fn claim(device: &dyn BlockDevice, read_only: bool) -> Result<Claim, 
     if read_only { device.claims().shared("a volume") } else { device.claims().exclusive("a volume") }
 }
 
-/// What was found damaged when the volume was opened, and not needed because its copy is good.
+/// Damage that was found when the volume was opened, in copies that were not needed because the other one is good.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
     /// Which superblock is in use: the one in block 0 or in block 1.
     pub superblock_copy: u32,
-    /// What is wrong with the other superblock.
+    /// The fault of the other superblock.
     pub superblock: Option<Corruption>,
-    /// What is wrong with the other checkpoint pack.
+    /// The fault of the other checkpoint pack.
     pub pack: Option<Corruption>,
 }
 
@@ -164,7 +164,7 @@ impl Volume {
         self.read_only
     }
 
-    /// What the last durable checkpoint says.
+    /// The contents of the last durable checkpoint.
     #[must_use]
     pub fn last_checkpoint(&self) -> f2fs_format::checkpoint::Checkpoint {
         self.state.lock().checkpoint.clone()
@@ -182,7 +182,7 @@ impl Volume {
         &self.recycler
     }
 
-    /// What was found damaged at opening, and not needed.
+    /// Damage that was found at opening, in copies that were not needed.
     #[must_use]
     pub fn damage(&self) -> &Damage {
         &self.damage

@@ -1,4 +1,4 @@
-//! What was written, and why: write amplification by its causes.
+//! Counts of blocks written, by reason: write amplification by its causes.
 //!
 //! Counts are kept per core, so that counting writes no line that another core writes; reading adds them up.
 
@@ -8,7 +8,7 @@ use f2fs_sync::atomic::{AtomicU64, Ordering};
 /// Buckets of the histogram of request sizes.
 const SIZES: usize = 11;
 
-/// What an open volume has written since it was opened, in blocks of 4 KiB unless said otherwise.
+/// The blocks of 4 KiB that an open volume has written since it was opened; other units are named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteStat {
@@ -75,7 +75,7 @@ impl WriteStat {
         self.joined(other, u64::wrapping_add)
     }
 
-    /// What was added since an earlier reading.
+    /// The counts since an earlier reading.
     #[must_use]
     pub fn minus(&self, earlier: &WriteStat) -> WriteStat {
         self.joined(earlier, u64::saturating_sub)

@@ -55,7 +55,7 @@ fn free(volume: &Volume, nid: Nid) {
     volume.remove_node(&op, &node).unwrap();
 }
 
-/// What was read of a node that is gone is not found by those who ask for it later.
+/// A node that was read and is gone is not found by those who ask for it later.
 #[test]
 fn a_node_is_read_while_it_is_freed() {
     let (image, nids) = nodes();

@@ -1,4 +1,4 @@
-//! What opening a volume of 16 TiB costs, in requests and in memory.
+//! The cost of opening a volume of 16 TiB, in requests and in memory.
 #![allow(clippy::unwrap_used)] // what fails here is a failed test
 
 use std::ops::Range;
@@ -127,7 +127,7 @@ fn opening_for_writing_takes_eight_bytes_a_segment() {
         let geometry = volume.geometry().clone();
         let segments = u64::from(geometry.main_segments);
         let held = memory.bytes_current;
-        // What another thread allocates is not counted, and what is, is kept.
+        // Memory that another thread allocates is not counted.
         assert!(held > 0 && held as u64 <= 8 * segments, "{held} bytes for {segments} segments");
         let buffers = 4 << 20;
         assert!(memory.bytes_max <= 8 * segments + buffers, "{} bytes", memory.bytes_max);

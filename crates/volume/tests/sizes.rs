@@ -25,7 +25,7 @@ fn assert_consistent(device: &MemoryDevice, what: &str) {
     assert!(report.is_consistent() && report.complete, "{what}: {report}");
 }
 
-/// What can be formatted can be opened and written to.
+/// Every size that can be formatted can be opened and written to.
 #[test]
 fn formats() {
     let base = FormatOptions::default;

@@ -10,7 +10,7 @@ use f2fs::device::{AlignedBuf, BLOCK_SIZE, BlockDevice, DeviceError, DeviceError
 use f2fs::pmem::{PersistentRegion, PmemDevice, RegionError};
 use f2fs_device_test::Random;
 
-/// What is measured.
+/// The kind of measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// How often all is measured.

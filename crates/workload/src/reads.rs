@@ -44,7 +44,7 @@ pub use fio::{Engine, FioError, fio};
 pub use measured::Measured;
 pub use setting::{Pattern, Setting, Sharing};
 
-/// What the paper measured (its table 2): jobs, thousands of reads a second of Btrfs with psync, per cent of the time in locks.
+/// The paper's measurements (its table 2): jobs, thousands of reads a second of Btrfs with psync, per cent of the time in locks.
 pub const PUBLISHED: [(usize, f64, f64); 8] = [
     (1, 10.8, 0.0),
     (5, 54.2, 0.0),

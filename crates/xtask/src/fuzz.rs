@@ -168,7 +168,7 @@ fn fuzz_one(fuzz: &Path, Built { target, program }: &Built, args: &Args) -> Resu
         .arg(format!("-max_len={}", longest(target)))
         .args(LIMITS);
     if *target == "command" {
-        // What it prints, and what it says of damage, is read by nobody. libFuzzer keeps what it prints itself.
+        // The target's output and its reports of damage are read by nobody. libFuzzer keeps its own output.
         command.arg("-close_fd_mask=3");
     }
     eprintln!("$ {}", process::shown(&command));

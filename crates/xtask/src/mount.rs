@@ -49,7 +49,7 @@ pub(crate) struct Args {
 /// Who judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Judge {
-    /// What POSIX says of calls: pjdfstest.
+    /// The rules of POSIX for calls: pjdfstest.
     Pjdfstest,
     /// Random operations on one file, and its content after each: fsx.
     Fsx,

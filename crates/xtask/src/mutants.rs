@@ -2,7 +2,7 @@
 //!
 //! The mutants of `loom.rs` and `shuttle.rs` are faults that people thought of. [cargo-mutants] changes each operator, each
 //! condition and each function's result once, runs the tests of the changed crate, and says which changes nobody noticed.
-//! What it must not change, and why, is in `.cargo/mutants.toml`.
+//! Parts that it must not change are in `.cargo/mutants.toml`, with the reasons.
 //!
 //! ```text
 //!   list ──► sample or all ──► without those that are known ──► batch after batch ──► results ──► survivors, rate
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Only so many mutants, drawn with the seed.
     #[arg(long, value_name = "NUMBER")]
     sample: Option<usize>,
-    /// What the sample is drawn with.
+    /// The seed of the sample.
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     seed: u64,
     /// Begins no batch after so many seconds.
@@ -214,7 +214,7 @@ fn report(mutants: &[Mutant], results: &Results, accepted: &Accepted, start: Ins
     for name in CRATES {
         let of_crate = || mutants.iter().filter(|mutant| mutant.package() == name);
         let known: Vec<_> = of_crate().filter_map(|mutant| Some((mutant, results.get(mutant)?))).collect();
-        // What does not compile is no fault.
+        // A change that does not compile is no fault.
         let tried = known.iter().filter(|(_, outcome)| *outcome != Outcome::Unviable).count();
         if tried == 0 {
             continue;

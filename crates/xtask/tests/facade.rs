@@ -1,4 +1,4 @@
-//! What users of the crate `f2fs` can rely on: its root has every type that a signature there names, and a variant or an option more is
+//! Two promises to users of the crate `f2fs`: its root has every type that a signature there names, and a variant or an option more is
 //! no breaking change.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -63,7 +63,7 @@ const VALUES_TOO: [(&str, &str); 3] = [
     ("segment::Outcome", "numbers of a simulation"),
 ];
 
-/// What signatures name of the standard library.
+/// The names of the standard library in signatures.
 const STANDARD: &str = "Option Result Vec Box String str Path PathBuf AsRef Into Iterator IntoIterator Range Duration NonZeroUsize \
     Arc Fn FnMut FnOnce Send Sync Formatter Self Item IntoIter Error Debug SystemTime ErrorKind From \
     u8 u16 u32 u64 usize i8 i16 i32 i64 isize bool f64 char dyn Default Ordering Future";
@@ -210,7 +210,7 @@ fn quoted(attribute: &Attribute) -> String {
     }
 }
 
-/// What the root lacks.
+/// The types that the root lacks.
 fn missing(root: &BTreeMap<String, String>) -> BTreeSet<String> {
     let standard: BTreeSet<&str> = STANDARD.split_whitespace().collect();
     let mut missing = BTreeSet::new();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const UNSAFE: [&str; 3] = ["pmem", "ublk", "uring"];
 /// Crates whose locks no model drives: the one that wraps them, programs, and what only tests use.
 const LOCKS: [&str; 6] = ["sync", "cli", "guest-agent", "oracle", "test-kit", "xtask"];
-/// What of `std::sync` is no lock, and shared by all halves of `f2fs-sync`.
+/// The items of `std::sync` that are no locks, and shared by all halves of `f2fs-sync`.
 const SHARED: [&str; 2] = ["Arc", "Weak"];
 
 fn crates() -> PathBuf {

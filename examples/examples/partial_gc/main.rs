@@ -79,7 +79,7 @@ use f2fs_segment::plan::{Gap, Layout, Outcome, Planner, Strategy};
 use f2fs_workload::partial_gc::Aged;
 use f2fs_workload::report::{Bar, BarChart, ChartError, Machine};
 
-/// What the paper measured: blocks of a request, mean hole of the cold log, mean hole and run of the warm one.
+/// The paper's measurements: blocks of a request, mean hole of the cold log, mean hole and run of the warm one.
 const REQUEST: u32 = 1079;
 const COLD_HOLE: f64 = 5.1;
 const MEAN_RUN: f64 = 3.0;
@@ -272,7 +272,7 @@ fn write(file: &str, content: &str) -> Result<(), String> {
     std::fs::write(file, content).map_err(|error| format!("{file}: {error}"))
 }
 
-/// What is asked for.
+/// The mode of the program.
 struct Arguments {
     mib: u64,
     on: Option<String>,

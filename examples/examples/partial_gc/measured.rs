@@ -20,7 +20,7 @@ pub(crate) fn fill(device: &dyn BlockDevice) -> Result<(), f2fs::device::DeviceE
     device.flush()
 }
 
-/// What writes of each size cost here; what the device held is lost.
+/// Measures the cost of writes of each size on this device, whose contents are lost.
 pub(crate) fn model(device: &dyn BlockDevice, name: &str) -> Result<CostModel, Box<dyn std::error::Error>> {
     let found = calibrate(device, &Plan::default().samples(60), wall_clock())?;
     println!("us a block, at random places, of writes of so many blocks:");

@@ -21,7 +21,7 @@ use f2fs_fuzz::Input;
 
 use args::Arguments;
 
-/// What is done, one after the other from a place that the input chooses: words behind `f2fs`. `I` is the image.
+/// The operations, one after the other from a place that the input chooses: words behind `f2fs`. `I` is the image.
 const WORDS: [&str; 28] = [
     "ls -l I /",
     "ls -lR I /",

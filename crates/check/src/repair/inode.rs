@@ -18,7 +18,7 @@ use crate::inode::{foreign_advice, foreign_flags};
 /// Most words of inline xattrs (`MAX_INLINE_XATTR_SIZE`), least with the flag.
 const XATTR_WORDS: (u16, u16) = (6, (ADDRS_PER_INODE - EXTRA_SIZE / 4 - 1 - 40 / 4) as u16);
 
-/// What hangs on an inode.
+/// The nodes and blocks of an inode.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     /// Blocks and nodes, the inode not counted.

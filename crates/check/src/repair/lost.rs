@@ -42,7 +42,7 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
         }
     }
     let nameless = walk.state.nameless();
-    // What hangs below a lost directory keeps its place: directories whose own parent is not lost go first.
+    // Everything below a lost directory keeps its place: directories whose own parent is not lost go first.
     let all: std::collections::BTreeSet<u32> = lost.iter().map(|(nid, ..)| nid.0).collect();
     lost.sort_by_key(|(nid, file_type, parent)| {
         let is_dir = *file_type == FileType::Directory;

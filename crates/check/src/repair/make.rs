@@ -12,7 +12,7 @@ use super::grow::block;
 use super::state::{Claim, Reference, Slot};
 use super::walk::Walk;
 
-/// What a directory of absent owners is to others.
+/// The permissions of a directory of absent owners.
 const LOST_PERMISSIONS: u16 = 0o700;
 const ROOT_PERMISSIONS: u16 = 0o755;
 

@@ -53,7 +53,7 @@ fn used(tables: &Tables, state: &State) -> BTreeMap<u32, Used> {
 /// Where each log goes on: where it stood, if that can be.
 fn place_logs(tables: &Tables, used: &BTreeMap<u32, Used>, state: &mut State) -> Result<[LogPosition; 6], RepairError> {
     let mut taken: BTreeSet<u32> = BTreeSet::new();
-    // What stands in a log's segment belongs there before anything else does.
+    // The blocks in a log's segment belong there before any others do.
     let mut others: BTreeSet<u32> = state.own.iter().map(|own| own.segment.0).collect();
     others.extend(used.keys());
     let mut logs = Vec::with_capacity(6);

@@ -43,7 +43,7 @@ pub(super) struct Claim {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OwnSegment {
     pub(super) segment: SegmentNo,
-    /// What its blocks are.
+    /// The log of its blocks.
     pub(super) log: LogType,
     /// The next block in it.
     pub(super) next: u32,

@@ -14,7 +14,7 @@ use f2fs_sync::{Arc, PlainArc};
 use super::image::Image;
 use crate::{CheckOptions, FindingKind, Severity, repair};
 
-/// What `fsck.f2fs --dry-run` says of a mutant.
+/// The verdict of `fsck.f2fs --dry-run` on a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fsck {
     /// It finds it, or dies of it.

@@ -1,4 +1,4 @@
-//! What the real tools make is clean, and what is no volume is refused.
+//! Volumes made by the real tools are clean, and everything that is no volume is refused.
 
 use std::sync::Mutex;
 

@@ -60,7 +60,7 @@ struct Structure {
     fields: Vec<Field>,
 }
 
-/// What a field is set to: its name, and what does it.
+/// A new value of a field: its name, and the code that sets it.
 type Value = (&'static str, fn(&mut [u8]));
 
 const VALUES: [Value; 4] = [

@@ -76,7 +76,7 @@ pub(crate) struct AddArgs {
     pub(crate) foreground: bool,
 }
 
-/// What a device is made to do beside its work.
+/// The misbehaviour of a device.
 #[derive(Debug, Args)]
 pub(crate) struct Laboratory {
     /// Take time, one request after the other: MODEL[,reads=MODEL][,flush=MILLISECONDS]. A model is card-a, card-b, card-c, sata-ssd, nvme, or
@@ -92,7 +92,7 @@ pub(crate) struct Laboratory {
     pub(crate) record: Option<PathBuf>,
 }
 
-/// What requests cost.
+/// The costs of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slowness {
     pub(crate) writes: CostModel,

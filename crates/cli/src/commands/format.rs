@@ -108,7 +108,7 @@ pub(crate) fn run(args: &FormatArgs, others: &[PathBuf]) -> Result<(), CliError>
     Ok(())
 }
 
-/// What the volume is to record of its devices: nothing if it is one.
+/// The paths that the volume is to record of its devices: none if it is one.
 fn device_paths(args: &FormatArgs, others: &[PathBuf]) -> Result<Vec<Vec<u8>>, CliError> {
     if others.is_empty() && args.record_as.is_empty() {
         return Ok(Vec::new());

@@ -28,7 +28,7 @@ use crate::image::{Access, open};
 use crate::interrupt::until_stopped;
 use crate::medium;
 
-/// What the process in the background says.
+/// The message of the process in the background.
 const MOUNTED: &[u8] = b"mounted\n";
 /// Options that the kernel minds, and changes while the volume is mounted.
 const FLAGS: &[&str] = &["ro", "rw", "dev", "nodev", "suid", "nosuid", "exec", "noexec"];
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// `pmem` and `devices` are the global options, which the process in the background gets as well.
 pub(crate) fn mount(args: &MountArgs, pmem: bool, devices: &[PathBuf]) -> Result<ExitCode, CliError> {
-    // What is wrong with the command line, before anything is opened.
+    // Faults of the command line come before anything is opened.
     let root = rustix::process::geteuid().is_root();
     if args.options.iter().any(|option| option == "remount") {
         return remount(&args.dir, &args.options);

@@ -1,4 +1,4 @@
-//! What cuts leave, of small logs whose blocks are letters.
+//! Cuts of small logs whose blocks are letters.
 
 use std::collections::HashSet;
 

@@ -21,9 +21,9 @@ pub enum ParseFaultError {
     /// Something that is to be a number, and is none that fits.
     #[error("{word}: {value:?} is not a number that fits")]
     Number {
-        /// What it is for.
+        /// The key.
         word: String,
-        /// What stands there.
+        /// The value that stands there.
         value: String,
     },
 }

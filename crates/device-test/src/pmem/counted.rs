@@ -5,7 +5,7 @@ use std::io;
 use f2fs_pmem::{Durability, LINE, PersistentRegion, RegionError, lines, split_lines};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 
-/// What was done to a region.
+/// Counts of the operations on a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineCounts {
     /// Lines loaded, whole or in part.
@@ -23,7 +23,7 @@ pub struct LineCounts {
 }
 
 impl LineCounts {
-    /// What was done since `before`.
+    /// The counts since `before`.
     #[must_use]
     pub fn since(self, before: LineCounts) -> LineCounts {
         LineCounts {
@@ -69,7 +69,7 @@ impl<R> CountedRegion<R> {
         }
     }
 
-    /// What was done so far.
+    /// The counts so far.
     #[must_use]
     pub fn counts(&self) -> LineCounts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -8,7 +8,7 @@ use crate::Random;
 use super::line::{Choice, Line};
 use super::lines::change;
 
-/// What a power cut may leave: lines that are certain, and lines of which any of several contents may be on the media.
+/// The contents that a power cut may leave: lines that are certain, and lines of which any of several contents may be on the media.
 #[derive(Debug)]
 pub struct PowerCut {
     certain: MemoryDevice,
@@ -16,7 +16,7 @@ pub struct PowerCut {
     uncertain: Vec<(usize, Line)>,
 }
 
-/// What is on the media after a power cut.
+/// The media after a power cut.
 #[derive(Debug)]
 pub struct State {
     media: MemoryDevice,

@@ -35,7 +35,7 @@ pub(super) struct Line {
     written_back: Vec<(u32, u64)>,
 }
 
-/// What of a line's uncertain stores is on the media.
+/// The part of a line's uncertain stores that is on the media.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
     /// How many of those through the cache.

@@ -18,7 +18,7 @@ const LINES: usize = BLOCK_SIZE / LINE;
 /// The lines, and what may have reached the media of each.
 #[derive(Debug)]
 pub(super) struct Lines {
-    /// What is certain.
+    /// The lines that are certain.
     certain: MemoryDevice,
     /// Lines with stores that are not.
     open: BTreeMap<usize, Line>,
@@ -136,7 +136,7 @@ impl Lines {
 
     pub(super) fn cut(&self) -> PowerCut {
         let uncertain = self.open.iter().filter(|(_, line)| line.is_uncertain());
-        // What is certain of a line may stand behind what is not, so that it is not in the memory yet.
+        // A certain store to a line may stand behind an uncertain one, so that it is not in the memory yet.
         let behind = self.open.iter().filter(|(_, line)| !line.is_uncertain());
         let certain = self.certain.snapshot();
         change(&certain, behind.map(|(number, line)| (*number, line)), |_, line, content| line.apply_all(content));

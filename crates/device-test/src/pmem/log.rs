@@ -47,7 +47,7 @@ impl Lines {
     }
 }
 
-/// What was done to a [`SimulatedRegion`](super::SimulatedRegion), and its content before.
+/// The operations on a [`SimulatedRegion`](super::SimulatedRegion), and its content before.
 #[derive(Debug)]
 pub struct LineLog {
     base: MemoryDevice,

@@ -47,7 +47,7 @@ impl SimulatedRegion {
         Self { len, state: Mutex::new(Content { base, lines, events: Vec::new(), threads: Vec::new() }) }
     }
 
-    /// What a power cut at this moment may leave.
+    /// The contents that a power cut at this moment may leave.
     #[must_use]
     pub fn cut(&self) -> PowerCut {
         self.state.lock().lines.cut()

@@ -29,7 +29,7 @@ struct Split {
     result: Result<(), DeviceError>,
 }
 
-/// What one device has of a batch.
+/// One device's part of a batch.
 #[derive(Debug)]
 struct Share {
     ticket: Ticket,

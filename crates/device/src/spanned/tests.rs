@@ -16,7 +16,7 @@ fn spanned(sizes: &[u64]) -> (SpannedDevice, Vec<PlainArc<MemoryDevice>>) {
     (SpannedDevice::new(parts).unwrap(), devices)
 }
 
-/// What a batch did to a device: results, and what was read.
+/// The effects of a batch on a device: results, and the data that was read.
 fn outcome(device: &dyn BlockDevice, requests: Vec<Request>) -> Vec<(Result<(), DeviceError>, u64, Vec<u8>)> {
     let shown = |completion: Completion| {
         let read = completion.request.bufs.iter().flat_map(|buf| buf.as_bytes().to_vec()).collect();

@@ -25,7 +25,7 @@ use crate::{
     Operation, Request, Ticket,
 };
 
-/// What the header begins with.
+/// The first bytes of the header.
 const MAGIC: [u8; 8] = *b"f2fsZONE";
 /// Entries in a block of the table.
 const ENTRIES: u64 = BLOCK_SIZE as u64 / 8;
@@ -45,10 +45,10 @@ pub enum KeptError {
     /// No zones are kept at the end of the device.
     #[error("no zones are kept on this device")]
     NotThere,
-    /// What is kept contradicts itself.
+    /// The kept states contradict each other.
     #[error("the zones that are kept on this device are damaged: {what} {found}, not {expected} at most")]
     Damaged {
-        /// What is wrong.
+        /// The field that is wrong.
         what: &'static str,
         /// Its value.
         found: u64,

@@ -25,7 +25,7 @@ pub struct ZoneLayout {
     pub max_active: u32,
 }
 
-/// What holds for all zones of a device, as [`DeviceInfo::zones`](crate::DeviceInfo::zones) says it.
+/// The limits of all zones of a device, as [`DeviceInfo::zones`](crate::DeviceInfo::zones) says them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ZoneLimits {
@@ -50,7 +50,7 @@ impl ZoneLimits {
         Self { max_open, max_active, ..self }
     }
 
-    /// What holds for the zones of two devices of one volume; `None` if they have not the same size. The limits are those of each
+    /// The limits for the zones of two devices of one volume; `None` if they have not the same size. They are those of each
     /// device, so the smaller one is safe for both.
     pub(crate) fn beside(self, other: Self) -> Option<Self> {
         let least = |one: u32, other: u32| if one == 0 || other == 0 { one.max(other) } else { one.min(other) };

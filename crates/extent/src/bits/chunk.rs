@@ -101,7 +101,7 @@ impl Chunk {
         bytes_set(old ^ change.of_word(old, bytes))
     }
 
-    /// What `look` makes of the words of a range, each with the bytes that the range has in it. They are as they were at one
+    /// The result of `look` on the words of a range, each with the bytes that the range has in it. They are as they were at one
     /// moment, except for changes inside one word that ran meanwhile. `look` may be called twice.
     #[inline]
     pub(super) fn read<T>(&self, range: BlockRange, look: impl Fn(WordsRead<'_>) -> T) -> T {

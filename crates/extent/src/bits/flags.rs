@@ -17,7 +17,7 @@ impl Bits {
     pub const DIRTY: Bits = Bits(1);
     /// Promised space that is allocated when the block is written.
     pub const DELALLOC: Bits = Bits(1 << 1);
-    /// What memory holds is what the file holds.
+    /// Memory holds the same as the file.
     pub const UPTODATE: Bits = Bits(1 << 2);
     /// Being written.
     pub const WRITEBACK: Bits = Bits(1 << 3);

@@ -12,7 +12,7 @@ use crate::range::BlockRange;
 pub struct Run {
     /// The blocks.
     pub range: BlockRange,
-    /// What each of them has.
+    /// The bits that each of them has.
     pub bits: Bits,
 }
 

@@ -16,7 +16,7 @@ use f2fs_extent::{
     lock_many_with,
 };
 
-/// What a request wants of each cell: 0 nothing, 1 to share it, 2 to have it alone.
+/// The wish of a request for each cell: 0 nothing, 1 to share it, 2 to have it alone.
 type Wants = [u8; CELLS];
 
 fn wants(cells: (usize, usize), mode: Mode) -> Wants {

@@ -1,4 +1,4 @@
-//! What the models of the lock table share.
+//! Shared by the models of the lock table.
 #![allow(dead_code)] // each of them uses its part
 
 use std::future::Future;

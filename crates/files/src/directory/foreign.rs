@@ -24,7 +24,7 @@ enum Fit {
     Exact,
 }
 
-/// What was found so far.
+/// The best match so far.
 #[derive(Debug, Default)]
 struct Best {
     exact: Option<Found>,

@@ -1,4 +1,4 @@
-//! What a stripe of a directory knows of its names, so that blocks need not be searched for them.
+//! The names that a stripe of a directory knows, so that blocks need not be searched for them.
 //!
 //! A directory that was made since the volume was opened knows all of its names: for each hash the block and slot, 18 bytes
 //! or so. A name that is not among them is not there, and no block is looked at; one that is among them is looked for in its
@@ -11,7 +11,7 @@
 //!   searched (never left)  <--- forget, when the budget is spent ---  known  <--- begin, for a new directory
 //! ```
 //!
-//! What is known may say *too much* (that a name is in a slot where it is not, or that there may be more names of a hash than
+//! A stripe may know *too much* (that a name is in a slot where it is not, or that there may be more names of a hash than
 //! there are): then it is searched for. It never says too little: a name is noted by whoever adds it, before its stripe is
 //! free.
 
@@ -44,7 +44,7 @@ pub(super) enum Place {
     Unknown,
 }
 
-/// What a stripe knows.
+/// The names that a stripe knows.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// Block (24 bits) and slot (8 bits) by hash; `None`: nothing is known.
@@ -61,7 +61,7 @@ impl Names {
         self.known = Some(FxHashMap::default());
     }
 
-    /// What is known of the place of a name with this hash.
+    /// The known place of a name with this hash.
     pub(super) fn place(&self, hash: u32) -> Place {
         let Some(known) = &self.known else { return Place::Unknown };
         match known.get(&hash) {
@@ -120,7 +120,7 @@ impl Names {
 
     /// Notes the level at which there was room for `slots` slots, after those below it had none.
     pub(super) fn room_at(&mut self, slots: usize, level: u32) {
-        // What is too long for its class says nothing of shorter ones.
+        // A name too long for its class says nothing of shorter ones.
         if slots <= self.crowded.len() {
             self.crowded[class(slots)] = level as u8;
         }

@@ -32,7 +32,7 @@ impl Directory {
         }
         for (index, chunk) in pages.chunks(CHUNK).enumerate() {
             if let Err(error) = self.write_chunk(op, core, inode, chunk) {
-                // What was not written stays dirty.
+                // Pages that were not written stay dirty.
                 let rest = &pages[index * CHUNK..];
                 core.volume.add_dirty_dentries(rest.len() as u64);
                 self.dirty.lock().extend(rest.iter().map(|page| (page.block, page.clone())));

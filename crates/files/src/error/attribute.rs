@@ -4,7 +4,7 @@ use core::fmt;
 
 use rustix::io::Errno;
 
-/// What is wrong with an extended attribute that was to be stored.
+/// The fault of an extended attribute that was to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadAttribute {

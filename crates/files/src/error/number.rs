@@ -17,7 +17,7 @@ impl FsError {
         number(self).raw_os_error()
     }
 
-    /// What the standard library calls it.
+    /// The standard library's kind of the error.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         match self {
@@ -82,7 +82,7 @@ fn volume_number(error: &VolumeError) -> Errno {
         VolumeError::Format(_) | VolumeError::Devices { .. } | VolumeError::ForeignDevice { .. } => Errno::INVAL,
         VolumeError::Stopped { .. } => Errno::IO,
         error if error.is_no_space() => Errno::NOSPC,
-        // What the device holds contradicts itself.
+        // The contents of the device contradict each other.
         _ => Errno::UCLEAN,
     }
 }

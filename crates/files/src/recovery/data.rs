@@ -1,4 +1,4 @@
-//! What a node of the chain says of its file: attributes, inline data, addresses (`do_recover_data`).
+//! The effects of a node of the chain on its file: attributes, inline data, addresses (`do_recover_data`).
 
 use f2fs_format::inode::{advise, inline};
 use f2fs_format::node::{BODY_SIZE, NodeBlock, XATTR_NODE_OFFSET};

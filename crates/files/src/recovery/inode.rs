@@ -34,7 +34,7 @@ impl Core {
         Ok(())
     }
 
-    /// What everything else relies on, and that it is a regular file: syncs of others are checkpoints.
+    /// The properties that all other code relies on, and that it is a regular file: syncs of others are checkpoints.
     fn check_synced(&self, ino: Nid, inode: &raw::Inode) -> Result<(), FsError> {
         match check(&self.volume, ino, inode)? {
             FileKind::Regular => Ok(()),

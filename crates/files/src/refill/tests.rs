@@ -22,7 +22,7 @@ const MANY: u64 = 100_000;
 /// A lock that has to be held: a directory, and the number of the stripe.
 type Lock = (Arc<Inode>, usize);
 
-/// What the device saw.
+/// The requests that the device got.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     /// Blocks of the table that were read with all locks held.
@@ -104,7 +104,7 @@ impl Volume {
         Volume { device, fs }
     }
 
-    /// What the device saw of an operation that begins with a short list; these names are what it changes.
+    /// The device's requests in an operation that begins with a short list; these names are what it changes.
     fn watch(&self, names: &[(&str, &str)], operation: impl FnOnce(&FileSystem) -> Result<(), FsError>) -> Seen {
         let (core, geometry) = (&self.fs.core, self.fs.core.volume.geometry());
         let (free, listed) = (core.volume.allocatable_nids().unwrap(), core.volume.nat_stats().listed);

@@ -48,7 +48,7 @@ fn no_room_for_another_orphan() {
     refused(fs.remove_dir("/dir"));
     refused(fs.rename("/other", "/held", RenameMode::Replace));
     refused(fs.rename("/from", "/dir", RenameMode::Replace));
-    // What makes none goes on.
+    // A rename that makes no orphan goes on.
     fs.rename("/other", "/third", RenameMode::Replace).unwrap();
     fs.create_file("/fourth", 0o644).unwrap();
     fs.link("/fourth", "/fifth").unwrap();

@@ -47,7 +47,7 @@ fn no_nid_is_left() {
             }
             assert!(!fs.exists("/new").unwrap());
             assert_eq!(large.size(), 8 << 20);
-            // What needs no node goes on.
+            // Operations that need no node go on.
             large.write_at(&content(97, 1 << 20), 1 << 20).unwrap();
             fs.link("/large", "/third").unwrap();
             fs.rename("/dir/0", "/renamed", RenameMode::Replace).unwrap();

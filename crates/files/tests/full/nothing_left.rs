@@ -91,7 +91,7 @@ fn directories_links_and_attributes_at_full() {
         numbers(&fs.symlink(b"target", "/full/link", &link).unwrap_err());
         let value = vec![7; 3000];
         numbers(&fs.set_xattr("/full", "user.large", &value, f2fs_files::SetMode::Any).unwrap_err());
-        // What needs no block works.
+        // Operations that need no block work.
         fs.set_xattr("/full", "user.small", b"fits", f2fs_files::SetMode::Any).unwrap();
         fs.set_permissions("/full/0", 0o400).unwrap();
         fs.rename("/full/0", "/full/renamed", f2fs_files::RenameMode::Replace).unwrap();

@@ -16,7 +16,7 @@ fn fill_and_empty(mib: u64, lens: impl Fn(u64) -> usize) {
         numbers(&error);
         check_round(&fs, &device, "/full", &sizes, &lens);
         let stat = fs.statfs();
-        // What is left is less than one more file needs.
+        // The room left is less than one more file needs.
         assert!(stat.user_blocks - stat.valid_blocks <= 600, "{stat:?}");
         let total: usize = sizes.iter().sum();
         if round == 0 {

@@ -93,7 +93,7 @@ fn thirty_two_threads_at_the_limit() {
                     }
                 });
             };
-            // What each file must hold: its seed and its length, by thread and name.
+            // The contents that each file must have: its seed and its length, by thread and name.
             let held: Vec<std::sync::Mutex<Vec<(u64, u64, usize)>>> =
                 (0..THREADS).map(|_| Default::default()).collect();
             let fill = |again: bool| {

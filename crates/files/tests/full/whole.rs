@@ -112,7 +112,7 @@ fn an_allocation_is_whole_or_nothing() {
                 }
                 fs.checkpoint().unwrap();
                 assert_clean(&device);
-                // What fits is given.
+                // An allocation that fits is granted.
                 drop(filler);
                 fs.remove_file("/filler").unwrap();
                 file.allocate(0, 10 * MIB, AllocateFlags::NONE).unwrap();

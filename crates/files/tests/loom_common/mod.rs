@@ -19,14 +19,14 @@ pub(crate) struct Small {
     pub(crate) fs: Arc<FileSystem>,
 }
 
-/// What nobody uses leaves memory as soon as there is a reason to look.
+/// Unused state leaves memory as soon as there is a reason to look.
 pub(crate) fn options() -> Options {
     let one = NonZeroUsize::MIN;
     let volume = OpenOptions::new().lanes(1).threads(1).node_cache(one);
     Options::new().volume(volume).dentry_cache(one).inode_cache(one).lock_memory(0)
 }
 
-/// What is on a device after `fill` and a clean end.
+/// The contents of a device after `fill` and a clean end.
 pub(crate) fn image(fill: impl Fn(&FileSystem) + Send + Sync + 'static) -> Image {
     Image::new(move |device| {
         format(&**device, &FormatOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! What is left behind a panic.
+//! The state that a panic leaves.
 
 use std::any::Any;
 use std::collections::BTreeMap;

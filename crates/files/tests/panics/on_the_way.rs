@@ -17,7 +17,7 @@ use f2fs_device_test::bytes;
 use f2fs_test_kit::volumes::assert_consistent;
 use f2fs_test_kit::volumes::within;
 
-/// What became of a request.
+/// The outcome of a request.
 type Outcome = std::thread::Result<(usize, Completion)>;
 
 /// A device that carries each batch out on a thread of its own, some time after it was submitted. A request that panics does so

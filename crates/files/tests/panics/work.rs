@@ -1,4 +1,4 @@
-//! What goes on when a request panics.
+//! The work that goes on when a request panics.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::orphan::{self, OrphanBlock};
 use crate::summary::{SummaryBlock, compact};
 use crate::{BLOCK_SIZE, Corruption, Geometry, Nid, RawBlock};
 
-/// What goes into the next pack.
+/// The contents of the next pack.
 #[derive(Debug)]
 pub struct NextPack<'a> {
     /// Areas of the volume.

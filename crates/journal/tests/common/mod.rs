@@ -1,4 +1,4 @@
-//! What the tests share: an image as a medium, and a ledger that says what a journal may hold after a power cut.
+//! Shared by the tests: an image as a medium, and a ledger that says what a journal may hold after a power cut.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,7 +85,7 @@ pub struct Truncation {
     pub begun: usize,
     pub acknowledged: Option<usize>,
     pub ends: Vec<u64>,
-    /// What the owner's area holds from then on.
+    /// The contents of the owner's area from then on.
     pub area: u64,
 }
 
@@ -110,7 +110,7 @@ pub struct Replayed {
 }
 
 impl Ledger {
-    /// What is wrong with a journal that was found after a power cut at this position. The records, if nothing is.
+    /// The fault of a journal that was found after a power cut at this position. The records, if it has none.
     pub fn judge<M: Medium>(&self, at: usize, found: &Recovered<M>) -> Result<Vec<Replayed>, String> {
         self.judge_between(at, at, found)
     }
@@ -206,7 +206,7 @@ impl Ledger {
         Ok(replayed)
     }
 
-    /// What is known after a power cut left just these records and this area: they are acknowledged, and no other one may ever come back.
+    /// The ledger after a power cut left just these records and this area: they are acknowledged, and no other one may ever come back.
     pub fn after(&self, replayed: &[Replayed], area: u64) -> Ledger {
         let there: BTreeMap<u64, &Replayed> = replayed.iter().map(|record| (record.number, record)).collect();
         let kept = |batch: &Batch| {

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use f2fs_format::Nid;
 use rustc_hash::FxHashMap;
 
-/// What the list knows of a NID.
+/// The states of a NID in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// In the list (`FREE_NID`).
@@ -39,7 +39,7 @@ impl FreeList {
         self.listed
     }
 
-    /// What is known of a NID.
+    /// The state of a NID.
     pub(crate) fn state(&self, nid: Nid) -> Option<State> {
         self.states.get(&nid).copied()
     }

@@ -55,7 +55,7 @@ enum Why {
     Allocation { again: bool },
 }
 
-/// What `list` protects.
+/// The state under the lock `list`.
 #[derive(Debug)]
 struct Lists {
     free: FreeList,

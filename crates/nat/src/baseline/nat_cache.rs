@@ -1,4 +1,4 @@
-//! What the policies with a list pay for the kernel's cache of NAT entries: its lock, and the count of its entries.
+//! The cost of the kernel's cache of NAT entries, for the policies with a list: its lock, and the count of its entries.
 //!
 //! Entries themselves are found without it, in the slots. It is there so that those policies wait where Linux waits:
 //!
@@ -183,7 +183,7 @@ mod tests {
             nat.balance();
             assert_eq!(std::mem::take(&mut *source.waits.lock().unwrap()), [(false, false); 8], "read ahead, {policy}");
             assert_eq!(*source.ahead.lock().unwrap(), [8], "{policy}");
-            // What was read ahead of a checkpoint may be the other copy since: it is read again, under the scan's lock.
+            // The checkpoint may have written the other copy since the read-ahead: it is read again, under the scan's lock.
             let old = nat.table.read_ahead([9].into_iter());
             nat.begin_checkpoint(38).unwrap();
             nat.end_checkpoint();

@@ -31,7 +31,7 @@ const SAVINGS: f64 = 2048.0;
 /// Plans for one request at most.
 const TRIES: u32 = 6;
 
-/// What may be written in addition, for all planners that share it.
+/// The budget of additional writes, for all planners that share it.
 #[derive(Debug)]
 pub(super) struct Account {
     /// Blocks for each new block.
@@ -120,7 +120,7 @@ impl Planner {
     fn leave_out(&self, account: &Account, layout: &Layout, request: u32, mut choices: Vec<Choice>) -> Vec<Choice> {
         while let Some(last) = choices.iter().rposition(|choice| *choice != Choice::Ssr) {
             choices[last] = Choice::Ssr;
-            // What is left out alters what is reached of the rest, so all is counted anew.
+            // A block that is left out changes the rest of the plan, so all is counted anew.
             if account.pay(self.extra(layout, request, &choices)) {
                 break;
             }

@@ -56,7 +56,7 @@ pub(super) fn pairwise(planner: &Planner, layout: &Layout, request: u32) -> Vec<
     })
 }
 
-/// What the new blocks of the right hole cost in addition to the request that is open in front of it.
+/// The cost of the new blocks of the right hole, in addition to the request that is open in front of it.
 pub(super) fn marginal(planner: &Planner, layout: &Layout, request: u32) -> Vec<Choice> {
     let cost = |blocks: u32| planner.model().seconds(blocks.into());
     walk(layout, request, |index, left, open, run| {

@@ -4,7 +4,7 @@ use f2fs_format::BLOCKS_PER_SEGMENT;
 
 use crate::map::BlockMap;
 
-/// What lies between two holes.
+/// The valid blocks between two holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gap {
     /// A run of so many blocks that are in use.
@@ -82,7 +82,7 @@ impl Layout {
         &self.holes
     }
 
-    /// What lies between them.
+    /// The valid blocks between them.
     #[must_use]
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps

@@ -43,7 +43,7 @@ use f2fs_sync::Arc;
 use self::account::Account;
 use crate::cost::CostModel;
 
-/// What is done about a valid run.
+/// The choice for a valid run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Choice {
     /// Skipped: the request ends before it.
@@ -101,7 +101,7 @@ pub struct Planner {
     may_move: bool,
     /// Seconds that a rewritten or moved block must save.
     wear: f64,
-    /// What may be rewritten and moved.
+    /// The budget of blocks that may be rewritten and moved.
     account: Option<Arc<Account>>,
 }
 
@@ -150,7 +150,7 @@ impl Planner {
         self
     }
 
-    /// What the planner minimises: the time of an outcome, and its wear.
+    /// The planner minimises this: the time of an outcome, and its wear.
     #[must_use]
     pub fn objective(&self, outcome: &Outcome) -> f64 {
         outcome.seconds + self.wear * (f64::from(outcome.rewritten) + f64::from(outcome.moved))
@@ -204,7 +204,7 @@ impl Planner {
         }
     }
 
-    /// What a request with these choices comes to.
+    /// The outcome of a request with these choices.
     #[must_use]
     pub fn outcome(&self, layout: &Layout, request: u32, choices: &[Choice]) -> Outcome {
         Outcome::of(self, layout, request, choices)

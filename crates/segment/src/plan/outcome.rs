@@ -1,4 +1,4 @@
-//! What a request with given choices comes to.
+//! The outcome of a request with given choices.
 
 use super::{Choice, Gap, Layout, Planner};
 

@@ -37,7 +37,7 @@ impl SummarySource for Ssa {
     }
 }
 
-/// What the last durable checkpoint says, and the two copies of the table.
+/// The state of the last durable checkpoint, and the two copies of the table.
 pub(crate) struct Disk {
     pub(crate) geometry: Geometry,
     pub(crate) sit: [BTreeMap<u32, Box<SitBlock>>; 2],
@@ -61,7 +61,7 @@ impl Disk {
         }
     }
 
-    /// What is written before the checkpoint block: a crash may leave it behind.
+    /// The areas written before the checkpoint block: a crash may leave them behind.
     pub(crate) fn write_areas(&mut self, flush: &SegmentFlush) {
         for write in &flush.sit_blocks {
             self.sit[usize::from(write.second)].insert(write.index, write.block.clone());

@@ -84,7 +84,7 @@ struct Run {
     /// How far a core may run ahead of all others while it hits its own lines.
     ahead: u64,
     tickets: u64,
-    // What is measured.
+    // Measurements.
     /// Operations of all cores.
     laps: u64,
     /// Of these, those before anything is counted.
@@ -384,7 +384,7 @@ impl Run {
             let at = self.cores[core].clock + self.machine.wakeup;
             let other = &mut self.cores[waiter.core];
             if other.state == State::Parked {
-                // What it would have been woken by else, the end of its patience, is of the past.
+                // The timer that would have woken it is of no use any more.
                 other.turn += 1;
                 self.ready.push(Reverse((at.max(other.clock), waiter.core, other.turn)));
             }

@@ -18,7 +18,7 @@ struct Line {
     changed: bool,
     /// Until when it is on its way, in picoseconds.
     busy: u64,
-    /// What its transfers cost all cores together, in picoseconds.
+    /// The cost of its transfers for all cores together, in picoseconds.
     cost: u64,
     /// How many there were.
     transfers: u64,
@@ -38,7 +38,7 @@ pub(super) struct Lines {
     memory: u64,
 }
 
-/// What an access costs.
+/// The cost of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cost {
     /// Picoseconds in all.
@@ -130,13 +130,13 @@ fn within(core: usize, cores: usize) -> Cores {
     mask << (core / cores * cores)
 }
 
-/// What a line costs that the nearest of these has.
+/// The cost of a line that the nearest of these has.
 fn nearest(levels: &[(usize, u64)], core: usize, holders: Cores) -> u64 {
     let level = levels.iter().find(|(cores, _)| within(core, *cores) & holders != 0);
     level.or(levels.last()).map_or(0, |(_, cost)| *cost)
 }
 
-/// What a line costs that all of these have to give up.
+/// The cost of a line that all of these have to give up.
 fn farthest(levels: &[(usize, u64)], core: usize, holders: Cores) -> u64 {
     let level = levels.iter().find(|(cores, _)| within(core, *cores) & holders == holders);
     level.or(levels.last()).map_or(0, |(_, cost)| *cost)

@@ -17,7 +17,7 @@ pub struct Level {
 pub struct Machine {
     /// Its name in commands.
     pub name: &'static str,
-    /// What it is, and where the numbers are from.
+    /// A description, and where the numbers are from.
     pub source: &'static str,
     /// Distances, the nearest first; the last one has all cores of the machine, 128 at most.
     pub levels: Vec<Level>,
@@ -33,9 +33,9 @@ pub struct Machine {
     pub pause: u64,
     /// A system call that gives the processor up, with nobody there to take it.
     pub yield_call: u64,
-    /// What a core that parks does before it sleeps.
+    /// The cost of parking, for the core that goes to sleep.
     pub park: u64,
-    /// What it costs to wake one.
+    /// The cost of waking one.
     pub wake: u64,
     /// How long it takes from there until the woken core goes on.
     pub wakeup: u64,

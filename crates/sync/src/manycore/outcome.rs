@@ -1,4 +1,4 @@
-//! What a run tells.
+//! The result of a run.
 
 use crate::Site;
 
@@ -36,7 +36,7 @@ pub struct Hot {
     pub site: Site,
     /// Transfers.
     pub transfers: u64,
-    /// What they cost all cores together, with the waiting for the line, in picoseconds.
+    /// Their cost for all cores together, with the waiting for the line, in picoseconds.
     pub cost: u64,
 }
 

@@ -28,7 +28,7 @@ macro_rules! exchanges {
     };
 }
 
-/// What all atomics have.
+/// The methods that all atomics have.
 macro_rules! atomic {
     ($(#[$doc:meta])* $name:ident $(<$type:ident>)?, $value:ty, $what:literal) => {
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! What the wrappers tell the virtual core that runs. Outside of a simulation they are those of production.
+//! Calls of the wrappers to the virtual core that runs. Outside of a simulation they are those of production.
 
 use std::cell::Cell;
 use std::panic::Location;

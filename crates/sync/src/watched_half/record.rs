@@ -10,7 +10,7 @@ use super::{Kind, Site};
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// What a thread did to a line.
+/// Accesses of a thread to a line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Touched {
     /// Whether it was written, and not only read.
@@ -23,7 +23,7 @@ pub(crate) struct Touched {
 pub(crate) type Lines = BTreeMap<usize, Touched>;
 
 std::thread_local! {
-    /// What this thread wrote and read since the record was begun.
+    /// The lines that this thread wrote and read since the record was begun.
     static RECORD: RefCell<Option<Lines>> = const { RefCell::new(None) };
     /// The processor that this thread plays to be on.
     static PROCESSOR: Cell<Option<usize>> = const { Cell::new(None) };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What writes a line: the type of the lock or atomic, and where it is used.
+/// The writer of a line: the type of the lock or atomic, and the place of its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site {
     /// The source file.

@@ -47,7 +47,7 @@ impl Base {
         found
     }
 
-    /// What another program left that was stopped behind syncs: most damage is to the chain of their nodes.
+    /// A volume of another program that was stopped behind syncs: most damage is to the chain of their nodes.
     pub fn stopped(device: &SparseDevice) -> Base {
         let mut found = Base::from_device(device);
         let mut chain: Vec<u64> = found.structures.places(Kind::Chain).iter().map(|place| place.block).collect();
@@ -62,7 +62,7 @@ impl Base {
         self.used = these.iter().copied().cycle().take(these.len() * times).chain(others).collect();
     }
 
-    /// What stands on a device.
+    /// The volume on a device.
     pub fn from_device(device: &SparseDevice) -> Base {
         let superblock = SuperBlock::read(&device.block(0));
         let geometry = Geometry::from_superblock(&superblock).expect("a sound superblock");
@@ -110,7 +110,7 @@ impl Base {
         &self.device
     }
 
-    /// What the volume has of each kind.
+    /// The volume's structures of each kind.
     pub fn structures(&self) -> &Structures {
         &self.structures
     }

@@ -9,7 +9,7 @@ use f2fs_format::{Geometry, inode, node};
 use super::structures::{KINDS, Kind, Place, Structures};
 use f2fs_device_test::SparseDevice;
 
-/// What is done to a volume before it is used.
+/// The damage to a volume before it is used.
 #[derive(Clone, Debug)]
 pub enum Damage {
     Patch(Patch),
@@ -23,7 +23,7 @@ pub struct Patch {
     pub block: u16,
     /// Where in it, reduced to its size; the highest numbers lead to where nodes have their footer, links and numbers.
     pub offset: u16,
-    /// What is written there.
+    /// The bytes that are written there.
     pub bytes: Vec<u8>,
 }
 
@@ -61,7 +61,7 @@ pub struct Change {
     pub which: u16,
     /// Which field of it.
     pub field: u8,
-    /// What is done to it; the highest bit leaves a twin as it is.
+    /// The change; the highest bit leaves a twin as it is.
     pub how: u8,
     /// With which number.
     pub number: u32,

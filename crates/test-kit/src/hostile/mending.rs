@@ -1,4 +1,4 @@
-//! What mends a volume: roll-forward and repair.
+//! The ways to mend a volume: roll-forward and repair.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ pub fn repair(device: &Arc<SparseDevice>) {
         let found = report.findings.iter().filter(|finding| finding.severity() == Severity::Damage).count();
         found as u64 + report.suppressed
     };
-    // What could not be looked at before may show more damage now.
+    // Parts that could not be looked at before may show more damage now.
     if repair.before.complete {
         let (before, after) = (damage(&repair.before), damage(&repair.after));
         assert!(after <= before, "worse: {before} findings, then {after}:\n{}\n{}", repair.before, repair.after);

@@ -23,7 +23,7 @@ const FREE: usize = 8;
 /// Where an inode has its addresses.
 const ADDRESSES: usize = offset_of!(Inode, i_addr);
 
-/// What damage can be done to.
+/// The kinds of structures that can be damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Superblock,

@@ -22,7 +22,7 @@ pub struct Fault {
     pub on: u8,
     /// So many of them pass.
     pub after: u8,
-    /// What goes wrong; the highest bit makes it last.
+    /// The fault of the device; the highest bit makes it last.
     pub what: u8,
 }
 

@@ -1,4 +1,4 @@
-//! What campaigns looked at so far, in a file: one that takes hours may be stopped, and another goes on.
+//! The states that campaigns looked at so far, in a file: one that takes hours may be stopped, and another goes on.
 //!
 //! ```text
 //!   {"campaigns":2,"seconds":7200.5,"tallies":{"ace1":{..},..},"contents":4000000}\n
@@ -24,7 +24,7 @@ pub enum DiaryError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: std::io::Error,
     },
     /// The file is something else, or only a part of one.
@@ -47,7 +47,7 @@ struct Head {
     contents: u64,
 }
 
-/// What campaigns looked at so far. Contents are told apart by what the volumes of this build hold: a diary of another build
+/// The states that campaigns looked at so far. Contents are told apart by what the volumes of this build hold: a diary of another build
 /// may count one twice.
 #[derive(Debug, Default)]
 pub struct Diary {
@@ -57,7 +57,7 @@ pub struct Diary {
     pub campaigns: u64,
     /// How long they took.
     pub took: Duration,
-    /// What they looked at.
+    /// Their counts.
     pub tallies: BTreeMap<Class, Tally>,
     /// The contents that they saw, and this one sees.
     pub contents: Contents,

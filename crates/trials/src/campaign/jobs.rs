@@ -46,7 +46,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// What a campaign runs unless it is told.
+    /// The classes that a campaign runs unless it is told.
     pub const USUAL: [Class; 12] = [
         Class::Ace1,
         Class::Ace2,

@@ -129,7 +129,7 @@ fn inline_data_that_moves_to_a_block_is_not_lost_by_a_torn_sync() -> Result<(), 
     )
 }
 
-/// What is done to the log of a workload to break a promise.
+/// The change to the log of a workload that breaks a promise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Break {
     Nothing,

@@ -1,4 +1,4 @@
-//! What the runs come to.
+//! The results of the runs.
 
 use std::fmt;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub struct Broken {
     pub episode: usize,
     /// At which of the requests that can fail so.
     pub index: u64,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
 }
 

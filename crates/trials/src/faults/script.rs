@@ -63,9 +63,9 @@ impl Requests {
 pub(super) struct Episode {
     /// The volume before it.
     pub(super) start: MemoryDevice,
-    /// What it holds once it is open.
+    /// Its contents once it is open.
     pub(super) tree: Tree,
-    /// What is done.
+    /// The operations.
     pub(super) ops: Vec<Op>,
     /// Whether it is closed in the end.
     pub(super) closed: bool,
@@ -74,7 +74,7 @@ pub(super) struct Episode {
 }
 
 impl Episode {
-    /// What makes the bytes that operation `index` writes.
+    /// The seed of the bytes that operation `index` writes.
     pub(super) fn salt(index: usize) -> u64 {
         (index as u64 + 1) << 8
     }

@@ -69,9 +69,9 @@ struct Trial<'a> {
     way: Way,
     recorder: &'a RecordingDevice,
     faulty: &'a FaultDevice,
-    /// What the operations so far make.
+    /// The tree that the operations so far make.
     tree: Tree,
-    /// What was done.
+    /// The operations so far.
     lane: Lane,
     row: Row,
     /// Nothing can be said any more about single operations: the device is gone, or what it gave cannot be read.
@@ -123,7 +123,7 @@ pub(super) fn run(episode: &Episode, way: Way, index: u64) -> Result<Row, String
     Ok(row)
 }
 
-/// What was done as the judge of crashes knows it. `versions`: of the checkpoint that was found and of the last one.
+/// The operations as the judge of crashes knows them. `versions`: of the checkpoint that was found and of the last one.
 fn recording(
     episode: &Episode,
     recorder: &RecordingDevice,
@@ -144,7 +144,7 @@ fn recording(
     Ok(recording)
 }
 
-/// What is there when the volume is opened again: with the power on, and after it went.
+/// The contents when the volume is opened again: with the power on, and after it went.
 fn judge(
     way: Way,
     recording: &Recording,
@@ -265,7 +265,7 @@ impl Trial<'_> {
         if self.faulty.faults() == 0 {
             return Err(format!("`{op}` fails though the device is healthy: {error}"));
         }
-        // What failed before may be missing here.
+        // The effects of a failed operation may be missing here.
         let follows = self.lost || !op.fits(&self.tree) || error.is_refusal();
         if !error.is_typed(self.way) && !follows {
             return Err(format!("`{op}` fails with {error}, which is not what the device said"));

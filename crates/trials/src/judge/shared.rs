@@ -2,7 +2,7 @@
 //!
 //! The rules are those of one thread, with frontiers in the place of numbers: a checkpoint is a tree of a frontier at which it may
 //! have been taken. A file that was synced since is as it was at some frontier behind all that had ended when the sync began.
-//! What other threads write while a file is synced may be in that, block by block.
+//! Blocks that other threads write while a file is synced may be in that, each for itself.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::tree::{Content, Node, Tree};
 /// A sync of an inode behind a checkpoint.
 struct Synced<'a> {
     step: &'a Step,
-    /// What had ended before it began, and it itself.
+    /// The operations that had ended before it began, and it itself.
     behind: Frontier,
     /// Whether it is due.
     done: bool,

@@ -1,4 +1,4 @@
-//! What operations do to the model.
+//! The effects of operations on the model.
 
 use f2fs_sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What threads do that share files and directories, and every tree that this may have led to.
+//! The history of threads that share files and directories, and every tree that this may have led to.
 //!
 //! Each operation takes effect at some moment between its beginning and its end. So the history is not one sequence of trees:
 //! a *frontier* says how many operations of each thread have taken effect, and there is a frontier for each choice that the times
@@ -10,7 +10,7 @@
 //!   thread 1          [ rename n m ]                                  └─ (0,1): no name n yet, but the rename succeeded
 //! ```
 //!
-//! What is written, synced or truncated is a file that was opened first: it may have another name by then, or none.
+//! A file is written, synced or truncated through a handle: it may have another name by then, or none.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::tree::Tree;
 /// Trees of one history at most; with more, threads overlap more than is meant.
 const MOST: usize = 200_000;
 
-/// What an operation said.
+/// The answer of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
     /// It was done, to an inode that it made or opened (0: neither).
@@ -38,9 +38,9 @@ pub enum Said {
 /// An operation of a thread, and what it said.
 #[derive(Clone, Debug)]
 pub struct Deed {
-    /// What was asked for.
+    /// The operation.
     pub op: Op,
-    /// What it said.
+    /// Its answer.
     pub said: Said,
     /// Makes the bytes that it writes.
     pub salt: u64,

@@ -40,7 +40,7 @@ impl Steps {
 
     fn propose(&mut self, tree: &Tree) -> Op {
         let root = if self.dir.is_empty() { "/" } else { &self.dir };
-        // What fills the volume has its own operations.
+        // The files that fill the volume have operations of their own.
         let ours = |path: &&String| path.as_str() != root && !path.starts_with("/fill") && !path.starts_with("/large");
         let mut paths: Vec<String> = tree.names.keys().filter(ours).cloned().collect();
         paths.push(format!("{}/none", self.dir));

@@ -18,7 +18,7 @@ pub fn holes() -> Vec<Workload> {
         let (part, whole) = (at + 5000, at + 8192);
         for make in ["punch", "zero", "zerogrow"] {
             texts.extend([
-                // What was durable goes; the cut may find it or not, and never a mixture of its blocks.
+                // The durable blocks go; the cut may find them or not, and never a mixture.
                 format!("{written}; checkpoint; {make} /A/foo {part} 60000; sync /A/foo"),
                 format!("{written}; checkpoint; {make} /A/foo {whole} 61440; sync /A/foo"),
                 format!("{written}; sync /A/foo; {make} /A/foo {part} 60000; sync /A/foo"),

@@ -16,7 +16,7 @@ const PIECE: u64 = 128;
 /// Blocks of a request that is better sent with those of others than at once, at most: a request costs as much as so many.
 const SHORT: u64 = 16;
 
-/// What is written to.
+/// The target of a write.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// The file.
@@ -27,7 +27,7 @@ pub struct Target<'a> {
     pub log: LogType,
 }
 
-/// What the caller does while a flight is on its way.
+/// The caller's part while a flight is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Next {
@@ -70,7 +70,7 @@ impl Flight {
         if rewrites.is_empty() {
             flight.send(op.volume, &mut source, next);
         } else {
-            // What lies between the runs is written once more, so that all of it is one request.
+            // The blocks between the runs are written once more, so that all of it is one request.
             let mut data = op.volume.recycler.take_stale(summaries.len());
             source.fill(&mut data);
             flight.send_all(op, &rewrites, data)?;
@@ -196,7 +196,7 @@ fn edge(
     }
     let start = at * BLOCK;
     let bytes = data.as_bytes_mut();
-    // What stands behind the end of the file may be stale: it must read as zeros if the file grows over it.
+    // Bytes behind the end of the file may be stale: they must read as zeros if the file grows over them.
     let old_end = target.size.saturating_sub(start).min(BLOCK) as usize;
     bytes[old_end..].fill(0);
     let (from, to) = (piece.offset.max(start), piece.end().min(start + BLOCK));

@@ -44,7 +44,7 @@ enum Stage {
     Landed,
 }
 
-/// What the write does to the inode (true), and how it is undone (false). Called with the inode's page locked.
+/// Changes the inode for the write (true), or undoes that (false). Called with the inode's page locked.
 type OfInode = Box<dyn FnMut(&mut Inode, bool) + Send>;
 
 /// A flight that a sync waits for.
@@ -129,13 +129,13 @@ impl Joined {
                 Err(error) => result = Err(error.into()),
             }
         }
-        // What was written for a sync may be found by roll-forward: its blocks are not for others while the volume is in use.
+        // Blocks written for a sync may be found by roll-forward: they are not for others while the volume is in use.
         let lost = result.is_err() && (self.stage != Stage::Landed || op.volume.check_writable().is_err());
         if lost {
             self.withdraw(op);
         } else {
             self.settle();
-            // What was overwritten is free.
+            // The overwritten blocks are free.
             op.volume.free_displaced(&mut self.displaced)?;
         }
         result

@@ -20,7 +20,7 @@ pub(crate) enum Company {
     SameAge,
 }
 
-/// What became of blocks that were copied.
+/// The fate of blocks that were copied.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moved {
     /// Their slots name the copies.

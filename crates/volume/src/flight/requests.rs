@@ -12,7 +12,7 @@ impl Volume {
     /// Requests that write `data` to `runs`, and what stands in `rewrites` once more to where it stands: neighbours are one
     /// request. The operation that took the runs must still be held when they are done.
     ///
-    /// What is rewritten was written before the last durable checkpoint and is not written by anybody else: its place is
+    /// A rewritten block was written before the last durable checkpoint and is not written by anybody else: its place is
     /// taken, even if it is freed meanwhile, until a checkpoint, which waits for this operation.
     pub(super) fn requests_for(
         &self,

@@ -1,4 +1,4 @@
-//! What a write writes: pieces of the caller's memory, with what stood around those that end within a block.
+//! The contents of a write: pieces of the caller's memory, and the old contents around those that end within a block.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::BLOCK_SIZE;

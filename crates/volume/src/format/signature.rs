@@ -1,4 +1,4 @@
-//! What a device holds already.
+//! The contents that a device has already.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::read_block;
 /// Blocks at the front that are zeroed when something is overwritten: other file systems keep their marks there.
 pub(super) const WIPED_BLOCKS: u64 = 1024;
 
-/// What a device was recognised to hold.
+/// The contents of a device, as recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Signature {
@@ -78,7 +78,7 @@ const OTHERS: [Mark; 31] = [
     (510, b"\x55\xaa", "an MBR partition table or a boot sector"),
 ];
 
-/// What a device holds: F2FS if either superblock has its magic number, else what others mark; `None` if nothing is recognised.
+/// The contents of a device: F2FS if either superblock has its magic number, else what others mark; `None` if nothing is recognised.
 ///
 /// ```
 /// use f2fs_device::{BlockDevice, MemoryDevice};
@@ -97,13 +97,13 @@ pub fn recognise(device: &dyn BlockDevice) -> Result<Option<Signature>, DeviceEr
     recognise_from(device, 0)
 }
 
-/// What each device of several holds, as far as it is recognised, with the block at which that device begins.
+/// The contents of each device of several, as far as they are recognised, with the block at which that device begins.
 pub(super) fn on_each(device: &dyn BlockDevice, devices: &[(u64, u64)]) -> Result<Vec<(u64, Signature)>, DeviceError> {
     let held = devices.iter().map(|(_, start)| Ok(recognise_from(device, *start)?.map(|found| (*start, found))));
     held.filter_map(Result::transpose).collect()
 }
 
-/// What is held from a block on.
+/// The contents from a block on.
 fn recognise_from(device: &dyn BlockDevice, start: u64) -> Result<Option<Signature>, DeviceError> {
     let blocks = device.info().blocks;
     for index in start..(start + 2).min(blocks) {

@@ -145,7 +145,7 @@ fn an_error_of_any_operation_is_reported() {
     }
 }
 
-/// What a mount would take the volume on the device for.
+/// The volume that a mount would find on the device.
 fn owner(device: &dyn BlockDevice) -> Option<[u8; 16]> {
     let owners: Vec<_> = (0..2)
         .map(|index| superblock(device, index))

@@ -20,7 +20,7 @@ pub(super) fn of_each(device: &dyn BlockDevice, devices: &[(u64, u64)]) -> Resul
     Ok(devices.iter().zip(ends).map(of_device).collect())
 }
 
-/// What the plan has to know of the zones of a device.
+/// The properties of a device's zones that the plan needs.
 pub(super) fn planned(zones: &[Zone]) -> Option<DeviceZones> {
     let first = zones.first()?;
     let conventional = zones.iter().take_while(|zone| zone.state == ZoneState::Conventional).count() as u64;

@@ -1,4 +1,4 @@
-//! What roll-forward does to the tables.
+//! The changes of roll-forward to the tables.
 
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::summary::{Summary, SummaryBlock};

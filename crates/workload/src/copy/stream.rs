@@ -47,7 +47,7 @@ impl Buffer {
 struct Pieces<'a> {
     file: &'a File,
     from: &'a Path,
-    /// What is known to be data and not handed out; `None`: nothing more is.
+    /// The range that is known to be data and not handed out; `None`: nothing more is.
     ahead: Mutex<Option<Range<u64>>>,
 }
 

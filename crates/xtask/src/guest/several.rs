@@ -59,7 +59,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         let here = volume.f2fs(bench, &["manifest"])?;
         judge::same(name, ("the kernel after its changes", &changed), ("this project", &here))?;
         volume.is_spread()?;
-        // What the kernel left is gone on with.
+        // Work goes on with the kernel's volume.
         volume.f2fs(bench, &["mkdir", "/afterwards"])?;
         volume.sound(bench)?;
         paths += before.lines().count() + changed.lines().count();

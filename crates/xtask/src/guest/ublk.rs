@@ -14,7 +14,7 @@ use crate::Result;
 const LIMIT: Duration = Duration::from_secs(600);
 const SCRIPT: &str = include_str!("ublk.sh");
 
-/// What the script says at the end of each part.
+/// The parts of the script, as each says at its end.
 const PARTS: [&str; 8] = ["refusals", "memory", "file system", "zones", "recovery", "laboratory", "stop", "speed"];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {

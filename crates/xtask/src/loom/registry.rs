@@ -156,7 +156,7 @@ fn switched(text: &str) -> Vec<String> {
     let points = ["mutant(", "protocol_step!(", "protocol_value!("];
     let calls = points.into_iter().flat_map(|point| code.split(point).skip(1));
     let names = calls.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split_once('"'));
-    // What else stands in quotes behind such words is no name: this tool's own sources look for them.
+    // Other quoted texts behind such words are no names: this tool's own sources look for them.
     let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     names.filter(|(name, _)| is_name(name)).map(|(name, _)| name.to_owned()).collect()
 }

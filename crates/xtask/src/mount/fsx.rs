@@ -27,7 +27,7 @@ pub(crate) fn run(bench: &Bench, operations: u64, seed: u64) -> Result<()> {
         let begun = Instant::now();
         let mut command = Command::new(&program);
         command.args(["-q", "-S", &seed.to_string(), "-N", &operations.to_string(), "-f"]).arg(&configuration);
-        // What it leaves after a failure goes beside the images.
+        // Its files of a failure go beside the images.
         process::output(command.arg("-P").arg(&bench.images).arg(mounted.dir.join("f")))?;
         mounted.judge()?;
         let took = begun.elapsed().as_secs_f64();

@@ -11,7 +11,7 @@ use super::Bench;
 use super::volume::Mounted;
 use crate::{Result, process, tools};
 
-/// What they need beside cargo.
+/// The programs that they need beside cargo.
 const PROGRAMS: &[&str] = &["git", "sqlite3", "tar", "rsync", "fsck.f2fs"];
 
 pub(crate) fn run(bench: &Bench, tree: &Path, transactions: u64) -> Result<()> {

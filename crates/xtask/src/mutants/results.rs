@@ -1,4 +1,4 @@
-//! What became of mutants, kept between runs.
+//! The outcomes of mutants, kept between runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use anyhow::Context;
 use super::name::Mutant;
 use crate::Result;
 
-/// What became of a mutant.
+/// The outcome of a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// A test failed.
@@ -101,7 +101,7 @@ impl Results {
         Ok(Results { path: path.to_owned(), tree: tree.to_owned(), known })
     }
 
-    /// What became of the mutant, if it was tried since its file last changed.
+    /// The outcome of the mutant, if it was tried since its file last changed.
     pub(super) fn get(&self, mutant: &Mutant) -> Option<Outcome> {
         let (outcome, content) = self.known.get(&mutant.key())?;
         (*content == self.content(mutant)).then_some(*outcome)

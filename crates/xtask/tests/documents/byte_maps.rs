@@ -128,7 +128,7 @@ fn number(cell: &str) -> Option<u64> {
     }
 }
 
-/// What stands in a cell between backquotes.
+/// The text between backquotes in a cell.
 fn code(cell: &str) -> Option<&str> {
     cell.strip_prefix('`')?.strip_suffix('`')
 }

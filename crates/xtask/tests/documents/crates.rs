@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::text::{marked_blocks, read, root};
 
-/// What `cargo metadata` says of the workspace.
+/// The answer of `cargo metadata` for the workspace.
 pub(crate) fn metadata() -> Value {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

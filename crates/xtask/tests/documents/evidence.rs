@@ -19,7 +19,7 @@ fn first_of_tuples(text: &str) -> Vec<&str> {
     tuples.filter_map(|rest| rest.split('"').next()).collect()
 }
 
-/// What stands between `from` and the next `to`.
+/// The text between `from` and the next `to`.
 fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
     let rest = text.split_once(from).unwrap_or_else(|| panic!("there is no `{from}`")).1;
     rest.split_once(to).unwrap().0

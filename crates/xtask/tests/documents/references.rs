@@ -11,7 +11,7 @@ use crate::text::{code_spans, documents, fenced_lines, read, root};
 /// The places that paths in the documents begin with, where they begin at the root.
 const PLACES: [&str; 6] = ["crates/", "docs/", "benches/", "examples/", "fuzz/", "target/"];
 
-/// What cargo can run: the targets of each package, as (kind, name).
+/// The targets that cargo can run, of each package, as (kind, name).
 struct Targets(BTreeMap<String, Vec<(String, String)>>);
 
 impl Targets {
@@ -39,7 +39,7 @@ fn chores() -> Vec<String> {
     variants.map(|(name, _)| name.to_lowercase()).collect()
 }
 
-/// What is wrong with a command of cargo's.
+/// The fault of a command of cargo's.
 fn fault_of(command: &str, targets: &Targets, chores: &[String]) -> Option<String> {
     let words: Vec<&str> = command.split_whitespace().collect();
     let behind = |options: [&str; 2]| {

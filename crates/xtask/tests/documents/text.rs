@@ -48,7 +48,7 @@ pub(crate) fn marked_blocks<'t>(text: &'t str, kind: &str) -> Vec<(&'t str, Vec<
     blocks
 }
 
-/// What stands between single backquotes, outside of fenced blocks.
+/// The texts between single backquotes, outside of fenced blocks.
 pub(crate) fn code_spans(text: &str) -> Vec<&str> {
     let mut spans = Vec::new();
     let mut fenced = false;

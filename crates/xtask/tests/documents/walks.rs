@@ -37,7 +37,7 @@ fn steps<'t>(lines: &[&'t str]) -> Vec<Step<'t>> {
     steps
 }
 
-/// What is wrong with a walk.
+/// The faults of a walk.
 fn faults(name: &str, lines: &[&str]) -> Vec<String> {
     let steps = steps(lines);
     let mut faults = Vec::new();
