@@ -1,4 +1,4 @@
-//! Volumes as files of some KiB: blocks of metadata and their numbers, deflated. What stood in the data of files is zeros.
+//! Volumes as files of some KiB: blocks of metadata and their numbers, deflated. The data of files is zeros.
 //!
 //! `cargo run --manifest-path fuzz/Cargo.toml --bin pack IMAGE FILE` packs an image. There is one of `mkfs.f2fs` and `sload.f2fs`, and
 //! four of Linux 6.12, which `cargo xtask guest fuzz-volumes --keep` leaves in `target/guest/images`: closed, aged, and two that

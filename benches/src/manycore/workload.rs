@@ -88,7 +88,7 @@ impl Workload {
     }
 
     /// Nanoseconds of an operation on one thread of this project's machine, for `sharded`: estimates, not
-    /// measurements. What the accesses of the model do not explain of it is instructions.
+    /// measurements. The part that the model's accesses do not explain is instructions.
     #[must_use]
     pub fn nanoseconds(self) -> u64 {
         match self {

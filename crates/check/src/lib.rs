@@ -32,7 +32,7 @@
 //! Memory follows what is in use, not what an image claims: tables and bitmaps are kept in pieces that appear when needed
 //! (one bit a block, nine bytes a NAT entry, eight bytes a linked inode), findings are limited
 //! ([`MAX_PER_KIND`]), and numbers are checked before anything is sized by them. Every node and every block is followed
-//! once, so that no loop in an image holds the check up. What is read ahead is at most 60 MiB for a thread, and mostly a tenth
+//! once, so that no loop in an image holds the check up. Read-ahead takes at most 60 MiB for a thread, and mostly a tenth
 //! of that; summaries of segments take 4 MiB.
 //!
 //! # Reading
@@ -173,7 +173,7 @@ impl fmt::Debug for CheckOptions<'_> {
     }
 }
 
-/// Checks the volume on `device`, without a write. What it judges is the last checkpoint: what roll-forward would add after
+/// Checks the volume on `device`, without a write. It judges the last checkpoint: the files that roll-forward would add after
 /// an unclean stop is not looked at, beyond its chain of nodes. Others may read the device meanwhile; nobody may have it open for
 /// writing.
 ///

@@ -2,7 +2,7 @@
 //!
 //! # Locking rules
 //!
-//! The tables are read-only while threads walk. What they reach is kept in [`sparse`](super::sparse) bitmaps and counters,
+//! The tables are read-only while threads walk. The nodes and blocks they reach are kept in [`sparse`](super::sparse) bitmaps and counters,
 //! one atomic word at a time; whoever sets a bit first owns the block, the node or the inode, and the others report. The
 //! only locks are the collector's and those of the summary cache; neither is held while the other is taken.
 

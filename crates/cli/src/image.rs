@@ -123,7 +123,7 @@ pub(crate) fn change_by_copying(
 }
 
 /// Changes a file system, and closes it cleanly, also when the change failed half-way or a signal came. No operation is left half
-/// done: closing waits for those on their way, and refuses the others. What a signal leaves besides is `unfinished`.
+/// done: closing waits for those on their way, and refuses the others. `unfinished` says what else a signal leaves.
 fn change_with(
     image: &Path,
     open: impl FnOnce() -> Result<FileSystem, CliError> + Send,

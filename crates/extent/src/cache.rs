@@ -59,7 +59,7 @@ const LINES_PER_CHUNK: u64 = 64;
 #[cfg(loom)]
 const LINES_PER_CHUNK: u64 = 2;
 
-/// Classes: 2^30 blocks, more than an F2FS file can have. What lies beyond is always unknown.
+/// Classes: 2^30 blocks, more than an F2FS file can have. Blocks beyond are always unknown.
 #[cfg(not(loom))]
 const CLASSES: usize = 24;
 #[cfg(loom)]

@@ -108,7 +108,7 @@
 //! | tree of 640,000 states | 1536 | 4497 | 321581 | 2106 | 4778 | 262141 | 705 | 2168 | 147105 | 669122 | 671836 | 349724163 |
 //!
 //! Two threads on their own halves do 2.0 times what one does (the reader-writer lock: 0.4 times). Two threads do 101 times as many
-//! random shared locks as with the full tree, and as many a second as 128 threads do. What is worst here is the whole file among many
+//! random shared locks as with the full tree, and as many a second as 128 threads do. The worst case here is the whole file among many
 //! threads: everybody who comes while a covering request waits goes through the queue and sleeps, so each such request costs as
 //! many wake-ups as there are threads. A lock that lets running threads in again does better there.
 //!

@@ -1,5 +1,5 @@
 //! Scenarios of eight threads and more, with the production geometry (8 words a line, 126 readers a block, covering from 4096
-//! blocks on). What a lost wake-up leaves behind is a deadlock, which shuttle reports.
+//! blocks on). A lost wake-up leaves a deadlock behind, which shuttle reports.
 //!
 //! ```text
 //! mutant: enqueue_sets_no_bit, killed by: ten_threads_on_neighbouring_blocks

@@ -35,7 +35,7 @@ impl Reserved {
 }
 
 impl Core {
-    /// Reserves blocks for a range, so that writing it later does not fail for lack of space. What was a hole reads as zeros
+    /// Reserves blocks for a range, so that writing it later does not fail for lack of space. A hole goes on to read as zeros
     /// as before.
     pub(crate) fn allocate(&self, inode: &Arc<Inode>, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
         let content = inode.content(self);
@@ -80,7 +80,7 @@ impl Core {
         })
     }
 
-    /// Refuses what does not fit, before anything is done for it. What is counted is exact, but others may take it meanwhile.
+    /// Refuses a range that does not fit, before anything is done for it. The count is exact, but others may take the blocks meanwhile.
     pub(crate) fn require_room(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<(), FsError> {
         let blocks = last - first + 1;
         let direct = blocks / ADDRS_PER_BLOCK as u64 + 2;

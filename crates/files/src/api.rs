@@ -16,7 +16,7 @@ use crate::rename::{Place, RenameMode};
 use crate::stat::{self, FileKind, Metadata, Time};
 use crate::xattr::Xattr;
 
-/// A change of times. What is `None` stays.
+/// A change of times. A time that is `None` stays.
 ///
 /// ```
 /// use f2fs_files::{SetTimes, Time};
@@ -301,7 +301,7 @@ impl FileSystem {
         })
     }
 
-    /// Sets owner and group; a symbolic link at the end is not followed. What is `None` stays.
+    /// Sets owner and group; a symbolic link at the end is not followed. An owner that is `None` stays.
     ///
     /// # Errors
     /// Those of the path, [`FsError::Volume`].

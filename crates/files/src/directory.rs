@@ -16,7 +16,7 @@
 //! - **The map of pages** is split into [`PAGE_SHARDS`] shards, one reader-writer lock each, held only to look up or insert.
 //!
 //! Names in different stripes of a directory write no common line, but where their entries stand in one dentry block, and
-//! where a block begins or ends. What else changes (times, dirty marks) is noted in the stripe, or only if it is not noted
+//! where a block begins or ends. Other changes (times, dirty marks) are noted in the stripe, or only if it is not noted
 //! yet.
 //!
 //! ```text

@@ -151,7 +151,7 @@ pub enum FsError {
     Invalid(&'static str),
     /// The chain of nodes that were synced after the last checkpoint contradicts itself or the checkpoint. It can be opened
     /// without ([`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery)), at the checkpoint.
-    #[error("what was synced after the last checkpoint cannot be recovered: {0}")]
+    #[error("the files synced after the last checkpoint cannot be recovered: {0}")]
     Recovery(#[source] Box<FsError>),
     /// Space is missing (`ENOSPC`): blocks, node identifiers, or room for orphans in the checkpoint. The cause has the numbers. The
     /// operation may succeed after a deletion and a checkpoint.

@@ -251,7 +251,7 @@ impl File {
     /// Cuts the file to `size` bytes, or lets it grow to that by a hole.
     ///
     /// A checkpoint beside it has the old size or the new one, and so has what a crash leaves, if at most 120 MiB go; what is longer
-    /// is cut from its end on, and may have a size in between. What was cut off never comes back.
+    /// is cut from its end on, and may have a size in between. Bytes that were cut off never come back.
     ///
     /// # Errors
     /// [`FsError::FileTooLarge`], [`FsError::Volume`].

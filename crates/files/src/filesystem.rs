@@ -17,7 +17,7 @@ use crate::hazard::Hazards;
 use crate::idle::Idle;
 use crate::inode::Inode;
 use crate::inode_table::InodeTable;
-use crate::near::NearDirectories;
+use crate::path_cache::PathCache;
 use crate::ranges::RangeLock;
 use crate::recovery::RecoveryReport;
 use crate::requests::Requests;
@@ -35,7 +35,7 @@ pub struct Options {
     pub inode_cache: NonZeroUsize,
     /// The kind of lock on ranges of a file's blocks.
     pub range_lock: RangeLock,
-    /// Bytes that may remember where blocks of files lie: 4 for each block that was read. What is beyond that is looked up
+    /// Bytes that may remember where blocks of files lie: 4 for each block that was read. Addresses beyond that are looked up
     /// in the nodes every time. An inode gives its part back when it leaves memory.
     pub address_cache: u64,
     /// Bytes that the range locks of files which nobody has open may take, about; what is more leaves memory. A file that is open
@@ -172,7 +172,7 @@ pub(crate) type CoreRef = Arc<CachePadded<Arc<Core>>>;
 pub(crate) struct Core {
     pub(crate) volume: Volume,
     pub(crate) inodes: InodeTable,
-    pub(crate) near: NearDirectories,
+    pub(crate) path_cache: PathCache,
     pub(crate) idle: Idle,
     pub(crate) dentries: DentryCache,
     pub(crate) options: Options,
@@ -294,7 +294,7 @@ impl FileSystem {
             inodes: InodeTable::new(options.inode_cache.get()),
             addresses: Arc::new(CacheBudget::new(options.address_cache)),
             requests: Requests::new(),
-            near: NearDirectories::new(),
+            path_cache: PathCache::new(),
             idle: Idle::new(options.lock_memory),
             dentries: DentryCache::new(options.dentry_cache.get() as u64),
             options,

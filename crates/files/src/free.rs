@@ -12,11 +12,11 @@ use crate::truncate::{Progress, truncate_step};
 
 /// The work that is left after a link went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum AfterUnlink {
     /// Nothing: there are other links.
-    Alive,
+    Linked,
     /// Nothing: it is freed, or an orphan with handles.
-    Settled,
+    Done,
     /// It is an orphan without handles: free it, in as many operations as it takes.
     FreeLater,
 }
@@ -67,7 +67,7 @@ impl Core {
         room: OrphanRoom<'_>,
         inode: &Inode,
         left: impl FnOnce(u32) -> u32,
-    ) -> Fate {
+    ) -> AfterUnlink {
         let mut life = inode.life.lock();
         {
             let mut block = inode.node.write(op);
@@ -78,25 +78,25 @@ impl Core {
             if left != 0 {
                 // The name that went may be the one that roll-forward would put back.
                 self.volume.set_unloggable(op, &inode.node);
-                return Fate::Alive;
+                return AfterUnlink::Linked;
             }
         }
         if life.opens == 0 {
             life.freed = !mutant("life_unlinked_and_not_ended");
             if is_small(inode) && self.free_small(op, inode).is_ok() {
-                return Fate::Settled;
+                return AfterUnlink::Done;
             }
         }
         // An inode that could not be freed for an error of the device is left to the next open as well: its name is gone.
         self.volume.add_orphan(op, room, inode.ino);
-        if life.freed && !is_small(inode) { Fate::FreeLater } else { Fate::Settled }
+        if life.freed && !is_small(inode) { AfterUnlink::FreeLater } else { AfterUnlink::Done }
     }
 
     /// Finishes what [`set_links`](Self::set_links) left to do.
-    pub(crate) fn settle(&self, inode: &Inode, fate: Fate) -> Result<(), FsError> {
-        match fate {
-            Fate::Alive | Fate::Settled => Ok(()),
-            Fate::FreeLater => self.free(inode),
+    pub(crate) fn settle(&self, inode: &Inode, after: AfterUnlink) -> Result<(), FsError> {
+        match after {
+            AfterUnlink::Linked | AfterUnlink::Done => Ok(()),
+            AfterUnlink::FreeLater => self.free(inode),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::rename::{Place, RenameMode};
 use crate::stat::{self, FileKind, Metadata, Time};
 use crate::xattr::Xattr;
 
-/// A change of attributes. What is `None` stays.
+/// A change of attributes. A field that is `None` stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SetAttributes {

@@ -26,7 +26,7 @@
 //!
 //! # Paths
 //!
-//! A path begins at the root, with or without a slash. What its last component means, and slashes behind it, is judged as Linux does:
+//! A path begins at the root, with or without a slash. Its last component, and slashes behind it, mean the same as in Linux:
 //! a path that ends in a slash means a directory, and a symbolic link there is followed; what a path that ends in `.` or `..` means
 //! is looked at, but neither made, moved nor removed, and nor is the root. Such a path is refused before anything is changed.
 //!
@@ -61,7 +61,7 @@
 //! | overwrite 4 KiB | 21 | 2 | none |
 //! | overwrite 4 KiB and sync | 48 | 18 | 8 |
 //!
-//! A processor remembers the directories on its paths (module `near`), so look-ups write nothing of those. What is fetched, and by no
+//! A processor remembers the directories on its paths (module `path_cache`), so look-ups write nothing of those. Things that are fetched, and by no
 //! all written, is met by chance: stripes, shards, and segments in which files of several threads stand. A sync joins its group and
 //! writes to the one log of warm nodes (`benches/benches/cache_lines.rs` names the lines).
 //!
@@ -146,9 +146,9 @@ mod inode_table;
 mod listing;
 mod name;
 mod namespace;
-mod near;
 mod open_options;
 mod path;
+mod path_cache;
 mod ranges;
 mod read;
 mod read_many;

@@ -9,7 +9,7 @@ use crate::FsError;
 use crate::create::NewFile;
 use crate::directory::Located;
 use crate::filesystem::Core;
-use crate::free::Fate;
+use crate::free::AfterUnlink;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::rename::Place;
@@ -74,7 +74,7 @@ impl Core {
                 directory.begin(&self.names);
             }
             let undo = |inode: &Inode, error: FsError| -> FsError {
-                // Nobody has seen the inode yet. What fails here is a contradiction in the tables, worse than the error.
+                // Nobody has seen the inode yet. An error of the undoing is a contradiction in the tables, worse than the first error.
                 match self.discard_new(op, inode) {
                     Ok(()) => error,
                     Err(worse) => worse,
@@ -149,19 +149,19 @@ impl Core {
             return Err(FsError::IsDirectory);
         }
         self.refill_nids();
-        let fate = self.change(|op| {
+        let after = self.change(|op| {
             let room = self.volume.orphan_room()?;
             directory.remove(op, self, parent, name, Some(&located))?.ok_or(FsError::NotFound)?;
             self.note_removal(parent);
-            let fate = self.drop_link(op, room, &inode);
-            if fate == Fate::Alive {
+            let after = self.drop_link(op, room, &inode);
+            if after == AfterUnlink::Linked {
                 // It lives on under another name, which may be one that no checkpoint has.
                 self.note_moved(Place::new(parent, name));
             }
-            Ok(fate)
+            Ok(after)
         })?;
         drop(stripe);
-        self.settle(&inode, fate)
+        self.settle(&inode, after)
     }
 
     /// The inode of a name whose stripe the caller holds.
@@ -178,7 +178,7 @@ impl Core {
     }
 
     /// Takes one link of a file that is no directory.
-    pub(crate) fn drop_link(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode) -> Fate {
+    pub(crate) fn drop_link(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode) -> AfterUnlink {
         self.set_links(op, room, inode, |links| links.saturating_sub(1))
     }
 
@@ -194,7 +194,7 @@ impl Core {
         self.require_empty(&inode)?;
         self.refill_nids();
         protocol_step!("rmdir_moves_stamp", directory.moved.invalidate());
-        let fate = self.change(|op| {
+        let after = self.change(|op| {
             let room = self.volume.orphan_room()?;
             directory.remove(op, self, parent, name, Some(&located))?.ok_or(FsError::NotFound)?;
             self.add_links(op, parent, -1);
@@ -203,7 +203,7 @@ impl Core {
         })?;
         drop(all);
         drop(stripe);
-        self.settle(&inode, fate)
+        self.settle(&inode, after)
     }
 
     /// Refuses a directory whose `..` is not the directory in which it has its name: that may be itself, or one below it. Its stripes
@@ -223,7 +223,7 @@ impl Core {
     }
 
     /// Ends an empty directory whose name is gone. The caller holds all its stripes.
-    pub(crate) fn bury(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode) -> Result<Fate, FsError> {
+    pub(crate) fn bury(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode) -> Result<AfterUnlink, FsError> {
         inode.directory()?.set_dead(true);
         Ok(self.set_links(op, room, inode, |_| 0))
     }

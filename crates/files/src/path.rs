@@ -11,7 +11,7 @@ use crate::filesystem::Core;
 use crate::form::Form;
 use crate::inode::Inode;
 use crate::name::Name;
-use crate::near::Near;
+use crate::path_cache::CachedDirectory;
 use crate::stat::FileKind;
 
 /// Symbolic links followed in one look-up at most, as in Linux.
@@ -37,11 +37,11 @@ pub(crate) enum Special {
     Up,
 }
 
-/// The last component of a path, in its directory: what those who change a name go by. What is wrong with a [`Special`] one, and
+/// The last component of a path, in its directory: the form in which a name is changed. The fault of a [`Special`] one, and
 /// with slashes behind it, is each operation's to say, before it changes anything.
 #[derive(Debug)]
 pub(crate) struct LastName<'p> {
-    pub(crate) parent: Arc<Near>,
+    pub(crate) parent: Arc<CachedDirectory>,
     pub(crate) name: Result<Name<'p>, Special>,
     /// Slashes follow: the path means a directory.
     pub(crate) slash: bool,
@@ -106,23 +106,23 @@ impl Core {
         Ok((self.inode(found.ino)?, seen))
     }
 
-    /// The directory that a path of directories means; `None` if there is a symbolic link on the way. What is no directory
+    /// The directory that a path of directories means; `None` if there is a symbolic link on the way. A component that is no directory
     /// is returned if it is the last.
-    fn near(&self, path: &[u8]) -> Result<Option<Arc<Near>>, FsError> {
-        let mut here = match self.near.root() {
+    fn cached_directory(&self, path: &[u8]) -> Result<Option<Arc<CachedDirectory>>, FsError> {
+        let mut here = match self.path_cache.root() {
             Some(root) => root,
-            None => self.near.note_root(self.root()?),
+            None => self.path_cache.note_root(self.root()?),
         };
         for part in path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
-            if let Some(next) = self.near.get(&here, part) {
+            if let Some(next) = self.path_cache.get(&here, part) {
                 here = next;
                 continue;
             }
             let (child, seen) = self.child_seen(&here, part)?;
             here = match child.kind {
                 FileKind::Symlink => return Ok(None),
-                FileKind::Directory if part != b"." && part != b".." => self.near.note(&here, part, seen, child),
-                _ => Near::new(child),
+                FileKind::Directory if part != b"." && part != b".." => self.path_cache.note(&here, part, seen, child),
+                _ => CachedDirectory::new(child),
             };
         }
         Ok(Some(here))
@@ -132,7 +132,7 @@ impl Core {
     pub(crate) fn resolve(&self, path: &[u8], last: Last) -> Result<Arc<Inode>, FsError> {
         if let Some(slash) = path.iter().rposition(|byte| *byte == b'/')
             && slash + 1 < path.len()
-            && let Some(parent) = self.near(&path[..slash])?
+            && let Some(parent) = self.cached_directory(&path[..slash])?
         {
             let child = self.child(&parent, &path[slash + 1..])?;
             if child.kind != FileKind::Symlink || last == Last::Keep {
@@ -159,16 +159,20 @@ impl Core {
             b".." => Ok(Err(Special::Up)),
             _ => Err(error),
         })?;
-        let parent = match self.near(parent)? {
+        let parent = match self.cached_directory(parent)? {
             Some(parent) => parent,
-            None => Near::new(self.resolve(parent, Last::Follow)?),
+            None => CachedDirectory::new(self.resolve(parent, Last::Follow)?),
         };
         parent.directory()?;
         Ok(LastName { parent, name, slash: trimmed.len() < path.len() })
     }
 
     /// The directory and the name of an entry that is to be made. Slashes behind it are for directories.
-    pub(crate) fn resolve_new<'p>(&self, path: &'p [u8], directory: bool) -> Result<(Arc<Near>, Name<'p>), FsError> {
+    pub(crate) fn resolve_new<'p>(
+        &self,
+        path: &'p [u8],
+        directory: bool,
+    ) -> Result<(Arc<CachedDirectory>, Name<'p>), FsError> {
         let last = self.resolve_parent(path)?;
         let name = last.name.map_err(|_| FsError::Exists)?;
         if last.slash && !directory {

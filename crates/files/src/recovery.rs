@@ -5,7 +5,7 @@
 //!         └> 2. in the order of the chain: attributes, name, inline data, xattrs, addresses          ─> checkpoint
 //! ```
 //!
-//! A node without an fsync mark counts if a later one of its inode has one, as the kernel has it. What is recovered is in memory
+//! A node without an fsync mark counts if a later one of its inode has one, as the kernel has it. The recovered files are in memory
 //! until the checkpoint; a file system that is open for reading keeps it there and writes nothing.
 //!
 //! A chain that contradicts itself or the checkpoint is an error, and the file system does not open: what was promised cannot be

@@ -5,7 +5,7 @@ use f2fs_sync::{Arc, RwLockWriteGuard, mutant, protocol_step};
 use crate::FsError;
 use crate::create::set_name;
 use crate::filesystem::Core;
-use crate::free::Fate;
+use crate::free::AfterUnlink;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::namespace::file_type;
@@ -87,17 +87,17 @@ impl Core {
                 protocol_step!("rename_moves_stamp", parent.directory()?.moved.invalidate());
             }
         }
-        let (inode, fate) = match target {
+        let (inode, after) = match target {
             Some(target) if target.ino == source.ino => return Ok(()),
             Some(target) if mode == RenameMode::Exchange => return self.exchange(from, to, &source, &target),
             Some(target) => {
-                let fate = self.replace(from, to, &source, &target)?;
-                (target, fate)
+                let after = self.replace(from, to, &source, &target)?;
+                (target, after)
             }
             None => return self.move_name(from, to, &source),
         };
         drop(stripes);
-        self.settle(&inode, fate)
+        self.settle(&inode, after)
     }
 
     /// The stripes of both names, in the order that excludes a deadlock: an ancestor's before its descendants', else by
@@ -184,7 +184,7 @@ impl Core {
         to: Place<'_>,
         source: &Arc<Inode>,
         target: &Arc<Inode>,
-    ) -> Result<Fate, FsError> {
+    ) -> Result<AfterUnlink, FsError> {
         match (source.kind == FileKind::Directory, target.kind == FileKind::Directory) {
             (true, false) => return Err(FsError::NotDirectory),
             (false, true) => return Err(FsError::IsDirectory),

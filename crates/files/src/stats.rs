@@ -15,7 +15,7 @@ pub enum StatKind {
 macro_rules! stats {
     ($($(#[doc = $text:literal])+ $kind:ident $name:ident,)+) => {
         /// Counts and sizes of an open file system at one moment ([`FileSystem::stats`]). A block has 4096 bytes, a segment 512 blocks
-        /// (2 MiB). What counts since the opening only grows.
+        /// (2 MiB). A count since the opening only grows.
         ///
         /// While others change the volume, numbers that belong together may be of moments next to each other.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

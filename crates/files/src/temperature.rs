@@ -146,7 +146,7 @@ impl File {
         self.inode().hint()
     }
 
-    /// Marks the file hot or cold, or takes the mark off. What is written from now on goes to that log.
+    /// Marks the file hot or cold, or takes the mark off. Writes from now on go to that log.
     ///
     /// # Errors
     /// [`FsError::Volume`].

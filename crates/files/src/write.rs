@@ -2,7 +2,7 @@
 //!
 //! Data goes to the device at once, in requests that are as long as the log gives contiguous blocks. A write never overwrites a
 //! block in place: the new block is written first, then the address slot changes, then the old block is invalidated
-//! ([`Flight`]), all within one operation, so that a checkpoint has either the old or the new. What is inline stands in the inode and
+//! ([`Flight`]), all within one operation, so that a checkpoint has either the old or the new. Inline data stands in the inode and
 //! becomes durable with it.
 //!
 //! ```text

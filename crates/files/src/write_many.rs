@@ -1,5 +1,5 @@
 //! Many writes of one file from one thread: they go to the device in groups, and one group is assembled while the one before is
-//! on its way. What was scattered over the file lies together in the log, so a group is mostly one request.
+//! on its way. Blocks scattered over the file lie together in the log, so a group is mostly one request.
 //!
 //! # Locking
 //!

@@ -35,7 +35,7 @@ fn read_all(fs: &FileSystem, dir: &str) -> Held {
     entries.into_iter().map(|entry| file(String::from_utf8(entry.unwrap().name).unwrap())).collect()
 }
 
-/// Does `round` over and over in a directory, while another thread writes checkpoints. What each of them left is consistent.
+/// Does `round` over and over in a directory, while another thread writes checkpoints. Each of them leaves a consistent volume.
 fn checkpoints(
     count: usize,
     begin: impl FnOnce(&FileSystem),

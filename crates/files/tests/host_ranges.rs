@@ -131,7 +131,7 @@ impl Pair {
     fn copy(&self, source: usize, from: u64, to: u64, len: u64) -> bool {
         let mine = number(self.ours[source].copy_range(from, &self.ours[0], to, len));
         let (mut at, mut into, mut copied) = (from, to, Ok(0));
-        // One call of the host may copy less than there is. What the copy itself adds to the file is not copied.
+        // One call of the host may copy less than there is. Bytes that the copy itself adds to the file are not copied.
         let there = len.min(self.theirs[source].metadata().unwrap().len().saturating_sub(from)) as usize;
         while let Ok(done) = copied
             && (done == 0 || done < there)

@@ -83,7 +83,7 @@ const OPS: [Op; 13] = [
     Op::List,
 ];
 
-/// The error number. What a path can run into has one of these.
+/// The error number. Every error that a path can run into has one of these.
 fn errno(error: &FsError) -> i32 {
     use rustix::io::Errno;
     let possible = [

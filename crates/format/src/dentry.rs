@@ -7,7 +7,7 @@
 //! A name of n bytes takes ceil(n / 8) consecutive slots; the first one's [`DirEntry`] describes it, and the names of
 //! the slots lie side by side, so that the name is contiguous. The bitmap counts from the lowest bit of each byte.
 //!
-//! [`DentryView`] reads and [`DentryViewMut`] changes both forms. What is read may be corrupt: no entry is followed beyond
+//! [`DentryView`] reads and [`DentryViewMut`] changes both forms. Blocks may be corrupt: no entry is followed beyond
 //! the last slot, and none that claims no slot.
 
 mod view;

@@ -1,6 +1,6 @@
 //! Encrypted files as they look without their key: the name of an entry as the kernel shows it, and the policy of an inode.
 //!
-//! Without its key a directory's names are ciphertext, which may hold any byte. What is shown instead is a text that leads back
+//! Without its key a directory's names are ciphertext, which may hold any byte. They are shown as a text that leads back
 //! to the entry (`struct fscrypt_nokey_name` in `fs/crypto/fname.c`):
 //!
 //! ```text

@@ -72,7 +72,7 @@ enum Command {
     },
     /// Gives random commands to the zones of a kernel's device and to those of the library, and compares them.
     Zones(zones::Args),
-    /// Makes a volume on zones with mkfs.f2fs and with the library, and compares them. What the devices hold is lost.
+    /// Makes a volume on zones with mkfs.f2fs and with the library, and compares them. The devices' contents are lost.
     ZonedFormat(zoned::Args),
     /// Measures one request after the other: reads, writes and syncs of one block at random places of a device and of a file
     /// on it, by the library and by the kernel.
@@ -83,7 +83,7 @@ enum Command {
     Endured(endure::EnduredArgs),
     /// Makes the image that a log of writes comes to.
     Replay(replay::Args),
-    /// Measures transfers on persistent memory, mapped or as a block device. What it holds is lost.
+    /// Measures transfers on persistent memory, mapped or as a block device. Its contents are lost.
     Pmem(pmem::Args),
     /// Prints the manifest of a directory.
     Manifest {

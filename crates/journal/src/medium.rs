@@ -20,7 +20,7 @@ pub trait Medium: fmt::Debug + Send + Sync + 'static {
     /// Bytes of a grain: a power of two, from 64 to 4096. Every read and write begins at a multiple of it.
     fn grain(&self) -> usize;
 
-    /// Bytes of the medium. What is left behind the last whole grain is not used.
+    /// Bytes of the medium. Bytes behind the last whole grain are not used.
     fn bytes(&self) -> u64;
 
     /// Whether writes are refused.

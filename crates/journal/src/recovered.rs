@@ -117,7 +117,7 @@ impl<M: Medium> Recovered<M> {
         Ok(())
     }
 
-    /// Opens the journal to append. What is in it stays until it is taken back; records that follow have higher stamps than all of it.
+    /// Opens the journal to append. Its records stay until they are taken back; records that follow have higher stamps than all of it.
     ///
     /// # Errors
     /// The medium is for reading only, or fails, or a counter has come to its end.

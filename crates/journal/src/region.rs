@@ -31,7 +31,7 @@ impl<R: PersistentRegion> RegionMedium<R> {
     }
 }
 
-/// An offset in memory. What does not fit is outside of every region.
+/// An offset in memory. A number that does not fit is outside of every region.
 fn address(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }

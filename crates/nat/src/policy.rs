@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// The feature `baselines` has `KernelScan` and `Clue`. The first follows `fs/f2fs/node.c`, the second changes it where the paper does: when a
 /// build runs and with which locks, thresholds by the number of NIDs, one NID at a time under the list's lock, and `nat_tree_lock`, which
 /// a scan shares to the end of its stage and which a change of an entry has alone. The user calls `Nat::balance`
-/// with the lock of the directory held, as Linux does in `f2fs_unlink` and its kin. What differs:
+/// with the lock of the directory held, as Linux does in `f2fs_unlink` and its kin. The differences:
 ///
 /// | | Linux | here | makes the baselines |
 /// |---|---|---|---|

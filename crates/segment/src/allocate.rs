@@ -213,7 +213,7 @@ impl SegmentManager {
         Err(SegmentError::NoSpace { log, free: self.free_segments(), prefree: self.prefree_segments(), floor })
     }
 
-    /// Makes a segment current that was taken from the free map. What a checkpoint would see of it stays as it is until
+    /// Makes a segment current that was taken from the free map. A checkpoint goes on to see it as it was until
     /// the log stands in it.
     pub(crate) fn claim_free(&self, log: LogType, segment: SegmentNo) -> Result<Head, SegmentError> {
         let mut state = self.lock(segment);

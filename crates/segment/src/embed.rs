@@ -98,7 +98,7 @@ impl LogState {
         bytes
     }
 
-    /// The log that stood at a [`position`](Self::position), with its summary. What makes no sense is found by
+    /// The log that stood at a [`position`](Self::position), with its summary. A position that makes no sense is found by
     /// [`SegmentManager::load`].
     #[must_use]
     pub fn from_position([s0, s1, s2, s3, n0, n1, alloc_type, _]: [u8; 8], summary: Box<SummaryBlock>) -> LogState {

@@ -161,7 +161,7 @@ impl SegmentManager {
         Ok(slot.as_mut())
     }
 
-    /// Closes all lanes; tells whether one was open. What is left in their segments can be had as holes.
+    /// Closes all lanes; tells whether one was open. The room left in their segments can be had as holes.
     pub(crate) fn close_lanes(&self) -> bool {
         let mut closed = false;
         for lane in self.lanes.all() {

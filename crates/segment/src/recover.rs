@@ -54,7 +54,7 @@ impl SegmentManager {
         result
     }
 
-    /// Moves a log, if blocks are held where it stands, to where none are. What was claimed and is no better goes to `unfit`:
+    /// Moves a log, if blocks are held where it stands, to where none are. A claimed segment that is no better goes to `unfit`:
     /// kept until all logs have moved, so that it is not claimed again.
     fn leave_if_held(&self, log: LogType, unfit: &mut Vec<Head>) -> Result<(), SegmentError> {
         let mut head = self.head(log);

@@ -50,7 +50,7 @@ pub struct Displaced {
 }
 
 impl Displaced {
-    /// Adds a block. What is no address ([`BlockAddr::NULL`], [`BlockAddr::NEW`]) is no block.
+    /// Adds a block. [`BlockAddr::NULL`] and [`BlockAddr::NEW`] are no blocks.
     #[inline]
     pub fn add(&mut self, addr: BlockAddr) {
         if !addr.is_real() {

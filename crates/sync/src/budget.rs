@@ -89,7 +89,7 @@ impl Budget {
         Budget { caches, batch, state: Mutex::new(State { pool: units, frozen }) }
     }
 
-    /// Takes `units` if so many are left; whether it did. What those who gave them did before is visible then.
+    /// Takes `units` if so many are left; whether it did. Everything that their givers did before is visible then.
     #[inline]
     #[must_use = "the units are taken only if it says so"]
     pub fn try_take(&self, units: u64) -> bool {

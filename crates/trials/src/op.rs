@@ -158,7 +158,7 @@ impl Op {
         }
     }
 
-    /// Whether it can be done on this tree; decides which sequences are worth trying. What it says no to may still succeed.
+    /// Whether it can be done on this tree; decides which sequences are worth trying. An operation that it rules out may still succeed.
     #[must_use]
     pub fn fits(&self, tree: &Tree) -> bool {
         let file = |path: &str| tree.node(path).is_some_and(|node| matches!(node.content, Content::File(_)));

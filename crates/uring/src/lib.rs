@@ -51,7 +51,7 @@
 //! is used again or the device is dropped.
 //!
 //! *Short transfers* are continued where they stopped; where nothing more comes (the file was truncated) the error is
-//! [`ShortTransfer`](f2fs_device::DeviceErrorKind::ShortTransfer). What the kernel gives back untried (`EINTR`, `EAGAIN`, and `ECANCELED`
+//! [`ShortTransfer`](f2fs_device::DeviceErrorKind::ShortTransfer). Requests that the kernel gives back untried (`EINTR`, `EAGAIN`, and `ECANCELED`
 //! after the exit of the thread that submitted it) is submitted again.
 //!
 //! *Durability.* A flush is `fdatasync`; flushes of a device never overlap, because the kernel tells only one of two

@@ -52,7 +52,7 @@ fn runs(addrs: &[BlockAddr]) -> impl Iterator<Item = (BlockAddr, usize)> + '_ {
     })
 }
 
-/// Blocks on their way to the device. What is pushed may be written at any time from then on; [`finish`](Self::finish)
+/// Blocks on their way to the device. A pushed block may be written at any time from then on; [`finish`](Self::finish)
 /// waits for all of it.
 pub(crate) struct WriteBatch<'a> {
     device: &'a dyn BlockDevice,

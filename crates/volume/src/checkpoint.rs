@@ -94,7 +94,7 @@ impl Volume {
         reason: Reason,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<CheckpointReport, E> {
-        self.alone(above, |_, state| self.write_checkpoint(reason, state))
+        self.with_gate_closed(above, |_, state| self.write_checkpoint(reason, state))
     }
 
     /// As [`checkpoint_with`](Self::checkpoint_with), unless another checkpoint has become durable since the footer version
@@ -108,14 +108,14 @@ impl Volume {
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<Option<CheckpointReport>, E> {
         let passed = || self.footer_version() != version;
-        self.alone(
+        self.with_gate_closed(
             |op| if passed() { Ok(()) } else { above(op) },
             |_, state| if passed() { Ok(None) } else { self.write_checkpoint(Reason::Sync, state).map(Some) },
         )
     }
 
     /// Runs `above` and then `work` with the gate closed.
-    pub(crate) fn alone<T, E: From<VolumeError>>(
+    pub(crate) fn with_gate_closed<T, E: From<VolumeError>>(
         &self,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
         work: impl FnOnce(&Op<'_>, &mut CheckpointState) -> Result<T, VolumeError>,

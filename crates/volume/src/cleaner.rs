@@ -6,7 +6,7 @@
 //! | [`clean_with`](Volume::clean_with) | when that is not enough | alone, with the gate closed |
 //! | [`preclean_step`](Volume::preclean_step) | before long writes into holes | against operations |
 //!
-//! Each cleaner has victims of its own: choosing one marks it. What a step does to blocks that others use is in
+//! Each cleaner has victims of its own: choosing one marks it. The effects of a step on blocks that others use are in
 //! `relocate.rs`. A step never takes what a checkpoint needs: it does nothing once free sections are near the floor, and leaves
 //! the rest to the way that works alone, where nothing becomes dirty meanwhile.
 //!
@@ -23,7 +23,7 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, Nid};
 use f2fs_segment::{Class, Victim, VictimPolicy};
 
 use crate::balance::MARGIN;
-use crate::flight::Company;
+use crate::flight::Destination;
 use crate::write_stat::Count;
 use crate::{Op, Reason, Volume, VolumeError};
 
@@ -70,7 +70,7 @@ impl Volume {
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<CleanReport, E> {
         let mut report = CleanReport::default();
-        self.alone(above, |op, state| {
+        self.with_gate_closed(above, |op, state| {
             loop {
                 let before = self.segments.manager()?.free_segments();
                 let victims = self.clean_round(op, goal, &mut report)?;
@@ -115,7 +115,7 @@ impl Volume {
                 return Ok(victims);
             }
             // Blocks that were moved until an error came are whole: each one is written before its slot changes.
-            let emptied = self.empty(op, &victim, Company::Cold, report);
+            let emptied = self.empty(op, &victim, Destination::ColdLog, report);
             if !matches!(emptied, Ok(true)) {
                 self.segments.manager()?.release_victim(&victim)?;
             }
@@ -139,7 +139,7 @@ impl Volume {
         &self,
         op: &Op<'_>,
         victim: &Victim,
-        company: Company,
+        destination: Destination,
         report: &mut CleanReport,
     ) -> Result<bool, VolumeError> {
         for segment in victim.segments() {
@@ -156,7 +156,7 @@ impl Volume {
                 report.node_blocks += done.moved;
                 done
             } else {
-                let done = match self.relocate_data(op, segment, &offsets, &summary, Count::MovedData, company) {
+                let done = match self.relocate_data(op, segment, &offsets, &summary, Count::MovedData, destination) {
                     Err(error) if error.is_no_space() => return Ok(false),
                     done => done?,
                 };
@@ -177,7 +177,7 @@ impl Volume {
     }
 
     /// Empties one section while operations run: to the cold log, or, with [`VictimPolicy::AgeThreshold`], among blocks of about
-    /// the same age. Any number of threads may do so at a time. What was moved is durable, and the
+    /// the same age. Any number of threads may do so at a time. The moved blocks are durable, and the
     /// section free, after the next checkpoint.
     ///
     /// `None`: there is nothing worth it, or free sections are so few that [`clean_with`](Self::clean_with) must do it.
@@ -202,8 +202,9 @@ impl Volume {
             return Ok(None);
         }
         let mut report = CleanReport::default();
-        let company = if matches!(policy, VictimPolicy::AgeThreshold(_)) { Company::SameAge } else { Company::Cold };
-        let emptied = self.empty(&op, &victim, company, &mut report);
+        let destination =
+            if matches!(policy, VictimPolicy::AgeThreshold(_)) { Destination::SameAge } else { Destination::ColdLog };
+        let emptied = self.empty(&op, &victim, destination, &mut report);
         if !matches!(emptied, Ok(true)) {
             self.segments.manager()?.release_victim(&victim)?;
         }

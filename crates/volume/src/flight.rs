@@ -45,7 +45,7 @@ use f2fs_segment::{Change, Displaced, Run, switch_slots};
 use crate::{Node, Op, VolumeError};
 
 pub use begin::{Next, Target};
-pub(crate) use moved::Company;
+pub(crate) use moved::Destination;
 pub use source::Piece;
 
 /// Slots of one node that follow each other.
@@ -71,7 +71,7 @@ pub struct Flight {
     end: u64,
     tickets: Vec<Ticket>,
     /// The only request, if it need not go off at once.
-    late: Option<Request>,
+    deferred: Option<Request>,
 }
 
 impl Flight {
@@ -82,7 +82,7 @@ impl Flight {
             new_blocks: 0,
             end: 0,
             tickets: Vec::new(),
-            late: None,
+            deferred: None,
         }
     }
 
@@ -178,7 +178,7 @@ impl Flight {
 
     /// Waits for the device.
     fn wait(&mut self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
-        let mut result = self.late.take().map_or(Ok(()), |request| device.execute(request).result);
+        let mut result = self.deferred.take().map_or(Ok(()), |request| device.execute(request).result);
         for mut ticket in self.tickets.drain(..) {
             while let Some((_, completion)) = ticket.wait_any() {
                 result = result.and(completion.result);

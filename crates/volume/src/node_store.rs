@@ -22,7 +22,7 @@ type Map = FxHashMap<Nid, Arc<NodePage>>;
 #[derive(Default)]
 struct Pages {
     map: Map,
-    /// Pages at which the shard looks for some to drop. What cannot be dropped (dirty, in use) raises it, so that a shard
+    /// Pages at which the shard looks for some to drop. Pages that cannot be dropped (dirty, in use) raise it, so that a shard
     /// full of such pages is not searched at every insertion.
     crowded_at: usize,
 }

@@ -1,7 +1,7 @@
 //! The precleaner: moves valid runs of dirty segments out of the way of later writes, and plans writes into their holes.
 //!
 //! ```text
-//!   segment cleared ──► nobody's until a checkpoint is durable ──► its log's: `stock` blocks more to write before the next step
+//!   segment cleared ──► nobody's until a checkpoint is durable ──► its log's: `prepared` blocks more to write before the next step
 //! ```
 //!
 //! # Locking
@@ -15,7 +15,7 @@ use f2fs_segment::plan::Planner;
 use f2fs_sync::Mutex;
 use f2fs_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use crate::flight::Company;
+use crate::flight::Destination;
 use crate::write_stat::Count;
 use crate::{Allocation, Volume, VolumeError};
 
@@ -30,7 +30,7 @@ pub(crate) struct Precleaner {
     /// The mean length of users' writes, each weighted by its blocks.
     request_blocks: AtomicU64,
     /// Blocks that the segments cleared last have room for, less what was written since.
-    stock: AtomicI64,
+    prepared: AtomicI64,
     /// Segments cleared since the last checkpoint.
     cleared: Mutex<Vec<SegmentNo>>,
 }
@@ -41,7 +41,7 @@ impl Precleaner {
             planner: allocation.planner(1.0),
             // Long until it is known better: moving runs out of the way is for long writes.
             request_blocks: AtomicU64::new(BLOCKS_PER_SEGMENT.into()),
-            stock: AtomicI64::new(0),
+            prepared: AtomicI64::new(0),
             cleared: Mutex::new(Vec::new()),
         }
     }
@@ -62,7 +62,7 @@ impl Precleaner {
         let next = (mean * (WEIGHT - blocks) + blocks * blocks).div_ceil(WEIGHT);
         self.request_blocks.store(next, Ordering::Relaxed);
         if into_holes() {
-            self.stock.fetch_sub(blocks as i64, Ordering::Relaxed);
+            self.prepared.fetch_sub(blocks as i64, Ordering::Relaxed);
         }
     }
 
@@ -73,12 +73,12 @@ impl Precleaner {
 
     /// Whether what was cleared is used up.
     pub(crate) fn is_due(&self, segments: &SegmentManager) -> bool {
-        self.planner.is_some() && segments.need_ssr() && self.stock.load(Ordering::Relaxed) <= 0
+        self.planner.is_some() && segments.need_ssr() && self.prepared.load(Ordering::Relaxed) <= 0
     }
 
     /// So many blocks may be written until the next step is due.
-    fn restock(&self, blocks: i64) {
-        self.stock.store(blocks, Ordering::Relaxed);
+    fn set_prepared(&self, blocks: i64) {
+        self.prepared.store(blocks, Ordering::Relaxed);
     }
 
     /// Segments were cleared: they are nobody's until a checkpoint is durable.
@@ -106,7 +106,7 @@ impl Volume {
         let Some(planner) = self.precleaner.planner() else { return Ok(0) };
         let op = self.begin()?;
         // Written by then, this step is due again: also if it finds nothing now.
-        let mut stock = i64::from(BLOCKS_PER_SEGMENT) * STEP as i64;
+        let mut prepared = i64::from(BLOCKS_PER_SEGMENT) * STEP as i64;
         let mut moved = 0;
         let planner = planner.clone().with_cold_hole(self.segments.manager()?.mean_hole(LogType::ColdData));
         let request = self.precleaner.mean_request();
@@ -124,7 +124,7 @@ impl Volume {
             let result = self.summary_of(segment).and_then(|summary| {
                 let owners: Vec<Nid> = offsets.iter().map(|at| summary.entries[*at as usize].nid.into()).collect();
                 self.prefetch(&owners);
-                self.relocate_data(&op, segment, &offsets, &summary, Count::Precleaned, Company::Cold)
+                self.relocate_data(&op, segment, &offsets, &summary, Count::Precleaned, Destination::ColdLog)
             });
             match result {
                 Ok(done) => moved += done.moved,
@@ -138,11 +138,11 @@ impl Volume {
         if !cleared.is_empty() {
             let room =
                 |segment: &_| self.segments.info(*segment).map_or(0, |info| i64::from(BLOCKS_PER_SEGMENT - info.valid));
-            stock = cleared.iter().map(room).sum();
+            prepared = cleared.iter().map(room).sum();
         }
         self.written.add(Count::PrecleanedSegments, cleared.len() as u64);
         self.precleaner.clear_until_checkpoint(&mut cleared);
-        self.precleaner.restock(stock);
+        self.precleaner.set_prepared(prepared);
         self.pressure.tell(&self.store, &self.segments);
         Ok(moved)
     }

@@ -30,12 +30,12 @@ pub(crate) struct Pressure {
     /// Directory blocks that wait for the checkpoint.
     dentries: ShardedCounter,
     /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
-    futile: AtomicU64,
+    reclaim_failed_at: AtomicU64,
 }
 
 impl Pressure {
     pub(crate) fn new(dirty_limit: u64) -> Pressure {
-        Pressure { dirty_limit, dentries: ShardedCounter::new(0), futile: AtomicU64::new(u64::MAX) }
+        Pressure { dirty_limit, dentries: ShardedCounter::new(0), reclaim_failed_at: AtomicU64::new(u64::MAX) }
     }
 
     /// Dirty nodes beyond which a checkpoint is due.
@@ -50,12 +50,12 @@ impl Pressure {
 
     /// Whether blocks were freed since cleaning gained nothing.
     pub(crate) fn cleaning_may_help(&self, space: &Space) -> bool {
-        space.blocks() < self.futile.load(Ordering::Relaxed)
+        space.blocks() < self.reclaim_failed_at.load(Ordering::Relaxed)
     }
 
     /// With so many blocks in use cleaning gained nothing.
     pub(crate) fn cleaning_gained_nothing(&self, blocks: u64) {
-        self.futile.store(blocks, Ordering::Relaxed);
+        self.reclaim_failed_at.store(blocks, Ordering::Relaxed);
     }
 
     /// Counts directory blocks that became dirty, or clean.

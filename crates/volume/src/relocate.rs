@@ -27,7 +27,7 @@ use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{Nid, SegmentNo};
 
 use crate::blocks::{read_block, read_each};
-use crate::flight::Company;
+use crate::flight::Destination;
 use crate::write_stat::Count;
 use crate::{Flight, Op, Volume, VolumeError};
 
@@ -66,7 +66,7 @@ impl Volume {
         offsets: &[u32],
         summary: &SummaryBlock,
         cause: Count,
-        company: Company,
+        destination: Destination,
     ) -> Result<Relocated, VolumeError> {
         let features = self.features();
         let mut done = Relocated::default();
@@ -104,7 +104,7 @@ impl Volume {
             data.block_mut(index).copy_from_slice(block);
             Ok(())
         })?;
-        let flight = Flight::begin_move(op, (segment, company), owners.into_iter(), &summaries, data)?;
+        let flight = Flight::begin_move(op, (segment, destination), owners.into_iter(), &summaries, data)?;
         let moved = flight.land_move(op, &from, cause)?;
         done.moved += moved.moved;
         done.lost += moved.lost;

@@ -186,7 +186,7 @@ impl Volume {
         for flight in flights() {
             let mut flight = flight.lock();
             flight.name(op);
-            if let Some(request) = flight.take_late()
+            if let Some(request) = flight.take_deferred()
                 && let Err(error) = batch.push_request(request)
             {
                 drop(flight);

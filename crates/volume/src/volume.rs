@@ -288,7 +288,7 @@ impl Volume {
     /// As there; the volume then stays open, and the device its.
     pub fn close_with<E: From<VolumeError>>(&self, above: impl FnOnce(&Op<'_>) -> Result<(), E>) -> Result<(), E> {
         if !self.read_only {
-            self.alone(above, |_, state| {
+            self.with_gate_closed(above, |_, state| {
                 self.write_checkpoint(crate::Reason::Unmount, state)?;
                 self.stop_for(StopCause::Closed);
                 Ok(())

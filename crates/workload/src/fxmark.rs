@@ -16,7 +16,7 @@
 //! | `dwom` | a shared file with 8 MiB for each worker | overwrite the first block of the worker's part |
 //!
 //! Names, the order (ascending) and what is done before are FxMark's (`src/MWUL.c` and so on); paths are full and resolved
-//! from the root each time. What differs, and why:
+//! from the root each time. The differences, and why:
 //!
 //! * Fixed work instead of fixed time: with more threads than processors, threads hardly overlap in a fixed time, and the
 //!   rate is nonsense. The time is that from the first worker's start to the last one's end.

@@ -70,7 +70,7 @@ pub const HEAD: &str = "operation,bytes,round,way,per_second";
 /// Blocks of the transfers: 4 KiB and 2 MiB.
 pub const SIZES: [usize; 2] = [1, 512];
 
-/// Measures a device on a mapping, beside bare copies. What it holds is lost. The device has at least 4 MiB.
+/// Measures a device on a mapping, beside bare copies. Its contents are lost. The device has at least 4 MiB.
 ///
 /// # Errors
 /// Those of the device.
@@ -115,7 +115,7 @@ pub fn measure_mapped<R: PersistentRegion>(device: &PmemDevice<R>, plan: Plan) -
     Ok(samples)
 }
 
-/// Measures any device. What it holds is lost. It has at least 4 MiB.
+/// Measures any device. Its contents are lost. It has at least 4 MiB.
 ///
 /// # Errors
 /// Those of the device.

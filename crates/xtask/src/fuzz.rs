@@ -2,7 +2,7 @@
 //!
 //! They are built with the compiler that the project uses, and with the coverage counters that libFuzzer reads; the same
 //! targets work with cargo-fuzz, which needs a nightly compiler. Inputs found before are kept in `fuzz/corpus`, what broke a
-//! target in `fuzz/artifacts`. What was mended is to be copied to `fuzz/regressions/TARGET`, which is tried in every run.
+//! target in `fuzz/artifacts`. An input whose fault was mended is to be copied to `fuzz/regressions/TARGET`, which is tried in every run.
 //!
 //! `--total 1e9` goes on until all targets together were given that many inputs, where the last run stopped: the diary says how
 //! many that were. It may be stopped by Ctrl-C at any time, and several may work on one diary.

@@ -67,7 +67,7 @@ fn is_same(image: &Path, target: &Path) -> bool {
     identity(target).is_some_and(|found| Some(found) == identity(image))
 }
 
-/// Copies each source, into the last path where there are several. What fails is said; the others are copied.
+/// Copies each source, into the last path where there are several. A failure is said; the others are copied.
 fn each(
     sources: &[PathBuf],
     last: &Path,

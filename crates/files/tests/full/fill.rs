@@ -16,7 +16,7 @@ pub(crate) fn open(device: &Arc<MemoryDevice>) -> FileSystem {
     FileSystem::open(device.clone(), Options::new()).unwrap()
 }
 
-/// The numbers in an error that says that space is missing. What was asked for did not fit.
+/// The numbers in an error that says that space is missing. The request did not fit.
 #[track_caller]
 pub(crate) fn numbers(error: &FsError) -> (u64, u64) {
     assert!(error.is_no_space(), "{error}");

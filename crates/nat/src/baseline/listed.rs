@@ -2,7 +2,7 @@
 //!
 //! A list of free NIDs is refilled by a *build*, whose first stage goes through the bitmaps of the NAT blocks that were
 //! scanned already, and whose second stage scans the next 8 NAT blocks. A build does nothing while the list holds 455 NIDs,
-//! and its first stage ends when it holds 3640. What triggers a build: an allocation that finds the list empty; a create or
+//! and its first stage ends when it holds 3640. A build is triggered by an allocation that finds the list empty; a create or
 //! an unlink ([`balance`](Listed::balance)) once 100,000 entries are cached; with `lazy`, a checkpoint.
 //!
 //! | | kernel | optimistic | heuristic | lazy |
@@ -14,7 +14,7 @@
 //! | NAT blocks are scanned | in every build that is still short | | | at a checkpoint, and for an allocation that has nothing |
 //!
 //! Both stages share the lock of the kernel's cache ([`NatCache`](super::nat_cache::NatCache)), which binding and freeing a NID take
-//! exclusively. What still differs from Linux stands at [`Policy`].
+//! exclusively. [`Policy`] lists the differences from Linux that remain.
 //!
 //! # Locking rules
 //!

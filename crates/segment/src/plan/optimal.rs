@@ -11,7 +11,7 @@
 
 use super::{Choice, Gap, Layout, Planner, greedy};
 
-/// Blocks of a layout, and states of a search, at most. What is larger than that is chosen run by run.
+/// Blocks of a layout, and states of a search, at most. A larger layout is planned run by run.
 const MOST_BLOCKS: u64 = 1 << 20;
 const MOST_STATES: u64 = 1 << 20;
 

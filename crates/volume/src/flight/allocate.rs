@@ -4,7 +4,7 @@ use f2fs_format::summary::Summary;
 use f2fs_format::{LogType, SegmentNo};
 use f2fs_segment::{Class, Run};
 
-use super::{Company, Flight};
+use super::{Destination, Flight};
 use crate::write_stat::Count;
 use crate::{Op, Volume, VolumeError};
 
@@ -27,14 +27,16 @@ impl Flight {
         &mut self,
         volume: &Volume,
         from: SegmentNo,
-        company: Company,
+        destination: Destination,
         summaries: &[Summary],
     ) -> Result<(), VolumeError> {
         let now = volume.clock.now();
         let segments = volume.segments.manager()?;
-        match company {
-            Company::Cold => segments.allocate_as(Class::Cleaner, LogType::ColdData, summaries, now, &mut self.runs)?,
-            Company::SameAge => {
+        match destination {
+            Destination::ColdLog => {
+                segments.allocate_as(Class::Cleaner, LogType::ColdData, summaries, now, &mut self.runs)?
+            }
+            Destination::SameAge => {
                 let merged = segments.allocate_aged(from, summaries, now, &mut self.runs)?;
                 volume.written.add(Count::MergedData, merged as u64);
             }

@@ -148,7 +148,7 @@ impl Flight {
         Ok(())
     }
 
-    /// Sends the blocks of the source, or keeps the only request of them. What is full goes off; the next part is copied meanwhile.
+    /// Sends the blocks of the source, or keeps the only request of them. A full request goes off; the next part is copied meanwhile.
     fn send(&mut self, volume: &Volume, source: &mut Source<'_>, next: Next) {
         let waits = next.waits(&self.runs);
         for run in &self.runs {
@@ -159,7 +159,7 @@ impl Flight {
                 let request = Request::write(u64::from(run.addr.offset(done as u32).0), data);
                 volume.written.user_request(request.blocks());
                 if waits {
-                    self.late = Some(request);
+                    self.deferred = Some(request);
                 } else {
                     self.tickets.push(volume.device.submit(vec![request]));
                 }

@@ -106,8 +106,8 @@ impl Joined {
     }
 
     /// The request that waited for the group, if there is one: the caller sends it before it calls [`land`](Self::land).
-    pub(crate) fn take_late(&mut self) -> Option<Request> {
-        self.flight.late.take()
+    pub(crate) fn take_deferred(&mut self) -> Option<Request> {
+        self.flight.deferred.take()
     }
 
     /// Sends what nobody sent yet, and waits for the device.
@@ -155,7 +155,7 @@ impl Joined {
     /// The slots name what they named before.
     fn withdraw(&mut self, op: &Op<'_>) {
         // Whatever the device says of blocks that nobody will read.
-        self.flight.late = None;
+        self.flight.deferred = None;
         let _ = self.land(&*op.volume.device);
         if self.stage != Stage::Sent {
             let features = op.volume.features();

@@ -11,11 +11,11 @@ use super::{Flight, Place};
 use crate::write_stat::Count;
 use crate::{Node, Op, VolumeError};
 
-/// Among which blocks moved ones go.
+/// The place for moved blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Company {
+pub(crate) enum Destination {
     /// In the cold log.
-    Cold,
+    ColdLog,
     /// Among those of about their age, as age-threshold cleaning wants it.
     SameAge,
 }
@@ -33,7 +33,7 @@ impl Flight {
     /// Begins to write copies of a segment's blocks, each with the node and the slot that name it.
     pub(crate) fn begin_move(
         op: &Op<'_>,
-        (segment, company): (SegmentNo, Company),
+        (segment, destination): (SegmentNo, Destination),
         owners: impl ExactSizeIterator<Item = (Node, usize)>,
         summaries: &[Summary],
         data: AlignedBuf,
@@ -41,7 +41,7 @@ impl Flight {
         let volume = op.volume;
         let mut flight = Flight::new(owners.len());
         flight.places.extend((0..).zip(owners).map(|(block, (node, first))| Place { node, first, len: 1, block }));
-        flight.take_for_move(volume, segment, company, summaries)?;
+        flight.take_for_move(volume, segment, destination, summaries)?;
         let requests = split_by_runs(&volume.recycler, &flight.runs, data);
         volume.written.add(Count::MoveRequests, requests.len() as u64);
         flight.tickets.push(volume.device.submit(requests));

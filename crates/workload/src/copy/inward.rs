@@ -27,7 +27,7 @@ use super::{CopyError, CopyOptions, CopyProgress, Watch, host, incomplete, volum
 const PAGE: usize = 128;
 
 /// Copies `from` of this machine to `to` in the volume. A directory that exists there is merged into, a file replaced. A symbolic
-/// link is followed if it is `from` itself, and copied as a link below. What is no file and no directory is read to its end if it is
+/// link is followed if it is `from` itself, and copied as a link below. An entry that is neither file nor directory is read to its end if it is
 /// `from` itself: a pipe, a device, standard input as `/dev/stdin`.
 ///
 /// Entries of a directory that cannot be copied are told to `watch` and counted; the rest is copied.

@@ -52,12 +52,12 @@ impl<'a> Tally<'a> {
         self.state.lock().done.skipped += 1;
     }
 
-    /// An entry was not copied. What would meet every other entry as well stops the copy.
+    /// An entry was not copied. An error that would meet every other entry as well stops the copy.
     pub(super) fn failed(&self, error: CopyError) {
         {
             let mut state = self.state.lock();
             if state.stopped.is_some() && !matches!(error, CopyError::Incomplete { .. }) {
-                // The same happens to whatever the other workers are at. What they left half done is said.
+                // The same happens to whatever the other workers are at. Their unfinished work is said.
                 return;
             }
             if state.stopped.is_none() && stops(&error, self.writes) {

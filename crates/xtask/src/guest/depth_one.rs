@@ -1,7 +1,7 @@
 //! One request after the other, in one boot and in alternating rounds: blocks at random places are read, written and synced by
 //! system calls on the device, by the library's device and files, and by the kernel's F2FS, on persistent memory and NVMe.
 //!
-//! Emulated time is no hardware's, so only what stands in one line is comparable. What is judged is coarse: one request of
+//! Emulated time is no hardware's, so only what stands in one line is comparable. The verdict is coarse: one request of
 //! the library must not take a multiple of the system call's time, as it does when it waits for another thread or a timer.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ const PAIRS: [(&str, &str); 2] = [("device", "calls"), ("file", "kernel")];
 
 /// The median of what is judged may be so many times that of its baseline.
 const TOLERANCE: f64 = 1.6;
-/// The same in the short form, where another machine runs beside this one, and takes a processor away now and then. What waits for a
+/// The same in the short form, where another machine runs beside this one, and takes a processor away now and then. A wait for a
 /// timer takes ten times as long and more.
 const TOLERANCE_BESIDE_OTHERS: f64 = 3.0;
 

@@ -5,7 +5,7 @@
 //! none of them changes. So a processor remembers what it found: the child of a directory, by name, with the directory's
 //! stamp ([`Stamp`]), which changes before a subdirectory is moved or removed. While the stamp holds, the child is returned
 //! without a lock that others take, and the reference that is handed out is counted in a line of the processor's own
-//! ([`Near`]).
+//! ([`CachedDirectory`]).
 //!
 //! Only directories are remembered: names of files come and go without changing a stamp.
 //!
@@ -28,17 +28,17 @@ const WAYS: usize = 64;
 
 /// A directory on a path, with a count of references that threads on other processors do not write, as a rule.
 #[derive(Debug)]
-pub(crate) struct Near {
+pub(crate) struct CachedDirectory {
     inode: Arc<Inode>,
 }
 
-impl Near {
-    pub(crate) fn new(inode: Arc<Inode>) -> Arc<Near> {
-        Arc::new(Near { inode })
+impl CachedDirectory {
+    pub(crate) fn new(inode: Arc<Inode>) -> Arc<CachedDirectory> {
+        Arc::new(CachedDirectory { inode })
     }
 }
 
-impl Deref for Near {
+impl Deref for CachedDirectory {
     type Target = Arc<Inode>;
 
     fn deref(&self) -> &Arc<Inode> {
@@ -52,40 +52,40 @@ struct Known {
     parent: Arc<Inode>,
     name: Box<[u8]>,
     seen: u64,
-    child: Arc<Near>,
+    child: Arc<CachedDirectory>,
 }
 
 /// The directories that a processor remembers.
 #[derive(Debug, Default)]
 struct Slot {
-    root: Option<Arc<Near>>,
+    root: Option<Arc<CachedDirectory>>,
     /// By the hash of parent and name; empty until the first is noted.
     ways: Vec<Option<Known>>,
 }
 
 /// The directories that all processors remember.
 #[derive(Debug)]
-pub(crate) struct NearDirectories(PerCore<Mutex<Slot>>);
+pub(crate) struct PathCache(PerCore<Mutex<Slot>>);
 
-impl NearDirectories {
-    pub(crate) fn new() -> NearDirectories {
-        NearDirectories(PerCore::new(|_| Mutex::new(Slot::default())))
+impl PathCache {
+    pub(crate) fn new() -> PathCache {
+        PathCache(PerCore::new(|_| Mutex::new(Slot::default())))
     }
 
     /// The root, if it was noted here.
-    pub(crate) fn root(&self) -> Option<Arc<Near>> {
+    pub(crate) fn root(&self) -> Option<Arc<CachedDirectory>> {
         self.0.slot().lock().root.as_ref().map(Arc::clone)
     }
 
     /// Remembers the root, which is never moved.
-    pub(crate) fn note_root(&self, root: Arc<Inode>) -> Arc<Near> {
-        let root = Near::new(root);
+    pub(crate) fn note_root(&self, root: Arc<Inode>) -> Arc<CachedDirectory> {
+        let root = CachedDirectory::new(root);
         self.0.slot().lock().root = Some(Arc::clone(&root));
         root
     }
 
     /// The directory that a name in `parent` means, if that was noted here and still holds.
-    pub(crate) fn get(&self, parent: &Arc<Inode>, name: &[u8]) -> Option<Arc<Near>> {
+    pub(crate) fn get(&self, parent: &Arc<Inode>, name: &[u8]) -> Option<Arc<CachedDirectory>> {
         let slot = self.0.slot().lock();
         let known = slot.ways.get(way(parent.ino, name))?.as_ref()?;
         let same = Arc::ptr_eq(&known.parent, parent) && *known.name == *name;
@@ -94,8 +94,8 @@ impl NearDirectories {
     }
 
     /// Remembers what a name in `parent` means, looked up when the stamp was `seen`.
-    pub(crate) fn note(&self, parent: &Arc<Inode>, name: &[u8], seen: u64, child: Arc<Inode>) -> Arc<Near> {
-        let child = Near::new(child);
+    pub(crate) fn note(&self, parent: &Arc<Inode>, name: &[u8], seen: u64, child: Arc<Inode>) -> Arc<CachedDirectory> {
+        let child = CachedDirectory::new(child);
         let known = Known { parent: parent.clone(), name: name.into(), seen, child: Arc::clone(&child) };
         let old = {
             let mut slot = self.0.slot().lock();
