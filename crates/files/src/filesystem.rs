@@ -244,7 +244,9 @@ impl Core {
     }
 
     pub(crate) fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, FsError> {
-        self.volume.checkpoint_with(reason, |op| self.write_directories(op))
+        let report = self.volume.checkpoint_with(reason, |op| self.write_directories(op))?;
+        self.inodes.shrink();
+        Ok(report)
     }
 
     /// Puts a directory on the list of those to write back.

@@ -112,16 +112,67 @@ impl InodeTable {
 
     fn make_room(&self, inodes: &mut Inodes) {
         if inodes.map.len() >= inodes.crowded_at.max(self.shard_capacity) {
-            // Half of those that nobody holds; a directory with unwritten blocks is held by the list of dirty ones.
-            let mut spare = inodes.map.len() / 2;
-            inodes.map.retain(|_, inode| {
-                if spare > 0 && Arc::strong_count(inode) == 1 {
-                    spare -= 1;
-                    return false;
-                }
-                true
-            });
+            let half = inodes.map.len() / 2;
+            inodes.drop_unused(half);
             inodes.crowded_at = inodes.map.len() + inodes.map.len() / 2;
+        }
+    }
+
+    /// Drops unused inodes of shards that are above their capacity: those that were in use when the shards grew.
+    pub(crate) fn shrink(&self) {
+        for shard in &self.shards {
+            if shard.read().map.len() > self.shard_capacity {
+                let mut inodes = shard.write();
+                let above = inodes.map.len().saturating_sub(self.shard_capacity);
+                inodes.drop_unused(above);
+                inodes.crowded_at = 0;
+            }
+        }
+    }
+}
+
+impl Inodes {
+    /// Drops so many inodes that nobody holds; a directory with unwritten blocks is held by the list of dirty ones.
+    fn drop_unused(&mut self, mut most: usize) {
+        self.map.retain(|_, inode| {
+            let goes = most > 0 && Arc::strong_count(inode) == 1;
+            most -= usize::from(goes);
+            !goes
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use std::num::NonZeroUsize;
+    use std::sync::Arc;
+
+    use f2fs_device::MemoryDevice;
+    use f2fs_volume::format::{FormatOptions, format};
+
+    use crate::{FileSystem, Options};
+
+    /// Open inodes cannot go, so the table grows. When they are closed, the next checkpoint brings it back to its limit.
+    #[test]
+    fn a_table_that_grew_shrinks_again() {
+        const FILES: usize = 8000;
+        let device = Arc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let fs = FileSystem::open(device, Options::new().inode_cache(NonZeroUsize::MIN)).unwrap();
+        let inodes = || fs.core.inodes.shards.iter().map(|shard| shard.read().map.len()).sum::<usize>();
+        for number in 0..FILES {
+            fs.create_file(format!("/{number}"), 0o644).unwrap();
+        }
+        let limit = inodes();
+        assert!(limit < FILES / 2, "{limit} of {FILES} inodes stay");
+        for _ in 0..2 {
+            let open: Vec<_> = (0..FILES).map(|number| fs.open_file(format!("/{number}")).unwrap()).collect();
+            assert!(inodes() >= FILES);
+            drop(open);
+            fs.checkpoint().unwrap();
+            assert!(inodes() <= 2 * limit, "{} inodes stay, {limit} before", inodes());
         }
     }
 }

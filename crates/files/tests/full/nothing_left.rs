@@ -105,3 +105,26 @@ fn directories_links_and_attributes_at_full() {
         assert_clean(&device);
     });
 }
+
+/// One block is left: the inode of a symbolic link takes it, and its target finds none. The inode goes as well.
+#[test]
+fn a_link_whose_target_does_not_fit_leaves_no_inode() {
+    within(LIMIT, || {
+        let device = formatted(64, &FormatOptions::default());
+        let fs = open(&device);
+        let large = fs.create_file("/large", 0o644).unwrap();
+        large.write_at(&content(1, 40_960), 0).unwrap();
+        numbers(&fill(&fs, "/full", |_| 1 << 20).1);
+        while fs.create_file(format!("/full/last-{}", fs.statfs().valid_inodes), 0o600).is_ok() {}
+        large.set_len(40_960 - 4096).unwrap();
+        let before = fs.statfs();
+        assert_eq!(before.user_blocks - before.valid_blocks, 1);
+        let link = f2fs_files::NewFile::new(f2fs_files::FileKind::Symlink, 0o777);
+        numbers(&fs.symlink("/t".repeat(2000).as_bytes(), "/link", &link).unwrap_err());
+        let after = fs.statfs();
+        assert_eq!((after.valid_inodes, after.valid_blocks), (before.valid_inodes, before.valid_blocks));
+        fs.symlink(b"/short", "/link", &link).unwrap();
+        fs.close().unwrap();
+        assert_clean(&device);
+    });
+}

@@ -34,7 +34,7 @@ impl Flight {
         let segments = volume.segments.manager()?;
         match destination {
             Destination::ColdLog => {
-                segments.allocate_as(Class::Cleaner, LogType::ColdData, summaries, now, &mut self.runs)?
+                segments.allocate_as(Class::Cleaner, LogType::ColdData, summaries, now, &mut self.runs)?;
             }
             Destination::SameAge => {
                 let merged = segments.allocate_aged(from, summaries, now, &mut self.runs)?;
