@@ -6,6 +6,7 @@ use std::sync::Arc;
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_device_test::Random;
 use f2fs_files::{FileSystem, FsError, Options, SetMode};
+use f2fs_format::Nid;
 use f2fs_format::feature::Features;
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::path::NodeKind;
@@ -44,6 +45,31 @@ fn change(device: &MemoryDevice, at: u64, change: impl FnOnce(&mut NodeBlock)) {
     let mut node = *NodeBlock::read(device.read(at, 1).unwrap().block(0));
     change(&mut node);
     device.write_slice(at, node.as_block()).unwrap();
+}
+
+/// `chattr` of the kernel sets flags that no operation here changes: a synced inode brings its own.
+#[test]
+fn flags_of_a_synced_inode_come_back() {
+    const NODUMP: u32 = 0x40;
+    let (device, nodes) = chained();
+    let mut changed = Vec::new();
+    for &at in &nodes {
+        change(&device, at, |node| {
+            if node.footer.nid == node.footer.ino {
+                node.inode_mut().i_flags = (node.inode().i_flags.get() | NODUMP).into();
+                changed.push(Nid(node.footer.nid.get()));
+            }
+        });
+    }
+    assert_eq!(changed.len(), 11);
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    assert_eq!(fs.recovered().files, 11);
+    fs.close().unwrap();
+    drop(fs);
+    let volume = Volume::open(device, &OpenOptions::new().read_only(true)).unwrap();
+    for ino in changed {
+        assert_eq!(volume.node(ino).unwrap().read().inode().i_flags.get() & NODUMP, NODUMP, "{ino:?}");
+    }
 }
 
 #[test]

@@ -286,6 +286,13 @@ fn long_writes_into_holes() {
             new.read_at(&mut data, u64::from(block) * 4096).unwrap();
             assert!(data == pattern(block, 77), "{name}: new block {block}");
         }
+        // No segment that was cleared for writes is lost to them.
+        let mut end = u64::from(long) * 4096;
+        while let Ok(more) = new.write_at(&pattern(0, 78), end) {
+            end += more as u64;
+        }
+        let stat = fs.statfs();
+        assert!(stat.user_blocks - stat.valid_blocks <= 2, "{name}: {stat:?}");
         drop((file, new));
         fs.close().unwrap();
         assert_clean(&memory);
