@@ -170,8 +170,8 @@ fn names_in_one_directory_meet_in_the_directory_only() {
     let known = [
         "files/src/directory",
         "files/src/namespace.rs",
-        "files/src/rename.rs",
-        "files/src/path.rs",
+        "files/src/namespace/rename.rs",
+        "files/src/namespace/path.rs",
         "files/src/hazard.rs",
     ];
     let nodes = [

@@ -16,13 +16,10 @@
 use std::time::Duration;
 
 use f2fs_sync::{Arc, Condvar, Mutex, thread};
-use f2fs_volume::{CleanReport, CleanStep, Need, Reason, VictimPolicy, WriteStat};
+use f2fs_volume::{CleanStep, Need, Reason, VictimPolicy, WriteStat};
 
-use crate::filesystem::Core;
+use crate::core::Core;
 use crate::{FileSystem, FsError};
-
-/// Sections emptied between two checkpoints at most: what is moved becomes free only then.
-const BATCH: u32 = 16;
 
 /// How eagerly the background cleaner works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,64 +93,6 @@ impl CleanerOptions {
     pub fn policy(mut self, policy: VictimPolicy) -> Self {
         self.policy = Some(policy);
         self
-    }
-}
-
-impl Core {
-    /// Makes free segments: with operations running as far as that goes, alone for the rest. Several threads may be here, each
-    /// with victims of its own.
-    #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "clean", skip_all, ret, err))]
-    pub(crate) fn clean(&self) -> Result<CleanReport, FsError> {
-        // Also where there is nothing to gain, a volume that was stopped says so.
-        drop(self.volume.begin()?);
-        let goal = self.volume.cleaning_goal();
-        let mut report = self.clean_beside(VictimPolicy::Greedy, goal)?;
-        let stat = self.volume.stat();
-        if report.victims > 0 || stat.prefree_segments > 0 {
-            self.checkpoint(Reason::Sync)?;
-            report.checkpoints += 1;
-        }
-        report.free_segments = self.volume.stat().free_segments;
-        if report.free_segments >= goal {
-            return Ok(report);
-        }
-        let alone = self.volume.clean_with(goal, |op| self.write_directories(op))?;
-        report.victims += alone.victims;
-        report.data_blocks += alone.data_blocks;
-        report.node_blocks += alone.node_blocks;
-        report.checkpoints += alone.checkpoints;
-        report.free_segments = alone.free_segments;
-        Ok(report)
-    }
-
-    /// Empties sections beside operations until `goal` segments are free or will be with the next checkpoint, one batch at most.
-    fn clean_beside(&self, policy: VictimPolicy, goal: u32) -> Result<CleanReport, FsError> {
-        let mut report = CleanReport::default();
-        let mut gained = 0;
-        for _ in 0..BATCH {
-            let stat = self.volume.stat();
-            if stat.free_segments + stat.prefree_segments + gained >= goal {
-                break;
-            }
-            let Some(step) = self.volume.clean_step(policy)? else { break };
-            report.data_blocks += step.data_blocks;
-            report.node_blocks += step.node_blocks;
-            if step.segments == 0 {
-                break;
-            }
-            report.victims += 1;
-            // Sections of data are prefree at once and counted above; those of nodes follow with the checkpoint.
-            gained += if step.node_blocks > 0 { step.segments } else { 0 };
-        }
-        Ok(report)
-    }
-
-    /// Moves blocks out of the way of writes to come, and makes their places usable.
-    pub(crate) fn preclean(&self) -> Result<(), FsError> {
-        if self.volume.preclean_step()? > 0 {
-            self.checkpoint(Reason::Sync)?;
-        }
-        Ok(())
     }
 }
 
@@ -301,7 +240,7 @@ fn note(shared: &Shared, step: Option<CleanStep>) {
 /// A batch of sections, and a checkpoint that makes them free.
 fn clean_urgently(core: &Core, shared: &Shared, policy: VictimPolicy) -> Result<(), FsError> {
     let mut emptied = 0;
-    for _ in 0..BATCH {
+    for _ in 0..crate::core::CLEANED_AT_ONCE {
         if shared.orders.lock().stop {
             break;
         }

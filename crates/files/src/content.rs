@@ -18,16 +18,16 @@
 //!
 //! *Inline data* becomes a block once and never goes back, under a lock of the whole file.
 
-use f2fs_extent::AddressCache;
+use f2fs_extent::{AddressCache, CacheBudget};
 use f2fs_format::BLOCK_SIZE;
+use f2fs_format::feature::Features;
 use f2fs_format::inode::{Inode as RawInode, inline};
 use f2fs_format::path::Addresses;
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use f2fs_sync::mutant;
+use f2fs_sync::{Arc, mutant};
 
-use crate::filesystem::Core;
 use crate::idle::LITTLE;
-use crate::ranges::{RangeGuard, Ranges};
+use crate::ranges::{RangeGuard, RangeLock, Ranges};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 
@@ -66,14 +66,14 @@ pub(crate) enum Unreadable {
 
 impl Content {
     /// For an inode as it is now.
-    pub(crate) fn new(core: &Core, inode: &RawInode) -> Content {
+    pub(crate) fn new(inode: &RawInode, features: Features, lock: RangeLock, addresses: Arc<CacheBudget>) -> Content {
         Content {
-            ranges: Ranges::new(core.options.range_lock),
-            cache: AddressCache::new(core.addresses.clone()),
+            ranges: Ranges::new(lock),
+            cache: AddressCache::new(addresses),
             size: AtomicU64::new(inode.i_size.get()),
             inline: AtomicBool::new(inode.i_inline & inline::DATA != 0),
             listed: AtomicU64::new(0),
-            addresses: inode.layout(core.volume.features()).addresses(),
+            addresses: inode.layout(features).addresses(),
         }
     }
 

@@ -21,7 +21,7 @@
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{CachePadded, Mutex};
 
-use crate::filesystem::Core;
+use crate::inode_table::InodeTable;
 
 /// The count.
 #[derive(Debug)]
@@ -50,31 +50,29 @@ impl DentryCache {
     fn is_crowded(&self) -> bool {
         self.counted.load(Ordering::Relaxed) > self.next.load(Ordering::Relaxed)
     }
-}
 
-impl Core {
     /// Makes room if there are more dentry blocks in memory than there should be. Called with neither a shard of inodes nor a map
     /// of pages locked.
-    pub(crate) fn trim_dentries(&self) {
-        let DentryCache { limit, counted, next, looking } = &self.dentries;
-        if !self.dentries.is_crowded() {
+    pub(crate) fn trim(&self, inodes: &InodeTable) {
+        let DentryCache { limit, counted, next, looking } = self;
+        if !self.is_crowded() {
             return;
         }
         let Some(_looking) = looking.try_lock() else { return };
         let mut blocks = 0;
-        self.inodes.each_directory(|directory| blocks += directory.blocks());
+        inodes.each_directory(|directory| blocks += directory.blocks());
         if blocks > *limit {
             let mut surplus = blocks - limit / 2;
-            self.inodes.drop_unused_directories(|directory| {
+            inodes.drop_unused_directories(|directory| {
                 let (goes, held) = (surplus > 0, directory.blocks());
                 surplus = if goes { surplus.saturating_sub(held) } else { surplus };
                 goes && held > 0
             });
             if surplus > limit / 2 {
-                self.inodes.each_directory(|directory| directory.shrink(0));
+                inodes.each_directory(|directory| directory.shrink(0));
             }
             blocks = 0;
-            self.inodes.each_directory(|directory| blocks += directory.blocks());
+            inodes.each_directory(|directory| blocks += directory.blocks());
         }
         counted.store(blocks, Ordering::Relaxed);
         // The next look is put off until more blocks have come: those that cannot go now would be looked at each time.

@@ -40,6 +40,7 @@ use f2fs_sync::{Arc, Budget, Mutex, RwLock, RwLockWriteGuard, Stamp};
 use rustc_hash::FxHashMap;
 
 use crate::form::Form;
+use crate::options::DirectoryLock;
 use crate::stat::Time;
 use names::Names;
 use page::Page;
@@ -51,18 +52,6 @@ pub(crate) use names::NAMES;
 const PAGE_SHARDS: usize = if cfg!(loom) { 2 } else { 16 };
 /// Stripes of a directory's names.
 const STRIPES: usize = if cfg!(loom) { 2 } else { 64 };
-
-/// The extent of the lock that a change of a name takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum DirectoryLock {
-    /// One of 64 stripes, by the hash of the name: different names do not meet.
-    #[default]
-    Bucket,
-    /// The whole directory, as the kernel's VFS does. For comparisons: the feature `baselines` has it.
-    #[cfg(feature = "baselines")]
-    Whole,
-}
 
 /// One shard of the pages of a directory, by the number of the block; on a cache line of its own.
 #[derive(Debug, Default)]

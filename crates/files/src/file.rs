@@ -9,13 +9,15 @@ use f2fs_sync::Arc;
 
 use crate::FsError;
 use crate::access::Access;
-use crate::filesystem::{Core, CoreRef};
+use crate::core::{Core, CoreRef};
+use crate::file_data::FileData;
+use crate::file_data::read_many::ReadSlice;
+use crate::file_data::write_many::WriteSlice;
+use crate::free::InodeEnds;
 use crate::inode::Inode;
 use crate::listing::DirEntries;
 use crate::ranges::LockWaits;
-use crate::read_many::ReadSlice;
 use crate::stat::{FileKind, Metadata};
-use crate::write_many::WriteSlice;
 
 /// An open inode. The file lives as long as there is a handle, also without a name.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ pub(crate) struct Handle {
 
 impl Handle {
     pub(crate) fn open(core: CoreRef, inode: Arc<Inode>) -> Result<Handle, FsError> {
-        core.open_handle(&inode)?;
+        InodeEnds(&core).open_handle(&inode)?;
         Ok(Handle { core, inode })
     }
 
@@ -40,8 +42,8 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // An orphan that could not be freed now is on the checkpoint's list, and freed by the next open of the volume.
         if !panicking() {
-            let _ = self.core.close_handle(&self.inode);
-        } else if catch_unwind(AssertUnwindSafe(|| self.core.close_handle(&self.inode))).is_err() {
+            let _ = InodeEnds(&self.core).close_handle(&self.inode);
+        } else if catch_unwind(AssertUnwindSafe(|| InodeEnds(&self.core).close_handle(&self.inode))).is_err() {
             // A second panic would have ended the process. The volume does not tell the two apart by itself.
             self.core.volume.stop_after_panic();
         }
@@ -63,7 +65,7 @@ impl File {
     pub(crate) fn new(handle: Handle) -> Result<File, FsError> {
         match handle.inode.kind {
             FileKind::Regular => {
-                handle.core.require_readable(&handle.inode)?;
+                FileData(&handle.core).require_readable(&handle.inode)?;
                 Ok(File { handle, access: Access::ALL })
             }
             FileKind::Directory => Err(FsError::IsDirectory),
@@ -91,7 +93,7 @@ impl File {
     /// [`FsError::Volume`].
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, FsError> {
         self.access.to_read()?;
-        self.handle.core.read_at(&self.handle.inode, offset, buf)
+        FileData(&self.handle.core).read_at(&self.handle.inode, offset, buf)
     }
 
     /// Reads up to `buf.len()` bytes from byte `offset` on into memory that the device can transfer to; returns how many. Fewer
@@ -118,7 +120,7 @@ impl File {
     /// [`FsError::Volume`].
     pub fn read_into(&self, buf: &mut AlignedBuf, offset: u64) -> Result<usize, FsError> {
         self.access.to_read()?;
-        self.handle.core.read_into(&self.handle.inode, offset, buf)
+        FileData(&self.handle.core).read_into(&self.handle.inode, offset, buf)
     }
 
     /// Reads many pieces with up to `depth` requests on the device at a time: what many threads would do with
@@ -148,7 +150,7 @@ impl File {
     /// [`FsError::Volume`]; what the buffers hold is then not known.
     pub fn read_many(&self, depth: usize, reads: &mut [ReadSlice<'_>]) -> Result<(), FsError> {
         self.access.to_read()?;
-        self.handle.core.read_many(&self.handle.inode, depth, reads)
+        FileData(&self.handle.core).read_many(&self.handle.inode, depth, reads)
     }
 
     /// Writes `buf` at byte `offset`; returns how many bytes were written. Fewer than all only if space ran out on the way.
@@ -161,7 +163,7 @@ impl File {
         if self.access.places_writes()? {
             return self.append(buf).map(|_| buf.len());
         }
-        self.handle.core.write_at(&self.handle.inode, offset, buf)
+        FileData(&self.handle.core).write_at(&self.handle.inode, offset, buf)
     }
 
     /// Writes `buf` at byte `offset` and makes the file durable, as [`write_at`](Self::write_at) and [`sync_all`](Self::sync_all) do, but
@@ -199,7 +201,7 @@ impl File {
             self.append(buf)?;
             return self.sync_all().map(|()| buf.len());
         }
-        self.handle.core.write_durable(&self.handle.inode, offset, buf)
+        FileData(&self.handle.core).write_durable(&self.handle.inode, offset, buf)
     }
 
     /// Writes many pieces, in their order, with up to `depth` of them on the device at a time: what many threads would do with
@@ -229,13 +231,13 @@ impl File {
         if self.access.places_writes()? {
             return Err(FsError::Invalid("writes with places of their own, in a file that is open for appending"));
         }
-        self.handle.core.write_many(&self.handle.inode, depth, writes)
+        FileData(&self.handle.core).write_many(&self.handle.inode, depth, writes)
     }
 
     /// How much waiting for ranges of the file there has been since it was opened by anybody.
     #[must_use]
     pub fn lock_waits(&self) -> LockWaits {
-        self.handle.inode.content(&self.handle.core).ranges.waits()
+        self.handle.core.content(&self.handle.inode).ranges.waits()
     }
 
     /// Writes all of `buf` at the end, or nothing; returns the offset where it begins. Appends from several threads do not
@@ -245,7 +247,7 @@ impl File {
     /// As [`write_at`](Self::write_at).
     pub fn append(&self, buf: &[u8]) -> Result<u64, FsError> {
         self.access.to_write()?;
-        self.handle.core.append(&self.handle.inode, buf)
+        FileData(&self.handle.core).append(&self.handle.inode, buf)
     }
 
     /// Cuts the file to `size` bytes, or lets it grow to that by a hole.
@@ -257,7 +259,7 @@ impl File {
     /// [`FsError::FileTooLarge`], [`FsError::Volume`].
     pub fn set_len(&self, size: u64) -> Result<(), FsError> {
         self.access.to_write()?;
-        self.handle.core.truncate(&self.handle.inode, size)
+        FileData(&self.handle.core).truncate(&self.handle.inode, size)
     }
 
     /// Makes the file durable, its content, its attributes and its name: a crash after this loses none of it.
@@ -290,7 +292,7 @@ impl File {
     /// # Errors
     /// [`FsError::Volume`]: nothing is promised then, and after an error of the device the file system refuses all changes.
     pub fn sync_all(&self) -> Result<(), FsError> {
-        self.handle.core.sync(&self.handle.inode)
+        FileData(&self.handle.core).sync(&self.handle.inode)
     }
 
     /// Makes the content durable, and what is needed to find it. At present the same as [`sync_all`](Self::sync_all), as in the kernel:
@@ -405,7 +407,7 @@ impl Dir {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn sync_all(&self) -> Result<(), FsError> {
-        self.handle.core.sync(&self.handle.inode)
+        FileData(&self.handle.core).sync(&self.handle.inode)
     }
 
     /// The attributes of the directory.

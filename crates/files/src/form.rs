@@ -1,12 +1,10 @@
 //! How a file is stored, where that is not plainly. The crate's documentation says what of it is read.
 
-use f2fs_format::encryption::{EncryptionPolicy, no_key_len, no_key_name};
+use f2fs_format::encryption::{no_key_len, no_key_name};
 use f2fs_format::feature::Features;
 use f2fs_format::inode::{Inode as RawInode, advise, flags};
 
 use crate::FsError;
-use crate::filesystem::Core;
-use crate::inode::Inode;
 use crate::stat::FileKind;
 
 /// Bytes in front of the ciphertext of a symbolic link: its length (`struct fscrypt_symlink_data`).
@@ -20,7 +18,7 @@ pub(crate) struct Form {
     /// A directory whose names are hashed without case.
     pub(crate) casefolded: bool,
     /// It stands for a device, and has no addresses.
-    alias: bool,
+    pub(crate) alias: bool,
     /// Blocks of a cluster of a compressed file; 0 for others.
     cluster: u16,
 }
@@ -94,26 +92,6 @@ pub(crate) fn check(
         };
     }
     Ok(())
-}
-
-impl Core {
-    /// Refuses a file whose data cannot be read at all.
-    #[inline]
-    pub(crate) fn require_readable(&self, inode: &Inode) -> Result<(), FsError> {
-        if inode.form.encrypted {
-            return Err(FsError::Encrypted { ino: inode.ino, policy: self.encryption_policy(inode)? });
-        }
-        if inode.form.alias {
-            return Err(FsError::Unsupported { ino: inode.ino, what: "a file that stands for a device" });
-        }
-        Ok(())
-    }
-
-    fn encryption_policy(&self, inode: &Inode) -> Result<Option<EncryptionPolicy>, FsError> {
-        let _xattrs = inode.xattrs.read();
-        let _gate = self.volume.begin_read();
-        Ok(EncryptionPolicy::of(&self.xattrs(inode)?))
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! The end of an inode: handles, orphans, freeing.
 
+use core::ops::Deref;
+
 use f2fs_format::Nid;
 use f2fs_sync::{Arc, mutant};
 use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
-use crate::filesystem::Core;
+use crate::core::Core;
 use crate::inode::Inode;
-use crate::stat::{self, FileKind};
+use crate::stat;
 use crate::truncate::{Progress, truncate_step};
 
 /// The work that is left after a link went.
@@ -21,7 +23,19 @@ pub(crate) enum AfterUnlink {
     FreeLater,
 }
 
-impl Core {
+/// The ends of inodes: handles, links, orphans, and freeing.
+#[derive(Clone, Copy)]
+pub(crate) struct InodeEnds<'a>(pub(crate) &'a Core);
+
+impl Deref for InodeEnds<'_> {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        self.0
+    }
+}
+
+impl InodeEnds<'_> {
     /// Opens a handle. While there is one the inode is not freed.
     pub(crate) fn open_handle(&self, inode: &Inode) -> Result<(), FsError> {
         let mut life = inode.life.lock();
@@ -83,13 +97,13 @@ impl Core {
         }
         if life.opens == 0 {
             life.freed = !mutant("life_unlinked_and_not_ended");
-            if is_small(inode) && self.free_small(op, inode).is_ok() {
+            if inode.is_small() && self.free_small(op, inode).is_ok() {
                 return AfterUnlink::Done;
             }
         }
         // An inode that could not be freed for an error of the device is left to the next open as well: its name is gone.
         self.volume.add_orphan(op, room, inode.ino);
-        if life.freed && !is_small(inode) { AfterUnlink::FreeLater } else { AfterUnlink::Done }
+        if life.freed && !inode.is_small() { AfterUnlink::FreeLater } else { AfterUnlink::Done }
     }
 
     /// Finishes what [`set_links`](Self::set_links) left to do.
@@ -102,8 +116,8 @@ impl Core {
 
     /// Frees an orphan, block by block.
     fn free(&self, inode: &Inode) -> Result<(), FsError> {
-        if has_blocks(inode) {
-            while !is_small(inode) && self.change(|op| truncate_step(op, &inode.node, 0))? == Progress::More {}
+        if inode.has_blocks() {
+            while !inode.is_small() && self.change(|op| truncate_step(op, &inode.node, 0))? == Progress::More {}
         }
         self.change(|op| {
             self.free_small(op, inode)?;
@@ -114,7 +128,7 @@ impl Core {
 
     /// Frees an inode that has no further nodes but an xattr node.
     pub(crate) fn free_small(&self, op: &Op<'_>, inode: &Inode) -> Result<(), FsError> {
-        if has_blocks(inode) {
+        if inode.has_blocks() {
             truncate_step(op, &inode.node, 0)?;
         }
         // Who followed a symbolic link may read it still: it finds holes, and not what its blocks are used for next.
@@ -151,14 +165,17 @@ impl Core {
         inode.life.lock().freed = true;
         self.free(&inode)
     }
-}
 
-fn has_blocks(inode: &Inode) -> bool {
-    matches!(inode.kind, FileKind::Regular | FileKind::Directory | FileKind::Symlink)
-        && !crate::inode::is_inline(&inode.node)
-}
-
-/// Whether the file has no direct or indirect nodes: it is freed within one operation.
-pub(crate) fn is_small(inode: &Inode) -> bool {
-    !has_blocks(inode) || inode.node.read().inode().i_nid.iter().all(|nid| nid.get() == 0)
+    /// The last handle of a file closes.
+    pub(crate) fn closed(&self, inode: &Inode) {
+        let grown = inode.list_locks();
+        if grown == 0 {
+            return;
+        }
+        for ino in self.idle.list(inode.ino, grown) {
+            if let Some(in_use) = self.inodes.drop_unused(ino) {
+                in_use.unlist_locks();
+            }
+        }
+    }
 }

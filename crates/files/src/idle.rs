@@ -24,9 +24,6 @@ use std::collections::VecDeque;
 use f2fs_format::Nid;
 use f2fs_sync::{CachePadded, Mutex};
 
-use crate::filesystem::Core;
-use crate::inode::Inode;
-
 /// Less memory than this, in bytes, is not worth a place on the list: the locks of a file of 4 MiB.
 pub(crate) const LITTLE: u64 = if cfg!(loom) { 0 } else { 1024 };
 
@@ -53,7 +50,7 @@ impl Idle {
 
     /// Lists a file for so many bytes, and takes off the list what is too much: all but the file itself, whose last handle is just
     /// being closed.
-    fn list(&self, ino: Nid, bytes: u64) -> Vec<Nid> {
+    pub(crate) fn list(&self, ino: Nid, bytes: u64) -> Vec<Nid> {
         let mut list = self.list.lock();
         list.entries.push_back((ino, bytes));
         list.bytes += bytes;
@@ -64,20 +61,5 @@ impl Idle {
             surplus.push(ino);
         }
         surplus
-    }
-}
-
-impl Core {
-    /// The last handle of a file closes.
-    pub(crate) fn closed(&self, inode: &Inode) {
-        let grown = inode.list_locks();
-        if grown == 0 {
-            return;
-        }
-        for ino in self.idle.list(inode.ino, grown) {
-            if let Some(in_use) = self.inodes.drop_unused(ino) {
-                in_use.unlist_locks();
-            }
-        }
     }
 }

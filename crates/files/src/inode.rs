@@ -31,7 +31,6 @@ use f2fs_volume::{Node, Volume};
 
 use crate::content::Content;
 use crate::directory::Directory;
-use crate::filesystem::Core;
 use crate::form::{self, Form};
 use crate::stat::{self, DeviceNumber, FileKind, Metadata, Time};
 use crate::{FsError, Options};
@@ -106,12 +105,22 @@ impl Inode {
         self.directory.as_deref().ok_or(FsError::NotDirectory)
     }
 
+    /// Whether it has blocks of data, or may get some.
+    pub(crate) fn has_blocks(&self) -> bool {
+        matches!(self.kind, FileKind::Regular | FileKind::Directory | FileKind::Symlink) && !is_inline(&self.node)
+    }
+
+    /// Whether the file has no direct or indirect nodes: it is freed within one operation.
+    pub(crate) fn is_small(&self) -> bool {
+        !self.has_blocks() || self.node.read().inode().i_nid.iter().all(|nid| nid.get() == 0)
+    }
+
     /// The file's data in memory. Whoever changes the size asks for this first, so that the copy in it is right.
     #[inline]
-    pub(crate) fn content(&self, core: &Core) -> &Content {
+    pub(crate) fn content_or(&self, make: impl FnOnce(&raw::Inode) -> Content) -> &Content {
         match self.content.get() {
             Some(content) => content,
-            None => self.content.get_or_init(|| Box::new(Content::new(core, self.node.read().inode()))),
+            None => self.content.get_or_init(|| Box::new(make(self.node.read().inode()))),
         }
     }
 

@@ -7,14 +7,18 @@ use f2fs_format::xattr::SetMode;
 use f2fs_sync::Arc;
 
 use crate::FsError;
-use crate::create::NewFile;
+use crate::core::Core;
 use crate::file::{Dir, File, Handle};
-use crate::filesystem::{Core, FileSystem};
+use crate::file_data::FileData;
+use crate::filesystem::FileSystem;
 use crate::inode::Inode;
 use crate::name::Name;
-use crate::path::lasting;
-use crate::rename::{Place, RenameMode};
+use crate::namespace::Namespace;
+use crate::namespace::create::NewFile;
+use crate::namespace::path::lasting;
+use crate::namespace::rename::{Place, RenameMode};
 use crate::stat::{self, FileKind, Metadata, Time};
+use crate::xattr::Attributes;
 use crate::xattr::Xattr;
 
 /// A change of attributes. A field that is `None` stays.
@@ -100,7 +104,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn root(&self) -> Result<InodeRef, FsError> {
-        Ok(InodeRef { handle: Handle::open(self.core_ref(), self.core.root()?)? })
+        Ok(InodeRef { handle: Handle::open(self.core_ref(), Namespace(&self.core).root()?)? })
     }
 }
 
@@ -198,7 +202,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn sync_all(&self) -> Result<(), FsError> {
-        self.handle.core.sync(self.inode())
+        FileData(&self.handle.core).sync(self.inode())
     }
 
     // ---- names in this directory ----
@@ -210,7 +214,7 @@ impl InodeRef {
     pub fn lookup(&self, name: impl AsRef<[u8]>) -> Result<InodeRef, FsError> {
         let core = &self.handle.core;
         let open = |inode: &Arc<Inode>| Handle::open(core.clone(), inode.clone());
-        let handle = lasting(|| core.child(self.inode(), name.as_ref()), open)?;
+        let handle = lasting(|| Namespace(core).child(self.inode(), name.as_ref()), open)?;
         Ok(InodeRef { handle })
     }
 
@@ -226,7 +230,7 @@ impl InodeRef {
             device.check()?;
         }
         let name = free_name(name.as_ref())?;
-        Ok(self.made(self.handle.core.create(self.inode(), name, new)?))
+        Ok(self.made(Namespace(&self.handle.core).create(self.inode(), name, new)?))
     }
 
     /// Makes a symbolic link that holds `target`; only the owner of `new` counts.
@@ -236,7 +240,7 @@ impl InodeRef {
     pub fn symlink(&self, name: impl AsRef<[u8]>, target: &[u8], new: &NewFile) -> Result<InodeRef, FsError> {
         let new = NewFile { kind: FileKind::Symlink, permissions: 0o777, ..*new };
         let name = free_name(name.as_ref())?;
-        Ok(self.made(self.handle.core.symlink(self.inode(), name, target, &new)?))
+        Ok(self.made(Namespace(&self.handle.core).symlink(self.inode(), name, target, &new)?))
     }
 
     /// Gives `file`, which is no directory, a name in this directory.
@@ -246,7 +250,7 @@ impl InodeRef {
     /// [`FsError::Invalid`] if it is of another file system.
     pub fn link(&self, name: impl AsRef<[u8]>, file: &InodeRef) -> Result<(), FsError> {
         self.same_file_system(file)?;
-        self.handle.core.link(file.inode(), self.inode(), free_name(name.as_ref())?)
+        Namespace(&self.handle.core).link(file.inode(), self.inode(), free_name(name.as_ref())?)
     }
 
     /// Removes a name of a file that is no directory. The file lives on while there is a reference or a handle.
@@ -254,7 +258,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::IsDirectory`].
     pub fn remove_file(&self, name: impl AsRef<[u8]>) -> Result<(), FsError> {
-        self.handle.core.unlink(self.inode(), Name::new(name.as_ref())?)
+        Namespace(&self.handle.core).unlink(self.inode(), Name::new(name.as_ref())?)
     }
 
     /// Removes an empty directory.
@@ -262,7 +266,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::NotDirectory`], [`FsError::NotEmpty`].
     pub fn remove_dir(&self, name: impl AsRef<[u8]>) -> Result<(), FsError> {
-        self.handle.core.rmdir(self.inode(), Name::new(name.as_ref())?)
+        Namespace(&self.handle.core).rmdir(self.inode(), Name::new(name.as_ref())?)
     }
 
     /// Renames what `name` in this directory means to `new_name` in `to`, which may be this directory.
@@ -279,7 +283,7 @@ impl InodeRef {
     ) -> Result<(), FsError> {
         self.same_file_system(to)?;
         let from = Place::new(self.inode(), Name::new(name.as_ref())?);
-        self.handle.core.rename(from, Place::new(to.inode(), Name::new(new_name.as_ref())?), mode)
+        Namespace(&self.handle.core).rename(from, Place::new(to.inode(), Name::new(new_name.as_ref())?), mode)
     }
 
     fn same_file_system(&self, other: &InodeRef) -> Result<(), FsError> {
@@ -297,7 +301,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::WrongKind`] if it is none.
     pub fn read_link(&self) -> Result<Vec<u8>, FsError> {
-        self.handle.core.read_link_target(self.inode())
+        Namespace(&self.handle.core).read_link_target(self.inode())
     }
 
     /// The value of an extended attribute, by its full name (`user.mime_type`).
@@ -305,7 +309,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::NoAttribute`], [`FsError::Attribute`] for names that no attribute has.
     pub fn xattr(&self, name: impl AsRef<[u8]>) -> Result<Vec<u8>, FsError> {
-        self.handle.core.xattr_get(self.inode(), name.as_ref())
+        Attributes(&self.handle.core).xattr_get(self.inode(), name.as_ref())
     }
 
     /// All extended attributes with their values, sorted by name.
@@ -313,7 +317,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn xattrs(&self) -> Result<Vec<Xattr>, FsError> {
-        self.handle.core.xattr_list(self.inode())
+        Attributes(&self.handle.core).xattr_list(self.inode())
     }
 
     /// Sets an extended attribute.
@@ -321,7 +325,7 @@ impl InodeRef {
     /// # Errors
     /// As [`FileSystem::set_xattr`].
     pub fn set_xattr(&self, name: impl AsRef<[u8]>, value: &[u8], mode: SetMode) -> Result<(), FsError> {
-        self.handle.core.xattr_set(self.inode(), name.as_ref(), value, mode)
+        Attributes(&self.handle.core).xattr_set(self.inode(), name.as_ref(), value, mode)
     }
 
     /// Removes an extended attribute.
@@ -329,7 +333,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::NoAttribute`].
     pub fn remove_xattr(&self, name: impl AsRef<[u8]>) -> Result<(), FsError> {
-        self.handle.core.xattr_remove(self.inode(), name.as_ref())
+        Attributes(&self.handle.core).xattr_remove(self.inode(), name.as_ref())
     }
 }
 

@@ -1,19 +1,28 @@
 //! Names: create, link, unlink, remove.
 
+use core::ops::Deref;
+
 use f2fs_format::dentry::FileType;
 use f2fs_format::{BLOCK_SIZE, Nid};
 use f2fs_sync::{Arc, mutant, protocol_step};
-use f2fs_volume::{Op, OrphanRoom};
+use f2fs_volume::{FsyncMode, Op, OrphanRoom};
 
 use crate::FsError;
-use crate::create::NewFile;
+use crate::core::Core;
 use crate::directory::Located;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
 use crate::free::AfterUnlink;
+use crate::free::InodeEnds;
 use crate::inode::Inode;
 use crate::name::Name;
-use crate::rename::Place;
+use crate::namespace::create::NewFile;
+use crate::namespace::rename::Place;
 use crate::stat::{self, FileKind};
+
+pub(crate) mod create;
+pub(crate) mod path;
+pub(crate) mod remove;
+pub(crate) mod rename;
 
 /// Longest target of a symbolic link in bytes.
 pub(crate) const MAX_TARGET: usize = BLOCK_SIZE - 1;
@@ -24,7 +33,19 @@ pub(crate) fn file_type(kind: FileKind) -> FileType {
     FileType::from_mode(kind.to_mode())
 }
 
-impl Core {
+/// Paths and names: looking up, making, removing and renaming.
+#[derive(Clone, Copy)]
+pub(crate) struct Namespace<'a>(pub(crate) &'a Core);
+
+impl Deref for Namespace<'_> {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        self.0
+    }
+}
+
+impl Namespace<'_> {
     /// Makes a file of any kind under a name that is free. Its life begins with one handle, the caller's, which nobody can
     /// come before by removing the name.
     pub(crate) fn create(&self, parent: &Arc<Inode>, name: Name<'_>, new: &NewFile) -> Result<Arc<Inode>, FsError> {
@@ -81,7 +102,7 @@ impl Core {
                 }
             };
             if let Some(target) = target
-                && let Err(error) = self.write_target(op, &inode, target)
+                && let Err(error) = FileData(self).write_target(op, &inode, target)
             {
                 return Err(undo(&inode, error));
             }
@@ -161,7 +182,7 @@ impl Core {
             Ok(after)
         })?;
         drop(stripe);
-        self.settle(&inode, after)
+        InodeEnds(self).settle(&inode, after)
     }
 
     /// The inode of a name whose stripe the caller holds.
@@ -179,7 +200,7 @@ impl Core {
 
     /// Takes one link of a file that is no directory.
     pub(crate) fn drop_link(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode) -> AfterUnlink {
-        self.set_links(op, room, inode, |links| links.saturating_sub(1))
+        InodeEnds(self).set_links(op, room, inode, |links| links.saturating_sub(1))
     }
 
     /// Removes an empty directory.
@@ -203,7 +224,7 @@ impl Core {
         })?;
         drop(all);
         drop(stripe);
-        self.settle(&inode, after)
+        InodeEnds(self).settle(&inode, after)
     }
 
     /// Refuses a directory whose `..` is not the directory in which it has its name: that may be itself, or one below it. Its stripes
@@ -225,17 +246,30 @@ impl Core {
     /// Ends an empty directory whose name is gone. The caller holds all its stripes.
     pub(crate) fn bury(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode) -> Result<AfterUnlink, FsError> {
         inode.directory()?.set_dead(true);
-        Ok(self.set_links(op, room, inode, |_| 0))
+        Ok(InodeEnds(self).set_links(op, room, inode, |_| 0))
     }
 
     /// Frees an inode that was just made and is in no directory. All its nodes are in memory.
     fn discard_new(&self, op: &Op<'_>, inode: &Inode) -> Result<(), FsError> {
         inode.life.lock().freed = true;
-        self.free_small(op, inode)
+        InodeEnds(self).free_small(op, inode)
     }
 
     pub(crate) fn exists(&self, parent: &Inode, name: Name<'_>) -> Result<Option<Nid>, FsError> {
         let _gate = self.volume.begin_read();
         Ok(parent.directory()?.find(self, parent, name)?.map(|found| found.ino))
+    }
+
+    /// Notes that what a name of a directory meant went elsewhere, or was a directory.
+    pub(crate) fn note_moved(&self, place: Place<'_>) {
+        self.hazards.note(self.volume.footer_version(), place.parent.ino, Some(place.name.hash()));
+        self.note_removal(place.parent);
+    }
+
+    /// Notes that a directory lost a name, or that one moved into it: strict syncs bring it along.
+    pub(crate) fn note_removal(&self, parent: &Inode) {
+        if self.volume.fsync_mode() == FsyncMode::Strict {
+            self.hazards.note(self.volume.footer_version(), parent.ino, None);
+        }
     }
 }

@@ -6,7 +6,7 @@ use crate::FsError;
 use crate::access::Access;
 use crate::file::File;
 use crate::filesystem::FileSystem;
-use crate::path::bytes;
+use crate::namespace::path::bytes;
 
 /// Symbolic links that are followed to a file that is to be made, at most; as on the way along a path.
 const MAX_LINKS: u32 = 40;

@@ -17,6 +17,8 @@ mod data;
 mod inode;
 mod name;
 
+use core::ops::Deref;
+
 use std::collections::{BTreeMap, HashSet};
 
 use f2fs_format::inode::inline;
@@ -26,7 +28,7 @@ use f2fs_format::{BlockAddr, Nid};
 use f2fs_volume::ChainNode;
 
 use crate::FsError;
-use crate::filesystem::Core;
+use crate::core::Core;
 use crate::stat::FileKind;
 
 /// The outcome of roll-forward.
@@ -59,7 +61,19 @@ struct Synced {
 /// Which files to recover.
 type Plan = BTreeMap<Nid, Synced>;
 
-impl Core {
+/// The way back of synced files after a crash.
+#[derive(Clone, Copy)]
+pub(crate) struct RollForward<'a>(pub(crate) &'a Core);
+
+impl Deref for RollForward<'_> {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        self.0
+    }
+}
+
+impl RollForward<'_> {
     /// Recovers what the chain behind the checkpoint holds. Nothing is written.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "recover", skip_all, ret, err))]
     pub(crate) fn roll_forward(&self) -> Result<RecoveryReport, FsError> {

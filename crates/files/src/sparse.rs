@@ -5,7 +5,8 @@ use core::ops::Range;
 use crate::FsError;
 use crate::allocate_flags::{AllocateFlags, RangeChange};
 use crate::file::File;
-use crate::holes::Seek;
+use crate::file_data::FileData;
+use crate::file_data::holes::Seek;
 
 impl File {
     /// The first byte at or behind `offset` that is no hole (`SEEK_DATA`); `None` if there is none up to the end of the file, or the
@@ -18,7 +19,7 @@ impl File {
     /// [`FsError::NotOpenFor`], [`FsError::Volume`].
     pub fn seek_data(&self, offset: u64) -> Result<Option<u64>, FsError> {
         self.access.to_read()?;
-        self.handle.core.seek(&self.handle.inode, offset, Seek::Data)
+        FileData(&self.handle.core).seek(&self.handle.inode, offset, Seek::Data)
     }
 
     /// The first byte at or behind `offset` that is a hole (`SEEK_HOLE`): the end of the file if there is none before. `None` if the file
@@ -44,7 +45,7 @@ impl File {
     /// [`FsError::NotOpenFor`], [`FsError::Volume`].
     pub fn seek_hole(&self, offset: u64) -> Result<Option<u64>, FsError> {
         self.access.to_read()?;
-        self.handle.core.seek(&self.handle.inode, offset, Seek::Hole)
+        FileData(&self.handle.core).seek(&self.handle.inode, offset, Seek::Hole)
     }
 
     /// The first range of bytes at or behind `offset` that has data: [`seek_data`](Self::seek_data), and
@@ -71,7 +72,7 @@ impl File {
     /// [`FsError::NotOpenFor`], [`FsError::Volume`].
     pub fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, FsError> {
         self.access.to_read()?;
-        self.handle.core.next_data(&self.handle.inode, offset)
+        FileData(&self.handle.core).next_data(&self.handle.inode, offset)
     }
 
     /// Reserves, punches or zeroes `len` bytes (at least one) from `offset` on, as `flags` say: Linux's `fallocate`.
@@ -92,9 +93,9 @@ impl File {
         self.access.to_write()?;
         let (core, inode) = (&self.handle.core, &self.handle.inode);
         match change {
-            RangeChange::Reserve { keep_size } => core.allocate(inode, offset, len, keep_size),
-            RangeChange::Punch => core.punch_hole(inode, offset, len),
-            RangeChange::Zero { keep_size } => core.zero_range(inode, offset, len, keep_size),
+            RangeChange::Reserve { keep_size } => FileData(core).allocate(inode, offset, len, keep_size),
+            RangeChange::Punch => FileData(core).punch_hole(inode, offset, len),
+            RangeChange::Zero { keep_size } => FileData(core).zero_range(inode, offset, len, keep_size),
         }
     }
 
@@ -137,6 +138,6 @@ impl File {
         if !core::ptr::eq(self.core(), to.core()) {
             return Err(FsError::OtherVolume);
         }
-        self.handle.core.copy_range(&self.handle.inode, offset, &to.handle.inode, to_offset, len)
+        FileData(&self.handle.core).copy_range(&self.handle.inode, offset, &to.handle.inode, to_offset, len)
     }
 }

@@ -15,10 +15,7 @@ use f2fs_format::inode::advise;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_sync::atomic::Ordering;
 
-use crate::filesystem::Core;
 use crate::inode::Inode;
-use crate::stat;
-use crate::{File, FsError};
 
 /// How long what is written to a file is expected to live (`RWH_WRITE_LIFE_*` of `fcntl(2)`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -112,59 +109,6 @@ impl Inode {
     /// The write hint of the open inode.
     pub(crate) fn hint(&self) -> WriteHint {
         WriteHint::from_number(self.hint.load(Ordering::Relaxed)).unwrap_or_default()
-    }
-}
-
-impl Core {
-    fn set_temperature(&self, inode: &Inode, temperature: Temperature) -> Result<(), FsError> {
-        self.balance(inode.ino)?;
-        self.change(|op| {
-            let mut block = inode.node.write(op);
-            let raw = block.inode_mut();
-            raw.i_advise &= !(advise::COLD | advise::HOT);
-            raw.i_advise |= match temperature {
-                Temperature::Hot => advise::HOT,
-                Temperature::Warm => 0,
-                Temperature::Cold => advise::COLD,
-            };
-            stat::set_changed(raw, self.now());
-            Ok(())
-        })
-    }
-}
-
-impl File {
-    /// Says how long what is written from now on is expected to live: for all handles of the file, until the last one is
-    /// closed, as `fcntl(F_SET_RW_HINT)` does. It decides where files without a [`Temperature`] are written.
-    pub fn set_write_hint(&self, hint: WriteHint) {
-        self.inode().hint.store(hint.number(), Ordering::Relaxed);
-    }
-
-    /// The hint that [`set_write_hint`](Self::set_write_hint) set last.
-    #[must_use]
-    pub fn write_hint(&self) -> WriteHint {
-        self.inode().hint()
-    }
-
-    /// Marks the file hot or cold, or takes the mark off. Writes from now on go to that log.
-    ///
-    /// # Errors
-    /// [`FsError::Volume`].
-    pub fn set_temperature(&self, temperature: Temperature) -> Result<(), FsError> {
-        self.core().set_temperature(self.inode(), temperature)
-    }
-
-    /// The mark of the file.
-    #[must_use]
-    pub fn temperature(&self) -> Temperature {
-        let marks = self.inode().node.read().inode().i_advise;
-        if marks & advise::COLD != 0 {
-            Temperature::Cold
-        } else if marks & advise::HOT != 0 {
-            Temperature::Hot
-        } else {
-            Temperature::Warm
-        }
     }
 }
 

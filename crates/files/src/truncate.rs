@@ -6,20 +6,16 @@
 use f2fs_format::inode::Inode as RawInode;
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::path::{self, NodeKind};
-use f2fs_format::{BLOCK_SIZE, Corruption, Nid};
+use f2fs_format::{Corruption, Nid};
 use f2fs_volume::tree::{add_blocks, load_child};
 use f2fs_volume::{Node, Op, Volume};
 
 use crate::FsError;
-use crate::content::Content;
-use crate::filesystem::Core;
-use crate::free::is_small;
-use crate::inode::Inode;
 
 /// Direct nodes emptied in one operation at most: bounds how long a checkpoint waits.
 const STEP: u32 = 32;
 /// So many blocks at the end of a file are always one step: they lie in as many nodes as that, if they begin within one.
-const STEP_BLOCKS: u64 = (STEP as u64 - 1) * ADDRS_PER_BLOCK as u64;
+pub(crate) const STEP_BLOCKS: u64 = (STEP as u64 - 1) * ADDRS_PER_BLOCK as u64;
 
 /// The outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +54,7 @@ pub(crate) fn truncate_step(op: &Op<'_>, inode: &Node, keep: u64) -> Result<Prog
 }
 
 /// The same, and says at which block of the file what was freed begins, whatever went wrong.
-fn step(op: &Op<'_>, inode: &Node, keep: u64) -> (u64, Result<Progress, FsError>) {
+pub(crate) fn step(op: &Op<'_>, inode: &Node, keep: u64) -> (u64, Result<Progress, FsError>) {
     let mut step = Step { op, volume: op.volume(), inode, budget: STEP, freed: 0, end: u64::MAX };
     let result = step.run(keep);
     let (end, freed) = (step.end, step.freed);
@@ -66,25 +62,6 @@ fn step(op: &Op<'_>, inode: &Node, keep: u64) -> (u64, Result<Progress, FsError>
         add_blocks(op, inode, -freed);
     }
     (end, result)
-}
-
-impl Core {
-    /// Cuts off so much that one step is left to do until the first `keep` blocks remain. The caller has everything behind those
-    /// exclusively.
-    pub(crate) fn truncate_to_last_step(&self, inode: &Inode, content: &Content, keep: u64) -> Result<(), FsError> {
-        let keep = keep.saturating_add(STEP_BLOCKS);
-        let cut = |op: &Op<'_>| {
-            let (end, progress) = step(op, &inode.node, keep);
-            if end < u64::MAX {
-                let mut block = inode.node.write(op);
-                content.set_size(block.inode_mut(), content.size().min(end.saturating_mul(BLOCK_SIZE as u64)));
-                drop_extent(block.inode_mut());
-            }
-            progress
-        };
-        while !is_small(inode) && self.change(cut)? == Progress::More {}
-        Ok(())
-    }
 }
 
 impl Step<'_, '_> {

@@ -1,5 +1,7 @@
 //! Extended attributes.
 
+use core::ops::Deref;
+
 use f2fs_format::feature::Features;
 use f2fs_format::node::{BODY_SIZE, XATTR_NODE_OFFSET};
 use f2fs_format::xattr::{SetMode, XattrBuffer, XattrError, full_name, index, split_name};
@@ -8,8 +10,8 @@ use f2fs_sync::Arc;
 use f2fs_volume::{NewNode, Node, Op};
 
 use crate::acl;
+use crate::core::Core;
 use crate::error::{BadAttribute, FsError};
-use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::stat::{self, FileKind};
 use f2fs_volume::tree::{add_blocks, load_child};
@@ -17,7 +19,19 @@ use f2fs_volume::tree::{add_blocks, load_child};
 /// An extended attribute: full name and value.
 pub type Xattr = (Vec<u8>, Vec<u8>);
 
-impl Core {
+/// The extended attributes of files.
+#[derive(Clone, Copy)]
+pub(crate) struct Attributes<'a>(pub(crate) &'a Core);
+
+impl Deref for Attributes<'_> {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        self.0
+    }
+}
+
+impl Attributes<'_> {
     fn xattr_node(&self, inode: &Inode) -> Result<Option<Node>, FsError> {
         let nid: Nid = inode.node.read().inode().i_xattr_nid.into();
         if nid.is_null() {

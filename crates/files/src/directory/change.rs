@@ -13,7 +13,7 @@ use f2fs_volume::{Op, VolumeError};
 use super::lookup::Located;
 use super::{Directory, Page, is_inline};
 use crate::FsError;
-use crate::filesystem::Core;
+use crate::core::Core;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::stat;

@@ -11,7 +11,7 @@ use f2fs_format::hash::{bucket_range, dentry_hash, folded_ascii_hash};
 use super::lookup::found;
 use super::{Directory, Found, is_inline};
 use crate::FsError;
-use crate::filesystem::Core;
+use crate::core::Core;
 use crate::inode::Inode;
 use f2fs_volume::tree::present_blocks;
 

@@ -10,8 +10,8 @@ use f2fs_volume::tree::present_blocks;
 use super::names::Place;
 use super::{Directory, Found, Page, is_inline};
 use crate::FsError;
+use crate::core::Core;
 use crate::entry::{BadEntry, Judge};
-use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::name::Name;
 

@@ -11,7 +11,7 @@ use f2fs_volume::{Change, Op, VolumeError};
 
 use super::Directory;
 use crate::FsError;
-use crate::filesystem::Core;
+use crate::core::Core;
 use crate::inode::Inode;
 
 /// A dentry block in memory.
@@ -78,7 +78,7 @@ impl Directory {
                     if addr.is_real() {
                         core.dentries.came(1);
                     }
-                    core.trim_dentries();
+                    core.dentries.trim(&core.inodes);
                     return Ok(Some(page));
                 }
             }

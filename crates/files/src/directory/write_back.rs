@@ -9,7 +9,7 @@ use f2fs_volume::{Flight, Op};
 
 use super::{Directory, is_inline};
 use crate::FsError;
-use crate::filesystem::Core;
+use crate::core::Core;
 use crate::inode::Inode;
 use crate::stat;
 

@@ -10,12 +10,12 @@ use f2fs_volume::tree::{Slot, add_blocks, ensure_slot, load_child};
 use f2fs_volume::{Change, NewNode, Op};
 
 use crate::FsError;
-use crate::filesystem::Core;
 use crate::inode::{Inode, is_inline};
+use crate::recovery::RollForward;
 use crate::stat::FileKind;
 use crate::truncate::{Progress, drop_extent, truncate_step};
 
-impl Core {
+impl RollForward<'_> {
     /// Brings a file to what one of its nodes says; returns the data blocks taken into use.
     pub(super) fn recover_node(&self, op: &Op<'_>, inode: &Inode, block: &NodeBlock) -> Result<u64, FsError> {
         let offset = if block.is_inode() { 0 } else { block.footer.node_offset() };

@@ -8,12 +8,12 @@ use f2fs_sync::protocol_step;
 use f2fs_volume::Op;
 
 use crate::FsError;
-use crate::filesystem::Core;
 use crate::inode::{Inode, check};
+use crate::recovery::RollForward;
 use crate::stat::FileKind;
 use crate::truncate::drop_extent;
 
-impl Core {
+impl RollForward<'_> {
     /// Makes a new inode of one in the chain, with nothing in it yet (`f2fs_recover_inode_page`).
     pub(super) fn adopt_inode(&self, op: &Op<'_>, ino: Nid, block: &NodeBlock) -> Result<(), FsError> {
         self.check_synced(ino, block.inode())?;

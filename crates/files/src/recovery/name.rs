@@ -4,12 +4,13 @@ use f2fs_format::inode::Inode as RawInode;
 use f2fs_sync::Arc;
 
 use crate::FsError;
-use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::name::Name;
+use crate::namespace::Namespace;
 use crate::namespace::file_type;
+use crate::recovery::RollForward;
 
-impl Core {
+impl RollForward<'_> {
     /// Puts the name that an inode of the chain carries into its directory; what stands there under the name goes.
     pub(super) fn recover_name(&self, inode: &Arc<Inode>, raw: &RawInode, new: bool) -> Result<(), FsError> {
         if !new {
@@ -28,13 +29,13 @@ impl Core {
             Some(hash) if parent.form.encrypted => Name::stored(name, hash),
             _ => Name::new(name)?,
         };
-        match self.exists(&parent, name)? {
+        match Namespace(self).exists(&parent, name)? {
             Some(ino) if ino == inode.ino => return Ok(()),
             Some(_) if stored.is_some() => {
                 let what = "a synced name that another file has, in an encrypted or casefolded directory";
                 return Err(FsError::Unsupported { ino: parent.ino, what });
             }
-            Some(_) => self.remove_tree(&parent, name)?,
+            Some(_) => Namespace(self).remove_tree(&parent, name)?,
             None => {}
         }
         let name = stored.map_or(name, |hash| Name::stored(name.bytes(), hash));
@@ -42,7 +43,7 @@ impl Core {
             directory.add(op, self, &parent, name, inode.ino, file_type(inode.kind))?;
             let mut block = inode.node.write(op);
             block.inode_mut().i_pino = parent.ino.into();
-            crate::create::set_name(block.inode_mut(), name.bytes());
+            crate::namespace::create::set_name(block.inode_mut(), name.bytes());
             Ok(())
         })
     }

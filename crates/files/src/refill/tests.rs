@@ -8,10 +8,12 @@ use f2fs_sync::{Arc, Mutex};
 use f2fs_volume::OpenOptions;
 use f2fs_volume::format::{FormatOptions, format};
 
-use crate::directory::DirectoryLock;
-use crate::filesystem::{FileSystem, Options};
+use crate::filesystem::FileSystem;
 use crate::inode::Inode;
 use crate::name::Name;
+use crate::namespace::Namespace;
+use crate::options::DirectoryLock;
+use crate::options::Options;
 use crate::{FileKind, FsError, NewFile, RenameMode};
 
 /// NIDs that the list may hold without anybody looking for more.
@@ -112,7 +114,7 @@ impl Volume {
         assert!(core.volume.nat_stats().listed < ENOUGH);
         let root = core.inode(geometry.root_ino).unwrap();
         let locks = names.iter().map(|(directory, name)| {
-            let inode = core.child(&root, directory.as_bytes()).unwrap();
+            let inode = Namespace(core).child(&root, directory.as_bytes()).unwrap();
             let stripe = inode.directory().unwrap().stripe_of(Name::new(name.as_bytes()).unwrap().hash());
             (inode, stripe)
         });

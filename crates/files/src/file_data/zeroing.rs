@@ -26,7 +26,7 @@ use f2fs_volume::{Change, Next, Op, Piece};
 
 use crate::FsError;
 use crate::content::Content;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
 use crate::inode::Inode;
 use crate::stat;
 use crate::truncate::drop_extent;
@@ -63,10 +63,10 @@ impl Parts {
     }
 }
 
-impl Core {
+impl FileData<'_> {
     /// Makes a hole; the size stays.
     pub(crate) fn punch_hole(&self, inode: &Arc<Inode>, offset: u64, len: u64) -> Result<(), FsError> {
-        let content = inode.content(self);
+        let content = self.content(inode);
         let end = range_end(content, offset, len)?;
         self.balance(inode.ino)?;
         let _range = content.lock_to_write(offset, len);
@@ -81,7 +81,7 @@ impl Core {
 
     /// Makes zeros that have blocks; the file grows to the end of the range, unless its size is to stay.
     pub(crate) fn zero_range(&self, inode: &Arc<Inode>, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
-        let content = inode.content(self);
+        let content = self.content(inode);
         let end = range_end(content, offset, len)?;
         self.balance(inode.ino)?;
         let _range = if end > content.size() { content.lock_from(offset) } else { content.lock_to_write(offset, len) };

@@ -7,11 +7,12 @@ use f2fs_format::Nid;
 use f2fs_sync::Arc;
 
 use crate::FsError;
+use crate::core::Core;
 use crate::directory::RawEntry;
 use crate::entry::BadEntry;
-use crate::filesystem::Core;
 use crate::inode::Inode;
 use crate::name::Name;
+use crate::namespace::Namespace;
 use crate::stat::FileKind;
 
 /// Entries of a directory that are listed together.
@@ -60,7 +61,7 @@ impl Emptied {
     }
 }
 
-impl Core {
+impl Namespace<'_> {
     /// Removes a name, and if it is a directory's all that is below it: depth first, without recursion, by inodes and names, so
     /// that a directory that is moved meanwhile takes nobody elsewhere. Where an entry has a name that none can have, everything else
     /// is removed, and the entry is the error.

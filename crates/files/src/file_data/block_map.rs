@@ -5,7 +5,7 @@ use f2fs_volume::tree::{Place, path_to, place_at};
 
 use crate::FsError;
 use crate::content::Content;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
 use crate::inode::Inode;
 
 /// Blocks of a file that follow each other on the device, or share the same lack of one.
@@ -27,7 +27,7 @@ impl Mapping {
     }
 }
 
-impl Core {
+impl FileData<'_> {
     /// Asks the nodes for the run that begins with block `first`, to block `last` at most, and within one node if it is not a hole;
     /// what else the node says of the file goes into the cache.
     #[cold]
@@ -62,7 +62,7 @@ impl Core {
     }
 }
 
-impl Core {
+impl FileData<'_> {
     /// The same in a compressed file: the run ends with the cluster, which no node divides, and a cluster that stands compressed
     /// is an error. Nothing is remembered, so that this is asked for every cluster.
     fn look_up_in_cluster(

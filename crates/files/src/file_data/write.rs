@@ -22,7 +22,7 @@ use f2fs_volume::{Flight, Next, Op, Piece, Target};
 
 use crate::FsError;
 use crate::content::Content;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
 use crate::inode::Inode;
 use crate::stat::{self, Time};
 use crate::truncate::drop_extent;
@@ -33,7 +33,7 @@ pub(crate) const CHUNK: u64 = 512;
 /// Chunks written in one operation at most: bounds how long a checkpoint waits.
 const CHUNKS: usize = 8;
 
-impl Core {
+impl FileData<'_> {
     /// Writes `buf` at `offset`, growing the file as needed; returns how many bytes were written. On an error what was written
     /// until then stays, and the size says how much.
     pub(crate) fn write_at(&self, inode: &Arc<Inode>, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
@@ -41,7 +41,7 @@ impl Core {
         if buf.is_empty() {
             return Ok(0);
         }
-        let content = inode.content(self);
+        let content = self.content(inode);
         let _range = content.lock_to_write(offset, buf.len() as u64);
         self.write_locked(inode, content, offset, buf)
     }
@@ -49,7 +49,7 @@ impl Core {
     /// Writes all of `buf` at the end of the file, or nothing; returns where.
     pub(crate) fn append(&self, inode: &Arc<Inode>, buf: &[u8]) -> Result<u64, FsError> {
         self.balance(inode.ino)?;
-        let content = inode.content(self);
+        let content = self.content(inode);
         let (_range, offset) = content.lock_end();
         let written = self.write_locked(inode, content, offset, buf)?;
         if written < buf.len() {
@@ -262,7 +262,7 @@ impl Core {
 
     /// Writes the target of a symbolic link that was just made.
     pub(crate) fn write_target(&self, op: &Op<'_>, inode: &Inode, target: &[u8]) -> Result<(), FsError> {
-        let content = inode.content(self);
+        let content = self.content(inode);
         let room = inode.node.read().inode().layout(self.volume.features()).inline_data_size();
         if target.len() <= room {
             self.write_inline(op, inode, content, 0, target)?;

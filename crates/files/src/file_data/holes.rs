@@ -5,7 +5,7 @@ use core::ops::Range;
 use f2fs_format::BLOCK_SIZE;
 
 use crate::FsError;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
 use crate::inode::Inode;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
@@ -20,7 +20,7 @@ pub(crate) enum Seek {
     Hole,
 }
 
-impl Core {
+impl FileData<'_> {
     /// The first byte at or behind `offset` that is what is looked for; `None` if the file ends before.
     pub(crate) fn seek(&self, inode: &Inode, offset: u64, what: Seek) -> Result<Option<u64>, FsError> {
         self.seek_within(inode, offset, what, u64::MAX)
@@ -29,7 +29,7 @@ impl Core {
     /// The same; behind `most` blocks what is looked for counts as found. Every step locks the block that it begins with, so that no
     /// node on the way to it goes, and passes the gate by itself.
     fn seek_within(&self, inode: &Inode, offset: u64, what: Seek, most: u64) -> Result<Option<u64>, FsError> {
-        let content = inode.content(self);
+        let content = self.content(inode);
         let first = offset / BLOCK;
         let mut block = first;
         let end = |size: u64| (offset < size && what == Seek::Hole).then_some(size);

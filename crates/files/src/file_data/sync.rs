@@ -4,14 +4,13 @@
 //! happened to it, and to a checkpoint where it cannot.
 
 use f2fs_format::hash::dentry_hash;
-use f2fs_volume::{FsyncMode, Synced};
+use f2fs_volume::Synced;
 
 use crate::FsError;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
 use crate::inode::Inode;
-use crate::rename::Place;
 
-impl Core {
+impl FileData<'_> {
     /// Makes a file durable: content, attributes, and the name that it has.
     pub(crate) fn sync(&self, inode: &Inode) -> Result<(), FsError> {
         if self.volume.is_read_only() {
@@ -48,18 +47,5 @@ impl Core {
         let raw = block.inode();
         let len = (raw.i_namelen.get() as usize).min(raw.i_name.len());
         self.hazards.has(version, raw.i_pino.into(), dentry_hash(&raw.i_name[..len]))
-    }
-
-    /// Notes that what a name of a directory meant went elsewhere, or was a directory.
-    pub(crate) fn note_moved(&self, place: Place<'_>) {
-        self.hazards.note(self.volume.footer_version(), place.parent.ino, Some(place.name.hash()));
-        self.note_removal(place.parent);
-    }
-
-    /// Notes that a directory lost a name, or that one moved into it: strict syncs bring it along.
-    pub(crate) fn note_removal(&self, parent: &Inode) {
-        if self.volume.fsync_mode() == FsyncMode::Strict {
-            self.hazards.note(self.volume.footer_version(), parent.ino, None);
-        }
     }
 }

@@ -20,16 +20,16 @@ use f2fs_volume::{Next, Piece, Synced};
 
 use crate::FsError;
 use crate::content::Content;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
+use crate::file_data::read::blocks_of;
+use crate::file_data::write::{CHUNK, wrote};
 use crate::inode::Inode;
-use crate::read::blocks_of;
-use crate::write::{CHUNK, wrote};
 
-impl Core {
+impl FileData<'_> {
     /// [`write_at`](Self::write_at) and [`sync_all`](crate::File::sync_all).
     pub(crate) fn write_durable(&self, inode: &Arc<Inode>, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
         self.balance(inode.ino)?;
-        let content = inode.content(self);
+        let content = self.content(inode);
         let mut written = 0;
         if !buf.is_empty() {
             let _range = content.lock_to_write(offset, buf.len() as u64);

@@ -12,12 +12,12 @@ use f2fs_volume::{Flight, Next, Op, Piece};
 
 use crate::FsError;
 use crate::content::Content;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
+use crate::file_data::read::blocks_of;
+use crate::file_data::read_many::MOST_DEPTH;
+use crate::file_data::write::CHUNK;
 use crate::inode::Inode;
 use crate::ranges::RangeGuard;
-use crate::read::blocks_of;
-use crate::read_many::MOST_DEPTH;
-use crate::write::CHUNK;
 
 /// Blocks written in one operation at most (16 MiB): bounds how long a checkpoint waits.
 const MOST: u64 = 4096;
@@ -54,7 +54,7 @@ struct Group<'c> {
     ranges: Vec<RangeGuard<'c>>,
 }
 
-impl Core {
+impl FileData<'_> {
     /// Writes the pieces in their order; a later one of the same bytes wins.
     pub(crate) fn write_many(
         &self,
@@ -62,7 +62,7 @@ impl Core {
         depth: usize,
         writes: &mut [WriteSlice<'_>],
     ) -> Result<(), FsError> {
-        let content = inode.content(self);
+        let content = self.content(inode);
         for write in &mut *writes {
             write.written = 0;
             let end = write.offset.saturating_add(write.buf.len() as u64);

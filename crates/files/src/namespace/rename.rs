@@ -3,11 +3,12 @@
 use f2fs_sync::{Arc, RwLockWriteGuard, mutant, protocol_step};
 
 use crate::FsError;
-use crate::create::set_name;
-use crate::filesystem::Core;
 use crate::free::AfterUnlink;
+use crate::free::InodeEnds;
 use crate::inode::Inode;
 use crate::name::Name;
+use crate::namespace::Namespace;
+use crate::namespace::create::set_name;
 use crate::namespace::file_type;
 use crate::stat::{self, FileKind};
 
@@ -39,7 +40,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Core {
+impl Namespace<'_> {
     pub(crate) fn rename(&self, from: Place<'_>, to: Place<'_>, mode: RenameMode) -> Result<(), FsError> {
         self.balance(from.parent.ino)?;
         let crossing = from.parent.ino != to.parent.ino;
@@ -97,7 +98,7 @@ impl Core {
             None => return self.move_name(from, to, &source),
         };
         drop(stripes);
-        self.settle(&inode, after)
+        InodeEnds(self).settle(&inode, after)
     }
 
     /// The stripes of both names, in the order that excludes a deadlock: an ancestor's before its descendants', else by

@@ -13,11 +13,11 @@ use f2fs_volume::{Change, Op, VolumeError};
 
 use crate::FsError;
 use crate::content::Content;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
+use crate::file_data::zeroing::range_end;
 use crate::inode::Inode;
 use crate::stat;
 use crate::truncate::{Progress, truncate_step};
-use crate::zeroing::range_end;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 
@@ -34,11 +34,11 @@ impl Reserved {
     }
 }
 
-impl Core {
+impl FileData<'_> {
     /// Reserves blocks for a range, so that writing it later does not fail for lack of space. A hole goes on to read as zeros
     /// as before.
     pub(crate) fn allocate(&self, inode: &Arc<Inode>, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
-        let content = inode.content(self);
+        let content = self.content(inode);
         let end = range_end(content, offset, len)?;
         self.balance(inode.ino)?;
         // Who has everything from there on can give back the nodes as well.

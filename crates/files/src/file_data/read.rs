@@ -9,9 +9,9 @@ use f2fs_format::{BLOCK_SIZE, BlockAddr, Corruption};
 use f2fs_sync::protocol_step;
 
 use crate::FsError;
-use crate::block_map::Mapping;
 use crate::content::Content;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
+use crate::file_data::block_map::Mapping;
 use crate::inode::Inode;
 use crate::requests;
 
@@ -28,10 +28,10 @@ pub(crate) fn blocks_of(offset: u64, len: usize) -> (u64, u64) {
     (offset / BLOCK, (offset + len as u64 - 1) / BLOCK)
 }
 
-impl Core {
+impl FileData<'_> {
     /// Reads up to `buf.len()` bytes at `offset`; returns how many there were before the end of the file.
     pub(crate) fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, FsError> {
-        let content = inode.content(self);
+        let content = self.content(inode);
         let Some(readable) = content.lock_to_read(offset, buf.len()) else { return Ok(0) };
         let _gate = self.volume.begin_read();
         let buf = &mut buf[..readable.len];
@@ -54,7 +54,7 @@ impl Core {
     /// The same into memory that the device can transfer to: what lies in one piece there is not copied.
     pub(crate) fn read_into(&self, inode: &Inode, offset: u64, buf: &mut AlignedBuf) -> Result<usize, FsError> {
         if offset.is_multiple_of(BLOCK) {
-            let content = inode.content(self);
+            let content = self.content(inode);
             let Some(readable) = content.lock_to_read(offset, buf.len()) else { return Ok(0) };
             let _gate = self.volume.begin_read();
             let (first, last) = blocks_of(offset, readable.len);

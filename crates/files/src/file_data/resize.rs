@@ -7,18 +7,18 @@ use f2fs_volume::{Next, Op, Piece};
 
 use crate::FsError;
 use crate::content::Content;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
 use crate::inode::Inode;
 use crate::stat;
-use crate::truncate::{Progress, drop_extent, truncate_step};
+use crate::truncate::{Progress, STEP_BLOCKS, drop_extent, step, truncate_step};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 
-impl Core {
+impl FileData<'_> {
     /// Sets the size of a file: cut, or grown by a hole.
     pub(crate) fn truncate(&self, inode: &Arc<Inode>, size: u64) -> Result<(), FsError> {
         self.balance(inode.ino)?;
-        let content = inode.content(self);
+        let content = self.content(inode);
         let _range = content.lock_from(size);
         self.refill_nids();
         self.truncate_locked(inode, content, size)
@@ -101,5 +101,22 @@ impl Core {
         let flight = self.start_write(op, inode, content, &[piece], Next::Land)?;
         // With the page locked: see the rules of the cache.
         Ok(flight.land_slots(op, |block, addr| content.cache.store(block, addr.0))?)
+    }
+
+    /// Cuts off so much that one step is left to do until the first `keep` blocks remain. The caller has everything behind those
+    /// exclusively.
+    pub(crate) fn truncate_to_last_step(&self, inode: &Inode, content: &Content, keep: u64) -> Result<(), FsError> {
+        let keep = keep.saturating_add(STEP_BLOCKS);
+        let cut = |op: &Op<'_>| {
+            let (end, progress) = step(op, &inode.node, keep);
+            if end < u64::MAX {
+                let mut block = inode.node.write(op);
+                content.set_size(block.inode_mut(), content.size().min(end.saturating_mul(BLOCK_SIZE as u64)));
+                drop_extent(block.inode_mut());
+            }
+            progress
+        };
+        while !inode.is_small() && self.change(cut)? == Progress::More {}
+        Ok(())
     }
 }

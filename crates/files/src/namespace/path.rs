@@ -7,10 +7,11 @@ use std::path::Path;
 use f2fs_sync::{Arc, mutant};
 
 use crate::FsError;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
 use crate::form::Form;
 use crate::inode::Inode;
 use crate::name::Name;
+use crate::namespace::Namespace;
 use crate::path_cache::CachedDirectory;
 use crate::stat::FileKind;
 
@@ -78,7 +79,7 @@ pub(crate) fn lasting<T>(
     }
 }
 
-impl Core {
+impl Namespace<'_> {
     pub(crate) fn root(&self) -> Result<Arc<Inode>, FsError> {
         self.inode(self.volume.geometry().root_ino)
     }
@@ -223,7 +224,7 @@ impl Core {
             return Err(FsError::corrupt("size of a symbolic link", size, 1, limit));
         }
         let mut target = vec![0; size as usize];
-        let len = self.read_at(inode, 0, &mut target)?;
+        let len = FileData(self).read_at(inode, 0, &mut target)?;
         target.truncate(len);
         if inode.form.encrypted {
             return Form::target(&target);

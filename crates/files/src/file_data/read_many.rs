@@ -10,10 +10,11 @@ use f2fs_format::BLOCK_SIZE;
 
 use crate::FsError;
 use crate::content::{Content, Readable, Unreadable};
-use crate::filesystem::Core;
+use crate::core::Core;
+use crate::file_data::FileData;
+use crate::file_data::read::{blocks_of, copy_out};
 use crate::inode::Inode;
 use crate::ranges::RangeGuard;
-use crate::read::{blocks_of, copy_out};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks in one request at most: 1 MiB.
@@ -78,7 +79,7 @@ struct Reader<'c, 'r, 'b> {
     spare: Vec<Request>,
 }
 
-impl Core {
+impl FileData<'_> {
     /// Checkpoints wait as long as the call holds the gate: until all is read, or a range has to be waited for.
     pub(crate) fn read_many(&self, inode: &Inode, depth: usize, reads: &mut [ReadSlice<'_>]) -> Result<(), FsError> {
         if let [read] = reads
@@ -92,7 +93,7 @@ impl Core {
         let mut reader = Reader {
             core: self,
             inode,
-            content: inode.content(self),
+            content: self.content(inode),
             begun: Vec::with_capacity(reads.len()),
             reads,
             queue: self.volume.device().queue(depth),
@@ -128,12 +129,12 @@ impl<'c> Reader<'c, '_, '_> {
         let buf = &mut read.buf[..readable.len];
         if self.content.is_inline() {
             self.begun.push(Begun { range: None, left: 0 });
-            return self.core.read_inline(self.inode, offset, buf);
+            return FileData(&self.core).read_inline(self.inode, offset, buf);
         }
         let (first, last) = blocks_of(offset, readable.len);
         let before = self.wanted.len();
         let wanted = &mut self.wanted;
-        self.core.each_run(self.inode, self.content, first, last, |block, run| {
+        FileData(&self.core).each_run(self.inode, self.content, first, last, |block, run| {
             if !run.addr.is_real() {
                 let from = (block * BLOCK).max(offset) - offset;
                 let to = ((block + run.len) * BLOCK).min(end) - offset;

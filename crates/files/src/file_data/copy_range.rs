@@ -3,13 +3,13 @@
 use f2fs_sync::Arc;
 
 use crate::FsError;
-use crate::filesystem::Core;
+use crate::file_data::FileData;
 use crate::inode::Inode;
 
 /// Bytes that are read and written at a time.
 const PIECE: u64 = 1 << 20;
 
-impl Core {
+impl FileData<'_> {
     /// Copies; returns how many bytes. No lock is held from one piece to the next, so that two copies in opposite directions cannot
     /// wait for each other.
     pub(crate) fn copy_range(
@@ -20,8 +20,8 @@ impl Core {
         to_offset: u64,
         len: u64,
     ) -> Result<u64, FsError> {
-        let limit = to.content(self).limit();
-        let size = from.content(self).size();
+        let limit = self.content(to).limit();
+        let size = self.content(from).size();
         let len = len.min(size.saturating_sub(offset));
         if len == 0 {
             return Ok(0);
@@ -39,7 +39,7 @@ impl Core {
             let at = offset + done;
             let data = self.next_data(from, at)?;
             // A file that was cut meanwhile has nothing more.
-            let end = offset + len.min(from.content(self).size().saturating_sub(offset));
+            let end = offset + len.min(self.content(from).size().saturating_sub(offset));
             if end <= at {
                 break;
             }
@@ -69,7 +69,7 @@ impl Core {
 
     /// Lets the file reach to byte `size`, by a hole, if it does not yet.
     fn grow_to(&self, inode: &Arc<Inode>, size: u64) -> Result<(), FsError> {
-        let content = inode.content(self);
+        let content = self.content(inode);
         if content.size() >= size {
             return Ok(());
         }

@@ -8,8 +8,8 @@ use f2fs_format::node::mark;
 use f2fs_volume::{NewNode, Node, Op};
 
 use crate::FsError;
-use crate::filesystem::Core;
 use crate::name::Name;
+use crate::namespace::Namespace;
 use crate::stat::{self, DeviceNumber, FileKind, Time};
 
 /// The kind, permissions and owner of a new file.
@@ -51,7 +51,7 @@ impl NewFile {
     }
 }
 
-impl Core {
+impl Namespace<'_> {
     /// Makes an inode (`f2fs_new_inode`, `f2fs_init_inode_metadata`). It is in no directory yet.
     pub(crate) fn new_inode(&self, op: &Op<'_>, new: &NewFile, parent: Nid, name: Name<'_>) -> Result<Node, FsError> {
         let directory = new.kind == FileKind::Directory;

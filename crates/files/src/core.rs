@@ -1,0 +1,179 @@
+//! The state that all handles of a file system share, and how an operation changes it.
+//!
+//! The operations stand with their nouns, each a view of the core, from the lowest up:
+//!
+//! | View | Its operations |
+//! |---|---|
+//! | [`InodeEnds`](crate::free::InodeEnds) | handles, links, orphans, freeing |
+//! | [`FileData`](crate::file_data::FileData) | reading, writing, sizes, holes, syncs of one file |
+//! | [`Attributes`](crate::xattr::Attributes) | extended attributes |
+//! | [`Namespace`](crate::namespace::Namespace) | paths and names: look up, make, remove, rename |
+//! | [`RollForward`](crate::recovery::RollForward) | synced files after a crash |
+//!
+//! # Locking
+//!
+//! `queue` is taken for a push or to take all; nothing else is locked under it. `rename` comes before all locks of directories.
+
+use core::fmt;
+
+use f2fs_extent::CacheBudget;
+use f2fs_format::Nid;
+use f2fs_sync::atomic::Ordering;
+use f2fs_sync::{Arc, Budget, CachePadded, Mutex, PerCore};
+use f2fs_volume::{CheckpointReport, Need, Op, Reason, Volume};
+
+use crate::content::Content;
+use crate::dentry_cache::DentryCache;
+use crate::directory::NAMES;
+use crate::hazard::Hazards;
+use crate::idle::Idle;
+use crate::inode::Inode;
+use crate::inode_table::InodeTable;
+use crate::options::Options;
+use crate::path_cache::PathCache;
+use crate::requests::Requests;
+use crate::{FsError, Time};
+
+mod clean;
+
+pub(crate) use clean::CLEANED_AT_ONCE;
+
+/// A reference to the core that handles hold. It is counted in a line that threads on other processors do not write, as a
+/// rule: opening and closing files would all write the one of the core's own count. The padding has each count begin on a
+/// line of its own wherever the heap puts it: without it, those of two processors may be neighbours in one.
+pub(crate) type CoreRef = Arc<CachePadded<Arc<Core>>>;
+
+/// The state that all handles share.
+pub(crate) struct Core {
+    pub(crate) volume: Volume,
+    pub(crate) inodes: InodeTable,
+    pub(crate) path_cache: PathCache,
+    pub(crate) idle: Idle,
+    pub(crate) dentries: DentryCache,
+    pub(crate) options: Options,
+    /// For what is remembered of block addresses.
+    pub(crate) addresses: Arc<CacheBudget>,
+    pub(crate) requests: Requests,
+    /// The budget of names that directories know.
+    pub(crate) names: Arc<Budget>,
+    /// Directories with changed blocks.
+    queue: PerCore<Mutex<Vec<Arc<Inode>>>>,
+    /// Names that a sync of a new file must not rely on.
+    pub(crate) hazards: Hazards,
+    /// Held by every rename between two directories: the tree's shape does not change meanwhile.
+    pub(crate) rename: Mutex<()>,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("volume", &self.volume).finish_non_exhaustive()
+    }
+}
+
+/// Times that an operation is tried again after segments were freed.
+const RETRIES: u32 = 3;
+
+impl Core {
+    pub(crate) fn new(volume: Volume, options: Options) -> Core {
+        Core {
+            volume,
+            inodes: InodeTable::new(options.inode_cache.get()),
+            addresses: Arc::new(CacheBudget::new(options.address_cache)),
+            requests: Requests::new(),
+            path_cache: PathCache::new(),
+            idle: Idle::new(options.lock_memory),
+            dentries: DentryCache::new(options.dentry_cache.get() as u64),
+            options,
+            names: Arc::new(Budget::new(NAMES)),
+            queue: PerCore::new(|_| Mutex::new(Vec::new())),
+            hazards: Hazards::new(),
+            rename: Mutex::new(()),
+        }
+    }
+
+    /// The present, for the times of files.
+    pub(crate) fn now(&self) -> Time {
+        (self.options.clock)().nearest()
+    }
+
+    /// The inode object of a number. The caller makes sure that the inode cannot be freed meanwhile.
+    pub(crate) fn inode(&self, ino: Nid) -> Result<Arc<Inode>, FsError> {
+        self.inodes.get(ino, || Inode::load(&self.volume, ino, &self.options))
+    }
+
+    /// The file's data in memory. Whoever changes the size asks for this first, so that the copy in it is right.
+    #[inline]
+    pub(crate) fn content<'i>(&self, inode: &'i Inode) -> &'i Content {
+        inode.content_or(|raw| {
+            Content::new(raw, self.volume.features(), self.options.range_lock, self.addresses.clone())
+        })
+    }
+
+    /// Runs one operation on the volume. If it fails for lack of segments or NIDs although the volume is not full, the volume
+    /// is cleaned and the operation tried again; so `change` must leave nothing behind when it fails like that.
+    pub(crate) fn change<T>(&self, mut change: impl FnMut(&Op<'_>) -> Result<T, FsError>) -> Result<T, FsError> {
+        let mut tries = 0;
+        loop {
+            let result = {
+                let op = self.volume.begin()?;
+                change(&op)
+            };
+            match result {
+                Err(error) if error.is_shortage() && tries < RETRIES && self.volume.reclaim_may_help() => {
+                    tries += 1;
+                    self.clean()?;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Writes a checkpoint, or cleans, if that is due. Called before an operation, with no lock held.
+    pub(crate) fn balance(&self, hint: Nid) -> Result<(), FsError> {
+        match self.volume.need(hint) {
+            Need::Nothing => {}
+            Need::Checkpoint => {
+                self.checkpoint(Reason::Sync)?;
+            }
+            Need::Preclean => self.preclean()?,
+            Need::Cleaning => {
+                self.clean()?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, FsError> {
+        let report = self.volume.checkpoint_with(reason, |op| self.write_directories(op))?;
+        self.inodes.shrink();
+        Ok(report)
+    }
+
+    /// Puts a directory on the list of those to write back.
+    pub(crate) fn queue_directory(&self, inode: &Arc<Inode>) {
+        if let Some(directory) = &inode.directory
+            && !directory.queued.load(Ordering::Relaxed)
+            && !directory.queued.swap(true, Ordering::AcqRel)
+        {
+            self.queue.slot().lock().push(inode.clone());
+        }
+    }
+
+    pub(crate) fn write_directories(&self, op: &Op<'_>) -> Result<(), FsError> {
+        let mut all: Vec<Arc<Inode>> = self.queue.iter().flat_map(|list| core::mem::take(&mut *list.lock())).collect();
+        all.sort_unstable_by_key(|inode| inode.ino);
+        let mut result = Ok(());
+        for inode in all {
+            if let Some(directory) = &inode.directory {
+                if result.is_ok() {
+                    result = directory.write_back(op, self, &inode);
+                } else {
+                    // Keep it queued for the next try.
+                    directory.queued.store(false, Ordering::Release);
+                    self.queue_directory(&inode);
+                }
+            }
+        }
+        result
+    }
+}

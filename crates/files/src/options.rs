@@ -1,0 +1,147 @@
+//! How a file system is opened.
+
+use core::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use f2fs_volume::OpenOptions;
+
+use crate::Time;
+use crate::ranges::RangeLock;
+
+/// The extent of the lock that a change of a name takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum DirectoryLock {
+    /// One of 64 stripes, by the hash of the name: different names do not meet.
+    #[default]
+    Bucket,
+    /// The whole directory, as the kernel's VFS does. For comparisons: the feature `baselines` has it.
+    #[cfg(feature = "baselines")]
+    Whole,
+}
+
+/// How a file system is opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// How the volume is opened.
+    pub volume: OpenOptions,
+    /// The extent of the lock that a change of a name takes.
+    pub directory_lock: DirectoryLock,
+    /// Inodes kept in memory that nobody uses, about.
+    pub inode_cache: NonZeroUsize,
+    /// The kind of lock on ranges of a file's blocks.
+    pub range_lock: RangeLock,
+    /// Bytes that may remember where blocks of files lie: 4 for each block that was read. Addresses beyond that are looked up
+    /// in the nodes every time. An inode gives its part back when it leaves memory.
+    pub address_cache: u64,
+    /// Bytes that the range locks of files which nobody has open may take, about; what is more leaves memory. A file that is open
+    /// takes a byte for each block that was read or written, and up to 60 KiB for one far behind the others.
+    pub lock_memory: u64,
+    /// Dentry blocks kept in memory, about (4 KiB each), beside those that wait for a checkpoint.
+    pub dentry_cache: NonZeroUsize,
+    /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`].
+    pub devices: Vec<PathBuf>,
+    /// The clock for the times of files; the system's by default. A clock that stands still makes the same
+    /// operations leave the same images.
+    pub clock: fn() -> Time,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            volume: OpenOptions::default(),
+            directory_lock: DirectoryLock::default(),
+            inode_cache: NonZeroUsize::MIN.saturating_add(65_535),
+            range_lock: RangeLock::default(),
+            address_cache: 64 << 20,
+            lock_memory: 64 << 20,
+            dentry_cache: NonZeroUsize::MIN.saturating_add(65_535),
+            devices: Vec::new(),
+            clock: Time::now,
+        }
+    }
+}
+
+impl Options {
+    /// For reading and writing, with the defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// For reading only, or not.
+    #[must_use]
+    pub fn read_only(mut self, yes: bool) -> Self {
+        self.volume.read_only = yes;
+        self
+    }
+
+    /// How the volume is opened.
+    #[must_use]
+    pub fn volume(mut self, options: OpenOptions) -> Self {
+        self.volume = options;
+        self
+    }
+
+    /// The extent of the lock that a change of a name takes.
+    #[must_use]
+    pub fn directory_lock(mut self, lock: DirectoryLock) -> Self {
+        self.directory_lock = lock;
+        self
+    }
+
+    /// Inodes kept in memory that nobody uses, about.
+    #[must_use]
+    pub fn inode_cache(mut self, inodes: NonZeroUsize) -> Self {
+        self.inode_cache = inodes;
+        self
+    }
+
+    /// The kind of lock on ranges of a file's blocks.
+    #[must_use]
+    pub fn range_lock(mut self, lock: RangeLock) -> Self {
+        self.range_lock = lock;
+        self
+    }
+
+    /// Bytes that may remember where blocks of files lie, 4 for each; 64 MiB, for 64 GiB of files, by default.
+    #[must_use]
+    pub fn address_cache(mut self, bytes: u64) -> Self {
+        self.address_cache = bytes;
+        self
+    }
+
+    /// Bytes that the range locks of files which nobody has open may take, about; 64 MiB by default.
+    #[must_use]
+    pub fn lock_memory(mut self, bytes: u64) -> Self {
+        self.lock_memory = bytes;
+        self
+    }
+
+    /// Dentry blocks kept in memory, about; 65,536 (256 MiB) by default.
+    #[must_use]
+    pub fn dentry_cache(mut self, blocks: NonZeroUsize) -> Self {
+        self.dentry_cache = blocks;
+        self
+    }
+
+    /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`].
+    #[must_use]
+    pub fn devices(mut self, others: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.devices = others.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The clock for the times of files.
+    ///
+    /// ```
+    /// # use f2fs_files::{Options, Time};
+    /// let options = Options::new().clock(|| Time { seconds: 1_000_000_000, nanoseconds: 0 });
+    /// ```
+    #[must_use]
+    pub fn clock(mut self, clock: fn() -> Time) -> Self {
+        self.clock = clock;
+        self
+    }
+}
