@@ -10,12 +10,10 @@ use crate::file::{Dir, File, Handle};
 use crate::filesystem::FileSystem;
 use crate::inode::Inode;
 use crate::listing::ReadDir;
-use crate::namespace::Namespace;
 use crate::namespace::create::NewFile;
 use crate::namespace::path::{Last, Special, bytes, lasting};
 use crate::namespace::rename::{Place, RenameMode};
 use crate::stat::{self, FileKind, Metadata, Time};
-use crate::xattr::Attributes;
 use crate::xattr::Xattr;
 
 /// A change of times. A time that is `None` stays.
@@ -68,7 +66,7 @@ fn unremovable(special: Special) -> FsError {
 
 impl FileSystem {
     fn at<T>(&self, path: &Path, last: Last, with: impl Fn(&Arc<Inode>) -> Result<T, FsError>) -> Result<T, FsError> {
-        lasting(|| Namespace(&self.core).resolve(bytes(path), last), with)
+        lasting(|| self.namespace().resolve(bytes(path), last), with)
     }
 
     fn handle(&self, path: &Path, last: Last) -> Result<Handle, FsError> {
@@ -110,7 +108,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::WrongKind`] if it is none.
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>, FsError> {
-        self.at(path.as_ref(), Last::Keep, |inode| Namespace(&self.core).read_link_target(inode))
+        self.at(path.as_ref(), Last::Keep, |inode| self.namespace().read_link_target(inode))
     }
 
     /// Opens a directory for listing.
@@ -159,18 +157,18 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Exists`], [`FsError::Volume`] when the volume is full.
     pub fn create_file(&self, path: impl AsRef<Path>, permissions: u16) -> Result<File, FsError> {
-        let last = Namespace(&self.core).resolve_parent(bytes(path.as_ref()))?;
+        let last = self.namespace().resolve_parent(bytes(path.as_ref()))?;
         let name = last.name.map_err(|_| FsError::Exists)?;
         if last.slash {
             return Err(FsError::IsDirectory);
         }
         let new = NewFile::new(FileKind::Regular, permissions);
-        File::new(Handle::first(self.core_ref(), Namespace(&self.core).create(&last.parent, name, &new)?))
+        File::new(Handle::first(self.core_ref(), self.namespace().create(&last.parent, name, &new)?))
     }
 
     fn create_at(&self, path: &Path, new: &NewFile) -> Result<Handle, FsError> {
-        let (parent, name) = Namespace(&self.core).resolve_new(bytes(path), new.kind == FileKind::Directory)?;
-        Ok(Handle::first(self.core_ref(), Namespace(&self.core).create(&parent, name, new)?))
+        let (parent, name) = self.namespace().resolve_new(bytes(path), new.kind == FileKind::Directory)?;
+        Ok(Handle::first(self.core_ref(), self.namespace().create(&parent, name, new)?))
     }
 
     /// Makes a file of any kind but a symbolic link.
@@ -200,9 +198,9 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Exists`], [`FsError::LinkTarget`].
     pub fn symlink(&self, target: &[u8], path: impl AsRef<Path>, new: &NewFile) -> Result<Metadata, FsError> {
-        let (parent, name) = Namespace(&self.core).resolve_new(bytes(path.as_ref()), false)?;
+        let (parent, name) = self.namespace().resolve_new(bytes(path.as_ref()), false)?;
         let new = NewFile { kind: FileKind::Symlink, permissions: 0o777, ..*new };
-        let made = Handle::first(self.core_ref(), Namespace(&self.core).symlink(&parent, name, target, &new)?);
+        let made = Handle::first(self.core_ref(), self.namespace().symlink(&parent, name, target, &new)?);
         made.inode.stat(self.core.volume.features())
     }
 
@@ -212,8 +210,8 @@ impl FileSystem {
     /// [`FsError::Exists`], [`FsError::DirectoryLink`].
     pub fn link(&self, path: impl AsRef<Path>, new_path: impl AsRef<Path>) -> Result<(), FsError> {
         let handle = self.handle(path.as_ref(), Last::Keep)?;
-        let (parent, name) = Namespace(&self.core).resolve_new(bytes(new_path.as_ref()), false)?;
-        Namespace(&self.core).link(&handle.inode, &parent, name)
+        let (parent, name) = self.namespace().resolve_new(bytes(new_path.as_ref()), false)?;
+        self.namespace().link(&handle.inode, &parent, name)
     }
 
     /// Removes a name of a file that is no directory. An open file lives on without it.
@@ -221,13 +219,13 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::IsDirectory`].
     pub fn remove_file(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
-        let last = Namespace(&self.core).resolve_parent(bytes(path.as_ref()))?;
+        let last = self.namespace().resolve_parent(bytes(path.as_ref()))?;
         let name = last.name.map_err(|_| FsError::IsDirectory)?;
         if last.slash {
-            let kind = Namespace(&self.core).child(&last.parent, name.bytes())?.kind;
+            let kind = self.namespace().child(&last.parent, name.bytes())?.kind;
             return Err(if kind == FileKind::Directory { FsError::IsDirectory } else { FsError::NotDirectory });
         }
-        Namespace(&self.core).unlink(&last.parent, name)
+        self.namespace().unlink(&last.parent, name)
     }
 
     /// Removes an empty directory.
@@ -236,8 +234,8 @@ impl FileSystem {
     /// [`FsError::NotFound`], [`FsError::NotDirectory`], [`FsError::NotEmpty`], also for a path that ends in `..`;
     /// [`FsError::Invalid`] for one that ends in `.`; [`FsError::Busy`] for the root.
     pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
-        let last = Namespace(&self.core).resolve_parent(bytes(path.as_ref()))?;
-        Namespace(&self.core).rmdir(&last.parent, last.name.map_err(unremovable)?)
+        let last = self.namespace().resolve_parent(bytes(path.as_ref()))?;
+        self.namespace().rmdir(&last.parent, last.name.map_err(unremovable)?)
     }
 
     /// Removes whatever is under a path, a directory with all that it holds. A symbolic link is removed, not what it leads to.
@@ -248,12 +246,12 @@ impl FileSystem {
     /// first entry whose name none can have: all the others are gone. Whatever else stops it on the way; what was removed until then
     /// is gone.
     pub fn remove_all(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
-        let last = Namespace(&self.core).resolve_parent(bytes(path.as_ref()))?;
+        let last = self.namespace().resolve_parent(bytes(path.as_ref()))?;
         let name = last.name.map_err(unremovable)?;
         if last.slash {
-            Namespace(&self.core).child(&last.parent, name.bytes())?.directory()?;
+            self.namespace().child(&last.parent, name.bytes())?.directory()?;
         }
-        Namespace(&self.core).remove_tree(&last.parent, name)
+        self.namespace().remove_tree(&last.parent, name)
     }
 
     /// Renames a file or directory. A path that ends in a slash means a directory.
@@ -262,14 +260,14 @@ impl FileSystem {
     /// [`FsError::NotFound`], [`FsError::NotEmpty`], [`FsError::IntoItself`], and by mode [`FsError::Exists`]; [`FsError::Busy`] for
     /// the root and paths that end in `.` or `..`.
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>, mode: RenameMode) -> Result<(), FsError> {
-        let from = Namespace(&self.core).resolve_parent(bytes(from.as_ref()))?;
-        let to = Namespace(&self.core).resolve_parent(bytes(to.as_ref()))?;
+        let from = self.namespace().resolve_parent(bytes(from.as_ref()))?;
+        let to = self.namespace().resolve_parent(bytes(to.as_ref()))?;
         let from_name = from.name.map_err(|_| FsError::Busy)?;
         let to_name =
             to.name.map_err(|_| if mode == RenameMode::NoReplace { FsError::Exists } else { FsError::Busy })?;
         let from = Place { parent: &from.parent, name: from_name, directory: from.slash };
         let to = Place { parent: &to.parent, name: to_name, directory: to.slash };
-        Namespace(&self.core).rename(from, to, mode)
+        self.namespace().rename(from, to, mode)
     }
 
     // ---- attributes ----
@@ -348,7 +346,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::NoAttribute`].
     pub fn xattr(&self, path: impl AsRef<Path>, name: impl AsRef<[u8]>) -> Result<Vec<u8>, FsError> {
-        self.at(path.as_ref(), Last::Keep, |inode| Attributes(&self.core).xattr_get(inode, name.as_ref()))
+        self.at(path.as_ref(), Last::Keep, |inode| self.attributes().xattr_get(inode, name.as_ref()))
     }
 
     /// All extended attributes with their values, sorted by name.
@@ -356,7 +354,7 @@ impl FileSystem {
     /// # Errors
     /// Those of the path, [`FsError::Volume`].
     pub fn xattrs(&self, path: impl AsRef<Path>) -> Result<Vec<Xattr>, FsError> {
-        self.at(path.as_ref(), Last::Keep, |inode| Attributes(&self.core).xattr_list(inode))
+        self.at(path.as_ref(), Last::Keep, |inode| self.attributes().xattr_list(inode))
     }
 
     /// Sets an extended attribute.
@@ -372,7 +370,7 @@ impl FileSystem {
         mode: SetMode,
     ) -> Result<(), FsError> {
         let handle = self.handle(path.as_ref(), Last::Keep)?;
-        Attributes(&self.core).xattr_set(&handle.inode, name.as_ref(), value, mode)
+        self.attributes().xattr_set(&handle.inode, name.as_ref(), value, mode)
     }
 
     /// Removes an extended attribute.
@@ -381,6 +379,6 @@ impl FileSystem {
     /// [`FsError::NoAttribute`].
     pub fn remove_xattr(&self, path: impl AsRef<Path>, name: impl AsRef<[u8]>) -> Result<(), FsError> {
         let handle = self.handle(path.as_ref(), Last::Keep)?;
-        Attributes(&self.core).xattr_remove(&handle.inode, name.as_ref())
+        self.attributes().xattr_remove(&handle.inode, name.as_ref())
     }
 }

@@ -16,8 +16,10 @@ use crate::file_data::write_many::WriteSlice;
 use crate::free::InodeEnds;
 use crate::inode::Inode;
 use crate::listing::DirEntries;
+use crate::namespace::Namespace;
 use crate::ranges::LockWaits;
 use crate::stat::{FileKind, Metadata};
+use crate::xattr::Attributes;
 
 /// An open inode. The file lives as long as there is a handle, also without a name.
 #[derive(Debug)]
@@ -35,6 +37,21 @@ impl Handle {
     /// The first handle of an inode that was just made, which counts it already.
     pub(crate) fn first(core: CoreRef, inode: Arc<Inode>) -> Handle {
         Handle { core, inode }
+    }
+
+    /// The data of files.
+    pub(crate) fn data(&self) -> FileData<'_> {
+        FileData(&self.core)
+    }
+
+    /// Paths and names.
+    pub(crate) fn namespace(&self) -> Namespace<'_> {
+        Namespace(&self.core)
+    }
+
+    /// Extended attributes.
+    pub(crate) fn attributes(&self) -> Attributes<'_> {
+        Attributes(&self.core)
     }
 }
 
@@ -93,7 +110,7 @@ impl File {
     /// [`FsError::Volume`].
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, FsError> {
         self.access.to_read()?;
-        FileData(&self.handle.core).read_at(&self.handle.inode, offset, buf)
+        self.handle.data().read_at(&self.handle.inode, offset, buf)
     }
 
     /// Reads up to `buf.len()` bytes from byte `offset` on into memory that the device can transfer to; returns how many. Fewer
@@ -120,7 +137,7 @@ impl File {
     /// [`FsError::Volume`].
     pub fn read_into(&self, buf: &mut AlignedBuf, offset: u64) -> Result<usize, FsError> {
         self.access.to_read()?;
-        FileData(&self.handle.core).read_into(&self.handle.inode, offset, buf)
+        self.handle.data().read_into(&self.handle.inode, offset, buf)
     }
 
     /// Reads many pieces with up to `depth` requests on the device at a time: what many threads would do with
@@ -150,7 +167,7 @@ impl File {
     /// [`FsError::Volume`]; what the buffers hold is then not known.
     pub fn read_many(&self, depth: usize, reads: &mut [ReadSlice<'_>]) -> Result<(), FsError> {
         self.access.to_read()?;
-        FileData(&self.handle.core).read_many(&self.handle.inode, depth, reads)
+        self.handle.data().read_many(&self.handle.inode, depth, reads)
     }
 
     /// Writes `buf` at byte `offset`; returns how many bytes were written. Fewer than all only if space ran out on the way.
@@ -163,7 +180,7 @@ impl File {
         if self.access.places_writes()? {
             return self.append(buf).map(|_| buf.len());
         }
-        FileData(&self.handle.core).write_at(&self.handle.inode, offset, buf)
+        self.handle.data().write_at(&self.handle.inode, offset, buf)
     }
 
     /// Writes `buf` at byte `offset` and makes the file durable, as [`write_at`](Self::write_at) and [`sync_all`](Self::sync_all) do, but
@@ -201,7 +218,7 @@ impl File {
             self.append(buf)?;
             return self.sync_all().map(|()| buf.len());
         }
-        FileData(&self.handle.core).write_durable(&self.handle.inode, offset, buf)
+        self.handle.data().write_durable(&self.handle.inode, offset, buf)
     }
 
     /// Writes many pieces, in their order, with up to `depth` of them on the device at a time: what many threads would do with
@@ -231,7 +248,7 @@ impl File {
         if self.access.places_writes()? {
             return Err(FsError::Invalid("writes with places of their own, in a file that is open for appending"));
         }
-        FileData(&self.handle.core).write_many(&self.handle.inode, depth, writes)
+        self.handle.data().write_many(&self.handle.inode, depth, writes)
     }
 
     /// How much waiting for ranges of the file there has been since it was opened by anybody.
@@ -247,7 +264,7 @@ impl File {
     /// As [`write_at`](Self::write_at).
     pub fn append(&self, buf: &[u8]) -> Result<u64, FsError> {
         self.access.to_write()?;
-        FileData(&self.handle.core).append(&self.handle.inode, buf)
+        self.handle.data().append(&self.handle.inode, buf)
     }
 
     /// Cuts the file to `size` bytes, or lets it grow to that by a hole.
@@ -259,7 +276,7 @@ impl File {
     /// [`FsError::FileTooLarge`], [`FsError::Volume`].
     pub fn set_len(&self, size: u64) -> Result<(), FsError> {
         self.access.to_write()?;
-        FileData(&self.handle.core).truncate(&self.handle.inode, size)
+        self.handle.data().truncate(&self.handle.inode, size)
     }
 
     /// Makes the file durable, its content, its attributes and its name: a crash after this loses none of it.
@@ -292,7 +309,7 @@ impl File {
     /// # Errors
     /// [`FsError::Volume`]: nothing is promised then, and after an error of the device the file system refuses all changes.
     pub fn sync_all(&self) -> Result<(), FsError> {
-        FileData(&self.handle.core).sync(&self.handle.inode)
+        self.handle.data().sync(&self.handle.inode)
     }
 
     /// Makes the content durable, and what is needed to find it. At present the same as [`sync_all`](Self::sync_all), as in the kernel:
@@ -407,7 +424,7 @@ impl Dir {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn sync_all(&self) -> Result<(), FsError> {
-        FileData(&self.handle.core).sync(&self.handle.inode)
+        self.handle.data().sync(&self.handle.inode)
     }
 
     /// The attributes of the directory.

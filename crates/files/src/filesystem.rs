@@ -7,8 +7,10 @@ use f2fs_volume::{CheckpointReport, CleanReport, Reason, Volume, VolumeStat};
 use crate::FsError;
 use crate::core::{Core, CoreRef};
 use crate::free::InodeEnds;
+use crate::namespace::Namespace;
 use crate::options::Options;
 use crate::recovery::{RecoveryReport, RollForward};
+use crate::xattr::Attributes;
 
 /// An open file system. Cheap to clone; all clones are the same file system. `Send + Sync`: use it from any number of
 /// threads.
@@ -53,6 +55,16 @@ impl FileSystem {
         }
         let cores = Arc::new(PerCore::new(|_| Arc::new(CachePadded::new(core.clone()))));
         Ok(FileSystem { core, recovered, cores })
+    }
+
+    /// Its paths and names.
+    pub(crate) fn namespace(&self) -> Namespace<'_> {
+        Namespace(&self.core)
+    }
+
+    /// The extended attributes of its files.
+    pub(crate) fn attributes(&self) -> Attributes<'_> {
+        Attributes(&self.core)
     }
 
     /// A reference to the core for a handle.

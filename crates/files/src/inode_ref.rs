@@ -9,16 +9,13 @@ use f2fs_sync::Arc;
 use crate::FsError;
 use crate::core::Core;
 use crate::file::{Dir, File, Handle};
-use crate::file_data::FileData;
 use crate::filesystem::FileSystem;
 use crate::inode::Inode;
 use crate::name::Name;
-use crate::namespace::Namespace;
 use crate::namespace::create::NewFile;
 use crate::namespace::path::lasting;
 use crate::namespace::rename::{Place, RenameMode};
 use crate::stat::{self, FileKind, Metadata, Time};
-use crate::xattr::Attributes;
 use crate::xattr::Xattr;
 
 /// A change of attributes. A field that is `None` stays.
@@ -104,7 +101,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn root(&self) -> Result<InodeRef, FsError> {
-        Ok(InodeRef { handle: Handle::open(self.core_ref(), Namespace(&self.core).root()?)? })
+        Ok(InodeRef { handle: Handle::open(self.core_ref(), self.namespace().root()?)? })
     }
 }
 
@@ -202,7 +199,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn sync_all(&self) -> Result<(), FsError> {
-        FileData(&self.handle.core).sync(self.inode())
+        self.handle.data().sync(self.inode())
     }
 
     // ---- names in this directory ----
@@ -214,7 +211,7 @@ impl InodeRef {
     pub fn lookup(&self, name: impl AsRef<[u8]>) -> Result<InodeRef, FsError> {
         let core = &self.handle.core;
         let open = |inode: &Arc<Inode>| Handle::open(core.clone(), inode.clone());
-        let handle = lasting(|| Namespace(core).child(self.inode(), name.as_ref()), open)?;
+        let handle = lasting(|| self.handle.namespace().child(self.inode(), name.as_ref()), open)?;
         Ok(InodeRef { handle })
     }
 
@@ -230,7 +227,7 @@ impl InodeRef {
             device.check()?;
         }
         let name = free_name(name.as_ref())?;
-        Ok(self.made(Namespace(&self.handle.core).create(self.inode(), name, new)?))
+        Ok(self.made(self.handle.namespace().create(self.inode(), name, new)?))
     }
 
     /// Makes a symbolic link that holds `target`; only the owner of `new` counts.
@@ -240,7 +237,7 @@ impl InodeRef {
     pub fn symlink(&self, name: impl AsRef<[u8]>, target: &[u8], new: &NewFile) -> Result<InodeRef, FsError> {
         let new = NewFile { kind: FileKind::Symlink, permissions: 0o777, ..*new };
         let name = free_name(name.as_ref())?;
-        Ok(self.made(Namespace(&self.handle.core).symlink(self.inode(), name, target, &new)?))
+        Ok(self.made(self.handle.namespace().symlink(self.inode(), name, target, &new)?))
     }
 
     /// Gives `file`, which is no directory, a name in this directory.
@@ -250,7 +247,7 @@ impl InodeRef {
     /// [`FsError::Invalid`] if it is of another file system.
     pub fn link(&self, name: impl AsRef<[u8]>, file: &InodeRef) -> Result<(), FsError> {
         self.same_file_system(file)?;
-        Namespace(&self.handle.core).link(file.inode(), self.inode(), free_name(name.as_ref())?)
+        self.handle.namespace().link(file.inode(), self.inode(), free_name(name.as_ref())?)
     }
 
     /// Removes a name of a file that is no directory. The file lives on while there is a reference or a handle.
@@ -258,7 +255,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::IsDirectory`].
     pub fn remove_file(&self, name: impl AsRef<[u8]>) -> Result<(), FsError> {
-        Namespace(&self.handle.core).unlink(self.inode(), Name::new(name.as_ref())?)
+        self.handle.namespace().unlink(self.inode(), Name::new(name.as_ref())?)
     }
 
     /// Removes an empty directory.
@@ -266,7 +263,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::NotDirectory`], [`FsError::NotEmpty`].
     pub fn remove_dir(&self, name: impl AsRef<[u8]>) -> Result<(), FsError> {
-        Namespace(&self.handle.core).rmdir(self.inode(), Name::new(name.as_ref())?)
+        self.handle.namespace().rmdir(self.inode(), Name::new(name.as_ref())?)
     }
 
     /// Renames what `name` in this directory means to `new_name` in `to`, which may be this directory.
@@ -283,7 +280,7 @@ impl InodeRef {
     ) -> Result<(), FsError> {
         self.same_file_system(to)?;
         let from = Place::new(self.inode(), Name::new(name.as_ref())?);
-        Namespace(&self.handle.core).rename(from, Place::new(to.inode(), Name::new(new_name.as_ref())?), mode)
+        self.handle.namespace().rename(from, Place::new(to.inode(), Name::new(new_name.as_ref())?), mode)
     }
 
     fn same_file_system(&self, other: &InodeRef) -> Result<(), FsError> {
@@ -301,7 +298,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::WrongKind`] if it is none.
     pub fn read_link(&self) -> Result<Vec<u8>, FsError> {
-        Namespace(&self.handle.core).read_link_target(self.inode())
+        self.handle.namespace().read_link_target(self.inode())
     }
 
     /// The value of an extended attribute, by its full name (`user.mime_type`).
@@ -309,7 +306,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::NoAttribute`], [`FsError::Attribute`] for names that no attribute has.
     pub fn xattr(&self, name: impl AsRef<[u8]>) -> Result<Vec<u8>, FsError> {
-        Attributes(&self.handle.core).xattr_get(self.inode(), name.as_ref())
+        self.handle.attributes().xattr_get(self.inode(), name.as_ref())
     }
 
     /// All extended attributes with their values, sorted by name.
@@ -317,7 +314,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn xattrs(&self) -> Result<Vec<Xattr>, FsError> {
-        Attributes(&self.handle.core).xattr_list(self.inode())
+        self.handle.attributes().xattr_list(self.inode())
     }
 
     /// Sets an extended attribute.
@@ -325,7 +322,7 @@ impl InodeRef {
     /// # Errors
     /// As [`FileSystem::set_xattr`].
     pub fn set_xattr(&self, name: impl AsRef<[u8]>, value: &[u8], mode: SetMode) -> Result<(), FsError> {
-        Attributes(&self.handle.core).xattr_set(self.inode(), name.as_ref(), value, mode)
+        self.handle.attributes().xattr_set(self.inode(), name.as_ref(), value, mode)
     }
 
     /// Removes an extended attribute.
@@ -333,7 +330,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::NoAttribute`].
     pub fn remove_xattr(&self, name: impl AsRef<[u8]>) -> Result<(), FsError> {
-        Attributes(&self.handle.core).xattr_remove(self.inode(), name.as_ref())
+        self.handle.attributes().xattr_remove(self.inode(), name.as_ref())
     }
 }
 

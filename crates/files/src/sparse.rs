@@ -19,7 +19,7 @@ impl File {
     /// [`FsError::NotOpenFor`], [`FsError::Volume`].
     pub fn seek_data(&self, offset: u64) -> Result<Option<u64>, FsError> {
         self.access.to_read()?;
-        FileData(&self.handle.core).seek(&self.handle.inode, offset, Seek::Data)
+        self.handle.data().seek(&self.handle.inode, offset, Seek::Data)
     }
 
     /// The first byte at or behind `offset` that is a hole (`SEEK_HOLE`): the end of the file if there is none before. `None` if the file
@@ -45,7 +45,7 @@ impl File {
     /// [`FsError::NotOpenFor`], [`FsError::Volume`].
     pub fn seek_hole(&self, offset: u64) -> Result<Option<u64>, FsError> {
         self.access.to_read()?;
-        FileData(&self.handle.core).seek(&self.handle.inode, offset, Seek::Hole)
+        self.handle.data().seek(&self.handle.inode, offset, Seek::Hole)
     }
 
     /// The first range of bytes at or behind `offset` that has data: [`seek_data`](Self::seek_data), and
@@ -72,7 +72,7 @@ impl File {
     /// [`FsError::NotOpenFor`], [`FsError::Volume`].
     pub fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, FsError> {
         self.access.to_read()?;
-        FileData(&self.handle.core).next_data(&self.handle.inode, offset)
+        self.handle.data().next_data(&self.handle.inode, offset)
     }
 
     /// Reserves, punches or zeroes `len` bytes (at least one) from `offset` on, as `flags` say: Linux's `fallocate`.
@@ -138,6 +138,6 @@ impl File {
         if !core::ptr::eq(self.core(), to.core()) {
             return Err(FsError::OtherVolume);
         }
-        FileData(&self.handle.core).copy_range(&self.handle.inode, offset, &to.handle.inode, to_offset, len)
+        self.handle.data().copy_range(&self.handle.inode, offset, &to.handle.inode, to_offset, len)
     }
 }

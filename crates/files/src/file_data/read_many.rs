@@ -129,12 +129,12 @@ impl<'c> Reader<'c, '_, '_> {
         let buf = &mut read.buf[..readable.len];
         if self.content.is_inline() {
             self.begun.push(Begun { range: None, left: 0 });
-            return FileData(&self.core).read_inline(self.inode, offset, buf);
+            return FileData(self.core).read_inline(self.inode, offset, buf);
         }
         let (first, last) = blocks_of(offset, readable.len);
         let before = self.wanted.len();
         let wanted = &mut self.wanted;
-        FileData(&self.core).each_run(self.inode, self.content, first, last, |block, run| {
+        FileData(self.core).each_run(self.inode, self.content, first, last, |block, run| {
             if !run.addr.is_real() {
                 let from = (block * BLOCK).max(offset) - offset;
                 let to = ((block + run.len) * BLOCK).min(end) - offset;
