@@ -35,7 +35,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// Those of [`Volume::open`], and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
-    /// the last, [`OpenOptions::recovery`] gives the state of the checkpoint.
+    /// the last, [`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery) gives the state of the checkpoint.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "open", skip_all, fields(read_only = options.volume.read_only), err))]
     pub fn open(device: PlainArc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
         let volume = Volume::open(device, &options.volume)?;

@@ -40,7 +40,7 @@ pub struct Options {
     pub lock_memory: u64,
     /// Dentry blocks kept in memory, about (4 KiB each), beside those that wait for a checkpoint.
     pub dentry_cache: NonZeroUsize,
-    /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`].
+    /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`](crate::FileSystem::open_path).
     pub devices: Vec<PathBuf>,
     /// The clock for the times of files; the system's by default. A clock that stands still makes the same
     /// operations leave the same images.
@@ -126,7 +126,7 @@ impl Options {
         self
     }
 
-    /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`].
+    /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`](crate::FileSystem::open_path).
     #[must_use]
     pub fn devices(mut self, others: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         self.devices = others.into_iter().map(Into::into).collect();
