@@ -171,7 +171,7 @@ impl Volume {
         };
         let index = 1 - state.pack;
         self.write_pack(index, &pack)?;
-        self.roll_forward.begin(pack.checkpoint.valid_blocks);
+        self.roll_forward.begin(&pack.checkpoint);
         self.footer_version.store(pack.block.footer_version(), Ordering::Release);
         *state = CheckpointState { checkpoint: pack.checkpoint, pack: index, kbytes_written };
         self.publish(&mut report)?;

@@ -11,7 +11,9 @@ impl Volume {
     /// # Errors
     /// [`VolumeError::NoSpace`]; nothing is reserved then.
     pub fn reserve(&self, _op: &Op<'_>, blocks: u64) -> Result<(), VolumeError> {
-        self.space.take_blocks(blocks)
+        self.space.take_blocks(blocks)?;
+        self.roll_forward.room.reserve(blocks);
+        Ok(())
     }
 
     /// Whether so many blocks could be reserved at this moment.

@@ -288,7 +288,7 @@ impl Volume {
             orphans: Orphans::new(orphan_limit, &pack.orphans)?,
             moves: crate::moves::Moves::new(),
             footer_version: AtomicU64::new(pack.block.footer_version()),
-            roll_forward: RollForward::new(checkpoint.valid_blocks, options.fsync),
+            roll_forward: RollForward::new(checkpoint, options.fsync),
             stopped: OnceLock::new(),
             clock: Clock::new(checkpoint.elapsed_time),
             discards: options.discard && device.info().supports_discard,

@@ -18,13 +18,17 @@
 
 mod adopt;
 mod chain;
+mod room;
 
 use f2fs_sync::GroupCommit;
-use f2fs_sync::atomic::{AtomicBool, AtomicU64};
+use f2fs_sync::atomic::{AtomicBool, Ordering};
 
 pub use chain::ChainNode;
+use room::Room;
 
 use crate::sync::{SyncRequest, Synced};
+use f2fs_format::checkpoint::Checkpoint;
+
 use crate::{FsyncMode, VolumeError};
 
 /// The chain behind the last checkpoint, as far as it is known.
@@ -32,13 +36,28 @@ use crate::{FsyncMode, VolumeError};
 pub(crate) struct RollForward {
     /// Operations run although the volume may be open for reading; no checkpoint does.
     pub(crate) recovering: AtomicBool,
-    /// Valid blocks at the last checkpoint.
-    pub(crate) checkpointed_blocks: AtomicU64,
     /// There was no checkpoint since the volume was opened.
     pub(crate) opened: AtomicBool,
-    /// Nodes that syncs have written since.
-    pub(crate) logged: AtomicU64,
+    pub(crate) room: Room,
     pub(crate) mode: FsyncMode,
     /// Who waits for the warm-node log.
     pub(crate) syncs: GroupCommit<SyncRequest, Result<Synced, VolumeError>>,
+}
+
+impl RollForward {
+    pub(crate) fn new(checkpoint: &Checkpoint, mode: FsyncMode) -> RollForward {
+        RollForward {
+            recovering: AtomicBool::new(false),
+            opened: AtomicBool::new(true),
+            room: Room::new(checkpoint.valid_blocks, checkpoint.valid_nodes.into()),
+            mode,
+            syncs: GroupCommit::new(),
+        }
+    }
+
+    /// A checkpoint is durable: the chain begins anew.
+    pub(crate) fn begin(&self, checkpoint: &Checkpoint) {
+        self.room.begin(checkpoint.valid_blocks, checkpoint.valid_nodes.into());
+        self.opened.store(false, Ordering::Release);
+    }
 }

@@ -140,7 +140,7 @@ impl Volume {
         self.roll_forward.mode
     }
 
-    /// The reason for a checkpoint that lies in the file itself. Whether there is [room](crate::recovery::RollForward::has_room)
+    /// The reason for a checkpoint that lies in the file itself. Whether there is room
     /// is asked by the group's leader.
     fn must_checkpoint(&self, page: &NodePage, block: &NodeBlock) -> Option<MustCheckpoint> {
         let raw = block.inode();
@@ -200,11 +200,6 @@ impl Volume {
         }
         let mut answers = Vec::with_capacity(group.len());
         for request in group {
-            // Asked once for each: what its sync promises was counted before it joined.
-            if !self.roll_forward.has_room(&self.space, &self.blocks_written, self.pressure.dirty_limit()) {
-                answers.push(Ok(Synced::Must(MustCheckpoint::Room)));
-                continue;
-            }
             match self.log_file(&request.inode, &mut batch) {
                 Err(error @ (VolumeError::Device(_) | VolumeError::Stopped { .. })) => return failed(error),
                 answer => answers.push(answer),
@@ -231,6 +226,15 @@ impl Volume {
             return Ok(Synced::Must(reason));
         }
         let nodes = self.store.take_file(inode.ino);
+        let new = inode.born.load(Ordering::Acquire) == version;
+        let most = self.pressure.dirty_limit();
+        // The data that the sync promises was counted before it joined.
+        let any = !nodes.is_empty() || inode.dirty.load(Ordering::Acquire);
+        let count = nodes.len() as u64 + 1;
+        if any && !self.roll_forward.room.log(count, new, &self.space, &self.blocks_written, most) {
+            self.store.put_file(inode.ino, nodes);
+            return Ok(Synced::Must(MustCheckpoint::Room));
+        }
         let mut written = 0;
         for (index, page) in nodes.iter().enumerate() {
             if mutant("sync_direct_node_left_out") {
@@ -260,7 +264,6 @@ impl Volume {
         // With the pages that were read a panic may have been left half way. Without the mark roll-forward ignores them.
         self.check_writable()?;
         if written != 0 || inode.dirty.load(Ordering::Acquire) {
-            let new = inode.born.load(Ordering::Acquire) == version;
             let marks = protocol_value!("sync_mark", mark::FSYNC, 0) | if new { mark::DENTRY } else { 0 };
             if mutant("sync_inode_behind_flush") {
                 batch.write_out()?;
@@ -271,9 +274,7 @@ impl Volume {
                 **block = whole;
             }
             self.written.add(Count::SyncedNodes, 1);
-            written += 1;
         }
-        self.roll_forward.logged.fetch_add(written, Ordering::Relaxed);
         Ok(Synced::Logged)
     }
 }

@@ -6,6 +6,7 @@
 mod fill;
 mod nids;
 mod nothing_left;
+mod recovered;
 mod rounds;
 mod threads;
 mod whole;

@@ -4,43 +4,11 @@ use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, Corruption, LogType, Nid};
 use f2fs_segment::SegmentError;
-use f2fs_sync::GroupCommit;
-use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use f2fs_sync::atomic::Ordering;
 
-use super::RollForward;
 use crate::blocks::read_block;
-use crate::data_count::DataCount;
 use crate::node::{Node, NodePage};
-use crate::space::Space;
-use crate::{FsyncMode, Op, Volume, VolumeError};
-
-impl RollForward {
-    pub(crate) fn new(checkpointed_blocks: u64, mode: FsyncMode) -> RollForward {
-        RollForward {
-            recovering: AtomicBool::new(false),
-            opened: AtomicBool::new(true),
-            checkpointed_blocks: AtomicU64::new(checkpointed_blocks),
-            logged: AtomicU64::new(0),
-            mode,
-            syncs: GroupCommit::new(),
-        }
-    }
-
-    /// Whether there are blocks for one more file, and what was logged is not too much to repeat.
-    pub(crate) fn has_room(&self, space: &Space, blocks_written: &DataCount, most: u64) -> bool {
-        let logged = self.logged.load(Ordering::Relaxed);
-        let before = self.checkpointed_blocks.load(Ordering::Relaxed);
-        let left = space.block_limit().checked_sub(before.saturating_add(logged));
-        logged <= most && left.is_some_and(|left| blocks_written.is_at_most(left))
-    }
-
-    /// A checkpoint is durable: the chain begins anew.
-    pub(crate) fn begin(&self, valid_blocks: u64) {
-        self.checkpointed_blocks.store(valid_blocks, Ordering::Relaxed);
-        self.logged.store(0, Ordering::Relaxed);
-        self.opened.store(false, Ordering::Release);
-    }
-}
+use crate::{Op, Volume, VolumeError};
 
 impl Volume {
     /// Keeps blocks of the chain, or blocks that its nodes name, from being written before a checkpoint is durable. Those outside

@@ -1,0 +1,87 @@
+//! Whether roll-forward will find room for all that syncs have promised since the last checkpoint.
+//!
+//! Roll-forward begins where the checkpoint was: what was deleted since, and gave room to those who synced, is there again. So it
+//! may need each block that was in use then, and each one taken since, given back or not (`f2fs_space_for_roll_forward`).
+//!
+//! ```text
+//!   in use at the checkpoint + data written + reserved without a write + nodes + names  <=  limit
+//! ```
+//!
+//! # Locking
+//!
+//! Counts that operations add to lie in lines of single processors. `logged` and `wanted` change in the leader of a group of syncs
+//! alone, and all of them begin anew while a checkpoint has the gate closed.
+
+use f2fs_sync::atomic::{AtomicU64, Ordering};
+use f2fs_sync::{ShardedCounter, mutant};
+
+use crate::data_count::DataCount;
+use crate::space::Space;
+
+/// The most blocks that the name of a new file needs: a dentry block, and the nodes that lead to it. Also where the directory had a
+/// place for it when the file was synced: names that were taken out of it come back. (One more may be needed if an inline directory
+/// with a raised `i_dir_level` has to leave its inode; such a volume has far more blocks than that in reserve.)
+const NAME: u64 = 4;
+
+/// What roll-forward may have to take into use.
+#[derive(Debug)]
+pub(crate) struct Room {
+    /// Valid blocks at the last checkpoint.
+    blocks: AtomicU64,
+    /// Valid nodes at the last checkpoint.
+    nodes: AtomicU64,
+    /// Nodes of files that were synced since, those among them that roll-forward makes itself.
+    logged: AtomicU64,
+    /// The most blocks that those nodes and the names of the files take.
+    wanted: AtomicU64,
+    /// Blocks reserved since.
+    reserved: ShardedCounter,
+}
+
+impl Room {
+    pub(crate) fn new(blocks: u64, nodes: u64) -> Room {
+        Room {
+            blocks: AtomicU64::new(blocks),
+            nodes: AtomicU64::new(nodes),
+            logged: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
+            reserved: ShardedCounter::new(0),
+        }
+    }
+
+    /// Counts blocks that were reserved, and not written.
+    pub(crate) fn reserve(&self, blocks: u64) {
+        if !mutant("room_forgets_reservations") {
+            self.reserved.add(blocks as i64);
+        }
+    }
+
+    /// Counts a file that a sync is about to write, with so many nodes that changed, indirect ones too; `named`: it is new. False:
+    /// there is no room for it, or what was logged is too much to repeat (more than `most` nodes); nothing is counted then. Data of
+    /// the file is counted already.
+    pub(crate) fn log(&self, nodes: u64, named: bool, space: &Space, written: &DataCount, most: u64) -> bool {
+        let logged = self.logged.load(Ordering::Relaxed) + nodes;
+        let name = if named && !mutant("room_forgets_names") { NAME } else { 0 };
+        let wanted = self.wanted.load(Ordering::Relaxed) + nodes + name;
+        let blocks = (self.blocks.load(Ordering::Relaxed).saturating_add(wanted))
+            .saturating_add(self.reserved.sum().max(0).unsigned_abs());
+        let left = space.block_limit().checked_sub(blocks);
+        let room = left.is_some_and(|left| written.is_at_most(left))
+            && self.nodes.load(Ordering::Relaxed).saturating_add(wanted) <= space.node_limit();
+        if logged > most || !room {
+            return false;
+        }
+        self.logged.store(logged, Ordering::Relaxed);
+        self.wanted.store(wanted, Ordering::Relaxed);
+        true
+    }
+
+    /// A checkpoint is durable, with so much in use.
+    pub(crate) fn begin(&self, blocks: u64, nodes: u64) {
+        self.blocks.store(blocks, Ordering::Relaxed);
+        self.nodes.store(nodes, Ordering::Relaxed);
+        self.logged.store(0, Ordering::Relaxed);
+        self.wanted.store(0, Ordering::Relaxed);
+        self.reserved.sub(self.reserved.sum());
+    }
+}
