@@ -228,7 +228,10 @@ fn explore(seed: u64, tally: &mut Tally) {
 }
 
 fn seeds() -> u64 {
-    std::env::var("F2FS_JOURNAL_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(60)
+    std::env::var("F2FS_JOURNAL_SEEDS")
+        .ok()
+        .and_then(|seeds| seeds.parse().ok())
+        .unwrap_or(if cfg!(feature = "mutants") { 400 } else { 60 })
 }
 
 #[test]
@@ -287,7 +290,8 @@ fn a_power_cut_while_a_journal_is_made_leaves_the_old_one_the_new_one_or_none() 
     assert!(seen.iter().all(|states| *states > 0), "{seen:?}");
 }
 
-/// Each fault that needs no race is found by the test above (the models of `loom_journal.rs` find those that do). `cargo test -p f2fs-journal --features mutants --test lines` runs this.
+/// Each fault that needs no race is found by the test above (the models of `loom_journal.rs` find those that do). `cargo test -p
+/// f2fs-journal --features mutants --test lines` runs this.
 #[cfg(feature = "mutants")]
 #[test]
 fn mutants_are_found() {
@@ -299,18 +303,5 @@ fn mutants_are_found() {
         "journal_epoch_unchecked",
         "journal_starts_over_torn_header",
     ];
-    let test = "whatever_a_power_cut_leaves_all_that_was_acknowledged_is_replayed";
-    let mut survivors = Vec::new();
-    for mutant in MUTANTS {
-        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", test, "--nocapture"]).env("F2FS_MUTANT", mutant).env("F2FS_JOURNAL_SEEDS", "400");
-        let output = command.output().unwrap();
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        let said = text.lines().find(|line| line.contains("judge: "));
-        println!("{mutant}: {}", said.unwrap_or("NOT FOUND"));
-        if output.status.success() || said.is_none() {
-            survivors.push(mutant);
-        }
-    }
-    assert!(survivors.is_empty(), "not found: {survivors:?}");
+    f2fs_sync::assert_found("whatever_a_power_cut_leaves_all_that_was_acknowledged_is_replayed", &MUTANTS, "judge: ");
 }

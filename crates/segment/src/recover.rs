@@ -15,6 +15,7 @@
 use f2fs_format::summary::{Summary, SummaryBlock, TYPE_DATA};
 use f2fs_format::{BlockAddr, LogType, SegmentNo};
 use f2fs_sync::atomic::Ordering;
+use f2fs_sync::mutant;
 
 use crate::head::Head;
 use crate::map::BlockMap;
@@ -30,6 +31,8 @@ impl SegmentManager {
         let (segment, offset) = self.locate(addr)?;
         if self.lock(segment).phase == Phase::Free {
             self.free.remove(segment);
+            // To the checkpoint it is empty: its SSA block may be anything.
+            self.retired.put(segment, SummaryBlock::new_box());
             let mut state = self.lock(segment);
             self.settle(segment, &mut state);
         }
@@ -97,18 +100,20 @@ impl SegmentManager {
                 valid: valid.into(),
             });
         }
-        if valid != 0 && log.is_node() {
+        let aside = self.retired.take(segment);
+        if log.is_node() && (valid != 0 || aside.is_none()) {
             return Err(SegmentError::LogType { log: LogType::WarmData, segment, found: log });
         }
-        let mut block = match (self.retired.take(segment), &self.source) {
+        // Also when none of its blocks is valid any more: to the checkpoint that a crash leads back to they are.
+        let mut block = match (aside, &self.source) {
             (Some(block), _) => block,
-            (None, Some(source)) if valid != 0 => {
+            (None, _) if valid == 0 && mutant("segment_adopts_with_an_empty_summary") => SummaryBlock::new_box(),
+            (None, Some(source)) => {
                 source.0.read_summary(segment).map_err(|source| SegmentError::Source { segment, source })?
             }
-            (None, None) if valid != 0 => {
+            (None, None) => {
                 return Err(SegmentError::Config { what: "sources of summaries", expected: 1, found: 0 });
             }
-            (None, _) => SummaryBlock::new_box(),
         };
         block.entry_type = TYPE_DATA;
         block.entries[offset as usize] = summary;

@@ -278,3 +278,42 @@ fn an_adopted_block_takes_its_segment_back() {
     let error = manager.adopt(addr, Summary::default(), 1).unwrap_err();
     assert!(matches!(error, SegmentError::InUse { offset: 7, .. }), "{error}");
 }
+
+/// An SSA whose summaries say that block 3 of each segment is node 9's.
+#[derive(Debug)]
+struct Ssa;
+
+impl SummarySource for Ssa {
+    fn read_summary(&self, _: SegmentNo) -> Result<Box<SummaryBlock>, Box<dyn Error + Send + Sync>> {
+        let mut block = SummaryBlock::new_box();
+        block.entries[3] = Summary::new(Nid(9), 0, 1);
+        Ok(block)
+    }
+}
+
+/// The checkpoint that was opened stays the valid one while the next is written: after a crash then it needs the summaries of all
+/// its blocks, those among them that the recovery before gave up.
+#[test]
+fn an_adopted_block_keeps_the_summaries_of_the_checkpoint() {
+    let geometry = geometry(20, 1);
+    let segment = SegmentNo(15);
+    let mut entries = vec![RawSitEntry::ZERO; 20];
+    entries[15] = entry(LogType::WarmData, &[3]);
+    let config = SegmentConfig::new(geometry.clone(), 0, 0).summaries(Arc::new(Ssa));
+    let manager = SegmentManager::new(config, entries, vec![0; 64], LogState::at_the_start(&geometry)).unwrap();
+    let (old, new) = (geometry.block_at(segment, 3), geometry.block_at(segment, 4));
+    manager.hold(new).unwrap();
+    manager.invalidate(old, 1).unwrap();
+    manager.adopt(new, Summary::new(Nid(9), 0, 2), 1).unwrap();
+    let flush = manager.begin_checkpoint(0).unwrap();
+    let (_, summary) = flush.summaries.iter().find(|(which, _)| *which == segment).unwrap();
+    assert_eq!(summary.entries[3..5], [Summary::new(Nid(9), 0, 1), Summary::new(Nid(9), 0, 2)]);
+}
+
+/// `cargo test -p f2fs-segment --features mutants --test opening` runs this.
+#[cfg(feature = "mutants")]
+#[test]
+fn mutants_are_found() {
+    let test = "an_adopted_block_keeps_the_summaries_of_the_checkpoint";
+    f2fs_sync::assert_found(test, &["segment_adopts_with_an_empty_summary"], "left == right");
+}

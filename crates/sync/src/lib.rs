@@ -97,6 +97,8 @@ pub use gate::{ClosedGate, Gate, GateGuard};
 pub use group_commit::GroupCommit;
 #[cfg(any(loom, shuttle))]
 pub use model_half::*;
+#[cfg(feature = "mutants")]
+pub use mutant::assert_found;
 pub use mutant::mutant;
 pub use per_core::{PerCore, processors};
 #[cfg(not(any(loom, shuttle, f2fs_counting, f2fs_manycore)))]

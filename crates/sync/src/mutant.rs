@@ -52,3 +52,24 @@ pub fn mutant(name: &str) -> bool {
     static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
     CHOSEN.get_or_init(|| std::env::var("F2FS_MUTANT").ok()).as_deref() == Some(name)
 }
+
+/// Runs a test of this test program once for each mutant, in a process of its own, and panics unless it fails for each of them.
+///
+/// `test` is the full name of the test, `sign` what its failure prints: a test that fails for another reason proves nothing.
+#[cfg(feature = "mutants")]
+#[allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)] // a part of tests
+pub fn assert_found(test: &str, mutants: &[&str], sign: &str) {
+    let mut survivors = Vec::new();
+    for mutant in mutants {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", test, "--nocapture"]).env("F2FS_MUTANT", mutant);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let said = text.lines().find(|line| line.contains(sign));
+        std::println!("{mutant}: {}", said.unwrap_or("NOT FOUND"));
+        if output.status.success() || said.is_none() {
+            survivors.push(*mutant);
+        }
+    }
+    assert!(survivors.is_empty(), "not found by {test}: {survivors:?}");
+}

@@ -30,6 +30,10 @@ pub(crate) struct Args {
     options: Vec<String>,
 }
 
+/// Packages with mutants that tests of their own find, and those tests.
+const BESIDE_TESTS: [(&str, &str); 3] =
+    [("f2fs-journal", "lines"), ("f2fs-segment", "opening"), ("f2fs-files", "full")];
+
 /// Runs the explorer, the matrix of faults, or the search for the mutants.
 ///
 /// # Errors
@@ -39,9 +43,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.mutants {
         // A program with a name of its own, so that nobody runs the switches by mistake.
         find_mutants(&build("trials-mutants", &["--features", "mutants"])?, &args.options)?;
-        // Those of the journal stand beside the test that finds them.
-        let mut command = process::cargo(["test", "--package", "f2fs-journal", "--features", "mutants"]);
-        return process::run(command.args(["--test", "lines", "mutants_are_found", "--", "--nocapture"]));
+        // The others stand beside the tests that find them.
+        let mut command = process::cargo(["test"]);
+        for (package, test) in BESIDE_TESTS {
+            command.args(["--package", package, "--features", &format!("{package}/mutants"), "--test", test]);
+        }
+        return process::run(command.args(["mutants_are_found", "--", "--nocapture"]));
     }
     let mut command = Command::new(build("trials", &[])?);
     command.current_dir(process::root()).args(args.faults.then_some("--faults")).args(&args.options);

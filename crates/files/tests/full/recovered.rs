@@ -70,7 +70,9 @@ fn recover(device: &Arc<MemoryDevice>, fs: FileSystem, judge: impl Fn(&FileSyste
 #[test]
 fn blocks_are_reserved() {
     within(LIMIT, || {
-        for (left, flags) in [(0, AllocateFlags::NONE), (300, AllocateFlags::KEEP_SIZE), (499, AllocateFlags::ZERO_RANGE)] {
+        for (left, flags) in
+            [(0, AllocateFlags::NONE), (300, AllocateFlags::KEEP_SIZE), (499, AllocateFlags::ZERO_RANGE)]
+        {
             let (device, fs) = filled(left);
             delete(&fs);
             let file = fs.open_file("/dir/1").unwrap();
@@ -95,7 +97,7 @@ fn names_and_nodes_are_new() {
                 for name in 0..40_u64 {
                     let path = match kind {
                         0 => format!("/deep/{:0255}", NAMES + name),
-                        _ => format!("/dir/{}", name % FILES as u64),
+                        _ => format!("/dir/{}", name % (FILES as u64 - 1) + 1),
                     };
                     let file = match kind {
                         0 => fs.create_file(&path, 0o600).unwrap(),
@@ -126,4 +128,13 @@ fn names_and_nodes_are_new() {
             }
         }
     });
+}
+
+/// `cargo test -p f2fs-files --features mutants --test full` runs this.
+#[cfg(feature = "mutants")]
+#[test]
+fn mutants_are_found() {
+    f2fs_sync::assert_found("recovered::blocks_are_reserved", &["room_forgets_reservations"], "NoSpace { wanted");
+    let mutants = ["room_forgets_names", "room_forgets_nodes"];
+    f2fs_sync::assert_found("recovered::names_and_nodes_are_new", &mutants, "NoSpace { wanted");
 }

@@ -13,7 +13,7 @@
 //! alone, and all of them begin anew while a checkpoint has the gate closed.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{ShardedCounter, mutant};
+use f2fs_sync::{ShardedCounter, protocol_step, protocol_value};
 
 use crate::data_count::DataCount;
 use crate::space::Space;
@@ -51,9 +51,7 @@ impl Room {
 
     /// Counts blocks that were reserved, and not written.
     pub(crate) fn reserve(&self, blocks: u64) {
-        if !mutant("room_forgets_reservations") {
-            self.reserved.add(blocks as i64);
-        }
+        protocol_step!("room_forgets_reservations", self.reserved.add(blocks as i64));
     }
 
     /// Counts a file that a sync is about to write, with so many nodes that changed, indirect ones too; `named`: it is new. False:
@@ -61,8 +59,9 @@ impl Room {
     /// the file is counted already.
     pub(crate) fn log(&self, nodes: u64, named: bool, space: &Space, written: &DataCount, most: u64) -> bool {
         let logged = self.logged.load(Ordering::Relaxed) + nodes;
-        let name = if named && !mutant("room_forgets_names") { NAME } else { 0 };
-        let wanted = self.wanted.load(Ordering::Relaxed) + nodes + name;
+        let name = if named { protocol_value!("room_forgets_names", NAME, 0) } else { 0 };
+        let own = protocol_value!("room_forgets_nodes", nodes, 0);
+        let wanted = self.wanted.load(Ordering::Relaxed) + own + name;
         let blocks = (self.blocks.load(Ordering::Relaxed).saturating_add(wanted))
             .saturating_add(self.reserved.sum().max(0).unsigned_abs());
         let left = space.block_limit().checked_sub(blocks);

@@ -70,7 +70,12 @@ pub(super) fn discover(root: &Path, packages: &[String], half: Half) -> Result<V
 }
 
 /// Where the mutants stand that are found by something else than a model; `cargo xtask crash --mutants` runs them.
-const OTHER_MUTANTS: [&str; 2] = ["crates/trials/src/mutants.rs", "crates/journal/tests/lines.rs"];
+const OTHER_MUTANTS: [&str; 4] = [
+    "crates/trials/src/mutants.rs",
+    "crates/journal/tests/lines.rs",
+    "crates/segment/tests/opening.rs",
+    "crates/files/tests/full/recovered.rs",
+];
 
 /// The mutants of the rest of the workspace.
 #[derive(Debug)]
