@@ -46,6 +46,7 @@ pub(crate) const FOR_GUEST: &[&str] = &[
     "xfs_io",
     "fsverity",
     "blkzone",
+    "fio",
 ];
 
 /// Programs for the fuzz targets: libFuzzer is built with them.
