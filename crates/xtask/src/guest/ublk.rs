@@ -11,7 +11,7 @@ use super::programs::{LOADER, dynamic};
 use super::{Bench, Outcome};
 use crate::Result;
 
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_secs(3600);
 const SCRIPT: &str = include_str!("ublk.sh");
 
 /// The parts of the script, as each says at its end.

@@ -9,7 +9,7 @@ use super::programs::{LOADER, dynamic};
 use super::{Bench, Outcome};
 use crate::Result;
 
-const LIMIT: Duration = Duration::from_secs(900);
+const LIMIT: Duration = Duration::from_secs(3600);
 
 /// A device: MiB in all, in a zone, and that can be written in a zone; conventional zones; zones open and active at most.
 const DEVICES: [(&str, [u32; 6]); 5] = [
