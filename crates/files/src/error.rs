@@ -153,6 +153,21 @@ pub enum FsError {
     /// without ([`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery)), at the checkpoint.
     #[error("the files synced after the last checkpoint cannot be recovered: {0}")]
     Recovery(#[source] Box<FsError>),
+    /// The volume was left with files that were synced into a journal, and is to be opened for writing without it. Nothing was written.
+    /// [`Options::without_journal`](crate::Options::without_journal) gives them up.
+    #[error("the volume was left with synced files in the journal {journal}, which was not given")]
+    JournalMissing {
+        /// The journal's identity.
+        journal: String,
+    },
+    /// The volume was left with files that were synced into another journal than the one that was given. Nothing was written.
+    #[error("the volume was left with synced files in the journal {expected}, and {found} was given")]
+    OtherJournal {
+        /// The identity of the journal that it was left with.
+        expected: String,
+        /// That of the one that was given.
+        found: String,
+    },
     /// Space is missing (`ENOSPC`): blocks, node identifiers, or room for orphans in the checkpoint. The cause has the numbers. The
     /// operation may succeed after a deletion and a checkpoint.
     #[error(transparent)]

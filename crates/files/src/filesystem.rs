@@ -2,11 +2,12 @@
 
 use f2fs_device::BlockDevice;
 use f2fs_sync::{Arc, CachePadded, PerCore, PlainArc};
-use f2fs_volume::{CheckpointReport, CleanReport, Reason, Volume, VolumeStat};
+use f2fs_volume::{CheckpointReport, CleanReport, FoundJournal, Reason, Volume, VolumeStat};
 
 use crate::FsError;
 use crate::core::{Core, CoreRef};
 use crate::free::InodeEnds;
+use crate::journal::Attachment;
 use crate::namespace::Namespace;
 use crate::options::Options;
 use crate::recovery::{RecoveryReport, RollForward};
@@ -34,7 +35,8 @@ impl FileSystem {
     /// checkpoint is brought back in memory.
     ///
     /// # Errors
-    /// Those of [`Volume::open`], and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
+    /// Those of [`Volume::open`]; [`FsError::JournalMissing`], [`FsError::OtherJournal`] and
+    /// [`VolumeError::Journal`](f2fs_volume::VolumeError::Journal) if the volume and the journal of the options do not belong together; and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
     /// the last, [`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery) gives the state of the checkpoint.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "open", skip_all, fields(read_only = options.volume.read_only), err))]
     pub fn open(device: PlainArc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
@@ -42,13 +44,14 @@ impl FileSystem {
         let core = Arc::new(Core::new(volume, options));
         let root = core.inode(core.volume.geometry().root_ino)?;
         root.directory()?;
-        let recovered =
-            if core.options.volume.recovery { RollForward(&core).roll_forward()? } else { RecoveryReport::default() };
+        let journal = Attachment(&core).find()?;
+        let recovered = if core.options.volume.recovery {
+            RollForward(&core).roll_forward(journal.as_ref().map(FoundJournal::nodes))?
+        } else {
+            RecoveryReport::default()
+        };
         if !core.volume.is_read_only() {
-            if recovered.files != 0 {
-                // Before anything else is changed: from here on the recovered files do not hang on the chain.
-                core.checkpoint(Reason::Sync)?;
-            }
+            Attachment(&core).begin(journal, recovered.files != 0)?;
             for ino in core.volume.orphans() {
                 InodeEnds(&core).free_orphan(ino)?;
             }
@@ -108,6 +111,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Volume`]: the volume stays at its last good checkpoint.
     pub fn close(&self) -> Result<(), FsError> {
+        Attachment(&self.core).end()?;
         self.core.volume.close_with(|op| self.core.write_directories(op))
     }
 }

@@ -140,6 +140,7 @@ mod image;
 mod inode;
 mod inode_ref;
 mod inode_table;
+mod journal;
 mod listing;
 mod name;
 mod namespace;
@@ -171,6 +172,7 @@ pub use filesystem::FileSystem;
 #[cfg(feature = "uring")]
 pub use image::ImageError;
 pub use inode_ref::{InodeRef, SetAttributes};
+pub use journal::{JournalOptions, create_journal};
 pub use listing::{DirEntries, ReadDir};
 pub use namespace::create::NewFile;
 pub use namespace::path::path_from_bytes;
@@ -188,6 +190,7 @@ pub use xattr::Xattr;
 pub use f2fs_format::compression::Compression;
 pub use f2fs_format::encryption::EncryptionPolicy;
 pub use f2fs_format::xattr::SetMode;
+pub use f2fs_volume::{JournalMode, JournalTrouble};
 
 /// The example of this crate's README, so that it is compiled and run.
 #[cfg(doctest)]

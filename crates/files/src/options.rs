@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use f2fs_volume::OpenOptions;
 
 use crate::Time;
+use crate::journal::JournalOptions;
 use crate::ranges::RangeLock;
 
 /// The extent of the lock that a change of a name takes.
@@ -42,6 +43,11 @@ pub struct Options {
     pub dentry_cache: NonZeroUsize,
     /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`](crate::FileSystem::open_path).
     pub devices: Vec<PathBuf>,
+    /// A journal for syncs of files, in place of the log of the volume.
+    pub journal: Option<JournalOptions>,
+    /// Whether the files that were synced into a journal are given up, if the volume was left with one and is opened for writing without it,
+    /// or with another one.
+    pub without_journal: bool,
     /// The clock for the times of files; the system's by default. A clock that stands still makes the same
     /// operations leave the same images.
     pub clock: fn() -> Time,
@@ -58,6 +64,8 @@ impl Default for Options {
             lock_memory: 64 << 20,
             dentry_cache: NonZeroUsize::MIN.saturating_add(65_535),
             devices: Vec::new(),
+            journal: None,
+            without_journal: false,
             clock: Time::now,
         }
     }
@@ -130,6 +138,46 @@ impl Options {
     #[must_use]
     pub fn devices(mut self, others: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         self.devices = others.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// A journal for syncs of files. It is the volume's alone: [`create_journal`](crate::create_journal) makes it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use f2fs_files::{FileSystem, JournalMode, JournalOptions, Options, create_journal};
+    /// # use f2fs_device::MemoryDevice;
+    /// # use f2fs_journal::RegionMedium;
+    /// # use f2fs_pmem::MemoryRegion;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let device = Arc::new(MemoryDevice::new(64 << 8));
+    /// FileSystem::format(&*device, &Default::default())?;
+    /// // Memory in place of a file in persistent memory.
+    /// let medium = Arc::new(RegionMedium::new(MemoryRegion::new(1 << 20)?));
+    /// create_journal(device.clone(), medium.clone(), false)?;
+    ///
+    /// let journal = JournalOptions::new(medium, JournalMode::Ordered);
+    /// let fs = FileSystem::open(device, Options::new().journal(journal))?;
+    /// let file = fs.create_file("/log", 0o644)?;
+    /// file.write_at(b"entry", 0)?;
+    /// file.sync_all()?;
+    /// assert_ne!(fs.volume().journal_usage().unwrap().used, 0);
+    /// fs.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn journal(mut self, journal: JournalOptions) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Whether the files that were synced into a journal are given up.
+    #[must_use]
+    pub fn without_journal(mut self, yes: bool) -> Self {
+        self.without_journal = yes;
         self
     }
 

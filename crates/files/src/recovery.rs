@@ -5,6 +5,8 @@
 //!         └> 2. in the order of the chain: attributes, name, inline data, xattrs, addresses          ─> checkpoint
 //! ```
 //!
+//! The nodes may lie in a journal beside the volume in place of the chain: then they come from there, each as it was last synced.
+//!
 //! A node without an fsync mark counts if a later one of its inode has one, as the kernel has it. The recovered files are in memory
 //! until the checkpoint; a file system that is open for reading keeps it there and writes nothing.
 //!
@@ -25,7 +27,7 @@ use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::path::NodeKind;
 use f2fs_format::{BlockAddr, Nid};
-use f2fs_volume::ChainNode;
+use f2fs_volume::{ChainNode, JournalTrouble, JournaledNodes, Volume};
 
 use crate::FsError;
 use crate::core::Core;
@@ -58,6 +60,41 @@ struct Synced {
     name: Option<usize>,
 }
 
+/// Where the synced nodes lie: in the chain behind the checkpoint, or in a journal.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    volume: &'a Volume,
+    journal: Option<&'a JournaledNodes>,
+}
+
+impl Source<'_> {
+    /// The synced nodes. It is an error that both places hold some.
+    fn chain(self) -> Result<Vec<ChainNode>, FsError> {
+        let logged = self.volume.synced_nodes()?;
+        let Some(journal) = self.journal else { return Ok(logged) };
+        if !logged.is_empty() {
+            let (records, nodes) = (journal.records(), logged.len() as u64);
+            return Err(JournalTrouble::SyncedWithout { records, nodes }.into());
+        }
+        Ok(journal.chain())
+    }
+
+    /// The blocks of the volume that the nodes lie in.
+    fn blocks(self, chain: &[ChainNode]) -> Vec<BlockAddr> {
+        if self.journal.is_some() { Vec::new() } else { chain.iter().map(|node| node.addr).collect() }
+    }
+
+    fn node(self, addr: BlockAddr) -> Result<Box<NodeBlock>, FsError> {
+        match self.journal {
+            None => Ok(self.volume.synced_node(addr)?),
+            Some(journal) => {
+                let most = u64::from(u32::MAX);
+                journal.node(addr).ok_or_else(|| FsError::corrupt("number of a journaled node", addr.0.into(), 0, most))
+            }
+        }
+    }
+}
+
 /// Which files to recover.
 type Plan = BTreeMap<Nid, Synced>;
 
@@ -74,31 +111,32 @@ impl Deref for RollForward<'_> {
 }
 
 impl RollForward<'_> {
-    /// Recovers what the chain behind the checkpoint holds. Nothing is written.
+    /// Recovers what the chain behind the checkpoint holds, or what a journal holds in its place. Nothing is written.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "recover", skip_all, ret, err))]
-    pub(crate) fn roll_forward(&self) -> Result<RecoveryReport, FsError> {
+    pub(crate) fn roll_forward(&self, journal: Option<&JournaledNodes>) -> Result<RecoveryReport, FsError> {
         // A read that fails now may succeed at the next try: that is no reason to give up the synced files.
-        self.try_roll_forward().map_err(|error| match error.device() {
+        let source = Source { volume: &self.volume, journal: journal.filter(|nodes| nodes.records() != 0) };
+        self.try_roll_forward(source).map_err(|error| match error.device() {
             Some(_) => error,
             None => FsError::Recovery(Box::new(error)),
         })
     }
 
-    fn try_roll_forward(&self) -> Result<RecoveryReport, FsError> {
-        let chain = self.volume.synced_nodes()?;
+    fn try_roll_forward(&self, source: Source<'_>) -> Result<RecoveryReport, FsError> {
+        let chain = source.chain()?;
         let plan = self.plan(&chain)?;
         if plan.is_empty() {
             return Ok(RecoveryReport::default());
         }
-        let mut blocks: Vec<BlockAddr> = chain.iter().map(|node| node.addr).collect();
+        let mut blocks = source.blocks(&chain);
         self.volume.hold_synced(&blocks)?;
         for (_, node) in wanted(&chain, &plan) {
             blocks.clear();
-            self.named_blocks(&*self.volume.synced_node(node.addr)?, &mut blocks);
+            self.named_blocks(&*source.node(node.addr)?, &mut blocks);
             self.volume.hold_synced(&blocks)?;
         }
         self.volume.begin_recovery()?;
-        let recovered = self.recover(&chain, &plan);
+        let recovered = self.recover(source, &chain, &plan);
         self.volume.end_recovery();
         recovered
     }
@@ -140,12 +178,12 @@ impl RollForward<'_> {
         blocks.extend(block.addresses(features).filter(|addr| addr.is_real()));
     }
 
-    fn recover(&self, chain: &[ChainNode], plan: &Plan) -> Result<RecoveryReport, FsError> {
+    fn recover(&self, source: Source<'_>, chain: &[ChainNode], plan: &Plan) -> Result<RecoveryReport, FsError> {
         let mut report =
             RecoveryReport { nodes: chain.len() as u64, files: plan.len() as u64, ..RecoveryReport::default() };
         // All new inodes first: nothing else may be given their numbers.
         for (ino, file) in plan.iter().filter(|(_, file)| file.new) {
-            let block = self.volume.synced_node(chain[file.first].addr)?;
+            let block = source.node(chain[file.first].addr)?;
             self.change(|op| self.adopt_inode(op, *ino, &block))?;
             report.new_files += 1;
         }
@@ -154,7 +192,7 @@ impl RollForward<'_> {
             if inode.kind != FileKind::Regular {
                 return Err(FsError::WrongKind { operation: "recover a synced node", kind: inode.kind.name() });
             }
-            let block = self.volume.synced_node(node.addr)?;
+            let block = source.node(node.addr)?;
             if block.is_inode() {
                 self.change(|op| self.recover_inode(op, &inode, &block))?;
                 if plan[&node.ino].name == Some(index) {

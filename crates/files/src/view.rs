@@ -170,6 +170,12 @@ impl<'a> VolumeView<'a> {
         self.volume.writes_into_holes()
     }
 
+    /// How much of the journal for syncs is in use; `None` if there is no journal.
+    #[must_use]
+    pub fn journal_usage(self) -> Option<f2fs_journal::Usage> {
+        self.volume.journal_usage()
+    }
+
     /// The chain of nodes that were synced after the last checkpoint, read from the device.
     ///
     /// # Errors

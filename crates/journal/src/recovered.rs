@@ -56,6 +56,12 @@ impl<M: Medium> Recovered<M> {
         self.header.owner
     }
 
+    /// The journal's own identity, new with each journal.
+    #[must_use]
+    pub fn id(&self) -> [u8; 16] {
+        self.header.id
+    }
+
     /// The owner's area in the header.
     #[must_use]
     pub fn area(&self) -> &[u8] {

@@ -8,13 +8,14 @@ use f2fs_format::Nid;
 use f2fs_segment::Class;
 
 use crate::Volume;
+use crate::journal::SyncJournal;
 
 /// The work that a volume needs before the next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Nothing.
     Nothing,
-    /// A checkpoint: many dirty nodes, or segments that wait for one to become free.
+    /// A checkpoint: many dirty nodes, segments that wait for one to become free, or a journal that fills.
     Checkpoint,
     /// Runs moved out of the way of writes ([`Volume::preclean_step`]), and a checkpoint.
     Preclean,
@@ -32,7 +33,7 @@ impl Volume {
         if self.is_recovering() {
             return Need::Nothing;
         }
-        if self.pressure.has_many_nodes(&self.store, hint) {
+        if self.pressure.has_many_nodes(&self.store, hint) || self.journal.get().is_some_and(SyncJournal::is_filling) {
             return Need::Checkpoint;
         }
         let Ok(segments) = self.segments.manager() else { return Need::Nothing };

@@ -170,10 +170,12 @@ impl Volume {
             freed_segments: 0,
         };
         let index = 1 - state.pack;
+        self.announce_to_journal(pack.block.footer_version());
         self.write_pack(index, &pack)?;
         self.roll_forward.begin(&pack.checkpoint);
         self.footer_version.store(pack.block.footer_version(), Ordering::Release);
         *state = CheckpointState { checkpoint: pack.checkpoint, pack: index, kbytes_written };
+        self.take_back_journal();
         self.publish(&mut report)?;
         Ok(report)
     }

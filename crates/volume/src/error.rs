@@ -8,7 +8,7 @@ use f2fs_nat::NatError;
 use f2fs_segment::SegmentError;
 use thiserror::Error;
 
-use crate::StopCause;
+use crate::{JournalTrouble, StopCause};
 
 /// Why an operation on a volume failed.
 #[derive(Debug, Error)]
@@ -119,6 +119,9 @@ pub enum VolumeError {
         /// Nodes that were followed until then.
         nodes: u64,
     },
+    /// The volume cannot be used with the journal that was given. Nothing was written.
+    #[error(transparent)]
+    Journal(#[from] JournalTrouble),
     /// Checkpointing is disabled on the volume (`CP_DISABLED_FLAG`): it can be opened for reading only.
     #[error("checkpointing is disabled on this volume: open it for reading")]
     CheckpointDisabled,

@@ -65,6 +65,7 @@ mod error;
 mod examine;
 mod flight;
 pub mod format;
+mod journal;
 #[cfg(loom)]
 pub mod models;
 mod moves;
@@ -98,6 +99,7 @@ pub use cleaner::{CleanReport, CleanStep};
 pub use error::VolumeError;
 pub use examine::{Examination, Examined, Problem, examine};
 pub use flight::{Flight, Next, Piece, Target};
+pub use journal::{FoundJournal, JournalMode, JournalTrouble, JournaledNodes};
 pub use node::{Node, NodeRead, NodeWrite};
 pub use nodes::NewNode;
 pub use open::{FsyncMode, OpenOptions};

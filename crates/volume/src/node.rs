@@ -37,6 +37,8 @@ pub(crate) struct NodePage {
     /// In its shard's list of pages for the next checkpoint: those that became dirty since the last one, also if a sync has
     /// written them meanwhile.
     pub(crate) listed: AtomicBool,
+    /// The journal holds its state as of the last sync, and the next checkpoint has to write it. Set under the write lock.
+    pub(crate) journaled: AtomicBool,
     /// The footer version under which the node was made; 0: it was read from the device, so a checkpoint has it.
     pub(crate) born: AtomicU64,
     /// The footer version under which something happened to this inode that roll-forward cannot repeat.
@@ -57,12 +59,24 @@ impl NodePage {
             block: RwLock::new(block),
             dirty: AtomicBool::new(false),
             listed: AtomicBool::new(false),
+            journaled: AtomicBool::new(false),
             born: AtomicU64::new(0),
             unloggable: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             awaits: AtomicU32::new(0),
             used: AtomicBool::new(true),
         }
+    }
+
+    /// Its present state goes to the journal: a sync has nothing to write before it changes again. Called under its write lock.
+    pub(crate) fn set_journaled(&self) {
+        self.journaled.store(true, Ordering::Release);
+        self.dirty.store(false, Ordering::Release);
+    }
+
+    /// Whether the journal holds a state of it since the last checkpoint.
+    pub(crate) fn is_journaled(&self) -> bool {
+        self.journaled.load(Ordering::Acquire)
     }
 }
 

@@ -10,7 +10,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, mutant};
+use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, mutant, protocol_value};
 use rustc_hash::FxHashMap;
 
 use crate::node::NodePage;
@@ -169,7 +169,10 @@ impl NodeStore {
         }
         all.retain(|page| {
             page.listed.store(mutant("node_stays_listed"), Ordering::Release);
-            page.dirty.load(Ordering::Acquire) && !page.removed.load(Ordering::Acquire)
+            let journaled = page.journaled.swap(false, Ordering::AcqRel);
+            let unwritten =
+                page.dirty.load(Ordering::Acquire) || protocol_value!("journaled_node_left_out", journaled, false);
+            unwritten && !page.removed.load(Ordering::Acquire)
         });
         all
     }

@@ -289,6 +289,7 @@ impl Volume {
             moves: crate::moves::Moves::new(),
             footer_version: AtomicU64::new(pack.block.footer_version()),
             roll_forward: RollForward::new(checkpoint, options.fsync),
+            journal: OnceLock::new(),
             stopped: OnceLock::new(),
             clock: Clock::new(checkpoint.elapsed_time),
             discards: options.discard && device.info().supports_discard,

@@ -52,6 +52,8 @@ pub enum MustCheckpoint {
     /// There was no checkpoint since the volume was opened. A crash before may have left nodes of this version further on in
     /// the log, parts of a chain that was torn: a new chain would lead there.
     Opened,
+    /// The journal is full, or failed.
+    Journal,
 }
 
 /// The outcome of a sync.
@@ -117,6 +119,9 @@ impl Volume {
         if let Some(reason) = self.must_checkpoint(&inode.page, &inode.read()) {
             return Ok(Synced::Must(reason));
         }
+        if let Some(journal) = self.journal.get().filter(|journal| journal.is_open()) {
+            return self.sync_to_journal(op, journal, &inode.page, flight.as_deref());
+        }
         let request = SyncRequest { inode: inode.page.clone(), flight };
         let answer = self.roll_forward.syncs.join(request, |group| self.sync_group(op, &group));
         answer.unwrap_or_else(|| Err(VolumeError::Stopped { reason: StopCause::Panic }))
@@ -142,7 +147,7 @@ impl Volume {
 
     /// The reason for a checkpoint that lies in the file itself. Whether there is room
     /// is asked by the group's leader.
-    fn must_checkpoint(&self, page: &NodePage, block: &NodeBlock) -> Option<MustCheckpoint> {
+    pub(crate) fn must_checkpoint(&self, page: &NodePage, block: &NodeBlock) -> Option<MustCheckpoint> {
         let raw = block.inode();
         if raw.file_type() != inode::mode::REGULAR || node_log(block) != NodeLog::Warm {
             return Some(MustCheckpoint::NotRegular);

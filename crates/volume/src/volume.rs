@@ -14,6 +14,7 @@ use f2fs_sync::{Gate, GateGuard, Mutex, OnceLock, PerCore, PlainArc};
 use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
 use crate::data_count::DataCount;
+use crate::journal::SyncJournal;
 use crate::moves::Moves;
 use crate::node_store::NodeStore;
 use crate::orphans::{OrphanRoom, Orphans};
@@ -47,6 +48,8 @@ pub struct Volume {
     pub(crate) footer_version: AtomicU64,
     /// The blocks of the warm-node log since then, and the threads that wait for them.
     pub(crate) roll_forward: RollForward,
+    /// Where syncs go in place of that log, if it was attached.
+    pub(crate) journal: OnceLock<SyncJournal>,
     pub(crate) stopped: OnceLock<StopCause>,
     pub(crate) checksum_seed: u32,
     pub(crate) clock: Clock,

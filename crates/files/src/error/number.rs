@@ -61,6 +61,8 @@ fn number(error: &FsError) -> Errno {
         | FsError::Time { .. }
         | FsError::DeviceNumber { .. }
         | FsError::WrongKind { .. }
+        | FsError::JournalMissing { .. }
+        | FsError::OtherJournal { .. }
         | FsError::Invalid(_) => Errno::INVAL,
         FsError::NotOpenFor(_) => Errno::BADF,
         FsError::OtherVolume => Errno::XDEV,
@@ -79,7 +81,10 @@ fn volume_number(error: &VolumeError) -> Errno {
         VolumeError::AlreadyOpen(_) => Errno::BUSY,
         VolumeError::OnlyForReading { .. } | VolumeError::CheckpointDisabled | VolumeError::ReadOnly => Errno::ROFS,
         VolumeError::FileTooLarge { .. } => Errno::FBIG,
-        VolumeError::Format(_) | VolumeError::Devices { .. } | VolumeError::ForeignDevice { .. } => Errno::INVAL,
+        VolumeError::Format(_)
+        | VolumeError::Devices { .. }
+        | VolumeError::ForeignDevice { .. }
+        | VolumeError::Journal(_) => Errno::INVAL,
         VolumeError::Stopped { .. } => Errno::IO,
         error if error.is_no_space() => Errno::NOSPC,
         // The contents of the device contradict each other.

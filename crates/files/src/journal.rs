@@ -1,0 +1,142 @@
+//! A file system with a journal for its syncs ([`f2fs_volume::JournalMode`]), and the note on the volume that there is one.
+//!
+//! The note is an extended attribute of the root, which Linux and fsck.f2fs keep and do not look at. Its value is the journal's identity.
+//!
+//! ```text
+//!   open:   records brought back ─> note ─> a checkpoint ─> syncs go to the journal
+//!   close:  syncs are checkpoints ─> note gone ─> the last checkpoint
+//! ```
+//!
+//! So a volume has the note from the first sync that went to the journal until it is closed, and whoever opens it without the journal sees it:
+//! this library then does not write to it, unless it is told to give up what is in the journal.
+
+use f2fs_device::BlockDevice;
+use f2fs_format::xattr::SetMode;
+use f2fs_journal::{Create, Journal, SharedMedium, Uuid};
+use f2fs_sync::{Arc, PlainArc};
+use f2fs_volume::{FoundJournal, JournalMode, JournalTrouble, OpenOptions, Reason, Volume};
+
+use crate::FsError;
+use crate::core::Core;
+use crate::inode::Inode;
+use crate::xattr::Attributes;
+
+/// The attribute of the root that names the journal.
+const NOTE: &[u8] = b"trusted.f2fs_journal";
+
+/// A journal that a file system is to be opened with.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct JournalOptions {
+    /// The medium that it lies on.
+    pub medium: SharedMedium,
+    /// The order between data and records.
+    pub mode: JournalMode,
+}
+
+impl JournalOptions {
+    /// A journal on this medium.
+    #[must_use]
+    pub fn new(medium: SharedMedium, mode: JournalMode) -> Self {
+        JournalOptions { medium, mode }
+    }
+}
+
+/// Makes a journal for the volume on `device` on a medium: all of it is the journal's. `force`: whatever is there is written over.
+///
+/// # Errors
+/// [`VolumeError::Journal`](f2fs_volume::VolumeError::Journal) if the medium is too small, is for reading only, fails, or holds something
+/// and `force` is not given; those of [`Volume::open`] if there is no volume on the device.
+pub fn create_journal(device: PlainArc<dyn BlockDevice>, medium: SharedMedium, force: bool) -> Result<(), FsError> {
+    let volume = Volume::open(device, &OpenOptions::new().read_only(true))?;
+    let create = Create::new(Uuid(volume.superblock().uuid)).force(force);
+    Journal::create(medium, &create).map_err(JournalTrouble::from)?;
+    Ok(())
+}
+
+/// The journal of a file system that is being opened or closed.
+#[derive(Clone, Copy)]
+pub(crate) struct Attachment<'a>(pub(crate) &'a Core);
+
+impl Attachment<'_> {
+    /// The journal that the options name, if it and the volume belong together.
+    ///
+    /// # Errors
+    /// [`VolumeError::Journal`](f2fs_volume::VolumeError::Journal); [`FsError::OtherJournal`], and [`FsError::JournalMissing`] if there is
+    /// none and the file system is opened for writing.
+    pub(crate) fn find(self) -> Result<Option<FoundJournal>, FsError> {
+        let core = self.0;
+        let left = self.note()?;
+        let Some(JournalOptions { medium, mode }) = &core.options.journal else {
+            return match left {
+                Some(journal) if !core.volume.is_read_only() && !core.options.without_journal => {
+                    Err(FsError::JournalMissing { journal })
+                }
+                _ => Ok(None),
+            };
+        };
+        let left = left.filter(|_| !core.options.without_journal);
+        let found = FoundJournal::open(&core.volume, medium.clone(), *mode)?;
+        let id = Uuid(found.id()).to_string();
+        match left {
+            Some(expected) if expected != id => return Err(FsError::OtherJournal { expected, found: id }),
+            Some(_) => found.check_needed(&core.volume)?,
+            None => {}
+        }
+        Ok(Some(found))
+    }
+
+    /// Lets syncs go to the journal, or takes away the note of one that was given up; `changed`: files were brought back. Writes a checkpoint if
+    /// anything changed. The file system is open for writing.
+    pub(crate) fn begin(self, found: Option<FoundJournal>, changed: bool) -> Result<(), FsError> {
+        let core = self.0;
+        let changed = match found {
+            Some(found) => {
+                let id = Uuid(found.id()).to_string();
+                // Before the checkpoint that is announced in it.
+                core.volume.attach_journal(found)?;
+                if self.note()?.as_ref() != Some(&id) {
+                    Attributes(core).xattr_set(&self.root()?, NOTE, id.as_bytes(), SetMode::Any)?;
+                }
+                true
+            }
+            None => self.remove_note()? || changed,
+        };
+        if changed {
+            // Before anything else is changed: from here on the recovered files do not hang on the chain, or on the journal.
+            core.checkpoint(Reason::Sync)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing goes to the journal any more. The checkpoint that follows makes the volume one without a journal.
+    pub(crate) fn end(self) -> Result<(), FsError> {
+        if self.0.options.journal.is_some() && !self.0.volume.is_read_only() {
+            self.0.volume.retire_journal();
+            self.remove_note()?;
+        }
+        Ok(())
+    }
+
+    fn root(self) -> Result<Arc<Inode>, FsError> {
+        self.0.inode(self.0.volume.geometry().root_ino)
+    }
+
+    /// The identity of the journal that the volume was left with.
+    fn note(self) -> Result<Option<String>, FsError> {
+        match Attributes(self.0).xattr_get(&*self.root()?, NOTE) {
+            Ok(value) => Ok(Some(String::from_utf8_lossy(&value).escape_default().to_string())),
+            Err(FsError::NoAttribute) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the note away; tells whether there was one.
+    fn remove_note(self) -> Result<bool, FsError> {
+        match Attributes(self.0).xattr_remove(&self.root()?, NOTE) {
+            Ok(()) => Ok(true),
+            Err(FsError::NoAttribute) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Syncs that go to a journal beside the volume: what they leave after a crash, what they cost, and volumes and journals that do not
+//! belong together.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::sync::Arc;
+
+use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device_test::RecordingDevice;
+use f2fs_files::{FileSystem, FsError, JournalMode, JournalOptions, JournalTrouble, Options, create_journal};
+use f2fs_journal::{RegionMedium, SharedMedium};
+use f2fs_pmem::{MemoryRegion, PersistentRegion};
+use f2fs_test_kit::synced::{content, read};
+use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted};
+use f2fs_volume::VolumeError;
+use f2fs_volume::format::FormatOptions;
+
+const BYTES: usize = 1 << 20;
+
+type Medium = Arc<RegionMedium<MemoryRegion>>;
+
+fn medium() -> Medium {
+    Arc::new(RegionMedium::new(MemoryRegion::new(BYTES).unwrap()))
+}
+
+/// What a power cut leaves of a journal whose records are all durable.
+fn copy(from: &Medium) -> Medium {
+    let to = medium();
+    let mut bytes = vec![0; BYTES];
+    from.region().load(0, &mut bytes).unwrap();
+    to.region().store(0, &bytes).unwrap();
+    to
+}
+
+fn with(journal: &Medium) -> Options {
+    Options::new().journal(JournalOptions::new(journal.clone() as SharedMedium, JournalMode::Ordered))
+}
+
+/// A volume with its journal, open.
+fn start() -> (Arc<RecordingDevice>, Medium, FileSystem) {
+    let device = Arc::new(RecordingDevice::new(formatted(64, &FormatOptions::default()).snapshot()));
+    let journal = medium();
+    create_journal(device.clone(), journal.clone(), false).unwrap();
+    let fs = FileSystem::open(device.clone(), with(&journal)).unwrap();
+    (device, journal, fs)
+}
+
+/// What a power cut leaves of the volume if nothing survives that was not flushed.
+fn cut(device: &RecordingDevice) -> Arc<MemoryDevice> {
+    Arc::new(device.log().image_at(device.position(), |_, _| false))
+}
+
+#[test]
+fn synced_files_come_back_from_the_journal() {
+    let (device, journal, fs) = start();
+    let old = fs.create_file("/old", 0o600).unwrap();
+    old.write_at(&content(1, 9000), 0).unwrap();
+    fs.checkpoint().unwrap();
+    let checkpoints = fs.statfs().written.checkpoints;
+    old.write_at(&content(2, 5000), 4096).unwrap();
+    old.sync_all().unwrap();
+    let large = fs.create_file("/large", 0o644).unwrap();
+    // Far enough for a direct node, with a hole in front.
+    large.write_at(&content(3, 70_000), 8 << 20).unwrap();
+    fs.set_xattr("/large", b"user.a", b"value", Default::default()).unwrap();
+    large.sync_all().unwrap();
+    let durable = fs.create_file("/durable", 0o644).unwrap();
+    durable.write_durable(&content(4, 12_288), 0).unwrap();
+    fs.create_file("/lost", 0o644).unwrap().write_at(b"never synced", 0).unwrap();
+    assert_eq!(fs.statfs().written.checkpoints, checkpoints, "no sync is a checkpoint");
+    assert!(fs.volume().synced_nodes().unwrap().is_empty(), "and nothing is in the log");
+
+    let (image, left) = (cut(&device), copy(&journal));
+    assert_consistent(&*image);
+    for read_only in [true, false] {
+        let fs = FileSystem::open(image.clone(), with(&left).read_only(read_only)).unwrap();
+        assert_eq!((fs.recovered().files, fs.recovered().new_files), (3, 2), "read only: {read_only}");
+        let mut expected = content(1, 9000);
+        expected.resize(9096, 0);
+        expected[4096..].copy_from_slice(&content(2, 5000));
+        assert_eq!(read(&fs, "/old"), expected);
+        let found = read(&fs, "/large");
+        assert!(found[..8 << 20].iter().all(|byte| *byte == 0));
+        assert_eq!(found[8 << 20..], content(3, 70_000));
+        assert_eq!(fs.xattr("/large", b"user.a").unwrap(), b"value");
+        assert_eq!(read(&fs, "/durable"), content(4, 12_288));
+        assert!(!fs.exists("/lost").unwrap());
+        if !read_only {
+            fs.close().unwrap();
+        }
+    }
+    assert_clean(&image);
+    // Closed, it needs its journal no more.
+    let fs = FileSystem::open(image.clone(), Options::new()).unwrap();
+    assert_eq!(fs.recovered().files, 0);
+    fs.close().unwrap();
+    drop(fs);
+    let fs = FileSystem::open(image, with(&left)).unwrap();
+    assert_eq!(fs.recovered().files, 0);
+}
+
+#[test]
+fn a_sync_costs_one_record_and_one_flush() {
+    let (device, journal, fs) = start();
+    let file = fs.create_file("/file", 0o600).unwrap();
+    file.write_at(&content(1, 4096), 0).unwrap();
+    file.sync_all().unwrap();
+    let (before, used) = (device.counts(), fs.volume().journal_usage().unwrap().used);
+    file.write_at(&content(2, 4096), 0).unwrap();
+    file.sync_all().unwrap();
+    let counts = device.counts();
+    assert_eq!((counts.writes - before.writes, counts.flushes - before.flushes), (1, 1), "its data, and no node");
+    let lines = (fs.volume().journal_usage().unwrap().used - used) / 64;
+    assert!(lines <= 16, "{lines} lines");
+    file.sync_all().unwrap();
+    assert_eq!(fs.volume().journal_usage().unwrap().used, used + lines * 64, "nothing changed");
+    drop(journal);
+}
+
+#[test]
+fn a_journal_that_fills_is_emptied_by_checkpoints() {
+    let (device, journal, fs) = start();
+    let checkpoints = fs.statfs().written.checkpoints;
+    let file = fs.create_file("/file", 0o600).unwrap();
+    for round in 0..6000_u64 {
+        file.write_at(&round.to_le_bytes(), round % 7 * 5000).unwrap();
+        file.sync_all().unwrap();
+    }
+    let checkpoints = fs.statfs().written.checkpoints - checkpoints;
+    assert!((2..60).contains(&checkpoints), "{checkpoints} checkpoints");
+    let fs = FileSystem::open(cut(&device), with(&copy(&journal))).unwrap();
+    let found = read(&fs, "/file");
+    for round in 5993..6000_u64 {
+        let at = (round % 7 * 5000) as usize;
+        assert_eq!(found[at..at + 8], round.to_le_bytes());
+    }
+}
+
+#[test]
+fn a_sync_that_does_not_fit_is_a_checkpoint() {
+    let device = formatted(64, &FormatOptions::default());
+    let journal = Arc::new(RegionMedium::new(MemoryRegion::new(16 << 10).unwrap()));
+    create_journal(device.clone(), journal.clone(), false).unwrap();
+    let options = JournalOptions::new(journal, JournalMode::Writeback);
+    let fs = FileSystem::open(device, Options::new().journal(options)).unwrap();
+    let file = fs.create_file("/file", 0o600).unwrap();
+    let checkpoints = fs.statfs().written.checkpoints;
+    // Some 20 direct nodes.
+    file.write_at(&content(1, 80 << 20 >> 1), 0).unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(fs.statfs().written.checkpoints, checkpoints + 1);
+    file.write_at(b"small", 0).unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(fs.statfs().written.checkpoints, checkpoints + 1, "the journal goes on");
+}
+
+fn trouble(result: Result<FileSystem, FsError>) -> JournalTrouble {
+    match result.unwrap_err() {
+        FsError::Volume(VolumeError::Journal(trouble)) => trouble,
+        FsError::Recovery(error) => trouble(Err(*error)),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn volumes_and_journals_that_do_not_belong_together_are_refused() {
+    let (device, journal, fs) = start();
+    fs.create_file("/file", 0o600).unwrap().sync_all().unwrap();
+    let (image, left) = (cut(&device), copy(&journal));
+
+    // Without it: for reading, yes; for writing only if its files are given up.
+    let before = image.snapshot();
+    assert!(!FileSystem::open(image.clone(), Options::new().read_only(true)).unwrap().exists("/file").unwrap());
+    let error = FileSystem::open(image.clone(), Options::new()).unwrap_err();
+    assert!(matches!(&error, FsError::JournalMissing { journal } if journal.len() == 36), "{error}");
+    assert!((0..image.info().blocks).all(|at| image.block(at).0 == before.block(at).0), "nothing was written");
+    let other = medium();
+    create_journal(image.clone(), other.clone(), false).unwrap();
+    let error = FileSystem::open(image.clone(), with(&other)).unwrap_err();
+    assert!(matches!(&error, FsError::OtherJournal { .. }), "{error}");
+    let foreign = formatted(64, &FormatOptions::default());
+    let error = trouble(FileSystem::open(foreign, with(&left)));
+    assert!(matches!(error, JournalTrouble::Journal(f2fs_journal::Error::Foreign { .. })), "{error}");
+    assert!(create_journal(image.clone(), left.clone(), false).is_err(), "there is one already");
+
+    // Somebody goes on without it; then it is refused, with the numbers.
+    let gone_on = Arc::new(image.snapshot());
+    let fs = FileSystem::open(gone_on.clone(), Options::new().without_journal(true)).unwrap();
+    fs.create_file("/other", 0o600).unwrap();
+    drop(fs);
+    let error = trouble(FileSystem::open(gone_on.clone(), with(&left)));
+    let JournalTrouble::OtherCheckpoint { records: 1, base, found } = error else { panic!("{error}") };
+    assert_eq!(base as u32 + 1, found as u32);
+    FileSystem::open(gone_on.clone(), Options::new()).unwrap().close().unwrap();
+
+    // The recovery itself may be cut anywhere, and done again.
+    let recorder = Arc::new(RecordingDevice::new(image.snapshot()));
+    let again = copy(&left);
+    drop(FileSystem::open(recorder.clone(), with(&again)).unwrap());
+    assert!(FileSystem::open(cut(&recorder), with(&again)).unwrap().exists("/file").unwrap());
+    assert!(FileSystem::open(image, with(&again)).is_err(), "the volume is older than its journal");
+}
+
+#[test]
+fn a_damaged_record_is_no_reason_to_lose_it_in_silence() {
+    let (device, journal, fs) = start();
+    let file = fs.create_file("/file", 0o600).unwrap();
+    for round in 0..20 {
+        file.write_at(&[round; 100], 0).unwrap();
+        file.sync_all().unwrap();
+    }
+    let (image, left) = (cut(&device), copy(&journal));
+    let mut bytes = vec![0; BYTES];
+    left.region().load(0, &mut bytes).unwrap();
+    // Somewhere in the records of the lane that has some.
+    let used = (8192..BYTES).filter(|at| bytes[*at] != 0).collect::<Vec<_>>();
+    left.region().store(used[used.len() / 2], &[!bytes[used[used.len() / 2]]]).unwrap();
+    let error = trouble(FileSystem::open(image.clone(), with(&left)));
+    assert!(matches!(error, JournalTrouble::Damaged { records: 1..19, .. }), "{error}");
+    FileSystem::open(image, Options::new().without_journal(true)).unwrap();
+}
+
+#[test]
+fn threads_sync_side_by_side() {
+    let (device, journal, fs) = start();
+    let fs = &fs;
+    std::thread::scope(|scope| {
+        for thread in 0..4_u8 {
+            scope.spawn(move || {
+                for round in 0..200_u64 {
+                    let path = format!("/{}", (u64::from(thread) + round) % 5);
+                    let file = fs.open_file(&path).or_else(|_| fs.create_file(&path, 0o644));
+                    let Ok(file) = file.or_else(|_| fs.open_file(&path)) else { panic!("{path}") };
+                    file.write_at(&[thread + 1; 3000], u64::from(thread) * 3000).unwrap();
+                    file.sync_data().unwrap();
+                }
+            });
+        }
+    });
+    let fs = FileSystem::open(cut(&device), with(&copy(&journal))).unwrap();
+    for path in 0..5 {
+        let found = read(&fs, &format!("/{path}"));
+        assert_eq!(found, (0..12_000).map(|at| (at / 3000) as u8 + 1).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,172 @@
+//! A journal beside the volume: syncs go there, and not into the warm-node log.
+//!
+//! ```text
+//!   sync of a file:  nodes as they are, packed ─> (ordered: flush of the device) ─> one record, durable with one fence
+//!   checkpoint:      ... its tables ─> announced in the journal ─> pack ─> durable ─> the records' space is taken back
+//!   open:            checkpoint ─> records that build on it, as a chain of synced nodes ─> a checkpoint
+//! ```
+//!
+//! The journal's header says on which checkpoint its records build (*base*), and which one is being written (*next*), each by the version that
+//! node footers carry, which no two checkpoints share. Whoever opens a volume with its journal so knows whether somebody wrote to the volume
+//! without it: then the volume is at neither, and the records may name blocks that hold something else by now.
+//!
+//! Nodes that were journaled are still to be written by the next checkpoint; they stay on its list. A journal that is full, or failed, costs a
+//! checkpoint and no promise.
+//!
+//! # Locking
+//!
+//! A sync holds the gate, and the stripe of its file from the moment that it reads the nodes until their record is durable: so the records of a
+//! file follow each other as its states do, and a sync that finds nothing to write comes behind the one that wrote it. Under the stripe pages
+//! are locked one at a time, then a flush is shared with whoever wants one, then the journal locks a lane. The checkpoint announces itself
+//! and takes space back with the gate closed, so that no sync is on its way.
+
+mod area;
+mod found;
+mod record;
+mod sync;
+
+use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_journal::{Error, Journal, SharedMedium};
+use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_sync::{GroupCommit, Mutex, PerCore, Striped, protocol_value};
+
+use crate::{StopCause, Volume, VolumeError};
+use area::Area;
+
+pub use found::{FoundJournal, JournalTrouble, JournaledNodes};
+
+pub(crate) use f2fs_format::node::mark::{DENTRY, FSYNC};
+
+/// Locks for the order of each file's records.
+const STRIPES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
+
+/// The order between a file's data and the record of a sync of that file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum JournalMode {
+    /// The data is durable on the volume before the record that names it: the device is flushed by each sync, once for all who sync at the
+    /// same time.
+    #[default]
+    Ordered,
+    /// A sync does not flush the device. After a power cut a file has its size and attributes, and blocks that were written shortly
+    /// before may hold something else, as in ext4's mode of that name.
+    Writeback,
+}
+
+/// The journal of an open volume.
+#[derive(Debug)]
+pub(crate) struct SyncJournal {
+    journal: Journal<SharedMedium>,
+    mode: JournalMode,
+    /// The stamp of the last record of the files of each stripe.
+    files: Striped<Mutex<u64>>,
+    /// Who waits for a flush of the device.
+    flushes: GroupCommit<(), Result<(), DeviceError>>,
+    /// Room for roll-forward is counted by one at a time.
+    room: Mutex<()>,
+    /// Half of a lane is full: a checkpoint would make room.
+    is_filling: AtomicBool,
+    /// Takes no more records: it failed, or the volume is about to be closed.
+    is_retired: AtomicBool,
+    /// Memory for records.
+    buffers: PerCore<Mutex<Vec<u8>>>,
+}
+
+impl SyncJournal {
+    fn new(journal: Journal<SharedMedium>, mode: JournalMode) -> SyncJournal {
+        SyncJournal {
+            journal,
+            mode,
+            files: Striped::new(STRIPES, |_| Mutex::new(0)),
+            flushes: GroupCommit::new(),
+            room: Mutex::new(()),
+            is_filling: AtomicBool::new(false),
+            is_retired: AtomicBool::new(false),
+            buffers: PerCore::new(|_| Mutex::new(Vec::new())),
+        }
+    }
+
+    /// Whether syncs go to it.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.is_retired.load(Ordering::Acquire)
+    }
+
+    /// Syncs are checkpoints from here on.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+    }
+
+    /// Whether a checkpoint is due that makes room.
+    pub(crate) fn is_filling(&self) -> bool {
+        self.is_filling.load(Ordering::Relaxed)
+    }
+
+    /// The checkpoint with the footer version `next` is about to become valid. Called with the gate closed.
+    pub(crate) fn announce(&self, base: u64, next: u64) {
+        let announced = protocol_value!("journal_checkpoint_announced", self.set_area(Area { base, next }), Ok(()));
+        if announced.is_err() {
+            self.retire();
+        }
+    }
+
+    /// The checkpoint with this footer version is durable: no record is needed any more. Called with the gate closed.
+    pub(crate) fn take_back(&self, base: u64) {
+        let mark = self.journal.mark();
+        let taken = self.journal.truncate_with(&mark, &Area { base, next: 0 }.bytes());
+        if taken.is_err() {
+            self.retire();
+        }
+        self.is_filling.store(false, Ordering::Relaxed);
+    }
+
+    fn set_area(&self, area: Area) -> Result<(), Error> {
+        self.journal.set_area(&area.bytes())
+    }
+
+    /// Makes durable what was written to the device before, together with others who want the same.
+    fn flush(&self, device: &dyn BlockDevice) -> Result<(), VolumeError> {
+        let flush = |group: Vec<()>| {
+            let flushed = protocol_value!("journal_flush_of_data", device.flush(), Ok(()));
+            group.iter().map(|()| flushed.clone()).collect()
+        };
+        // There is no answer if the one who flushed for all panicked.
+        let flushed = self.flushes.join((), flush);
+        Ok(flushed.ok_or(VolumeError::Stopped { reason: StopCause::Panic })??)
+    }
+}
+
+impl Volume {
+    /// Whether syncs of files go to a journal.
+    #[must_use]
+    pub fn has_journal(&self) -> bool {
+        self.journal.get().is_some_and(SyncJournal::is_open)
+    }
+
+    /// Lets syncs be checkpoints from here on, so that no record is added any more. What was synced stays synced.
+    pub fn retire_journal(&self) {
+        if let Some(journal) = self.journal.get() {
+            journal.retire();
+        }
+    }
+
+    /// How much of the journal is in use, if there is one.
+    #[must_use]
+    pub fn journal_usage(&self) -> Option<f2fs_journal::Usage> {
+        self.journal.get().map(|journal| journal.journal.usage())
+    }
+
+    /// The checkpoint's pack is about to be written, and will count.
+    pub(crate) fn announce_to_journal(&self, next: u64) {
+        if let Some(journal) = self.journal.get() {
+            journal.announce(self.footer_version(), next);
+            protocol_value!("journal_taken_back_before_checkpoint", (), journal.take_back(next));
+        }
+    }
+
+    /// The checkpoint is durable.
+    pub(crate) fn take_back_journal(&self) {
+        if let Some(journal) = self.journal.get() {
+            journal.take_back(self.footer_version());
+        }
+    }
+}

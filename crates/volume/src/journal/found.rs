@@ -1,0 +1,240 @@
+//! A journal that is found when its volume is opened: whether its records build on this checkpoint, and the nodes in them.
+
+use std::collections::BTreeMap;
+
+use f2fs_format::node::NodeBlock;
+use f2fs_format::{BlockAddr, Nid};
+use f2fs_journal::{Journal, LaneEnd, MediumError, Recovered, SharedMedium, Uuid};
+use thiserror::Error;
+
+use super::area::Area;
+use super::record::{self, PackedNode};
+use super::{DENTRY, FSYNC, JournalMode, SyncJournal};
+use crate::{ChainNode, Volume, VolumeError};
+
+/// Why a volume does not open with a journal. Nothing was written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum JournalTrouble {
+    /// The journal itself cannot be used: it is another volume's, damaged, or cannot be read.
+    #[error("journal: {0}")]
+    Journal(#[from] f2fs_journal::Error),
+    /// Its records build on another checkpoint than the volume's: somebody wrote to the volume without its journal, or one of the two is
+    /// an older copy. The records may name blocks that hold something else by now.
+    #[error(
+        "the journal's {records} records build on checkpoint {}, and the volume is at checkpoint {}: it was written without its journal since, \
+         or one of the two is an older copy", *.base as u32, *.found as u32
+    )]
+    OtherCheckpoint {
+        /// Records of the journal.
+        records: u64,
+        /// The footer version of the checkpoint that they build on, whose lower half is the checkpoint's number.
+        base: u64,
+        /// The volume's.
+        found: u64,
+    },
+    /// Both the journal and the warm-node log hold files that were synced since the checkpoint: somebody synced files without the journal.
+    #[error(
+        "{records} records of the journal and {nodes} nodes in the log were synced since the checkpoint: somebody wrote to the volume without \
+         its journal"
+    )]
+    SyncedWithout {
+        /// Records of the journal.
+        records: u64,
+        /// Nodes in the log.
+        nodes: u64,
+    },
+    /// A record that was acknowledged is damaged or cannot be read, and what follows it in its lane is lost.
+    #[error(
+        "lane {lane} of the journal is damaged at offset {offset}: synced files are lost behind it; {records} records are whole"
+    )]
+    Damaged {
+        /// The lane.
+        lane: usize,
+        /// Where the damage begins, in bytes from the start of the journal.
+        offset: u64,
+        /// Records that are whole, of all lanes.
+        records: u64,
+    },
+    /// A record is no sync of a file of this volume.
+    #[error(
+        "the record at position {position} of lane {lane} of the journal is no sync that builds on this checkpoint"
+    )]
+    Record {
+        /// Its lane.
+        lane: usize,
+        /// Its position.
+        position: u64,
+    },
+    /// The open volume has a journal already.
+    #[error("the open volume has a journal already")]
+    Attached,
+    /// The journal's header was not written for a volume.
+    #[error("the journal's header has {bytes} bytes of an owner that is no volume")]
+    Area {
+        /// Bytes in the owner's area.
+        bytes: usize,
+    },
+}
+
+/// The nodes that the records of a journal hold, each as it was last synced, file by file, the inode of each last.
+#[derive(Debug, Default)]
+pub struct JournaledNodes {
+    nodes: Vec<PackedNode>,
+    records: u64,
+}
+
+/// A file in the records.
+#[derive(Default)]
+struct File {
+    /// The last record that holds it.
+    last: u64,
+    nodes: BTreeMap<Nid, PackedNode>,
+}
+
+impl JournaledNodes {
+    fn read(recovered: &Recovered<SharedMedium>, base: u64) -> Result<JournaledNodes, JournalTrouble> {
+        let mut files: BTreeMap<Nid, File> = BTreeMap::new();
+        let mut records = 0;
+        recovered.for_each(|found| {
+            let wrong = JournalTrouble::Record { lane: found.lane, position: found.position };
+            let Some((version, nodes)) = record::read(found.payload) else { return Err(wrong) };
+            if version != base {
+                return Err(wrong);
+            }
+            records += 1;
+            for node in nodes {
+                let file = files.entry(node.ino).or_default();
+                file.last = records;
+                file.nodes.insert(node.nid, node);
+            }
+            Ok(())
+        })?;
+        let mut files: Vec<(Nid, File)> = files.into_iter().collect();
+        files.sort_by_key(|(_, file)| file.last);
+        let in_order = |(ino, mut file): (Nid, File)| {
+            let inode = file.nodes.remove(&ino);
+            file.nodes.into_values().chain(inode)
+        };
+        Ok(JournaledNodes { nodes: files.into_iter().flat_map(in_order).collect(), records })
+    }
+
+    /// How many records there are.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The nodes as a chain. [`ChainNode::addr`] is the number of the node here, not a block of the volume.
+    #[must_use]
+    pub fn chain(&self) -> Vec<ChainNode> {
+        let node = |(number, node): (usize, &PackedNode)| {
+            let inode = node.nid == node.ino;
+            ChainNode {
+                addr: BlockAddr(u32::try_from(number).unwrap_or(u32::MAX)),
+                ino: node.ino,
+                offset: if inode { 0 } else { node.flag >> f2fs_format::node::mark::SHIFT },
+                fsync: node.flag & FSYNC != 0,
+                dentry: node.flag & DENTRY != 0,
+            }
+        };
+        self.nodes.iter().enumerate().map(node).collect()
+    }
+
+    /// A node by its number; `None` if there is none.
+    #[must_use]
+    pub fn node(&self, number: BlockAddr) -> Option<Box<NodeBlock>> {
+        self.nodes.get(number.0 as usize).map(PackedNode::unpack)
+    }
+}
+
+/// A journal that was found, and belongs to a volume at its last checkpoint. Nothing was written to either.
+#[derive(Debug)]
+pub struct FoundJournal {
+    recovered: Recovered<SharedMedium>,
+    mode: JournalMode,
+    nodes: JournaledNodes,
+    area: Area,
+}
+
+impl FoundJournal {
+    /// Reads the journal of a volume that was just opened.
+    ///
+    /// # Errors
+    /// [`JournalTrouble`].
+    pub fn open(volume: &Volume, medium: SharedMedium, mode: JournalMode) -> Result<FoundJournal, VolumeError> {
+        Ok(Self::find(volume, medium, mode)?)
+    }
+
+    fn find(volume: &Volume, medium: SharedMedium, mode: JournalMode) -> Result<FoundJournal, JournalTrouble> {
+        let recovered = Journal::open(medium, Some(Uuid(volume.superblock().uuid)))?;
+        let area = Area::read(recovered.area()).ok_or(JournalTrouble::Area { bytes: recovered.area().len() })?;
+        let (current, records) = (volume.footer_version(), recovered.records());
+        let nodes = if area.base == current {
+            check_whole(&recovered)?;
+            JournaledNodes::read(&recovered, current)?
+        } else if area.next == current || (records == 0 && recovered.is_whole()) {
+            // The checkpoint that was being written is durable, and holds all of it; or there is nothing.
+            JournaledNodes::default()
+        } else {
+            return Err(JournalTrouble::OtherCheckpoint { records, base: area.base, found: current });
+        };
+        Ok(FoundJournal { recovered, mode, nodes, area })
+    }
+
+    /// For a volume that says that files were synced into this journal: the journal must know its checkpoint, also if it holds nothing.
+    ///
+    /// # Errors
+    /// [`JournalTrouble::OtherCheckpoint`].
+    pub fn check_needed(&self, volume: &Volume) -> Result<(), VolumeError> {
+        let (Area { base, next }, found) = (self.area, volume.footer_version());
+        if [base, next].contains(&found) {
+            return Ok(());
+        }
+        Err(JournalTrouble::OtherCheckpoint { records: self.recovered.records(), base, found }.into())
+    }
+
+    /// The nodes that were synced since the checkpoint.
+    #[must_use]
+    pub fn nodes(&self) -> &JournaledNodes {
+        &self.nodes
+    }
+
+    /// The journal's own identity.
+    #[must_use]
+    pub fn id(&self) -> [u8; 16] {
+        self.recovered.id()
+    }
+}
+
+/// Records that were acknowledged and are not there are an error.
+fn check_whole(recovered: &Recovered<SharedMedium>) -> Result<(), JournalTrouble> {
+    let Some((lane, report)) = recovered.lanes().iter().enumerate().find(|(_, report)| !report.is_whole()) else {
+        return Ok(());
+    };
+    match &report.how {
+        LaneEnd::Unreadable(MediumError::Device(error)) => {
+            Err(f2fs_journal::Error::Medium(MediumError::Device(error.clone())).into())
+        }
+        _ => Err(JournalTrouble::Damaged { lane, offset: report.end_offset, records: recovered.records() }),
+    }
+}
+
+impl Volume {
+    /// Lets syncs go to this journal, whose nodes were brought back before. The first of them waits for a checkpoint.
+    ///
+    /// # Errors
+    /// [`VolumeError::Journal`] if the journal cannot be written, or the volume has one.
+    pub fn attach_journal(&self, found: FoundJournal) -> Result<(), VolumeError> {
+        let FoundJournal { recovered, mode, nodes, .. } = found;
+        let journal = recovered.start().map_err(JournalTrouble::from)?;
+        if nodes.records() == 0 {
+            // What there is builds on an earlier checkpoint, if it is there.
+            let mark = journal.mark();
+            let area = Area { base: self.footer_version(), next: 0 };
+            journal.truncate_with(&mark, &area.bytes()).map_err(JournalTrouble::from)?;
+        }
+        let attached = self.journal.set(SyncJournal::new(journal, mode));
+        attached.map_err(|_| JournalTrouble::Attached.into())
+    }
+}

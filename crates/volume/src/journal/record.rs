@@ -1,0 +1,196 @@
+//! The record of one sync: the nodes of a file that changed since the checkpoint, without their zeros.
+//!
+//! ```text
+//!  0        8        12      16
+//!  +--------+--------+-------+--------+--------+-----
+//!  | version| format | nodes | node   | node   | ...
+//!  +--------+--------+-------+--------+--------+-----
+//!
+//!  node:
+//!  0     4     8      12       20
+//!  +-----+-----+------+--------+-----------------------------------------+
+//!  | nid | ino | flag | pieces | the pieces of 64 bytes that are not zero |
+//!  +-----+-----+------+--------+-----------------------------------------+
+//! ```
+//! All numbers are little-endian. *Version* is the footer version of the checkpoint that the nodes build on. *Flag* is that of the node's
+//! footer: offset and marks. Bit `i` of *pieces* says that the 64 bytes from `64 * i` on follow; the last piece has 40 bytes, up to the
+//! footer. The inode comes last and carries the fsync mark, as in the chain of nodes that roll-forward follows.
+
+use core::ops::Range;
+
+use f2fs_format::Nid;
+use f2fs_format::node::{BODY_SIZE, NodeBlock};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The format that this library writes.
+const FORMAT: u32 = 1;
+/// Bytes of a piece: a line of the processor's cache.
+const PIECE: usize = 64;
+/// Pieces of a node's body. There is a bit for each.
+const PIECES: usize = BODY_SIZE.div_ceil(PIECE);
+
+const _: () = assert!(PIECES == 64);
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RecordHead {
+    version: U64,
+    format: U32,
+    nodes: U32,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct NodeHead {
+    nid: U32,
+    ino: U32,
+    flag: U32,
+    pieces: U64,
+}
+
+/// Bytes of a node's head.
+const NODE_HEAD: usize = size_of::<NodeHead>();
+
+fn place(piece: usize) -> Range<usize> {
+    piece * PIECE..((piece + 1) * PIECE).min(BODY_SIZE)
+}
+
+/// Puts a record together in a buffer that is used again and again.
+#[derive(Debug)]
+pub(super) struct Writer<'a> {
+    bytes: &'a mut Vec<u8>,
+    nodes: u32,
+}
+
+impl<'a> Writer<'a> {
+    /// Begins a record of nodes that build on the checkpoint with this footer version.
+    pub(super) fn new(bytes: &'a mut Vec<u8>, version: u64) -> Writer<'a> {
+        bytes.clear();
+        let head = RecordHead { version: version.into(), format: FORMAT.into(), nodes: 0.into() };
+        bytes.extend_from_slice(head.as_bytes());
+        Writer { bytes, nodes: 0 }
+    }
+
+    /// Adds a node as it is, with these marks in place of its own.
+    pub(super) fn node(&mut self, block: &NodeBlock, marks: u32) {
+        let mut footer = block.footer;
+        footer.flag = (footer.flag.get() & !(super::FSYNC | super::DENTRY) | marks).into();
+        let at = self.bytes.len();
+        let mut head = NodeHead { nid: footer.nid, ino: footer.ino, flag: footer.flag, pieces: 0.into() };
+        self.bytes.extend_from_slice(head.as_bytes());
+        let mut pieces = 0_u64;
+        for piece in 0..PIECES {
+            let bytes = &block.body[place(piece)];
+            if bytes.iter().any(|byte| *byte != 0) {
+                pieces |= 1 << piece;
+                self.bytes.extend_from_slice(bytes);
+            }
+        }
+        head.pieces = pieces.into();
+        self.bytes[at..at + NODE_HEAD].copy_from_slice(head.as_bytes());
+        self.nodes += 1;
+    }
+
+    /// The record.
+    pub(super) fn finish(self) -> &'a [u8] {
+        if let Ok((head, _)) = RecordHead::mut_from_prefix(self.bytes.as_mut_slice()) {
+            head.nodes = self.nodes.into();
+        }
+        self.bytes
+    }
+}
+
+/// A node of a record, as it lies there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PackedNode {
+    pub(super) nid: Nid,
+    pub(super) ino: Nid,
+    pub(super) flag: u32,
+    pieces: u64,
+    bytes: Box<[u8]>,
+}
+
+impl PackedNode {
+    /// The node block.
+    pub(super) fn unpack(&self) -> Box<NodeBlock> {
+        let mut block = NodeBlock::new_box();
+        block.footer.nid = self.nid.into();
+        block.footer.ino = self.ino.into();
+        block.footer.flag = self.flag.into();
+        let mut rest = &*self.bytes;
+        for piece in (0..PIECES).filter(|piece| self.pieces & 1 << piece != 0) {
+            let to = &mut block.body[place(piece)];
+            let Some((from, behind)) = rest.split_at_checked(to.len()) else { break };
+            to.copy_from_slice(from);
+            rest = behind;
+        }
+        block
+    }
+}
+
+/// The version that a record builds on, and its nodes; `None` if the bytes are no such record.
+pub(super) fn read(payload: &[u8]) -> Option<(u64, Vec<PackedNode>)> {
+    let (head, mut rest) = RecordHead::read_from_prefix(payload).ok()?;
+    if head.format.get() != FORMAT || head.nodes.get() == 0 {
+        return None;
+    }
+    // No more than there are bytes for.
+    let count = usize::try_from(head.nodes.get()).ok().filter(|count| *count <= rest.len() / NODE_HEAD)?;
+    let mut nodes = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (node, behind) = NodeHead::read_from_prefix(rest).ok()?;
+        let pieces = node.pieces.get();
+        let bytes = (0..PIECES).filter(|piece| pieces & 1 << piece != 0).map(|piece| place(piece).len()).sum();
+        let (bytes, behind) = behind.split_at_checked(bytes)?;
+        nodes.push(PackedNode {
+            nid: node.nid.into(),
+            ino: node.ino.into(),
+            flag: node.flag.get(),
+            pieces,
+            bytes: bytes.into(),
+        });
+        rest = behind;
+    }
+    rest.is_empty().then_some((head.version.get(), nodes))
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn block(nid: u32, fill: &[usize]) -> Box<NodeBlock> {
+        let mut block = NodeBlock::new_box();
+        block.footer.nid = nid.into();
+        block.footer.ino = 7.into();
+        block.footer.flag = (9 << 3 | 1).into();
+        for at in fill {
+            block.body[*at] = (*at % 255) as u8 + 1;
+        }
+        block
+    }
+
+    #[test]
+    fn nodes_come_back_as_they_were() {
+        let nodes =
+            [block(8, &[]), block(9, &[0, 63, 64, BODY_SIZE - 1]), block(7, &(0..BODY_SIZE).collect::<Vec<_>>())];
+        let mut bytes = vec![1; 10];
+        let mut writer = Writer::new(&mut bytes, 0x1234_5678_9abc);
+        for node in &nodes {
+            writer.node(node, if node.is_inode() { super::super::FSYNC } else { 0 });
+        }
+        let record = writer.finish().to_vec();
+        let (version, read_back) = read(&record).unwrap();
+        assert_eq!((version, read_back.len()), (0x1234_5678_9abc, 3));
+        for (packed, node) in read_back.iter().zip(&nodes) {
+            let unpacked = packed.unpack();
+            assert_eq!(unpacked.body, node.body);
+            assert_eq!((unpacked.footer.nid, unpacked.footer.node_offset()), (node.footer.nid, 9));
+            assert_eq!(unpacked.footer.has_mark(super::super::FSYNC), node.is_inode());
+        }
+        for len in 0..record.len() {
+            assert_eq!(read(&record[..len]), None, "cut to {len} bytes");
+        }
+        assert_eq!(read(&[record.as_slice(), &[0]].concat()), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! A sync that goes to the journal.
+
+use f2fs_journal::Error;
+use f2fs_sync::atomic::Ordering;
+use f2fs_sync::{Arc, Mutex};
+
+use super::record::Writer;
+use super::{DENTRY, FSYNC, JournalMode, SyncJournal};
+use crate::blocks::WriteBatch;
+use crate::checkpoint::is_indirect_offset;
+use crate::flight::joined::Joined;
+use crate::node::NodePage;
+use crate::sync::{MustCheckpoint, Synced};
+use crate::write_stat::Count;
+use crate::{Op, Volume, VolumeError};
+
+impl Volume {
+    /// Makes a file durable in the journal, with data that is on its way, if there is some. An error of the device stops the volume; one of
+    /// the journal asks for a checkpoint.
+    pub(crate) fn sync_to_journal(
+        &self,
+        op: &Op<'_>,
+        journal: &SyncJournal,
+        inode: &Arc<NodePage>,
+        flight: Option<&Mutex<Joined>>,
+    ) -> Result<Synced, VolumeError> {
+        self.check_writable()?;
+        let mut stamp = journal.files.stripe(&inode.ino).lock();
+        if let Some(flight) = flight {
+            self.send_for_journal(op, flight).inspect_err(|error| self.stop(error))?;
+        }
+        if let Some(reason) = self.must_checkpoint(inode, &inode.block.read()) {
+            return Ok(Synced::Must(reason));
+        }
+        let nodes = self.store.take_file(inode.ino);
+        let synced = self.journal_nodes(journal, inode, &nodes, &mut stamp);
+        if !matches!(synced, Ok(Synced::Logged)) {
+            // They are still to be synced.
+            nodes.iter().for_each(|page| page.dirty.store(true, Ordering::Release));
+            self.store.put_file(inode.ino, nodes);
+        }
+        synced
+    }
+
+    /// Sends data that waited for its sync, and names it.
+    fn send_for_journal(&self, op: &Op<'_>, flight: &Mutex<Joined>) -> Result<(), VolumeError> {
+        let mut flight = flight.lock();
+        flight.name(op);
+        let mut batch = WriteBatch::new(&*self.device);
+        if let Some(request) = flight.take_deferred() {
+            batch.push_request(request)?;
+        }
+        batch.finish()?;
+        Ok(flight.land(&*self.device)?)
+    }
+
+    /// Writes the record of these nodes of a file and its inode. The file's stripe is locked.
+    fn journal_nodes(
+        &self,
+        journal: &SyncJournal,
+        inode: &NodePage,
+        nodes: &[Arc<NodePage>],
+        stamp: &mut u64,
+    ) -> Result<Synced, VolumeError> {
+        let version = self.footer_version();
+        let new = inode.born.load(Ordering::Acquire) == version;
+        if !self.count_room(journal, inode, nodes, new) {
+            return Ok(Synced::Must(MustCheckpoint::Room));
+        }
+        let mut bytes = core::mem::take(&mut *journal.buffers.slot().lock());
+        let mut writer = Writer::new(&mut bytes, version);
+        let mut written = 0;
+        for page in nodes {
+            let block = page.block.write();
+            // Roll-forward makes indirect nodes itself, as the direct ones need them.
+            if is_indirect_offset(block.footer.node_offset()) || page.removed.load(Ordering::Acquire) {
+                continue;
+            }
+            writer.node(&block, 0);
+            page.set_journaled();
+            written += 1;
+        }
+        let block = inode.block.write();
+        if let Some(reason) = self.must_checkpoint(inode, &block) {
+            return Ok(Synced::Must(reason));
+        }
+        // With the pages that were read a panic may have been left half way.
+        self.check_writable()?;
+        let anything = written != 0 || inode.dirty.load(Ordering::Acquire);
+        if anything {
+            writer.node(&block, FSYNC | if new { DENTRY } else { 0 });
+            inode.set_journaled();
+        }
+        drop(block);
+        let record = writer.finish();
+        // All data that the nodes name was written before they were read.
+        if journal.mode == JournalMode::Ordered {
+            journal.flush(&*self.device).inspect_err(|error| self.stop(error))?;
+        }
+        let synced = if anything { self.append(journal, record, stamp) } else { Synced::Logged };
+        if synced == Synced::Logged {
+            self.written.add(Count::SyncedNodes, written + u64::from(anything));
+        } else {
+            inode.dirty.store(true, Ordering::Release);
+        }
+        *journal.buffers.slot().lock() = bytes;
+        Ok(synced)
+    }
+
+    fn append(&self, journal: &SyncJournal, record: &[u8], stamp: &mut u64) -> Synced {
+        match journal.journal.append(*stamp, &[record]) {
+            Ok(appended) => {
+                *stamp = appended.stamp;
+                if appended.free < journal.journal.lane_bytes() / 2 {
+                    journal.is_filling.store(true, Ordering::Relaxed);
+                }
+                Synced::Logged
+            }
+            Err(Error::Full { .. } | Error::TooLarge { .. }) => Synced::Must(MustCheckpoint::Journal),
+            Err(_) => {
+                // It is not known whether the record is there. A checkpoint holds what it says.
+                journal.retire();
+                Synced::Must(MustCheckpoint::Journal)
+            }
+        }
+    }
+
+    /// Counts the nodes that are journaled for the first time since the checkpoint: each may need a block in roll-forward. False: there is no
+    /// room.
+    fn count_room(&self, journal: &SyncJournal, inode: &NodePage, nodes: &[Arc<NodePage>], new: bool) -> bool {
+        let first = |page: &NodePage| page.dirty.load(Ordering::Acquire) && !page.is_journaled();
+        let fresh = nodes.iter().filter(|page| first(page)).count() as u64;
+        let named = new && !inode.is_journaled();
+        let count = fresh + u64::from(first(inode));
+        if count == 0 {
+            return true;
+        }
+        let _room = journal.room.lock();
+        let most = self.pressure.dirty_limit();
+        self.roll_forward.room.log(count, named, &self.space, &self.blocks_written, most)
+    }
+}
