@@ -21,8 +21,8 @@ use crate::core::Core;
 use crate::inode::Inode;
 use crate::xattr::Attributes;
 
-/// The attribute of the root that names the journal.
-const NOTE: &[u8] = b"trusted.f2fs_journal";
+/// The attribute of the root that names the journal with which a volume is in use, or was left by a crash.
+pub const JOURNAL_NOTE: &[u8] = b"trusted.f2fs_journal";
 
 /// A journal that a file system is to be opened with.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ impl Attachment<'_> {
                 // Before the checkpoint that is announced in it.
                 core.volume.attach_journal(found)?;
                 if self.note()?.as_ref() != Some(&id) {
-                    Attributes(core).xattr_set(&self.root()?, NOTE, id.as_bytes(), SetMode::Any)?;
+                    Attributes(core).xattr_set(&self.root()?, JOURNAL_NOTE, id.as_bytes(), SetMode::Any)?;
                 }
                 true
             }
@@ -124,7 +124,7 @@ impl Attachment<'_> {
 
     /// The identity of the journal that the volume was left with.
     fn note(self) -> Result<Option<String>, FsError> {
-        match Attributes(self.0).xattr_get(&*self.root()?, NOTE) {
+        match Attributes(self.0).xattr_get(&*self.root()?, JOURNAL_NOTE) {
             Ok(value) => Ok(Some(String::from_utf8_lossy(&value).escape_default().to_string())),
             Err(FsError::NoAttribute) => Ok(None),
             Err(error) => Err(error),
@@ -133,7 +133,7 @@ impl Attachment<'_> {
 
     /// Takes the note away; tells whether there was one.
     fn remove_note(self) -> Result<bool, FsError> {
-        match Attributes(self.0).xattr_remove(&self.root()?, NOTE) {
+        match Attributes(self.0).xattr_remove(&self.root()?, JOURNAL_NOTE) {
             Ok(()) => Ok(true),
             Err(FsError::NoAttribute) => Ok(false),
             Err(error) => Err(error),

@@ -172,7 +172,7 @@ pub use filesystem::FileSystem;
 #[cfg(feature = "uring")]
 pub use image::ImageError;
 pub use inode_ref::{InodeRef, SetAttributes};
-pub use journal::{JournalOptions, create_journal};
+pub use journal::{JOURNAL_NOTE, JournalOptions, create_journal};
 pub use listing::{DirEntries, ReadDir};
 pub use namespace::create::NewFile;
 pub use namespace::path::path_from_bytes;

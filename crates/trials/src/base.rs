@@ -3,9 +3,10 @@
 use std::num::NonZeroUsize;
 
 use f2fs_device::{BlockDevice, MemoryDevice};
-use f2fs_device_test::RecordingDevice;
+use f2fs_device_test::{RecordedPart, RecordingDevice};
 use f2fs_files::{FileSystem, FsError, Options, Time};
 use f2fs_format::feature::Features;
+use f2fs_journal::{Create, Journal, Uuid};
 use f2fs_nat::Policy;
 use f2fs_sync::Arc;
 use f2fs_volume::OpenOptions;
@@ -42,6 +43,8 @@ pub enum BaseKind {
     Broad,
     /// The plain one on three devices ([`DEVICES`]), with the metadata and a few segments of the main area on the first.
     Several,
+    /// The plain one with a journal for its syncs on a device of its own.
+    Journaled,
 }
 
 /// The devices of [`BaseKind::Several`], in MiB.
@@ -49,7 +52,7 @@ pub const DEVICES: [u64; 3] = [24, 56, 48];
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 7] = [
+    pub const ALL: [BaseKind; 8] = [
         BaseKind::Plain,
         BaseKind::Checksums,
         BaseKind::Wide,
@@ -57,6 +60,7 @@ impl BaseKind {
         BaseKind::Full,
         BaseKind::Broad,
         BaseKind::Several,
+        BaseKind::Journaled,
     ];
 
     /// The name in the text of a workload.
@@ -70,6 +74,7 @@ impl BaseKind {
             BaseKind::Full => "full",
             BaseKind::Broad => "broad",
             BaseKind::Several => "several",
+            BaseKind::Journaled => "journaled",
         }
     }
 }
@@ -106,11 +111,12 @@ impl Base {
         };
         let mib: u64 = match kind {
             // Large enough for logs to begin new segments; the others fill holes as soon as there are any.
-            BaseKind::Plain | BaseKind::Wide | BaseKind::Several => 128,
+            BaseKind::Plain | BaseKind::Wide | BaseKind::Several | BaseKind::Journaled => 128,
             BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad => 64,
         };
-        let recorder = RecordingDevice::new(MemoryDevice::new((mib << 20) / f2fs_device::BLOCK_SIZE as u64));
-        let recorder = Arc::new(recorder);
+        let blocks = (mib << 20) / f2fs_device::BLOCK_SIZE as u64;
+        let behind = if kind == BaseKind::Journaled { several::JOURNAL_BLOCKS } else { 0 };
+        let recorder = Arc::new(RecordingDevice::new(MemoryDevice::new(blocks + behind)));
         // The diary of a campaign recognises states that are the same in every run.
         let mut how = FormatOptions::default().with_features(features);
         (how.uuid, how.checkpoint_version, how.time) = (Some([kind as u8; 16]), Some(1), Some(NOW as u64));
@@ -120,15 +126,21 @@ impl Base {
                 let blocks = DEVICES.map(|mib| (mib << 20) / f2fs_device::BLOCK_SIZE as u64);
                 several::on_parts(&recorder, &blocks).map_err(FsError::Invalid)?
             }
+            BaseKind::Journaled => Arc::new(RecordedPart::new(recorder.clone(), 0..blocks)),
             _ => recorder.clone(),
         };
         format(&*device, &how).map_err(|_| FsError::Invalid("the volume cannot be formatted"))?;
+        if let Some(medium) = several::journal(&recorder).map_err(FsError::Invalid)? {
+            // Two lanes, so that records of different lanes follow each other.
+            let create = Create::new(Uuid([kind as u8; 16])).lanes(2).id([kind as u8; 16]);
+            Journal::create(medium, &create).map_err(|_| FsError::Invalid("the journal cannot be made"))?;
+        }
         let fs = FileSystem::open(device, options(|volume| volume.nid_policy(Policy::KernelScan).lanes(1)))?;
         for (salt, op) in first_files().into_iter().enumerate() {
             op.perform(&fs, salt as u64)?;
         }
         match kind {
-            BaseKind::Plain | BaseKind::Checksums | BaseKind::Several => {}
+            BaseKind::Plain | BaseKind::Checksums | BaseKind::Several | BaseKind::Journaled => {}
             BaseKind::Wide => lanes(&fs)?,
             BaseKind::Tight => {
                 lanes(&fs)?;

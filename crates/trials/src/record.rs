@@ -264,7 +264,8 @@ pub fn record(
     let device = Arc::new(RecordingDevice::new(device));
     let failed = |index, error| StepError { index, op: Op::Checkpoint, error: Box::new(error) };
     let on = several::laid_out(&device).map_err(|error| failed(0, FsError::Invalid(error)))?;
-    let fs = FileSystem::open(on, options.clone()).map_err(|error| failed(0, error))?;
+    let with_journal = several::with_journal(&device, options).map_err(|error| failed(0, FsError::Invalid(error)))?;
+    let fs = FileSystem::open(on, with_journal).map_err(|error| failed(0, error))?;
     // The first sync after an opening is a checkpoint: it is behind us, and those of the workload are written to the log.
     fs.checkpoint().map_err(|error| failed(0, error))?;
     device.restart();

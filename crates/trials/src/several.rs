@@ -1,4 +1,4 @@
-//! Volumes on several devices: each device has its own cache, and the log of all of them is one.
+//! Volumes on several devices, or with a journal on another one: each device has its own cache, and the log of all of them is one.
 //!
 //! A cut then falls between the flushes of single devices as well, and what was not flushed on one of them survives or not whatever
 //! happened on the others.
@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use f2fs_device::{BlockDevice, MemoryDevice, SpannedDevice};
 use f2fs_device_test::{RecordedPart, RecordingDevice};
+use f2fs_files::{JournalMode, JournalOptions, Options};
 use f2fs_format::superblock::{Device, SuperBlock};
 use f2fs_format::{BLOCK_SIZE, BLOCKS_PER_SEGMENT};
+use f2fs_journal::{DeviceMedium, SharedMedium};
 use f2fs_sync::Arc;
 
 /// A recorded device as several of so many blocks.
@@ -23,12 +25,41 @@ pub(crate) fn on_parts(recorder: &Arc<RecordingDevice>, blocks: &[u64]) -> Resul
     whole.map(|whole| Arc::new(whole) as _).map_err(|_| "the devices do not make one")
 }
 
+/// Blocks of the journal that lies behind the volume, if there is one.
+pub(crate) const JOURNAL_BLOCKS: u64 = 80;
+
 /// A recorded device as those that its superblock names, or as it is if that names none.
 pub(crate) fn laid_out(recorder: &Arc<RecordingDevice>) -> Result<Arc<dyn BlockDevice>, &'static str> {
-    match &parts(&recorder.snapshot())?[..] {
-        [] => Ok(recorder.clone()),
+    let image = recorder.snapshot();
+    match &parts(&image)?[..] {
+        [] => match journal_start(&image) {
+            None => Ok(recorder.clone()),
+            Some(blocks) => Ok(Arc::new(RecordedPart::new(recorder.clone(), 0..blocks))),
+        },
         parts => on_parts(recorder, parts),
     }
+}
+
+/// These options, with the journal that lies behind the volume, if there is one.
+pub(crate) fn with_journal(recorder: &Arc<RecordingDevice>, options: &Options) -> Result<Options, &'static str> {
+    let options = options.clone();
+    let Some(medium) = journal(recorder)? else { return Ok(options) };
+    Ok(options.journal(JournalOptions::new(medium, JournalMode::Ordered)))
+}
+
+/// The medium of the journal that lies behind the volume.
+pub(crate) fn journal(recorder: &Arc<RecordingDevice>) -> Result<Option<SharedMedium>, &'static str> {
+    let image = recorder.snapshot();
+    let Some(start) = journal_start(&image) else { return Ok(None) };
+    let part = RecordedPart::new(recorder.clone(), start..start + JOURNAL_BLOCKS);
+    let medium = DeviceMedium::new(part).map_err(|_| "the journal is in use")?;
+    Ok(Some(Arc::new(medium)))
+}
+
+/// Where the journal begins: behind the blocks that the superblock counts.
+fn journal_start(image: &MemoryDevice) -> Option<u64> {
+    let blocks = SuperBlock::read(&image.block(0).0).block_count.get();
+    (image.info().blocks.checked_sub(JOURNAL_BLOCKS) == Some(blocks)).then_some(blocks)
 }
 
 /// The blocks of each device that the superblock names.
@@ -54,7 +85,7 @@ pub(crate) fn save(image: &MemoryDevice, directory: &Path) -> Result<PathBuf, St
         image.set_block(at, &block);
     }
     let mut start = 0;
-    let whole = image.info().blocks;
+    let whole = journal_start(&image).unwrap_or(image.info().blocks);
     for (index, blocks) in (if parts.is_empty() { vec![whole] } else { parts }).into_iter().enumerate() {
         let file = std::fs::File::create(path(index)).map_err(|error| error.to_string())?;
         file.set_len(blocks * BLOCK_SIZE as u64).map_err(|error| error.to_string())?;

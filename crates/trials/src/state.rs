@@ -50,7 +50,8 @@ pub(crate) struct Opened {
 /// Opens a volume and reads all of it; `known`: what may be found.
 pub(crate) fn open(device: Arc<dyn BlockDevice>, options: Options, known: &Known) -> Result<Opened, String> {
     let fs = FileSystem::open(device, options).map_err(|error| format!("it does not open: {error}"))?;
-    let version = fs.volume().last_checkpoint().version;
+    // With a journal, opening writes a checkpoint of what was found.
+    let version = fs.volume().last_checkpoint().version - u64::from(fs.volume().journal_usage().is_some());
     let tree = Tree::walk_among(&fs, known).map_err(|error| format!("it cannot be read: {error}"))?;
     Ok(Opened { fs, version, tree })
 }
@@ -58,8 +59,9 @@ pub(crate) fn open(device: Arc<dyn BlockDevice>, options: Options, known: &Known
 /// Checks a state, opens it, and compares it with what may be there.
 pub(crate) fn look(image: &MemoryDevice, expectation: &Expectation<'_>) -> Result<(), String> {
     consistent(image)?;
-    let device = several::laid_out(&Arc::new(RecordingDevice::new(image.snapshot())))?;
-    let opened = open(device, expectation.recording.options.clone(), expectation.recording.known())?;
+    let recorder = Arc::new(RecordingDevice::new(image.snapshot()));
+    let options = several::with_journal(&recorder, &expectation.recording.options)?;
+    let opened = open(several::laid_out(&recorder)?, options, expectation.recording.known())?;
     expectation.judge(opened.version, &opened.tree)
 }
 
@@ -73,8 +75,9 @@ pub(crate) fn look_and_use(
     consistent(image)?;
     let options = &expectation.recording.options;
     let device = Arc::new(RecordingDevice::new(image.snapshot()));
+    let with_journal = several::with_journal(&device, options)?;
     let Opened { fs, version, tree } =
-        open(several::laid_out(&device)?, options.clone(), expectation.recording.known())?;
+        open(several::laid_out(&device)?, with_journal, expectation.recording.known())?;
     expectation.judge(version, &tree)?;
 
     let mut ops = after_crash(depth).into_iter();
@@ -89,8 +92,9 @@ pub(crate) fn look_and_use(
         return Err(format!("the check finds, after it was used and closed:\n{report}"));
     }
     let last = recording.lanes[0].history(recording.lanes[0].steps.len());
-    let closed = several::laid_out(&Arc::new(RecordingDevice::new(after.snapshot())))?;
-    let found = open(closed, options.clone().read_only(true), recording.known())
+    let closed = Arc::new(RecordingDevice::new(after.snapshot()));
+    let with_journal = several::with_journal(&closed, options)?;
+    let found = open(several::laid_out(&closed)?, with_journal.read_only(true), recording.known())
         .map_err(|error| format!("used and closed: {error}"))?
         .tree;
     if found != *last {

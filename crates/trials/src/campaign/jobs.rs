@@ -43,11 +43,13 @@ pub enum Class {
     Shared,
     /// Operations by chance on a volume on several devices, each of which keeps what it likes until it is flushed.
     Several,
+    /// Operations by chance on a volume with a journal for its syncs, on a device of its own.
+    Journaled,
 }
 
 impl Class {
     /// The classes that a campaign runs unless it is told.
-    pub const USUAL: [Class; 12] = [
+    pub const USUAL: [Class; 13] = [
         Class::Ace1,
         Class::Ace2,
         Class::Deep,
@@ -60,6 +62,7 @@ impl Class {
         Class::Threads,
         Class::Shared,
         Class::Several,
+        Class::Journaled,
     ];
 
     /// The name on the command line.
@@ -79,6 +82,7 @@ impl Class {
             Class::Threads => "threads",
             Class::Shared => "shared",
             Class::Several => "several",
+            Class::Journaled => "journaled",
         }
     }
 
@@ -90,7 +94,7 @@ impl Class {
             Class::Random => 20,
             Class::Shared => 5,
             Class::Tight | Class::Threads => 7,
-            Class::Deep | Class::Holes | Class::Full | Class::Several => 3,
+            Class::Deep | Class::Holes | Class::Full | Class::Several | Class::Journaled => 3,
             Class::Broad | Class::Cleaning => 1,
         }
     }
@@ -181,6 +185,7 @@ impl Class {
             Class::Tight => seeds(&|seed| Workload::Random(BaseKind::Tight, seed)),
             Class::Full => seeds(&|seed| Workload::Random(BaseKind::Full, seed)),
             Class::Several => seeds(&|seed| Workload::Random(BaseKind::Several, seed)),
+            Class::Journaled => seeds(&|seed| Workload::Random(BaseKind::Journaled, seed)),
             Class::Shared => seeds(&|seed| Workload::Shared(BaseKind::Wide, seed)),
             Class::Threads => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Tight, seed),
