@@ -58,10 +58,12 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
         "the space of records is taken back before the checkpoint is durable that holds what they say",
         Class::Journaled,
     ),
-    ("journal_checkpoint_announced", "a journal does not know of the checkpoint that is being written", Class::Journaled),
+    (
+        "journal_checkpoint_announced",
+        "a journal does not know of the checkpoint that is being written",
+        Class::Journaled,
+    ),
     ("journaled_node_left_out", "a checkpoint leaves out nodes that are in the journal", Class::Journaled),
-    ("journal_space_reused_early", "space is written again before the journal's header says that it is free", Class::Journaled),
-    ("journal_length_uncovered", "the checksum of a record does not cover its length", Class::Journaled),
 ];
 
 /// Faults in the device of persistent memory, which the states by lines must find ([`crate::lines`]).

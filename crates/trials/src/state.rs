@@ -76,8 +76,7 @@ pub(crate) fn look_and_use(
     let options = &expectation.recording.options;
     let device = Arc::new(RecordingDevice::new(image.snapshot()));
     let with_journal = several::with_journal(&device, options)?;
-    let Opened { fs, version, tree } =
-        open(several::laid_out(&device)?, with_journal, expectation.recording.known())?;
+    let Opened { fs, version, tree } = open(several::laid_out(&device)?, with_journal, expectation.recording.known())?;
     expectation.judge(version, &tree)?;
 
     let mut ops = after_crash(depth).into_iter();

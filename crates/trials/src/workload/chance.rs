@@ -52,9 +52,12 @@ impl Steps {
         self.names += 1;
         let new = format!("{}/n{}", random.pick(&dirs).cloned().unwrap_or_default(), self.names);
         let lengths = match self.kind {
-            BaseKind::Plain | BaseKind::Checksums | BaseKind::Wide | BaseKind::Broad | BaseKind::Several | BaseKind::Journaled => {
-                [1, 100, 4096, 5000, 40_000]
-            }
+            BaseKind::Plain
+            | BaseKind::Checksums
+            | BaseKind::Wide
+            | BaseKind::Broad
+            | BaseKind::Several
+            | BaseKind::Journaled => [1, 100, 4096, 5000, 40_000],
             BaseKind::Tight => [100, 4096, 8192, 16_384, 40_000],
             BaseKind::Full => [4096, 40_000, 400_000, 1 << 20, 2 << 20],
         };
