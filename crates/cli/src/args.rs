@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod bench;
+pub(crate) mod journal;
 pub(crate) mod mount;
 pub(crate) mod ublk;
 pub(crate) mod zones;
@@ -40,6 +41,8 @@ pub(crate) struct Arguments {
     /// are shown by an error and by `inspect`, and never opened unasked.
     #[arg(long = "device", global = true, value_name = "PATH")]
     pub(crate) devices: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) journal: journal::JournalChoice,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -255,6 +258,9 @@ Examples:
     /// Block devices of Linux made of memory, of a file, or with zones.
     #[command(subcommand)]
     Ublk(ublk::UblkCommand),
+    /// A journal for syncs, in persistent memory or on another device.
+    #[command(subcommand)]
+    Journal(journal::JournalCommand),
     /// Show the zones of a device, or make a file with zones.
     ///
     /// A file with zones behaves as a zoned disk does: each zone is written from its start to its end. The zones are the same when it is

@@ -7,6 +7,7 @@ mod completions;
 mod copy;
 mod format;
 mod inspect;
+mod journal;
 mod list;
 mod manifest;
 mod mount;
@@ -25,7 +26,7 @@ use crate::error::CliError;
 use crate::medium;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
-    medium::choose(arguments.pmem, &arguments.devices);
+    medium::choose(arguments.pmem, &arguments.devices, &arguments.journal);
     match &arguments.command {
         Command::Format(args) => format::run(args, &arguments.devices)?,
         Command::Inspect { image, holes, json } => inspect::run(image, *holes, *json)?,
@@ -46,11 +47,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
         Command::Mkdir { parents, image, paths } => names::mkdir(image, paths, *parents)?,
         Command::Rm { recursive, force, image, paths } => names::rm(image, paths, *recursive, *force)?,
         Command::Mv { no_clobber, exchange, image, from, to } => names::mv(image, from, to, *no_clobber, *exchange)?,
-        Command::Mount(args) => return mount::mount(args, arguments.pmem, &arguments.devices),
+        Command::Mount(args) => return mount::mount(args, arguments),
         Command::Umount { dir } => mount::umount(dir)?,
         Command::Bench(command) => bench::run(command)?,
         Command::Ln { symbolic, image, target, path } => names::ln(image, target, path, *symbolic)?,
         Command::Ublk(command) => ublk::run(command)?,
+        Command::Journal(command) => journal::run(command)?,
         Command::Zones(args) => zones::run(args)?,
         Command::Completions { shell } => completions::run(*shell)?,
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use f2fs::device::BlockDevice;
 use f2fs::volume::format::{Signature, recognise};
-use f2fs::{FileSystem, FsError, Options, RecoveryReport, VolumeError};
+use f2fs::{FileSystem, FsError, JournalOptions, Options, RecoveryReport, VolumeError};
 use f2fs_workload::shell::Quoted;
 
 use crate::args::View;
@@ -61,7 +61,12 @@ const COPY_NODES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The file system of an image.
 pub(crate) fn open(image: &Path, access: Access) -> Result<FileSystem, CliError> {
-    open_on(image, access, &device(image, access)?, Options::new())
+    open_with(image, access, medium::journal(access)?)
+}
+
+/// The same with this journal, whatever the command line says.
+pub(crate) fn open_with(image: &Path, access: Access, journal: Option<JournalOptions>) -> Result<FileSystem, CliError> {
+    open_on(image, access, &device(image, access)?, Options::new(), journal)
 }
 
 /// The file system of an image of which everything is read or written once: its caches are small, some 30 MiB, and the transfers
@@ -70,7 +75,7 @@ pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<FileSystem, C
     let device = medium::open_to_copy(image, access)?;
     let volume = f2fs::volume::OpenOptions::new().node_cache(COPY_NODES).dirty_nodes(2 * COPY_NODES.get() as u64);
     let caches = Options::new().volume(volume).inode_cache(COPY_NODES).dentry_cache(COPY_NODES);
-    open_on(image, access, &device, caches.address_cache(4 << 20).lock_memory(4 << 20))
+    open_on(image, access, &device, caches.address_cache(4 << 20).lock_memory(4 << 20), medium::journal(access)?)
 }
 
 fn open_on(
@@ -78,10 +83,17 @@ fn open_on(
     access: Access,
     device: &Arc<dyn BlockDevice>,
     mut options: Options,
+    journal: Option<JournalOptions>,
 ) -> Result<FileSystem, CliError> {
+    options.journal = journal.filter(|_| access != Access::ReadCheckpoint);
+    options.without_journal = medium::without_journal();
     options.volume = options.volume.read_only(access != Access::Write).recovery(access != Access::ReadCheckpoint);
     let fs = FileSystem::open(Arc::clone(device), options).map_err(|error| match &error {
         FsError::Recovery(_) => CliError::at(image, format_args!("{error} (--no-recovery shows the checkpoint)")),
+        FsError::JournalMissing { .. } => CliError::at(
+            image,
+            format_args!("{error}: --journal names it, --without-journal gives up the files that were synced into it"),
+        ),
         FsError::Volume(VolumeError::NoSuperblock { .. }) => match foreign(&**device) {
             Some(what) => CliError::at(image, what),
             None => CliError::at(image, format_args!("{error} (f2fs inspect shows what is left)")),

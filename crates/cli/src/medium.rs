@@ -7,15 +7,18 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use f2fs::JournalOptions;
 use f2fs::device::{BlockDevice, KeptError, KeptZones};
 use f2fs::files::path_from_bytes;
 use f2fs::format::feature::Features;
 use f2fs::format::superblock::{MAGIC, SuperBlock};
-use f2fs::pmem::PmemDevice;
+use f2fs::journal::{DeviceMedium, RegionMedium, SharedMedium};
+use f2fs::pmem::{MappedRegion, PmemDevice};
 use f2fs::uring::{Direct, Engine, OpenError, OpenOptions, UringDevice};
 use f2fs::volume::devices::{DevicesError, assemble};
 use f2fs_workload::shell::Quoted;
 
+use crate::args::journal::JournalChoice;
 use crate::error::CliError;
 use crate::image::Access;
 
@@ -29,12 +32,39 @@ struct Choice {
     pmem: bool,
     /// `--device`, as often as it was given.
     others: Vec<PathBuf>,
+    /// `--journal` and what belongs to it.
+    journal: JournalChoice,
 }
 
-/// Takes `--pmem` and `--device`, once, before anything is opened.
-pub(crate) fn choose(pmem: bool, others: &[PathBuf]) {
+/// Takes `--pmem`, `--device` and the journal, once, before anything is opened.
+pub(crate) fn choose(pmem: bool, others: &[PathBuf], journal: &JournalChoice) {
     // It is called once, so that nothing is there yet.
-    let _ = CHOICE.set(Choice { pmem, others: others.to_vec() });
+    let _ = CHOICE.set(Choice { pmem, others: others.to_vec(), journal: journal.clone() });
+}
+
+/// The journal that the command line names, if the image is opened as a file system.
+pub(crate) fn journal(access: Access) -> Result<Option<JournalOptions>, CliError> {
+    let JournalChoice { journal, journal_mode, .. } = &choice().journal;
+    let Some(path) = journal else { return Ok(None) };
+    let medium = journal_at(path, access != Access::Write)?;
+    Ok(Some(JournalOptions::new(medium, (*journal_mode).into())))
+}
+
+/// `--without-journal`.
+pub(crate) fn without_journal() -> bool {
+    choice().journal.without_journal
+}
+
+/// A journal's medium: a block device through the kernel, all else as memory that is mapped.
+pub(crate) fn journal_at(path: &Path, read_only: bool) -> Result<SharedMedium, CliError> {
+    if path.metadata().is_ok_and(|file| file.file_type().is_block_device()) {
+        let device = UringDevice::open(path, OpenOptions::new().read_only(read_only));
+        let device = device.map_err(|error| cannot_open(&error))?;
+        return Ok(Arc::new(DeviceMedium::new(device).map_err(|error| CliError::at(path, error))?));
+    }
+    let options = f2fs::pmem::OpenOptions::new().read_only(read_only);
+    let region = MappedRegion::open(path, options).map_err(|error| cannot_map(&error))?;
+    Ok(Arc::new(RegionMedium::new(region)))
 }
 
 fn choice() -> &'static Choice {

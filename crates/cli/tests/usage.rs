@@ -9,7 +9,7 @@ use std::fs;
 use common::{Place, command, fail, formatted, ok, run};
 
 /// Each subcommand with arguments that are enough; `I` stands for an image.
-const ENOUGH: [&str; 24] = [
+const ENOUGH: [&str; 27] = [
     "format I --size 64M -f",
     "inspect I",
     "check I",
@@ -33,6 +33,9 @@ const ENOUGH: [&str; 24] = [
     "ublk delete 0",
     "ublk recover 0 --file I",
     "zones I",
+    "journal create I I -f",
+    "journal inspect I",
+    "journal detach I I",
     "completions bash",
 ];
 

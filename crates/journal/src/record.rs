@@ -63,6 +63,11 @@ impl Header {
         self.header_crc.get() == self.sum(seed)
     }
 
+    /// Whether nothing was written here.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.as_bytes().iter().all(|byte| *byte == 0)
+    }
+
     fn sum(&self, seed: u32) -> u32 {
         let mut bytes = [0; HEADER];
         bytes.copy_from_slice(self.as_bytes());

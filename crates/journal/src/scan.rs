@@ -145,7 +145,8 @@ fn look<M: Medium>(
 ) -> Result<Found, MediumError> {
     let position = report.end;
     let Some(header) = window.header(position)? else { return Ok(Found::Nothing) };
-    if header.position.get() != position {
+    // A lane that was never written to holds zeros, which say position 0.
+    if header.position.get() != position || header.is_zero() {
         return Ok(Found::Nothing);
     }
     if !header.is_sound(bounds.seed) {

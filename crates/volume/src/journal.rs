@@ -31,8 +31,8 @@ use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{GroupCommit, Mutex, PerCore, Striped, protocol_value};
 
 use crate::{StopCause, Volume, VolumeError};
-use area::Area;
 
+pub use area::JournalArea;
 pub use found::{FoundJournal, JournalTrouble, JournaledNodes};
 
 pub(crate) use f2fs_format::node::mark::{DENTRY, FSYNC};
@@ -103,7 +103,8 @@ impl SyncJournal {
 
     /// The checkpoint with the footer version `next` is about to become valid. Called with the gate closed.
     pub(crate) fn announce(&self, base: u64, next: u64) {
-        let announced = protocol_value!("journal_checkpoint_announced", self.set_area(Area { base, next }), Ok(()));
+        let announced =
+            protocol_value!("journal_checkpoint_announced", self.set_area(JournalArea { base, next }), Ok(()));
         if announced.is_err() {
             self.retire();
         }
@@ -112,14 +113,14 @@ impl SyncJournal {
     /// The checkpoint with this footer version is durable: no record is needed any more. Called with the gate closed.
     pub(crate) fn take_back(&self, base: u64) {
         let mark = self.journal.mark();
-        let taken = self.journal.truncate_with(&mark, &Area { base, next: 0 }.bytes());
+        let taken = self.journal.truncate_with(&mark, &JournalArea { base, next: 0 }.bytes());
         if taken.is_err() {
             self.retire();
         }
         self.is_filling.store(false, Ordering::Relaxed);
     }
 
-    fn set_area(&self, area: Area) -> Result<(), Error> {
+    fn set_area(&self, area: JournalArea) -> Result<(), Error> {
         self.journal.set_area(&area.bytes())
     }
 

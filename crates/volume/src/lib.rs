@@ -99,7 +99,7 @@ pub use cleaner::{CleanReport, CleanStep};
 pub use error::VolumeError;
 pub use examine::{Examination, Examined, Problem, examine};
 pub use flight::{Flight, Next, Piece, Target};
-pub use journal::{FoundJournal, JournalMode, JournalTrouble, JournaledNodes};
+pub use journal::{FoundJournal, JournalArea, JournalMode, JournalTrouble, JournaledNodes};
 pub use node::{Node, NodeRead, NodeWrite};
 pub use nodes::NewNode;
 pub use open::{FsyncMode, OpenOptions};

@@ -4,10 +4,13 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use f2fs::JournalOptions;
 use f2fs::device::BlockDevice;
+use f2fs::journal::SharedMedium;
 use f2fs::uring::{OpenError, OpenOptions};
 use f2fs_device_test::SparseDevice;
 
+use crate::args::journal::JournalChoice;
 use crate::error::CliError;
 use crate::image::Access;
 
@@ -24,7 +27,20 @@ pub(crate) fn device(_: &Path, _: Access) -> Result<Arc<dyn BlockDevice>, CliErr
     Ok(IMAGE.with_borrow(Arc::clone))
 }
 
-pub(crate) fn choose(_pmem: bool, _devices: &[PathBuf]) {}
+pub(crate) fn choose(_pmem: bool, _devices: &[PathBuf], _journal: &JournalChoice) {}
+
+/// There is none.
+pub(crate) fn journal(_: Access) -> Result<Option<JournalOptions>, CliError> {
+    Ok(None)
+}
+
+pub(crate) fn without_journal() -> bool {
+    false
+}
+
+pub(crate) fn journal_at(path: &Path, _read_only: bool) -> Result<SharedMedium, CliError> {
+    Err(CliError::at(path, "there is no journal here"))
+}
 
 pub(crate) fn whole(image: &Path) -> Result<Arc<dyn BlockDevice>, CliError> {
     device(image, Access::Write)

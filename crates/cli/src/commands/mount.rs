@@ -13,7 +13,7 @@ use std::env;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use f2fs::FileSystem;
 use f2fs_fuse::{Mount, Unmounter};
 
+use crate::args::Arguments;
 use crate::args::mount::{MountArgs, options};
 use crate::error::{CliError, Context, say};
 use crate::image::{Access, open};
@@ -35,8 +36,8 @@ const FLAGS: &[&str] = &["ro", "rw", "dev", "nodev", "suid", "nosuid", "exec", "
 /// How long programs that still use the mount have after a signal.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// `pmem` and `devices` are the global options, which the process in the background gets as well.
-pub(crate) fn mount(args: &MountArgs, pmem: bool, devices: &[PathBuf]) -> Result<ExitCode, CliError> {
+/// `all` has the global options, which the process in the background gets as well.
+pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliError> {
     // Faults of the command line come before anything is opened.
     let root = rustix::process::geteuid().is_root();
     if args.options.iter().any(|option| option == "remount") {
@@ -50,7 +51,7 @@ pub(crate) fn mount(args: &MountArgs, pmem: bool, devices: &[PathBuf]) -> Result
         return Err(CliError::at(&dir, "not a directory"));
     }
     if !args.foreground && !args.told {
-        return in_background(args, &image, &dir, pmem, devices);
+        return in_background(args, &image, &dir, all);
     }
     options.source = image.to_string_lossy().into_owned();
     let fs = open(&image, if options.read_only { Access::Read } else { Access::Write })?;
@@ -118,21 +119,21 @@ fn remount(dir: &Path, options: &[String]) -> Result<ExitCode, CliError> {
     }
 }
 
-fn in_background(
-    args: &MountArgs,
-    image: &Path,
-    dir: &Path,
-    pmem: bool,
-    devices: &[PathBuf],
-) -> Result<ExitCode, CliError> {
+fn in_background(args: &MountArgs, image: &Path, dir: &Path, all: &Arguments) -> Result<ExitCode, CliError> {
     let program = env::current_exe().map_err(|error| CliError::new(format_args!("/proc/self/exe: {error}")))?;
     let mut command = Command::new(program);
     command.arg("mount").arg("--told").stdin(Stdio::null()).stdout(Stdio::piped());
-    if pmem {
+    if all.pmem {
         command.arg("--pmem");
     }
-    for device in devices {
+    for device in &all.devices {
         command.arg("--device").arg(device);
+    }
+    if let Some(journal) = &all.journal.journal {
+        command.arg("--journal").arg(journal).args(["--journal-mode", all.journal.journal_mode.name()]);
+    }
+    if all.journal.without_journal {
+        command.arg("--without-journal");
     }
     for option in &args.options {
         command.arg("-o").arg(option);

@@ -12,11 +12,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The checkpoints that a journal knows of, by the version that node footers carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Area {
+pub struct JournalArea {
     /// The one that its records build on; 0: it was never attached.
-    pub(crate) base: u64,
+    pub base: u64,
     /// One that was about to be written; 0: none.
-    pub(crate) next: u64,
+    pub next: u64,
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -26,17 +26,19 @@ struct Raw {
     next: U64,
 }
 
-impl Area {
+impl JournalArea {
+    /// As it lies in the journal's header.
     pub(crate) fn bytes(self) -> [u8; 16] {
         zerocopy::transmute!(Raw { base: self.base.into(), next: self.next.into() })
     }
 
     /// `None` if these bytes are nothing that a volume wrote. An empty area is that of a journal that was never attached.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Area> {
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<JournalArea> {
         if bytes.is_empty() {
-            return Some(Area { base: 0, next: 0 });
+            return Some(JournalArea { base: 0, next: 0 });
         }
         let raw = Raw::read_from_bytes(bytes).ok()?;
-        Some(Area { base: raw.base.get(), next: raw.next.get() })
+        Some(JournalArea { base: raw.base.get(), next: raw.next.get() })
     }
 }

@@ -7,7 +7,7 @@ use f2fs_format::{BlockAddr, Nid};
 use f2fs_journal::{Journal, LaneEnd, MediumError, Recovered, SharedMedium, Uuid};
 use thiserror::Error;
 
-use super::area::Area;
+use super::area::JournalArea;
 use super::record::{self, PackedNode};
 use super::{DENTRY, FSYNC, JournalMode, SyncJournal};
 use crate::{ChainNode, Volume, VolumeError};
@@ -154,7 +154,7 @@ pub struct FoundJournal {
     recovered: Recovered<SharedMedium>,
     mode: JournalMode,
     nodes: JournaledNodes,
-    area: Area,
+    area: JournalArea,
 }
 
 impl FoundJournal {
@@ -168,7 +168,7 @@ impl FoundJournal {
 
     fn find(volume: &Volume, medium: SharedMedium, mode: JournalMode) -> Result<FoundJournal, JournalTrouble> {
         let recovered = Journal::open(medium, Some(Uuid(volume.superblock().uuid)))?;
-        let area = Area::read(recovered.area()).ok_or(JournalTrouble::Area { bytes: recovered.area().len() })?;
+        let area = JournalArea::read(recovered.area()).ok_or(JournalTrouble::Area { bytes: recovered.area().len() })?;
         let (current, records) = (volume.footer_version(), recovered.records());
         let nodes = if area.base == current {
             check_whole(&recovered)?;
@@ -187,7 +187,7 @@ impl FoundJournal {
     /// # Errors
     /// [`JournalTrouble::OtherCheckpoint`].
     pub fn check_needed(&self, volume: &Volume) -> Result<(), VolumeError> {
-        let (Area { base, next }, found) = (self.area, volume.footer_version());
+        let (JournalArea { base, next }, found) = (self.area, volume.footer_version());
         if [base, next].contains(&found) {
             return Ok(());
         }
@@ -231,7 +231,7 @@ impl Volume {
         if nodes.records() == 0 {
             // What there is builds on an earlier checkpoint, if it is there.
             let mark = journal.mark();
-            let area = Area { base: self.footer_version(), next: 0 };
+            let area = JournalArea { base: self.footer_version(), next: 0 };
             journal.truncate_with(&mark, &area.bytes()).map_err(JournalTrouble::from)?;
         }
         let attached = self.journal.set(SyncJournal::new(journal, mode));

@@ -1,0 +1,135 @@
+//! `f2fs journal`.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use f2fs::journal::{Journal, LaneEnd, LaneReport, Recovered, SharedMedium};
+use f2fs::volume::JournalArea;
+use f2fs::{FsError, JOURNAL_NOTE, JournalMode, JournalOptions, create_journal};
+use f2fs_workload::shell::Quoted;
+use serde_json::json;
+
+use crate::args::journal::JournalCommand;
+use crate::error::{CliError, Context, say};
+use crate::image::{Access, device, open, open_with};
+use crate::medium;
+use crate::size::{Size, human};
+
+pub(crate) fn run(command: &JournalCommand) -> Result<(), CliError> {
+    match command {
+        JournalCommand::Create { size, force, path, image } => create(path, image, *size, *force),
+        JournalCommand::Inspect { json, path } => inspect(path, *json),
+        JournalCommand::Detach { path, image } => detach(path, image),
+    }
+}
+
+fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<(), CliError> {
+    // What stands in the way is found before anything is made.
+    drop(device(image, Access::Read)?);
+    if !force {
+        check_not_needed(image)?;
+    }
+    let exists = path.try_exists().about(path)?;
+    match (exists, size) {
+        (false, None) => return Err(CliError::usage("a journal that is not there yet needs --size")),
+        (true, Some(_)) => return Err(CliError::usage("--size is for a new file: this one is there")),
+        (false, Some(size)) => {
+            let made = File::create_new(path).map_err(|error| CliError::at(path, medium::reason(path, &error)))?;
+            made.set_len(size.0).about(path)?;
+        }
+        (true, None) => {}
+    }
+    let made = medium::journal_at(path, false).and_then(|medium| {
+        create_journal(device(image, Access::Read)?, medium, force).map_err(|error| CliError::at(path, error))
+    });
+    made.inspect_err(|_| {
+        if !exists {
+            // It was made here a moment ago.
+            let _ = std::fs::remove_file(path);
+        }
+    })
+}
+
+/// A volume that was left with synced files in a journal needs that one.
+fn check_not_needed(image: &Path) -> Result<(), CliError> {
+    let fs = open(image, Access::ReadCheckpoint)?;
+    match fs.xattr("/", JOURNAL_NOTE) {
+        Err(FsError::NoAttribute) => Ok(()),
+        Ok(id) => {
+            let id = String::from_utf8_lossy(&id).escape_default().to_string();
+            let what = "the volume was left with synced files in the journal";
+            Err(CliError::at(
+                image,
+                format_args!("{what} {id}: `f2fs journal detach` brings them back, -f gives them up"),
+            ))
+        }
+        Err(error) => Err(CliError::at(image, error)),
+    }
+}
+
+/// How a lane ends, in a word and in words.
+fn ending(lane: &LaneReport) -> (&'static str, String) {
+    match &lane.how {
+        LaneEnd::Clean => ("clean", "clean".into()),
+        LaneEnd::Torn => ("torn", "a record that a power cut interrupted".into()),
+        LaneEnd::Damaged { evidence } => {
+            ("damaged", format!("damaged at byte {}: there were records up to position {evidence}", lane.end_offset))
+        }
+        LaneEnd::Unreadable(error) => ("unreadable", format!("cannot be read at byte {}: {error}", lane.end_offset)),
+        LaneEnd::Retired => ("retired", "not used any more".into()),
+        _ => ("unknown", "unknown".into()),
+    }
+}
+
+fn inspect(path: &Path, as_json: bool) -> Result<(), CliError> {
+    let found: Recovered<SharedMedium> =
+        Journal::open(medium::journal_at(path, true)?, None).map_err(|error| CliError::at(path, error))?;
+    let area = JournalArea::read(found.area());
+    // The lower half of a footer version is the number of the checkpoint.
+    let number = |version: u64| (version != 0).then_some(version as u32);
+    let (base, next) = area.map_or((None, None), |area| (number(area.base), number(area.next)));
+    let (lane_bytes, grain) = found.sizes();
+    let used = |lane: &LaneReport| lane.end.saturating_sub(lane.head);
+    let mut out = std::io::stdout().lock();
+    if as_json {
+        let lane = |(number, lane): (usize, &LaneReport)| {
+            json!({
+                "number": number, "head": lane.head, "end": lane.end, "used": used(lane), "records": lane.records,
+                "last_stamp": lane.stamp, "ending": ending(lane).0, "whole": lane.is_whole(),
+            })
+        };
+        let value = json!({
+            "volume": found.owner().to_string(), "journal": f2fs::journal::Uuid(found.id()).to_string(),
+            "of_a_volume": area.is_some(), "base": base, "next": next, "epoch": found.epoch(),
+            "lane_bytes": lane_bytes, "grain": grain, "records": found.records(), "whole": found.is_whole(),
+            "lanes": found.lanes().iter().enumerate().map(lane).collect::<Vec<_>>(),
+        });
+        writeln!(out, "{value:#}")?;
+    } else {
+        writeln!(out, "volume:   {}", found.owner())?;
+        writeln!(out, "journal:  {}", f2fs::journal::Uuid(found.id()))?;
+        match (area, base, next) {
+            (None, ..) => writeln!(out, "base:     unknown: its owner is no volume")?,
+            (_, None, _) => writeln!(out, "base:     none: it was not in use yet")?,
+            (_, Some(base), None) => writeln!(out, "base:     checkpoint {base}")?,
+            (_, Some(base), Some(next)) => {
+                writeln!(out, "base:     checkpoint {base}; checkpoint {next} was being written")?;
+            }
+        }
+        writeln!(out, "opened:   {} times", found.epoch())?;
+        writeln!(out, "records:  {} in {} lanes of {}", found.records(), found.lanes().len(), human(lane_bytes))?;
+        for (number, lane) in found.lanes().iter().enumerate() {
+            let (records, used, ending) = (lane.records, human(used(lane)), ending(lane).1);
+            writeln!(out, "lane {number}:   {records} records, {used}, {ending}")?;
+        }
+    }
+    if found.is_whole() { Ok(()) } else { Err(CliError::at(path, "records are lost")) }
+}
+
+fn detach(path: &Path, image: &Path) -> Result<(), CliError> {
+    let journal = JournalOptions::new(medium::journal_at(path, false)?, JournalMode::Ordered);
+    open_with(image, Access::Write, Some(journal))?.close().about(image)?;
+    say(format_args!("{} is closed, and needs {} no more", Quoted::path(image), Quoted::path(path)));
+    Ok(())
+}
