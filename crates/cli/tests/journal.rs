@@ -36,44 +36,44 @@ fn a_journal_from_its_making_to_its_end() {
     let place = Place::new();
     let (image, journal, other) = (place.path("disk.img"), place.path("journal"), place.path("other"));
     let (disk, path) = (text(&image), text(&journal));
-    ok(&mut command(&["format", "--size", "64M", disk]));
-    fail(&mut command(&["journal", "create", path, disk]), 2, "--size");
-    ok(&mut command(&["journal", "create", "--size", "1M", path, disk]));
-    fail(&mut command(&["journal", "create", path, disk]), 1, "already");
-    let shown = ok(&mut command(&["journal", "inspect", path]));
+    ok(&mut command(["format", "--size", "64M", disk]));
+    fail(&mut command(["journal", "create", path, disk]), 2, "--size");
+    ok(&mut command(["journal", "create", "--size", "1M", path, disk]));
+    fail(&mut command(["journal", "create", path, disk]), 1, "already");
+    let shown = ok(&mut command(["journal", "inspect", path]));
     assert!(shown.contains("not in use yet") && shown.contains("0 records, 0 B, clean"), "{shown}");
 
     fs::write(place.path("h"), "hello").unwrap();
-    ok(&mut command(&["put", "--journal", path, disk, text(&place.path("h")), "/h"]));
+    ok(&mut command(["put", "--journal", path, disk, text(&place.path("h")), "/h"]));
     assert_clean(&image);
     left_by_a_kill(&image, &journal);
 
-    let shown = ok(&mut command(&["journal", "inspect", "--json", path]));
+    let shown = ok(&mut command(["journal", "inspect", "--json", path]));
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!((shown["records"].as_u64(), shown["whole"].as_bool()), (Some(1), Some(true)), "{shown}");
     // Without the journal it is shown at its checkpoint, and not written.
     let before = fs::read(&image).unwrap();
-    assert_eq!(ok(&mut command(&["ls", disk])), "h\n");
+    assert_eq!(ok(&mut command(["ls", disk])), "h\n");
     for args in [&["mkdir", disk, "/new"][..], &["journal", "create", "--size", "1M", text(&other), disk]] {
         fail(&mut command(args), 1, "was left with synced files in the journal");
     }
     assert!(!other.exists() && fs::read(&image).unwrap() == before);
     // With it, it is shown as it will be.
-    let shown = run(&mut command(&["cat", "--journal", path, disk, "/synced"]));
+    let shown = run(&mut command(["cat", "--journal", path, disk, "/synced"]));
     assert_eq!((shown.status.code(), shown.stdout.as_slice()), (Some(0), &b"it was promised"[..]));
     assert!(String::from_utf8_lossy(&shown.stderr).contains("1 files synced"));
     let copy = place.path("copy.img");
     fs::copy(&image, &copy).unwrap();
-    let done = run(&mut command(&["journal", "detach", path, disk]));
+    let done = run(&mut command(["journal", "detach", path, disk]));
     assert!(done.status.success() && String::from_utf8_lossy(&done.stderr).contains("no more"));
-    assert_eq!(ok(&mut command(&["cat", disk, "/synced"])), "it was promised");
-    ok(&mut command(&["mkdir", disk, "/new"]));
+    assert_eq!(ok(&mut command(["cat", disk, "/synced"])), "it was promised");
+    ok(&mut command(["mkdir", disk, "/new"]));
     assert_clean(&image);
 
     // An older copy of the volume is not what the journal builds on; its files can be given up.
-    fail(&mut command(&["mkdir", "--journal", path, text(&copy), "/new"]), 1, "build on checkpoint");
-    ok(&mut command(&["mkdir", "--without-journal", text(&copy), "/new"]));
-    assert_eq!(ok(&mut command(&["ls", text(&copy)])), "h\nnew\n");
+    fail(&mut command(["mkdir", "--journal", path, text(&copy), "/new"]), 1, "build on checkpoint");
+    ok(&mut command(["mkdir", "--without-journal", text(&copy), "/new"]));
+    assert_eq!(ok(&mut command(["ls", text(&copy)])), "h\nnew\n");
     assert_clean(&copy);
 }
 
@@ -81,7 +81,7 @@ fn a_journal_from_its_making_to_its_end() {
 fn what_is_no_journal_is_said() {
     let place = Place::new();
     let image = place.path("disk.img");
-    ok(&mut command(&["format", "--size", "64M", text(&image)]));
+    ok(&mut command(["format", "--size", "64M", text(&image)]));
     let (short, full) = (place.path("short"), place.path("full"));
     fs::write(&short, "short").unwrap();
     fs::write(&full, vec![7; 1 << 20]).unwrap();
@@ -96,7 +96,7 @@ fn what_is_no_journal_is_said() {
             fail(&mut command(args), 1, word);
         }
     }
-    fail(&mut command(&["journal", "create", text(&full), text(&image)]), 1, "something already");
-    ok(&mut command(&["journal", "create", "-f", text(&full), text(&image)]));
-    assert_eq!(ok(&mut command(&["ls", "--journal", text(&full), text(&image)])), "");
+    fail(&mut command(["journal", "create", text(&full), text(&image)]), 1, "something already");
+    ok(&mut command(["journal", "create", "-f", text(&full), text(&image)]));
+    assert_eq!(ok(&mut command(["ls", "--journal", text(&full), text(&image)])), "");
 }

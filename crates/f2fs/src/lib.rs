@@ -79,6 +79,7 @@ pub use f2fs_format::checkpoint::Checkpoint;
 pub use f2fs_format::feature::Features;
 pub use f2fs_format::superblock::SuperBlock;
 pub use f2fs_format::{BlockAddr, Corruption, FormatError, Geometry, LogType, Nid, SegmentNo};
+pub use f2fs_journal::{SharedMedium, Usage as JournalUsage};
 pub use f2fs_nat::{NatError, NatStats, Policy as NidPolicy};
 pub use f2fs_segment::{SegmentError, SegmentInfo, plan::Strategy};
 pub use f2fs_sync::PlainArc;

@@ -12,6 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The checkpoints that a journal knows of, by the version that node footers carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JournalArea {
     /// The one that its records build on; 0: it was never attached.
     pub base: u64,
