@@ -8,6 +8,8 @@
 //! mutant: truncate_in_two_operations, killed by: truncations_beside_checkpoints
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
 //! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
+//! mutant: journal_flush_of_data, killed by: syncs_of_four_threads_into_a_journal
+//! mutant: journal_syncs_without_their_stripe, killed by: syncs_of_four_threads_into_a_journal
 //! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints
@@ -17,9 +19,10 @@
 
 use f2fs_check::{CheckOptions, check};
 use f2fs_device::MemoryDevice;
-use f2fs_device_test::LateDevice;
-use f2fs_device_test::RecordingDevice;
-use f2fs_files::{FileSystem, Options, Pace, RenameMode};
+use f2fs_device_test::pmem::SimulatedRegion;
+use f2fs_device_test::{LateDevice, RecordingDevice};
+use f2fs_files::{FileSystem, JournalMode, JournalOptions, Options, Pace, RenameMode, create_journal};
+use f2fs_journal::RegionMedium;
 use f2fs_sync::scenario::{priorities, random};
 use f2fs_sync::{Arc, Mutex, thread};
 use f2fs_volume::OpenOptions;
@@ -191,54 +194,86 @@ fn truncations_beside_checkpoints() {
     priorities("truncations_beside_checkpoints", 150, 5, body);
 }
 
+/// The journal of a volume, in simulated memory.
+type Memory = Arc<RegionMedium<SimulatedRegion>>;
+
+/// Options with a journal on this medium.
+fn journaled(memory: &Memory) -> Options {
+    options().journal(JournalOptions::new(memory.clone(), JournalMode::Ordered))
+}
+
+/// What a power cut leaves of a volume, and of its journal if it has one, when all is lost that was not made durable.
+fn cut(device: &RecordingDevice, journal: Option<&Memory>) -> (MemoryDevice, Option<Memory>) {
+    // The journal first: what it says is durable on the device by then.
+    let journal = journal.map(|memory| {
+        let left = SimulatedRegion::on(memory.region().cut().lost().media());
+        Arc::new(RegionMedium::new(left))
+    });
+    let log = device.log();
+    (log.image_at(log.events().len(), |_, _| false), journal)
+}
+
 /// Synced data is there when all that was not flushed is gone, whoever wrote it to the device.
-#[test]
-fn syncs_of_four_threads() {
+fn syncs_of_threads(with_journal: bool) {
     // More than waits for the group: it is sent at once, and the leader waits for it.
     const LONG: usize = 17;
     let blocks = |number: u8| if number == 0 { LONG } else { 1 };
-    let body = move || {
-        let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
-        let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap());
-        fs.create_file("/shared", 0o644).unwrap().write_at(&[1; 4 * BLOCK], 0).unwrap();
-        fs.checkpoint().unwrap();
-        let images = Arc::new(Mutex::new(Vec::new()));
-        let threads: Vec<_> = (0..4_u8)
-            .map(|number| {
-                let (device, images) = (Arc::clone(&device), Arc::clone(&images));
-                spawn(&fs, move |fs| {
-                    let own = fs.create_file(format!("/{number}"), 0o644).unwrap();
-                    own.write_at(&[number; 5000], 0).unwrap();
-                    own.sync_all().unwrap();
-                    let shared = fs.open_file("/shared").unwrap();
-                    let (at, data) = (usize::from(number) * LONG * BLOCK, vec![7; blocks(number) * BLOCK]);
-                    if number % 2 == 0 {
-                        shared.write_durable(&data, at as u64).unwrap();
-                    } else {
-                        shared.write_at(&data, at as u64).unwrap();
-                        shared.sync_all().unwrap();
-                    }
-                    let log = device.log();
-                    images.lock().push((number, log.image_at(log.events().len(), |_, _| false)));
-                })
+    let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
+    let journal = with_journal.then(|| Arc::new(RegionMedium::new(SimulatedRegion::new(256 << 10))));
+    if let Some(memory) = &journal {
+        create_journal(device.clone(), memory.clone(), false).unwrap();
+    }
+    let with = |journal: &Option<Memory>| journal.as_ref().map_or_else(options, journaled);
+    let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), with(&journal)).unwrap());
+    fs.create_file("/shared", 0o644).unwrap().write_at(&[1; 4 * BLOCK], 0).unwrap();
+    fs.checkpoint().unwrap();
+    let images = Arc::new(Mutex::new(Vec::new()));
+    let threads: Vec<_> = (0..4_u8)
+        .map(|number| {
+            let (device, images, journal) = (Arc::clone(&device), Arc::clone(&images), journal.clone());
+            spawn(&fs, move |fs| {
+                let own = fs.create_file(format!("/{number}"), 0o644).unwrap();
+                own.write_at(&[number; 5000], 0).unwrap();
+                own.sync_all().unwrap();
+                let shared = fs.open_file("/shared").unwrap();
+                let (at, data) = (usize::from(number) * LONG * BLOCK, vec![7; blocks(number) * BLOCK]);
+                if number % 2 == 0 {
+                    shared.write_durable(&data, at as u64).unwrap();
+                } else {
+                    shared.write_at(&data, at as u64).unwrap();
+                    shared.sync_all().unwrap();
+                }
+                let image = cut(&device, journal.as_ref());
+                images.lock().push((number, image));
             })
-            .collect();
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        drop(fs);
-        for (number, image) in images.lock().drain(..) {
-            judge(&image);
-            let fs = FileSystem::open(Arc::new(image), options()).unwrap();
-            assert!(read(&fs, &format!("/{number}")) == [number; 5000]);
-            let shared = read(&fs, "/shared");
-            let of_thread = &shared[usize::from(number) * LONG * BLOCK..][..blocks(number) * BLOCK];
-            assert!(of_thread.iter().all(|byte| *byte == 7), "of thread {number}");
-            fs.close().unwrap();
-        }
-    };
-    random("syncs_of_four_threads", 60, body);
-    priorities("syncs_of_four_threads", 60, 4, body);
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert!(!with_journal || fs.volume().journal_usage().unwrap().used != 0);
+    drop(fs);
+    for (number, (image, journal)) in images.lock().drain(..) {
+        judge(&image);
+        let fs = FileSystem::open(Arc::new(image), with(&journal)).unwrap();
+        assert!(read(&fs, &format!("/{number}")) == [number; 5000]);
+        let shared = read(&fs, "/shared");
+        let of_thread = &shared[usize::from(number) * LONG * BLOCK..][..blocks(number) * BLOCK];
+        assert!(of_thread.iter().all(|byte| *byte == 7), "of thread {number}");
+        fs.close().unwrap();
+    }
+}
+
+#[test]
+fn syncs_of_four_threads() {
+    random("syncs_of_four_threads", 60, || syncs_of_threads(false));
+    priorities("syncs_of_four_threads", 60, 4, || syncs_of_threads(false));
+}
+
+#[test]
+fn syncs_of_four_threads_into_a_journal() {
+    random("syncs_of_four_threads_into_a_journal", 60, || syncs_of_threads(true));
+    priorities("syncs_of_four_threads_into_a_journal", 60, 4, || syncs_of_threads(true));
 }
 
 /// Names come, move and go; whatever a checkpoint has of that is consistent.

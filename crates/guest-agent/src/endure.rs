@@ -3,10 +3,13 @@
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use f2fs_device::BlockDevice;
-use f2fs_files::{FileSystem, Options};
+use f2fs_device::BlockDevice as _;
+use f2fs_files::{FileSystem, JournalMode, JournalOptions, Options, create_journal};
+use f2fs_journal::RegionMedium;
+use f2fs_pmem::{Dax, MappedRegion};
 use f2fs_uring::Engine;
 
 use crate::pmem;
@@ -22,6 +25,9 @@ pub(crate) struct Args {
     /// Maps it, which has to lie in persistent memory.
     #[arg(long)]
     pmem: bool,
+    /// The journal of the volume, which is made if it is not there yet: a file in persistent memory.
+    #[arg(long)]
+    journal: Option<PathBuf>,
     /// The number of a file is written to it, a line each, once it is synced.
     #[arg(long)]
     synced: PathBuf,
@@ -43,10 +49,31 @@ fn content(number: u64) -> Vec<u8> {
     (0..bytes).map(|_| random.next() as u8).collect()
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+/// Bytes of a new journal: small, so that it fills.
+const JOURNAL: u64 = 256 << 10;
+
+/// The file system, with its journal if it has one.
+fn open(args: &Args) -> anyhow::Result<FileSystem> {
     let device = pmem::open(&args.image, args.pmem, Engine::Auto)?;
     println!("{}", device.info().description);
-    let fs = FileSystem::open(device, Options::new())?;
+    let mut options = Options::new();
+    if let Some(path) = &args.journal {
+        let new = !path.exists();
+        if new {
+            fs::File::create(path)?.set_len(JOURNAL)?;
+        }
+        let region = MappedRegion::open(path, f2fs_pmem::OpenOptions::new().dax(Dax::Required))?;
+        let medium = Arc::new(RegionMedium::new(region));
+        if new {
+            create_journal(device.clone(), medium.clone(), false)?;
+        }
+        options = options.journal(JournalOptions::new(medium, JournalMode::Ordered));
+    }
+    Ok(FileSystem::open(device, options)?)
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let fs = open(args)?;
     fs.create_dir(DIRECTORY, 0o755)?;
     fs.checkpoint()?;
     let mut synced = fs::File::create(&args.synced)?;
@@ -60,7 +87,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 pub(crate) fn check(EnduredArgs { args, least }: &EnduredArgs) -> anyhow::Result<()> {
-    let fs = FileSystem::open(pmem::open(&args.image, args.pmem, Engine::Auto)?, Options::new())?;
+    let fs = open(args)?;
+    let recovered = fs.recovered().files;
     let text = fs::read_to_string(&args.synced)?;
     // The last line may have been cut off in the middle of its number.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -74,6 +102,6 @@ pub(crate) fn check(EnduredArgs { args, least }: &EnduredArgs) -> anyhow::Result
         ensure!(found[..bytes] == wanted, "{path} is not what was synced: {bytes} bytes, not {}", wanted.len());
     }
     fs.close()?;
-    println!("{} files were synced, and all of them are there", numbers.len());
+    println!("{} files were synced, and all of them are there; {recovered} were brought back", numbers.len());
     Ok(())
 }

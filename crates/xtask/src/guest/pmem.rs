@@ -1,5 +1,6 @@
 //! Persistent memory in the guest: as a block device through `io_uring`, as a file on ext4 mounted with dax, and as a character
-//! device. The library is killed on each while it syncs files, and opens it again; the kernel mounts each afterwards. Memory that the
+//! device, and as the journal of a volume. The library is killed on each while it syncs files, and opens it again; the kernel mounts each
+//! afterwards. Memory that the
 //! kernel knows to be bad is refused. Transfers on the mapping are measured beside bare copies on it, and beside the block device.
 //!
 //! Emulated time is no hardware's: a system call costs far more there than a copy. So the ratios are printed, and judged coarsely.
@@ -37,7 +38,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let output = boot.run(&script, LIMIT)?;
     judge::succeeded(&output)?;
     let mut paths = 0;
-    for name in ["block", "file", "character"] {
+    for name in ["block", "file", "journal", "character"] {
         let made = fs::read_to_string(output.share.join(format!("{name}.made")))?;
         let mounted = fs::read_to_string(output.share.join(format!("{name}.mounted")))?;
         judge::same(name, ("the library", &made), ("the kernel", &mounted))?;
@@ -59,7 +60,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     Ok(Outcome {
         wall: output.wall,
         remark: format!(
-            "{paths} paths on a block device, a DAX file and a character device, the same in the kernel and here"
+            "{paths} paths on a block device, a DAX file, beside a journal and on a character device, the same in the kernel and here"
         ),
     })
 }

@@ -56,6 +56,36 @@ f2fs --pmem check $image
 f2fs --pmem ls $image /by-the-kernel
 guest-agent pmem $image --rounds "$ROUNDS" --milliseconds "$TIME" --csv /share/file.csv
 rm $image
+
+echo "== journal"
+# The volume behind a queue of requests, its journal in a file that is mapped. Between the kill and the way back the kernel looks at a copy.
+journal=/tmp/dax/journal
+f2fs format /tmp/dax/volume --size 100M
+endured_journal() {
+    guest-agent endure $image --journal $journal --synced /tmp/journal.synced &
+    agent=$!
+    while [ ! -e /tmp/journal.synced ] || [ "$(wc -l < /tmp/journal.synced)" -lt 400 ]; do
+        kill -0 $agent
+        usleep 20000
+    done
+    kill -9 $agent
+    wait $agent || true
+}
+endured_journal
+f2fs journal inspect $journal
+if f2fs mkdir $image /refused 2> /tmp/said; then exit 1; fi
+grep -q "was left with synced files in the journal" /tmp/said
+cp $image /tmp/copy
+mount -t f2fs -o loop /tmp/copy /mnt
+ls /mnt/endured > /dev/null
+umount /mnt
+rm /tmp/copy
+guest-agent endured $image --journal $journal --synced /tmp/journal.synced --least 400
+f2fs check $image
+f2fs manifest $image > /share/journal.made
+mounted journal $image loop
+f2fs check $image
+rm $image $journal
 umount /tmp/dax
 
 echo "== character device"
