@@ -180,3 +180,37 @@ fn without_fsync_only_whole_checkpoints_count() {
     assert!(!judge(8, 9, 1, 0), "older than what had completed");
     assert!(judge(8, 9, 2, 4));
 }
+
+#[test]
+fn a_checkpoint_in_the_middle_of_a_write_may_hold_some_of_its_blocks() {
+    let mut first = Tree::default();
+    let root = Node { content: Content::Dir, attributes: Attributes::new(0o755), links: 2, xattrs: Default::default() };
+    first.names.insert("/".into(), 3);
+    first.nodes.insert(3, Arc::new(root));
+    let mut trees = vec![first];
+    let ops =
+        ["create /a", "write /a 0 12288", "write /a 0 12288"].map(|text| text.parse::<Op>().unwrap_or(Op::Checkpoint));
+    for (index, op) in ops.iter().enumerate() {
+        let mut tree = trees[index].clone();
+        op.apply(&mut tree, index as u64 + 7, 10);
+        trees.push(tree);
+    }
+    let step =
+        |index: usize| Step::without_checkpoint(ops[index].clone(), None, trees[index + 1].clone(), (index, index + 1));
+    let lane = Lane { dir: "/".into(), first: Arc::new(trees[0].clone()), steps: (0..3).map(step).collect() };
+    let half = |middle: &dyn Fn(&mut [u8])| {
+        let mut tree = trees[2].clone();
+        let mut node = (*tree.nodes[&10]).clone();
+        let Content::File(bytes) = &mut node.content else { unreachable!() };
+        middle(bytes);
+        tree.nodes.insert(10, Arc::new(node));
+        tree
+    };
+    let Content::File(new) = &trees[3].nodes[&10].content else { unreachable!() };
+    assert!(is_half_written(&lane, 2, &half(&|bytes| bytes[4096..8192].copy_from_slice(&new[4096..8192]))));
+    assert!(!is_half_written(&lane, 2, &half(&|bytes| bytes[4096..8000].copy_from_slice(&new[4096..8000]))));
+    assert!(!is_half_written(&lane, 2, &half(&|bytes| bytes[5000] ^= 1)));
+    let mut other = half(&|_| {});
+    other.names.insert("/b".into(), 10);
+    assert!(!is_half_written(&lane, 2, &other));
+}
