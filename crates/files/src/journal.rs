@@ -131,8 +131,11 @@ impl Attachment<'_> {
         }
     }
 
-    /// Takes the note away; tells whether there was one.
+    /// Takes the note away; tells whether there was one. A volume without one is not touched, not even to make room.
     fn remove_note(self) -> Result<bool, FsError> {
+        if self.note()?.is_none() {
+            return Ok(false);
+        }
         match Attributes(self.0).xattr_remove(&self.root()?, JOURNAL_NOTE) {
             Ok(()) => Ok(true),
             Err(FsError::NoAttribute) => Ok(false),
