@@ -9,7 +9,6 @@
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
 //! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
 //! mutant: journal_flush_of_data, killed by: syncs_of_four_threads_into_a_journal
-//! mutant: journal_syncs_without_their_stripe, killed by: syncs_of_four_threads_into_a_journal
 //! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints

@@ -2,7 +2,7 @@
 
 use f2fs_journal::Error;
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, Mutex, protocol_value};
+use f2fs_sync::{Arc, Mutex};
 
 use super::record::Writer;
 use super::{DENTRY, FSYNC, JournalMode, SyncJournal};
@@ -25,9 +25,7 @@ impl Volume {
         flight: Option<&Mutex<Joined>>,
     ) -> Result<Synced, VolumeError> {
         self.check_writable()?;
-        let stripe = journal.files.stripe(&inode.ino).lock();
-        let mut stamp = *stripe;
-        let stripe = protocol_value!("journal_syncs_without_their_stripe", Some(stripe), None);
+        let mut stamp = journal.files.stripe(&inode.ino).lock();
         if let Some(flight) = flight {
             self.send_for_journal(op, flight).inspect_err(|error| self.stop(error))?;
         }
@@ -40,9 +38,6 @@ impl Volume {
             // They are still to be synced.
             nodes.iter().for_each(|page| page.dirty.store(true, Ordering::Release));
             self.store.put_file(inode.ino, nodes);
-        }
-        if let Some(mut last) = stripe {
-            *last = stamp;
         }
         synced
     }
