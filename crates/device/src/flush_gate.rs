@@ -18,7 +18,7 @@
 use f2fs_sync::{
     Condvar, Mutex,
     atomic::{AtomicBool, Ordering},
-    mutant, protocol_step,
+    protocol_step, protocol_value,
 };
 
 use crate::{DeviceError, DeviceErrorKind};
@@ -76,7 +76,7 @@ impl FlushGate {
     /// The error of `run`; [`DeviceErrorKind::Poisoned`] when a flush of another thread, or an earlier one, failed.
     pub fn flush(&self, run: impl FnOnce() -> Result<(), DeviceErrorKind>) -> Result<(), DeviceError> {
         let mut state = self.state.lock();
-        let needed = state.started + u64::from(!mutant("flush_gate_joins_running") || !state.running);
+        let needed = state.started + protocol_value!("flush_gate_joins_running", 1, u64::from(!state.running));
         while state.running && state.cause.is_none() && state.finished < needed {
             self.changed.wait(&mut state);
         }
@@ -115,8 +115,7 @@ impl Drop for Running<'_> {
         state.running = false;
         match &self.outcome {
             Ok(()) => state.finished = state.started,
-            Err(_) if mutant("flush_gate_forgets_failure") => {}
-            Err(cause) => self.gate.poison_locked(&mut state, cause),
+            Err(cause) => protocol_step!("flush_gate_forgets_failure", self.gate.poison_locked(&mut state, cause)),
         }
         drop(state);
         protocol_step!("flush_gate_wakes_waiters", self.gate.changed.notify_all());

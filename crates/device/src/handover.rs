@@ -18,7 +18,7 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use f2fs_sync::{Condvar, Mutex, MutexGuard, mutant};
+use f2fs_sync::{Condvar, Mutex, MutexGuard, protocol_step, protocol_value};
 
 /// A table `T` of requests in flight, and the right to take completions for it, which waiting threads hand on.
 #[derive(Default)]
@@ -87,19 +87,26 @@ impl<T> HandoverGuard<'_, T> {
             self = handover.lock();
             drain(&mut self.state.table);
             self.state.reaping = false;
-            if self.state.asleep > 0 && !mutant("handover_no_wake") {
-                if mutant("handover_wakes_one") {
-                    handover.changed.notify_one();
-                } else {
-                    handover.changed.notify_all();
-                }
+            if self.state.asleep > 0 {
+                protocol_step!(
+                    "handover_no_wake",
+                    protocol_value!(
+                        "handover_wakes_one",
+                        {
+                            handover.changed.notify_all();
+                        },
+                        {
+                            handover.changed.notify_one();
+                        }
+                    )
+                );
             }
         }
     }
 
     /// Drains the queue unless somebody reaps, who will do it.
     pub fn try_drain(&mut self, drain: impl FnOnce(&mut T)) {
-        if !self.state.reaping || mutant("handover_takes_from_reaper") {
+        if protocol_value!("handover_takes_from_reaper", !self.state.reaping, true) {
             drain(&mut self.state.table);
         }
     }

@@ -1,7 +1,7 @@
 //! Every path to a lock and back: the fast one, the queue, and the wait for a grant.
 
 use f2fs_sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
-use f2fs_sync::{Arc, mutant};
+use f2fs_sync::{Arc, protocol_step};
 
 use crate::claim::{Claim, Claims};
 use crate::guard::{ExclusiveGuard, SharedGuard};
@@ -88,8 +88,8 @@ impl ExtentTable {
                 noticed |= word.fetch_sub(down, SeqCst) & bytes & QUEUED != 0;
             }
         }
-        if (noticed || !self.hull.misses(range)) && !mutant("downgrade_wakes_nobody") {
-            self.released(&[claim]);
+        if noticed || !self.hull.misses(range) {
+            protocol_step!("downgrade_wakes_nobody", self.released(&[claim]));
         }
     }
 

@@ -45,7 +45,7 @@
 use std::fmt;
 
 use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use f2fs_sync::{Arc, OnceLock, mutant};
+use f2fs_sync::{Arc, OnceLock, protocol_never};
 
 /// Blocks in a line, the unit of the directory.
 #[cfg(not(loom))]
@@ -147,9 +147,7 @@ impl AddressCache {
 
     #[cold]
     fn renew(&self, version: u64) {
-        if mutant("cache_renewed_before_it_is_empty") {
-            self.version.fetch_max(version, Ordering::Release);
-        }
+        protocol_never!("cache_renewed_before_it_is_empty", self.version.fetch_max(version, Ordering::Release));
         self.forget(0);
         // Several may do this at once, also for different versions: none goes on before everything was dropped by somebody who
         // knew of its version.
@@ -193,9 +191,7 @@ impl AddressCache {
     /// The block has this address now, 0 for a hole. The caller has the page locked exclusively that says so.
     #[inline]
     pub fn store(&self, block: u64, addr: u32) {
-        if mutant("cache_change_not_stored") {
-            return;
-        }
+        protocol_never!("cache_change_not_stored", return);
         if let Some(cell) = self.cells(block).and_then(<[_]>::first) {
             cell.store(addr.wrapping_add(1), Ordering::Release);
         }
@@ -277,8 +273,8 @@ impl AddressCache {
         }
         self.pay(cells * size_of::<AtomicU32>())?;
         let new: Cells = (0..cells).map(|_| AtomicU32::new(UNKNOWN)).collect();
-        if mutant("cache_fills_a_chunk_of_its_own") && place.get().is_some() {
-            return Some(Box::leak(Box::new(new)));
+        if place.get().is_some() {
+            protocol_never!("cache_fills_a_chunk_of_its_own", return Some(Box::leak(Box::new(new))));
         }
         Some(self.put(place, new, |new| size_of_val(&**new)))
     }

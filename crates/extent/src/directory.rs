@@ -33,7 +33,7 @@
 use std::fmt;
 
 use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use f2fs_sync::{OnceLock, mutant, protocol_step};
+use f2fs_sync::{OnceLock, protocol_never, protocol_step, protocol_value};
 
 use crate::geometry::{BLOCKS_PER_LINE, CLASSES, LINES_PER_CHUNK, WORDS_PER_LINE};
 use crate::order::store_load;
@@ -76,14 +76,9 @@ impl Mark<'_> {
     /// Sees to it that the mark is set, after a block of the line was taken.
     #[inline]
     pub(crate) fn set(self) {
-        let order = if mutant("mark_look_unordered") {
-            Relaxed
-        } else {
-            store_load();
-            SeqCst
-        };
-        if self.marks.load(order) & self.bit == 0 && !mutant("mark_not_set") {
-            self.marks.fetch_or(self.bit, SeqCst);
+        protocol_step!("mark_look_unordered", store_load());
+        if self.marks.load(protocol_value!("mark_look_unordered", SeqCst, Relaxed)) & self.bit == 0 {
+            protocol_step!("mark_not_set", self.marks.fetch_or(self.bit, SeqCst));
         }
     }
 }
@@ -136,8 +131,8 @@ impl Slot {
         }
         // The rest was not looked at, or is where the find was.
         let again = busy | left;
-        if clear && again != 0 && !mutant("mark_cleared_of_busy_line") {
-            self.marks.fetch_or(again, SeqCst);
+        if clear && again != 0 {
+            protocol_step!("mark_cleared_of_busy_line", self.marks.fetch_or(again, SeqCst));
         }
         found
     }
@@ -184,9 +179,7 @@ impl Directory {
             let new: Chunk = (0..lines.min(LINES_PER_CHUNK)).map(|_| Line::new()).collect();
             protocol_step!("present_set_before_chunk", class.present.set(slot));
             chunk.get_or_init(|| new);
-            if mutant("present_set_before_chunk") {
-                class.present.set(slot);
-            }
+            protocol_never!("present_set_before_chunk", class.present.set(slot));
         }
     }
 

@@ -4,7 +4,7 @@
 //! whole is put back before anything else.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use f2fs_sync::{mutant, protocol_value};
+use f2fs_sync::{protocol_never, protocol_value};
 
 use crate::claim::Claim;
 use crate::directory::{Directory, Line, Mark, line_of};
@@ -127,9 +127,10 @@ impl ExtentTable {
         for (index, claim) in claims.iter().enumerate() {
             for (number, bytes) in Words::of(claim.range) {
                 let spot = self.spot(number).or_else(|| {
-                    if mutant("install_keeps_a_line_of_its_own") {
-                        return Some((&Box::leak(Box::new(Line::new())).0[0], None));
-                    }
+                    protocol_never!(
+                        "install_keeps_a_line_of_its_own",
+                        return Some((&Box::leak(Box::new(Line::new())).0[0], None))
+                    );
                     self.install(claim.range);
                     self.spot(number)
                 });
@@ -139,9 +140,7 @@ impl ExtentTable {
                     mark.inspect(|mark| mark.set());
                     continue;
                 }
-                if mutant("take_keeps_what_it_has") {
-                    return false;
-                }
+                protocol_never!("take_keeps_what_it_has", return false);
                 // The words of this claim before `number`, and the claims before it, go back.
                 let taken = (number * BLOCKS_PER_WORD).checked_sub(1);
                 if let Some(part) = taken.and_then(|last| BlockRange::new(claim.range.first(), last)) {

@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use f2fs_sync::atomic::Ordering::SeqCst;
-use f2fs_sync::{Arc, Mutex, MutexGuard, mutant, protocol_step};
+use f2fs_sync::{Arc, Mutex, MutexGuard, protocol_never, protocol_step, protocol_value};
 
 use crate::claim::{Claim, Claims};
 use crate::geometry::BLOCKS_PER_WORD;
@@ -95,7 +95,7 @@ impl Request {
         let queued = match self.state {
             State::Waiting => true,
             State::Covering => false,
-            State::Overflow { .. } => !mutant("overflow_keeps_no_bit"),
+            State::Overflow { .. } => protocol_value!("overflow_keeps_no_bit", true, false),
         };
         self.claims.in_words().filter(move |_| queued)
     }
@@ -209,8 +209,8 @@ impl ExtentTable {
         });
         for claim in claims.in_words() {
             for (number, bytes) in Words::of(claim.range) {
-                if let Some(word) = self.word(number).filter(|_| !mutant("enqueue_sets_no_bit")) {
-                    word.fetch_or(QUEUED & bytes, SeqCst);
+                if let Some(word) = self.word(number) {
+                    protocol_step!("enqueue_sets_no_bit", word.fetch_or(QUEUED & bytes, SeqCst));
                 }
             }
         }
@@ -239,8 +239,7 @@ impl ExtentTable {
                 queue.requests[at].cell = Some(Arc::clone(cell));
                 None
             }
-            _ if mutant("attach_overlooks_a_grant") => None,
-            listed => Some(listed.map_or(Ticket::NONE, |_| ticket)),
+            listed => protocol_value!("attach_overlooks_a_grant", Some(listed.map_or(Ticket::NONE, |_| ticket)), None),
         }
     }
 
@@ -249,14 +248,19 @@ impl ExtentTable {
         let mut queue = self.queue_or_new().lock();
         let at = match queue.find(ticket) {
             Some(at) if queue.requests[at].state == State::Waiting => at,
-            _ if mutant("withdraw_overlooks_a_grant") => return None,
-            listed => return Some(listed.map_or(Ticket::NONE, |_| ticket)),
+            listed => {
+                return protocol_value!(
+                    "withdraw_overlooks_a_grant",
+                    Some(listed.map_or(Ticket::NONE, |_| ticket)),
+                    None
+                );
+            }
         };
         let request = queue.requests.remove(at)?;
         queue.stats.withdrawn += 1;
         self.clear_queued(&queue, &request.claims);
-        if request.claims.covering() && !mutant("withdraw_announces_nothing") {
-            self.announce(&queue);
+        if request.claims.covering() {
+            protocol_step!("withdraw_announces_nothing", self.announce(&queue));
         }
         protocol_step!("withdraw_wakes_next", self.settle(queue, request.claims.as_slice()));
         None
@@ -288,16 +292,16 @@ impl ExtentTable {
         let mut queue = self.queue_or_new().lock();
         let Some(at) = queue.find(ticket) else { return };
         match &mut queue.requests[at].state {
-            State::Overflow { holders } if *holders > 1 && !mutant("overflow_goes_with_its_first_holder") => {
+            State::Overflow { holders }
+                if protocol_value!("overflow_goes_with_its_first_holder", *holders > 1, false) =>
+            {
                 *holders -= 1;
                 return;
             }
             State::Overflow { .. } => {
                 queue.requests.remove(at);
                 self.clear_queued(&queue, claims);
-                if mutant("overflow_release_wakes_nobody") {
-                    return;
-                }
+                protocol_never!("overflow_release_wakes_nobody", return);
             }
             State::Covering | State::Waiting => {
                 queue.requests.remove(at);

@@ -10,7 +10,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{Arc, Condvar, Mutex, mutant};
+use f2fs_sync::{Arc, Condvar, Mutex, protocol_never, protocol_step};
 
 use crate::queue::Ticket;
 use crate::range::BlockRange;
@@ -46,8 +46,8 @@ impl Cell {
             self.rung.notify_one();
             signal.waker.take()
         };
-        if let Some(waker) = waker.filter(|_| !mutant("grant_wakes_no_future")) {
-            waker.wake();
+        if let Some(waker) = waker {
+            protocol_step!("grant_wakes_no_future", waker.wake());
         }
     }
 
@@ -184,15 +184,10 @@ impl CancelToken {
 
     /// Ends every wait with this token, now and in future.
     pub fn cancel(&self) {
-        let late = mutant("cancel_flag_set_late");
-        if !late {
-            self.state.cancelled.store(true, Ordering::Release);
-        }
+        protocol_step!("cancel_flag_set_late", self.state.cancelled.store(true, Ordering::Release));
         // Registration looks at the flag with the lock held, so each cell is either in the list or sees the flag.
         let waiting = std::mem::take(&mut *self.state.waiting.lock());
-        if late {
-            self.state.cancelled.store(true, Ordering::Release);
-        }
+        protocol_never!("cancel_flag_set_late", self.state.cancelled.store(true, Ordering::Release));
         for cell in waiting {
             cell.cancel();
         }

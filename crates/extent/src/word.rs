@@ -19,7 +19,7 @@
 //! All of this is arithmetic on eight bytes at once: a byte never carries into its neighbour, because a reader is added only to
 //! bytes below [`MAX_READERS`] and taken only from bytes above zero.
 
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_value;
 
 use crate::geometry::{BLOCKS_PER_WORD, MAX_READERS};
 
@@ -67,8 +67,12 @@ impl Mode {
     #[inline]
     pub(crate) fn fits(self, word: u64, mask: u64) -> bool {
         match self {
-            Mode::Shared if !mutant("readers_never_share") => ((word & STATE) + TO_FULL) & mask & QUEUED == 0,
-            _ => word & mask & STATE == 0,
+            Mode::Shared => protocol_value!(
+                "readers_never_share",
+                ((word & STATE) + TO_FULL) & mask & QUEUED == 0,
+                word & mask & STATE == 0
+            ),
+            Mode::Exclusive => word & mask & STATE == 0,
         }
     }
 
@@ -76,12 +80,17 @@ impl Mode {
     #[inline]
     pub(crate) fn take(self, word: u64, mask: u64) -> Option<u64> {
         let free = match self {
-            Mode::Shared if mutant("take_overtakes_the_queue") => self.fits(word, mask),
-            Mode::Shared if mutant("take_ignores_the_crowd") => {
-                !excludes(word, mask, self) && word & mask & QUEUED == 0
+            Mode::Shared => {
+                let free = (word | ((word & STATE) + TO_FULL)) & mask & QUEUED == 0;
+                let free = protocol_value!("readers_never_share", free, word & mask == 0);
+                let free = protocol_value!(
+                    "take_ignores_the_crowd",
+                    free,
+                    !excludes(word, mask, self) && word & mask & QUEUED == 0
+                );
+                protocol_value!("take_overtakes_the_queue", free, self.fits(word, mask))
             }
-            Mode::Shared if !mutant("readers_never_share") => (word | ((word & STATE) + TO_FULL)) & mask & QUEUED == 0,
-            _ => word & mask == 0,
+            Mode::Exclusive => word & mask == 0,
         };
         free.then(|| word + self.weight(mask))
     }
@@ -100,8 +109,14 @@ pub(crate) const fn in_order(word: u64, mask: u64) -> bool {
 #[inline]
 pub(crate) fn excludes(word: u64, mask: u64, mode: Mode) -> bool {
     match mode {
-        Mode::Shared if !mutant("readers_never_share") => ((word & STATE) + ONES) & mask & QUEUED != 0,
-        _ => word & mask & STATE != 0,
+        Mode::Shared => {
+            protocol_value!(
+                "readers_never_share",
+                ((word & STATE) + ONES) & mask & QUEUED != 0,
+                word & mask & STATE != 0
+            )
+        }
+        Mode::Exclusive => word & mask & STATE != 0,
     }
 }
 

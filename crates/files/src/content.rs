@@ -24,7 +24,7 @@ use f2fs_format::feature::Features;
 use f2fs_format::inode::{Inode as RawInode, inline};
 use f2fs_format::path::Addresses;
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use f2fs_sync::{Arc, mutant};
+use f2fs_sync::{Arc, protocol_never};
 
 use crate::idle::LITTLE;
 use crate::ranges::{RangeGuard, RangeLock, Ranges};
@@ -163,9 +163,7 @@ impl Content {
         if self.is_inline() {
             return self.ranges.exclusive(0, u64::MAX);
         }
-        if mutant("write_ignores_overlap") {
-            return self.ranges.shared(u64::MAX, u64::MAX);
-        }
+        protocol_never!("write_ignores_overlap", return self.ranges.shared(u64::MAX, u64::MAX));
         self.ranges.exclusive(offset / BLOCK, offset.saturating_add(len - 1) / BLOCK)
     }
 

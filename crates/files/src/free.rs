@@ -3,7 +3,7 @@
 use core::ops::Deref;
 
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, mutant};
+use f2fs_sync::{Arc, protocol_step};
 use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
@@ -56,7 +56,7 @@ impl InodeEnds<'_> {
             let unlinked = last && !life.freed && inode.node.read().inode().i_links.get() == 0;
             let orphan = unlinked && !self.volume.is_read_only();
             if orphan {
-                life.freed = !mutant("life_closed_and_not_ended");
+                protocol_step!("life_closed_and_not_ended", life.freed = true);
             }
             (orphan, last)
         };
@@ -96,7 +96,7 @@ impl InodeEnds<'_> {
             }
         }
         if life.opens == 0 {
-            life.freed = !mutant("life_unlinked_and_not_ended");
+            protocol_step!("life_unlinked_and_not_ended", life.freed = true);
             if inode.is_small() && self.free_small(op, inode).is_ok() {
                 return AfterUnlink::Done;
             }

@@ -6,7 +6,7 @@
 //! loaded: the first one to ask loads it, so that there is never a second object.
 
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, CachePadded, RwLock, mutant};
+use f2fs_sync::{Arc, CachePadded, RwLock, protocol_value};
 use rustc_hash::FxHashMap;
 
 use crate::FsError;
@@ -51,9 +51,7 @@ impl InodeTable {
             return Ok(Arc::clone(inode));
         }
         let mut inodes = self.shard(ino).write();
-        if let Some(inode) = inodes.map.get(&ino)
-            && !mutant("inodes_loaded_twice")
-        {
+        if let Some(inode) = protocol_value!("inodes_loaded_twice", inodes.map.get(&ino), None) {
             return Ok(Arc::clone(inode));
         }
         let inode = Arc::new(load()?);
@@ -80,7 +78,7 @@ impl InodeTable {
     pub(crate) fn drop_unused(&self, ino: Nid) -> Option<Arc<Inode>> {
         let mut inodes = self.shard(ino).write();
         let inode = inodes.map.get(&ino)?;
-        if Arc::strong_count(inode) > 1 && !mutant("inodes_drop_in_use") {
+        if protocol_value!("inodes_drop_in_use", Arc::strong_count(inode) > 1, false) {
             return Some(Arc::clone(inode));
         }
         let unused = inodes.map.remove(&ino);

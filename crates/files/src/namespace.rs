@@ -4,7 +4,7 @@ use core::ops::Deref;
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::{BLOCK_SIZE, Nid};
-use f2fs_sync::{Arc, mutant, protocol_step};
+use f2fs_sync::{Arc, protocol_step, protocol_value};
 use f2fs_volume::{FsyncMode, Op, OrphanRoom};
 
 use crate::FsError;
@@ -79,8 +79,8 @@ impl Namespace<'_> {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
         let stripe = directory.stripe(directory.stripe_of(name.hash()));
-        let _stripe = (!mutant("create_without_its_stripe")).then(|| stripe.write());
-        if directory.is_dead() && !mutant("create_in_a_dead_directory") {
+        let _stripe = protocol_value!("create_without_its_stripe", Some(stripe.write()), None);
+        if protocol_value!("create_in_a_dead_directory", directory.is_dead(), false) {
             return Err(FsError::NotFound);
         }
         self.refill_nids();
@@ -133,7 +133,7 @@ impl Namespace<'_> {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
         let _stripe = directory.stripe(directory.stripe_of(name.hash())).write();
-        if directory.is_dead() && !mutant("link_in_a_dead_directory") {
+        if protocol_value!("link_in_a_dead_directory", directory.is_dead(), false) {
             return Err(FsError::NotFound);
         }
         self.refill_nids();
@@ -141,7 +141,7 @@ impl Namespace<'_> {
             if directory.find(self, parent, name)?.is_some() {
                 return Err(FsError::Exists);
             }
-            let life = (!mutant("link_without_life")).then(|| inode.life.lock());
+            let life = protocol_value!("link_without_life", Some(inode.life.lock()), None);
             let links = inode.node.read().inode().i_links.get();
             if life.as_ref().is_some_and(|life| life.freed) || links == 0 {
                 return Err(FsError::NotFound);

@@ -4,7 +4,7 @@
 //! with a *seed* of the journal's identity and the lane, so that a record of another journal or lane is none of this one.
 
 use crc32fast::Hasher;
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_never;
 
 use crate::geometry::Ring;
 use crate::record::HEADER;
@@ -42,10 +42,10 @@ impl PayloadSum {
     /// Of a payload of `bytes` bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         let mut left = bytes;
-        if mutant("journal_last_grain_uncovered") {
-            left = (bytes + HEADER - 1) / LINE * LINE;
-            left = left.saturating_sub(HEADER);
-        }
+        protocol_never!(
+            "journal_last_grain_uncovered",
+            left = ((bytes + HEADER - 1) / LINE * LINE).saturating_sub(HEADER)
+        );
         PayloadSum { hasher: Hasher::new(), left, bytes }
     }
 
@@ -56,11 +56,11 @@ impl PayloadSum {
     }
 
     pub(crate) fn value(mut self) -> u32 {
-        if mutant("journal_length_uncovered") {
-            // Over whole grains, as they are on the medium: then only the header says how long the payload is.
+        // Not over whole grains, as they are on the medium: then only the header would say how long the payload is.
+        protocol_never!("journal_length_uncovered", {
             let padding = (self.bytes + HEADER).next_multiple_of(LINE) - HEADER - self.bytes;
             self.hasher.update(&[0; LINE][..padding]);
-        }
+        });
         self.hasher.finalize()
     }
 }

@@ -12,7 +12,7 @@
 //! of its *turn*, so the other one, which holds what was before, stays as it is; the sound copy with the higher turn counts. So all heads
 //! and the owner's area change at once, or not at all.
 
-use f2fs_sync::mutant;
+use f2fs_sync::{protocol_never, protocol_value};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -208,7 +208,7 @@ impl Header {
 
 /// Which copy is written in this turn.
 fn place(turn: u64) -> u64 {
-    if mutant("journal_header_in_one_place") { 0 } else { turn % 2 }
+    protocol_value!("journal_header_in_one_place", turn % 2, 0)
 }
 
 fn read_copy(medium: &impl Medium, which: u64) -> Copy {
@@ -259,9 +259,7 @@ pub(crate) fn check_free(medium: &impl Medium) -> Result<(), Error> {
 /// # Errors
 /// Those of the medium.
 pub(crate) fn clear_way(medium: &impl Medium, turn: u64) -> Result<(), MediumError> {
-    if mutant("journal_starts_over_torn_header") {
-        return Ok(());
-    }
+    protocol_never!("journal_starts_over_torn_header", return Ok(()));
     medium.write_durably(place(turn) * COPY, Gather::from(&[0; SMALLEST_GRAIN][..]))
 }
 

@@ -5,7 +5,7 @@
 //! medium fails.
 
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{CachePadded, Mutex, PerCore, mutant};
+use f2fs_sync::{CachePadded, Mutex, PerCore, protocol_never};
 
 use crate::checksum::{self, footprint};
 use crate::geometry::Geometry;
@@ -205,10 +205,10 @@ impl<M: Medium> Journal<M> {
     /// before it; all that come behind it have higher stamps than those before it.
     #[must_use]
     pub fn mark(&self) -> Mark {
-        if mutant("journal_mark_lane_by_lane") {
+        protocol_never!("journal_mark_lane_by_lane", {
             let ends: Vec<u64> = self.lanes.iter().map(|lane| lane.state.lock().tail).collect();
             return Mark { journal: self.id, epoch: self.epoch, ends, stamp: 0 };
-        }
+        });
         let mut held: Vec<_> = self.lanes.iter().map(|lane| lane.state.lock()).collect();
         let stamp = held.iter().map(|state| state.clock).max().unwrap_or(0);
         held.iter_mut().for_each(|state| state.clock = stamp);
@@ -262,9 +262,7 @@ impl<M: Medium> Journal<M> {
                 *head = head_at(*head, *end, lane.state.lock().closed);
             }
         }
-        if mutant("journal_space_reused_early") {
-            self.use_space_before(&header);
-        }
+        protocol_never!("journal_space_reused_early", self.use_space_before(&header));
         // Other writes may not have become durable either.
         header.write(&self.medium).inspect_err(|_| self.failed.store(true, Ordering::Release))?;
         self.use_space_before(&header);

@@ -5,7 +5,7 @@
 //! by ascending number, and holds them together. No other lock is taken under a lane's lock.
 
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{Mutex, MutexGuard, mutant};
+use f2fs_sync::{Mutex, MutexGuard, protocol_never, protocol_value};
 use zerocopy::IntoBytes;
 
 use crate::geometry::{MOST_POSITION, Ring};
@@ -84,14 +84,14 @@ impl Lane {
         let free = state.free(self.ring).saturating_sub(footprint);
         // Until it ends well, and also if the medium panics.
         state.closed = Some(Closed::Append);
-        if mutant("journal_unlocked_before_fence") {
+        protocol_never!("journal_unlocked_before_fence", {
             *state = LaneState { tail, clock: stamp, closed: None, ..*state };
             drop(state);
             self.write(terms, begun, position, entries)?;
-        } else {
-            self.write(terms, begun, position, entries)?;
-            *state = LaneState { tail, clock: stamp, closed: None, ..*state };
-        }
+            return Ok(Appended { first: begun + 1, stamp, lane: self.number, position, free });
+        });
+        self.write(terms, begun, position, entries)?;
+        *state = LaneState { tail, clock: stamp, closed: None, ..*state };
         Ok(Appended { first: begun + 1, stamp, lane: self.number, position, free })
     }
 
@@ -109,16 +109,14 @@ impl Lane {
             let header = Header::new(entry, terms.epoch, position, stamp, batch).sealed(self.seed);
             let bytes = Gather::new(header.as_bytes(), entry.parts, entry.bytes as usize);
             let alone = entries.len() == 1 && self.ring.in_one_piece(position, bytes.len());
-            if alone && !mutant("journal_fence_left_out") {
+            if protocol_value!("journal_fence_left_out", alone, false) {
                 let written = terms.medium.write_durably(self.ring.offset(position), bytes);
                 return written.map_err(|error| terms.fail(error));
             }
             self.ring.write(terms.medium, position, bytes)?;
             position += (bytes.len() as u64).next_multiple_of(self.ring.grain);
         }
-        if mutant("journal_fence_left_out") {
-            return Ok(());
-        }
+        protocol_never!("journal_fence_left_out", return Ok(()));
         terms.medium.persist().map_err(|error| terms.fail(error))
     }
 }

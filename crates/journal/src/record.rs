@@ -12,7 +12,7 @@
 //! behind the end of a lane is of an earlier one than all that is appended behind that end. *Batch* is the position at which the
 //! batch of this record began: all before it was durable when this record was written, which tells a damaged record from a torn one.
 
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_never;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -71,9 +71,7 @@ impl Header {
     fn sum(&self, seed: u32) -> u32 {
         let mut bytes = [0; HEADER];
         bytes.copy_from_slice(self.as_bytes());
-        if mutant("journal_length_uncovered") {
-            bytes[LENGTH_AT..LENGTH_AT + 4].fill(0);
-        }
+        protocol_never!("journal_length_uncovered", bytes[LENGTH_AT..LENGTH_AT + 4].fill(0));
         checksum::around(seed, &bytes, 0)
     }
 }

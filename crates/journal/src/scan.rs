@@ -4,7 +4,7 @@
 //! behind that is looked at once more, for a record that says that it began when all before it was durable: if there is one behind the
 //! end, then the end is damage, and not a power cut. So it is if the lane was longer when it was last opened to append. Each grain is read twice at most, whatever it holds.
 
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_value;
 
 use crate::checksum::{PayloadSum, footprint};
 use crate::geometry::{MOST_POSITION, Ring};
@@ -155,7 +155,7 @@ fn look<M: Medium>(
     let (epoch, stamp, length) = (header.epoch.get(), header.stamp.get(), u64::from(header.length.get()));
     let new = position >= bounds.start;
     // It was left behind the end by an earlier power cut, and had not been acknowledged.
-    if new && epoch < bounds.epoch && !mutant("journal_epoch_unchecked") {
+    if new && protocol_value!("journal_epoch_unchecked", epoch < bounds.epoch, false) {
         return Ok(Found::Nothing);
     }
     let room = ring.bytes - (position - report.head);

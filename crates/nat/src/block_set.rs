@@ -15,7 +15,7 @@
 //! clearing and looking again it may be, and whoever must be certain scans the blocks themselves.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_value;
 
 use crate::size::WORD_BITS;
 
@@ -82,7 +82,8 @@ impl BlockSet {
     fn settle(&self, level: usize, index: usize) {
         let Some(words) = self.levels.get(level) else { return };
         let old = words[index / WORD_BITS].fetch_and(!mask(index), Ordering::AcqRel);
-        if !mutant("nat_set_no_second_look") && self.levels[level - 1][index].load(Ordering::Acquire) != 0 {
+        let again = protocol_value!("nat_set_no_second_look", self.levels[level - 1][index].load(Ordering::Acquire), 0);
+        if again != 0 {
             self.raise(level, index);
         } else if old & mask(index) != 0 && old & !mask(index) == 0 {
             self.settle(level + 1, index / WORD_BITS);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use f2fs_format::nat::{NatBlock, RawNatEntry};
 use f2fs_format::{BlockAddr, Nid, bits};
-use f2fs_sync::{Mutex, mutant, protocol_step};
+use f2fs_sync::{Mutex, protocol_never, protocol_step};
 
 use crate::entry::NatEntry;
 use crate::error::NatError;
@@ -219,9 +219,7 @@ fn freeze_dirty(table: &Table, frozen: &mut Vec<u32>) -> Result<Vec<Set>, NatErr
         match freeze_block(table, block) {
             Ok(None) => {}
             Ok(Some(set)) => {
-                if mutant("nat_dirty_removed_before_freeze") {
-                    table.dirty.remove(set.block);
-                }
+                protocol_never!("nat_dirty_removed_before_freeze", table.dirty.remove(set.block));
                 frozen.push(set.block);
                 sets.push(set);
             }

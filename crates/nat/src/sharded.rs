@@ -29,7 +29,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use f2fs_sync::{Mutex, PerCore, mutant, protocol_step};
+use f2fs_sync::{Mutex, PerCore, protocol_never, protocol_step};
 
 use crate::block_set::BlockSet;
 use crate::config::NatConfig;
@@ -110,10 +110,8 @@ impl Sharded {
                 if self.spare.remove(block)
                     && let Some(index) = table.slot(block).take_first()
                 {
-                    if lane.compare_exchange(batch, block, Ordering::Relaxed, Ordering::Relaxed).is_err()
-                        && !mutant("nat_batch_dropped")
-                    {
-                        self.spare.insert(block);
+                    if lane.compare_exchange(batch, block, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+                        protocol_step!("nat_batch_dropped", self.spare.insert(block));
                     }
                     return Ok(Some(nid_at(block, index)));
                 }
@@ -163,8 +161,8 @@ impl Sharded {
     /// Makes a block's free NIDs known.
     pub(crate) fn know(&self, table: &Table, block: u32) -> Result<(), NatError> {
         table.know(block, |free| {
-            if free.iter().any(|word| *word != 0) && !mutant("nat_know_keeps_no_hint") {
-                self.spare.insert(block);
+            if free.iter().any(|word| *word != 0) {
+                protocol_step!("nat_know_keeps_no_hint", self.spare.insert(block));
             }
         })?;
         self.unread.remove(block);
@@ -220,13 +218,9 @@ impl Sharded {
         }
         let _returns = self.returns.lock();
         protocol_step!("nat_put_clears_exhausted", self.exhausted.store(false, Ordering::Release));
-        if mutant("nat_put_hints_early") {
-            self.spare.insert(block);
-            table.slot(block).put(index);
-            return;
-        }
+        protocol_never!("nat_put_hints_early", self.spare.insert(block));
         table.slot(block).put(index);
-        self.spare.insert(block);
+        protocol_step!("nat_put_hints_early", self.spare.insert(block));
     }
 
     /// Makes the NIDs free that a durable checkpoint has recorded as such. Called with the block's lock held.

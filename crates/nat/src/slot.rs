@@ -24,7 +24,7 @@
 //!   NID is not free yet.
 
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-use f2fs_sync::{Mutex, MutexGuard, mutant};
+use f2fs_sync::{Mutex, MutexGuard, protocol_value};
 
 use crate::entry::NatEntry;
 use crate::frame::{Frame, FramePool, NONE};
@@ -93,7 +93,7 @@ impl Slot {
         let version = frame.versions[index].load(Ordering::Relaxed);
         // The loads above must not sink below the second look at the version.
         fence(Ordering::Acquire);
-        if self.version.load(Ordering::Relaxed) != before && !mutant("nat_look_once") {
+        if protocol_value!("nat_look_once", self.version.load(Ordering::Relaxed), before) != before {
             return Look::Torn;
         }
         if !self.used.load(Ordering::Relaxed) {
@@ -120,11 +120,8 @@ impl Slot {
             self.used.store(false, Ordering::Relaxed);
             return false;
         }
-        if mutant("nat_evict_keeps_version") {
-            self.frame.store(NONE, Ordering::Relaxed);
-            return true;
-        }
-        self.change(&mut marks, || self.frame.store(NONE, Ordering::Relaxed));
+        let evict = || self.frame.store(NONE, Ordering::Relaxed);
+        protocol_value!("nat_evict_keeps_version", self.change(&mut marks, evict), evict());
         true
     }
 
@@ -157,12 +154,10 @@ impl Slot {
             let mut seen = bits.load(Ordering::Relaxed);
             while seen != 0 {
                 let mask = seen & seen.wrapping_neg();
-                seen = if mutant("nat_take_without_rmw") {
+                seen = protocol_value!("nat_take_without_rmw", bits.fetch_and(!mask, Ordering::AcqRel), {
                     bits.store(seen & !mask, Ordering::Relaxed);
                     seen
-                } else {
-                    bits.fetch_and(!mask, Ordering::AcqRel)
-                };
+                });
                 if seen & mask != 0 {
                     return Some(word * crate::size::WORD_BITS + mask.trailing_zeros() as usize);
                 }
@@ -263,7 +258,8 @@ impl<'a> Locked<'a> {
     /// durable checkpoint.
     #[inline]
     pub(crate) fn is_pending(&self, index: usize) -> bool {
-        !mutant("nat_pending_forgotten") && (test(&self.marks.dirty, index) || test(&self.marks.flushing, index))
+        let pending = test(&self.marks.dirty, index) || test(&self.marks.flushing, index);
+        protocol_value!("nat_pending_forgotten", pending, false)
     }
 
     /// The entries changed since the last checkpoint began, or left from one that began and never ended.
@@ -296,7 +292,7 @@ impl<'a> Locked<'a> {
         if let Some(frame) = self.frame() {
             for index in crate::size::members(self.marks.flushing) {
                 // Changed again since: then the next checkpoint decides.
-                let again = test(&self.marks.dirty, index) && !mutant("nat_thaw_of_changed");
+                let again = protocol_value!("nat_thaw_of_changed", test(&self.marks.dirty, index), false);
                 if !self.entry(frame, index).is_bound() && !again {
                     let (word, mask) = bit(index);
                     freed[word] |= mask;

@@ -20,7 +20,7 @@ use f2fs_device::{
     AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op,
     Request, Ticket,
 };
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_step;
 
 use crate::{Durability, LINE, PersistentRegion, RegionError};
 
@@ -94,18 +94,12 @@ impl<R: PersistentRegion> PmemDevice<R> {
         for (at, block) in blocks(first, bufs) {
             region.store_nontemporal(at, &block[..LAST_LINE])?;
         }
-        if !mutant("pmem_write_without_order") {
-            region.fence();
-        }
+        protocol_step!("pmem_write_without_order", region.fence());
         for (at, block) in blocks(first, bufs) {
             region.store(at + LAST_LINE, &block[LAST_LINE..])?;
-            if !mutant("pmem_last_line_not_written_back") {
-                region.write_back(at + LAST_LINE, LINE)?;
-            }
+            protocol_step!("pmem_last_line_not_written_back", region.write_back(at + LAST_LINE, LINE)?);
         }
-        if !mutant("pmem_write_without_fence") {
-            region.fence();
-        }
+        protocol_step!("pmem_write_without_fence", region.fence());
         Ok(())
     }
 

@@ -19,7 +19,7 @@
 
 use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_value;
 
 use crate::allocate::{Run, Sink};
 use crate::head::{AllocType, Head};
@@ -108,7 +108,7 @@ impl SegmentManager {
             let mut state = self.lock(segment);
             let next = state.taken_map.next(0, false);
             let fits = state.phase == Phase::Dirty && !state.victim && state.log == log;
-            if let Some(next) = next.filter(|_| fits || mutant("segment_aged_claims_unseen")) {
+            if let Some(next) = next.filter(|_| protocol_value!("segment_aged_claims_unseen", fits, true)) {
                 state.phase = Phase::Current;
                 index.update(segment, &mut state);
                 return Some((segment, next));

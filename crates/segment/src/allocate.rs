@@ -7,7 +7,7 @@
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, SegmentNo};
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{mutant, protocol_step};
+use f2fs_sync::{protocol_never, protocol_step, protocol_value};
 
 use crate::head::{AllocType, Head, entry_type};
 use crate::map::BlockMap;
@@ -74,7 +74,7 @@ impl SegmentManager {
         };
         // The head's lock is released in between: lanes are locked before it.
         let close = || {
-            let _held = mutant("segment_lanes_closed_under_a_head").then(|| self.head(log));
+            let _held = protocol_value!("segment_lanes_closed_under_a_head", None, Some(self.head(log)));
             self.close_lanes()
         };
         match take() {
@@ -292,22 +292,20 @@ impl SegmentManager {
 
     /// A log lets go of a segment. Its summary is put aside first: whoever sees the segment as dirty finds it.
     pub(crate) fn leave(&self, segment: SegmentNo, summary: Box<SummaryBlock>) {
-        if mutant("segment_leave_summary_late") {
-            self.settle(segment, &mut self.lock(segment));
-            self.retired.put(segment, summary);
-            return;
-        }
+        protocol_never!("segment_leave_summary_late", self.settle(segment, &mut self.lock(segment)));
         self.retired.put(segment, summary);
-        self.settle(segment, &mut self.lock(segment));
+        protocol_step!("segment_leave_summary_late", self.settle(segment, &mut self.lock(segment)));
     }
 
     /// Gives a segment that no log holds (any more) the phase of its counts.
     pub(crate) fn settle(&self, segment: SegmentNo, state: &mut Segment) {
         state.phase = state.phase_without_log();
-        if state.phase == Phase::Prefree && mutant("segment_block_reused_early") {
-            (state.phase, state.taken_map, state.taken) = (Phase::Free, state.valid_map, 0);
-            self.mark_dirty(segment, state);
-            self.free.put([segment].into_iter());
+        if state.phase == Phase::Prefree {
+            protocol_never!("segment_block_reused_early", {
+                (state.phase, state.taken_map, state.taken) = (Phase::Free, state.valid_map, 0);
+                self.mark_dirty(segment, state);
+                self.free.put([segment].into_iter());
+            });
         }
         if state.phase == Phase::Prefree {
             self.prefree.fetch_add(1, Ordering::Relaxed);
@@ -364,12 +362,12 @@ impl SegmentManager {
         if let Some(hole) = state.valid_map.next(offset, false).filter(|hole| *hole < offset + len) {
             return Err(SegmentError::NotValid { addr: self.geometry.block_at(segment, hole), segment, offset: hole });
         }
-        if mutant("segment_invalidate_split") {
+        protocol_never!("segment_invalidate_split", {
             let valid = state.valid;
             drop(state);
             state = lock.lock();
             state.valid = valid;
-        }
+        });
         state.free(offset, len, now);
         self.mark_dirty(segment, &mut state);
         if matches!(state.phase, Phase::Dirty | Phase::Full) {

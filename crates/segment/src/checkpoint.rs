@@ -16,7 +16,7 @@ use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::SummaryBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::mutant;
+use f2fs_sync::{protocol_never, protocol_value};
 
 use crate::allocate::Run;
 use crate::head::LogState;
@@ -127,13 +127,11 @@ impl SegmentManager {
         if frozen.freed != BlockMap::EMPTY {
             // Blocks taken since are not among them: they could not be, as they were still taken.
             state.taken_map = state.taken_map.without(&frozen.freed);
-            if mutant("segment_thaw_frees_later_ones") {
-                state.taken_map = state.valid_map;
-            }
+            protocol_never!("segment_thaw_frees_later_ones", state.taken_map = state.valid_map);
             state.taken = state.taken_map.count() as u16;
         }
         let becomes_free =
-            (frozen.prefree || mutant("segment_thaw_releases_later_ones")) && state.phase == Phase::Prefree;
+            protocol_value!("segment_thaw_releases_later_ones", frozen.prefree, true) && state.phase == Phase::Prefree;
         if becomes_free {
             state.phase = Phase::Free;
             state.victim = false;

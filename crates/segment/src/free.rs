@@ -6,7 +6,7 @@
 
 use f2fs_format::{Geometry, LogType, SegmentNo};
 use f2fs_sync::atomic::{AtomicU32, Ordering};
-use f2fs_sync::{Mutex, mutant};
+use f2fs_sync::{Mutex, protocol_never, protocol_value};
 
 use crate::bitset::BitSet;
 
@@ -127,14 +127,12 @@ impl FreeSpace {
     /// Takes a segment for a log that stands in `current` (`get_new_segment`): a later one of the same section; else the
     /// first one of a free section, if at least `floor` free sections are left then, in a zone of its own if there is one.
     pub(crate) fn take(&self, log: LogType, current: SegmentNo, floor: u32) -> Option<SegmentNo> {
-        let floor = if mutant("segment_floor_unlocked") {
+        let floor = protocol_value!("segment_floor_unlocked", floor, {
             if self.sections() <= floor {
                 return None;
             }
             0
-        } else {
-            floor
-        };
+        });
         let mut map = self.map.lock();
         let section = current.0 / self.segs_per_sec;
         let behind = (section + 1) * self.segs_per_sec;
@@ -143,10 +141,10 @@ impl FreeSpace {
             _ if map.sections.len() <= floor => return None,
             _ => self.new_section(&map, log, section)? * self.segs_per_sec,
         };
-        if mutant("segment_free_take_split") {
+        protocol_never!("segment_free_take_split", {
             drop(map);
             map = self.map.lock();
-        }
+        });
         Some(self.take_out(&mut map, log, found))
     }
 

@@ -15,7 +15,7 @@
 use f2fs_format::summary::{Summary, SummaryBlock, TYPE_DATA};
 use f2fs_format::{BlockAddr, LogType, SegmentNo};
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_value;
 
 use crate::head::Head;
 use crate::map::BlockMap;
@@ -107,7 +107,9 @@ impl SegmentManager {
         // Also when none of its blocks is valid any more: to the checkpoint that a crash leads back to they are.
         let mut block = match (aside, &self.source) {
             (Some(block), _) => block,
-            (None, _) if valid == 0 && mutant("segment_adopts_with_an_empty_summary") => SummaryBlock::new_box(),
+            (None, _) if protocol_value!("segment_adopts_with_an_empty_summary", false, valid == 0) => {
+                SummaryBlock::new_box()
+            }
             (None, Some(source)) => {
                 source.0.read_summary(segment).map_err(|source| SegmentError::Source { segment, source })?
             }

@@ -18,7 +18,7 @@
 
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_never;
 use zerocopy::little_endian::U64;
 
 use crate::SegmentError;
@@ -219,10 +219,10 @@ impl Segment {
         self.touch(now, (self.valid + 1).saturating_sub(len as u16), len);
         self.valid_map.remove(start, len);
         self.valid -= len as u16;
-        if mutant("segment_ssr_over_checkpointed") {
+        protocol_never!("segment_ssr_over_checkpointed", {
             self.taken_map.remove(start, len);
             self.taken = self.taken_map.count() as u16;
-        }
+        });
     }
 }
 

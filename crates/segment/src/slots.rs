@@ -20,7 +20,7 @@ use core::ops::{DerefMut, Range};
 use f2fs_format::BlockAddr;
 use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_value;
 
 use crate::Run;
 
@@ -88,14 +88,16 @@ pub fn switch_slots<G: DerefMut<Target = NodeBlock>>(
     mut named: impl FnMut(usize, BlockAddr),
 ) {
     let read = |page: &NodeBlock, slot| page.address(slot, features).unwrap_or(BlockAddr::NULL);
-    let early = mutant("segment_overwrite_reads_early").then(|| read(&lock(), slots.start));
+    let early = protocol_value!("segment_overwrite_reads_early", None, Some(read(&lock(), slots.start)));
     let mut page = lock();
     for slot in slots {
         let old = read(&page, slot);
         let (to, old) = match change(slot, old) {
             Change::Keep => continue,
             Change::To(to) => (to, early.unwrap_or(old)),
-            Change::Move { from, to } if from == old || mutant("segment_move_ignores_overwrite") => (to, from),
+            Change::Move { from, to } if protocol_value!("segment_move_ignores_overwrite", from == old, true) => {
+                (to, from)
+            }
             Change::Move { to, .. } => {
                 displaced.add(to);
                 continue;

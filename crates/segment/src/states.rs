@@ -25,7 +25,7 @@
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::{LogType, SegmentNo};
 use f2fs_sync::atomic::{AtomicU32, Ordering};
-use f2fs_sync::{Mutex, MutexGuard, OnceLock, mutant};
+use f2fs_sync::{Mutex, MutexGuard, OnceLock, protocol_never};
 
 use crate::SegmentError;
 use crate::segment::Segment;
@@ -149,14 +149,15 @@ impl States {
             return state;
         }
         let number = *next;
-        if mutant("segment_state_numbered_twice") {
+        protocol_never!("segment_state_numbered_twice", {
             drop(next);
             next = self.next.lock();
-        }
+        });
         *next = number + 1;
-        if mutant("segment_state_named_early") {
-            self.words[segment.index()].store(USED | number, Ordering::Release);
-        }
+        protocol_never!(
+            "segment_state_named_early",
+            self.words[segment.index()].store(USED | number, Ordering::Release)
+        );
         let state = self.fill(number, idle_state(word, number));
         self.words[segment.index()].store(USED | number, Ordering::Release);
         state

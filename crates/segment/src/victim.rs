@@ -6,7 +6,7 @@
 //! own section without that lock; but then it stands in that section all the while, and such a section is not chosen.
 
 use f2fs_format::SegmentNo;
-use f2fs_sync::mutant;
+use f2fs_sync::{protocol_step, protocol_value};
 
 use crate::segment::Phase;
 use crate::{SegmentError, SegmentManager};
@@ -135,7 +135,7 @@ impl SegmentManager {
             let mut marked = Vec::with_capacity(per_section as usize);
             for segment in victim.segments() {
                 let mut state = self.lock(segment);
-                let stands = state.phase == Phase::Current && !mutant("segment_victim_ignores_logs");
+                let stands = protocol_value!("segment_victim_ignores_logs", state.phase == Phase::Current, false);
                 if !stands && !state.victim {
                     state.victim = true;
                     marked.push(segment);
@@ -149,7 +149,7 @@ impl SegmentManager {
             }
             for segment in marked {
                 let mut state = self.lock(segment);
-                state.victim = mutant("segment_victim_keeps_marks");
+                protocol_step!("segment_victim_keeps_marks", state.victim = false);
                 index.update(segment, &mut state);
             }
         }

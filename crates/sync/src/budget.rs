@@ -27,7 +27,7 @@
 
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Relaxed, Release};
-use crate::{Mutex, PerCore, mutant, protocol_value};
+use crate::{Mutex, PerCore, protocol_never, protocol_value};
 
 /// A cache that serves nobody. No cache holds as many units: see [`Budget::give`].
 const FROZEN: u64 = u64::MAX;
@@ -96,10 +96,10 @@ impl Budget {
         let cache = self.caches.slot();
         let mut cached = cache.load(Relaxed);
         while cached != FROZEN && cached >= units {
-            if mutant("budget_take_not_atomic") {
+            protocol_never!("budget_take_not_atomic", {
                 cache.store(cached - units, Release);
                 return true;
-            }
+            });
             let order = protocol_value!("budget_take_order", AcqRel, Relaxed);
             match cache.compare_exchange_weak(cached, cached - units, order, Relaxed) {
                 Ok(_) => return true,
@@ -115,10 +115,10 @@ impl Budget {
         let cache = self.caches.slot();
         let mut cached = cache.load(Relaxed);
         while cached != FROZEN && units <= 2 * self.batch && cached + units <= 2 * self.batch {
-            if mutant("budget_give_not_atomic") {
+            protocol_never!("budget_give_not_atomic", {
                 cache.store(cached + units, Release);
                 return;
-            }
+            });
             let order = protocol_value!("budget_give_order", AcqRel, Relaxed);
             match cache.compare_exchange_weak(cached, cached + units, order, Relaxed) {
                 Ok(_) => return,
@@ -170,11 +170,11 @@ impl Budget {
         // Empty the full cache on the way, down to a batch. It is not frozen, and will not be while we have the lock.
         let mut cached = cache.load(Relaxed);
         while !state.frozen && cached > self.batch {
-            if mutant("budget_drain_not_atomic") {
+            protocol_never!("budget_drain_not_atomic", {
                 cache.store(self.batch, Release);
                 state.pool += cached - self.batch;
                 break;
-            }
+            });
             match cache.compare_exchange_weak(cached, self.batch, AcqRel, Relaxed) {
                 Ok(_) => {
                     state.pool = state.pool.saturating_add(cached - self.batch);

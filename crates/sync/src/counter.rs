@@ -3,7 +3,7 @@
 use crate::PerCore;
 use crate::atomic::AtomicI64;
 use crate::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::mutant;
+use crate::protocol_never;
 
 /// A signed counter kept as one delta per processor: changing it writes no line that another processor writes, reading it
 /// adds all deltas up.
@@ -35,11 +35,11 @@ impl ShardedCounter {
     #[inline]
     pub fn add(&self, amount: i64) -> i64 {
         let delta = self.deltas.slot();
-        if mutant("counter_add_not_atomic") {
+        protocol_never!("counter_add_not_atomic", {
             let new = delta.load(Relaxed).wrapping_add(amount);
             delta.store(new, Release);
             return new;
-        }
+        });
         delta.fetch_add(amount, Release).wrapping_add(amount)
     }
 

@@ -45,7 +45,7 @@ use std::fmt;
 
 use crate::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::atomic::{AtomicBool, AtomicUsize, fence};
-use crate::{CachePadded, Condvar, Mutex, PerCore, mutant, protocol_step, protocol_value};
+use crate::{CachePadded, Condvar, Mutex, PerCore, protocol_step, protocol_value};
 use held::Held;
 
 /// A gate: many inside, or one that closed it.
@@ -204,8 +204,8 @@ impl Gate {
         }
         self.count(slot).fetch_add(1, Relaxed);
         state.admitted -= 1;
-        if state.admitted == 0 && !mutant("gate_turn_not_passed") {
-            self.turn.notify_one();
+        if state.admitted == 0 {
+            protocol_step!("gate_turn_not_passed", self.turn.notify_one());
         }
     }
 

@@ -33,7 +33,7 @@
 
 use core::time::Duration;
 
-use crate::{Arc, Condvar, Mutex, mutant, protocol_step};
+use crate::{Arc, Condvar, Mutex, protocol_never, protocol_step, protocol_value};
 
 /// Threads that wait for each other at most.
 const FEW: usize = 16;
@@ -89,7 +89,7 @@ impl<R> Seat<R> {
         {
             let mut told = self.news.lock();
             // The watch may come after somebody else led the group: an answer stays.
-            if matches!(*told, News::Answer(_)) && !mutant("group_commit_answer_overwritten") {
+            if protocol_value!("group_commit_answer_overwritten", matches!(*told, News::Answer(_)), false) {
                 return;
             }
             *told = news;
@@ -167,9 +167,7 @@ impl<T, R> GroupCommit<T, R> {
         }
         let (requests, seats) = core::mem::take(&mut self.state.lock().queue).into_iter().unzip();
         let mut group = Group { commit: self, seats, answers: Vec::new(), took: Duration::ZERO };
-        if mutant("group_commit_early_handover") {
-            self.hand_over(&group);
-        }
+        protocol_never!("group_commit_early_handover", self.hand_over(&group));
         (group.answers, group.took) = timed(|| work(requests));
         drop(group);
         match seat.wait() {
@@ -182,7 +180,9 @@ impl<T, R> GroupCommit<T, R> {
     fn takes_lead(&self, seat: &Arc<Seat<R>>) -> bool {
         let mut state = self.state.lock();
         let waits = state.queue.first().is_some_and(|(_, first)| Arc::ptr_eq(first, seat));
-        if state.led && !mutant("group_commit_two_leads") || !waits && !mutant("group_commit_leads_nobody") {
+        let led = protocol_value!("group_commit_two_leads", state.led, false);
+        let waits = protocol_value!("group_commit_leads_nobody", waits, true);
+        if led || !waits {
             return false;
         }
         state.led = true;
@@ -201,9 +201,9 @@ impl<T, R> GroupCommit<T, R> {
             state.hasty = state.hasty.saturating_sub(1);
             state.patience = group.took.min(PATIENCE);
             let next = state.queue.first().map(|(_, seat)| seat.clone());
-            state.led = waiting >= state.expected && !mutant("group_commit_no_handover");
+            state.led = protocol_value!("group_commit_no_handover", waiting >= state.expected, false);
             let news = if state.led { News::Lead } else { News::Watch(state.patience) };
-            next.filter(|_| !mutant("group_commit_no_handover")).map(|seat| (seat, news))
+            protocol_value!("group_commit_no_handover", next, None).map(|seat| (seat, news))
         };
         if let Some((seat, news)) = next {
             seat.tell(news);

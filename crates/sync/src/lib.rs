@@ -51,15 +51,15 @@
 //! # Models and mutants
 //!
 //! A crate's models are the tests in its `tests/loom_*.rs`, which begin with `#![cfg(loom)]` and run their bodies through
-//! `f2fs_sync::model`. Each model has a fault in the production code that it must find, switched by
-//! [`mutant`](mutant()), and announced by a comment line of this form in the file:
+//! `f2fs_sync::model`. Each model has a fault in the production code that it must find: the mutant of a point of the
+//! protocol ([`protocol_step!`], [`protocol_value!`], [`protocol_never!`]), announced by a comment line of this form in the file:
 //!
 //! ```text
 //! // mutant: gate_enter_fence, killed by: a_closer_is_alone
 //! ```
 //!
 //! `cargo xtask loom -p CRATE` builds the models once, runs each, then runs the named model once for every mutant and
-//! expects it to fail. It also fails if a protocol point or `mutant("...")` in the sources is announced nowhere, or an announced one
+//! expects it to fail. It also fails if a protocol point in the sources is announced nowhere, or an announced one
 //! does not exist.
 //!
 //! A case too large for every schedule (eight threads and more, the production geometry) is a *scenario*, in

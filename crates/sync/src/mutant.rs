@@ -6,8 +6,9 @@
 //! one build serves all mutants. So it does with the feature `mutants`, for tests that are no
 //! models (`f2fs-trials`); nothing that ships turns it on.
 //!
-//! A protocol names its steps with [`protocol_step!`](crate::protocol_step) and the values and orderings that it depends on
-//! with [`protocol_value!`](crate::protocol_value). The name says what the protocol keeps; the mutant of that name breaks it.
+//! A protocol names its steps with [`protocol_step!`](crate::protocol_step), the values, conditions and orderings that it
+//! depends on with [`protocol_value!`](crate::protocol_value), and what it must not do with
+//! [`protocol_never!`](crate::protocol_never). The name says what the protocol keeps, or what the mutant of that name does to it.
 //!
 //! ```
 //! use f2fs_sync::atomic::{Ordering::SeqCst, fence};
@@ -34,6 +35,17 @@ macro_rules! protocol_step {
 macro_rules! protocol_value {
     ($name:literal, $right:expr, $wrong:expr) => {
         if $crate::mutant($name) { $wrong } else { $right }
+    };
+}
+
+/// What a protocol never does here: `$fault`, a step too early, one too many, or a way out. The mutant of this name does it; in
+/// production it is never evaluated, and the macro costs nothing.
+#[macro_export]
+macro_rules! protocol_never {
+    ($name:literal, $fault:expr) => {
+        if $crate::mutant($name) {
+            $fault;
+        }
     };
 }
 

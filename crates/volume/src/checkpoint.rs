@@ -25,7 +25,7 @@ use f2fs_format::{Corruption, LogType, inode};
 use f2fs_nat::NatFlush;
 use f2fs_segment::{NodeLog, Run, SegmentFlush};
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{mutant, protocol_step};
+use f2fs_sync::{protocol_step, protocol_value};
 
 use crate::blocks::WriteBatch;
 use crate::node::NodePage;
@@ -232,11 +232,8 @@ impl Volume {
         protocol_step!("checkpoint_flush", self.device.flush()?);
         let end = self.geometry.pack_block(index, pack.front.len());
         let last = AlignedBuf::from_bytes(pack.block.as_block());
-        if mutant("checkpoint_fua_left_out") {
-            self.device.write(u64::from(end.0), last)?;
-        } else {
-            self.device.write_fua(u64::from(end.0), last)?;
-        }
+        let end = u64::from(end.0);
+        protocol_value!("checkpoint_fua_left_out", self.device.write_fua(end, last), self.device.write(end, last))?;
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid};
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use f2fs_sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, mutant};
+use f2fs_sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, protocol_value};
 
 use crate::node_store::NodeStore;
 use crate::stop::Unwinding;
@@ -122,7 +122,7 @@ impl Node {
         let block = self.page.block.read();
         let named = block.address(slot, features) == Some(addr);
         // Counted under the page's lock before a slot names what is on its way, and down when it has landed.
-        named && (self.page.awaits.load(Ordering::Acquire) == 0 || mutant("node_owns_what_is_on_its_way"))
+        named && protocol_value!("node_owns_what_is_on_its_way", self.page.awaits.load(Ordering::Acquire), 0) == 0
     }
 
     /// The block, to change; it is dirty from here on. `op` must be of the volume that the node came from.

@@ -10,7 +10,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, mutant, protocol_value};
+use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, protocol_step, protocol_value};
 use rustc_hash::FxHashMap;
 
 use crate::node::NodePage;
@@ -119,7 +119,7 @@ impl NodeStore {
     pub(crate) fn insert_read(&self, page: NodePage, freed: impl FnOnce() -> bool) -> Option<Arc<NodePage>> {
         let page = Arc::new(page);
         let kept = self.insert_shared(page.clone());
-        if Arc::ptr_eq(&kept, &page) && freed() && !mutant("node_read_and_freed_stays") {
+        if Arc::ptr_eq(&kept, &page) && protocol_value!("node_read_and_freed_stays", freed(), false) {
             page.removed.store(true, Ordering::Release);
             let mut pages = self.shard(page.nid).pages.write();
             if pages.map.get(&page.nid).is_some_and(|here| Arc::ptr_eq(here, &page)) {
@@ -168,7 +168,7 @@ impl NodeStore {
             *nodes.lock() = FxHashMap::default();
         }
         all.retain(|page| {
-            page.listed.store(mutant("node_stays_listed"), Ordering::Release);
+            protocol_step!("node_stays_listed", page.listed.store(false, Ordering::Release));
             let journaled = page.journaled.swap(false, Ordering::AcqRel);
             let unwritten =
                 page.dirty.load(Ordering::Acquire) || protocol_value!("journaled_node_left_out", journaled, false);

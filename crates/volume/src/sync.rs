@@ -25,7 +25,7 @@ use f2fs_format::inode::{self, Inode};
 use f2fs_format::node::{NodeBlock, XATTR_NODE_OFFSET, mark};
 use f2fs_segment::NodeLog;
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, Mutex, mutant, protocol_value};
+use f2fs_sync::{Arc, Mutex, protocol_never, protocol_value};
 
 use crate::blocks::WriteBatch;
 use crate::checkpoint::{is_indirect_offset, node_log};
@@ -183,10 +183,8 @@ impl Volume {
             return failed(error);
         }
         let flights = || group.iter().filter_map(|request| request.flight.as_deref());
-        let land = || match mutant("sync_forgets_arrivals") {
-            false => flights().try_for_each(|flight| flight.lock().land(&*self.device)),
-            true => Ok(()),
-        };
+        let arrive = || flights().try_for_each(|flight| flight.lock().land(&*self.device));
+        let land = || protocol_value!("sync_forgets_arrivals", arrive(), Ok(()));
         let mut batch = WriteBatch::new(&*self.device);
         for flight in flights() {
             let mut flight = flight.lock();
@@ -211,11 +209,11 @@ impl Volume {
             }
         }
         let flush = || protocol_value!("sync_flush", self.device.flush(), Ok(()));
-        let ended = if mutant("sync_inode_behind_flush") {
+        let ended = protocol_value!(
+            "sync_inode_behind_flush",
+            batch.finish().and_then(|_| land()).and_then(|()| flush()),
             land().and_then(|()| flush()).and_then(|()| batch.finish().map(drop))
-        } else {
-            batch.finish().and_then(|_| land()).and_then(|()| flush())
-        };
+        );
         if let Err(error) = ended {
             return failed(error.into());
         }
@@ -242,12 +240,10 @@ impl Volume {
         }
         let mut written = 0;
         for (index, page) in nodes.iter().enumerate() {
-            if mutant("sync_direct_node_left_out") {
-                continue;
-            }
+            protocol_never!("sync_direct_node_left_out", continue);
             let mut block = page.block.write();
-            if mutant("sync_xattr_node_left_out") && block.footer.node_offset() == XATTR_NODE_OFFSET {
-                continue;
+            if block.footer.node_offset() == XATTR_NODE_OFFSET {
+                protocol_never!("sync_xattr_node_left_out", continue);
             }
             // Roll-forward makes indirect nodes itself, as the direct ones need them.
             if is_indirect_offset(block.footer.node_offset()) || page.removed.load(Ordering::Acquire) {
@@ -270,9 +266,7 @@ impl Volume {
         self.check_writable()?;
         if written != 0 || inode.dirty.load(Ordering::Acquire) {
             let marks = protocol_value!("sync_mark", mark::FSYNC, 0) | if new { mark::DENTRY } else { 0 };
-            if mutant("sync_inode_behind_flush") {
-                batch.write_out()?;
-            }
+            protocol_never!("sync_inode_behind_flush", batch.write_out()?);
             let whole = leave_out(&mut block, self.features());
             self.write_node(inode, &mut block, version, marks, batch)?;
             if let Some(whole) = whole {
@@ -288,26 +282,14 @@ impl Volume {
 /// it was.
 #[inline]
 fn leave_out(block: &mut NodeBlock, features: Features) -> Option<NodeBlock> {
-    let mode = mutant("sync_mode_left_out");
-    let owner = mutant("sync_owner_left_out");
-    let times = mutant("sync_times_left_out");
-    let xattrs = mutant("sync_inline_xattrs_left_out");
-    if !(mode || owner || times || xattrs) {
-        return None;
-    }
-    let whole = *block;
-    let raw = block.inode_mut();
-    if mode {
-        raw.i_mode = (inode::mode::REGULAR | 0o644).into();
-    }
-    if owner {
-        (raw.i_uid, raw.i_gid) = (0.into(), 0.into());
-    }
-    if times {
-        (raw.i_atime, raw.i_mtime) = (raw.i_ctime, raw.i_ctime);
-    }
-    if xattrs {
-        raw.inline_xattr_mut(features).fill(0);
-    }
-    Some(whole)
+    let mut whole = None;
+    let mut spoil = |change: &dyn Fn(&mut Inode)| {
+        whole.get_or_insert(*block);
+        change(block.inode_mut());
+    };
+    protocol_never!("sync_mode_left_out", spoil(&|raw| raw.i_mode = (inode::mode::REGULAR | 0o644).into()));
+    protocol_never!("sync_owner_left_out", spoil(&|raw| (raw.i_uid, raw.i_gid) = (0.into(), 0.into())));
+    protocol_never!("sync_times_left_out", spoil(&|raw| (raw.i_atime, raw.i_mtime) = (raw.i_ctime, raw.i_ctime)));
+    protocol_never!("sync_inline_xattrs_left_out", spoil(&|raw| raw.inline_xattr_mut(features).fill(0)));
+    whole
 }

@@ -28,7 +28,7 @@
 
 use std::collections::BTreeMap;
 
-use f2fs_sync::{CachePadded, Mutex, MutexGuard, mutant, protocol_value};
+use f2fs_sync::{CachePadded, Mutex, MutexGuard, protocol_value};
 
 use super::{Zone, ZoneError, ZoneLayout, ZoneState};
 
@@ -159,7 +159,7 @@ impl Zones {
         let mut open = self.open.lock();
         let mut cell = self.lock(zone)?;
         let end = protocol_value!("zones_check_again", check(&cell)?, end);
-        if mutant("zones_open_twice") || !cell.state.is_open() {
+        if protocol_value!("zones_open_twice", !cell.state.is_open(), true) {
             self.make_room(&mut open, cell.state)?;
             self.change(&mut open, zone, &mut cell, ZoneState::ImplicitlyOpen);
         }

@@ -18,7 +18,7 @@
 //! it sees the odd version too.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
-use f2fs_sync::{Mutex, MutexGuard, mutant, protocol_step};
+use f2fs_sync::{Mutex, MutexGuard, protocol_never, protocol_step, protocol_value};
 
 use super::flags::Bits;
 use super::runs::Run;
@@ -84,9 +84,7 @@ impl Chunk {
     #[inline]
     pub(super) fn change_word(&self, number: u64, bytes: u64, change: Change) -> u32 {
         let word = &self.words[number as usize];
-        if mutant("convert_in_two_steps") {
-            word.fetch_and(!(change.clear.in_every_byte() & bytes), AcqRel);
-        }
+        protocol_never!("convert_in_two_steps", word.fetch_and(!(change.clear.in_every_byte() & bytes), AcqRel));
         let old = match (change.set.is_empty(), change.clear.is_empty()) {
             (false, true) => word.fetch_or(change.set.in_every_byte() & bytes, AcqRel),
             (true, false) => word.fetch_and(!(change.clear.in_every_byte() & bytes), AcqRel),
@@ -109,7 +107,7 @@ impl Chunk {
         let before = self.version.load(Acquire);
         if before.is_multiple_of(2) {
             let result = look(words());
-            if self.version.load(Relaxed) == before || mutant("bits_read_unversioned") {
+            if protocol_value!("bits_read_unversioned", self.version.load(Relaxed) == before, true) {
                 return result;
             }
         }

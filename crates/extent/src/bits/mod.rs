@@ -34,7 +34,7 @@ use std::fmt;
 use std::ops::RangeBounds;
 
 use f2fs_sync::atomic::{AtomicBool, Ordering::SeqCst};
-use f2fs_sync::{Mutex, MutexGuard, OnceLock, mutant};
+use f2fs_sync::{Mutex, MutexGuard, OnceLock, protocol_never, protocol_value};
 
 use self::chunk::{Change, Chunk, Locked, bytes_set};
 use self::directory::{CHUNKED_BLOCKS, Chunks};
@@ -172,7 +172,7 @@ impl ExtentBits {
             return Some(Short::Chunk(chunk, in_chunk(number, range)));
         }
         // With nothing in the map, and still no chunk afterwards, the blocks had no bits when the map was looked at.
-        if !self.mapped.load(SeqCst) && (mutant("bits_read_empty_map_unchecked") || here().is_none()) {
+        if !self.mapped.load(SeqCst) && protocol_value!("bits_read_empty_map_unchecked", here().is_none(), true) {
             return Some(Short::Empty);
         }
         Some(Short::Chunk(self.chunk(number)?, in_chunk(number, range)))
@@ -228,13 +228,13 @@ impl ExtentBits {
 
     fn change_long(&self, range: BlockRange, change: Change) -> u128 {
         let mut changed = 0;
-        if mutant("bits_long_change_in_two_steps") {
+        protocol_never!("bits_long_change_in_two_steps", {
             for (blocks, place) in self.places(range) {
                 if let Place::Chunk(chunk, number) = place {
                     changed += chunk.lock().change(in_chunk(number, blocks), change);
                 }
             }
-        }
+        });
         let mut runs = self.runs.lock();
         let mut locked: Vec<(BlockRange, Locked<'_>)> = Vec::new();
         for (blocks, place) in self.places(range) {

@@ -1,7 +1,7 @@
 //! Who among the waiting requests gets its locks, and when: under the queue's lock, by the rules in [`queue`](crate::queue).
 
 use f2fs_sync::atomic::Ordering::SeqCst;
-use f2fs_sync::{Arc, MutexGuard, mutant};
+use f2fs_sync::{Arc, MutexGuard, protocol_never, protocol_value};
 
 use super::{Queue, Request, State, Ticket};
 use crate::claim::Claim;
@@ -72,14 +72,12 @@ impl ExtentTable {
                     bells.push(ticket, cell);
                     // A request that left the list has its successor in its place.
                     at += usize::from(queue.requests.len() == before);
-                    if mutant("release_wakes_one_only") {
-                        break;
-                    }
+                    protocol_never!("release_wakes_one_only", break);
                 } else {
                     at += 1;
                 }
             }
-            let again = bells.full() && !mutant("settle_stops_at_full_bells");
+            let again = protocol_value!("settle_stops_at_full_bells", bells.full(), false);
             drop(queue);
             bells.ring();
             if !again {
@@ -97,7 +95,7 @@ impl ExtentTable {
         let free = request.claims.in_words().all(|claim| {
             Words::of(claim.range).all(|(number, bytes)| {
                 let word = self.word(number).map_or(0, |word| word.load(SeqCst));
-                if !claim.mode.fits(word, bytes) && !mutant("grant_ignores_the_crowd") {
+                if protocol_value!("grant_ignores_the_crowd", !claim.mode.fits(word, bytes), false) {
                     place = Place::List;
                 }
                 !word::excludes(word, bytes, claim.mode)
@@ -108,7 +106,9 @@ impl ExtentTable {
         }
         let behind = queue.requests.iter().enumerate().any(|(other, older)| match older.state {
             State::Covering | State::Overflow { .. } => older.claims.conflict(&request.claims),
-            State::Waiting => other < at && !mutant("grant_overtakes") && older.claims.conflict(&request.claims),
+            State::Waiting => {
+                protocol_value!("grant_overtakes", other < at, false) && older.claims.conflict(&request.claims)
+            }
         });
         (!behind && self.covers(&mut queue.requests[at])).then_some(place)
     }
@@ -141,7 +141,8 @@ impl ExtentTable {
             queue.stats.longest = queue.stats.longest.max(waited);
         }
         let claims = queue.requests[at].claims.clone();
-        for claim in claims.in_words().filter(|_| place == Place::Words || mutant("overflow_keeps_no_bit")) {
+        for claim in claims.in_words().filter(|_| protocol_value!("overflow_keeps_no_bit", place == Place::Words, true))
+        {
             for (number, bytes) in Words::of(claim.range) {
                 let unwanted = QUEUED & bytes & !queue.wanted(number);
                 if let Some((word, mark)) = self.spot(number) {
@@ -153,8 +154,8 @@ impl ExtentTable {
             }
         }
         let cell = queue.requests[at].cell.take();
-        if place == Place::List && mutant("overflow_tells_no_ticket") {
-            return (Ticket::NONE, cell);
+        if place == Place::List {
+            protocol_never!("overflow_tells_no_ticket", return (Ticket::NONE, cell));
         }
         if place == Place::List || claims.covering() {
             return (queue.requests[at].ticket, cell);

@@ -7,7 +7,7 @@ use f2fs_format::hash::{MAX_DEPTH, bucket_range};
 use f2fs_format::inode::inline;
 use f2fs_format::{BlockAddr, Corruption, Nid, RawBlock};
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, mutant};
+use f2fs_sync::{Arc, protocol_value};
 use f2fs_volume::{Op, VolumeError};
 
 use super::lookup::Located;
@@ -84,7 +84,7 @@ impl Directory {
                         self.depth.fetch_max(level + 1, Ordering::AcqRel);
                     }
                     let mut data = page.data.write();
-                    if page.is_dead() && !mutant("page_dead_and_filled") {
+                    if protocol_value!("page_dead_and_filled", page.is_dead(), false) {
                         continue;
                     }
                     let mut view = DentryViewMut::block(&mut data);

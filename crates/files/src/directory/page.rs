@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use f2fs_device::AlignedBuf;
 use f2fs_format::{BlockAddr, Corruption, RawBlock};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{Arc, RwLock, mutant};
+use f2fs_sync::{Arc, RwLock, protocol_step, protocol_value};
 use f2fs_volume::tree::{add_blocks, ensure_slot, find_slot};
 use f2fs_volume::{Change, Op, VolumeError};
 
@@ -71,7 +71,8 @@ impl Directory {
                 Entry::Occupied(page) => return Ok(Some(page.get().clone())),
                 // Others may have loaded the page meanwhile, taken the last name out of it and freed it: what was read is
                 // no longer part of the directory.
-                Entry::Vacant(_) if slot.get(&core.volume) != addr && !mutant("page_taken_at_first_sight") => {}
+                Entry::Vacant(_)
+                    if protocol_value!("page_taken_at_first_sight", slot.get(&core.volume), addr) != addr => {}
                 Entry::Vacant(place) => {
                     let page = Arc::clone(place.insert(Arc::new(Page::new(block, data))));
                     drop(shard);
@@ -148,7 +149,7 @@ impl Directory {
     /// it is freed: if its node cannot be read the block stays, empty, which does no harm.
     pub(super) fn free_page(&self, op: &Op<'_>, core: &Core, inode: &Inode, page: &Page) -> Result<bool, FsError> {
         let Ok(Some(slot)) = find_slot(&core.volume, &inode.node, page.block) else { return Ok(false) };
-        page.dead.store(!mutant("page_freed_and_not_dead"), Ordering::Release);
+        protocol_step!("page_freed_and_not_dead", page.dead.store(true, Ordering::Release));
         self.forget_dirty(core, page);
         let freed = core.volume.clear_slots(op, &slot.node, slot.index..slot.index + 1, |_, _| {});
         self.shard(page.block).write().remove(&page.block);
@@ -187,7 +188,9 @@ impl Directory {
             let mut map = shard.0.write();
             if map.len() > limit / super::PAGE_SHARDS {
                 // Found under this lock, and held until it was on the list of dirty ones if it was changed.
-                let used = |page: &Arc<Page>| Arc::strong_count(page) > 1 && !mutant("directory_drops_pages_in_use");
+                let used = |page: &Arc<Page>| {
+                    protocol_value!("directory_drops_pages_in_use", Arc::strong_count(page) > 1, false)
+                };
                 map.retain(|_, page| page.dirty.load(Ordering::Acquire) || used(page));
             }
         }

@@ -3,7 +3,7 @@
 use f2fs_device::AlignedBuf;
 use f2fs_format::LogType;
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, mutant};
+use f2fs_sync::{Arc, protocol_never, protocol_step};
 use f2fs_volume::tree::find_slot;
 use f2fs_volume::{Flight, Op};
 
@@ -27,9 +27,7 @@ impl Directory {
             return Ok(());
         }
         let mut pages = self.take_dirty(core);
-        if mutant("directory_later_blocks_left_out") {
-            pages.truncate(1);
-        }
+        protocol_never!("directory_later_blocks_left_out", pages.truncate(1));
         for (index, chunk) in pages.chunks(CHUNK).enumerate() {
             if let Err(error) = self.write_chunk(op, core, inode, chunk) {
                 // Pages that were not written stay dirty.
@@ -49,8 +47,8 @@ impl Directory {
         if stale {
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();
-            if !is_inline(raw) && !mutant("directory_depth_left_out") {
-                raw.i_current_depth = self.depth().into();
+            if !is_inline(raw) {
+                protocol_step!("directory_depth_left_out", raw.i_current_depth = self.depth().into());
             }
             if let Some(time) = touched {
                 let (_, modified, changed) = stat::times(raw);

@@ -1,7 +1,7 @@
 //! Changing the size of a file.
 
 use f2fs_format::BLOCK_SIZE;
-use f2fs_sync::{Arc, mutant};
+use f2fs_sync::{Arc, protocol_step, protocol_value};
 use f2fs_volume::tree::find_slot;
 use f2fs_volume::{Next, Op, Piece};
 
@@ -57,7 +57,6 @@ impl FileData<'_> {
             while shrinks && truncate_step(op, &inode.node, keep)? == Progress::More {}
             Ok(())
         };
-        let apart = mutant("truncate_in_two_operations");
         // A checkpoint has all of this or nothing. Blocks behind the end would come back when the file grows, and zeros below
         // the old end are a content that it never had.
         let result = result.and_then(|()| {
@@ -77,10 +76,11 @@ impl FileData<'_> {
                 stat::set_modified(raw, now);
                 stat::set_changed(raw, now);
                 drop(block);
-                if apart { Ok(()) } else { cut(op) }
+                protocol_step!("truncate_in_two_operations", cut(op)?);
+                Ok(())
             })
         });
-        let result = if apart { result.and_then(|()| self.change(cut)) } else { result };
+        let result = protocol_value!("truncate_in_two_operations", result, result.and_then(|()| self.change(cut)));
         if shrinks {
             // Nobody looks there before the range is released. A look-up in the same node may have remembered a block until its
             // slot was cleared, not after that.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use f2fs_sync::{Arc, mutant};
+use f2fs_sync::{Arc, protocol_value};
 
 use crate::FsError;
 use crate::file_data::FileData;
@@ -67,7 +67,7 @@ pub(crate) fn lasting<T>(
     let mut inode = look_up()?;
     loop {
         let failed = match with(&inode) {
-            Err(error) if inode.life.lock().freed && !mutant("path_looked_up_once") => error,
+            Err(error) if protocol_value!("path_looked_up_once", inode.life.lock().freed, false) => error,
             result => return result,
         };
         let now = look_up()?;

@@ -1,6 +1,6 @@
 //! Renaming.
 
-use f2fs_sync::{Arc, RwLockWriteGuard, mutant, protocol_step};
+use f2fs_sync::{Arc, RwLockWriteGuard, protocol_step, protocol_value};
 
 use crate::FsError;
 use crate::free::AfterUnlink;
@@ -46,7 +46,7 @@ impl Namespace<'_> {
         let crossing = from.parent.ino != to.parent.ino;
         let _tree = crossing.then(|| self.rename.lock());
         let stripes = self.lock_places(from, to)?;
-        if to.parent.directory()?.is_dead() && !mutant("rename_into_a_dead_directory") {
+        if protocol_value!("rename_into_a_dead_directory", to.parent.directory()?.is_dead(), false) {
             return Err(FsError::NotFound);
         }
 

@@ -5,7 +5,7 @@ use f2fs_format::node::{BODY_SIZE, NodeBlock, XATTR_NODE_OFFSET};
 use f2fs_format::path::{NodeKind, first_block};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCK_SIZE, BlockAddr, Corruption, Nid};
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_value;
 use f2fs_volume::tree::{Slot, add_blocks, ensure_slot, load_child};
 use f2fs_volume::{Change, NewNode, Op};
 
@@ -108,7 +108,7 @@ impl RollForward<'_> {
             let new = block.address(index, features).unwrap_or(BlockAddr::NULL);
             let slot = Slot { node: slot.node.clone(), index };
             let old = slot.get(&self.volume);
-            if old == new || (new.is_null() && mutant("recovery_keeps_punched_blocks")) {
+            if old == new || protocol_value!("recovery_keeps_punched_blocks", false, new.is_null()) {
                 continue;
             }
             for addr in [old, new].into_iter().filter(|addr| addr.is_real()) {

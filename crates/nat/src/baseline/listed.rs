@@ -25,7 +25,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicUsize, Ordering};
-use f2fs_sync::{Mutex, mutant};
+use f2fs_sync::{Mutex, protocol_value};
 
 use crate::entry::NatEntry;
 use crate::error::NatError;
@@ -203,7 +203,8 @@ impl Listed {
         if !self.is_short() {
             return Ok(());
         }
-        if !self.optimistic || why == (Why::Allocation { again: true }) || mutant("nat_waits_for_bitmap_scan") {
+        let waits = !self.optimistic || why == (Why::Allocation { again: true });
+        if protocol_value!("nat_waits_for_bitmap_scan", waits, true) {
             let _scan = stats.scan();
             let _bitmap = self.bitmap.lock();
             self.scan_bitmaps(table);
@@ -252,7 +253,7 @@ impl Listed {
         let nid = nid_at(block, index);
         // The bit was seen without the lock: the NID may have been taken since. It is not bound, because binding waits for the
         // lock of the kernel's cache, which this scan shares.
-        if lists.free.state(nid).is_none() || mutant("nat_list_twice") {
+        if protocol_value!("nat_list_twice", lists.free.state(nid).is_none(), true) {
             self.list(&mut lists, nid);
         }
         lists.free.len()
@@ -298,7 +299,7 @@ impl Listed {
             let mut lists = self.list.lock();
             let nid = nid_at(block, index);
             let state = lists.free.state(nid);
-            if state == Some(State::Taken) && !mutant("nat_scan_lists_taken") {
+            if protocol_value!("nat_scan_lists_taken", state == Some(State::Taken), false) {
                 continue;
             }
             self.mark(table, &mut lists, block, index);

@@ -15,7 +15,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use f2fs_sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, mutant};
+use f2fs_sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, protocol_value};
 
 use crate::entry::NatEntry;
 use crate::error::NatError;
@@ -90,7 +90,7 @@ impl Table {
 
     /// A stage of a scan for free NIDs shares the lock of the kernel's cache, where the policy has that.
     pub(crate) fn share_cache(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        self.cache.as_ref().filter(|_| !mutant("nat_scan_beside_changes")).map(|cache| cache.share())
+        protocol_value!("nat_scan_beside_changes", self.cache.as_ref(), None).map(|cache| cache.share())
     }
 
     /// A change excludes look-ups and scans, where the policy has the lock of the kernel's cache.

@@ -20,7 +20,7 @@
 //! it never falls below nothing. A price that another thread has overwritten is another price, nothing else.
 
 use f2fs_sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_never;
 
 use super::{Choice, Layout, Planner, Strategy};
 
@@ -63,13 +63,13 @@ impl Account {
     /// Pays for blocks; false, and nothing is paid, if there is not enough.
     fn pay(&self, blocks: u32) -> bool {
         let parts = (f64::from(blocks) * UNIT) as i64;
-        if mutant("account_pays_in_two_steps") {
+        protocol_never!("account_pays_in_two_steps", {
             let balance = self.balance.load(Ordering::Relaxed);
             if balance >= parts {
                 self.balance.store(balance - parts, Ordering::Relaxed);
             }
             return balance >= parts;
-        }
+        });
         self.balance
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |balance| (balance >= parts).then_some(balance - parts))
             .is_ok()

@@ -4,7 +4,7 @@ use f2fs_device::{AlignedBuf, BlockDevice};
 use f2fs_format::summary::Summary;
 use f2fs_format::{BlockAddr, SegmentNo};
 use f2fs_segment::{Change, Displaced, switch_slots};
-use f2fs_sync::mutant;
+use f2fs_sync::protocol_value;
 
 use super::requests::split_by_runs;
 use super::{Flight, Place};
@@ -56,8 +56,7 @@ impl Flight {
         let volume = op.volume;
         self.wait_or_take_back(op)?;
         // With the gate closed no sync comes before the checkpoint.
-        if op.gate.is_some()
-            && !mutant("cleaner_flush_left_out")
+        if protocol_value!("cleaner_flush_left_out", op.gate.is_some(), false)
             && let Err(error) = volume.device.flush()
         {
             let error = error.into();
@@ -68,8 +67,8 @@ impl Flight {
         let mut done = Moved::default();
         let mut displaced = Displaced::default();
         let faulty = match cause {
-            Count::Precleaned => mutant("preclean_slot_left_out"),
-            _ => mutant("cleaner_slot_left_out"),
+            Count::Precleaned => protocol_value!("preclean_slot_left_out", false, true),
+            _ => protocol_value!("cleaner_slot_left_out", false, true),
         };
         for ((place, from), to) in self.places.iter().zip(from).zip(self.addresses()) {
             if faulty && place.block == 0 {

@@ -154,11 +154,11 @@ fn announced(text: &str, test: &str) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
-/// The mutants that a source file switches, outside of comments: by name, or as points of a protocol.
+/// The mutants that a source file switches at the points of a protocol, outside of comments.
 fn switched(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let code = lines.collect::<Vec<_>>().join("\n");
-    let points = ["mutant(", "protocol_step!(", "protocol_value!("];
+    let points = ["protocol_step!(", "protocol_value!(", "protocol_never!("];
     let calls = points.into_iter().flat_map(|point| code.split(point).skip(1));
     let names = calls.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split_once('"'));
     // Other quoted texts behind such words are no names: this tool's own sources look for them.

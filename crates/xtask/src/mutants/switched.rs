@@ -1,14 +1,14 @@
 //! Faults that are switched by name are no code of the product.
 //!
-//! `if mutant("name") { ... }` is never true in what ships, and no test of a crate turns it on: a change in there, or of such a
-//! condition, says nothing of the tests.
+//! No test of a crate turns on the fault at a point of a protocol (`protocol_step!`, `protocol_value!`, `protocol_never!`), and
+//! what ships has none of them: a change there says nothing of the tests.
 
 use std::collections::BTreeSet;
 
-/// The numbers, from 1 on, of the lines that ask for a fault by name, and of those that only such a fault runs.
+/// The numbers, from 1 on, of the lines of all points of protocols.
 pub(super) fn lines(source: &str) -> BTreeSet<usize> {
     let mut switched = BTreeSet::new();
-    // The indentation of the innermost condition that is never true, whose block goes on.
+    // The indentation of the point that goes on.
     let mut within: Option<usize> = None;
     for (number, line) in (1..).zip(source.lines()) {
         let indentation = line.len() - line.trim_start().len();
@@ -19,9 +19,11 @@ pub(super) fn lines(source: &str) -> BTreeSet<usize> {
             }
             within = None;
         }
-        if ["mutant(\"", "protocol_step!(", "protocol_value!("].iter().any(|point| line.contains(point)) {
+        if ["protocol_step!(", "protocol_value!(", "protocol_never!("].iter().any(|point| line.contains(point)) {
             switched.insert(number);
-            if line.trim_start().starts_with("if mutant(\"") && line.ends_with('{') && !line.contains(" || ") {
+            let code = line.trim_start();
+            // A condition of the product may end with an opening bracket, too: its block is the product's.
+            if line.ends_with('(') || (line.ends_with('{') && code.starts_with("protocol_")) {
                 within = Some(indentation);
             }
         }
@@ -34,20 +36,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_and_their_blocks_are_switched() {
+    fn points_and_their_blocks_are_switched() {
         let source = "\
 fn f() {
-    if mutant(\"one\") {
+    protocol_never!(\"one\", {
         a += 1;
 
         b();
-    }
-    if !mutant(\"two\") {
+    });
+    if protocol_value!(\"two\", x == 1, true) {
         c += 1;
     }
-    let d = if mutant(\"three\") { 1 } else { 2 };
+    let d = protocol_value!(
+        \"three\",
+        1,
+        2
+    );
+    d + 1
 }
 ";
-        assert_eq!(lines(source).into_iter().collect::<Vec<_>>(), [2, 3, 4, 5, 7, 10]);
+        assert_eq!(lines(source).into_iter().collect::<Vec<_>>(), [2, 3, 4, 5, 7, 10, 11, 12, 13]);
     }
 }
