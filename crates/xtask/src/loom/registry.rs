@@ -214,15 +214,15 @@ mod tests {
 
     #[test]
     fn switches_in_comments_do_not_count() {
-        let text = "//! if mutant(\"in_docs\") {}\n    if !mutant(\"one\") && !f2fs_sync::mutant(\"two\") {\n // mutant(\"no\")";
+        let text = "//! protocol_step!(\"in_docs\", x)\n    if protocol_value!(\"one\", a, b) && f2fs_sync::protocol_value!(\"two\", a, b) {\n // protocol_step!(\"no\", x)";
         assert_eq!(switched(text), ["one", "two"]);
     }
 
     #[test]
     fn points_of_protocols_are_switches() {
-        let text = "protocol_step!(\"step\", fence(SeqCst));\nlet order = protocol_value!(\n    \"order\", Release, Relaxed);\n// protocol_step!(\"no\", ())";
-        assert_eq!(switched(text), ["step", "order"]);
-        assert!(switched("let points = [\"mutant(\", \"protocol_step!(\"];\nlet other = ';';").is_empty());
+        let text = "protocol_step!(\"step\", fence(SeqCst));\nlet order = protocol_value!(\n    \"order\", Release, Relaxed);\nprotocol_never!(\"early\", return);\n// protocol_step!(\"no\", ())";
+        assert_eq!(switched(text), ["step", "order", "early"]);
+        assert!(switched("let points = [\"protocol_value!(\", \"protocol_step!(\"];\nlet other = ';';").is_empty());
     }
 
     #[test]
@@ -261,9 +261,9 @@ mod tests {
         for name in ["small", "large", "larger"] {
             write(&format!("{name}/Cargo.toml"), &format!("[package]\nname = \"{name}\"\n"));
         }
-        write("small/src/lib.rs", "fn f() { if mutant(\"s\") {} }\n");
+        write("small/src/lib.rs", "fn f() { protocol_step!(\"s\", ()) }\n");
         write("small/tests/loom_small.rs", "// mutant: s, killed by: x\n");
-        write("large/src/lib.rs", "fn f() { if mutant(\"l\") {} }\n");
+        write("large/src/lib.rs", "fn f() { protocol_step!(\"l\", ()) }\n");
         let problems = |half| -> Vec<String> {
             let crates = discover(root.path(), &[], half).expect("there are models");
             crates.into_iter().flat_map(|krate| krate.problems).collect()
