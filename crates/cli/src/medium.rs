@@ -14,7 +14,7 @@ use f2fs::format::feature::Features;
 use f2fs::format::superblock::{MAGIC, SuperBlock};
 use f2fs::journal::{DeviceMedium, RegionMedium, SharedMedium};
 use f2fs::pmem::{MappedRegion, PmemDevice};
-use f2fs::uring::{Direct, Engine, OpenError, OpenOptions, UringDevice};
+use f2fs::uring::{Direct, Engine, NvmeDevice, OpenError, OpenOptions, UringDevice};
 use f2fs::volume::devices::{DevicesError, assemble};
 use f2fs_workload::shell::Quoted;
 
@@ -71,10 +71,11 @@ fn choice() -> &'static Choice {
     CHOICE.get_or_init(Choice::default)
 }
 
-/// Whether an image is mapped: because the command line says so, or because it is a character device, which is memory or nothing.
+/// Whether an image is mapped: because the command line says so, or because it is a character device and no NVMe namespace: then it is
+/// memory or nothing.
 fn is_mapped(image: &Path) -> bool {
     let character = || image.metadata().is_ok_and(|file| file.file_type().is_char_device());
-    choice().pmem || character()
+    choice().pmem || (character() && !NvmeDevice::is_at(image))
 }
 
 /// Opens an image that is there, with the zones that it keeps if it is a file that `f2fs zones` made.
@@ -106,7 +107,7 @@ pub(crate) fn open_plain(image: &Path, read_only: bool, how: OpenOptions) -> Res
         let options = f2fs::pmem::OpenOptions::new().read_only(read_only);
         return Ok(PmemDevice::open(image, options).map_err(|error| cannot_map(&error))?);
     }
-    Ok(UringDevice::open(image, how.read_only(read_only)).map_err(|error| cannot_open(&error))?)
+    f2fs::uring::open(image, how.read_only(read_only)).map_err(|error| cannot_open(&error))
 }
 
 /// Makes a file of so many bytes, and opens it.

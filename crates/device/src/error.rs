@@ -76,6 +76,9 @@ pub enum DeviceErrorKind {
         /// The standard library's kind of it.
         kind: io::ErrorKind,
     },
+    /// The NVMe device completed the command with this status.
+    #[error("{0}")]
+    Nvme(crate::NvmeStatus),
     /// The transfer stopped early and could not be continued: the file is shorter than the device was when opened.
     #[error("only {transferred} of {expected} bytes were transferred")]
     ShortTransfer {
@@ -167,7 +170,7 @@ impl From<DeviceError> for io::Error {
             DeviceErrorKind::ShortTransfer { .. } => io::ErrorKind::UnexpectedEof,
             DeviceErrorKind::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
             DeviceErrorKind::Unsupported => io::ErrorKind::Unsupported,
-            DeviceErrorKind::Poisoned { .. } | DeviceErrorKind::Lost => io::ErrorKind::Other,
+            DeviceErrorKind::Nvme(_) | DeviceErrorKind::Poisoned { .. } | DeviceErrorKind::Lost => io::ErrorKind::Other,
         };
         Self::new(kind, error)
     }

@@ -85,13 +85,13 @@ impl FileSystem {
     /// cannot be opened as a file system: see [`FileSystem::open`].
     pub fn open_path(path: impl AsRef<Path>, options: Options) -> Result<FileSystem, ImageError> {
         let how = OpenOptions::new().read_only(options.volume.read_only);
-        let first = UringDevice::open(path, how)?;
+        let first = f2fs_uring::open(path, how)?;
         if options.devices.is_empty() {
             return Ok(FileSystem::open(first, options)?);
         }
         let others = options.devices.len();
         let open = |index: usize, _: &VolumeDevice| -> Result<PlainArc<dyn BlockDevice>, OpenError> {
-            Ok(UringDevice::open(&options.devices[index - 1], how)?)
+            f2fs_uring::open(&options.devices[index - 1], how)
         };
         let device = assemble(first, others, open).map_err(|error| ImageError::Devices(Box::new(error)))?;
         Ok(FileSystem::open(device, options)?)

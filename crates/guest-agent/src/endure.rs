@@ -22,6 +22,9 @@ const DIRECTORY: &str = "/endured";
 pub(crate) struct Args {
     /// The image, formatted.
     image: PathBuf,
+    /// Another device of the volume that begins on the image; once for each.
+    #[arg(long = "device")]
+    others: Vec<PathBuf>,
     /// Maps it, which has to lie in persistent memory.
     #[arg(long)]
     pmem: bool,
@@ -54,7 +57,7 @@ const JOURNAL: u64 = 256 << 10;
 
 /// The file system, with its journal if it has one.
 fn open(args: &Args) -> anyhow::Result<FileSystem> {
-    let device = pmem::open(&args.image, args.pmem, Engine::Auto)?;
+    let device = pmem::assembled(&args.image, &args.others, args.pmem, Engine::Auto)?;
     println!("{}", device.info().description);
     let mut options = Options::new();
     if let Some(path) = &args.journal {

@@ -3,10 +3,12 @@
 //! runs in a guest that has no C library.
 #![forbid(unsafe_code)]
 
+mod commands;
 mod cut;
 mod depth_one;
 mod endure;
 mod pmem;
+mod rates;
 mod replay;
 mod sparse;
 mod zoned;
@@ -18,11 +20,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use clap::{Parser, Subcommand, ValueEnum};
-use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device::{BlockDevice as _, MemoryDevice};
 use f2fs_device_test::RecordingDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_uring::{Engine, OpenOptions, UringDevice};
-use f2fs_volume::devices::assemble;
 use f2fs_volume::{AgeThreshold, Allocation, VictimPolicy};
 use f2fs_workload::ageing::{Plan, age};
 use f2fs_workload::manifest::{walk_host, walk_host_with};
@@ -85,6 +86,10 @@ enum Command {
     Replay(replay::Args),
     /// Measures transfers on persistent memory, mapped or as a block device. Its contents are lost.
     Pmem(pmem::Args),
+    /// Measures volumes on a device. Its contents are lost; an aged volume stays.
+    Rates(rates::Args),
+    /// Sends an NVMe namespace commands of each kind, or some that it refuses.
+    Commands(commands::Args),
     /// Prints the manifest of a directory.
     Manifest {
         /// The directory that becomes `/`.
@@ -187,6 +192,8 @@ fn main() -> anyhow::Result<()> {
         Command::Endured(args) => endure::check(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Pmem(args) => pmem::run(&args),
+        Command::Rates(args) => rates::run(&args),
+        Command::Commands(args) => commands::run(&args),
         Command::Manifest { directory, defer } => {
             let manifest = match defer {
                 Some(copies) => {
@@ -233,9 +240,7 @@ fn run_on_volume(image: &Path, args: &TreeArgs, script: &[Op], end: End) -> anyh
         std::process::exit(0);
     }
     let engine = if args.require_io_uring { Engine::IoUring } else { Engine::Auto };
-    let first = pmem::open(image, args.pmem, engine)?;
-    let other = |at: usize, _: &_| pmem::open(&args.others[at - 1], args.pmem, engine);
-    let device = assemble(first, args.others.len(), other).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let device = pmem::assembled(image, &args.others, args.pmem, engine)?;
     let description = device.info().description.clone();
     let fs = FileSystem::open(device, Options::new())?;
     apply_all(&mut VolumeTree::new(&fs), script)?;

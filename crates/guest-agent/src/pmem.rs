@@ -10,6 +10,7 @@ use anyhow::ensure;
 use f2fs_device::BlockDevice;
 use f2fs_pmem::{Dax, PmemDevice, WriteBack};
 use f2fs_uring::{Direct, Engine, UringDevice};
+use f2fs_volume::devices::assemble;
 use f2fs_workload::pmem::{HEAD, Plan, measure_mapped, measure_other};
 
 #[derive(Debug, clap::Args)]
@@ -30,12 +31,24 @@ pub(crate) struct Args {
     csv: PathBuf,
 }
 
-/// Opens an image: mapped, if it lies in persistent memory, or as a file or block device.
+/// Opens an image: mapped, if it lies in persistent memory, or as a file, a block device or an NVMe namespace.
 pub(crate) fn open(image: &Path, mapped: bool, engine: Engine) -> anyhow::Result<Arc<dyn BlockDevice>> {
     if mapped {
         return Ok(PmemDevice::open(image, f2fs_pmem::OpenOptions::new().dax(Dax::Required))?);
     }
-    Ok(UringDevice::open(image, f2fs_uring::OpenOptions::new().engine(engine))?)
+    Ok(f2fs_uring::open(image, f2fs_uring::OpenOptions::new().engine(engine))?)
+}
+
+/// The devices of a volume as one.
+pub(crate) fn assembled(
+    image: &Path,
+    others: &[PathBuf],
+    mapped: bool,
+    engine: Engine,
+) -> anyhow::Result<Arc<dyn BlockDevice>> {
+    let first = open(image, mapped, engine)?;
+    let other = |at: usize, _: &_| open(&others[at - 1], mapped, engine);
+    assemble(first, others.len(), other).map_err(|error| anyhow::anyhow!("{error}"))
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {

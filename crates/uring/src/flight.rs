@@ -1,22 +1,11 @@
-//! A request on a ring. It owns the request's memory, and makes the submission entries for the part that is not transferred yet.
+//! A request on a ring. It owns the request's memory, and says which part of it is not transferred yet.
 
-use f2fs_device::{AlignedBuf, BLOCK_SIZE, Block, Op, Request};
-use io_uring::{opcode, squeue, types};
+use f2fs_device::{AlignedBuf, Block, Op, Request};
 
 use crate::{
-    discard,
     progress::{Landing, Progress},
     target::MAX_VECTORS,
 };
-
-/// Bytes that one entry asks for at most: below the kernel's limit for one transfer (2 GiB less a page).
-const MAX_BYTES: usize = 1 << 30;
-
-/// The file that each ring has registered.
-const FILE: types::Fixed = types::Fixed(0);
-
-/// `RWF_DSYNC` of `<linux/fs.h>`.
-const RWF_DSYNC: i32 = 2;
 
 /// A request and how far it has got. It owns the memory that the kernel transfers to or from, so it must be kept until it has
 /// landed.
@@ -27,6 +16,41 @@ pub(crate) struct Flight {
     vectors: Vec<Vector>,
     /// The index under which the only buffer is registered with the ring.
     registered: Option<u16>,
+    /// Bytes of the last entry, for carriers whose answers do not say how many were transferred.
+    asked: usize,
+}
+
+/// Memory for one entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Memory {
+    /// One piece.
+    One {
+        /// Its first byte.
+        base: *mut u8,
+        /// Its bytes.
+        len: usize,
+        /// The index under which the buffer that it is part of is registered.
+        registered: Option<u16>,
+    },
+    /// Several.
+    Many {
+        /// The first of `count`.
+        vectors: *const Vector,
+        /// How many.
+        count: usize,
+        /// Bytes of all.
+        bytes: usize,
+    },
+}
+
+impl Memory {
+    /// Bytes of it.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::One { len, .. } => len,
+            Self::Many { bytes, .. } => bytes,
+        }
+    }
 }
 
 /// `struct iovec`.
@@ -51,50 +75,44 @@ impl Flight {
     /// A request whose only buffer has the index `registered`, or none.
     pub(crate) fn new(request: Request, registered: Option<u16>) -> Self {
         let progress = Progress::new(&request);
-        Self { request, progress, vectors: Vec::new(), registered }
+        Self { request, progress, vectors: Vec::new(), registered, asked: 0 }
     }
 
     pub(crate) fn into_request(self) -> Request {
         self.request
     }
 
-    /// The entry that asks for what is left. It points into memory that this flight owns and that stays where it is when the
-    /// flight itself moves.
-    pub(crate) fn entry(&mut self) -> squeue::Entry {
-        let offset = self.request.start * BLOCK_SIZE as u64 + self.progress.done();
-        let flags = if self.request.op == Op::WriteFua { RWF_DSYNC } else { 0 };
-        if let Op::Discard { .. } = self.request.op {
-            return opcode::Fallocate::new(FILE, self.progress.expected())
-                .offset(offset)
-                .mode(discard::PUNCH.bits() as i32)
-                .build();
-        }
+    /// What is asked for.
+    pub(crate) fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Bytes that are transferred.
+    pub(crate) fn done(&self) -> u64 {
+        self.progress.done()
+    }
+
+    /// Bytes of the whole request.
+    pub(crate) fn expected(&self) -> u64 {
+        self.progress.expected()
+    }
+
+    /// The memory of the next entry, of `most` bytes at most. It belongs to this flight and stays where it is when the flight itself
+    /// moves.
+    pub(crate) fn memory(&mut self, most: usize) -> Memory {
         if let [buf] = &mut self.request.bufs[..] {
-            let (base, len) = rest(buf, self.request.op, self.progress.done() as usize, MAX_BYTES);
-            let len = len as u32;
-            if let Some(index) = self.registered {
-                return match self.request.op {
-                    Op::Read => opcode::ReadFixed::new(FILE, base, len, index).offset(offset).build(),
-                    _ => opcode::WriteFixed::new(FILE, base, len, index).offset(offset).rw_flags(flags).build(),
-                };
-            }
-            return match self.request.op {
-                Op::Read => opcode::Read::new(FILE, base, len).offset(offset).build(),
-                _ => opcode::Write::new(FILE, base, len).offset(offset).rw_flags(flags).build(),
-            };
+            let (base, len) = rest(buf, self.request.op, self.progress.done() as usize, most);
+            return Memory::One { base, len, registered: self.registered };
         }
-        self.gather();
-        let (vectors, count) = (self.vectors.as_ptr().cast(), self.vectors.len() as u32);
-        match self.request.op {
-            Op::Read => opcode::Readv::new(FILE, vectors, count).offset(offset).build(),
-            _ => opcode::Writev::new(FILE, vectors, count).offset(offset).rw_flags(flags).build(),
-        }
+        self.gather(most);
+        let bytes = self.vectors.iter().map(|vector| vector.len).sum();
+        Memory::Many { vectors: self.vectors.as_ptr(), count: self.vectors.len(), bytes }
     }
 
     /// Points `vectors` at what is left of the buffers.
-    fn gather(&mut self) {
+    fn gather(&mut self, most: usize) {
         self.vectors.clear();
-        let (mut skip, mut room) = (self.progress.done() as usize, MAX_BYTES);
+        let (mut skip, mut room) = (self.progress.done() as usize, most);
         for buf in &mut self.request.bufs {
             let skipped = skip.min(buf.len());
             skip -= skipped;
@@ -106,9 +124,24 @@ impl Flight {
         }
     }
 
-    /// Takes the kernel's answer to the last entry: bytes, or an error number below zero.
-    pub(crate) fn land(&mut self, result: i32) -> Landing {
-        self.progress.land(usize::try_from(result).map_err(|_| -result))
+    /// Keeps the bytes of the entry that is made.
+    pub(crate) fn ask(&mut self, bytes: usize) {
+        self.asked = bytes;
+    }
+
+    /// The bytes of the last entry.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked
+    }
+
+    /// Whether the last entry may be sent again, which it may `most` times in a row.
+    pub(crate) fn try_again(&mut self, most: u32) -> bool {
+        self.progress.try_again(most)
+    }
+
+    /// Takes the answer to the last entry: how many more bytes are transferred, or an error number.
+    pub(crate) fn land(&mut self, answer: Result<usize, i32>) -> Landing {
+        self.progress.land(answer)
     }
 }
 
@@ -131,7 +164,7 @@ mod tests {
     }
 
     fn lengths(flight: &mut Flight) -> Vec<usize> {
-        flight.gather();
+        flight.gather(usize::MAX);
         flight.vectors.iter().map(|vector| vector.len).collect()
     }
 
@@ -139,19 +172,19 @@ mod tests {
     fn what_is_left_after_a_short_transfer() {
         let mut flight = flight(Op::Read, &[1, 3, 0, 2]);
         assert_eq!(lengths(&mut flight), [4096, 3 * 4096, 2 * 4096]);
-        assert_eq!(flight.land(4096 + 512), Landing::Again);
+        assert_eq!(flight.land(Ok(4096 + 512)), Landing::Again);
         assert_eq!(lengths(&mut flight), [3 * 4096 - 512, 2 * 4096]);
         assert_eq!(flight.vectors[0].base.addr(), flight.request.bufs[1].as_bytes()[512..].as_ptr().addr());
-        assert_eq!(flight.land(3 * 4096 - 512), Landing::Again);
+        assert_eq!(flight.land(Ok(3 * 4096 - 512)), Landing::Again);
         assert_eq!(lengths(&mut flight), [2 * 4096]);
-        assert_eq!(flight.land(2 * 4096), Landing::Finished(Ok(())));
+        assert_eq!(flight.land(Ok(2 * 4096)), Landing::Finished(Ok(())));
     }
 
     #[test]
     fn more_vectors_than_one_entry_takes() {
         let mut flight = flight(Op::Write, &[1; MAX_VECTORS + 5]);
         assert_eq!(lengths(&mut flight).len(), MAX_VECTORS);
-        assert_eq!(flight.land(MAX_VECTORS as i32 * 4096), Landing::Again);
+        assert_eq!(flight.land(Ok(MAX_VECTORS * 4096)), Landing::Again);
         assert_eq!(lengths(&mut flight).len(), 5);
     }
 }

@@ -128,10 +128,13 @@
 //! a request (`flight.rs`). Each says why it is
 //! sound; what they rest on is that a request stays in its table from before its entry is pushed until its completion was seen.
 
+mod carrier;
 mod device;
 mod discard;
+mod entries;
 mod flight;
 mod lock;
+mod nvme;
 mod options;
 mod pool;
 mod progress;
@@ -142,10 +145,13 @@ mod sysfs;
 mod table;
 mod target;
 mod thread_ring;
+mod traffic;
 mod zones;
 
 pub use device::UringDevice;
 pub use lock::Holder;
+pub use nvme::{NvmeDevice, open};
+use options::Polling;
 pub use options::{Direct, Engine, OpenError, OpenOptions};
 
 /// The example of this crate's README, so that it is compiled and run.

@@ -45,6 +45,29 @@ pub struct OpenOptions {
     pub(crate) direct: Direct,
     pub(crate) engine: Engine,
     pub(crate) patience: Duration,
+    pub(crate) polling: Polling,
+    pub(crate) command_timeout: Duration,
+}
+
+/// How the rings of queues and the kernel learn of each other's work, other than by system calls and interrupts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Polling {
+    /// The thread that waits looks for completions (`IORING_SETUP_IOPOLL`).
+    pub(crate) completions: bool,
+    /// A thread of the kernel looks for submissions, and sleeps after so long without one (`IORING_SETUP_SQPOLL`).
+    pub(crate) submissions: Option<Duration>,
+}
+
+impl Polling {
+    /// The name of the engine.
+    pub(crate) fn name(self) -> &'static str {
+        match (self.completions, self.submissions.is_some()) {
+            (false, false) => "io_uring",
+            (true, false) => "io_uring with IOPOLL",
+            (false, true) => "io_uring with SQPOLL",
+            (true, true) => "io_uring with IOPOLL and SQPOLL",
+        }
+    }
 }
 
 impl Default for OpenOptions {
@@ -54,6 +77,8 @@ impl Default for OpenOptions {
             direct: Direct::default(),
             engine: Engine::default(),
             patience: Duration::from_secs(10),
+            polling: Polling::default(),
+            command_timeout: Duration::ZERO,
         }
     }
 }
@@ -89,6 +114,30 @@ impl OpenOptions {
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// Whether the queues of the device look for completions themselves instead of waiting for the device's interrupt
+    /// (`IORING_SETUP_IOPOLL`); no by default. It saves the time of an interrupt for each completion, and costs a processor while
+    /// a thread waits. The device must be a block device or NVMe namespace with queues for it (for NVMe: the parameter
+    /// `poll_queues` of the kernel's module `nvme`), else opening fails with [`OpenError::NoPolling`].
+    #[must_use]
+    pub fn io_poll(self, io_poll: bool) -> Self {
+        Self { polling: Polling { completions: io_poll, ..self.polling }, ..self }
+    }
+
+    /// Whether a thread of the kernel takes the requests of each queue (`IORING_SETUP_SQPOLL`), so that submitting needs no system
+    /// call; it sleeps after so long without a request. No by default: each queue then has a busy thread of the kernel, which pays only
+    /// where processors are idle.
+    #[must_use]
+    pub fn sq_poll(self, idle: Option<Duration>) -> Self {
+        Self { polling: Polling { submissions: idle, ..self.polling }, ..self }
+    }
+
+    /// How long an NVMe command may take before the kernel gives it up and it fails, for
+    /// [`NvmeDevice`](crate::NvmeDevice); zero, the default, stands for the kernel's own limit (`nvme_core.io_timeout`, 30 seconds).
+    #[must_use]
+    pub fn command_timeout(self, command_timeout: Duration) -> Self {
+        Self { command_timeout, ..self }
     }
 }
 
@@ -144,6 +193,22 @@ pub enum OpenError {
         /// Why.
         reason: String,
     },
+    /// [`OpenOptions::io_poll`] or [`OpenOptions::sq_poll`] where that cannot be.
+    #[error("{}: no polling: {reason}", .path.display())]
+    NoPolling {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// An NVMe namespace that cannot carry a volume.
+    #[error("{}: {reason}", .path.display())]
+    Namespace {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// A system call failed.
     #[error("{}: {call}: {source}", .path.display())]
     Io {
@@ -167,7 +232,11 @@ impl OpenError {
         match self {
             Self::AlreadyOpen { .. } => io::ErrorKind::ResourceBusy,
             Self::NotADevice { .. } | Self::TooSmall { .. } => io::ErrorKind::InvalidInput,
-            Self::DirectRefused { .. } | Self::NoIoUring { .. } | Self::Zones { .. } => io::ErrorKind::Unsupported,
+            Self::DirectRefused { .. }
+            | Self::NoIoUring { .. }
+            | Self::NoPolling { .. }
+            | Self::Namespace { .. }
+            | Self::Zones { .. } => io::ErrorKind::Unsupported,
             Self::Io { source, .. } => source.kind(),
         }
     }

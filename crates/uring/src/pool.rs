@@ -10,7 +10,7 @@ use std::{collections::HashMap, io, slice};
 
 use f2fs_device::{AlignedBuf, Block, BufHome};
 use f2fs_sync::{Arc, Mutex};
-use io_uring::IoUring;
+use io_uring::{IoUring, cqueue, squeue};
 
 use crate::flight::Vector;
 
@@ -41,7 +41,11 @@ impl Pool {
     ///
     /// # Errors
     /// The kernel's error; typically that more memory would be pinned than the process may (`RLIMIT_MEMLOCK`).
-    pub(crate) fn register(ring: &IoUring, count: usize, blocks: usize) -> io::Result<Self> {
+    pub(crate) fn register<S: squeue::EntryMarker, A: cqueue::EntryMarker>(
+        ring: &IoUring<S, A>,
+        count: usize,
+        blocks: usize,
+    ) -> io::Result<Self> {
         if count == 0 || blocks == 0 || count > MAX_BUFFERS {
             return Err(io::ErrorKind::InvalidInput.into());
         }

@@ -63,6 +63,12 @@ impl Progress {
         }
     }
 
+    /// Counts a transfer that is tried again; whether that was not the case `most` times in a row before.
+    pub(crate) fn try_again(&mut self, most: u32) -> bool {
+        self.tries += 1;
+        self.tries <= most
+    }
+
     fn land_in_part(&mut self, answer: Result<usize, i32>) -> Landing {
         const EINTR: i32 = 4;
         const EAGAIN: i32 = 11;
@@ -82,10 +88,7 @@ impl Progress {
                 }
                 Ok(())
             }
-            Err(EINTR | EAGAIN | ECANCELED) if self.tries < MAX_TRIES => {
-                self.tries += 1;
-                return Landing::Again;
-            }
+            Err(EINTR | EAGAIN | ECANCELED) if self.try_again(MAX_TRIES) => return Landing::Again,
             // A direct transfer that stopped within a block can only be the end of the file.
             Err(EINVAL) if !self.done.is_multiple_of(BLOCK_SIZE as u64) => Err(short),
             Err(EOPNOTSUPP) if self.discard => Err(DeviceErrorKind::Unsupported),

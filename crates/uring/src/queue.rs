@@ -7,7 +7,8 @@ use std::{collections::VecDeque, fmt, marker::PhantomData};
 use f2fs_device::{AlignedBuf, Completion, IoQueue, Request};
 use f2fs_sync::Arc;
 
-use crate::{pool::Pool, ring, table::Table, target::Target, thread_ring::ThreadRing};
+use crate::carrier::Carrier;
+use crate::{pool::Pool, ring, table::Table, thread_ring::ThreadRing};
 
 /// Entries of the ring of a queue at most; a deeper queue holds the rest back.
 pub(crate) const MAX_ENTRIES: u32 = 4096;
@@ -18,12 +19,12 @@ const SHARES: usize = 8;
 const LEAST_SHARE: usize = 4;
 
 /// An [`IoQueue`] with a ring of its own.
-pub(crate) struct RingQueue {
-    ring: ThreadRing,
+pub(crate) struct RingQueue<C: Carrier> {
+    ring: ThreadRing<C>,
     table: Table,
     /// After the ring, so that it is dropped after it.
     pool: Option<Pool>,
-    target: Arc<Target>,
+    carrier: Arc<C>,
     depth: usize,
     /// Requests pushed and not yet handed out.
     in_flight: usize,
@@ -36,7 +37,7 @@ pub(crate) struct RingQueue {
     this_thread: PhantomData<*const ()>,
 }
 
-impl fmt::Debug for RingQueue {
+impl<C: Carrier> fmt::Debug for RingQueue<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RingQueue")
             .field("depth", &self.depth)
@@ -45,15 +46,15 @@ impl fmt::Debug for RingQueue {
     }
 }
 
-impl RingQueue {
-    /// A queue with `ring`, which has `target` as its registered file and nothing in its queues.
-    pub(crate) fn new(ring: ThreadRing, target: Arc<Target>, depth: usize) -> Self {
+impl<C: Carrier> RingQueue<C> {
+    /// A queue with `ring`, which has the files of `carrier` registered and nothing in its queues.
+    pub(crate) fn new(ring: ThreadRing<C>, carrier: Arc<C>, depth: usize) -> Self {
         let table = Table::new(ring.params().cq_entries() as usize);
         Self {
             ring,
             table,
             pool: None,
-            target,
+            carrier,
             depth: depth.max(1),
             in_flight: 0,
             untold: 0,
@@ -64,14 +65,14 @@ impl RingQueue {
     }
 
     fn drain(&mut self) {
-        self.table.drain(&self.ring, &self.target, Some(&mut self.finished));
+        self.table.drain(&self.ring, &*self.carrier, Some(&mut self.finished));
     }
 
     /// Sleeps until at least one more request is finished, if any is not.
     fn reap(&mut self) {
         let before = self.finished.len();
         while self.finished.len() == before && !self.table.is_idle() {
-            self.table.fill(&self.ring);
+            self.table.fill(&self.ring, &*self.carrier);
             self.untold = 0;
             ring::submit_and_sleep(&self.ring);
             self.drain();
@@ -85,7 +86,7 @@ impl RingQueue {
     }
 }
 
-impl IoQueue for RingQueue {
+impl<C: Carrier> IoQueue for RingQueue<C> {
     fn depth(&self) -> usize {
         self.depth
     }
@@ -110,12 +111,12 @@ impl IoQueue for RingQueue {
 
     fn push(&mut self, mut request: Request) {
         self.in_flight += 1;
-        if let Err(error) = self.target.admit(&request) {
+        if let Err(error) = self.carrier.admit(&request) {
             self.finished.push_back(Completion { request, result: Err(error) });
             return;
         }
-        if request.blocks() == 0 || self.target.needs_syscalls(request.op) {
-            let result = self.target.run(&mut request);
+        if request.blocks() == 0 || self.carrier.needs_call(request.op) {
+            let result = self.carrier.run(&mut request);
             self.finished.push_back(Completion { request, result });
             return;
         }
@@ -134,10 +135,10 @@ impl IoQueue for RingQueue {
     }
 
     fn submit(&mut self) {
-        let mut pushed = self.table.fill(&self.ring);
+        let mut pushed = self.table.fill(&self.ring, &*self.carrier);
         while pushed > 0 {
             ring::submit(&self.ring, pushed);
-            pushed = self.table.fill(&self.ring);
+            pushed = self.table.fill(&self.ring, &*self.carrier);
         }
         self.untold = 0;
     }
@@ -162,7 +163,7 @@ impl IoQueue for RingQueue {
     }
 }
 
-impl Drop for RingQueue {
+impl<C: Carrier> Drop for RingQueue<C> {
     fn drop(&mut self) {
         // The memory of a request is the kernel's until it is over.
         while !self.table.is_idle() {

@@ -1,28 +1,18 @@
 //! Setting up a ring, and entering the kernel.
 
-use std::{io, os::fd::AsRawFd, thread, time::Duration};
+use std::{io, thread, time::Duration};
 
-use io_uring::{IoUring, Probe, opcode};
+use io_uring::{IoUring, Probe, cqueue, squeue};
 use rustix::io::Errno;
 
-use crate::target::Target;
+use crate::Polling;
+use crate::carrier::{Carrier, Ring};
 
 /// Entries of the submission queue of a ring that threads share; the completion queue has twice as many.
 pub(crate) const SHARED_ENTRIES: u32 = 128;
 
 /// How long to wait before asking again when the kernel is out of memory.
 const PAUSE: Duration = Duration::from_micros(200);
-
-/// The operations that this crate uses.
-const OPERATIONS: [u8; 7] = [
-    opcode::Read::CODE,
-    opcode::Write::CODE,
-    opcode::Readv::CODE,
-    opcode::Writev::CODE,
-    opcode::ReadFixed::CODE,
-    opcode::WriteFixed::CODE,
-    opcode::Fallocate::CODE,
-];
 
 /// The users of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,33 +23,44 @@ pub(crate) enum Users {
     ThisThread,
 }
 
-/// A ring with `target` as its registered file 0.
-pub(crate) fn new(target: &Target, entries: u32, users: Users) -> io::Result<IoUring> {
-    let ring = build(entries, users)?;
+/// A ring with the files of `carrier` registered.
+pub(crate) fn new<C: Carrier>(carrier: &C, entries: u32, users: Users, polling: Polling) -> io::Result<Ring<C>> {
+    let ring = build::<C>(entries, users, polling)?;
     let submitter = ring.submitter();
     let mut probe = Probe::new();
     submitter.register_probe(&mut probe)?;
-    if let Some(missing) = OPERATIONS.into_iter().find(|&operation| !probe.is_supported(operation)) {
+    if let Some(missing) = C::OPERATIONS.iter().find(|&&operation| !probe.is_supported(operation)) {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             format!("the kernel lacks io_uring operation {missing}"),
         ));
     }
-    submitter.register_files(&[target.fd().as_raw_fd()])?;
+    submitter.register_files(&carrier.files())?;
     Ok(ring)
 }
 
 /// From the most convenient set-up to what every kernel knows.
-fn build(entries: u32, users: Users) -> io::Result<IoUring> {
+fn build<C: Carrier>(entries: u32, users: Users, polling: Polling) -> io::Result<Ring<C>> {
+    let builder = || {
+        let mut builder = IoUring::<C::Entry, C::Answer>::builder();
+        builder.dontfork();
+        if polling.completions {
+            builder.setup_iopoll();
+        }
+        if let Some(idle) = polling.submissions {
+            builder.setup_sqpoll(u32::try_from(idle.as_millis()).unwrap_or(u32::MAX).max(1));
+        }
+        builder
+    };
     // A ring of one thread needs no interrupt to run completions, because that thread is the one that waits for them
     // (SINGLE_ISSUER, DEFER_TASKRUN: Linux 6.1). A ring of many needs it: the thread that submitted may be busy elsewhere
-    // while another one waits.
+    // while another one waits. With a thread of the kernel that submits there is no work to defer.
     for one_thread in [true, false] {
-        if one_thread && users == Users::Many {
+        if one_thread && (users == Users::Many || polling.submissions.is_some()) {
             continue;
         }
-        let mut builder = IoUring::builder();
-        builder.dontfork().setup_submit_all();
+        let mut builder = builder();
+        builder.setup_submit_all();
         if one_thread {
             builder.setup_single_issuer().setup_defer_taskrun();
         }
@@ -68,11 +69,11 @@ fn build(entries: u32, users: Users) -> io::Result<IoUring> {
             other => return other,
         }
     }
-    IoUring::builder().dontfork().build(entries)
+    builder().build(entries)
 }
 
 /// Has the kernel take what is in the submission queue: at least `pushed` entries that the caller knows of, by whomever.
-pub(crate) fn submit(ring: &IoUring, pushed: usize) {
+pub(crate) fn submit<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUring<S, A>, pushed: usize) {
     let mut taken = 0;
     while taken < pushed {
         match ring.submit() {
@@ -85,14 +86,14 @@ pub(crate) fn submit(ring: &IoUring, pushed: usize) {
 
 /// Has the kernel take what is in the submission queue, and sleeps until the completion queue is not empty, or wakes for no
 /// reason.
-pub(crate) fn submit_and_sleep(ring: &IoUring) {
+pub(crate) fn submit_and_sleep<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUring<S, A>) {
     if let Err(error) = ring.submit_and_wait(1) {
         pause_after(&error);
     }
 }
 
 /// Has the kernel move finished requests to the completion queue, which a ring of one thread does only when asked.
-pub(crate) fn run_completions(ring: &IoUring) {
+pub(crate) fn run_completions<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUring<S, A>) {
     const GETEVENTS: u32 = 1;
     // SAFETY: without an argument, entering takes no pointers; the flag is `IORING_ENTER_GETEVENTS`.
     let _ = unsafe { ring.submitter().enter::<()>(0, 0, GETEVENTS, None) };
@@ -109,6 +110,6 @@ fn pause_after(error: &io::Error) {
 
 /// Lets go of the registered file at once, which closing the ring does only some time later. Tells whether that went well; a
 /// ring that does not let go still does so when it is closed.
-pub(crate) fn release_file(ring: &IoUring) -> bool {
+pub(crate) fn release_file<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUring<S, A>) -> bool {
     ring.submitter().unregister_files().is_ok()
 }

@@ -3,38 +3,36 @@
 //! Locking rules: the lock of `table` (a [`Handover`]) protects the table and, with it, the ring's two queues. Entering the kernel
 //! happens without it: the kernel has a lock of its own, and takes from the submission queue only what has been published.
 //! While somebody reaps, only that thread touches the completion queue. The lock is taken after no other and
-//! with none held; `Target`'s flush gate may be taken inside it (to poison).
+//! with none held; the carrier's flush gate may be taken inside it (to poison).
 
 use std::{collections::VecDeque, fmt};
 
-use f2fs_device::{Completion, Handover, Pending, Request};
-use f2fs_sync::Arc;
-use io_uring::IoUring;
-
+use crate::carrier::{Carrier, Ring};
 use crate::{
     ring,
     table::{Id, Table},
-    target::Target,
 };
+use f2fs_device::{Completion, Handover, Pending, Request};
+use f2fs_sync::Arc;
 
-/// A ring, the requests in it, and the file that they are about.
-pub(crate) struct Slot {
-    ring: IoUring,
+/// A ring, the requests in it, and what carries them.
+pub(crate) struct Slot<C: Carrier> {
+    ring: Ring<C>,
     table: Handover<Table>,
-    target: Arc<Target>,
+    carrier: Arc<C>,
 }
 
-impl fmt::Debug for Slot {
+impl<C: Carrier> fmt::Debug for Slot<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slot").finish_non_exhaustive()
     }
 }
 
-impl Slot {
-    /// A slot with `ring`, which has `target` as its registered file and nothing in its queues.
-    pub(crate) fn new(ring: IoUring, target: Arc<Target>) -> Self {
+impl<C: Carrier> Slot<C> {
+    /// A slot with `ring`, which has the files of `carrier` registered and nothing in its queues.
+    pub(crate) fn new(ring: Ring<C>, carrier: Arc<C>) -> Self {
         let table = Handover::new(Table::new(ring.params().cq_entries() as usize));
-        Self { ring, table, target }
+        Self { ring, table, carrier }
     }
 
     /// Starts admitted requests, each with its index in the batch.
@@ -42,7 +40,7 @@ impl Slot {
         let mut table = this.table.lock();
         let ids = requests.into_iter().map(|(index, request)| (index, table.start(request, None))).collect();
         let mut flying = Flying { slot: Arc::clone(this), ids };
-        let pushed = table.fill(&this.ring);
+        let pushed = table.fill(&this.ring, &*this.carrier);
         drop(table);
         ring::submit(&this.ring, pushed);
         flying.until_submitted();
@@ -52,15 +50,15 @@ impl Slot {
     /// With the right to reap: takes completions and puts waiting requests in the submission queue, which the reaper's next
     /// sleep, or `start`, hands to the kernel.
     fn drain(&self, table: &mut Table) {
-        table.drain(&self.ring, &self.target, None);
-        let pushed = table.fill(&self.ring);
+        table.drain(&self.ring, &*self.carrier, None);
+        let pushed = table.fill(&self.ring, &*self.carrier);
         if pushed > 0 {
             ring::submit(&self.ring, pushed);
         }
     }
 }
 
-impl Drop for Slot {
+impl<C: Carrier> Drop for Slot<C> {
     fn drop(&mut self) {
         // Only here are requests waited for that nobody wants: the memory is the kernel's until then.
         let (ring, table) = (&self.ring, self.table.lock());
@@ -71,12 +69,12 @@ impl Drop for Slot {
 
 /// The requests of a ticket; indices in the batch and names in the table.
 #[derive(Debug)]
-struct Flying {
-    slot: Arc<Slot>,
+struct Flying<C: Carrier> {
+    slot: Arc<Slot<C>>,
     ids: Vec<(usize, Id)>,
 }
 
-impl Flying {
+impl<C: Carrier> Flying<C> {
     /// Waits until the kernel has all requests of the slot, if there were more than it takes at once.
     fn until_submitted(&mut self) {
         let slot = &self.slot;
@@ -104,7 +102,7 @@ fn take_finished(table: &mut Table, ids: &mut Vec<(usize, Id)>, out: &mut VecDeq
     (ids.len() < before || ids.is_empty()).then_some(())
 }
 
-impl Pending for Flying {
+impl<C: Carrier> Pending for Flying<C> {
     fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>) {
         let (slot, ids) = (&self.slot, &mut self.ids);
         let mut table = slot.table.lock();
@@ -121,7 +119,7 @@ impl Pending for Flying {
     }
 }
 
-impl Drop for Flying {
+impl<C: Carrier> Drop for Flying<C> {
     fn drop(&mut self) {
         let mut table = self.slot.table.lock();
         for &(_, id) in &self.ids {

@@ -10,9 +10,10 @@
 use std::collections::VecDeque;
 
 use f2fs_device::{Completion, Request};
-use io_uring::IoUring;
+use io_uring::{cqueue, squeue::EntryMarker};
 
-use crate::{flight::Flight, progress::Landing, target::Target};
+use crate::carrier::{Carrier, Ring};
+use crate::{flight::Flight, progress::Landing};
 
 /// Names a request in the table; used again once the request was taken or has been abandoned and is over.
 pub(crate) type Id = u32;
@@ -69,13 +70,14 @@ impl Table {
     }
 
     /// Puts waiting requests in the submission queue while there is room; returns the length of that queue.
-    pub(crate) fn fill(&mut self, ring: &IoUring) -> usize {
+    pub(crate) fn fill<C: Carrier>(&mut self, ring: &Ring<C>, carrier: &C) -> usize {
         // SAFETY: the caller is the only one that uses the ring's queues, so this is the only submission queue.
         let mut queue = unsafe { ring.submission_shared() };
         while self.in_kernel < self.limit && !queue.is_full() {
             let Some(id) = self.waiting.pop_front() else { break };
             let Entry::Flying { flight, .. } = &mut self.entries[id as usize] else { continue };
-            let entry = flight.entry().user_data(u64::from(id));
+            let mut entry = carrier.entry(flight);
+            entry.set_user_data(u64::from(id));
             // SAFETY: the entry points into memory owned by the flight, which stays in the table until `drain` has seen its
             // completion; the table outlives the ring or is leaked with it (see `Slot` and `RingQueue`).
             if unsafe { queue.push(&entry) }.is_err() {
@@ -90,14 +92,20 @@ impl Table {
 
     /// Takes all completions from the ring. Requests that are not over wait for [`fill`](Self::fill) again; finished ones that
     /// nobody abandoned stay to be taken, or go to `finished` if it is given.
-    pub(crate) fn drain(&mut self, ring: &IoUring, target: &Target, mut finished: Option<&mut VecDeque<Completion>>) {
+    pub(crate) fn drain<C: Carrier>(
+        &mut self,
+        ring: &Ring<C>,
+        carrier: &C,
+        mut finished: Option<&mut VecDeque<Completion>>,
+    ) {
         // SAFETY: the caller is the only one that uses the ring's queues, so this is the only completion queue.
         for answer in unsafe { ring.completion_shared() } {
+            let answer: cqueue::Entry = answer.into();
             let id = answer.user_data() as Id;
             let Some(entry) = self.entries.get_mut(id as usize) else { continue };
             let Entry::Flying { flight, abandoned } = entry else { continue };
             self.in_kernel -= 1;
-            let result = match flight.land(answer.result()) {
+            let result = match carrier.land(flight, answer.result()) {
                 Landing::Again => {
                     self.waiting.push_back(id);
                     continue;
@@ -107,7 +115,7 @@ impl Table {
             let abandoned = *abandoned;
             let Entry::Flying { flight, .. } = std::mem::replace(entry, Entry::Free) else { continue };
             let request = flight.into_request();
-            let result = result.map_err(|kind| target.failed(&request, kind));
+            let result = result.map_err(|kind| carrier.failed(&request, kind));
             let completion = Completion { request, result };
             match &mut finished {
                 Some(finished) => finished.push_back(completion),

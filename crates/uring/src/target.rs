@@ -37,6 +37,10 @@ pub(crate) struct Target {
     direct: bool,
     /// A ring would hand each request to a worker thread, for what is a copy in memory.
     copies: bool,
+    /// Queues look for completions themselves.
+    polls: bool,
+    /// The number of the block device.
+    rdev: u64,
     gate: FlushGate,
 }
 
@@ -116,7 +120,8 @@ impl Target {
             }
         }
         let copies = block_device && direct && is_copied_by_caller(fd.as_fd(), stat.st_rdev);
-        Ok(Self { fd, info, block_device, direct, copies, gate: FlushGate::new() })
+        let (polls, rdev) = (options.polling.completions, stat.st_rdev);
+        Ok(Self { fd, info, block_device, direct, copies, polls, rdev, gate: FlushGate::new() })
     }
 
     /// Completes the description: `engine`, how the file was opened, `path`.
@@ -135,6 +140,11 @@ impl Target {
     /// Whether the device is memory that the thread which asks copies to and from itself, so that a ring gains nothing.
     pub(crate) fn copies(&self) -> bool {
         self.copies
+    }
+
+    /// Whether the device has queues that are polled.
+    pub(crate) fn can_poll(&self) -> bool {
+        self.block_device && self.direct && sysfs::queue_limit(self.rdev, "io_poll") == Some(1)
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -161,12 +171,12 @@ impl Target {
 
     /// Whether this request has to go through [`run`](Self::run) even where there is a ring:
     /// a discard of a block device is an ioctl, and a durable write to the page cache must share the flush gate, because its
-    /// fsync might be the one that the kernel tells of another write's loss.
+    /// fsync might be the one that the kernel tells of another write's loss. A ring that is polled takes plain transfers only.
     pub(crate) fn needs_syscalls(&self, op: Op) -> bool {
         match op {
             Op::Read | Op::Write => false,
-            Op::WriteFua => !self.direct,
-            Op::Discard { .. } => self.block_device,
+            Op::WriteFua => !self.direct || self.polls,
+            Op::Discard { .. } => self.block_device || self.polls,
         }
     }
 

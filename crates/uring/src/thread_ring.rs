@@ -4,35 +4,31 @@
 //! keeps the ring of its last queue, without a file, until its next queue, on whatever device, or its own end. Such a ring
 //! belongs to the thread that made it (`IORING_SETUP_SINGLE_ISSUER`), and a queue never leaves its thread.
 
-use std::cell::Cell;
 use std::io;
 use std::ops::Deref;
-use std::os::fd::AsRawFd;
 
-use io_uring::IoUring;
-
+use crate::Polling;
+use crate::carrier::{Carrier, Ring};
 use crate::ring::{self, Users};
-use crate::target::Target;
 
-thread_local! {
-    /// The ring of the thread's last queue, idle and without a file.
-    static SPARE: Cell<Option<IoUring>> = const { Cell::new(None) };
-}
-
-/// A ring for one thread, with a registered file. There must be nothing in its queues when it is dropped.
-pub(crate) struct ThreadRing {
+/// A ring for one thread, with registered files. There must be nothing in its queues when it is dropped.
+pub(crate) struct ThreadRing<C: Carrier> {
     /// There until the drop.
-    ring: Option<IoUring>,
+    ring: Option<Ring<C>>,
     keep: bool,
 }
 
-impl ThreadRing {
-    /// A ring of at least so many entries, with `target` as its registered file 0.
-    pub(crate) fn new(target: &Target, entries: u32) -> io::Result<ThreadRing> {
-        let spare = SPARE.try_with(Cell::take).ok().flatten();
+impl<C: Carrier> ThreadRing<C> {
+    /// A ring of at least so many entries, with the files of `carrier` registered.
+    pub(crate) fn new(carrier: &C, entries: u32, polling: Polling) -> io::Result<ThreadRing<C>> {
+        if polling != Polling::default() {
+            let ring = ring::new(carrier, entries, Users::ThisThread, polling)?;
+            return Ok(ThreadRing { ring: Some(ring), keep: false });
+        }
+        let spare = C::spare().try_with(|spare| spare.take()).ok().flatten();
         let ring = match spare.filter(|ring| ring.params().sq_entries() >= entries) {
-            Some(ring) if ring.submitter().register_files(&[target.fd().as_raw_fd()]).is_ok() => ring,
-            _ => ring::new(target, entries, Users::ThisThread)?,
+            Some(ring) if ring.submitter().register_files(&carrier.files()).is_ok() => ring,
+            _ => ring::new(carrier, entries, Users::ThisThread, polling)?,
         };
         Ok(ThreadRing { ring: Some(ring), keep: true })
     }
@@ -43,10 +39,10 @@ impl ThreadRing {
     }
 }
 
-impl Deref for ThreadRing {
-    type Target = IoUring;
+impl<C: Carrier> Deref for ThreadRing<C> {
+    type Target = Ring<C>;
 
-    fn deref(&self) -> &IoUring {
+    fn deref(&self) -> &Ring<C> {
         match &self.ring {
             Some(ring) => ring,
             None => unreachable!("only the drop takes the ring"),
@@ -54,14 +50,14 @@ impl Deref for ThreadRing {
     }
 }
 
-impl Drop for ThreadRing {
+impl<C: Carrier> Drop for ThreadRing<C> {
     fn drop(&mut self) {
         let Some(ring) = self.ring.take() else { return };
-        // The file is let go of at once, which closing the ring does only some time later. One that keeps it is closed.
+        // The files are let go of at once, which closing the ring does only some time later. One that keeps them is closed.
         let released = ring::release_file(&ring);
         if self.keep && released {
             // A thread that is at its end keeps nothing.
-            let _ = SPARE.try_with(|spare| spare.set(Some(ring)));
+            let _ = C::spare().try_with(|spare| spare.set(Some(ring)));
         }
     }
 }

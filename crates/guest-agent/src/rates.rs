@@ -1,0 +1,123 @@
+//! How fast a volume is on a device: creates, unlinks, reads and writes of FxMark, reads of one file, syncs, and writes into an aged
+//! volume with partial cleaning. Each makes a new volume; the aged one stays.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use f2fs_device::BlockDevice;
+use f2fs_files::{FileSystem, Options, RangeLock};
+use f2fs_volume::Allocation;
+use f2fs_volume::devices::whole;
+use f2fs_volume::format::{FormatOptions, format};
+use f2fs_workload::ageing::{Plan, age};
+use f2fs_workload::{fxmark, reads};
+
+use crate::pmem;
+
+const WORKLOADS: [fxmark::Workload; 5] = [
+    fxmark::Workload::Mwcl,
+    fxmark::Workload::Mwul,
+    fxmark::Workload::Mwum,
+    fxmark::Workload::Dwol,
+    fxmark::Workload::Drbl,
+];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The device, whose contents are lost.
+    image: PathBuf,
+    /// Another device of the volume; once for each.
+    #[arg(long = "device")]
+    others: Vec<PathBuf>,
+    /// Maps it, which has to lie in persistent memory.
+    #[arg(long)]
+    pmem: bool,
+    /// The name of the device in the lines.
+    #[arg(long)]
+    name: String,
+    /// Operations of each measurement.
+    #[arg(long, default_value_t = 2000)]
+    operations: u64,
+    /// How much of an aged volume is overwritten, in multiples of its size.
+    #[arg(long, default_value_t = 1.0)]
+    turnover: f64,
+    /// Writes `name,what,operations a second` to this file, a line for each measurement.
+    #[arg(long)]
+    csv: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let mut csv = File::create(&args.csv)?;
+    let mut say = |what: &str, rate: f64| writeln!(csv, "{},{what},{rate:.1}", args.name);
+    let paths = std::iter::once(&args.image).chain(&args.others);
+    let devices =
+        paths.map(|path| pmem::open(path, args.pmem, f2fs_uring::Engine::Auto)).collect::<Result<Vec<_>, _>>()?;
+    for device in &devices {
+        println!("{}: {}", args.name, device.info().description);
+    }
+    let device: Arc<dyn BlockDevice> = match <[_; 1]>::try_from(devices) {
+        Ok([device]) => device,
+        Err(devices) => Arc::new(whole(devices)?),
+    };
+    for workload in WORKLOADS {
+        let setting = fxmark::Setting { files: args.operations, verify: true, ..fxmark::Setting::new(workload) };
+        let measured = fxmark::run(device.clone(), &setting, &()).with_context(|| workload.name())?;
+        say(workload.name(), measured.rate())?;
+    }
+    say("read one file", single_file(&device, args.operations)?)?;
+    say("sync", syncs(&device, args.operations / 10)?)?;
+    formatted(&device)?;
+    let options = Options::new().volume(f2fs_volume::OpenOptions::new().allocation(partial()?));
+    let report = age(&Arc::new(device), &options, &Plan::new(0.7, args.turnover))?;
+    say("overwrite aged", report.updates as f64 / seconds(report.elapsed))?;
+    let rewritten = report.written.rewritten_blocks + report.written.precleaned_blocks;
+    println!("{}: {} blocks overwritten, {rewritten} moved by partial cleaning", args.name, report.updates);
+    Ok(())
+}
+
+fn partial() -> anyhow::Result<Allocation> {
+    "partial".parse::<Allocation>().map_err(|error| anyhow::anyhow!("{error}"))
+}
+
+fn seconds(time: Duration) -> f64 {
+    time.as_secs_f64().max(1e-9)
+}
+
+fn formatted(device: &Arc<dyn BlockDevice>) -> anyhow::Result<()> {
+    let mut plain = FormatOptions::default();
+    plain.force = true;
+    format(&**device, &plain)?;
+    Ok(())
+}
+
+fn single_file(device: &Arc<dyn BlockDevice>, reads: u64) -> anyhow::Result<f64> {
+    formatted(device)?;
+    let files = reads::Files { count: 1, bytes: 8 << 20 };
+    reads::prepare(device.clone(), files, &|_| ())?;
+    let setting = reads::Setting { reads, ..reads::Setting::default() };
+    let volume = files.open(device.clone(), RangeLock::Extent)?;
+    let measured = volume.measure(&setting)?;
+    volume.close()?;
+    Ok(measured.iops())
+}
+
+/// Appends of one block, each synced.
+fn syncs(device: &Arc<dyn BlockDevice>, count: u64) -> anyhow::Result<f64> {
+    formatted(device)?;
+    let fs = FileSystem::open(device.clone(), Options::new())?;
+    let file = fs.create_file("/synced", 0o644)?;
+    file.sync_all()?;
+    let begin = Instant::now();
+    for block in 0..count {
+        file.write_at(&[block as u8; 4096], block * 4096)?;
+        file.sync_all()?;
+    }
+    let rate = count as f64 / seconds(begin.elapsed());
+    drop(file);
+    fs.close()?;
+    Ok(rate)
+}
