@@ -2,7 +2,7 @@
 
 use f2fs_device::BlockDevice;
 use f2fs_sync::{Arc, CachePadded, PerCore, PlainArc};
-use f2fs_volume::{CheckpointReport, CleanReport, FoundJournal, Reason, Volume, VolumeStat};
+use f2fs_volume::{CheckpointReport, CleanReport, FoundJournal, JournalTrouble, Reason, Volume, VolumeStat};
 
 use crate::FsError;
 use crate::core::{Core, CoreRef};
@@ -40,11 +40,24 @@ impl FileSystem {
     /// the last, [`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery) gives the state of the checkpoint.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "open", skip_all, fields(read_only = options.volume.read_only), err))]
     pub fn open(device: PlainArc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
-        let volume = Volume::open(device, &options.volume)?;
-        let core = Arc::new(Core::new(volume, options));
-        let root = core.inode(core.volume.geometry().root_ino)?;
-        root.directory()?;
-        let journal = Attachment(&core).find()?;
+        let (mut core, mut journal) = Self::open_core(device.clone(), &options)?;
+        if options.volume.read_only
+            && let Some(shown) = journal.as_mut().and_then(|journal| journal.shown(&device))
+        {
+            // Nothing is written, so the data of the journal is laid over the device. The first volume's claim ends before.
+            let version = core.volume.footer_version();
+            drop(core);
+            let volume = Volume::open(shown, &options.volume)?;
+            if volume.footer_version() != version {
+                return Err(JournalTrouble::OtherCheckpoint {
+                    records: journal.as_ref().map_or(0, |journal| journal.nodes().records()),
+                    base: version,
+                    found: volume.footer_version(),
+                }
+                .into());
+            }
+            core = Arc::new(Core::new(volume, options));
+        }
         let recovered = if core.options.volume.recovery {
             RollForward(&core).roll_forward(journal.as_ref().map(FoundJournal::nodes))?
         } else {
@@ -58,6 +71,19 @@ impl FileSystem {
         }
         let cores = Arc::new(PerCore::new(|_| Arc::new(CachePadded::new(core.clone()))));
         Ok(FileSystem { core, recovered, cores })
+    }
+
+    /// The volume at its last checkpoint, and the journal that belongs to it.
+    fn open_core(
+        device: PlainArc<dyn BlockDevice>,
+        options: &Options,
+    ) -> Result<(Arc<Core>, Option<FoundJournal>), FsError> {
+        let volume = Volume::open(device, &options.volume)?;
+        let core = Arc::new(Core::new(volume, options.clone()));
+        let root = core.inode(core.volume.geometry().root_ino)?;
+        root.directory()?;
+        let journal = Attachment(&core).find()?;
+        Ok((core, journal))
     }
 
     /// Its paths and names.

@@ -5,7 +5,8 @@
 //!         └> 2. in the order of the chain: attributes, name, inline data, xattrs, addresses          ─> checkpoint
 //! ```
 //!
-//! The nodes may lie in a journal beside the volume in place of the chain: then they come from there, each as it was last synced.
+//! The nodes may lie in a journal beside the volume in place of the chain: then they come from there, each as it was last synced. Data that the
+//! journal holds is written first, to the places that the nodes name.
 //!
 //! A node without an fsync mark counts if a later one of its inode has one, as the kernel has it. The recovered files are in memory
 //! until the checkpoint; a file system that is open for reading keeps it there and writes nothing.
@@ -134,6 +135,9 @@ impl RollForward<'_> {
             blocks.clear();
             self.named_blocks(&*source.node(node.addr)?, &mut blocks);
             self.volume.hold_synced(&blocks)?;
+            if let Some(journal) = source.journal.filter(|_| !self.volume.is_read_only()) {
+                self.volume.restore_data(journal, &blocks)?;
+            }
         }
         self.volume.begin_recovery()?;
         let recovered = self.recover(source, &chain, &plan);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use f2fs_device::{BlockDevice, MemoryDevice};
 use f2fs_device_test::RecordingDevice;
+use f2fs_device_test::pmem::CountedRegion;
 use f2fs_files::{FileSystem, FsError, JournalMode, JournalOptions, JournalTrouble, Options, create_journal};
 use f2fs_journal::{RegionMedium, SharedMedium};
 use f2fs_pmem::{MemoryRegion, PersistentRegion};
@@ -32,15 +33,23 @@ fn copy(from: &Medium) -> Medium {
 }
 
 fn with(journal: &Medium) -> Options {
-    Options::new().journal(JournalOptions::new(journal.clone() as SharedMedium, JournalMode::Ordered))
+    with_mode(journal, JournalMode::Ordered)
+}
+
+fn with_mode(journal: &Medium, mode: JournalMode) -> Options {
+    Options::new().journal(JournalOptions::new(journal.clone() as SharedMedium, mode))
 }
 
 /// A volume with its journal, open.
 fn start() -> (Arc<RecordingDevice>, Medium, FileSystem) {
+    start_in(JournalMode::Ordered)
+}
+
+fn start_in(mode: JournalMode) -> (Arc<RecordingDevice>, Medium, FileSystem) {
     let device = Arc::new(RecordingDevice::new(formatted(64, &FormatOptions::default()).snapshot()));
     let journal = medium();
     create_journal(device.clone(), journal.clone(), false).unwrap();
-    let fs = FileSystem::open(device.clone(), with(&journal)).unwrap();
+    let fs = FileSystem::open(device.clone(), with_mode(&journal, mode)).unwrap();
     (device, journal, fs)
 }
 
@@ -51,20 +60,32 @@ fn cut(device: &RecordingDevice) -> Arc<MemoryDevice> {
 
 #[test]
 fn synced_files_come_back_from_the_journal() {
-    let (device, journal, fs) = start();
+    synced_files_come_back(JournalMode::Ordered);
+}
+
+#[test]
+fn synced_files_come_back_with_their_data() {
+    synced_files_come_back(JournalMode::Journal);
+}
+
+fn synced_files_come_back(mode: JournalMode) {
+    let (device, journal, fs) = start_in(mode);
     let old = fs.create_file("/old", 0o600).unwrap();
     old.write_at(&content(1, 9000), 0).unwrap();
     fs.checkpoint().unwrap();
-    let checkpoints = fs.statfs().written.checkpoints;
+    let (checkpoints, flushes) = (fs.statfs().written.checkpoints, device.counts().flushes);
     old.write_at(&content(2, 5000), 4096).unwrap();
     old.sync_all().unwrap();
     let large = fs.create_file("/large", 0o644).unwrap();
     // Far enough for a direct node, with a hole in front.
-    large.write_at(&content(3, 70_000), 8 << 20).unwrap();
+    large.write_at(&content(3, 60_000), 8 << 20).unwrap();
     fs.set_xattr("/large", b"user.a", b"value", Default::default()).unwrap();
     large.sync_all().unwrap();
     let durable = fs.create_file("/durable", 0o644).unwrap();
     durable.write_durable(&content(4, 12_288), 0).unwrap();
+    if mode == JournalMode::Journal {
+        assert_eq!(device.counts().flushes, flushes, "no sync flushes the device");
+    }
     fs.create_file("/lost", 0o644).unwrap().write_at(b"never synced", 0).unwrap();
     assert_eq!(fs.statfs().written.checkpoints, checkpoints, "no sync is a checkpoint");
     assert!(fs.volume().synced_nodes().unwrap().is_empty(), "and nothing is in the log");
@@ -80,7 +101,7 @@ fn synced_files_come_back_from_the_journal() {
         assert_eq!(read(&fs, "/old"), expected);
         let found = read(&fs, "/large");
         assert!(found[..8 << 20].iter().all(|byte| *byte == 0));
-        assert_eq!(found[8 << 20..], content(3, 70_000));
+        assert_eq!(found[8 << 20..], content(3, 60_000));
         assert_eq!(fs.xattr("/large", b"user.a").unwrap(), b"value");
         assert_eq!(read(&fs, "/durable"), content(4, 12_288));
         assert!(!fs.exists("/lost").unwrap());
@@ -114,6 +135,45 @@ fn a_sync_costs_one_record_and_one_flush() {
     file.sync_all().unwrap();
     assert_eq!(fs.volume().journal_usage().unwrap().used, used + lines * 64, "nothing changed");
     drop(journal);
+}
+
+#[test]
+fn a_sync_with_data_costs_one_fence() {
+    let device = Arc::new(RecordingDevice::new(formatted(64, &FormatOptions::default()).snapshot()));
+    let journal = Arc::new(RegionMedium::new(CountedRegion::new(MemoryRegion::new(8 << 20).unwrap())));
+    create_journal(device.clone(), journal.clone(), false).unwrap();
+    let options = Options::new().journal(JournalOptions::new(journal.clone(), JournalMode::Journal));
+    let fs = FileSystem::open(device.clone(), options).unwrap();
+    let file = fs.create_file("/file", 0o600).unwrap();
+    for round in 0..20_u64 {
+        file.write_at(&content(round as u8, 4096), round % 4 * 4096).unwrap();
+        let (before, lines) = (device.counts(), journal.region().counts());
+        let allocations = allocation_counter::measure(|| file.sync_data().unwrap()).count_total;
+        let (after, cost) = (device.counts(), journal.region().counts().since(lines));
+        assert_eq!((after.writes - before.writes, after.flushes - before.flushes), (0, 0), "round {round}");
+        assert_eq!(cost.fences, 1, "round {round}");
+        assert!((65..=80).contains(&cost.stored_past_cache), "{} lines", cost.stored_past_cache);
+        assert!(round < 8 || allocations == 0, "round {round}: {allocations} allocations");
+    }
+    // The same block again and again is one block of the record.
+    for round in 0..200 {
+        file.write_at(&content(round, 4096), 0).unwrap();
+    }
+    let (before, lines) = (device.counts(), journal.region().counts());
+    file.sync_data().unwrap();
+    assert_eq!(device.counts().flushes, before.flushes);
+    assert!(journal.region().counts().since(lines).stored_past_cache <= 80);
+    // More than a record takes: the device has it, and the record is small.
+    for at in 0..70 {
+        file.write_at(&content(at as u8, 4096), at * 4096).unwrap();
+    }
+    let (before, lines) = (device.counts(), journal.region().counts());
+    file.sync_data().unwrap();
+    assert_eq!(device.counts().flushes, before.flushes + 1);
+    assert!(journal.region().counts().since(lines).stored_past_cache <= 20);
+    file.write_at(b"small again", 0).unwrap();
+    file.sync_data().unwrap();
+    assert_eq!(device.counts().flushes, before.flushes + 1);
 }
 
 #[test]

@@ -9,6 +9,8 @@
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
 //! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
 //! mutant: journal_flush_of_data, killed by: syncs_of_four_threads_into_a_journal
+//! mutant: journal_data_collected_early, killed by: overwrites_beside_syncs_with_data
+//! mutant: journal_data_forgotten_early, killed by: overwrites_beside_syncs_with_data
 //! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints
@@ -197,8 +199,8 @@ fn truncations_beside_checkpoints() {
 type Memory = Arc<RegionMedium<SimulatedRegion>>;
 
 /// Options with a journal on this medium.
-fn journaled(memory: &Memory) -> Options {
-    options().journal(JournalOptions::new(memory.clone(), JournalMode::Ordered))
+fn journaled(memory: &Memory, mode: JournalMode) -> Options {
+    options().journal(JournalOptions::new(memory.clone(), mode))
 }
 
 /// What a power cut leaves of a volume, and of its journal if it has one, when all is lost that was not made durable.
@@ -213,16 +215,19 @@ fn cut(device: &RecordingDevice, journal: Option<&Memory>) -> (MemoryDevice, Opt
 }
 
 /// Synced data is there when all that was not flushed is gone, whoever wrote it to the device.
-fn syncs_of_threads(with_journal: bool) {
+fn syncs_of_threads(mode: Option<JournalMode>) {
     // More than waits for the group: it is sent at once, and the leader waits for it.
     const LONG: usize = 17;
     let blocks = |number: u8| if number == 0 { LONG } else { 1 };
     let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
-    let journal = with_journal.then(|| Arc::new(RegionMedium::new(SimulatedRegion::new(256 << 10))));
+    let journal = mode.map(|_| Arc::new(RegionMedium::new(SimulatedRegion::new(256 << 10))));
     if let Some(memory) = &journal {
         create_journal(device.clone(), memory.clone(), false).unwrap();
     }
-    let with = |journal: &Option<Memory>| journal.as_ref().map_or_else(options, journaled);
+    let with = |journal: &Option<Memory>| match (journal, mode) {
+        (Some(journal), Some(mode)) => journaled(journal, mode),
+        _ => options(),
+    };
     let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), with(&journal)).unwrap());
     fs.create_file("/shared", 0o644).unwrap().write_at(&[1; 4 * BLOCK], 0).unwrap();
     fs.checkpoint().unwrap();
@@ -250,7 +255,7 @@ fn syncs_of_threads(with_journal: bool) {
     for thread in threads {
         thread.join().unwrap();
     }
-    assert!(!with_journal || fs.volume().journal_usage().unwrap().used != 0);
+    assert!(mode.is_none() || fs.volume().journal_usage().unwrap().used != 0);
     drop(fs);
     for (number, (image, journal)) in images.lock().drain(..) {
         judge(&image);
@@ -265,14 +270,69 @@ fn syncs_of_threads(with_journal: bool) {
 
 #[test]
 fn syncs_of_four_threads() {
-    random("syncs_of_four_threads", 60, || syncs_of_threads(false));
-    priorities("syncs_of_four_threads", 60, 4, || syncs_of_threads(false));
+    random("syncs_of_four_threads", 60, || syncs_of_threads(None));
+    priorities("syncs_of_four_threads", 60, 4, || syncs_of_threads(None));
 }
 
 #[test]
 fn syncs_of_four_threads_into_a_journal() {
-    random("syncs_of_four_threads_into_a_journal", 60, || syncs_of_threads(true));
-    priorities("syncs_of_four_threads_into_a_journal", 60, 4, || syncs_of_threads(true));
+    let body = || syncs_of_threads(Some(JournalMode::Ordered));
+    random("syncs_of_four_threads_into_a_journal", 60, body);
+    priorities("syncs_of_four_threads_into_a_journal", 60, 4, body);
+}
+
+#[test]
+fn syncs_of_four_threads_with_data_into_a_journal() {
+    let body = || syncs_of_threads(Some(JournalMode::Journal));
+    random("syncs_of_four_threads_with_data_into_a_journal", 60, body);
+    priorities("syncs_of_four_threads_with_data_into_a_journal", 60, 4, body);
+}
+
+/// A file is overwritten again and again beside syncs of it: each sync leaves what was there before, or what came since, and no bytes of a
+/// place that nothing was written to.
+fn overwrites_beside_syncs_into_a_journal() {
+    let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
+    let journal = Arc::new(RegionMedium::new(SimulatedRegion::new(256 << 10)));
+    create_journal(device.clone(), journal.clone(), false).unwrap();
+    let with = journaled(&journal, JournalMode::Journal);
+    let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), with).unwrap());
+    fs.create_file("/file", 0o644).unwrap().write_at(&[1; 2 * BLOCK], 0).unwrap();
+    fs.checkpoint().unwrap();
+    let images = Arc::new(Mutex::new(Vec::new()));
+    let writer = spawn(&fs, move |fs| {
+        let file = fs.open_file("/file").unwrap();
+        for round in 2..6 {
+            file.write_at(&[round; BLOCK], 0).unwrap();
+        }
+    });
+    let syncing = {
+        let (device, images, journal) = (Arc::clone(&device), Arc::clone(&images), journal.clone());
+        spawn(&fs, move |fs| {
+            let file = fs.open_file("/file").unwrap();
+            for round in 2..5 {
+                file.write_at(&[round; 100], BLOCK as u64).unwrap();
+                file.sync_data().unwrap();
+                images.lock().push((round, cut(&device, Some(&journal))));
+            }
+        })
+    };
+    writer.join().unwrap();
+    syncing.join().unwrap();
+    drop(fs);
+    for (round, (image, left)) in images.lock().drain(..) {
+        judge(&image);
+        let fs = FileSystem::open(Arc::new(image), journaled(&left.unwrap(), JournalMode::Journal)).unwrap();
+        let found = read(&fs, "/file");
+        assert!((1..6).contains(&found[0]) && found[..BLOCK].iter().all(|byte| *byte == found[0]), "{}", found[0]);
+        assert!(found[BLOCK..BLOCK + 100].iter().all(|byte| *byte == round), "of round {round}");
+        fs.close().unwrap();
+    }
+}
+
+#[test]
+fn overwrites_beside_syncs_with_data() {
+    random("overwrites_beside_syncs_with_data", 150, overwrites_beside_syncs_into_a_journal);
+    priorities("overwrites_beside_syncs_with_data", 150, 3, overwrites_beside_syncs_into_a_journal);
 }
 
 /// Names come, move and go; whatever a checkpoint has of that is consistent.

@@ -68,6 +68,11 @@ impl Displaced {
         self.last.is_none()
     }
 
+    /// The runs.
+    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        self.before.iter().copied().chain(self.last)
+    }
+
     /// Takes the runs.
     pub fn take(&mut self) -> impl Iterator<Item = Run> + use<> {
         core::mem::take(&mut self.before).into_iter().chain(self.last.take())

@@ -45,6 +45,8 @@ pub enum BaseKind {
     Several,
     /// The plain one with a journal for its syncs on a device of its own.
     Journaled,
+    /// The same, with data in the journal.
+    DataJournaled,
 }
 
 /// The devices of [`BaseKind::Several`], in MiB.
@@ -52,7 +54,7 @@ pub const DEVICES: [u64; 3] = [24, 56, 48];
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 8] = [
+    pub const ALL: [BaseKind; 9] = [
         BaseKind::Plain,
         BaseKind::Checksums,
         BaseKind::Wide,
@@ -61,6 +63,7 @@ impl BaseKind {
         BaseKind::Broad,
         BaseKind::Several,
         BaseKind::Journaled,
+        BaseKind::DataJournaled,
     ];
 
     /// The name in the text of a workload.
@@ -75,6 +78,7 @@ impl BaseKind {
             BaseKind::Broad => "broad",
             BaseKind::Several => "several",
             BaseKind::Journaled => "journaled",
+            BaseKind::DataJournaled => "data-journaled",
         }
     }
 }
@@ -111,11 +115,12 @@ impl Base {
         };
         let mib: u64 = match kind {
             // Large enough for logs to begin new segments; the others fill holes as soon as there are any.
-            BaseKind::Plain | BaseKind::Wide | BaseKind::Several | BaseKind::Journaled => 128,
+            BaseKind::Plain | BaseKind::Wide | BaseKind::Several | BaseKind::Journaled | BaseKind::DataJournaled => 128,
             BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad => 64,
         };
         let blocks = (mib << 20) / f2fs_device::BLOCK_SIZE as u64;
-        let behind = if kind == BaseKind::Journaled { several::JOURNAL_BLOCKS } else { 0 };
+        let is_journaled = matches!(kind, BaseKind::Journaled | BaseKind::DataJournaled);
+        let behind = if is_journaled { several::JOURNAL_BLOCKS } else { 0 };
         let recorder = Arc::new(RecordingDevice::new(MemoryDevice::new(blocks + behind)));
         // The diary of a campaign recognises states that are the same in every run.
         let mut how = FormatOptions::default().with_features(features);
@@ -126,7 +131,7 @@ impl Base {
                 let blocks = DEVICES.map(|mib| (mib << 20) / f2fs_device::BLOCK_SIZE as u64);
                 several::on_parts(&recorder, &blocks).map_err(FsError::Invalid)?
             }
-            BaseKind::Journaled => Arc::new(RecordedPart::new(recorder.clone(), 0..blocks)),
+            BaseKind::Journaled | BaseKind::DataJournaled => Arc::new(RecordedPart::new(recorder.clone(), 0..blocks)),
             _ => recorder.clone(),
         };
         format(&*device, &how).map_err(|_| FsError::Invalid("the volume cannot be formatted"))?;
@@ -140,7 +145,11 @@ impl Base {
             op.perform(&fs, salt as u64)?;
         }
         match kind {
-            BaseKind::Plain | BaseKind::Checksums | BaseKind::Several | BaseKind::Journaled => {}
+            BaseKind::Plain
+            | BaseKind::Checksums
+            | BaseKind::Several
+            | BaseKind::Journaled
+            | BaseKind::DataJournaled => {}
             BaseKind::Wide => lanes(&fs)?,
             BaseKind::Tight => {
                 lanes(&fs)?;

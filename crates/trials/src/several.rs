@@ -13,6 +13,8 @@ use f2fs_format::{BLOCK_SIZE, BLOCKS_PER_SEGMENT};
 use f2fs_journal::{DeviceMedium, SharedMedium};
 use f2fs_sync::Arc;
 
+use crate::base::BaseKind;
+
 /// A recorded device as several of so many blocks.
 pub(crate) fn on_parts(recorder: &Arc<RecordingDevice>, blocks: &[u64]) -> Result<Arc<dyn BlockDevice>, &'static str> {
     let mut end = 0;
@@ -44,7 +46,9 @@ pub(crate) fn laid_out(recorder: &Arc<RecordingDevice>) -> Result<Arc<dyn BlockD
 pub(crate) fn with_journal(recorder: &Arc<RecordingDevice>, options: &Options) -> Result<Options, &'static str> {
     let options = options.clone();
     let Some(medium) = journal(recorder)? else { return Ok(options) };
-    Ok(options.journal(JournalOptions::new(medium, JournalMode::Ordered)))
+    let uuid = SuperBlock::read(&recorder.snapshot().block(0).0).uuid;
+    let mode = if uuid == [BaseKind::DataJournaled as u8; 16] { JournalMode::Journal } else { JournalMode::Ordered };
+    Ok(options.journal(JournalOptions::new(medium, mode)))
 }
 
 /// The medium of the journal that lies behind the volume.

@@ -36,13 +36,13 @@ mod source;
 
 use core::ops::Range;
 
-use f2fs_device::{BlockDevice, DeviceError, Request, Ticket};
+use f2fs_device::{BlockDevice, Completion, DeviceError, Request, Ticket};
 use f2fs_format::BlockAddr;
 use f2fs_format::inode::Inode;
 use f2fs_format::node::NodeBlock;
 use f2fs_segment::{Change, Displaced, Run, switch_slots};
 
-use crate::{Node, Op, VolumeError};
+use crate::{Node, Op, Volume, VolumeError};
 
 pub use begin::{Next, Target};
 pub(crate) use moved::Destination;
@@ -72,6 +72,19 @@ pub struct Flight {
     tickets: Vec<Ticket>,
     /// The only request, if it need not go off at once.
     deferred: Option<Request>,
+    /// Whether requests that are done are kept for the journal, and those that are.
+    keep: Keep,
+    kept: Vec<Request>,
+}
+
+/// Whether a journal is to have the data ([`UnflushedData`](crate::journal::UnflushedData)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keep {
+    No,
+    /// The requests write what slots are to name, and nothing else.
+    Data,
+    /// It is to know that there is some.
+    Mark,
 }
 
 impl Flight {
@@ -83,6 +96,8 @@ impl Flight {
             end: 0,
             tickets: Vec::new(),
             deferred: None,
+            keep: Keep::No,
+            kept: Vec::new(),
         }
     }
 
@@ -106,6 +121,7 @@ impl Flight {
         change: impl FnOnce(&mut Inode),
     ) -> Result<(), VolumeError> {
         self.wait_or_take_back(op)?;
+        self.keep_for_journal(op.volume);
         let new_blocks = self.new_blocks;
         let mut change = Some(|raw: &mut Inode| {
             raw.i_blocks = (raw.i_blocks.get() + new_blocks).into();
@@ -124,6 +140,7 @@ impl Flight {
         if let Some(change) = change {
             change(inode.write(op).inode_mut());
         }
+        op.volume.forget_displaced(inode.ino(), &displaced);
         op.volume.free_displaced(&mut displaced)
     }
 
@@ -133,7 +150,11 @@ impl Flight {
     /// As there.
     pub fn land_slots(mut self, op: &Op<'_>, named: impl FnMut(u64, BlockAddr)) -> Result<(), VolumeError> {
         self.wait_or_take_back(op)?;
+        self.keep_for_journal(op.volume);
         let mut displaced = self.switch(op, named, |_, _| {});
+        if let Some(place) = self.places.first() {
+            op.volume.forget_displaced(place.node.ino(), &displaced);
+        }
         op.volume.free_displaced(&mut displaced)
     }
 
@@ -178,13 +199,29 @@ impl Flight {
 
     /// Waits for the device.
     fn wait(&mut self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
-        let mut result = self.deferred.take().map_or(Ok(()), |request| device.execute(request).result);
-        for mut ticket in self.tickets.drain(..) {
+        let Flight { deferred, tickets, keep, kept, .. } = self;
+        let mut done = |completion: Completion| {
+            if *keep == Keep::Data {
+                kept.push(completion.request);
+            }
+            completion.result
+        };
+        let mut result = deferred.take().map_or(Ok(()), |request| done(device.execute(request)));
+        for mut ticket in tickets.drain(..) {
             while let Some((_, completion)) = ticket.wait_any() {
-                result = result.and(completion.result);
+                result = result.and(done(completion));
             }
         }
         result
+    }
+
+    /// The data is on the device, and no slot names it yet: a sync that does not flush the device needs it.
+    fn keep_for_journal(&mut self, volume: &Volume) {
+        if self.keep != Keep::No
+            && let Some(place) = self.places.first()
+        {
+            volume.keep_for_journal(place.node.ino(), self.kept.drain(..), self.keep == Keep::Data);
+        }
     }
 
     fn wait_or_take_back(&mut self, op: &Op<'_>) -> Result<(), VolumeError> {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   sync of a file:  nodes as they are, packed ─> (ordered: flush of the device) ─> one record, durable with one fence
+//!                                               └ (journal: the data that they name goes along)
 //!   checkpoint:      ... its tables ─> announced in the journal ─> pack ─> durable ─> the records' space is taken back
 //!   open:            checkpoint ─> records that build on it, as a chain of synced nodes ─> a checkpoint
 //! ```
@@ -9,6 +10,9 @@
 //! The journal's header says on which checkpoint its records build (*base*), and which one is being written (*next*), each by the version that
 //! node footers carry, which no two checkpoints share. Whoever opens a volume with its journal so knows whether somebody wrote to the volume
 //! without it: then the volume is at neither, and the records may name blocks that hold something else by now.
+//!
+//! Data in records is that of blocks that were written since the checkpoint and not flushed. The volume keeps its places until the next
+//! checkpoint, as it does for data that was synced in the log; so whoever brings records back may write it there again, however often.
 //!
 //! Nodes that were journaled are still to be written by the next checkpoint; they stay on its list. A journal that is full, or failed, costs a
 //! checkpoint and no promise.
@@ -21,18 +25,24 @@
 //! and takes space back with the gate closed, so that no sync is on its way.
 
 mod area;
+mod data;
 mod found;
 mod record;
+mod restore;
+mod shown;
 mod sync;
 
-use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_device::{BlockDevice, DeviceError, Request};
+use f2fs_format::Nid;
 use f2fs_journal::{Error, Journal, SharedMedium};
+use f2fs_segment::Displaced;
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{GroupCommit, Mutex, PerCore, Striped, protocol_value};
 
 use crate::{StopCause, Volume, VolumeError};
 
 pub use area::JournalArea;
+use data::{Collected, UnflushedData};
 pub use found::{FoundJournal, JournalTrouble, JournaledNodes};
 
 pub(crate) use f2fs_format::node::mark::{DENTRY, FSYNC};
@@ -51,6 +61,9 @@ pub enum JournalMode {
     /// A sync does not flush the device. After a power cut a file has its size and attributes, and blocks that were written shortly
     /// before may hold something else, as in ext4's mode of that name.
     Writeback,
+    /// The data is in the record, too, so that a sync does not flush the device and promises what [`Ordered`](Self::Ordered) does. A sync
+    /// of more data than a record takes flushes the device instead. Not on zoned devices, where data cannot be written again to its place.
+    Journal,
 }
 
 /// The journal of an open volume.
@@ -68,21 +81,33 @@ pub(crate) struct SyncJournal {
     is_filling: AtomicBool,
     /// Takes no more records: it failed, or the volume is about to be closed.
     is_retired: AtomicBool,
+    /// In [`JournalMode::Journal`].
+    data: Option<UnflushedData>,
     /// Memory for records.
-    buffers: PerCore<Mutex<Vec<u8>>>,
+    buffers: PerCore<Mutex<Buffers>>,
+}
+
+/// Memory for a record that is put together.
+#[derive(Debug, Default)]
+struct Buffers {
+    bytes: Vec<u8>,
+    collected: Collected,
 }
 
 impl SyncJournal {
     fn new(journal: Journal<SharedMedium>, mode: JournalMode) -> SyncJournal {
+        // Several records have room in a lane.
+        let data = (mode == JournalMode::Journal).then(|| UnflushedData::new(journal.lane_bytes() / 8));
         SyncJournal {
             journal,
             mode,
+            data,
             files: Striped::new(STRIPES, |_| Mutex::new(0)),
             flushes: GroupCommit::new(),
             room: Mutex::new(()),
             is_filling: AtomicBool::new(false),
             is_retired: AtomicBool::new(false),
-            buffers: PerCore::new(|_| Mutex::new(Vec::new())),
+            buffers: PerCore::new(|_| Mutex::default()),
         }
     }
 
@@ -118,6 +143,9 @@ impl SyncJournal {
             self.retire();
         }
         self.is_filling.store(false, Ordering::Relaxed);
+        if let Some(data) = &self.data {
+            data.clear();
+        }
     }
 
     fn set_area(&self, area: JournalArea) -> Result<(), Error> {
@@ -154,6 +182,28 @@ impl Volume {
     #[must_use]
     pub fn journal_usage(&self) -> Option<f2fs_journal::Usage> {
         self.journal.get().map(|journal| journal.journal.usage())
+    }
+
+    /// Whether syncs put data into the journal.
+    pub(crate) fn keeps_data(&self) -> bool {
+        self.journal.get().is_some_and(|journal| journal.data.is_some() && journal.is_open())
+    }
+
+    /// Keeps what requests of a file wrote, which no slot names yet, for the record of its next sync. `is_whole`: they are all that is about
+    /// to be named.
+    pub(crate) fn keep_for_journal(&self, ino: Nid, requests: impl Iterator<Item = Request>, is_whole: bool) {
+        if let Some(data) = self.journal.get().and_then(|journal| journal.data.as_ref()) {
+            data.keep(ino, requests, is_whole);
+        }
+    }
+
+    /// No slot of a file names these blocks any more.
+    pub(crate) fn forget_displaced(&self, ino: Nid, displaced: &Displaced) {
+        if !displaced.is_empty()
+            && let Some(data) = self.journal.get().and_then(|journal| journal.data.as_ref())
+        {
+            data.forget(ino, displaced);
+        }
     }
 
     /// The checkpoint's pack is about to be written, and will count.

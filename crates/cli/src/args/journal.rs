@@ -30,6 +30,8 @@ pub(crate) enum Mode {
     Ordered,
     /// A sync does not wait for data: after a power cut, blocks that were written shortly before may hold something else.
     Writeback,
+    /// Data goes into the journal together with the record that names it, so that a sync does not flush the device. A large one does.
+    Journal,
 }
 
 impl Mode {
@@ -38,6 +40,7 @@ impl Mode {
         match self {
             Mode::Ordered => "ordered",
             Mode::Writeback => "writeback",
+            Mode::Journal => "journal",
         }
     }
 }
@@ -47,6 +50,7 @@ impl From<Mode> for JournalMode {
         match mode {
             Mode::Ordered => JournalMode::Ordered,
             Mode::Writeback => JournalMode::Writeback,
+            Mode::Journal => JournalMode::Journal,
         }
     }
 }

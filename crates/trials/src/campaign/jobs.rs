@@ -45,11 +45,13 @@ pub enum Class {
     Several,
     /// Operations by chance on a volume with a journal for its syncs, on a device of its own.
     Journaled,
+    /// The same with data in the journal.
+    DataJournaled,
 }
 
 impl Class {
     /// The classes that a campaign runs unless it is told.
-    pub const USUAL: [Class; 13] = [
+    pub const USUAL: [Class; 14] = [
         Class::Ace1,
         Class::Ace2,
         Class::Deep,
@@ -63,6 +65,7 @@ impl Class {
         Class::Shared,
         Class::Several,
         Class::Journaled,
+        Class::DataJournaled,
     ];
 
     /// The name on the command line.
@@ -83,6 +86,7 @@ impl Class {
             Class::Shared => "shared",
             Class::Several => "several",
             Class::Journaled => "journaled",
+            Class::DataJournaled => "data-journaled",
         }
     }
 
@@ -94,7 +98,7 @@ impl Class {
             Class::Random => 20,
             Class::Shared => 5,
             Class::Tight | Class::Threads => 7,
-            Class::Deep | Class::Holes | Class::Full | Class::Several | Class::Journaled => 3,
+            Class::Deep | Class::Holes | Class::Full | Class::Several | Class::Journaled | Class::DataJournaled => 3,
             Class::Broad | Class::Cleaning => 1,
         }
     }
@@ -186,6 +190,7 @@ impl Class {
             Class::Full => seeds(&|seed| Workload::Random(BaseKind::Full, seed)),
             Class::Several => seeds(&|seed| Workload::Random(BaseKind::Several, seed)),
             Class::Journaled => seeds(&|seed| Workload::Random(BaseKind::Journaled, seed)),
+            Class::DataJournaled => seeds(&|seed| Workload::Random(BaseKind::DataJournaled, seed)),
             Class::Shared => seeds(&|seed| Workload::Shared(BaseKind::Wide, seed)),
             Class::Threads => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Tight, seed),

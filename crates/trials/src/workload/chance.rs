@@ -57,7 +57,8 @@ impl Steps {
             | BaseKind::Wide
             | BaseKind::Broad
             | BaseKind::Several
-            | BaseKind::Journaled => [1, 100, 4096, 5000, 40_000],
+            | BaseKind::Journaled
+            | BaseKind::DataJournaled => [1, 100, 4096, 5000, 40_000],
             BaseKind::Tight => [100, 4096, 8192, 16_384, 40_000],
             BaseKind::Full => [4096, 40_000, 400_000, 1 << 20, 2 << 20],
         };

@@ -6,7 +6,7 @@ use f2fs_format::{BLOCK_SIZE, BlockAddr, LogType};
 use f2fs_segment::Run;
 
 use super::source::{Edge, Piece, Source};
-use super::{Flight, Place};
+use super::{Flight, Keep, Place};
 use crate::tree::{Slot, ensure_slot};
 use crate::{Node, Op, Volume, VolumeError};
 
@@ -66,6 +66,7 @@ impl Flight {
             flight.find_places(op, target, *piece, &mut summaries, &mut edges)?;
         }
         let rewrites = flight.take(op, target.log, &summaries)?;
+        flight.keep = keep(op, &rewrites);
         let mut source = Source::new(pieces, &edges);
         if rewrites.is_empty() {
             flight.send(op.volume, &mut source, next);
@@ -100,6 +101,7 @@ impl Flight {
             }
         }
         let rewrites = flight.take(op, log, &summaries)?;
+        flight.keep = keep(op, &rewrites);
         flight.send_all(op, &rewrites, data)?;
         Ok(flight)
     }
@@ -179,6 +181,15 @@ impl Flight {
         requests.iter().for_each(|request| op.volume.written.user_request(request.blocks()));
         self.tickets.push(op.volume.device.submit(requests));
         Ok(())
+    }
+}
+
+/// What a journal is to have of a flight. A checkpoint makes its own blocks durable.
+fn keep(op: &Op<'_>, rewrites: &[Run]) -> Keep {
+    match op.volume.keeps_data() && op.gate.is_some() {
+        false => Keep::No,
+        true if rewrites.is_empty() => Keep::Data,
+        true => Keep::Mark,
     }
 }
 

@@ -82,6 +82,7 @@ impl Joined {
 
     /// Puts the addresses into the slots.
     pub(crate) fn name(&mut self, op: &Op<'_>) {
+        self.flight.keep_for_journal(op.volume);
         let features = op.volume.features();
         let new_blocks = self.flight.new_blocks;
         let Joined { flight, old, displaced, .. } = self;
@@ -135,6 +136,7 @@ impl Joined {
             self.withdraw(op);
         } else {
             self.settle();
+            op.volume.forget_displaced(self.inode.ino(), &self.displaced);
             // The overwritten blocks are free.
             op.volume.free_displaced(&mut self.displaced)?;
         }

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use f2fs_device::BlockDevice;
+use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
-use f2fs_format::{BlockAddr, Nid};
+use f2fs_format::{BlockAddr, Nid, RawBlock};
 use f2fs_journal::{Journal, LaneEnd, MediumError, Recovered, SharedMedium, Uuid};
+use f2fs_sync::PlainArc;
 use thiserror::Error;
 
 use super::area::JournalArea;
 use super::record::{self, PackedNode};
+use super::shown::ShownDevice;
 use super::{DENTRY, FSYNC, JournalMode, SyncJournal};
 use crate::{ChainNode, Volume, VolumeError};
 
@@ -69,6 +73,15 @@ pub enum JournalTrouble {
     /// The open volume has a journal already.
     #[error("the open volume has a journal already")]
     Attached,
+    /// A record holds data for a block that the checkpoint uses, or that is no block for data.
+    #[error("a record of the journal holds data for block {}, which the checkpoint uses or is no block for data", .addr.0)]
+    Block {
+        /// The block.
+        addr: BlockAddr,
+    },
+    /// Data of a zoned device cannot be written again to its place, as bringing back a record of [`JournalMode::Journal`] does.
+    #[error("a volume on zoned devices cannot have data in its journal: use the mode ordered")]
+    Zoned,
     /// The journal's header was not written for a volume.
     #[error("the journal's header has {bytes} bytes of an owner that is no volume")]
     Area {
@@ -82,6 +95,7 @@ pub enum JournalTrouble {
 pub struct JournaledNodes {
     nodes: Vec<PackedNode>,
     records: u64,
+    data: BTreeMap<BlockAddr, Box<RawBlock>>,
 }
 
 /// A file in the records.
@@ -96,14 +110,17 @@ impl JournaledNodes {
     fn read(recovered: &Recovered<SharedMedium>, base: u64) -> Result<JournaledNodes, JournalTrouble> {
         let mut files: BTreeMap<Nid, File> = BTreeMap::new();
         let mut records = 0;
+        // A block is written once between two checkpoints: what several records say of it is the same.
+        let mut data = BTreeMap::new();
         recovered.for_each(|found| {
             let wrong = JournalTrouble::Record { lane: found.lane, position: found.position };
-            let Some((version, nodes)) = record::read(found.payload) else { return Err(wrong) };
-            if version != base {
+            let Some(content) = record::read(found.payload) else { return Err(wrong) };
+            if content.version != base {
                 return Err(wrong);
             }
             records += 1;
-            for node in nodes {
+            data.extend(content.blocks().map(|(addr, block)| (addr, Box::new(*block))));
+            for node in content.nodes {
                 let file = files.entry(node.ino).or_default();
                 file.last = records;
                 file.nodes.insert(node.nid, node);
@@ -116,13 +133,18 @@ impl JournaledNodes {
             let inode = file.nodes.remove(&ino);
             file.nodes.into_values().chain(inode)
         };
-        Ok(JournaledNodes { nodes: files.into_iter().flat_map(in_order).collect(), records })
+        Ok(JournaledNodes { nodes: files.into_iter().flat_map(in_order).collect(), records, data })
     }
 
     /// How many records there are.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records
+    }
+
+    /// The data of a block that a record holds.
+    pub(super) fn data(&self, addr: BlockAddr) -> Option<&RawBlock> {
+        self.data.get(&addr).map(|block| &**block)
     }
 
     /// The nodes as a chain. [`ChainNode::addr`] is the number of the node here, not a block of the volume.
@@ -163,7 +185,16 @@ impl FoundJournal {
     /// # Errors
     /// [`JournalTrouble`].
     pub fn open(volume: &Volume, medium: SharedMedium, mode: JournalMode) -> Result<FoundJournal, VolumeError> {
-        Ok(Self::find(volume, medium, mode)?)
+        if mode == JournalMode::Journal && volume.features().contains(Features::BLKZONED) {
+            return Err(JournalTrouble::Zoned.into());
+        }
+        let found = Self::find(volume, medium, mode)?;
+        for addr in found.nodes.data.keys() {
+            if !volume.geometry().in_main(*addr) || volume.segments.is_valid(*addr)? {
+                return Err(JournalTrouble::Block { addr: *addr }.into());
+            }
+        }
+        Ok(found)
     }
 
     fn find(volume: &Volume, medium: SharedMedium, mode: JournalMode) -> Result<FoundJournal, JournalTrouble> {
@@ -192,6 +223,14 @@ impl FoundJournal {
             return Ok(());
         }
         Err(JournalTrouble::OtherCheckpoint { records: self.recovered.records(), base, found }.into())
+    }
+
+    /// The volume's device as it is when the data of the records is back, for who opens the volume for reading; `None` if there is no
+    /// data. The records keep the nodes, and give the data away.
+    #[must_use]
+    pub fn shown(&mut self, device: &PlainArc<dyn BlockDevice>) -> Option<PlainArc<dyn BlockDevice>> {
+        let data = core::mem::take(&mut self.nodes.data);
+        (!data.is_empty()).then(|| PlainArc::new(ShownDevice::new(device.clone(), data)) as PlainArc<dyn BlockDevice>)
     }
 
     /// The nodes that were synced since the checkpoint.

@@ -1,10 +1,10 @@
-//! The record of one sync: the nodes of a file that changed since the checkpoint, without their zeros.
+//! The record of one sync: the nodes of a file that changed since the checkpoint, without their zeros, and perhaps data that they name.
 //!
 //! ```text
-//!  0        8        12      16
-//!  +--------+--------+-------+--------+--------+-----
-//!  | version| format | nodes | node   | node   | ...
-//!  +--------+--------+-------+--------+--------+-----
+//!  0        8        12      16       20
+//!  +--------+--------+-------+--------+--------+--------+-----+-----------------------+----------------------+
+//!  | version| format | nodes | blocks | node   | node   | ... | address of each block | each block of data   |
+//!  +--------+--------+-------+--------+--------+--------+-----+-----------------------+----------------------+
 //!
 //!  node:
 //!  0     4     8      12       20
@@ -18,13 +18,13 @@
 
 use core::ops::Range;
 
-use f2fs_format::Nid;
 use f2fs_format::node::{BODY_SIZE, NodeBlock};
+use f2fs_format::{BlockAddr, Nid, RawBlock};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The format that this library writes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Bytes of a piece: a line of the processor's cache.
 const PIECE: usize = 64;
 /// Pieces of a node's body. There is a bit for each.
@@ -38,6 +38,7 @@ struct RecordHead {
     version: U64,
     format: U32,
     nodes: U32,
+    blocks: U32,
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -61,15 +62,16 @@ fn place(piece: usize) -> Range<usize> {
 pub(super) struct Writer<'a> {
     bytes: &'a mut Vec<u8>,
     nodes: u32,
+    blocks: u32,
 }
 
 impl<'a> Writer<'a> {
     /// Begins a record of nodes that build on the checkpoint with this footer version.
     pub(super) fn new(bytes: &'a mut Vec<u8>, version: u64) -> Writer<'a> {
         bytes.clear();
-        let head = RecordHead { version: version.into(), format: FORMAT.into(), nodes: 0.into() };
+        let head = RecordHead { version: version.into(), format: FORMAT.into(), nodes: 0.into(), blocks: 0.into() };
         bytes.extend_from_slice(head.as_bytes());
-        Writer { bytes, nodes: 0 }
+        Writer { bytes, nodes: 0, blocks: 0 }
     }
 
     /// Adds a node as it is, with these marks in place of its own.
@@ -92,10 +94,17 @@ impl<'a> Writer<'a> {
         self.nodes += 1;
     }
 
-    /// The record.
+    /// Adds where a block of data belongs, behind all nodes. The blocks themselves follow the record, in the same order.
+    pub(super) fn block(&mut self, addr: BlockAddr) {
+        self.bytes.extend_from_slice(&addr.0.to_le_bytes());
+        self.blocks += 1;
+    }
+
+    /// The record, without the blocks.
     pub(super) fn finish(self) -> &'a [u8] {
         if let Ok((head, _)) = RecordHead::mut_from_prefix(self.bytes.as_mut_slice()) {
             head.nodes = self.nodes.into();
+            head.blocks = self.blocks.into();
         }
         self.bytes
     }
@@ -129,8 +138,25 @@ impl PackedNode {
     }
 }
 
-/// The version that a record builds on, and its nodes; `None` if the bytes are no such record.
-pub(super) fn read(payload: &[u8]) -> Option<(u64, Vec<PackedNode>)> {
+/// A record that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Content<'a> {
+    /// The footer version of the checkpoint that it builds on.
+    pub(super) version: u64,
+    pub(super) nodes: Vec<PackedNode>,
+    addrs: &'a [U32],
+    data: &'a [RawBlock],
+}
+
+impl Content<'_> {
+    /// Each block of data, and where it belongs.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = (BlockAddr, &RawBlock)> {
+        self.addrs.iter().map(|addr| BlockAddr(addr.get())).zip(self.data)
+    }
+}
+
+/// Reads a record; `None` if the bytes are none.
+pub(super) fn read(payload: &[u8]) -> Option<Content<'_>> {
     let (head, mut rest) = RecordHead::read_from_prefix(payload).ok()?;
     if head.format.get() != FORMAT || head.nodes.get() == 0 {
         return None;
@@ -152,7 +178,10 @@ pub(super) fn read(payload: &[u8]) -> Option<(u64, Vec<PackedNode>)> {
         });
         rest = behind;
     }
-    rest.is_empty().then_some((head.version.get(), nodes))
+    let blocks = usize::try_from(head.blocks.get()).ok()?;
+    let (addrs, data) = <[U32]>::ref_from_prefix_with_elems(rest, blocks).ok()?;
+    let data = <[RawBlock]>::ref_from_bytes_with_elems(data, blocks).ok()?;
+    Some(Content { version: head.version.get(), nodes, addrs, data })
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -179,9 +208,15 @@ mod tests {
         for node in &nodes {
             writer.node(node, if node.is_inode() { super::super::FSYNC } else { 0 });
         }
-        let record = writer.finish().to_vec();
-        let (version, read_back) = read(&record).unwrap();
-        assert_eq!((version, read_back.len()), (0x1234_5678_9abc, 3));
+        writer.block(BlockAddr(900));
+        writer.block(BlockAddr(700));
+        let data = [[5; 4096], [6; 4096]];
+        let record = [writer.finish(), data.as_flattened()].concat();
+        let content = read(&record).unwrap();
+        let blocks: Vec<_> = content.blocks().map(|(addr, block)| (addr.0, block[7])).collect();
+        assert_eq!(blocks, [(900, 5), (700, 6)]);
+        let read_back = content.nodes;
+        assert_eq!((content.version, read_back.len()), (0x1234_5678_9abc, 3));
         for (packed, node) in read_back.iter().zip(&nodes) {
             let unpacked = packed.unpack();
             assert_eq!(unpacked.body, node.body);

@@ -2,10 +2,11 @@
 
 use f2fs_journal::Error;
 use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, Mutex};
+use f2fs_sync::{Arc, Mutex, protocol_never, protocol_value};
 
+use super::data::{Collected, KeptRun, MOST_BLOCKS};
 use super::record::Writer;
-use super::{DENTRY, FSYNC, JournalMode, SyncJournal};
+use super::{Buffers, DENTRY, FSYNC, JournalMode, SyncJournal};
 use crate::blocks::WriteBatch;
 use crate::checkpoint::is_indirect_offset;
 use crate::flight::joined::Joined;
@@ -33,18 +34,31 @@ impl Volume {
             return Ok(Synced::Must(reason));
         }
         let nodes = self.store.take_file(inode.ino);
-        let synced = self.journal_nodes(journal, inode, &nodes, &mut stamp);
-        if !matches!(synced, Ok(Synced::Logged)) {
+        let mut buffers = core::mem::take(&mut *journal.buffers.slot().lock());
+        if let Some(data) = &journal.data {
+            data.begin(inode.ino);
+        }
+        let synced = self.journal_nodes(journal, inode, &nodes, &mut buffers, &mut stamp);
+        let is_synced = matches!(synced, Ok(Synced::Logged));
+        if let Some(data) = &journal.data {
+            data.end(inode.ino, &mut buffers.collected, is_synced);
+        }
+        if !is_synced {
             // They are still to be synced.
             nodes.iter().for_each(|page| page.dirty.store(true, Ordering::Release));
             self.store.put_file(inode.ino, nodes);
         }
+        *journal.buffers.slot().lock() = buffers;
         synced
     }
 
     /// Sends data that waited for its sync, and names it.
     fn send_for_journal(&self, op: &Op<'_>, flight: &Mutex<Joined>) -> Result<(), VolumeError> {
         let mut flight = flight.lock();
+        if self.keeps_data() {
+            // What the record is to hold comes back from the device.
+            flight.land(&*self.device)?;
+        }
         flight.name(op);
         let mut batch = WriteBatch::new(&*self.device);
         if let Some(request) = flight.take_deferred() {
@@ -60,6 +74,7 @@ impl Volume {
         journal: &SyncJournal,
         inode: &NodePage,
         nodes: &[Arc<NodePage>],
+        buffers: &mut Buffers,
         stamp: &mut u64,
     ) -> Result<Synced, VolumeError> {
         let version = self.footer_version();
@@ -67,8 +82,14 @@ impl Volume {
         if !self.count_room(journal, inode, nodes, new) {
             return Ok(Synced::Must(MustCheckpoint::Room));
         }
-        let mut bytes = core::mem::take(&mut *journal.buffers.slot().lock());
-        let mut writer = Writer::new(&mut bytes, version);
+        let Buffers { bytes, collected } = buffers;
+        let collect = |collected: &mut Collected| {
+            if let Some(data) = &journal.data {
+                data.collect(inode.ino, collected);
+            }
+        };
+        protocol_never!("journal_data_collected_early", collect(collected));
+        let mut writer = Writer::new(bytes, version);
         let mut written = 0;
         for page in nodes {
             let block = page.block.write();
@@ -92,23 +113,41 @@ impl Volume {
             inode.set_journaled();
         }
         drop(block);
-        let record = writer.finish();
+        if !anything && journal.data.is_some() {
+            // What is kept for the file is not named yet.
+            return Ok(Synced::Logged);
+        }
         // All data that the nodes name was written before they were read.
-        if journal.mode == JournalMode::Ordered {
+        protocol_value!("journal_data_collected_early", collect(collected), ());
+        let flushes = match journal.mode {
+            JournalMode::Ordered => true,
+            JournalMode::Writeback => false,
+            JournalMode::Journal => protocol_value!("journal_large_data_unflushed", collected.is_partial, false),
+        };
+        if flushes {
             journal.flush(&*self.device).inspect_err(|error| self.stop(error))?;
         }
-        let synced = if anything { self.append(journal, record, stamp) } else { Synced::Logged };
+        let blocks = || collected.runs.iter().flat_map(KeptRun::blocks);
+        blocks().for_each(|(addr, _)| writer.block(addr));
+        // All in one piece, in the order of the addresses.
+        let mut parts = [&[][..]; MOST_BLOCKS + 1];
+        parts[0] = writer.finish();
+        let mut used = 1;
+        for (part, (_, block)) in parts[1..].iter_mut().zip(blocks()) {
+            *part = block;
+            used += 1;
+        }
+        let synced = if anything { self.append(journal, &parts[..used], stamp) } else { Synced::Logged };
         if synced == Synced::Logged {
             self.written.add(Count::SyncedNodes, written + u64::from(anything));
         } else {
             inode.dirty.store(true, Ordering::Release);
         }
-        *journal.buffers.slot().lock() = bytes;
         Ok(synced)
     }
 
-    fn append(&self, journal: &SyncJournal, record: &[u8], stamp: &mut u64) -> Synced {
-        match journal.journal.append(*stamp, &[record]) {
+    fn append(&self, journal: &SyncJournal, parts: &[&[u8]], stamp: &mut u64) -> Synced {
+        match journal.journal.append(*stamp, parts) {
             Ok(appended) => {
                 *stamp = appended.stamp;
                 if appended.free < journal.journal.lane_bytes() / 2 {

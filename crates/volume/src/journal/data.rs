@@ -1,0 +1,187 @@
+//! Data that was written since the last checkpoint and may not be durable yet: what a record has to hold beside the nodes that name it, if
+//! syncs do not flush the device ([`JournalMode::Journal`](super::JournalMode::Journal)).
+//!
+//! ```text
+//!   write:   on the device ─> kept here ─> a slot names the block ─> what the slot named before is forgotten
+//!   sync:    begun ─> nodes packed ─> the file's blocks collected ─> record
+//! ```
+//!
+//! A block is kept before a node names it, and collected after the nodes were packed: so a record holds every block that its nodes name, or
+//! an earlier record of the checkpoint does. A block that was displaced while a sync is under way stays, since the nodes of that sync may
+//! name it.
+//!
+//! Of a file with more than a record takes, nothing is kept: its next sync flushes the device. So it is when the memory for all files is used
+//! up.
+//!
+//! # Locking
+//!
+//! A stripe's lock is held to move buffers in and out, and nothing is locked or waited for under it.
+
+use f2fs_device::Request;
+use f2fs_format::{BlockAddr, Nid, RawBlock};
+use f2fs_segment::Displaced;
+use f2fs_sync::{Budget, Mutex, Striped, protocol_value};
+use rustc_hash::FxHashMap;
+
+use super::STRIPES;
+
+/// Blocks in a record at most: 256 KiB. A flush of the device takes about as long as storing so much in persistent memory (docs/JOURNAL.md).
+pub(super) const MOST_BLOCKS: usize = 64;
+/// Blocks that are kept for all files together at most: 32 MiB.
+const ALL_BLOCKS: u64 = 8192;
+
+/// The data of all files.
+#[derive(Debug)]
+pub(crate) struct UnflushedData {
+    files: Striped<Mutex<FxHashMap<Nid, FileData>>>,
+    /// Blocks of one file at most.
+    most: usize,
+    budget: Budget,
+}
+
+/// A file's.
+#[derive(Debug, Default)]
+struct FileData {
+    runs: Vec<KeptRun>,
+    blocks: usize,
+    /// Some is not kept: a sync has to flush the device.
+    is_partial: bool,
+    /// A sync is under way.
+    is_syncing: bool,
+}
+
+/// Blocks that follow each other, as they were written.
+#[derive(Debug)]
+pub(super) struct KeptRun {
+    addr: BlockAddr,
+    request: Request,
+    blocks: usize,
+    /// How many of them a slot may still name.
+    named: usize,
+}
+
+impl KeptRun {
+    fn new(request: Request) -> KeptRun {
+        let blocks = request.blocks() as usize;
+        KeptRun { addr: BlockAddr(request.start as u32), request, blocks, named: blocks }
+    }
+
+    /// Each block, with its address.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = (BlockAddr, &RawBlock)> {
+        let blocks = self.request.bufs.iter().flat_map(|buf| (0..buf.blocks()).map(|at| buf.block(at)));
+        blocks.enumerate().map(|(at, block)| (self.addr.offset(at as u32), block))
+    }
+}
+
+/// The data of one sync.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    pub(super) runs: Vec<KeptRun>,
+    pub(super) blocks: usize,
+    /// Some is missing: the device has to be flushed.
+    pub(super) is_partial: bool,
+}
+
+impl UnflushedData {
+    /// For records that take so many bytes of data.
+    pub(super) fn new(record: u64) -> UnflushedData {
+        let most = (record / size_of::<RawBlock>() as u64).min(MOST_BLOCKS as u64) as usize;
+        UnflushedData {
+            files: Striped::new(STRIPES, |_| Mutex::new(FxHashMap::default())),
+            most,
+            budget: Budget::new(ALL_BLOCKS),
+        }
+    }
+
+    /// Keeps what requests of a file wrote, which no slot names yet. `is_whole`: they are all that is about to be named.
+    pub(crate) fn keep(&self, ino: Nid, requests: impl Iterator<Item = Request>, is_whole: bool) {
+        let mut files = self.files.stripe(&ino).lock();
+        let file = files.entry(ino).or_default();
+        file.is_partial |= !is_whole;
+        if file.is_partial {
+            self.drop_runs(file);
+            return;
+        }
+        for request in requests {
+            let blocks = request.blocks() as usize;
+            if file.blocks + blocks > self.most || !self.budget.try_take(blocks as u64) {
+                file.is_partial = true;
+                self.drop_runs(file);
+                return;
+            }
+            file.blocks += blocks;
+            file.runs.push(KeptRun::new(request));
+        }
+    }
+
+    /// No slot names these blocks of a file any more.
+    pub(crate) fn forget(&self, ino: Nid, displaced: &Displaced) {
+        let mut files = self.files.stripe(&ino).lock();
+        let stays = |file: &FileData| protocol_value!("journal_data_forgotten_early", file.is_syncing, false);
+        let Some(file) = files.get_mut(&ino).filter(|file| !stays(file)) else { return };
+        for run in displaced.runs() {
+            let (from, to) = (run.addr.0, run.addr.0 + run.len);
+            for kept in &mut file.runs {
+                let (start, end) = (kept.addr.0, kept.addr.0 + kept.blocks as u32);
+                kept.named = kept.named.saturating_sub(to.min(end).saturating_sub(from.max(start)) as usize);
+            }
+        }
+        let mut forgotten = 0;
+        file.runs.retain(|kept| {
+            forgotten += if kept.named == 0 { kept.blocks } else { 0 };
+            kept.named != 0
+        });
+        file.blocks -= forgotten;
+        self.budget.give(forgotten as u64);
+    }
+
+    /// A sync of this file is about to pack its nodes. Syncs of one file come one after the other.
+    pub(super) fn begin(&self, ino: Nid) {
+        self.files.stripe(&ino).lock().entry(ino).or_default().is_syncing = true;
+    }
+
+    /// Takes what is kept of a file whose nodes were packed, into an empty list.
+    pub(super) fn collect(&self, ino: Nid, into: &mut Collected) {
+        into.is_partial = false;
+        let mut files = self.files.stripe(&ino).lock();
+        let Some(file) = files.get_mut(&ino) else { return };
+        core::mem::swap(&mut file.runs, &mut into.runs);
+        into.blocks = core::mem::take(&mut file.blocks);
+        into.is_partial = core::mem::take(&mut file.is_partial);
+        protocol_value!("journal_data_left_out", (), self.release(into));
+    }
+
+    /// The sync is over. If it left the file as it was, `collected` is still to be synced.
+    pub(super) fn end(&self, ino: Nid, collected: &mut Collected, is_synced: bool) {
+        let mut files = self.files.stripe(&ino).lock();
+        if let Some(file) = files.get_mut(&ino) {
+            file.is_syncing = false;
+            if !is_synced {
+                file.is_partial |= collected.is_partial;
+                file.blocks += core::mem::take(&mut collected.blocks);
+                file.runs.append(&mut collected.runs);
+            }
+        }
+        drop(files);
+        self.release(collected);
+    }
+
+    /// All data is durable, or nobody needs it.
+    pub(super) fn clear(&self) {
+        for stripe in self.files.iter() {
+            let mut files = stripe.lock();
+            files.values_mut().for_each(|file| self.drop_runs(file));
+            files.clear();
+        }
+    }
+
+    fn drop_runs(&self, file: &mut FileData) {
+        self.budget.give(core::mem::take(&mut file.blocks) as u64);
+        file.runs.clear();
+    }
+
+    fn release(&self, collected: &mut Collected) {
+        self.budget.give(core::mem::take(&mut collected.blocks) as u64);
+        collected.runs.clear();
+    }
+}

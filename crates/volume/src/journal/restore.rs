@@ -1,0 +1,29 @@
+//! Data of records comes back: to the places where it was written, which the volume kept for it.
+
+use f2fs_format::{BlockAddr, Corruption};
+use f2fs_sync::protocol_never;
+
+use super::found::JournaledNodes;
+use crate::blocks::WriteBatch;
+use crate::{Volume, VolumeError};
+
+impl Volume {
+    /// Writes the data that records hold of these blocks, which synced nodes name, and which the checkpoint does not. It becomes durable with
+    /// the next checkpoint; a crash before that leaves records that bring it back again. Returns how many blocks that were.
+    ///
+    /// # Errors
+    /// [`VolumeError::Corrupt`] if the checkpoint uses one of the blocks; [`VolumeError::Device`].
+    pub fn restore_data(&self, journaled: &JournaledNodes, blocks: &[BlockAddr]) -> Result<u64, VolumeError> {
+        let mut batch = WriteBatch::new(&*self.device);
+        for addr in blocks {
+            let Some(block) = journaled.data(*addr) else { continue };
+            if self.segments.is_valid(*addr)? {
+                let what = "journaled, and in use already";
+                return Err(Corruption::Block { what, nid: f2fs_format::Nid::NULL, addr: *addr }.into());
+            }
+            protocol_never!("journal_data_not_restored", continue);
+            batch.push(*addr, block)?;
+        }
+        Ok(batch.finish()?.1)
+    }
+}
