@@ -133,7 +133,10 @@ impl Core {
         match self.volume.need(hint) {
             Need::Nothing => {}
             Need::Checkpoint => {
-                self.checkpoint(Reason::Sync)?;
+                let ahead = || self.write_directories_ahead();
+                if self.volume.checkpoint_if_needed(hint, ahead, |op| self.write_directories(op))?.is_some() {
+                    self.inodes.shrink();
+                }
             }
             Need::Preclean => self.preclean()?,
             Need::Cleaning => {
@@ -144,7 +147,8 @@ impl Core {
     }
 
     pub(crate) fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, FsError> {
-        let report = self.volume.checkpoint_with(reason, |op| self.write_directories(op))?;
+        let ahead = || self.write_directories_ahead();
+        let report = self.volume.checkpoint_beside(reason, ahead, |op| self.write_directories(op))?;
         self.inodes.shrink();
         Ok(report)
     }
@@ -152,11 +156,30 @@ impl Core {
     /// Puts a directory on the list of those to write back.
     pub(crate) fn queue_directory(&self, inode: &Arc<Inode>) {
         if let Some(directory) = &inode.directory
-            && !directory.queued.load(Ordering::Relaxed)
+            && !directory.queued.load(Ordering::SeqCst)
             && !directory.queued.swap(true, Ordering::AcqRel)
         {
             self.queue.slot().lock().push(inode.clone());
         }
+    }
+
+    /// Writes changed dentry blocks while operations run, ahead of a checkpoint. What changes again is written by the checkpoint.
+    pub(crate) fn write_directories_ahead(&self) -> Result<(), FsError> {
+        let mut all: Vec<Arc<Inode>> = self.queue.iter().flat_map(|list| core::mem::take(&mut *list.lock())).collect();
+        all.sort_unstable_by_key(|inode| inode.ino);
+        let mut result = Ok(true);
+        for inode in all {
+            let Some(directory) = &inode.directory else { continue };
+            directory.queued.store(false, Ordering::SeqCst);
+            if let Ok(true) = result {
+                result =
+                    self.volume.begin().map_err(FsError::from).and_then(|op| directory.write_ahead(&op, self, &inode));
+            }
+            if !matches!(result, Ok(true)) {
+                self.queue_directory(&inode);
+            }
+        }
+        result.map(drop)
     }
 
     pub(crate) fn write_directories(&self, op: &Op<'_>) -> Result<(), FsError> {

@@ -21,7 +21,7 @@
 //!
 //! ```text
 //!   inline --convert--> hashed            (never back; `hashed` says so without the inode's page)
-//!   page:  clean --change--> dirty --write_back--> clean
+//!   page:  clean --change--> dirty --write_back--> clean      (beside operations, `write_ahead`: clean from when it is copied)
 //!            \------------- last entry goes ------------> dead   (its block is a hole; look again)
 //! ```
 
@@ -166,7 +166,7 @@ impl Directory {
 
     /// The last change that the inode does not know of yet.
     pub(crate) fn touched(&self) -> Option<Time> {
-        let touched = self.stripes.iter().map(|stripe| stripe.touched.load(Ordering::Relaxed)).max();
+        let touched = self.stripes.iter().map(|stripe| stripe.touched.load(Ordering::SeqCst)).max();
         touched.filter(|nanos| *nanos != 0).map(|nanos| Time {
             seconds: nanos.div_euclid(1_000_000_000),
             nanoseconds: nanos.rem_euclid(1_000_000_000) as u32,
@@ -175,8 +175,8 @@ impl Directory {
 
     /// Notes a change of a name with this hash.
     fn touch(&self, hash: u32, now: Time) {
-        let nanos = now.seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(now.nanoseconds));
-        self.stripes[self.stripe_of(hash)].touched.fetch_max(nanos, Ordering::Relaxed);
+        // Ordered before the look whether the directory is queued: who takes it off the queue, and then misses this, is seen there.
+        self.stripes[self.stripe_of(hash)].touched.fetch_max(nanos(now), Ordering::SeqCst);
     }
 
     /// Forgets a change that was not written back, because the times are being set otherwise.
@@ -184,9 +184,24 @@ impl Directory {
         self.stripes.iter().for_each(|stripe| stripe.touched.store(0, Ordering::Relaxed));
     }
 
+    /// Forgets the changes that are no later than this, which the inode knows of by now.
+    fn forget_touch_until(&self, time: Time) {
+        for stripe in &self.stripes {
+            let seen = stripe.touched.load(Ordering::Relaxed);
+            if seen != 0 && seen <= nanos(time) {
+                // One that changes at this moment is noted again.
+                let _ = stripe.touched.compare_exchange(seen, 0, Ordering::Relaxed, Ordering::Relaxed);
+            }
+        }
+    }
+
     fn shard(&self, block: u64) -> &RwLock<FxHashMap<u64, Arc<Page>>> {
         &self.pages[block as usize % PAGE_SHARDS].0
     }
+}
+
+fn nanos(time: Time) -> i64 {
+    time.seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(time.nanoseconds))
 }
 
 impl Drop for Directory {

@@ -25,8 +25,8 @@ pub(crate) struct Hazards {
 
 #[derive(Debug, Default)]
 struct Names {
-    /// The footer version that these names are of: with the next checkpoint they are forgotten.
-    version: u64,
+    /// The epoch that these names are of: with the next checkpoint they are forgotten.
+    epoch: u64,
     /// Directory and hash of the name; without a hash all names of it.
     names: HashSet<(Nid, Option<u32>)>,
 }
@@ -37,10 +37,10 @@ impl Hazards {
     }
 
     /// Notes a name, or with `None` all names of a directory.
-    pub(crate) fn note(&self, version: u64, directory: Nid, hash: Option<u32>) {
+    pub(crate) fn note(&self, epoch: u64, directory: Nid, hash: Option<u32>) {
         let mut names = self.stripes.stripe(&directory).lock();
-        if names.version != version {
-            *names = Names { version, names: HashSet::new() };
+        if names.epoch != epoch {
+            *names = Names { epoch, names: HashSet::new() };
         }
         if names.names.len() < MOST {
             names.names.insert((directory, hash));
@@ -48,9 +48,9 @@ impl Hazards {
     }
 
     /// Whether a name, or all names of its directory, were noted since the last checkpoint.
-    pub(crate) fn has(&self, version: u64, directory: Nid, hash: u32) -> bool {
+    pub(crate) fn has(&self, epoch: u64, directory: Nid, hash: u32) -> bool {
         let names = self.stripes.stripe(&directory).lock();
-        names.version == version
+        names.epoch == epoch
             && (names.names.len() >= MOST
                 || names.names.contains(&(directory, Some(hash)))
                 || names.names.contains(&(directory, None)))

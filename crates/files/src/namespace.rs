@@ -262,14 +262,14 @@ impl Namespace<'_> {
 
     /// Notes that what a name of a directory meant went elsewhere, or was a directory.
     pub(crate) fn note_moved(&self, place: Place<'_>) {
-        self.hazards.note(self.volume.footer_version(), place.parent.ino, Some(place.name.hash()));
+        self.hazards.note(self.volume.epoch(), place.parent.ino, Some(place.name.hash()));
         self.note_removal(place.parent);
     }
 
     /// Notes that a directory lost a name, or that one moved into it: strict syncs bring it along.
     pub(crate) fn note_removal(&self, parent: &Inode) {
         if self.volume.fsync_mode() == FsyncMode::Strict {
-            self.hazards.note(self.volume.footer_version(), parent.ino, None);
+            self.hazards.note(self.volume.epoch(), parent.ino, None);
         }
     }
 }

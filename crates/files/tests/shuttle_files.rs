@@ -14,6 +14,10 @@
 //! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints
+//! mutant: checkpoint_freezes_behind_the_gate, killed by: names_of_four_threads_beside_checkpoints
+//! mutant: node_ahead_changes_in_place, killed by: names_of_four_threads_written_ahead
+//! mutant: directory_block_clean_before_its_copy, killed by: names_of_four_threads_written_ahead
+//! mutant: sync_waits_for_a_frozen_checkpoint, killed by: syncs_of_four_threads_beside_checkpoints
 //! ```
 #![cfg(shuttle)]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
@@ -43,8 +47,17 @@ fn options() -> Options {
     Options::new().volume(OpenOptions::new().lanes(1)).dentry_cache(blocks).lock_memory(0)
 }
 
+/// Options with which checkpoints write all that is dirty before they keep operations out.
+fn ahead() -> Options {
+    options().volume(OpenOptions::new().lanes(1).nodes_left_to_freeze(0))
+}
+
 fn opened(device: &Arc<MemoryDevice>) -> Arc<FileSystem> {
-    Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), options()).unwrap())
+    opened_with(device, options())
+}
+
+fn opened_with(device: &Arc<MemoryDevice>, options: Options) -> Arc<FileSystem> {
+    Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), options).unwrap())
 }
 
 fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
@@ -215,7 +228,7 @@ fn cut(device: &RecordingDevice, journal: Option<&Memory>) -> (MemoryDevice, Opt
 }
 
 /// Synced data is there when all that was not flushed is gone, whoever wrote it to the device.
-fn syncs_of_threads(mode: Option<JournalMode>) {
+fn syncs_of_threads(mode: Option<JournalMode>, checkpoints: usize) {
     // More than waits for the group: it is sent at once, and the leader waits for it.
     const LONG: usize = 17;
     let blocks = |number: u8| if number == 0 { LONG } else { 1 };
@@ -226,7 +239,7 @@ fn syncs_of_threads(mode: Option<JournalMode>) {
     }
     let with = |journal: &Option<Memory>| match (journal, mode) {
         (Some(journal), Some(mode)) => journaled(journal, mode),
-        _ => options(),
+        _ => ahead(),
     };
     let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), with(&journal)).unwrap());
     fs.create_file("/shared", 0o644).unwrap().write_at(&[1; 4 * BLOCK], 0).unwrap();
@@ -252,6 +265,9 @@ fn syncs_of_threads(mode: Option<JournalMode>) {
             })
         })
         .collect();
+    for _ in 0..checkpoints {
+        fs.checkpoint().unwrap();
+    }
     for thread in threads {
         thread.join().unwrap();
     }
@@ -270,20 +286,27 @@ fn syncs_of_threads(mode: Option<JournalMode>) {
 
 #[test]
 fn syncs_of_four_threads() {
-    random("syncs_of_four_threads", 60, || syncs_of_threads(None));
-    priorities("syncs_of_four_threads", 60, 4, || syncs_of_threads(None));
+    random("syncs_of_four_threads", 60, || syncs_of_threads(None, 0));
+    priorities("syncs_of_four_threads", 60, 4, || syncs_of_threads(None, 0));
+}
+
+/// Checkpoints freeze and are written meanwhile: whichever of them a crash leads to, what was synced is there.
+#[test]
+fn syncs_of_four_threads_beside_checkpoints() {
+    random("syncs_of_four_threads_beside_checkpoints", 60, || syncs_of_threads(None, 3));
+    priorities("syncs_of_four_threads_beside_checkpoints", 60, 4, || syncs_of_threads(None, 3));
 }
 
 #[test]
 fn syncs_of_four_threads_into_a_journal() {
-    let body = || syncs_of_threads(Some(JournalMode::Ordered));
+    let body = || syncs_of_threads(Some(JournalMode::Ordered), 0);
     random("syncs_of_four_threads_into_a_journal", 60, body);
     priorities("syncs_of_four_threads_into_a_journal", 60, 4, body);
 }
 
 #[test]
 fn syncs_of_four_threads_with_data_into_a_journal() {
-    let body = || syncs_of_threads(Some(JournalMode::Journal));
+    let body = || syncs_of_threads(Some(JournalMode::Journal), 0);
     random("syncs_of_four_threads_with_data_into_a_journal", 60, body);
     priorities("syncs_of_four_threads_with_data_into_a_journal", 60, 4, body);
 }
@@ -336,61 +359,69 @@ fn overwrites_beside_syncs_with_data() {
 }
 
 /// Names come, move and go; whatever a checkpoint has of that is consistent.
+fn names_of_threads(options_of: fn() -> Options) {
+    let device = formatted();
+    let fs = opened_with(&device, options_of());
+    for dir in ["/d", "/e"] {
+        fs.create_dir(dir, 0o755).unwrap();
+    }
+    for path in ["/d/one", "/d/three", "/e/two"] {
+        fs.create_file(path, 0o644).unwrap().write_at(path.as_bytes(), 0).unwrap();
+    }
+    // So many that they do not fit into the inode.
+    for (dir, number) in ["/d", "/e"].into_iter().flat_map(|dir| (0..8).map(move |number| (dir, number))) {
+        fs.link("/d/three", format!("{dir}/{number}-{}", "long".repeat(50))).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    let threads = [
+        spawn(&fs, |fs| {
+            let file = fs.create_file("/d/short-lived", 0o644).unwrap();
+            file.write_at(&[1; 5000], 0).unwrap();
+            fs.remove_file("/d/short-lived").unwrap();
+            file.write_at(&[1; 5000], 9000).unwrap();
+        }),
+        spawn(&fs, |fs| fs.rename("/d/one", "/e/two", RenameMode::Replace).unwrap()),
+        spawn(&fs, |fs| {
+            fs.link("/d/three", "/e/four").unwrap();
+            fs.remove_file("/d/three").unwrap();
+        }),
+        spawn(&fs, |fs| {
+            fs.create_dir("/d/sub", 0o755).unwrap();
+            fs.rename("/d/sub", "/e/sub", RenameMode::NoReplace).unwrap();
+        }),
+    ];
+    let images = images(&fs, &device);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    for image in images.join().unwrap() {
+        judge(&image);
+        // Files without a name go.
+        let image = Arc::new(image);
+        FileSystem::open(image.clone(), options()).unwrap().close().unwrap();
+        judge(&image);
+    }
+    let fs = close(fs, &device);
+    let names = |dir: &str| {
+        let entries = fs.read_dir(dir).unwrap().map(Result::unwrap);
+        let mut names: Vec<_> = entries.map(|entry| String::from_utf8(entry.name).unwrap()).collect();
+        names.retain(|name| name.len() < 200);
+        names.sort();
+        names
+    };
+    assert_eq!((names("/d"), names("/e")), (vec![], ["four", "sub", "two"].map(String::from).to_vec()));
+    assert_eq!((read(&fs, "/e/two"), read(&fs, "/e/four")), (b"/d/one".to_vec(), b"/d/three".to_vec()));
+}
+
 #[test]
 fn names_of_four_threads_beside_checkpoints() {
-    let body = || {
-        let device = formatted();
-        let fs = opened(&device);
-        for dir in ["/d", "/e"] {
-            fs.create_dir(dir, 0o755).unwrap();
-        }
-        for path in ["/d/one", "/d/three", "/e/two"] {
-            fs.create_file(path, 0o644).unwrap().write_at(path.as_bytes(), 0).unwrap();
-        }
-        // So many that they do not fit into the inode.
-        for (dir, number) in ["/d", "/e"].into_iter().flat_map(|dir| (0..8).map(move |number| (dir, number))) {
-            fs.link("/d/three", format!("{dir}/{number}-{}", "long".repeat(50))).unwrap();
-        }
-        fs.checkpoint().unwrap();
-        let threads = [
-            spawn(&fs, |fs| {
-                let file = fs.create_file("/d/short-lived", 0o644).unwrap();
-                file.write_at(&[1; 5000], 0).unwrap();
-                fs.remove_file("/d/short-lived").unwrap();
-                file.write_at(&[1; 5000], 9000).unwrap();
-            }),
-            spawn(&fs, |fs| fs.rename("/d/one", "/e/two", RenameMode::Replace).unwrap()),
-            spawn(&fs, |fs| {
-                fs.link("/d/three", "/e/four").unwrap();
-                fs.remove_file("/d/three").unwrap();
-            }),
-            spawn(&fs, |fs| {
-                fs.create_dir("/d/sub", 0o755).unwrap();
-                fs.rename("/d/sub", "/e/sub", RenameMode::NoReplace).unwrap();
-            }),
-        ];
-        let images = images(&fs, &device);
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        for image in images.join().unwrap() {
-            judge(&image);
-            // Files without a name go.
-            let image = Arc::new(image);
-            FileSystem::open(image.clone(), options()).unwrap().close().unwrap();
-            judge(&image);
-        }
-        let fs = close(fs, &device);
-        let names = |dir: &str| {
-            let entries = fs.read_dir(dir).unwrap().map(Result::unwrap);
-            let mut names: Vec<_> = entries.map(|entry| String::from_utf8(entry.name).unwrap()).collect();
-            names.retain(|name| name.len() < 200);
-            names.sort();
-            names
-        };
-        assert_eq!((names("/d"), names("/e")), (vec![], ["four", "sub", "two"].map(String::from).to_vec()));
-        assert_eq!((read(&fs, "/e/two"), read(&fs, "/e/four")), (b"/d/one".to_vec(), b"/d/three".to_vec()));
-    };
-    random("names_of_four_threads_beside_checkpoints", 100, body);
-    priorities("names_of_four_threads_beside_checkpoints", 100, 5, body);
+    random("names_of_four_threads_beside_checkpoints", 100, || names_of_threads(options));
+    priorities("names_of_four_threads_beside_checkpoints", 100, 5, || names_of_threads(options));
+}
+
+/// The same, where nodes and dentry blocks change after they were written for the next checkpoint.
+#[test]
+fn names_of_four_threads_written_ahead() {
+    random("names_of_four_threads_written_ahead", 60, || names_of_threads(ahead));
+    priorities("names_of_four_threads_written_ahead", 100, 5, || names_of_threads(ahead));
 }

@@ -100,9 +100,19 @@ impl SegmentManager {
         Frozen { segment, freed, prefree: state.phase == Phase::Prefree }
     }
 
+    /// The segments that [`end_checkpoint`](Self::end_checkpoint) will make free, as runs of blocks: nobody writes there until then. Who
+    /// discards them does so when the checkpoint is durable, and waits for the device before that call.
+    #[must_use]
+    pub fn freed_by_checkpoint(&self) -> Vec<Run> {
+        let sit = self.sit.lock();
+        let Some(pending) = &sit.pending else { return Vec::new() };
+        let freed = |frozen: &&Frozen| frozen.prefree && self.lock(frozen.segment).phase == Phase::Prefree;
+        let segments: Vec<SegmentNo> = pending.frozen.iter().filter(freed).map(|frozen| frozen.segment).collect();
+        self.runs_of(&segments)
+    }
+
     /// The checkpoint is durable: what was free in it may be written, prefree segments are free. Returns the segments that
-    /// became free, as runs of blocks to discard; the caller discards them before anything else can allocate (with the
-    /// checkpoint gate closed), or not at all. Does nothing without a [`begin_checkpoint`](Self::begin_checkpoint).
+    /// became free, as runs of blocks. Does nothing without a [`begin_checkpoint`](Self::begin_checkpoint).
     pub fn end_checkpoint(&self) -> Vec<Run> {
         let mut sit = self.sit.lock();
         let Some(pending) = sit.pending.take() else { return Vec::new() };

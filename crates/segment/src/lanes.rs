@@ -6,7 +6,8 @@
 //! in both maps, so after a crash the segment is what the checkpoint says, a dirty one with holes. Lanes begin segments only
 //! while there is no need for SSR, and are given up when space is short, so that holes are not kept from others.
 //!
-//! The warm-node log has lane 0 alone: roll-forward follows a single chain of nodes.
+//! The warm-node log has lane 0 alone for the nodes that syncs write: roll-forward follows a single chain. Nodes that no sync writes have a lane
+//! of their own ([`crate::aside`]).
 
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, LogType, SegmentNo};
@@ -25,6 +26,8 @@ pub(crate) struct Lanes {
     by_log: [Box<[Lane]>; 6],
     /// Where moved blocks meet others of their age.
     aged: Lane,
+    /// Nodes that are written before their checkpoint, by their log.
+    aside: [Lane; 3],
 }
 
 type Lane = CachePadded<Mutex<Option<Head>>>;
@@ -38,7 +41,7 @@ impl Lanes {
             let more = if log == LogType::WarmNode { 0 } else { lanes.saturating_sub(1) };
             (0..more).map(|_| closed()).collect()
         });
-        Lanes { by_log, aged: closed() }
+        Lanes { by_log, aged: closed(), aside: NodeLog::ALL.map(|_| closed()) }
     }
 
     /// The lane behind a number, `None` for lane 0.
@@ -49,7 +52,12 @@ impl Lanes {
     }
 
     fn all(&self) -> impl Iterator<Item = &Lane> {
-        self.by_log.iter().flatten().chain([&self.aged])
+        self.by_log.iter().flatten().chain([&self.aged]).chain(&self.aside)
+    }
+
+    /// The lane of nodes that are written before their checkpoint.
+    pub(crate) fn aside(&self, log: NodeLog) -> &Mutex<Option<Head>> {
+        &self.aside[log as usize]
     }
 
     /// The lane of moved blocks.
@@ -144,7 +152,7 @@ impl SegmentManager {
     }
 
     /// The head of a lane; a closed lane is given a free segment if there are enough.
-    fn open_lane<'a>(
+    pub(crate) fn open_lane<'a>(
         &self,
         slot: &'a mut Option<Head>,
         class: Class,

@@ -120,6 +120,7 @@
 mod aged;
 mod ages;
 mod allocate;
+mod aside;
 mod bitset;
 mod buckets;
 mod checkpoint;

@@ -2,8 +2,9 @@
 //!
 //! Operations of one thread form a *lane*; each lane has names of its own. Time is counted twice: in events of the device's
 //! log, which is where a cut is made, and by a clock that ticks at the beginning and the end of each operation, which orders
-//! operations of different lanes. A version of the checkpoint belongs, in each lane, to an interval of its history: an
-//! operation that had ended before anybody who saw the version come had begun is in it, one that began after is not.
+//! operations of different lanes. A version of the checkpoint belongs, in each lane, to an interval of its history. A checkpoint holds
+//! what had happened when it froze, and is seen to come later, by whoever wrote it and by all whose operation is on its way then. So an
+//! operation is in it that had ended before any of those began, since one of them wrote it; one that began after one of them ended is not.
 
 pub mod shared;
 
@@ -377,7 +378,7 @@ fn marks(first: u64, lanes: &[Lane]) -> Vec<Mark> {
     let steps = || lanes.iter().flat_map(|lane| &lane.steps);
     let last = steps().map(|step| step.versions.1).max().unwrap_or(first);
     for version in first + 1..=last {
-        let mut mark = Mark { version, done: usize::MAX, lanes: vec![(0, usize::MAX); lanes.len()] };
+        let mut mark = Mark { version, done: usize::MAX, lanes: vec![(usize::MAX, usize::MAX); lanes.len()] };
         for seen in steps().filter(|step| step.versions.1 >= version) {
             mark.done = mark.done.min(seen.events.1);
             if seen.versions.0 >= version {
@@ -386,7 +387,7 @@ fn marks(first: u64, lanes: &[Lane]) -> Vec<Mark> {
             for (lane, interval) in lanes.iter().zip(&mut mark.lanes) {
                 let ended = lane.steps.iter().take_while(|step| step.clock.1 < seen.clock.0).count();
                 let begun = lane.steps.iter().take_while(|step| step.clock.0 < seen.clock.1).count();
-                *interval = (interval.0.max(ended), interval.1.min(begun));
+                *interval = (interval.0.min(ended), interval.1.min(begun));
             }
         }
         marks.push(mark);

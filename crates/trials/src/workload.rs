@@ -127,13 +127,16 @@ impl Workload {
             Workload::Random(_, seed) => {
                 let seed = *seed as usize;
                 let volume = volume.nid_policy(policies[seed % 3]).lanes(1 + seed / 3 % 2);
+                let volume = written_ahead(volume, seed as u64);
                 volume.allocation(allocations[seed / 6 % 4].clone())
             }
             Workload::Threads(BaseKind::Tight, seed) => {
-                let volume = volume.nid_policy(Policy::Sharded).lanes(2);
+                let volume = written_ahead(volume.nid_policy(Policy::Sharded).lanes(2), *seed);
                 volume.allocation(allocations[*seed as usize / 8 % 4].clone())
             }
-            Workload::Threads(..) | Workload::Shared(..) => volume.nid_policy(Policy::Sharded).lanes(2),
+            Workload::Threads(_, seed) | Workload::Shared(_, seed) => {
+                written_ahead(volume.nid_policy(Policy::Sharded).lanes(2), *seed)
+            }
         })
     }
 
@@ -170,6 +173,11 @@ impl Workload {
             }
         }
     }
+}
+
+/// With every second pair of seeds, checkpoints write all that is dirty before they keep operations out.
+fn written_ahead(volume: OpenOptions, seed: u64) -> OpenOptions {
+    if (seed / 2).is_multiple_of(2) { volume.nodes_left_to_freeze(0) } else { volume }
 }
 
 /// A lane for each directory that is made for one, and a last one that writes checkpoints. Where sections are worth it, that

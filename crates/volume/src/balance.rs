@@ -30,6 +30,22 @@ impl Volume {
     /// The work that should be done before the next operation. Cheap; ask it before each one, with nothing locked.
     #[must_use]
     pub fn need(&self, hint: Nid) -> Need {
+        match self.needs_in_turn(hint) {
+            // One is being written. What becomes dirty meanwhile is the next one's, as long as it is no more than fits twice.
+            Need::Checkpoint if self.epochs.is_taken() && self.may_go_on() => Need::Nothing,
+            need => need,
+        }
+    }
+
+    /// Whether operations may go on although a checkpoint is due, as one is being written.
+    fn may_go_on(&self) -> bool {
+        let Ok(segments) = self.segments.manager() else { return true };
+        segments.free_sections() > segments.floor(Class::User) + MARGIN
+            && self.store.dirty() <= self.pressure.dirty_limit().saturating_mul(2)
+    }
+
+    /// The same for whoever has the turn to write a checkpoint.
+    pub(crate) fn needs_in_turn(&self, hint: Nid) -> Need {
         if self.is_recovering() {
             return Need::Nothing;
         }

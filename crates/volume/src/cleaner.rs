@@ -70,11 +70,11 @@ impl Volume {
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<CleanReport, E> {
         let mut report = CleanReport::default();
-        self.with_gate_closed(above, |op, state| {
+        self.with_gate_closed(above, |op, turn| {
             loop {
                 let before = self.segments.manager()?.free_segments();
                 let victims = self.clean_round(op, goal, &mut report)?;
-                self.write_checkpoint(Reason::Sync, state)?;
+                self.write_checkpoint(Reason::Sync, turn)?;
                 report.checkpoints += 1;
                 let after = self.segments.manager()?.free_segments();
                 if after >= goal || victims == 0 || after <= before {

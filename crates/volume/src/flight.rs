@@ -16,6 +16,7 @@
 //! | truncation, which rewrites the block with the new end | `begin` | `land_slots` |
 //! | data that leaves its inode | `begin_blocks` | `land` |
 //! | dentry blocks, in a checkpoint | `begin_blocks` | `land_slots` |
+//! | dentry blocks, before its freeze | `begin_blocks` | `land_unchanged` |
 //! | the cleaner | `begin_move` | `land_move` |
 //!
 //! A slot changes when its block is on the device, and by [`switch_slots`] alone. A flight that is dropped otherwise leaks its blocks
@@ -154,6 +155,24 @@ impl Flight {
         let mut displaced = self.switch(op, named, |_, _| {});
         if let Some(place) = self.places.first() {
             op.volume.forget_displaced(place.node.ino(), &displaced);
+        }
+        op.volume.free_displaced(&mut displaced)
+    }
+
+    /// [`land_slots`](Self::land_slots) of copies of blocks, for slots that may change meanwhile: only those that still name what they named
+    /// when the blocks were copied (`from`, in the order in which the flight began) name the copies. The others keep what they have, and the
+    /// copies are free again.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn land_unchanged(mut self, op: &Op<'_>, from: &[BlockAddr]) -> Result<(), VolumeError> {
+        self.wait_or_take_back(op)?;
+        let features = op.volume.features();
+        let mut displaced = Displaced::default();
+        let mut moves = from.iter().zip(self.addresses());
+        for place in &self.places {
+            let change = |_, _| moves.next().map_or(Change::Keep, |(from, to)| Change::Move { from: *from, to });
+            switch_slots(|| place.node.write(op), place.slots(), features, change, &mut displaced, |_, _| {});
         }
         op.volume.free_displaced(&mut displaced)
     }

@@ -22,7 +22,7 @@
 //! A sync holds the gate, and the stripe of its file from the moment that it reads the nodes until their record is durable: so the records of a
 //! file follow each other as its states do, and a sync that finds nothing to write comes behind the one that wrote it. Under the stripe pages
 //! are locked one at a time, then a flush is shared with whoever wants one, then the journal locks a lane. The checkpoint announces itself
-//! and takes space back with the gate closed, so that no sync is on its way.
+//! and takes space back while syncs wait for it, so that none is on its way.
 
 mod area;
 mod data;
@@ -126,7 +126,7 @@ impl SyncJournal {
         self.is_filling.load(Ordering::Relaxed)
     }
 
-    /// The checkpoint with the footer version `next` is about to become valid. Called with the gate closed.
+    /// The checkpoint with the footer version `next` is about to become valid. Called while syncs wait.
     pub(crate) fn announce(&self, base: u64, next: u64) {
         let announced =
             protocol_value!("journal_checkpoint_announced", self.set_area(JournalArea { base, next }), Ok(()));
@@ -135,7 +135,7 @@ impl SyncJournal {
         }
     }
 
-    /// The checkpoint with this footer version is durable: no record is needed any more. Called with the gate closed.
+    /// The checkpoint with this footer version is durable: no record is needed any more. Called while syncs wait.
     pub(crate) fn take_back(&self, base: u64) {
         let mark = self.journal.mark();
         let taken = self.journal.truncate_with(&mark, &JournalArea { base, next: 0 }.bytes());
@@ -143,9 +143,6 @@ impl SyncJournal {
             self.retire();
         }
         self.is_filling.store(false, Ordering::Relaxed);
-        if let Some(data) = &self.data {
-            data.clear();
-        }
     }
 
     fn set_area(&self, area: JournalArea) -> Result<(), Error> {
@@ -203,6 +200,13 @@ impl Volume {
             && let Some(data) = self.journal.get().and_then(|journal| journal.data.as_ref())
         {
             data.forget(ino, displaced);
+        }
+    }
+
+    /// A checkpoint is frozen, with the gate closed: all data that was written until now is durable when it is. Syncs wait until then.
+    pub(crate) fn freeze_journal(&self) {
+        if let Some(data) = self.journal.get().and_then(|journal| journal.data.as_ref()) {
+            data.clear();
         }
     }
 

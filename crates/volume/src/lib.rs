@@ -61,6 +61,7 @@ mod clock;
 mod data_blocks;
 mod data_count;
 pub mod devices;
+mod epoch;
 mod error;
 mod examine;
 mod flight;
@@ -90,6 +91,7 @@ mod superblock;
 mod sync;
 pub mod tree;
 mod volume;
+mod write_ahead;
 mod write_stat;
 
 pub use allocation::{Allocation, UnknownAllocation};

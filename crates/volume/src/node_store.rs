@@ -10,10 +10,10 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, protocol_step, protocol_value};
+use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, protocol_never, protocol_step, protocol_value};
 use rustc_hash::FxHashMap;
 
-use crate::node::NodePage;
+use crate::node::{AHEAD, DIRTY, NodePage};
 
 const SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
 type Map = FxHashMap<Nid, Arc<NodePage>>;
@@ -40,12 +40,36 @@ pub(crate) struct NodeStore {
     /// Pages that a shard keeps at most, dirty ones aside.
     shard_capacity: usize,
     dirty_total: ShardedCounter,
+    /// Pages that were written before their checkpoint: they stay in memory until it is durable. What a page knows of this epoch would go
+    /// with it.
+    ahead: Mutex<Vec<Vec<Arc<NodePage>>>>,
     /// The dirty nodes of each inode but its own, by shards of the inode numbers: what a sync of the file looks for. A node may
     /// stand here twice, or be clean again.
     files: Box<[CachePadded<FileNodes>]>,
 }
 
-type FileNodes = Mutex<FxHashMap<Nid, Vec<Arc<NodePage>>>>;
+type FileNodes = Mutex<NodesByFile>;
+type NodesByFile = FxHashMap<Nid, Vec<Arc<NodePage>>>;
+
+/// The nodes of a checkpoint.
+pub(crate) struct TakenNodes {
+    /// Those that it has to write.
+    pub(crate) dirty: Vec<Arc<NodePage>>,
+    /// Those that were written ahead.
+    ahead: Vec<Vec<Arc<NodePage>>>,
+    /// Of each file: to be dropped when the gate is open.
+    _files: Vec<NodesByFile>,
+}
+
+impl TakenNodes {
+    /// The checkpoint is durable. Called before syncs go on.
+    pub(crate) fn settle(self) {
+        for page in self.ahead.into_iter().flatten() {
+            page.journaled.store(false, Ordering::Release);
+            page.settle_ahead();
+        }
+    }
+}
 
 impl core::fmt::Debug for NodeStore {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -60,6 +84,7 @@ impl NodeStore {
             shards: (0..SHARDS).map(|_| CachePadded::new(Shard::default())).collect(),
             shard_capacity: (capacity / SHARDS).max(4),
             dirty_total: ShardedCounter::new(0),
+            ahead: Mutex::new(Vec::new()),
             files: (0..SHARDS).map(|_| CachePadded::new(Mutex::default())).collect(),
         }
     }
@@ -93,20 +118,69 @@ impl NodeStore {
 
     /// Marks a page dirty. Called under its write lock. If the page joins the dirty ones of its shard: how many these are.
     pub(crate) fn mark_dirty(&self, page: &Arc<NodePage>) -> Option<u64> {
-        if page.dirty.load(Ordering::Relaxed) || page.dirty.swap(true, Ordering::AcqRel) {
-            return None;
+        match page.set_dirty() {
+            DIRTY => return None,
+            AHEAD => protocol_never!("node_ahead_changes_in_place", {
+                page.set_ahead();
+                return None;
+            }),
+            _ => {}
         }
         if page.nid != page.ino {
             self.files[page.ino.index() % SHARDS].lock().entry(page.ino).or_default().push(page.clone());
         }
+        self.list(page)
+    }
+
+    /// Puts a page on the list of its shard, unless it is there; gives how long that is then.
+    fn list(&self, page: &Arc<NodePage>) -> Option<u64> {
         if page.listed.swap(true, Ordering::AcqRel) {
             // A sync has written it since the last checkpoint.
             return None;
         }
         let shard = self.shard(page.nid);
-        shard.dirty.lock().push(Arc::clone(page));
+        let mut dirty = shard.dirty.lock();
+        dirty.push(Arc::clone(page));
         self.dirty_total.add(1);
         Some(shard.dirty_count.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// A sync of the page failed: whatever its state was, it is to be synced again, and written by the next checkpoint.
+    pub(crate) fn set_dirty_again(&self, page: &Arc<NodePage>) {
+        page.set_dirty();
+        self.list(page);
+    }
+
+    /// Takes the lists of dirty pages, to write them before their checkpoint while operations run. Pages that are not written are
+    /// [put back](Self::put_back), and in the end all are [kept](Self::keep).
+    pub(crate) fn take_for_ahead(&self) -> Vec<Arc<NodePage>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let taken = {
+                let mut dirty = shard.dirty.lock();
+                shard.dirty_count.store(0, Ordering::Relaxed);
+                core::mem::take(&mut *dirty)
+            };
+            self.dirty_total.sub(taken.len() as i64);
+            // Whoever changes a page from here on lists it again; who did so before has its change seen when the page is written.
+            for page in &taken {
+                page.listed.swap(false, Ordering::AcqRel);
+            }
+            all.extend(taken);
+        }
+        all
+    }
+
+    /// Lists pages again that were taken and still have to be written.
+    pub(crate) fn put_back(&self, pages: &[Arc<NodePage>]) {
+        for page in pages.iter().filter(|page| page.is_to_be_written()) {
+            self.list(page);
+        }
+    }
+
+    /// Keeps pages in memory until their checkpoint is durable.
+    pub(crate) fn keep(&self, pages: Vec<Arc<NodePage>>) {
+        self.ahead.lock().push(pages);
     }
 
     /// Takes a freed node out of the cache.
@@ -133,7 +207,7 @@ impl NodeStore {
     /// Takes the dirty nodes of an inode, its own aside.
     pub(crate) fn take_file(&self, ino: Nid) -> Vec<Arc<NodePage>> {
         let mut pages = self.files[ino.index() % SHARDS].lock().remove(&ino).unwrap_or_default();
-        pages.retain(|page| page.dirty.load(Ordering::Acquire) && !page.removed.load(Ordering::Acquire));
+        pages.retain(|page| page.is_unsynced() && !page.removed.load(Ordering::Acquire));
         pages.sort_unstable_by_key(|page| page.nid);
         pages.dedup_by_key(|page| page.nid);
         pages
@@ -157,24 +231,21 @@ impl NodeStore {
     }
 
     /// Takes the lists of dirty pages. Called with the gate closed.
-    pub(crate) fn take_dirty(&self) -> Vec<Arc<NodePage>> {
+    pub(crate) fn take_dirty(&self) -> TakenNodes {
         let mut all = Vec::new();
         for shard in &self.shards {
             all.append(&mut shard.dirty.lock());
             shard.dirty_count.store(0, Ordering::Relaxed);
         }
         self.dirty_total.sub(all.len() as i64);
-        for nodes in &self.files {
-            *nodes.lock() = FxHashMap::default();
-        }
+        let files = self.files.iter().map(|nodes| core::mem::take(&mut *nodes.lock())).collect();
         all.retain(|page| {
             protocol_step!("node_stays_listed", page.listed.store(false, Ordering::Release));
             let journaled = page.journaled.swap(false, Ordering::AcqRel);
-            let unwritten =
-                page.dirty.load(Ordering::Acquire) || protocol_value!("journaled_node_left_out", journaled, false);
-            unwritten && !page.removed.load(Ordering::Acquire)
+            let journaled = protocol_value!("journaled_node_left_out", journaled, false);
+            page.is_to_be_written() || (journaled && !page.removed.load(Ordering::Acquire))
         });
-        all
+        TakenNodes { dirty: all, ahead: core::mem::take(&mut *self.ahead.lock()), _files: files }
     }
 
     /// Drops clean pages of shards that are above their capacity.
@@ -199,9 +270,7 @@ impl NodeStore {
 
 /// Drops clean pages that nobody holds, those used since the last round excepted.
 fn evict(map: &mut Map) {
-    map.retain(|_, page| {
-        page.dirty.load(Ordering::Acquire) || Arc::strong_count(page) > 1 || page.used.swap(false, Ordering::Relaxed)
-    });
+    map.retain(|_, page| page.is_unsynced() || Arc::strong_count(page) > 1 || page.used.swap(false, Ordering::Relaxed));
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -127,7 +127,7 @@ impl Volume {
         block.footer.set_node_offset(new.offset);
         block.footer.set_mark(f2fs_format::node::mark::COLD, !new.directory);
         let page = NodePage::new(block);
-        page.born.store(self.footer_version(), Ordering::Relaxed);
+        page.born.store(self.epoch(), Ordering::Relaxed);
         let node = Node { page: self.store.insert(page) };
         drop(node.write(op));
         Ok(node)
@@ -149,7 +149,7 @@ impl Volume {
                 && let Some(inode) = self.store.get(node.ino())
             {
                 // Roll-forward adds nodes to a file; it knows of none that went.
-                inode.unloggable.store(self.footer_version(), Ordering::Release);
+                inode.unloggable.store(self.epoch(), Ordering::Release);
             }
             self.segments.invalidate_run(f2fs_segment::Run { addr: old.addr, len: 1 }, self.clock.now())?;
         }

@@ -19,6 +19,7 @@ use crate::blocks::{read_block, read_each};
 use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
 use crate::data_count::DataCount;
+use crate::epoch::Epochs;
 use crate::node_store::NodeStore;
 use crate::orphans::Orphans;
 use crate::pack::Pack;
@@ -42,6 +43,8 @@ pub struct OpenOptions {
     pub node_cache: NonZeroUsize,
     /// Dirty nodes (4 KiB each) after which a checkpoint is due.
     pub dirty_nodes: u64,
+    /// Dirty nodes up to which a checkpoint writes none of them before it keeps operations out.
+    pub nodes_left_to_freeze: u64,
     /// How free NIDs are found.
     pub nid_policy: f2fs_nat::Policy,
     /// The treatment of valid blocks in a write's way when free segments are few.
@@ -81,6 +84,7 @@ impl Default for OpenOptions {
             read_only: false,
             node_cache: NonZeroUsize::MIN.saturating_add(65_535),
             dirty_nodes: 131_072,
+            nodes_left_to_freeze: 512,
             nid_policy: f2fs_nat::Policy::default(),
             recovery: true,
             fsync: FsyncMode::default(),
@@ -117,6 +121,15 @@ impl OpenOptions {
     #[must_use]
     pub fn dirty_nodes(mut self, nodes: u64) -> Self {
         self.dirty_nodes = nodes;
+        self
+    }
+
+    /// Dirty nodes up to which a checkpoint writes none of them before it keeps operations out for a moment, 512 unless told. They wait about
+    /// a microsecond for each; more nodes than that are written while operations run. With `u64::MAX`, all wait for all nodes to be copied. A
+    /// dirty directory block counts as eight nodes.
+    #[must_use]
+    pub fn nodes_left_to_freeze(mut self, nodes: u64) -> Self {
+        self.nodes_left_to_freeze = nodes;
         self
     }
 
@@ -294,8 +307,9 @@ impl Volume {
             clock: Clock::new(checkpoint.elapsed_time),
             discards: options.discard && device.info().supports_discard,
             blocks_written: DataCount::new(),
-            pressure: Pressure::new(options.dirty_nodes),
+            pressure: Pressure::new(options.dirty_nodes, options.nodes_left_to_freeze),
             precleaner: Precleaner::new(&options.allocation),
+            epochs: Epochs::new(),
             state: Mutex::new(CheckpointState::new(&pack)),
             damage: Damage { superblock: loaded.other, pack: pack.other, superblock_copy: loaded.copy },
             recycler: f2fs_device::Recycler::new(),

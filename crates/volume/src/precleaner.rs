@@ -86,12 +86,9 @@ impl Precleaner {
         self.cleared.lock().append(segments);
     }
 
-    /// Lets the logs have the segments that were cleared for them. Called after a checkpoint, with the gate closed.
-    pub(crate) fn release(&self, segments: &SegmentManager) {
-        for segment in core::mem::take(&mut *self.cleared.lock()) {
-            // Its number came from the manager itself.
-            let _ = segments.release_segment(segment);
-        }
+    /// Takes the segments that were cleared: the logs may have them when the checkpoint that is being frozen is durable.
+    pub(crate) fn take_cleared(&self) -> Vec<SegmentNo> {
+        core::mem::take(&mut *self.cleared.lock())
     }
 }
 

@@ -27,6 +27,8 @@ const OFTEN: u64 = 8;
 pub(crate) struct Pressure {
     /// Dirty nodes beyond which a checkpoint is due.
     dirty_limit: u64,
+    /// Dirty nodes that a checkpoint leaves to the freeze.
+    left_to_freeze: u64,
     /// Directory blocks that wait for the checkpoint.
     dentries: ShardedCounter,
     /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
@@ -34,8 +36,20 @@ pub(crate) struct Pressure {
 }
 
 impl Pressure {
-    pub(crate) fn new(dirty_limit: u64) -> Pressure {
-        Pressure { dirty_limit, dentries: ShardedCounter::new(0), reclaim_failed_at: AtomicU64::new(u64::MAX) }
+    pub(crate) fn new(dirty_limit: u64, left_to_freeze: u64) -> Pressure {
+        Pressure {
+            dirty_limit,
+            left_to_freeze,
+            dentries: ShardedCounter::new(0),
+            reclaim_failed_at: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Whether so much is dirty that a checkpoint writes it before its freeze. A directory block, which is written while operations wait, counts
+    /// as eight nodes.
+    pub(crate) fn is_worth_writing_ahead(&self, store: &NodeStore) -> bool {
+        let dentries = self.dentries.sum().max(0).unsigned_abs();
+        store.dirty().saturating_add(dentries.saturating_mul(8)) > self.left_to_freeze
     }
 
     /// Dirty nodes beyond which a checkpoint is due.

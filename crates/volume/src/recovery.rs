@@ -55,9 +55,13 @@ impl RollForward {
         }
     }
 
-    /// A checkpoint is durable: the chain begins anew.
-    pub(crate) fn begin(&self, checkpoint: &Checkpoint) {
-        self.room.begin(checkpoint.valid_blocks, checkpoint.valid_nodes.into());
+    /// A checkpoint is frozen, with so much in use: the next chain will begin there. Syncs wait until it does.
+    pub(crate) fn freeze(&self, blocks: u64, nodes: u64) {
+        self.room.begin(blocks, nodes);
+    }
+
+    /// That checkpoint is durable: the chain begins anew.
+    pub(crate) fn begin(&self) {
         self.opened.store(false, Ordering::Release);
     }
 }

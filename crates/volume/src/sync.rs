@@ -15,8 +15,9 @@
 //!
 //! Syncs form groups ([`GroupCommit`](f2fs_sync::GroupCommit)). One group is written at a time, in the order of the log, so
 //! behind a group's nodes all earlier ones of the chain are on the device before its flush begins: a chain has no gap in front
-//! of a node that was promised. A sync holds the gate while it waits, so no checkpoint runs in between; a group's leader locks
-//! one page at a time, those of others among them, and whoever waits for it holds none.
+//! of a node that was promised. A sync waits first until a checkpoint that has frozen is durable (`epoch.rs`), and holds the gate, so
+//! no checkpoint freezes in between; a group's leader locks one page at a time, those of others among them, and whoever waits for it
+//! holds none.
 
 use f2fs_device::BlockDevice;
 use f2fs_format::BlockAddr;
@@ -116,6 +117,7 @@ impl Volume {
     }
 
     fn join_group(&self, op: &Op<'_>, inode: &Node, flight: Option<Arc<Mutex<Joined>>>) -> Result<Synced, VolumeError> {
+        self.epochs.wait_until_durable();
         if let Some(reason) = self.must_checkpoint(&inode.page, &inode.read()) {
             return Ok(Synced::Must(reason));
         }
@@ -130,13 +132,13 @@ impl Volume {
     /// Notes that something happened to an inode that roll-forward cannot repeat: until the next checkpoint, syncs of it are
     /// checkpoints.
     pub fn set_unloggable(&self, _op: &Op<'_>, inode: &Node) {
-        inode.page.unloggable.store(self.footer_version(), Ordering::Release);
+        inode.page.unloggable.store(self.epoch(), Ordering::Release);
     }
 
     /// Whether a node was made since the last checkpoint. False for one that is not in memory: new ones are.
     #[must_use]
     pub fn is_new(&self, nid: f2fs_format::Nid) -> bool {
-        self.store.get(nid).is_some_and(|page| page.born.load(Ordering::Acquire) == self.footer_version())
+        self.store.get(nid).is_some_and(|page| page.born.load(Ordering::Acquire) == self.epoch())
     }
 
     /// The promise of a sync.
@@ -158,11 +160,11 @@ impl Volume {
         if self.roll_forward.opened.load(Ordering::Acquire) {
             return Some(MustCheckpoint::Opened);
         }
-        let version = self.footer_version();
-        if page.unloggable.load(Ordering::Acquire) == version {
+        let epoch = self.epoch();
+        if page.unloggable.load(Ordering::Acquire) == epoch {
             return Some(MustCheckpoint::Changed);
         }
-        if page.born.load(Ordering::Acquire) == version && self.is_new(raw.i_pino.into()) {
+        if page.born.load(Ordering::Acquire) == epoch && self.is_new(raw.i_pino.into()) {
             return Some(MustCheckpoint::NewParent);
         }
         None
@@ -229,10 +231,10 @@ impl Volume {
             return Ok(Synced::Must(reason));
         }
         let nodes = self.store.take_file(inode.ino);
-        let new = inode.born.load(Ordering::Acquire) == version;
+        let new = inode.born.load(Ordering::Acquire) == self.epoch();
         let most = self.pressure.dirty_limit();
         // The data that the sync promises was counted before it joined.
-        let any = !nodes.is_empty() || inode.dirty.load(Ordering::Acquire);
+        let any = !nodes.is_empty() || inode.is_unsynced();
         let count = nodes.len() as u64 + 1;
         if any && !self.roll_forward.room.log(count, new, &self.space, &self.blocks_written, most) {
             self.store.put_file(inode.ino, nodes);
@@ -264,7 +266,7 @@ impl Volume {
         }
         // With the pages that were read a panic may have been left half way. Without the mark roll-forward ignores them.
         self.check_writable()?;
-        if written != 0 || inode.dirty.load(Ordering::Acquire) {
+        if written != 0 || inode.is_unsynced() {
             let marks = protocol_value!("sync_mark", mark::FSYNC, 0) | if new { mark::DENTRY } else { 0 };
             protocol_never!("sync_inode_behind_flush", batch.write_out()?);
             let whole = leave_out(&mut block, self.features());

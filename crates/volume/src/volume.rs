@@ -14,6 +14,7 @@ use f2fs_sync::{Gate, GateGuard, Mutex, OnceLock, PerCore, PlainArc};
 use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
 use crate::data_count::DataCount;
+use crate::epoch::Epochs;
 use crate::journal::SyncJournal;
 use crate::moves::Moves;
 use crate::node_store::NodeStore;
@@ -42,7 +43,9 @@ pub struct Volume {
     pub(crate) space: Space,
     pub(crate) orphans: Orphans,
     pub(crate) moves: Moves,
-    /// Taken by the checkpoint only, after the gate was closed.
+    /// Which checkpoint holds what is changed now, and who writes it.
+    pub(crate) epochs: Epochs,
+    /// The last durable checkpoint.
     pub(crate) state: Mutex<CheckpointState>,
     /// The version that node footers carry: that of the last durable checkpoint.
     pub(crate) footer_version: AtomicU64,
@@ -97,7 +100,7 @@ impl fmt::Debug for Volume {
     }
 }
 
-/// The right to change a volume: as long as one is held, no checkpoint runs.
+/// The right to change a volume: as long as one is held, no checkpoint freezes. One that has frozen may be written meanwhile.
 ///
 /// Hold it for one operation, not longer, and never begin a second one on the same thread meanwhile: a checkpoint that
 /// waits for the first would keep the second out for good.
@@ -179,6 +182,13 @@ impl Volume {
         self.footer_version.load(Ordering::Acquire)
     }
 
+    /// The epoch of what an operation changes now: all of one epoch becomes durable with one checkpoint
+    /// ([`checkpoint_past`](Self::checkpoint_past)). It stays the same as long as the caller holds an [`Op`].
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epochs.current()
+    }
+
     /// Memory for long transfers of data.
     #[must_use]
     pub fn recycler(&self) -> &Recycler {
@@ -195,7 +205,7 @@ impl Volume {
         &self.store
     }
 
-    /// Begins an operation that changes the volume. Waits while a checkpoint runs.
+    /// Begins an operation that changes the volume. Waits while a checkpoint freezes.
     ///
     /// # Errors
     /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`].
@@ -291,8 +301,8 @@ impl Volume {
     /// As there; the volume then stays open, and the device its.
     pub fn close_with<E: From<VolumeError>>(&self, above: impl FnOnce(&Op<'_>) -> Result<(), E>) -> Result<(), E> {
         if !self.read_only {
-            self.with_gate_closed(above, |_, state| {
-                self.write_checkpoint(crate::Reason::Unmount, state)?;
+            self.with_gate_closed(above, |_, turn| {
+                self.write_checkpoint(crate::Reason::Unmount, turn)?;
                 self.stop_for(StopCause::Closed);
                 Ok(())
             })?;

@@ -1,4 +1,4 @@
-//! Writing changed dentry blocks at the checkpoint.
+//! Writing changed dentry blocks at the checkpoint, and ahead of it.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::LogType;
@@ -15,6 +15,8 @@ use crate::stat;
 
 /// Dentry blocks written together at most.
 const CHUNK: usize = 512;
+/// Dentry blocks written together while operations run, at most.
+const AHEAD: usize = 128;
 /// Clean pages that a directory keeps.
 const KEEP: usize = 4096;
 
@@ -38,14 +40,23 @@ impl Directory {
                 return Err(error);
             }
         }
-        let touched = self.touched();
-        self.forget_touch();
+        self.tell_inode(op, inode);
+        self.shrink(KEEP);
+        core.dentries.came(pages.len() as u64);
+        Ok(())
+    }
+
+    /// Depth and times go to the inode.
+    fn tell_inode(&self, op: &Op<'_>, inode: &Inode) {
         let stale = {
             let block = inode.node.read();
-            touched.is_some() || (!is_inline(block.inode()) && block.inode().i_current_depth.get() != self.depth())
+            self.touched().is_some()
+                || (!is_inline(block.inode()) && block.inode().i_current_depth.get() != self.depth())
         };
         if stale {
             let mut block = inode.node.write(op);
+            // With the inode locked: who sets its times forgets this first.
+            let touched = self.touched();
             let raw = block.inode_mut();
             if !is_inline(raw) {
                 protocol_step!("directory_depth_left_out", raw.i_current_depth = self.depth().into());
@@ -54,11 +65,85 @@ impl Directory {
                 let (_, modified, changed) = stat::times(raw);
                 stat::set_modified(raw, modified.max(time));
                 stat::set_changed(raw, changed.max(time));
+                self.forget_touch_until(time);
             }
         }
-        self.shrink(KEEP);
+    }
+
+    /// Writes the changed blocks while operations run, ahead of a checkpoint. False: there is no room; blocks that were not written are dirty
+    /// as before.
+    pub(crate) fn write_ahead(&self, op: &Op<'_>, core: &Core, inode: &Arc<Inode>) -> Result<bool, FsError> {
+        if inode.node.is_removed() {
+            return Ok(true);
+        }
+        let pages = self.take_dirty(core);
+        for (index, chunk) in pages.chunks(AHEAD).enumerate() {
+            let written = self.write_chunk_ahead(op, core, inode, chunk);
+            if !matches!(written, Ok(true)) {
+                pages[index * AHEAD..].iter().for_each(|page| self.put_back(core, page));
+                return written;
+            }
+        }
+        self.tell_inode(op, inode);
         core.dentries.came(pages.len() as u64);
-        Ok(())
+        if !self.dirty.lock().is_empty() {
+            core.queue_directory(inode);
+        }
+        Ok(true)
+    }
+
+    fn write_chunk_ahead(
+        &self,
+        op: &Op<'_>,
+        core: &Core,
+        inode: &Arc<Inode>,
+        pages: &[Arc<super::Page>],
+    ) -> Result<bool, FsError> {
+        let (mut slots, mut from, mut copies) = (Vec::new(), Vec::new(), Vec::new());
+        for page in pages {
+            // Nobody changes the block, or frees it, while it is copied.
+            let data = page.data.read();
+            if page.is_dead() {
+                continue;
+            }
+            let Ok(Some(slot)) = find_slot(&core.volume, &inode.node, page.block) else {
+                // The directory is being removed, or its nodes cannot be read: the checkpoint sees which.
+                drop(data);
+                self.put_back(core, page);
+                continue;
+            };
+            protocol_step!("directory_block_clean_before_its_copy", page.dirty.store(false, Ordering::Release));
+            from.push(slot.get(&core.volume));
+            slots.push(slot);
+            copies.push(**data);
+        }
+        if copies.is_empty() {
+            return Ok(true);
+        }
+        let mut data = AlignedBuf::new(copies.len());
+        copies.iter().enumerate().for_each(|(index, copy)| data.block_mut(index).copy_from_slice(copy));
+        let flight = match Flight::begin_blocks(op, LogType::HotData, slots.into_iter(), data, 0) {
+            Err(error) if error.is_no_space() => return Ok(false),
+            flight => flight?,
+        };
+        flight.land_unchanged(op, &from)?;
+        protocol_never!("directory_block_clean_before_its_copy", {
+            pages.iter().for_each(|page| page.dirty.store(false, Ordering::Release));
+        });
+        Ok(true)
+    }
+
+    /// A block that was taken and not written is dirty again, unless it was freed.
+    fn put_back(&self, core: &Core, page: &Arc<super::Page>) {
+        let _data = page.data.read();
+        if page.is_dead() {
+            return;
+        }
+        let mut dirty = self.dirty.lock();
+        page.dirty.store(true, Ordering::Release);
+        if dirty.insert(page.block, page.clone()).is_none() {
+            core.volume.add_dirty_dentries(1);
+        }
     }
 
     fn write_chunk(

@@ -36,9 +36,9 @@ impl FileData<'_> {
             if self.goes_at_once(content, offset, buf) {
                 match self.write_with_sync(inode, content, Piece { offset, buf })? {
                     Sent::Durable => return Ok(buf.len()),
-                    Sent::ForCheckpoint(version) => {
+                    Sent::ForCheckpoint(epoch) => {
                         drop(_range);
-                        return self.checkpoint_past(version).map(|()| buf.len());
+                        return self.checkpoint_past(epoch).map(|()| buf.len());
                     }
                     Sent::Nothing => {}
                 }
@@ -60,8 +60,8 @@ impl FileData<'_> {
     /// The caller has the blocks exclusively.
     fn write_with_sync(&self, inode: &Arc<Inode>, content: &Content, piece: Piece<'_>) -> Result<Sent, FsError> {
         let op = self.volume.begin()?;
-        let version = self.volume.footer_version();
-        if self.takes_a_hazardous_name(inode, version) {
+        let epoch = self.volume.epoch();
+        if self.takes_a_hazardous_name(inode, epoch) {
             return Ok(Sent::Nothing);
         }
         let flight = match self.start_write(&op, inode, content, &[piece], Next::Sync) {
@@ -84,7 +84,7 @@ impl FileData<'_> {
         let synced = self.volume.sync_flight(&op, &inode.node, flight, of_inode, named);
         Ok(match synced? {
             Synced::Logged => Sent::Durable,
-            Synced::Must(_) => Sent::ForCheckpoint(version),
+            Synced::Must(_) => Sent::ForCheckpoint(epoch),
         })
     }
 }
@@ -95,6 +95,6 @@ enum Sent {
     Nothing,
     /// It is on the device, and found there.
     Durable,
-    /// It is the file's, and durable with a checkpoint past this version.
+    /// It is the file's, and durable with the checkpoint of this epoch.
     ForCheckpoint(u64),
 }

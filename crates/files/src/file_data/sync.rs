@@ -17,10 +17,10 @@ impl FileData<'_> {
             return Ok(());
         }
         self.balance(inode.ino)?;
-        let version = {
+        let epoch = {
             let op = self.volume.begin()?;
-            let version = self.volume.footer_version();
-            if !self.takes_a_hazardous_name(inode, version) {
+            let epoch = self.volume.epoch();
+            if !self.takes_a_hazardous_name(inode, epoch) {
                 match self.volume.sync_file(&op, &inode.node) {
                     Ok(Synced::Logged) => return Ok(()),
                     Ok(Synced::Must(_)) => {}
@@ -28,24 +28,25 @@ impl FileData<'_> {
                     Err(error) => return Err(error.into()),
                 }
             }
-            version
+            epoch
         };
-        self.checkpoint_past(version)
+        self.checkpoint_past(epoch)
     }
 
-    /// Makes durable what an operation changed that began under a footer version, if no checkpoint did so since.
-    pub(crate) fn checkpoint_past(&self, version: u64) -> Result<(), FsError> {
-        self.volume.checkpoint_past(version, |op| self.write_directories(op)).map(|_| ())
+    /// Makes durable what an operation changed of an epoch, if no checkpoint did so since.
+    pub(crate) fn checkpoint_past(&self, epoch: u64) -> Result<(), FsError> {
+        let ahead = || self.write_directories_ahead();
+        self.volume.checkpoint_past(epoch, ahead, |op| self.write_directories(op)).map(|_| ())
     }
 
     /// Whether the file is new and its name one that roll-forward should not restore.
-    pub(crate) fn takes_a_hazardous_name(&self, inode: &Inode, version: u64) -> bool {
+    pub(crate) fn takes_a_hazardous_name(&self, inode: &Inode, epoch: u64) -> bool {
         if !self.volume.is_new(inode.ino) {
             return false;
         }
         let block = inode.node.read();
         let raw = block.inode();
         let len = (raw.i_namelen.get() as usize).min(raw.i_name.len());
-        self.hazards.has(version, raw.i_pino.into(), dentry_hash(&raw.i_name[..len]))
+        self.hazards.has(epoch, raw.i_pino.into(), dentry_hash(&raw.i_name[..len]))
     }
 }

@@ -45,7 +45,7 @@ impl Volume {
         }
         if !is_synced {
             // They are still to be synced.
-            nodes.iter().for_each(|page| page.dirty.store(true, Ordering::Release));
+            nodes.iter().for_each(|page| self.store.set_dirty_again(page));
             self.store.put_file(inode.ino, nodes);
         }
         *journal.buffers.slot().lock() = buffers;
@@ -72,13 +72,13 @@ impl Volume {
     fn journal_nodes(
         &self,
         journal: &SyncJournal,
-        inode: &NodePage,
+        inode: &Arc<NodePage>,
         nodes: &[Arc<NodePage>],
         buffers: &mut Buffers,
         stamp: &mut u64,
     ) -> Result<Synced, VolumeError> {
         let version = self.footer_version();
-        let new = inode.born.load(Ordering::Acquire) == version;
+        let new = inode.born.load(Ordering::Acquire) == self.epoch();
         if !self.count_room(journal, inode, nodes, new) {
             return Ok(Synced::Must(MustCheckpoint::Room));
         }
@@ -107,7 +107,7 @@ impl Volume {
         }
         // With the pages that were read a panic may have been left half way.
         self.check_writable()?;
-        let anything = written != 0 || inode.dirty.load(Ordering::Acquire);
+        let anything = written != 0 || inode.is_unsynced();
         if anything {
             writer.node(&block, FSYNC | if new { DENTRY } else { 0 });
             inode.set_journaled();
@@ -141,7 +141,7 @@ impl Volume {
         if synced == Synced::Logged {
             self.written.add(Count::SyncedNodes, written + u64::from(anything));
         } else {
-            inode.dirty.store(true, Ordering::Release);
+            self.store.set_dirty_again(inode);
         }
         Ok(synced)
     }
@@ -167,7 +167,7 @@ impl Volume {
     /// Counts the nodes that are journaled for the first time since the checkpoint: each may need a block in roll-forward. False: there is no
     /// room.
     fn count_room(&self, journal: &SyncJournal, inode: &NodePage, nodes: &[Arc<NodePage>], new: bool) -> bool {
-        let first = |page: &NodePage| page.dirty.load(Ordering::Acquire) && !page.is_journaled();
+        let first = |page: &NodePage| page.is_unsynced() && !page.is_journaled();
         let fresh = nodes.iter().filter(|page| first(page)).count() as u64;
         let named = new && !inode.is_journaled();
         let count = fresh + u64::from(first(inode));

@@ -75,7 +75,7 @@ impl Room {
         true
     }
 
-    /// A checkpoint is durable, with so much in use.
+    /// A checkpoint is frozen, with so much in use. Called with the gate closed.
     pub(crate) fn begin(&self, blocks: u64, nodes: u64) {
         self.blocks.store(blocks, Ordering::Relaxed);
         self.nodes.store(nodes, Ordering::Relaxed);

@@ -1,0 +1,261 @@
+//! How long operations wait while a checkpoint is written, and how many get through.
+//!
+//! ```text
+//! cargo bench -p f2fs-benches --bench checkpoint_pause -- [--inodes 20000,100000,300000] [--rounds 3] [--seconds 1]
+//!     [--threads 1] [--dir DIR]
+//! ```
+//!
+//! For each number of inodes, and each round: a new volume, and that many new empty files in directories of 1000. Then threads go on,
+//! each with steps of four operations: it makes a file in a directory of its own, looks up an earlier one, overwrites 4 KiB of one of
+//! 64 files, and removes every second file that it made. After `--seconds` of that alone, a checkpoint is written beside them.
+//! Each operation's time goes into a histogram: *during* if it overlapped the checkpoint, else *alone*.
+//!
+//! The volume is on a device in memory, or with `--dir` in a file there. The longest wait is that of one operation in one round; a busy
+//! machine adds times for which the thread was not run, so the longest wait *alone* stands beside it. *pause* is how long the checkpoint
+//! kept operations out, by its own report; *ratio* is operations a second during by alone; *cpu* the same for a second of the
+//! threads' processor time, which leaves out what other programs took. `target/checkpoint_pause.csv` has every round.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use f2fs::device::{BlockDevice, MemoryDevice};
+use f2fs::uring::{OpenOptions, UringDevice};
+use f2fs::volume::OpenOptions as VolumeOptions;
+use f2fs::volume::format::{FormatOptions, format};
+use f2fs::{FileSystem, FsError, Options};
+use f2fs_benches::report::{Csv, machine};
+use f2fs_workload::report::Latencies;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Blocks of the volume: 6 GiB.
+const BLOCKS: u64 = 6 << 18;
+/// Files in one of the directories that make the volume dirty.
+const IN_DIRECTORY: u64 = 1000;
+/// Files that are overwritten by each thread.
+const OVERWRITTEN: u64 = 64;
+
+const ALONE: u8 = 0;
+const DURING: u8 = 1;
+const ENOUGH: u8 = 2;
+
+struct Args {
+    inodes: Vec<u64>,
+    rounds: usize,
+    seconds: f64,
+    threads: usize,
+    dir: Option<PathBuf>,
+}
+
+/// The operations of one phase.
+#[derive(Default)]
+struct Phase {
+    waits: Latencies,
+    /// Processor time of the threads.
+    cpu: Duration,
+}
+
+/// One round.
+struct Round {
+    nodes: u64,
+    checkpoint: Duration,
+    /// How long the gate was closed.
+    pause: Duration,
+    phases: [Phase; 2],
+    /// Operations a second, alone and during.
+    rates: [f64; 2],
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = args()?;
+    println!("{}", machine());
+    let mut csv = Csv::create(
+        "checkpoint_pause",
+        "inodes,round,nodes,checkpoint_ms,pause_us,alone_per_s,during_per_s,phase,operations,cpu_us,p50_us,p99_us,p999_us,p9999_us,longest_us",
+    )?;
+    println!(
+        "{:>8} {:>8} {:>13} {:>8} {:>11} {:>11} {:>6} {:>6} {:>24} {:>32}",
+        "inodes",
+        "nodes",
+        "checkpoint ms",
+        "pause us",
+        "alone 1/s",
+        "during 1/s",
+        "ratio",
+        "cpu",
+        "alone: 99.9 %, longest us",
+        "during: 50, 99.9 %, longest us"
+    );
+    for &inodes in &args.inodes {
+        for round in 0..args.rounds {
+            let measured = measure(&args, inodes)?;
+            let [alone, during] = measured.rates;
+            for (name, phase) in ["alone", "during"].into_iter().zip(&measured.phases) {
+                let at = |percent: f64| phase.waits.percentile(percent).as_micros();
+                csv.line(&format!(
+                    "{inodes},{round},{},{:.1},{},{alone:.0},{during:.0},{name},{},{},{},{},{},{},{}",
+                    measured.nodes,
+                    measured.checkpoint.as_secs_f64() * 1e3,
+                    measured.pause.as_micros(),
+                    phase.waits.len(),
+                    phase.cpu.as_micros(),
+                    at(50.0),
+                    at(99.0),
+                    at(99.9),
+                    at(99.99),
+                    phase.waits.longest().as_micros()
+                ))?;
+            }
+            let [before, beside] = &measured.phases;
+            let cost = |phase: &Phase| phase.cpu.as_secs_f64() / phase.waits.len().max(1) as f64;
+            println!(
+                "{inodes:>8} {:>8} {:>13.1} {:>8} {alone:>11.0} {during:>11.0} {:>6.2} {:>6.2} {:>12} {:>12} {:>8} {:>12} {:>10}",
+                measured.nodes,
+                measured.checkpoint.as_secs_f64() * 1e3,
+                measured.pause.as_micros(),
+                during / alone,
+                cost(before) / cost(beside),
+                before.waits.percentile(99.9).as_micros(),
+                before.waits.longest().as_micros(),
+                beside.waits.percentile(50.0).as_micros(),
+                beside.waits.percentile(99.9).as_micros(),
+                beside.waits.longest().as_micros(),
+            );
+        }
+    }
+    println!("every round: {}", csv.path().display());
+    Ok(())
+}
+
+fn measure(args: &Args, inodes: u64) -> Result<Round, Box<dyn Error>> {
+    let dir = args.dir.as_ref().map(|dir| tempfile::Builder::new().prefix("pause-").tempdir_in(dir)).transpose()?;
+    let device: Arc<dyn BlockDevice> = match &dir {
+        None => Arc::new(MemoryDevice::new(BLOCKS)),
+        Some(dir) => {
+            let path = dir.path().join("image");
+            std::fs::File::create_new(&path)?.set_len(BLOCKS * 4096)?;
+            UringDevice::open(&path, OpenOptions::new())?
+        }
+    };
+    let mut options = FormatOptions::default();
+    options.discard = false;
+    format(&*device, &options)?;
+    let volume = VolumeOptions::new().dirty_nodes(u64::MAX / 2);
+    let fs = FileSystem::open(device, Options::new().volume(volume))?;
+    for thread in 0..args.threads {
+        fs.create_dir(format!("/own-{thread}"), 0o755)?;
+        for number in 0..OVERWRITTEN {
+            fs.create_file(format!("/own-{thread}/data-{number}"), 0o644)?.write_at(&[1; 4096], 0)?;
+        }
+    }
+    fs.checkpoint()?;
+    for number in 0..inodes {
+        if number % IN_DIRECTORY == 0 {
+            fs.create_dir(format!("/dirty-{}", number / IN_DIRECTORY), 0o755)?;
+        }
+        fs.create_file(format!("/dirty-{}/{number}", number / IN_DIRECTORY), 0o644)?;
+    }
+    let phase = AtomicU8::new(ALONE);
+    let result = std::thread::scope(|scope| -> Result<Round, Box<dyn Error>> {
+        let workers: Vec<_> = (0..args.threads)
+            .map(|thread| {
+                let (fs, phase) = (&fs, &phase);
+                scope.spawn(move || work(fs, thread, phase))
+            })
+            .collect();
+        let begun = Instant::now();
+        std::thread::sleep(Duration::from_secs_f64(args.seconds));
+        let alone = begun.elapsed();
+        phase.store(DURING, Ordering::SeqCst);
+        let begun = Instant::now();
+        let report = fs.checkpoint();
+        let checkpoint = begun.elapsed();
+        phase.store(ENOUGH, Ordering::SeqCst);
+        let mut phases: [Phase; 2] = Default::default();
+        for worker in workers {
+            let own = worker.join().map_err(|_| "a thread panicked")??;
+            for (all, own) in phases.iter_mut().zip(&own) {
+                all.waits.merge(&own.waits);
+                all.cpu += own.cpu;
+            }
+        }
+        let rates = [
+            phases[0].waits.len() as f64 / alone.as_secs_f64(),
+            phases[1].waits.len() as f64 / checkpoint.as_secs_f64(),
+        ];
+        let report = report?;
+        Ok(Round { nodes: report.nodes, checkpoint, pause: report.pause, phases, rates })
+    })?;
+    fs.close()?;
+    Ok(result)
+}
+
+/// One thread's operations until there are enough of them.
+fn work(fs: &FileSystem, thread: usize, phase: &AtomicU8) -> Result<[Phase; 2], FsError> {
+    let mut phases: [Phase; 2] = Default::default();
+    let files = (0..OVERWRITTEN)
+        .map(|number| fs.open_file(format!("/own-{thread}/data-{number}")))
+        .collect::<Result<Vec<_>, _>>()?;
+    let name = |number: u64| format!("/own-{thread}/{}-{number}", number / IN_DIRECTORY);
+    let mut number = 0;
+    let (mut last, mut since) = (ALONE, cpu());
+    loop {
+        for operation in 0..4 {
+            let now = phase.load(Ordering::Relaxed);
+            if now != last {
+                let used = cpu();
+                phases[usize::from(last)].cpu = used - since;
+                (last, since) = (now, used);
+            }
+            let Some(here) = phases.get_mut(usize::from(now)) else { return Ok(phases) };
+            let path = name(number);
+            let begun = Instant::now();
+            match operation {
+                0 => drop(fs.create_file(path, 0o644)?),
+                1 => drop(fs.metadata(name(number - number % 16))?),
+                2 => drop(files[(number % OVERWRITTEN) as usize].write_at(&[2; 4096], 0)?),
+                _ if number % 2 == 1 && number % 16 != 0 => fs.remove_file(path)?,
+                _ => continue,
+            }
+            let took = begun.elapsed();
+            if now == ALONE && phase.load(Ordering::Relaxed) != ALONE {
+                phases[usize::from(DURING)].waits.record(took);
+            } else {
+                here.waits.record(took);
+            }
+        }
+        number += 1;
+    }
+}
+
+/// Processor time that this thread has had.
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn args() -> Result<Args, Box<dyn Error>> {
+    let mut args = Args { inodes: vec![20_000, 100_000, 300_000], rounds: 3, seconds: 1.0, threads: 1, dir: None };
+    // `cargo bench` adds --bench.
+    let mut rest = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    while let Some(name) = rest.next() {
+        let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
+        match name.as_str() {
+            "--inodes" => args.inodes = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
+            "--rounds" => args.rounds = value.parse()?,
+            "--seconds" => args.seconds = value.parse()?,
+            "--threads" => args.threads = value.parse()?,
+            "--dir" => args.dir = Some(value.into()),
+            _ => return Err(format!("unknown option {name}").into()),
+        }
+    }
+    if args.rounds == 0 || args.inodes.is_empty() || !(0.01..=60.0).contains(&args.seconds) {
+        return Err("at least one round and one number of inodes, and 0.01 to 60 seconds".into());
+    }
+    if !(1..=128).contains(&args.threads) {
+        return Err("1 to 128 threads".into());
+    }
+    Ok(args)
+}

@@ -1,0 +1,120 @@
+//! Epochs: which checkpoint holds what is changed now.
+//!
+//! ```text
+//!   epoch 7                              | epoch 8                                      | epoch 9
+//!   ─────────────────────────────────────┼──────────────────────────────────────────────┼─────────
+//!   operations, nodes written ahead      | operations                                   |
+//!                              gate closed                                    gate closed
+//!                              frozen    | what was frozen is written ... durable       |
+//!                                        |   syncs wait until here ───────────►         |
+//! ```
+//!
+//! A checkpoint freezes with the gate closed, and that ends an epoch: all that operations changed in it is in that checkpoint, and nothing that
+//! is changed later. While the frozen state is written the gate is open again. The next checkpoint begins when this one is durable, so at most
+//! one epoch is on its way.
+//!
+//! A sync goes to the chain of nodes behind the last durable checkpoint. Between freeze and durable there is no right place for it: a crash may
+//! lead to either checkpoint, and its nodes would belong to one of them. So syncs wait for the end, with the gate held: the rest of a
+//! checkpoint needs no closed gate.
+//!
+//! # Locking
+//!
+//! `turn` is held by whoever writes a checkpoint, from before the gate is closed until all of it is durable; nobody who is inside the gate waits
+//! for it. `writing` is a lock for the moment of a look, under which nothing is taken. The epoch changes with the gate closed, so an operation
+//! sees one epoch.
+
+use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use f2fs_sync::{Condvar, Mutex, MutexGuard, protocol_step};
+
+/// The first epoch; 0 is that of what was read from the device.
+const FIRST: u64 = 1;
+
+/// The epochs of a volume.
+#[derive(Debug)]
+pub(crate) struct Epochs {
+    turn: Mutex<()>,
+    /// Somebody has the turn: a hint.
+    is_taken: AtomicBool,
+    current: AtomicU64,
+    /// A frozen checkpoint is being written. Set with the gate closed.
+    is_writing: AtomicBool,
+    writing: Mutex<()>,
+    ended: Condvar,
+}
+
+/// The right to write a checkpoint.
+#[derive(Debug)]
+#[must_use = "dropping it lets others write checkpoints"]
+pub(crate) struct Turn<'a> {
+    epochs: &'a Epochs,
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl Epochs {
+    pub(crate) fn new() -> Epochs {
+        Epochs {
+            turn: Mutex::new(()),
+            is_taken: AtomicBool::new(false),
+            current: AtomicU64::new(FIRST),
+            is_writing: AtomicBool::new(false),
+            writing: Mutex::new(()),
+            ended: Condvar::new(),
+        }
+    }
+
+    /// Waits for the turn to write a checkpoint.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        let turn = self.turn.lock();
+        self.is_taken.store(true, Ordering::Relaxed);
+        Turn { epochs: self, _turn: turn }
+    }
+
+    /// Whether somebody writes a checkpoint: a hint.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.is_taken.load(Ordering::Relaxed)
+    }
+
+    /// The epoch of what is changed now. It stays while the caller is inside the gate.
+    pub(crate) fn current(&self) -> u64 {
+        self.current.load(Ordering::Acquire)
+    }
+
+    /// Waits until no frozen checkpoint is being written. The caller is inside the gate, so that none begins afterwards.
+    pub(crate) fn wait_until_durable(&self) {
+        if self.is_writing.load(Ordering::Acquire) {
+            let mut writing = self.writing.lock();
+            while self.is_writing.load(Ordering::Acquire) {
+                self.ended.wait(&mut writing);
+            }
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Ends the epoch, with the gate closed: what it changed is frozen. [`Writing`] lasts until it is durable, or failed.
+    pub(crate) fn freeze(&self) -> Writing<'_> {
+        protocol_step!("sync_waits_for_a_frozen_checkpoint", self.epochs.is_writing.store(true, Ordering::Release));
+        self.epochs.current.fetch_add(1, Ordering::AcqRel);
+        Writing(self.epochs)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.epochs.is_taken.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A frozen checkpoint that is being written. Whoever drops it has stopped the volume if it failed.
+#[derive(Debug)]
+#[must_use = "dropping it lets syncs go on"]
+pub(crate) struct Writing<'a>(&'a Epochs);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let writing = self.0.writing.lock();
+        self.0.is_writing.store(false, Ordering::Release);
+        drop(writing);
+        self.0.ended.notify_all();
+    }
+}

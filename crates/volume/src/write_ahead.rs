@@ -1,0 +1,162 @@
+//! Nodes that a checkpoint writes before it closes the gate.
+//!
+//! ```text
+//!            operation                   written ahead               freeze: nothing to do
+//!   clean ──────────────────► dirty ─────────────────────► ahead ───────────────────────────────► clean
+//!                               ▲                            │
+//!                               └──────── operation ─────────┘
+//! ```
+//!
+//! While operations run, dirty nodes are written in passes until few are left. What an operation changes afterwards is dirty again, and
+//! belongs to the next pass or to the freeze: a node that is *ahead* when the gate closes is on the device as it is. It does not matter in the
+//! middle of which operation it was copied, as that one has ended by then and has not changed it since.
+//!
+//! *Syncs* take no notice: to them a node that is ahead is one that nobody has synced, and they write it to the warm-node log, or into the
+//! journal. Written ahead it stands in a segment aside, with a version that is past, where roll-forward never comes: a crash before the
+//! checkpoint is durable leaves a block that is free.
+//!
+//! *Memory.* The pages stay in memory until the checkpoint is durable, as long as without this: those that were dirty when it began, and those
+//! that became dirty during the passes.
+//!
+//! *Room.* A node that changes again takes a second block. None is taken where users would find none: then the rest is left to the freeze.
+//!
+//! # Locking
+//!
+//! Run by whoever has the turn to write a checkpoint, outside the gate. One page is locked at a time, and none while the device works.
+
+use f2fs_device::{BlockDevice, Request};
+use f2fs_format::summary::Summary;
+use f2fs_nat::NatError;
+use f2fs_segment::{NodeLog, Run};
+use f2fs_sync::Arc;
+
+use crate::checkpoint::node_log;
+use crate::node::NodePage;
+use crate::stop::Unwinding;
+use crate::{Volume, VolumeError};
+
+/// Nodes written together.
+const CHUNK: usize = if cfg!(loom) { 2 } else { 512 };
+/// Passes at most. Operations may change nodes faster than they are written; who comes later writes fewer.
+const PASSES: u32 = if cfg!(loom) { 1 } else { 16 };
+
+impl Volume {
+    /// Writes ahead what is dirty, until little is left or there is no room for that. `above` does it with the blocks of what lies on the
+    /// volume. Gives how many nodes were written. The caller has the turn to write a checkpoint. An error at a node stops the volume.
+    pub(crate) fn write_ahead<E: From<VolumeError>>(&self, mut above: impl FnMut() -> Result<(), E>) -> Result<u64, E> {
+        let _unwinding = Unwinding::new(self);
+        let mut written = 0;
+        for _ in 0..PASSES {
+            if !self.pressure.is_worth_writing_ahead(&self.store) {
+                break;
+            }
+            above()?;
+            if !self.write_nodes_ahead(&mut written).inspect_err(|error| self.stop(error))? {
+                break;
+            }
+        }
+        Ok(written)
+    }
+
+    /// One pass over the nodes. False: there is no room for more.
+    fn write_nodes_ahead(&self, written: &mut u64) -> Result<bool, VolumeError> {
+        let mut pages = self.store.take_for_ahead();
+        // In order of inode and offset, so that a file's nodes lie together.
+        pages.sort_unstable_by_key(|page| (page.ino, page.nid));
+        let mut whole = true;
+        for chunk in pages.chunks(CHUNK) {
+            whole = whole && self.write_chunk_ahead(chunk, written)?;
+            if !whole {
+                self.store.put_back(chunk);
+            }
+        }
+        self.store.keep(pages);
+        self.pressure.tell(&self.store, &self.segments);
+        Ok(whole)
+    }
+
+    /// Writes those of these nodes that are dirty. False: there is no room for all of them.
+    fn write_chunk_ahead(&self, pages: &[Arc<NodePage>], written: &mut u64) -> Result<bool, VolumeError> {
+        self.check_writable()?;
+        let mut by_log: [Vec<&NodePage>; 3] = Default::default();
+        for page in pages.iter().filter(|page| page.is_to_be_written()) {
+            let log = node_log(&page.block.read());
+            by_log[log as usize].push(page);
+        }
+        let mut requests = Vec::new();
+        for log in NodeLog::ALL {
+            if !self.copy_ahead(log, &by_log[log as usize], &mut requests, written)? {
+                // What was copied has its place in the NAT, and has to get there.
+                self.send_ahead(requests)?;
+                return Ok(false);
+            }
+        }
+        self.send_ahead(requests)?;
+        Ok(true)
+    }
+
+    fn send_ahead(&self, requests: Vec<Request>) -> Result<(), VolumeError> {
+        if !requests.is_empty() {
+            for completion in self.device.submit(requests).wait() {
+                completion.result?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives nodes places, and copies them into requests.
+    fn copy_ahead(
+        &self,
+        log: NodeLog,
+        pages: &[&NodePage],
+        requests: &mut Vec<Request>,
+        written: &mut u64,
+    ) -> Result<bool, VolumeError> {
+        if pages.is_empty() {
+            return Ok(true);
+        }
+        let now = self.clock.now();
+        let mut summaries = Vec::with_capacity(pages.len());
+        for page in pages {
+            // Of a node that is gone the place is given back below.
+            summaries.push(Summary::new(page.nid, self.nat.get(page.nid)?.version, 0));
+        }
+        let mut runs = Vec::new();
+        if !self.segments.manager()?.allocate_aside(log, &summaries, now, &mut runs)? {
+            return Ok(false);
+        }
+        // A version that is past: nobody takes them for synced nodes.
+        let version = self.footer_version().wrapping_sub(1);
+        let mut pages = pages.iter();
+        for run in runs {
+            let mut buf = self.recycler.take_stale(run.len as usize);
+            for (at, page) in (0..run.len).zip(&mut pages) {
+                let addr = run.addr.offset(at);
+                let mut block = page.block.write();
+                // With the page locked: whoever frees the node later finds this place in the NAT.
+                let bound = page.is_to_be_written().then(|| self.nat.bind(page.nid, page.ino, addr));
+                let old = match bound {
+                    Some(Ok(old)) => old.addr,
+                    // Somebody else wrote it, or freed it.
+                    None | Some(Err(NatError::NotAllocated { .. })) => {
+                        drop(block);
+                        buf.block_mut(at as usize).fill(0);
+                        self.segments.invalidate_run(Run { addr, len: 1 }, now)?;
+                        continue;
+                    }
+                    Some(Err(error)) => return Err(error.into()),
+                };
+                self.seal(&mut block, version, addr.offset(1), 0);
+                buf.block_mut(at as usize).copy_from_slice(block.as_block());
+                page.set_ahead();
+                drop(block);
+                *written += 1;
+                if old.is_real() {
+                    self.segments.invalidate_run(Run { addr: old, len: 1 }, now)?;
+                }
+            }
+            requests.push(Request::write(u64::from(run.addr.0), buf));
+        }
+        Ok(true)
+    }
+}
