@@ -17,7 +17,8 @@ use crate::size::{Limit, Size};
 
 /// F2FS volumes in files and on devices, without mounting them.
 ///
-/// IMAGE is a file, a block device or a character device of persistent memory. A path in the volume begins at its root, with or without a slash in front.
+/// IMAGE is a file, a block device, or a character device: of persistent memory (/dev/dax0.0), or of an NVMe namespace (/dev/ng0n1), which is
+/// driven by its own commands. A path in the volume begins at its root, with or without a slash in front.
 #[derive(Debug, Parser)]
 #[command(
     name = "f2fs",

@@ -2,7 +2,12 @@
 //!
 //! ```text
 //! cargo run --release -p f2fs-uring --example device_vs_fio -- [--dir DIR] [--mib 1024] [--seconds 2] [--rounds 5] [--only NAME] [--csv FILE]
+//! cargo run --release -p f2fs-uring --example device_vs_fio -- --device /dev/ng0n1 [--io-poll yes] [--sq-poll yes] ...
 //! ```
+//!
+//! With `--device` it measures a block device or an NVMe namespace, **whose content is lost**, beside fio's engine `io_uring` or
+//! `io_uring_cmd`: reads and writes of 4 KiB at random places, at depths of 1, 32 and 128, by one thread and by four. `--fio WORDS` says how fio
+//! is started, `--io-poll` and `--sq-poll` have both sides poll.
 //!
 //! Each round runs fio (`--direct=1`; `--ioengine=psync` beside calls, `io_uring` beside queues) and this crate one after the
 //! other; the ratio of a round is ours by fio's. The table shows the medians, and the least and greatest ratio. Processor time a request (user and system, of the
@@ -22,9 +27,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use f2fs_device::{AlignedBuf, BLOCK_SIZE, BlockDevice, Op, Request};
+use f2fs_device::{AlignedBuf, BLOCK_SIZE, BlockDevice, DeviceError, Op, Request};
 use f2fs_device_test::Random;
-use f2fs_uring::{Direct, Engine, OpenOptions, UringDevice};
+use f2fs_uring::{Direct, Engine, NvmeDevice, OpenOptions, UringDevice};
 
 struct Args {
     dir: PathBuf,
@@ -34,6 +39,14 @@ struct Args {
     csv: Option<PathBuf>,
     /// Only workloads whose name contains this.
     only: String,
+    /// Measured instead of a file.
+    device: Option<PathBuf>,
+    /// Both sides look for completions themselves.
+    io_poll: bool,
+    /// Both sides have a thread of the kernel submit.
+    sq_poll: bool,
+    /// The words that start fio.
+    fio: Vec<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -44,6 +57,7 @@ struct Workload {
     random: bool,
     blocks: usize,
     depth: usize,
+    threads: usize,
     /// How this crate runs it.
     ours: Ours,
 }
@@ -71,7 +85,7 @@ struct Measure {
 const WORKLOADS: [Workload; 14] = {
     const fn new(name: &'static str, fio: &'static str, op: Op, blocks: usize, depth: usize, ours: Ours) -> Workload {
         let random = blocks == 1;
-        Workload { name, fio, op, random, blocks, depth, ours }
+        Workload { name, fio, op, random, blocks, depth, threads: 1, ours }
     }
     [
         new("sequential read 2 MiB, calls", "read", Op::Read, 512, 1, Ours::Calls),
@@ -91,46 +105,89 @@ const WORKLOADS: [Workload; 14] = {
     ]
 };
 
+/// What is measured on a device.
+fn on_device() -> Vec<Workload> {
+    let one = |(name, fio, op), depth, threads| Workload {
+        name,
+        fio,
+        op,
+        random: true,
+        blocks: 1,
+        depth,
+        threads,
+        ours: Ours::Queue,
+    };
+    let mut all = Vec::new();
+    for kind in
+        [("random read 4 KiB, queue", "randread", Op::Read), ("random write 4 KiB, queue", "randwrite", Op::Write)]
+    {
+        for threads in [1, 4] {
+            all.extend([1, 32, 128].map(|depth| one(kind, depth, threads)));
+        }
+    }
+    all
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let args = args()?;
-    let version = Command::new("fio").arg("--version").output().map_err(|error| format!("fio is needed: {error}"))?;
+    let version = start(&args).arg("--version").output().map_err(|error| format!("fio is needed: {error}"))?;
     let machine = machine(String::from_utf8_lossy(&version.stdout).trim());
+    if let Some(path) = &args.device {
+        let idle = args.sq_poll.then_some(Duration::from_millis(100));
+        let options = OpenOptions::new().engine(Engine::IoUring).io_poll(args.io_poll).sq_poll(idle);
+        let device: Box<dyn BlockDevice> = Box::new(f2fs_uring::open(path, options)?);
+        return compare(&args, &*device, path, &machine, &on_device());
+    }
     let path = args.dir.join(format!("device_vs_fio.{}", std::process::id()));
-    let result = compare(&args, &path, &machine);
+    let options = OpenOptions::new().engine(Engine::IoUring).direct(Direct::Required);
+    let result = UringDevice::create(&path, args.mib << 20, options)
+        .map_err(Into::into)
+        .and_then(|device| compare(&args, &*device, &path, &machine, &WORKLOADS));
     fs::remove_file(&path).ok();
     result
 }
 
-fn compare(args: &Args, path: &Path, machine: &str) -> Result<(), Box<dyn Error>> {
-    let options = OpenOptions::new().engine(Engine::IoUring).direct(Direct::Required);
-    let device = UringDevice::create(path, args.mib << 20, options)?;
-    for start in (0..device.info().blocks).step_by(512) {
+fn compare(
+    args: &Args,
+    device: &dyn BlockDevice,
+    path: &Path,
+    machine: &str,
+    workloads: &[Workload],
+) -> Result<(), Box<dyn Error>> {
+    for start in (0..device.info().blocks / 512 * 512).step_by(512) {
         device.write(start, AlignedBuf::from_bytes(&vec![0x5a; 512 * BLOCK_SIZE]))?; // no holes
     }
     device.flush()?;
     println!("{machine}");
     println!("{}; {} rounds of {} s each", device.info().description, args.rounds, args.seconds);
-    println!("{:36} {:>5} {:>9} {:>9} {:>6} {:>14} {:>9} {:>9}", "", "", "fio", "ours", "", "least..", "fio", "ours");
     println!(
-        "{:36} {:>5} {:>9} {:>9} {:>6} {:>14} {:>9} {:>9}",
-        "", "depth", "/s", "/s", "ratio", "greatest", "cpu us", "cpu us"
+        "{:36} {:>7} {:>5} {:>9} {:>9} {:>6} {:>14} {:>9} {:>9}",
+        "", "", "", "fio", "ours", "", "least..", "fio", "ours"
+    );
+    println!(
+        "{:36} {:>7} {:>5} {:>9} {:>9} {:>6} {:>14} {:>9} {:>9}",
+        "", "threads", "depth", "/s", "/s", "ratio", "greatest", "cpu us", "cpu us"
     );
     let mut csv = args.csv.as_ref().map(fs::File::create).transpose()?;
     if let Some(csv) = &mut csv {
-        writeln!(csv, "# {machine}\nworkload,depth,round,fio_per_s,ours_per_s,fio_cpu_us,ours_cpu_us")?;
+        writeln!(csv, "# {machine}\nworkload,threads,depth,round,fio_per_s,ours_per_s,fio_cpu_us,ours_cpu_us")?;
     }
-    for workload in WORKLOADS.into_iter().filter(|workload| workload.name.contains(&args.only)) {
+    for workload in workloads.iter().copied().filter(|workload| workload.name.contains(&args.only)) {
         let mut rounds = Vec::new();
         for round in 0..args.rounds {
             let baseline = fio(args, path, workload, false)?;
             let ours = match workload.ours {
-                Ours::Calls => calls(&device, workload, args.seconds)?,
-                Ours::Queue | Ours::QueueBuffers => queue(&device, workload, args.seconds)?,
+                Ours::Calls => calls(device, workload, args.seconds)?,
+                Ours::Queue | Ours::QueueBuffers => queues(device, workload, args.seconds)?,
                 Ours::FioFixed => fio(args, path, workload, true)?,
             };
             if let Some(csv) = &mut csv {
                 let (name, depth) = (workload.name.replace(',', ""), workload.depth);
-                write!(csv, "{name},{depth},{round},{:.1},{:.1}", baseline.per_second, ours.per_second)?;
+                write!(
+                    csv,
+                    "{name},{},{depth},{round},{:.1},{:.1}",
+                    workload.threads, baseline.per_second, ours.per_second
+                )?;
                 writeln!(csv, ",{:.2},{:.2}", baseline.cpu, ours.cpu)?;
             }
             rounds.push((baseline, ours));
@@ -143,8 +200,9 @@ fn compare(args: &Args, path: &Path, machine: &str) -> Result<(), Box<dyn Error>
         let median = |pick| sorted(pick)[rounds.len() / 2];
         let ratios = sorted(|(fio, ours)| ours.per_second / fio.per_second * 100.0);
         println!(
-            "{:36} {:>5} {:>9} {:>9} {:>5.0}% {:>14} {:>9.2} {:>9.2}",
+            "{:36} {:>7} {:>5} {:>9} {:>9} {:>5.0}% {:>14} {:>9.2} {:>9.2}",
             workload.name,
+            workload.threads,
             workload.depth,
             rate(workload, median(|(fio, _)| fio.per_second)),
             rate(workload, median(|(_, ours)| ours.per_second)),
@@ -165,20 +223,39 @@ fn rate(workload: Workload, per_second: f64) -> String {
     }
 }
 
+/// fio, without its job.
+fn start(args: &Args) -> Command {
+    let mut command = Command::new(&args.fio[0]);
+    command.args(&args.fio[1..]);
+    command
+}
+
 /// The job of fio.
 fn fio(args: &Args, path: &Path, workload: Workload, fixed: bool) -> Result<Measure, Box<dyn Error>> {
-    let output = Command::new("fio")
-        .args(["--name=baseline", "--direct=1", "--time_based", "--output-format=json"])
+    let flag = |name: &str, on: bool| on.then(|| format!("--{name}=1"));
+    let output = start(args)
+        .args([
+            "--name=baseline",
+            "--direct=1",
+            "--time_based",
+            "--output-format=json",
+            "--thread",
+            "--group_reporting",
+        ])
         .args(["--norandommap", "--randrepeat=0"])
         .args(match workload.ours {
             Ours::Calls => vec!["--ioengine=psync".to_owned()],
+            _ if NvmeDevice::is_at(path) => vec!["--ioengine=io_uring_cmd".to_owned(), "--cmd_type=nvme".to_owned()],
             _ => vec!["--ioengine=io_uring".to_owned(), format!("--fixedbufs={}", u8::from(fixed))],
         })
+        .args(flag("hipri", args.io_poll))
+        .args(flag("sqthread_poll", args.sq_poll))
+        .arg(format!("--numjobs={}", workload.threads))
         .arg(format!("--filename={}", path.display()))
         .arg(format!("--rw={}", workload.fio))
         .arg(format!("--bs={}", workload.blocks * BLOCK_SIZE))
         .arg(format!("--iodepth={}", workload.depth))
-        .arg(format!("--size={}m", args.mib))
+        .args(args.device.is_none().then(|| format!("--size={}m", args.mib)))
         .arg(format!("--runtime={}ms", (args.seconds * 1000.0) as u64))
         .output()
         .map_err(|error| format!("fio is needed: {error}"))?;
@@ -226,8 +303,8 @@ struct Addresses {
 }
 
 impl Addresses {
-    fn new(device: &dyn BlockDevice, workload: Workload) -> Self {
-        Self { workload, places: device.info().blocks / workload.blocks as u64, next: 0 }
+    fn new(device: &dyn BlockDevice, workload: Workload, seed: u64) -> Self {
+        Self { workload, places: device.info().blocks / workload.blocks as u64, next: seed << 40 }
     }
 
     fn next(&mut self) -> u64 {
@@ -237,8 +314,8 @@ impl Addresses {
     }
 }
 
-fn calls(device: &UringDevice, workload: Workload, seconds: f64) -> Result<Measure, Box<dyn Error>> {
-    let mut addresses = Addresses::new(device, workload);
+fn calls(device: &dyn BlockDevice, workload: Workload, seconds: f64) -> Result<Measure, Box<dyn Error>> {
+    let mut addresses = Addresses::new(device, workload, 0);
     let mut buf = AlignedBuf::new(workload.blocks);
     let (clock, mut done) = (Clock::start(), 0_u64);
     while clock.begin.elapsed() < Duration::from_secs_f64(seconds) {
@@ -253,8 +330,19 @@ fn calls(device: &UringDevice, workload: Workload, seconds: f64) -> Result<Measu
     Ok(clock.stop(done))
 }
 
-fn queue(device: &UringDevice, workload: Workload, seconds: f64) -> Result<Measure, Box<dyn Error>> {
-    let mut addresses = Addresses::new(device, workload);
+fn queues(device: &dyn BlockDevice, workload: Workload, seconds: f64) -> Result<Measure, Box<dyn Error>> {
+    let clock = Clock::start();
+    let done = std::thread::scope(|scope| {
+        let run = |thread| scope.spawn(move || queue(device, workload, thread, seconds));
+        let threads: Vec<_> = (0..workload.threads as u64).map(run).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<Result<u64, DeviceError>>()
+    })?;
+    Ok(clock.stop(done))
+}
+
+/// The requests of one thread.
+fn queue(device: &dyn BlockDevice, workload: Workload, thread: u64, seconds: f64) -> Result<u64, DeviceError> {
+    let mut addresses = Addresses::new(device, workload, thread);
     let mut queue = device.queue(workload.depth);
     let bufs = match workload.ours {
         Ours::QueueBuffers => queue.buffers(workload.depth, workload.blocks),
@@ -263,17 +351,17 @@ fn queue(device: &UringDevice, workload: Workload, seconds: f64) -> Result<Measu
     for buf in bufs {
         queue.push(Request::vectored(workload.op, addresses.next(), vec![buf]));
     }
-    let (clock, mut done) = (Clock::start(), 0_u64);
+    let (begin, mut done) = (Instant::now(), 0_u64);
     while let Some(completion) = queue.next_completion() {
         completion.result?;
         done += 1;
-        if done % 16 != 0 || clock.begin.elapsed() < Duration::from_secs_f64(seconds) {
+        if done % 16 != 0 || begin.elapsed() < Duration::from_secs_f64(seconds) {
             queue.push(Request { start: addresses.next(), ..completion.request });
         } else {
             break;
         }
     }
-    Ok(clock.stop(done))
+    Ok(done)
 }
 
 fn machine(fio: &str) -> String {
@@ -288,8 +376,18 @@ fn machine(fio: &str) -> String {
 }
 
 fn args() -> Result<Args, Box<dyn Error>> {
-    let mut args =
-        Args { dir: std::env::temp_dir(), mib: 1024, seconds: 2.0, rounds: 5, csv: None, only: String::new() };
+    let mut args = Args {
+        dir: std::env::temp_dir(),
+        mib: 1024,
+        seconds: 2.0,
+        rounds: 5,
+        csv: None,
+        only: String::new(),
+        device: None,
+        io_poll: false,
+        sq_poll: false,
+        fio: vec!["fio".into()],
+    };
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
         let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -299,11 +397,15 @@ fn args() -> Result<Args, Box<dyn Error>> {
             "--seconds" => args.seconds = value.parse()?,
             "--rounds" => args.rounds = value.parse()?,
             "--only" => args.only = value,
+            "--device" => args.device = Some(value.into()),
+            "--io-poll" => args.io_poll = value == "yes",
+            "--sq-poll" => args.sq_poll = value == "yes",
+            "--fio" => args.fio = value.split_whitespace().map(str::to_owned).collect(),
             "--csv" => args.csv = Some(value.into()),
             _ => return Err(format!("unknown option {name}").into()),
         }
     }
-    if args.rounds == 0 || args.mib < 2 {
+    if args.rounds == 0 || args.mib < 2 || args.fio.is_empty() {
         return Err("at least one round and 2 MiB".into());
     }
     Ok(args)

@@ -54,6 +54,9 @@
 //! [`ShortTransfer`](f2fs_device::DeviceErrorKind::ShortTransfer). Requests that the kernel gives back untried (`EINTR`, `EAGAIN`, and `ECANCELED`
 //! after the exit of the thread that submitted it) is submitted again.
 //!
+//! *NVMe commands.* [`NvmeDevice`] has the same rings with larger entries, which carry commands of NVMe (`IORING_OP_URING_CMD`), and an ioctl
+//! for one command at a time. [`open()`] takes it for the character device of a namespace, such as `/dev/ng0n1`, and [`UringDevice`] for the rest.
+//!
 //! *Durability.* A flush is `fdatasync`; flushes of a device never overlap, because the kernel tells only one of two
 //! overlapping ones of a lost write. A durable write is `RWF_DSYNC`, or, through the page cache, a write and a flush. A failed
 //! flush or durable write poisons the device.
@@ -124,8 +127,8 @@
 //! # Unsafe code
 //!
 //! This crate is an unsafe leaf: pushing entries that point into memory (`table.rs`), the shared view of a ring's queues (`table.rs`),
-//! a raw kernel entry (`ring.rs`), one ioctl (`discard.rs`), registering buffers (`pool.rs`), and `Send` for the vectors of
-//! a request (`flight.rs`). Each says why it is
+//! a raw kernel entry (`ring.rs`), ioctls (`discard.rs`, `zones.rs`, `nvme/command.rs`), commands on memory of a request (`nvme/namespace.rs`),
+//! registering buffers (`pool.rs`), and `Send` for the vectors of a request (`flight.rs`). Each says why it is
 //! sound; what they rest on is that a request stays in its table from before its entry is pushed until its completion was seen.
 
 mod carrier;

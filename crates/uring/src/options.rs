@@ -153,6 +153,12 @@ pub enum OpenError {
         /// By whom, as far as that is known: not for a mount, nor for a process in another PID namespace.
         holder: Option<Holder>,
     },
+    /// A block device that can only be read, where writing was asked for.
+    #[error("{}: the device can only be read", .path.display())]
+    ReadOnly {
+        /// The path.
+        path: PathBuf,
+    },
     /// Neither a regular file nor a block device.
     #[error("{}: is a {kind}, not a regular file or block device", .path.display())]
     NotADevice {
@@ -231,6 +237,7 @@ impl OpenError {
     pub fn io_kind(&self) -> io::ErrorKind {
         match self {
             Self::AlreadyOpen { .. } => io::ErrorKind::ResourceBusy,
+            Self::ReadOnly { .. } => io::ErrorKind::ReadOnlyFilesystem,
             Self::NotADevice { .. } | Self::TooSmall { .. } => io::ErrorKind::InvalidInput,
             Self::DirectRefused { .. }
             | Self::NoIoUring { .. }

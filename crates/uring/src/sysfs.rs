@@ -14,3 +14,9 @@ pub(crate) fn queue_text(rdev: u64, name: &str) -> Option<String> {
         Some(text.trim().to_owned())
     })
 }
+
+/// Whether the device, a disk or a partition, is set to be read only.
+pub(crate) fn is_read_only(rdev: u64) -> bool {
+    let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
+    std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro")).is_ok_and(|text| text.trim() == "1")
+}

@@ -61,11 +61,15 @@ impl Target {
     }
 
     pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Self, OpenError> {
-        let mode = rustix::fs::stat(path).map_err(failed(path, "stat"))?.st_mode;
-        let kind = FileType::from_raw_mode(mode);
+        let stat = rustix::fs::stat(path).map_err(failed(path, "stat"))?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
         if !kind.is_file() && !kind.is_block_device() {
             // Before the open, which would wait at a pipe.
             return Err(OpenError::NotADevice { path: path.into(), kind: kind_name(kind) });
+        }
+        if kind.is_block_device() && !options.read_only && sysfs::is_read_only(stat.st_rdev) {
+            // Root may open it for writing all the same.
+            return Err(OpenError::ReadOnly { path: path.into() });
         }
         // O_EXCL without O_CREAT claims a block device, against mounts too.
         let claim = if kind.is_block_device() && !options.read_only { OFlags::EXCL } else { OFlags::empty() };

@@ -2,6 +2,8 @@
 //! requests of the dead are over. A process that lives keeps it, and is named.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod loop_device;
+
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -13,6 +15,8 @@ use std::{
 
 use f2fs_device::{AlignedBuf, BlockDevice, Request};
 use f2fs_uring::{Engine, OpenError, OpenOptions, UringDevice};
+
+use loop_device::Loop;
 
 const MIB: u64 = 1 << 20;
 const BYTES: u64 = 64 * MIB;
@@ -98,32 +102,11 @@ fn a_file_opens_after_its_user_was_killed() {
     open_after_kills(&image(&dir), 100);
 }
 
-/// A loop device on a file, as long as it lives.
-struct Loop(PathBuf);
-
-impl Loop {
-    fn new(image: &Path) -> Loop {
-        let output = Command::new("losetup").args(["--find", "--show"]).arg(image).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        Loop(String::from_utf8(output.stdout).unwrap().trim().into())
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("--detach").arg(&self.0).status();
-    }
-}
-
 #[test]
 fn a_block_device_opens_after_its_user_was_killed() {
-    if !rustix::process::geteuid().is_root() {
-        // Making a loop device takes root; `a_file_opens_after_its_user_was_killed` shows the same of a file.
-        eprintln!("NOT RUN: this test needs root, to make a loop device");
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
-    let device = Loop::new(&image(&dir));
+    // `a_file_opens_after_its_user_was_killed` shows the same of a file.
+    let Some(device) = Loop::new(&image(&dir), &[]) else { return };
     open_after_kills(&device.0, 100);
     // Two at once, and what is let go can be had at once.
     let first = UringDevice::open(&device.0, OpenOptions::new()).unwrap();

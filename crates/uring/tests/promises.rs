@@ -14,7 +14,7 @@ use f2fs_device::{AlignedBuf, BLOCK_SIZE, BlockDevice, DeviceError, DeviceErrorK
 use f2fs_device_test::pmem::SimulatedRegion;
 use f2fs_device_test::{FaultDevice, Random, RecordingDevice};
 use f2fs_pmem::{MemoryRegion, PmemDevice};
-use f2fs_uring::{Direct, Engine, OpenOptions, UringDevice};
+use f2fs_uring::{Direct, Engine, NvmeDevice, OpenOptions, UringDevice};
 
 const BLOCKS: u64 = 2048;
 
@@ -95,9 +95,39 @@ fn pmem_simulated() -> Bed {
     Bed { device: Arc::new(PmemDevice::new(region)), path: None, _dir: None }
 }
 
+/// The device that `F2FS_TEST_DEVICE` names, of exactly 8 MiB: its content is lost. `F2FS_TEST_POLLING` has the words `io`, `sq`, both or
+/// neither. The guest's tests run these on NVMe namespaces.
+fn named() -> Bed {
+    let path = PathBuf::from(std::env::var_os("F2FS_TEST_DEVICE").expect("F2FS_TEST_DEVICE names the device"));
+    let polling = std::env::var("F2FS_TEST_POLLING").unwrap_or_default();
+    let idle = polling.contains("sq").then_some(std::time::Duration::from_millis(50));
+    let options = OpenOptions::new().engine(Engine::IoUring).io_poll(polling.contains("io")).sq_poll(idle);
+    let device: Arc<dyn BlockDevice> = if NvmeDevice::is_at(&path) {
+        let device = NvmeDevice::open(&path, options).unwrap();
+        device.write_zeroes(0, BLOCKS).unwrap();
+        device
+    } else {
+        let device = UringDevice::open(&path, options).unwrap();
+        device.write(0, AlignedBuf::new(BLOCKS as usize)).unwrap();
+        device
+    };
+    println!("{}", device.info().description);
+    Bed { device, path: None, _dir: None }
+}
+
 /// Each promise for each back end.
 macro_rules! promises {
     ($($promise:ident),* $(,)?) => {
+        /// One after the other: `--ignored named:: --test-threads 1`.
+        mod named {
+            $(
+                #[test]
+                #[ignore = "needs a device of 8 MiB that F2FS_TEST_DEVICE names; the guest's tests have some"]
+                fn $promise() {
+                    super::$promise(&super::named());
+                }
+            )*
+        }
         promises!(@beds [$($promise),*] memory wrapped uring_direct uring_tmpfs uring_buffered syscalls_direct syscalls_tmpfs
             pmem_memory pmem_file pmem_simulated);
     };

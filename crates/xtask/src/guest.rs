@@ -8,6 +8,7 @@ mod aged;
 mod copies;
 mod cpio;
 mod depth_one;
+mod devices;
 mod features;
 mod fuzz_volumes;
 mod here;
@@ -20,6 +21,9 @@ mod made_by_kernel;
 mod made_here;
 mod modules;
 mod nvme;
+mod nvme_fio;
+mod nvme_tcp;
+mod pass_through;
 mod pmem;
 mod programs;
 mod rolled_forward;
@@ -73,6 +77,8 @@ struct Bench {
     guest: Guest,
     here: Here,
     images: PathBuf,
+    /// Where programs are built.
+    cache: PathBuf,
     quick: bool,
 }
 
@@ -163,6 +169,30 @@ const TESTS: [Test; 16] = [
     ),
 ];
 
+/// Tests that run only when they are named, since they take long.
+const BY_HAND: [Test; 4] = [
+    (
+        "pass-through",
+        "NVMe namespaces by their own commands: the device suite, commands seen by the kernel, a volume, refusals",
+        pass_through::run,
+    ),
+    (
+        "nvme-tcp",
+        "a volume over TCP whose target goes away: what was synced is there, what fails says so within its time",
+        nvme_tcp::run,
+    ),
+    (
+        "devices",
+        "volumes on every kind of device: rates, ageing, a crash, checks, the kernel's view (prints a table)",
+        devices::run,
+    ),
+    (
+        "nvme-fio",
+        "an NVMe namespace, as a block device and by its own commands, beside fio (prints tables)",
+        nvme_fio::run,
+    ),
+];
+
 /// Runs the guest tests.
 ///
 /// # Errors
@@ -172,8 +202,10 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let Args { tests, list, prepare, keep, jobs, quick } = args;
     let chosen = choose(&tests)?;
     if list {
-        for (name, shows, _) in chosen {
-            println!("{name:<16} {shows}");
+        let by_hand = if tests.is_empty() { &BY_HAND[..] } else { &[] };
+        for (name, shows, _) in chosen.iter().chain(by_hand) {
+            let when = if BY_HAND.iter().any(|test| test.0 == *name) { " (only when named)" } else { "" };
+            println!("{name:<16} {shows}{when}");
         }
         return Ok(());
     }
@@ -184,7 +216,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     println!("building the programs for the guest");
     let programs = programs::build(&cache, &[("f2fs-cli", "f2fs"), ("guest-agent", "guest-agent")])?;
     let here = Here { f2fs: programs[0].clone(), agent: programs[1].clone() };
-    let bench = Bench { guest: Guest::new(&cache, programs)?, here, images, quick };
+    let bench = Bench { guest: Guest::new(&cache, programs)?, here, images, cache: cache.clone(), quick };
     println!("guest tests with Linux {}", bench.guest.release());
     if prepare {
         return Ok(());
@@ -236,14 +268,14 @@ fn run_all(bench: &Bench, tests: &[Test], jobs: usize) -> Vec<&'static str> {
 }
 
 fn choose(names: &[String]) -> Result<Vec<Test>> {
-    if let Some(unknown) = names.iter().find(|name| !TESTS.iter().any(|test| test.0 == name.as_str())) {
+    let all = || TESTS.iter().chain(&BY_HAND);
+    if let Some(unknown) = names.iter().find(|name| !all().any(|test| test.0 == name.as_str())) {
         bail!("there is no guest test {unknown}; `cargo xtask guest --list` lists them");
     }
-    let mut chosen = Vec::from(TESTS);
-    if !names.is_empty() {
-        chosen.retain(|test| names.iter().any(|name| name == test.0));
+    if names.is_empty() {
+        return Ok(Vec::from(TESTS));
     }
-    Ok(chosen)
+    Ok(all().filter(|test| names.iter().any(|name| name == test.0)).copied().collect())
 }
 
 /// The images of a test, whose names begin with the test's.

@@ -12,8 +12,8 @@ use crate::{Result, tools};
 
 /// Modules that the guest needs besides those built into Debian's kernel. F2FS asks for "crc32" by its algorithm's name, which
 /// only modprobe could resolve, so an implementation of it is named here, and so are the ciphers of encrypted files and the format
-/// of quota files. `null_blk` and `brd` make no device by themselves.
-const MODULES: [&str; 20] = [
+/// of quota files. `null_blk` and `brd` make no device by themselves; NVMe devices have a queue that is polled beside the others.
+const MODULES: [&str; 23] = [
     "virtio_blk",
     "nvme",
     "nd_e820",
@@ -34,9 +34,12 @@ const MODULES: [&str; 20] = [
     "xts",
     "cts",
     "quota_v2",
+    "nvme_fabrics",
+    "nvme_tcp",
+    "nvmet_tcp",
 ];
 /// Parameters of modules.
-const PARAMETERS: [(&str, &str); 2] = [("null_blk", "nr_devices=0"), ("brd", "rd_nr=0")];
+const PARAMETERS: [(&str, &str); 3] = [("null_blk", "nr_devices=0"), ("brd", "rd_nr=0"), ("nvme", "poll_queues=1")];
 
 /// Runs as process 1. The share carries the test's script in, and its log and exit status out.
 const INIT: &str = include_str!("init.sh");

@@ -28,9 +28,16 @@ const KERNEL_ARGUMENTS: &str =
 pub(crate) enum Bus {
     /// A virtio block device.
     VirtioBlk,
-    /// An NVMe controller with one namespace.
+    /// An NVMe controller with one namespace, of sectors of 512 bytes.
     Nvme,
+    /// The same with sectors of 4096 bytes.
+    Nvme4096,
+    /// The first again, with a sector of 512 bytes, [`BAD_SECTOR`], that can neither be read nor written.
+    NvmeBad,
 }
+
+/// The sector of [`Bus::NvmeBad`] that fails.
+pub(crate) const BAD_SECTOR: u64 = 81920;
 
 /// The parts that guest tests share: the kernel, the initial RAM disk and the place for runs.
 #[derive(Debug)]
@@ -202,15 +209,24 @@ impl Boot<'_> {
         qemu.args(["-device", "virtio-9p-pci,fsdev=share,mount_tag=share"]);
         for (index, (image, bus, serial)) in self.disks.iter().enumerate() {
             // The host's page cache outlives the machine, so its flushes need not reach the host's disk.
-            let mut drive = format!("if=none,id=disk{index},format=raw,cache=unsafe,discard=unmap");
+            let mut drive = format!("if=none,id=disk{index},cache=unsafe,discard=unmap");
+            let file = option_value(image);
             // Writing to a String cannot fail.
-            let _ = write!(drive, ",file={}", option_value(image));
-            qemu.arg("-drive").arg(drive);
-            let model = match bus {
-                Bus::VirtioBlk => "virtio-blk-pci",
-                Bus::Nvme => "nvme",
+            let _ = match bus {
+                Bus::NvmeBad => write!(
+                    drive,
+                    ",driver=blkdebug,image.driver=raw,image.file.driver=file,image.file.filename={file},\
+                     inject-error.0.event=none,inject-error.0.sector={BAD_SECTOR},inject-error.0.errno=5"
+                ),
+                _ => write!(drive, ",format=raw,file={file}"),
             };
-            qemu.arg("-device").arg(format!("{model},drive=disk{index},serial={serial}"));
+            qemu.arg("-drive").arg(drive);
+            let (model, more) = match bus {
+                Bus::VirtioBlk => ("virtio-blk-pci", ""),
+                Bus::Nvme | Bus::NvmeBad => ("nvme", ""),
+                Bus::Nvme4096 => ("nvme", ",logical_block_size=4096,physical_block_size=4096"),
+            };
+            qemu.arg("-device").arg(format!("{model},drive=disk{index},serial={serial}{more}"));
         }
         qemu.stdin(Stdio::null());
         qemu

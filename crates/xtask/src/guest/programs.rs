@@ -27,6 +27,32 @@ pub(crate) fn build(cache: &Path, programs: &[(&str, &str)]) -> Result<Vec<PathB
     Ok(programs.iter().map(|(_, program)| home.join(program)).collect())
 }
 
+/// Builds a package's test program, as [`build`] does its programs, under the name of the test.
+pub(crate) fn test(cache: &Path, package: &str, test: &str) -> Result<PathBuf> {
+    build_target(cache, &["test", "--no-run", "--package", package, "--test", test], test)
+}
+
+/// Builds a package's example in the same way.
+pub(crate) fn example(cache: &Path, package: &str, example: &str) -> Result<PathBuf> {
+    build_target(cache, &["build", "--package", package, "--example", example], example)
+}
+
+fn build_target(cache: &Path, words: &[&str], name: &str) -> Result<PathBuf> {
+    let directory = cache.join("static");
+    let mut command = process::cargo(words.iter().copied());
+    command.args(["--quiet", "--message-format", "json", "--target", TARGET, "--profile", PROFILE, "--target-dir"]);
+    command.arg(&directory);
+    command.env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", "-C target-feature=+crt-static");
+    let messages = process::output(&mut command)?;
+    let messages = String::from_utf8_lossy(&messages);
+    // Of the last artifact: `"executable":"PATH"`. Cargo names the file of a test by a hash.
+    let built = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")?.1.split('"').next()).last();
+    let built = built.with_context(|| format!("cargo built no program for {name}"))?;
+    let named = directory.join(name);
+    std::fs::copy(built, &named).with_context(|| format!("cannot copy {built}"))?;
+    Ok(named)
+}
+
 /// Dynamic programs are started by it, since it does not lie where they look for it.
 pub(super) const LOADER: &str = "ld-linux-x86-64.so.2";
 

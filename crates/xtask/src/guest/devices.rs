@@ -1,0 +1,114 @@
+//! Volumes on each kind of device, in one boot: rates, an aged volume with partial cleaning, a crash, a check, fsck.f2fs and the kernel's
+//! view of each, and a table of the rates beside those of the first.
+//!
+//! The machine is emulated: what a rate is by another one in the same boot says something, a rate alone does not.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use super::machine::Bus;
+use super::programs::{LOADER, dynamic};
+use super::{Bench, Outcome, judge};
+use crate::Result;
+
+const LIMIT: Duration = Duration::from_secs(3000);
+const SCRIPT: &str = include_str!("devices.sh");
+
+/// Serial number, bus, MiB.
+const DISKS: [(&str, Bus, u64); 7] = [
+    ("small", Bus::Nvme, 192),
+    ("large", Bus::Nvme4096, 192),
+    ("through", Bus::Nvme, 192),
+    ("one", Bus::Nvme, 64),
+    ("two", Bus::VirtioBlk, 64),
+    ("three", Bus::Nvme4096, 64),
+    ("exported", Bus::VirtioBlk, 192),
+];
+
+/// The volumes; the first is what the others are compared with.
+const VOLUMES: [&str; 7] = ["nvme-512", "nvme-4096", "pass-through", "three", "pmem-block", "pmem-memory", "nvme-tcp"];
+
+pub(super) fn run(bench: &Bench) -> Result<Outcome> {
+    let mut boot = bench.guest.boot("devices").processors(2).persistent_memory(256);
+    let mut files = dynamic("fsck.f2fs")?;
+    files.extend(dynamic("mkfs.ext4")?);
+    files.sort();
+    files.dedup();
+    for file in &files {
+        boot = boot.program(file);
+    }
+    for (name, bus, mib) in DISKS {
+        let image = bench.image(&format!("devices-{name}"));
+        File::create(&image)?.set_len(mib << 20)?;
+        boot = boot.disk(&image, bus, name);
+    }
+    let (operations, turnover, synced) = if bench.quick { (100, 0.1, 20) } else { (3000, 1.0, 200) };
+    let script = format!(
+        "LOADER='/bin/{LOADER} --library-path /bin'\nOPERATIONS={operations}\nTURNOVER={turnover}\nSYNCED={synced}\n{SCRIPT}"
+    );
+    let output = boot.run(&script, LIMIT)?;
+    judge::succeeded(&output)?;
+    let mut rates = Rates::new();
+    let mut paths = 0;
+    for name in VOLUMES {
+        if !output.log.contains(&format!("{name}: ok")) {
+            bail!("{name} did not happen:\n{}", output.log.trim());
+        }
+        let read = |suffix: &str| fs::read_to_string(output.share.join(format!("{name}.{suffix}")));
+        let made = read("made")?;
+        judge::same(name, ("the library", &made), ("the kernel", &read("mounted")?))?;
+        paths += made.lines().count();
+        parse(&read("csv")?, &mut rates)?;
+    }
+    print!("{}", table(&rates)?);
+    Ok(Outcome { wall: output.wall, remark: format!("{paths} paths on {} kinds of devices", VOLUMES.len()) })
+}
+
+/// Operations a second, by what was measured and the volume.
+type Rates = BTreeMap<String, BTreeMap<String, f64>>;
+
+fn parse(csv: &str, rates: &mut Rates) -> Result<()> {
+    for line in csv.lines() {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [name, what, rate] = fields[..] else { bail!("not a rate: {line}") };
+        rates.entry(what.to_owned()).or_default().insert(name.to_owned(), rate.parse()?);
+    }
+    Ok(())
+}
+
+/// A column for each measurement, a line for each volume: its rate by the first volume's.
+fn table(rates: &Rates) -> Result<String> {
+    let mut table = format!("  {:14}", "");
+    for what in rates.keys() {
+        table += &format!(" {what:>15}");
+    }
+    for (index, name) in VOLUMES.iter().enumerate() {
+        table += &format!("\n  {name:14}");
+        for (what, by_name) in rates {
+            let rate = |name: &str| by_name.get(name).with_context(|| format!("{what} on {name} was not measured"));
+            let (rate, first) = (rate(name)?, rate(VOLUMES[0])?);
+            table += &if index == 0 { format!(" {:>13.0}/s", rate) } else { format!(" {:>15.2}", rate / first) };
+        }
+    }
+    Ok(table + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_stand_beside_those_of_the_first_volume() {
+        let mut rates = Rates::new();
+        for (number, name) in VOLUMES.iter().enumerate() {
+            parse(&format!("{name},sync,{}\n", 100 * (number + 1)), &mut rates).unwrap();
+        }
+        let table = table(&rates).unwrap();
+        assert!(table.contains("nvme-512                 100/s\n"), "{table}");
+        assert!(table.contains("nvme-4096                 2.00\n"), "{table}");
+        assert!(parse("a,b", &mut rates).is_err());
+    }
+}
