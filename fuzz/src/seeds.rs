@@ -7,7 +7,7 @@ use std::{env, fs, io};
 use f2fs_device_test::Random;
 
 use crate::Input;
-use crate::harness::{Change, Damage, KINDS, Patch};
+use crate::harness::{Change, Damage, KINDS, Kind, Patch};
 
 /// Blocks that the parsers begin with.
 const BLOCKS: usize = 200;
@@ -27,6 +27,8 @@ pub fn write(target: &str) {
     let written = written.and_then(|()| match target {
         "two_threads" => meetings(&corpus),
         "failing" => failures(&corpus),
+        "command" => borders(&corpus),
+        "roll_forward" => taken(&corpus),
         _ => Ok(()),
     });
     written.expect("the corpus can be written to");
@@ -83,13 +85,52 @@ fn damages(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Two threads that do the same to the same names of a sound volume at once.
+/// Two threads that make, use and remove the same names of a sound volume at once, and wait for each other all the time.
 fn meetings(corpus: &Path) -> io::Result<()> {
-    for number in 0..48_u64 {
-        let half: Vec<u8> = (0..40).map(|at| mix(number * 64 + at) as u8).collect();
-        let choices = [&half[..], &half[..]].concat();
+    // Files and directories come, get other names, and go. From 128 on a name is a new one.
+    const WHAT: [u8; 10] = [0, 20, 128 + 2 + 16, 128 + 2 + 16, 1, 128 + 3 + 16, 7, 128 + 6 + 16, 6, 2];
+    for number in 0..96_u64 {
+        let byte = |at: u64| mix(number * 128 + at) as u8;
+        let schedule = (0..24).map(byte);
+        // A few places, which both use.
+        let operation = |at| [WHAT[usize::from(byte(at)) % WHAT.len()], byte(64 + at % 2)];
+        let choices = schedule.chain((24..48).flat_map(operation)).collect();
         let input = Input { base: (number * 5) as u8, choices, ..Input::default() };
         fs::write(corpus.join(format!("both-{number}")), input.encode())?;
+    }
+    Ok(())
+}
+
+/// Each field of inodes has all numbers at borders, each in another inode; then the inodes are shown.
+fn borders(corpus: &Path) -> io::Result<()> {
+    for kind in [Kind::Inode, Kind::Extra] {
+        for field in 0..kind.fields().len() {
+            // The listing of all, and `stat` in both forms.
+            for words in [1, 10, 11] {
+                let mixed = mix((kind as usize * 64 + field) as u64);
+                let damage = (0..8).map(|number| {
+                    let which = (mixed as u16).wrapping_add(number as u16 * 3);
+                    Damage::Change(Change { kind: kind as u8, which, field: field as u8, how: 3, number })
+                });
+                let input = Input { base: (mixed >> 24) as u8 % 120, damage: damage.collect(), choices: vec![words] };
+                fs::write(corpus.join(format!("border-{}-{field}-{words}", kind as u8)), input.encode())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nodes of the chain with what others have: the numbers of other nodes, of the chain and of the checkpoint, and their blocks.
+fn taken(corpus: &Path) -> io::Result<()> {
+    for number in 0..160_u32 {
+        let mixed = mix(number.into());
+        // The last three fields.
+        let field = (Kind::Chain.fields().len() as u8 - 1).saturating_sub(number as u8 % 3);
+        let how = if number % 8 == 0 { 4 } else { 5 };
+        let change = Change { kind: Kind::Chain as u8, which: mixed as u16, field, how, number: (mixed >> 32) as u32 };
+        let base = (mixed >> 24) as u8;
+        let input = Input { base, damage: vec![Damage::Change(change)], choices: Vec::new() };
+        fs::write(corpus.join(format!("taken-{number}")), input.encode())?;
     }
     Ok(())
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use f2fs_device::BlockDevice;
 use f2fs_files::{DirEntry, FileSystem, FsError, Options, SetMode};
-use f2fs_format::Corruption;
 use f2fs_format::dentry::{DentryLayout, DentryViewMut, FileType};
 use f2fs_format::feature::Features;
 use f2fs_format::hash::dentry_hash;
 use f2fs_format::inode::Inode;
 use f2fs_format::nat::{ENTRIES_PER_BLOCK, NatBlock};
 use f2fs_format::node::NodeBlock;
+use f2fs_format::{Corruption, Nid};
 use f2fs_test_kit::harm::{geometry, ino, open, options, patch_node, read, volume};
 use f2fs_test_kit::volumes::{formatted, within};
 use f2fs_volume::VolumeError;
@@ -306,5 +306,38 @@ fn directories_whose_buckets_lie_behind_their_end() {
         assert!(report.is_consistent(), "{report}");
         let fs = FileSystem::open(device, Options::new().read_only(true)).unwrap();
         assert!(kept.iter().all(|name| fs.metadata(name).is_ok()));
+    }
+}
+
+/// A name that means an inode of the list of orphans. A reader cannot free it, and shows it as often as it is asked.
+#[test]
+fn a_reader_ends_no_orphan_when_its_last_handle_closes() {
+    let device = formatted(64, &options());
+    let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
+    let named = fs.create_file("/named", 0o644).unwrap().ino();
+    let held = fs.create_file("/held", 0o644).unwrap();
+    held.write_at(b"kept", 0).unwrap();
+    fs.remove_file("/held").unwrap();
+    fs.checkpoint().unwrap();
+    // What a crash leaves.
+    let image = device.snapshot();
+    let entry = |ino: Nid| [dentry_hash(b"named").to_le_bytes(), ino.0.to_le_bytes()].concat();
+    let (there, orphan) = (entry(named), entry(held.ino()));
+    let geometry = geometry(&image);
+    let mut changed = 0;
+    for addr in geometry.main_blkaddr.0..geometry.main_end().0 {
+        let mut block = read(&image, addr.into());
+        if let Some(at) = block.windows(8).position(|bytes| bytes == there) {
+            block[at..at + 8].copy_from_slice(&orphan);
+            image.write_slice(addr.into(), &block).unwrap();
+            changed += 1;
+        }
+    }
+    assert!(changed > 0, "no entry of the name");
+    let reader = FileSystem::open(Arc::new(image), Options::new().read_only(true)).unwrap();
+    for _ in 0..3 {
+        let mut buffer = [0; 4];
+        assert_eq!(reader.open_file("/named").unwrap().read_at(&mut buffer, 0).unwrap(), 4);
+        assert_eq!(&buffer, b"kept");
     }
 }

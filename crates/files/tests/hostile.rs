@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use f2fs_format::mkfs::FormatOptions;
 use f2fs_test_kit::hostile::{
-    Base, Change, Damage, Fault, KINDS, Patch, change, change_by_two, change_on_failing, open_and_check,
+    Base, Change, Damage, Fault, KINDS, Patch, at_once, change, change_by_two, change_on_failing, open_and_check,
     read_everything, read_from_failing, recipes, repair, roll_forward,
 };
 use f2fs_volume::Allocation;
@@ -115,7 +115,7 @@ fn damaged_volumes_are_changed_by_two_threads() {
     let strategy = (0usize..6, damage(), choices());
     run(&strategy, 128, |(base, damage, choices)| {
         let (base, is_sound) = (&bases[base], damage.is_empty());
-        change_by_two(&base.with(damage), base.names(), &choices, is_sound);
+        change_by_two(&base.with(damage), base.names(), &choices, is_sound, at_once);
     });
 }
 

@@ -18,6 +18,7 @@
 //! | `scenario` | absent | shuttle: runs a larger one under many random schedules | absent |
 //! | `counting` | absent | absent | counts lines, of one thread and of two |
 //! | `manycore` | absent | absent | absent; under `cfg(f2fs_manycore)` it plays a machine, and the items above are as here |
+//! | `meeting` | under `cfg(fuzzing)`: two threads wait for each other at locks, where an input says | absent | absent |
 //! | [`mutant`](mutant()) | the constant `false` | `F2FS_MUTANT` names it | the constant `false` |
 //!
 //! `tests/halves.rs` uses every item above in all halves. Only what it uses is common to them: `parking_lot` offers more.
@@ -75,6 +76,8 @@ pub mod gate;
 mod group_commit;
 #[cfg(f2fs_manycore)]
 pub mod manycore;
+#[cfg(all(any(fuzzing, test), not(any(loom, shuttle, f2fs_counting, f2fs_manycore))))]
+pub mod meeting;
 #[cfg(loom)]
 pub mod model;
 #[cfg(any(loom, shuttle))]

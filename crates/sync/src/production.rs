@@ -1,6 +1,10 @@
 //! The production half: `parking_lot` locks and the standard atomics.
 
-pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult};
+#[cfg(fuzzing)]
+pub use crate::meeting::{Mutex, RwLock};
+pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult};
+#[cfg(not(fuzzing))]
+pub use parking_lot::{Mutex, RwLock};
 pub use std::sync::OnceLock;
 pub use std::thread_local;
 

@@ -20,4 +20,4 @@ pub use damage::{Change, Damage, Patch};
 pub use mending::{repair, roll_forward};
 pub use readers::{each_path, open_and_check, read_everything, walk};
 pub use structures::{KINDS, Kind, Structures};
-pub use writers::{Fault, change, change_by_two, change_on_failing, read_from_failing};
+pub use writers::{Fault, Operations, at_once, change, change_by_two, change_on_failing, read_from_failing};

@@ -4,8 +4,9 @@
 //! targets work with cargo-fuzz, which needs a nightly compiler. Inputs found before are kept in `fuzz/corpus`, what broke a
 //! target in `fuzz/artifacts`. An input whose fault was mended is to be copied to `fuzz/regressions/TARGET`, which is tried in every run.
 //!
-//! `--total 1e9` goes on until all targets together were given that many inputs, where the last run stopped: the diary says how
-//! many that were. It may be stopped by Ctrl-C at any time, and several may work on one diary.
+//! `--total 1e9` goes on until all targets together were given that many inputs, where the last run stopped: `fuzz/executions` says how
+//! many that were, by target and commit. That file is kept with the sources, so that the next machine goes on. A run may be stopped by
+//! Ctrl-C at any time, and several may work on one file.
 
 mod diary;
 mod plan;
@@ -62,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "seconds")]
     runs: Option<u64>,
     /// Goes on, a turn of `--seconds` for each target, until all that the diary speaks of comes to so many inputs: 1e9, for example.
-    /// The diary is fuzz/corpus/diary, unless one is named.
+    /// The diary is fuzz/executions, which is kept with the sources, unless one is named.
     #[arg(long, value_name = "INPUTS", conflicts_with_all = ["runs", "quick"])]
     total: Option<Total>,
     /// Adds a line for each target to this file, and prints what all of its lines come to.
@@ -101,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for built in build(&fuzz, targets, args.quick)? {
         let (line, status) = fuzz_one(&fuzz, &built, args)?;
         // Inputs count that were given before one broke the target.
-        diary.add(line)?;
+        diary.add(&line)?;
         if !status.success() {
             bail!("{}: {status}", built.target);
         }
@@ -184,8 +185,28 @@ fn fuzz_one(fuzz: &Path, Built { target, program }: &Built, args: &Args) -> Resu
         }
     }
     let status = child.wait()?;
-    let line = Line { target: (*target).to_owned(), executions, seconds: start.elapsed().as_secs_f64() };
-    Ok((line, status))
+    let seconds = start.elapsed().as_secs_f64();
+    Ok((Line { target: (*target).to_owned(), executions, seconds, commit: commit() }, status))
+}
+
+/// The commit of the sources, with a plus behind it if they were changed since.
+fn commit() -> String {
+    let git = |words: &[&str]| {
+        let text = process::output(Command::new("git").current_dir(process::root()).args(words)).ok()?;
+        Some(String::from_utf8_lossy(&text).trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=10", "HEAD"]) else { return "-".to_owned() };
+    let changed = git(&[
+        "status",
+        "--porcelain",
+        "--untracked-files=no",
+        "--",
+        "Cargo.lock",
+        "crates",
+        "fuzz",
+        ":!fuzz/executions",
+    ]);
+    if changed.is_some_and(|files| files.is_empty()) { commit } else { format!("{commit}+") }
 }
 
 /// The triple that the compiler builds for by itself.

@@ -65,3 +65,41 @@ impl Core {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use f2fs_device::MemoryDevice;
+    use f2fs_format::SegmentNo;
+    use f2fs_sync::PlainArc;
+    use f2fs_volume::format::{FormatOptions, format};
+    use f2fs_volume::{Allocation, CostModel, OpenOptions};
+
+    use crate::{FileSystem, Options};
+
+    /// Segments that were cleared for writes are nobody's until a checkpoint, and the logs' from then on.
+    #[test]
+    fn a_checkpoint_gives_cleared_segments_to_the_logs() {
+        let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+        format(&*device, &FormatOptions::default()).unwrap();
+        let volume = OpenOptions::new().allocation(Allocation::partial(CostModel::sata_ssd())).lanes(1);
+        let fs = FileSystem::open(device, Options::new().volume(volume)).unwrap();
+        // Holes of eight blocks, and between them one block that is worth moving.
+        let (kept, gone) = (fs.create_file("/kept", 0o644).unwrap(), fs.create_file("/gone", 0o644).unwrap());
+        for round in 0..600 {
+            kept.write_at(&[1; 4096], round * 4096).unwrap();
+            gone.write_at(&[2; 8 * 4096], round * 8 * 4096).unwrap();
+        }
+        drop(gone);
+        fs.remove_file("/gone").unwrap();
+        fs.checkpoint().unwrap();
+        let cleared = || {
+            let segments = 0..fs.volume().geometry().main_segments;
+            segments.filter(|segment| fs.volume().segment(SegmentNo(*segment)).unwrap().victim).count()
+        };
+        assert!(fs.core.volume.preclean_step().unwrap() > 0, "nothing was moved");
+        assert!(cleared() > 0, "no segment was cleared");
+        fs.checkpoint().unwrap();
+        assert_eq!(cleared(), 0, "segments that are nobody's");
+    }
+}

@@ -94,9 +94,18 @@ impl Directory {
         inode: &Inode,
         block: u64,
     ) -> Result<Arc<Page>, FsError> {
-        if let Some(page) = self.page(core, inode, block)? {
-            return Ok(page);
+        loop {
+            if let Some(page) = self.page(core, inode, block)? {
+                return Ok(page);
+            }
+            // Others may fill the block before it is seen here, take the last name out of it, and free it: then it is made anew.
+            self.make_block(op, core, inode, block)?;
         }
+    }
+
+    /// Reserves a block of a directory, if it is a hole. It holds no name yet: whoever puts one in marks it dirty. Nobody has to before, since
+    /// it is not left without one: a name fits into an empty block, and the gate is open until the end of the operation.
+    fn make_block(&self, op: &Op<'_>, core: &Core, inode: &Inode, block: u64) -> Result<(), FsError> {
         let slot = ensure_slot(op, &inode.node, block)?;
         // Room is taken with the page locked: another thread may have made the block.
         let (mut made, mut room) = (false, Ok(()));
@@ -117,15 +126,10 @@ impl Directory {
                 raw.i_size = end.into();
             }
         }
-        let page = self.page(core, inode, block)?.ok_or(FsError::NotFound)?;
-        if made {
-            // Even if nothing is put into it: a reservation must not be left to the checkpoint as a dentry block.
-            self.mark_dirty(core, &page);
-        }
-        Ok(page)
+        Ok(())
     }
 
-    /// Notes that a page was changed. The caller holds its lock, or has just made it.
+    /// Notes that a page was changed. The caller holds its lock, or has just made it and shown it to nobody.
     pub(super) fn mark_dirty(&self, core: &Core, page: &Arc<Page>) {
         // Looked at first: most pages that are changed are dirty already.
         if page.dirty.load(Ordering::Relaxed) {
@@ -163,8 +167,7 @@ impl Directory {
     /// in the map: the next page of its block may be dirty as soon as it is not.
     fn forget_dirty(&self, core: &Core, page: &Page) {
         let mut dirty = self.dirty.lock();
-        // Who made the page may be about to mark it dirty: it is told that it is.
-        if page.dirty.swap(true, Ordering::AcqRel) && dirty.remove(&page.block).is_some() {
+        if page.dirty.load(Ordering::Relaxed) && dirty.remove(&page.block).is_some() {
             core.volume.sub_dirty_dentries(1);
         }
     }

@@ -251,6 +251,95 @@ impl Random {
     }
 }
 
+/// A record as it lies in an image: where its lane begins, the lane's bytes, and the position of the record.
+#[derive(Clone, Copy, Debug)]
+pub struct Lying {
+    seed: u32,
+    base: usize,
+    pub ring: usize,
+    pub position: usize,
+}
+
+/// Bytes of a record's header.
+pub const RECORD: usize = 40;
+
+fn number<const BYTES: usize>(bytes: &[u8], at: usize) -> Option<u64> {
+    let mut word = [0; 8];
+    word[..BYTES].copy_from_slice(bytes.get(at..at + BYTES)?);
+    Some(u64::from_le_bytes(word))
+}
+
+/// Where each lane ended when the journal was last opened to append, as the newer copy of the header says.
+pub fn starts(image: &[u8]) -> Vec<u64> {
+    let copy = newer(image);
+    let lanes = number::<4>(image, copy + 60).unwrap_or(0).min(128) as usize;
+    (0..lanes).map_while(|lane| number::<8>(image, copy + 264 + 16 * lane)).collect()
+}
+
+/// Where the newer copy of the header lies.
+fn newer(image: &[u8]) -> usize {
+    let turn = |at: usize| number::<8>(image, at + 48).unwrap_or(0);
+    if turn(4096) > turn(0) { 4096 } else { 0 }
+}
+
+/// The records of all lanes, as the newer copy of the header and the lengths of the records say. The first one is at the lane's head.
+pub fn records(image: &[u8]) -> Vec<Lying> {
+    let mut all = Vec::new();
+    let copy = newer(image);
+    let field = |at: usize| number::<4>(image, copy + at).unwrap_or(0) as usize;
+    let (lanes, ring, grain) = (field(60).min(128), field(64), field(72).max(1));
+    for lane in 0..lanes {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&image[copy + 32..copy + 48]);
+        hasher.update(&(lane as u64).to_le_bytes());
+        let seed = hasher.finalize();
+        // What says more is no header that counts.
+        let head = number::<8>(image, copy + 256 + 16 * lane).filter(|head| *head < 1 << 62);
+        let Some(head) = head.map(|head| head as usize).filter(|_| ring > 0 && 8192 + (lane + 1) * ring <= image.len())
+        else {
+            break;
+        };
+        let mut lying = Lying { seed, base: 8192 + lane * ring, ring, position: head };
+        while lying.position < head + ring && lying.get::<8>(image, 16) == Some(lying.position as u64) {
+            all.push(lying);
+            let bytes = lying.get::<4>(image, 8).unwrap_or(0) as usize;
+            lying.position += (RECORD + bytes).next_multiple_of(grain);
+        }
+    }
+    all
+}
+
+impl Lying {
+    /// Where a byte of the record lies, round the end of its lane.
+    fn at(&self, offset: usize) -> usize {
+        self.base + (self.position + offset) % self.ring
+    }
+
+    /// A number of the header. The header lies in one grain.
+    pub fn get<const BYTES: usize>(&self, image: &[u8], at: usize) -> Option<u64> {
+        number::<BYTES>(image, self.at(0) + at)
+    }
+
+    /// Changes some bytes of the header.
+    pub fn put(&self, image: &mut [u8], at: usize, bytes: &[u8]) {
+        let at = self.at(0) + at;
+        image[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Makes its checksums right: of the payload, as long as the header says and round the end of the lane, and of the header.
+    pub fn mend(&self, image: &mut [u8]) {
+        let length = self.get::<4>(image, 8).unwrap_or(0) as usize;
+        if length <= 2 * self.ring {
+            let mut sum = crc32fast::Hasher::new();
+            (0..length).for_each(|offset| sum.update(&[image[self.at(RECORD + offset)]]));
+            self.put(image, 4, &sum.finalize().to_le_bytes());
+        }
+        let mut hasher = crc32fast::Hasher::new_with_initial(self.seed);
+        hasher.update(&image[self.at(0) + 4..self.at(0) + RECORD]);
+        self.put(image, 0, &hasher.finalize().to_le_bytes());
+    }
+}
+
 /// Makes the checksums of both copies of the header right.
 pub fn mend_headers(image: &mut [u8]) {
     for at in [0, 4096] {

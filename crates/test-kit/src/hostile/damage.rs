@@ -90,15 +90,18 @@ impl Change {
         let theirs = get(device, other.block, at(other), len);
         let bits = 8 * len as u32;
         let all = u64::MAX >> (64 - bits);
+        let known = u64::from(structures.numbers[self.number as usize % structures.numbers.len()]);
         let new = match self.how % 9 {
             0 => self.number.into(),
             1 => old.wrapping_add(i64::from(self.number as i8) as u64),
             2 => old ^ 1 << (self.number % bits),
             3 => [0, 1, all, all - 1, all >> 1, (all >> 1) + 1, 2, 3][self.number as usize % 8],
             4 | 8 => theirs,
-            5 => structures.numbers[self.number as usize % structures.numbers.len()].into(),
+            // An inode says its number twice.
+            5 if matches!(kind, Kind::Footer | Kind::Chain) && len == 8 => known << 32 | known,
+            5 => known,
             6 => old.wrapping_mul(2),
-            _ => old.wrapping_add(u64::from(structures.numbers[self.number as usize % structures.numbers.len()])),
+            _ => old.wrapping_add(known),
         };
         set(device, place.block, at(place), len, new);
         let mut touched = vec![place.block];

@@ -147,7 +147,19 @@ impl Kind {
                 &[(0, 2), (0, 1), (2, 2), (2, 1), (4, 4), (8, 4), (12, 8), (20, 4), (24, 8), (32, 1), (33, 1), (34, 2)]
             }
             Kind::Slots => &[(0, 4)],
-            Kind::Footer | Kind::Chain => &[(4072, 4), (4076, 4), (4080, 4), (4080, 1), (4084, 8), (4092, 4)],
+            Kind::Footer => &[(4072, 4), (4076, 4), (4080, 4), (4080, 1), (4084, 8), (4092, 4), (4072, 8)],
+            // Among them both numbers of an inode at once, and two addresses, with all attributes or without.
+            Kind::Chain => &[
+                (4072, 4),
+                (4076, 4),
+                (4080, 4),
+                (4080, 1),
+                (4084, 8),
+                (4092, 4),
+                (4072, 8),
+                (ADDRESSES + 40, 4),
+                (ADDRESSES + 44, 4),
+            ],
             Kind::XattrHeader => &[(0, 4), (4, 4), (8, 4)],
             Kind::XattrEntry => &[(0, 1), (1, 1), (2, 2), (2, 1), (4, 1)],
             Kind::Dentry => &[(0, 4), (4, 4), (8, 2), (8, 1), (10, 1)],
@@ -363,6 +375,7 @@ impl Structures {
             for address in node.addresses(geometry.features).filter(|address| geometry.in_main(*address)).take(8) {
                 let bytes = device.block(address.0.into());
                 self.metadata.push(address.0.into());
+                self.numbers.push(address.0);
                 self.dentries(address.0.into(), 0, SLOTS_PER_BLOCK, BITMAP_SIZE + RESERVED_SIZE, &bytes);
             }
             self.directory_nodes(device, geometry, nodes, inode);

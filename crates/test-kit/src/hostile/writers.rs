@@ -14,6 +14,8 @@ use f2fs_device_test::SparseDevice;
 
 /// Operations of a thread at most.
 const OPERATIONS: usize = 40;
+/// Names of new files that two threads share, in each directory.
+const SHARED: usize = 2;
 
 /// A fault of the device: which operation, and how.
 #[derive(Clone, Copy, Debug)]
@@ -55,13 +57,15 @@ impl Fault {
 }
 
 /// One operation, on paths that `choices` name.
-fn operate(fs: &FileSystem, names: &[PathBuf], index: usize, choices: &[u8]) -> Result<(), FsError> {
+fn operate(fs: &FileSystem, names: &[PathBuf], new: &New, index: usize, choices: &[u8]) -> Result<(), FsError> {
     let (what, which) = (choices[0], choices.get(1).copied().unwrap_or(0));
     let one = &names[usize::from(which) % names.len()];
     let two = &names[usize::from(which / 16) % names.len()];
-    let new = two.join(format!("new-{index}"));
-    let beside = two.with_file_name(format!("beside-{index}"));
-    let new = if which & 8 == 0 { new } else { beside };
+    let number = new.number(index);
+    let (below, beside) = (two.join(format!("new-{number}")), two.with_file_name(format!("beside-{number}")));
+    let (is_shared, new) = (matches!(new, New::Shared), if which & 8 == 0 { below } else { beside });
+    // What one thread makes, the other one uses.
+    let one = if is_shared && what >= 128 { &new } else { one };
     match what % 24 {
         0 => fs.create_file(&new, 0o644).and_then(|file| file.write_at(&[1; 5000], 0).map(|_| ())),
         1 => fs.create_dir(&new, 0o755).map(|_| ()),
@@ -90,10 +94,27 @@ fn operate(fs: &FileSystem, names: &[PathBuf], index: usize, choices: &[u8]) -> 
     }
 }
 
+/// The names of new files.
+enum New {
+    /// One for each operation.
+    Own,
+    /// A few, which two threads make, use and remove.
+    Shared,
+}
+
+impl New {
+    fn number(&self, index: usize) -> usize {
+        match self {
+            New::Own => index,
+            New::Shared => index % SHARED,
+        }
+    }
+}
+
 /// Damage makes many of them fail. On a volume that has none, and a device that works, no operation finds a contradiction.
-fn operate_all(fs: &FileSystem, names: &[PathBuf], first: usize, choices: &[u8], is_sound: bool) {
+fn operate_all(fs: &FileSystem, names: &[PathBuf], new: &New, choices: &[u8], is_sound: bool) {
     for (index, choices) in choices.chunks(2).take(OPERATIONS).enumerate() {
-        if let Err(error) = operate(fs, names, first + index, choices) {
+        if let Err(error) = operate(fs, names, new, index, choices) {
             assert!(!(is_sound && error.is_corruption()), "a sound volume: {error}");
         }
     }
@@ -113,7 +134,7 @@ pub fn change(device: &Arc<SparseDevice>, names: &[PathBuf], choices: &[u8], is_
         Ok(fs) => fs,
         Err(error) => return assert!(!is_sound, "{error}"),
     };
-    operate_all(&fs, names, 0, choices, is_sound);
+    operate_all(&fs, names, &New::Own, choices, is_sound);
     walk(&fs);
     let closed = fs.close();
     drop(fs);
@@ -124,20 +145,36 @@ pub fn change(device: &Arc<SparseDevice>, names: &[PathBuf], choices: &[u8], is_
     open_and_check(device);
 }
 
-/// The same by two threads at once, each with half of the choices, on the same paths.
-pub fn change_by_two(device: &Arc<SparseDevice>, names: &[PathBuf], choices: &[u8], is_sound: bool) {
-    let Ok(fs) = FileSystem::open(device.clone(), Options::new()) else { return assert!(!is_sound) };
-    let (one, two) = choices.split_at(choices.len() / 4 * 2);
-    // To start a thread takes longer than most of its operations.
+/// Operations of a thread.
+pub type Operations<'a> = &'a mut (dyn FnMut() + Send);
+
+/// Runs both at once, in the caller's thread and in another one.
+pub fn at_once(first: Operations<'_>, second: Operations<'_>) {
+    // To start a thread takes longer than most operations.
     let both = Barrier::new(2);
-    let operate_together = |first, choices: &[u8]| {
+    let run = |operations: Operations<'_>| {
         both.wait();
-        operate_all(&fs, names, first, choices, is_sound);
+        operations();
     };
     thread::scope(|scope| {
-        scope.spawn(|| operate_together(100, two));
-        operate_together(0, one);
+        scope.spawn(|| run(second));
+        run(first);
     });
+}
+
+/// The same by two threads, each with half of the choices, on the same paths; what one makes, the other one uses. `together` runs both:
+/// [`at_once`], or as a fuzz target has them meet.
+pub fn change_by_two(
+    device: &Arc<SparseDevice>,
+    names: &[PathBuf],
+    choices: &[u8],
+    is_sound: bool,
+    together: impl FnOnce(Operations<'_>, Operations<'_>),
+) {
+    let Ok(fs) = FileSystem::open(device.clone(), Options::new()) else { return assert!(!is_sound) };
+    let (one, two) = choices.split_at(choices.len() / 4 * 2);
+    let operate = |choices: &[u8]| operate_all(&fs, names, &New::Shared, choices, is_sound);
+    together(&mut || operate(one), &mut || operate(two));
     walk(&fs);
     let closed = fs.close();
     drop(fs);
@@ -160,7 +197,7 @@ pub fn change_on_failing(
     let failing = Arc::new(FaultDevice::new(device.clone()));
     faults.iter().for_each(|fault| failing.arm(fault.rule()));
     if let Ok(fs) = FileSystem::open(failing.clone(), Options::new()) {
-        operate_all(&fs, names, 0, choices, false);
+        operate_all(&fs, names, &New::Own, choices, false);
         walk(&fs);
         let _ = fs.close();
     }

@@ -1,13 +1,14 @@
 //! How many inputs each target was given: in this run, or in all that one file speaks of.
 //!
-//! A line of the file is a run of a target: its name, the inputs, the seconds. Runs of several programs at once, on one machine or
-//! on many, may add to a file, or have theirs put together.
+//! A line of the file is what a target was given: its name, the inputs, the seconds, and on which commit. Runs of several programs at once,
+//! on one machine or on many, may add to a file, or have theirs put together. The project's own file, `fuzz/executions`, is kept
+//! with the sources, so that the sums go on on the next machine. There all turns of a run on one commit are one line of a target.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
@@ -21,12 +22,14 @@ pub(super) struct Line {
     /// Inputs that it was given.
     pub(super) executions: u64,
     pub(super) seconds: f64,
+    /// The commit of the sources, with a plus behind it if they were changed since; `-` if git does not say.
+    pub(super) commit: String,
 }
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Line { target, executions, seconds } = self;
-        write!(f, "{target} {executions} {seconds:.1}")
+        let Line { target, executions, seconds, commit } = self;
+        write!(f, "{target} {executions} {seconds:.1} {commit}")
     }
 }
 
@@ -35,19 +38,22 @@ impl FromStr for Line {
 
     fn from_str(text: &str) -> Result<Line> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let [target, executions, seconds] = words[..] else {
-            bail!("not a target, its inputs and its seconds: {text}")
+        // Lines of earlier diaries name no commit.
+        let (target, executions, seconds, commit) = match words[..] {
+            [target, executions, seconds] => (target, executions, seconds, "-"),
+            [target, executions, seconds, commit] => (target, executions, seconds, commit),
+            _ => bail!("not a target, its inputs, its seconds and the commit: {text}"),
         };
         let executions = executions.parse().with_context(|| format!("not a number of inputs: {executions}"))?;
         let seconds = seconds.parse().with_context(|| format!("not a number of seconds: {seconds}"))?;
-        Ok(Line { target: target.to_owned(), executions, seconds })
+        Ok(Line { target: target.to_owned(), executions, seconds, commit: commit.to_owned() })
     }
 }
 
 /// The inputs that the targets were given.
 #[derive(Debug, Default)]
 pub(super) struct Diary {
-    file: Option<File>,
+    path: Option<PathBuf>,
     lines: Vec<Line>,
 }
 
@@ -60,10 +66,9 @@ impl Diary {
     pub(super) fn open(path: Option<&Path>) -> Result<Diary> {
         let Some(path) = path else { return Ok(Diary::default()) };
         let what = || format!("the diary {}", path.display());
-        let file = OpenOptions::new().append(true).create(true).open(path).with_context(what)?;
-        let text = fs::read_to_string(path).with_context(what)?;
-        let lines = text.lines().map(Line::from_str).collect::<Result<_>>().with_context(what)?;
-        Ok(Diary { file: Some(file), lines })
+        let mut file = open_alone(path).with_context(what)?;
+        let lines = read(&mut file).with_context(what)?;
+        Ok(Diary { path: Some(path.to_owned()), lines })
     }
 
     /// Inputs of all runs.
@@ -71,18 +76,54 @@ impl Diary {
         self.lines.iter().map(|line| line.executions).sum()
     }
 
-    /// Adds a run.
+    /// Seconds that a target had in all runs.
+    pub(super) fn seconds(&self, target: &str) -> f64 {
+        self.lines.iter().filter(|line| line.target == target).map(|line| line.seconds).sum()
+    }
+
+    /// Adds a run: to the line of its target and commit, if there is one.
     ///
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub(super) fn add(&mut self, line: Line) -> Result<()> {
-        if let Some(file) = &mut self.file {
-            // In one piece: others may write to it at the same time.
-            file.write_all(format!("{line}\n").as_bytes())?;
+    pub(super) fn add(&mut self, line: &Line) -> Result<()> {
+        if let Some(path) = &self.path {
+            // Others may have added to it meanwhile, and wait now.
+            let mut file = open_alone(path)?;
+            self.lines = read(&mut file)?;
+            put(&mut self.lines, line);
+            let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
+            file.rewind()?;
+            file.write_all(text.as_bytes())?;
+            file.set_len(text.len() as u64)?;
+        } else {
+            put(&mut self.lines, line);
         }
-        self.lines.push(line);
         Ok(())
+    }
+}
+
+/// Opens the file, which is made if it is not there, while no other program has it so.
+fn open_alone(path: &Path) -> Result<File> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
+fn read(file: &mut File) -> Result<Vec<Line>> {
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    text.lines().map(Line::from_str).collect()
+}
+
+fn put(lines: &mut Vec<Line>, new: &Line) {
+    let same = |line: &&mut Line| line.target == new.target && line.commit == new.commit;
+    match lines.iter_mut().find(same) {
+        Some(line) => {
+            line.executions += new.executions;
+            line.seconds += new.seconds;
+        }
+        None => lines.push(new.clone()),
     }
 }
 
@@ -105,22 +146,35 @@ impl fmt::Display for Diary {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn a_diary_adds_up_what_several_runs_did() {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let path = dir.path().join("diary");
-        let run = |target: &str, executions| Line { target: target.into(), executions, seconds: 2.0 };
-        let mut diary = Diary::open(Some(&path)).expect("it is made");
-        diary.add(run("extent", 300)).expect("it can be written");
-        diary.add(run("repair", 5)).expect("it can be written");
+        let run = |target: &str, executions, commit: &str| Line {
+            target: target.into(),
+            executions,
+            seconds: 2.0,
+            commit: commit.into(),
+        };
+        fs::write(&path, "extent 200 1.0\n").expect("it can be written");
+        let mut diary = Diary::open(Some(&path)).expect("a line without a commit is one");
+        let mut other = Diary::open(Some(&path)).expect("two may have it");
+        diary.add(&run("extent", 60, "abc")).expect("it can be written");
+        diary.add(&run("repair", 5, "abc")).expect("it can be written");
+        other.add(&run("extent", 40, "abc")).expect("it can be written");
+        let text = fs::read_to_string(&path).expect("it can be read");
+        assert_eq!(text, "extent 200 1.0 -\nextent 100 4.0 abc\nrepair 5 2.0 abc\n");
         let mut diary = Diary::open(Some(&path)).expect("it can be read");
-        diary.add(run("extent", 100)).expect("it can be written");
+        diary.add(&run("extent", 100, "def+")).expect("it can be written");
         let table = diary.to_string();
-        assert!(table.contains("extent                 400         4       100"), "{table}");
+        assert!(table.contains("extent                 400         7        57"), "{table}");
         assert!(table.contains("repair                   5         2         2"), "{table}");
         assert_eq!(diary.sum(), 405);
+        assert!((diary.seconds("repair") - 2.0).abs() < 1e-9 && diary.seconds("parsers") == 0.0);
         assert!(table.ends_with("all                    405\n"), "{table}");
         fs::write(&path, "extent many\n").expect("it can be written");
         assert!(Diary::open(Some(&path)).is_err());

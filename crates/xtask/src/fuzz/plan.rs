@@ -1,6 +1,6 @@
 //! Runs that go on where the last one stopped, until a number of inputs is reached.
 //!
-//! Targets take turns of some minutes. A turn adds its line to the diary when it ends, also when Ctrl-C ends it: libFuzzer hears
+//! Targets take turns of some minutes: always the one that had the least time of all runs so far. A turn adds its line to the diary when it ends, also when Ctrl-C ends it: libFuzzer hears
 //! that signal itself, says how many inputs it gave, and this program ends with it. A target that breaks takes no further turns.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail};
 use signal_hook::consts::SIGINT;
 
-use super::diary::Diary;
+use super::diary::{Diary, Line};
 use super::{Args, Built, fuzz_one};
 use crate::Result;
 
@@ -39,32 +39,29 @@ impl FromStr for Total {
 pub(super) fn run(fuzz: &Path, targets: &[Built], args: &Args, Total(total): Total) -> Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, Arc::clone(&stop))?;
-    let path = args.diary.clone().unwrap_or_else(|| fuzz.join("corpus/diary"));
-    std::fs::create_dir_all(fuzz.join("corpus"))?;
+    let path = args.diary.clone().unwrap_or_else(|| fuzz.join("executions"));
     let mut broken: Vec<&str> = Vec::new();
-    'turns: loop {
-        for built in targets.iter().filter(|built| !broken.contains(&built.target)).collect::<Vec<_>>() {
-            // Others may have added to it.
-            let mut diary = Diary::open(Some(&path))?;
-            if diary.sum() >= total || stop.load(Ordering::Relaxed) {
-                break 'turns;
-            }
-            let (line, status) = fuzz_one(fuzz, built, args)?;
-            let (target, executions, seconds) = (line.target.clone(), line.executions, line.seconds);
-            diary.add(line)?;
-            println!(
-                "{target}: {executions} inputs, {:.0} a second; {} in all, {} of {total} are left",
-                executions as f64 / seconds.max(0.001),
-                diary.sum(),
-                total.saturating_sub(diary.sum())
-            );
-            if !status.success() && !stop.load(Ordering::Relaxed) {
-                println!("{target}: {status}; it takes no further turns");
-                broken.push(built.target);
-            }
-        }
-        if broken.len() == targets.len() {
+    loop {
+        // Others may have added to it.
+        let mut diary = Diary::open(Some(&path))?;
+        if diary.sum() >= total || stop.load(Ordering::Relaxed) {
             break;
+        }
+        let least = |built: &&Built| diary.seconds(built.target);
+        let whole = targets.iter().filter(|built| !broken.contains(&built.target));
+        let Some(built) = whole.min_by(|a, b| least(a).total_cmp(&least(b))) else { break };
+        let (line, status) = fuzz_one(fuzz, built, args)?;
+        diary.add(&line)?;
+        let Line { target, executions, seconds, .. } = line;
+        println!(
+            "{target}: {executions} inputs, {:.0} a second; {} in all, {} of {total} are left",
+            executions as f64 / seconds.max(0.001),
+            diary.sum(),
+            total.saturating_sub(diary.sum())
+        );
+        if !status.success() && !stop.load(Ordering::Relaxed) {
+            println!("{target}: {status}; it takes no further turns");
+            broken.push(built.target);
         }
     }
     print!("{}", Diary::open(Some(&path))?);

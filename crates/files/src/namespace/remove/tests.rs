@@ -7,7 +7,7 @@ use f2fs_sync::PlainArc;
 use f2fs_volume::VolumeError;
 use f2fs_volume::format::{FormatOptions, format};
 
-use crate::{FileSystem, FsError, Options, RenameMode};
+use crate::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode};
 
 /// The checkpoint pack lists so many orphans and no more: whatever may make another one is refused before it changes anything.
 #[test]
@@ -80,4 +80,21 @@ fn no_room_for_another_orphan() {
     let image = tempfile::NamedTempFile::new().unwrap();
     device.save(image.path()).unwrap();
     f2fs_oracle::assert_clean(image.path());
+}
+
+/// Who followed a symbolic link may read it when it has gone. Its block may be another file's by then.
+#[test]
+fn a_link_that_went_leads_to_no_block() {
+    let device = PlainArc::new(MemoryDevice::new(32 * 1024));
+    format(&*device, &FormatOptions::default()).unwrap();
+    let fs = FileSystem::open(device, Options::new()).unwrap();
+    let target = [b'x'; 4000];
+    fs.symlink(&target, "/link", &NewFile::new(FileKind::Symlink, 0o777)).unwrap();
+    fs.checkpoint().unwrap();
+    let namespace = fs.namespace();
+    let link = namespace.child(&namespace.root().unwrap(), b"link").unwrap();
+    assert_eq!(namespace.read_link_target(&link).unwrap(), target);
+    fs.remove_file("/link").unwrap();
+    let error = namespace.read_link_target(&link).unwrap_err();
+    assert!(error.is_corruption(), "{error}");
 }
