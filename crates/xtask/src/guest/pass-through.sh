@@ -87,6 +87,12 @@ f2fs manifest $path > /share/endured.made
 mount -t f2fs -o ro $disk /mnt
 guest-agent manifest --defer /share/endured.large /mnt > /share/endured
 umount /mnt
+# Here, where the device has the sectors that the superblock names: of a file fsck.f2fs would change them.
+yes n | $LOADER /bin/fsck.f2fs --dry-run $disk > /tmp/fsck 2>&1 || { cat /tmp/fsck; exit 1; }
+if grep -q -e '\[Fail\]' -e '\[ASSERT\]' /tmp/fsck; then
+    cat /tmp/fsck
+    exit 1
+fi
 echo "== volume: ok"
 
 guest-agent commands $(generic bad) --refused 10240
