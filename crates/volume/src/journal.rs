@@ -168,6 +168,11 @@ impl Volume {
         self.journal.get().is_some_and(SyncJournal::is_open)
     }
 
+    /// Whether a record is there only if the data is that its nodes name.
+    pub(crate) fn has_whole_journal(&self) -> bool {
+        self.journal.get().is_some_and(|journal| journal.is_open() && journal.mode != JournalMode::Writeback)
+    }
+
     /// Lets syncs be checkpoints from here on, so that no record is added any more. What was synced stays synced.
     pub fn retire_journal(&self) {
         if let Some(journal) = self.journal.get() {

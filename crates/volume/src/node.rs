@@ -50,6 +50,8 @@ pub(crate) struct NodePage {
     pub(crate) born: AtomicU64,
     /// The epoch in which something happened to this inode that roll-forward cannot repeat.
     pub(crate) unloggable: AtomicU64,
+    /// The epoch in which synced data left this inode for a block of its own: a sync into the log could leave neither.
+    pub(crate) left_inline: AtomicU64,
     /// Set once the node is freed.
     pub(crate) removed: AtomicBool,
     /// Writes whose blocks its slots name and the device may not have yet (`flight/joined.rs`).
@@ -69,6 +71,7 @@ impl NodePage {
             journaled: AtomicBool::new(false),
             born: AtomicU64::new(0),
             unloggable: AtomicU64::new(0),
+            left_inline: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             awaits: AtomicU32::new(0),
             used: AtomicBool::new(true),

@@ -42,7 +42,7 @@ use crate::{Flight, FsyncMode, Op, StopCause, Volume, VolumeError};
 pub enum MustCheckpoint {
     /// It is no regular file.
     NotRegular,
-    /// It has no name, or several: roll-forward knows of one.
+    /// It has no name, or, without a journal, several: roll-forward knows of one.
     Links,
     /// Since the last checkpoint it was renamed or lost a name, or nodes were cut off it.
     Changed,
@@ -135,6 +135,12 @@ impl Volume {
         inode.page.unloggable.store(self.epoch(), Ordering::Release);
     }
 
+    /// Notes that data which may have been synced left an inode for a block: a sync into the log that is cut off might leave the inode without
+    /// it, and the block not yet. The record of a journal is there as a whole, behind the data or with it.
+    pub fn set_left_inline(&self, _op: &Op<'_>, inode: &Node) {
+        inode.page.left_inline.store(self.epoch(), Ordering::Release);
+    }
+
     /// Whether a node was made since the last checkpoint. False for one that is not in memory: new ones are.
     #[must_use]
     pub fn is_new(&self, nid: f2fs_format::Nid) -> bool {
@@ -154,14 +160,16 @@ impl Volume {
         if raw.file_type() != inode::mode::REGULAR || node_log(block) != NodeLog::Warm {
             return Some(MustCheckpoint::NotRegular);
         }
-        if raw.i_links.get() != 1 {
+        // In a journal a file may have several names that the checkpoint has as well: they are not restored, and nobody else reads it.
+        if raw.i_links.get() == 0 || (raw.i_links.get() > 1 && !self.has_journal()) {
             return Some(MustCheckpoint::Links);
         }
         if self.roll_forward.opened.load(Ordering::Acquire) {
             return Some(MustCheckpoint::Opened);
         }
         let epoch = self.epoch();
-        if page.unloggable.load(Ordering::Acquire) == epoch {
+        let left_inline = page.left_inline.load(Ordering::Acquire) == epoch;
+        if page.unloggable.load(Ordering::Acquire) == epoch || (left_inline && !self.has_whole_journal()) {
             return Some(MustCheckpoint::Changed);
         }
         if page.born.load(Ordering::Acquire) == epoch && self.is_new(raw.i_pino.into()) {

@@ -243,7 +243,7 @@ impl FileData<'_> {
                 // Synced data may stand in the inode alone: a sync that was cut off may leave the new node, and not the block.
                 // Whether there is such an inode is asked under its lock, which a sync holds while it writes one.
                 if self.volume.is_on_device(inode.ino) {
-                    self.volume.set_unloggable(op, &inode.node);
+                    self.volume.set_left_inline(op, &inode.node);
                 }
             })?;
         } else {

@@ -107,7 +107,14 @@ struct File {
 }
 
 impl JournaledNodes {
-    fn read(recovered: &Recovered<SharedMedium>, base: u64) -> Result<JournaledNodes, JournalTrouble> {
+    /// The records that build on the checkpoint `current`. Records of the one before it may stand in front of them, if their space was not
+    /// taken back yet, or the header that says so was lost.
+    fn read(
+        recovered: &Recovered<SharedMedium>,
+        current: u64,
+        area: JournalArea,
+    ) -> Result<JournaledNodes, JournalTrouble> {
+        let mut older = None;
         let mut files: BTreeMap<Nid, File> = BTreeMap::new();
         let mut records = 0;
         // A block is written once between two checkpoints: what several records say of it is the same.
@@ -115,8 +122,12 @@ impl JournaledNodes {
         recovered.for_each(|found| {
             let wrong = JournalTrouble::Record { lane: found.lane, position: found.position };
             let Some(content) = record::read(found.payload) else { return Err(wrong) };
-            if content.version != base {
-                return Err(wrong);
+            if content.version != current {
+                if records != 0 {
+                    return Err(wrong);
+                }
+                older.get_or_insert(wrong);
+                return Ok(());
             }
             records += 1;
             data.extend(content.blocks().map(|(addr, block)| (addr, Box::new(*block))));
@@ -127,6 +138,9 @@ impl JournaledNodes {
             }
             Ok(())
         })?;
+        if let Some(wrong) = older.filter(|_| records == 0 && area.next != current) {
+            return Err(wrong);
+        }
         let mut files: Vec<(Nid, File)> = files.into_iter().collect();
         files.sort_by_key(|(_, file)| file.last);
         let in_order = |(ino, mut file): (Nid, File)| {
@@ -201,11 +215,11 @@ impl FoundJournal {
         let recovered = Journal::open(medium, Some(Uuid(volume.superblock().uuid)))?;
         let area = JournalArea::read(recovered.area()).ok_or(JournalTrouble::Area { bytes: recovered.area().len() })?;
         let (current, records) = (volume.footer_version(), recovered.records());
-        let nodes = if area.base == current {
+        let nodes = if [area.base, area.next].contains(&current) {
+            // If the checkpoint that was being written is durable, it holds the older records.
             check_whole(&recovered)?;
-            JournaledNodes::read(&recovered, current)?
-        } else if area.next == current || (records == 0 && recovered.is_whole()) {
-            // The checkpoint that was being written is durable, and holds all of it; or there is nothing.
+            JournaledNodes::read(&recovered, current, area)?
+        } else if records == 0 && recovered.is_whole() {
             JournaledNodes::default()
         } else {
             return Err(JournalTrouble::OtherCheckpoint { records, base: area.base, found: current });
