@@ -45,7 +45,7 @@ pub enum BaseKind {
     Several,
     /// The plain one with a journal for its syncs on a device of its own.
     Journaled,
-    /// The same, with data in the journal.
+    /// The plain one with a journal in persistent memory, with data in it.
     DataJournaled,
 }
 

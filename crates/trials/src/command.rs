@@ -17,8 +17,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::campaign::{self, Bases, Class, Diary, Outcome, Settings};
 use crate::explore::Plan;
 use crate::faults;
+use crate::joint::{self, JointPlan};
 use crate::lines::{LinePlan, WORKLOADS, explore_workload};
-use crate::mutants::{MUTANTS, OF_LINES};
+use crate::mutants::{MUTANTS, OF_JOINT, OF_LINES};
 use crate::report;
 use crate::workload::Workload;
 
@@ -87,6 +88,10 @@ struct Arguments {
     /// have no meaning here.
     #[arg(long)]
     lines: bool,
+    /// Instead: joint states of a volume and of its journal in persistent memory, which loses words; `--states`, `--seed` and `--threads`
+    /// have their meaning.
+    #[arg(long)]
+    joint: bool,
     /// Print the names of the mutants with the classes that find them, and do nothing.
     #[arg(long)]
     list_mutants: bool,
@@ -130,15 +135,45 @@ fn run_lines(json: bool) -> bool {
     violations.is_empty()
 }
 
+/// Explores joint states; says whether all were as they must be.
+fn run_joint(arguments: &Arguments) -> anyhow::Result<bool> {
+    let begun = std::time::Instant::now();
+    let plan = JointPlan { draws: 6, used: 20 };
+    let (tally, violations) =
+        joint::campaign(arguments.states, arguments.seed, arguments.threads, plan).map_err(anyhow::Error::msg)?;
+    let joint::JointTally { moments, within, states, both, used } = tally;
+    if arguments.json {
+        let total = serde_json::json!({
+            "states": states, "moments": moments, "within": within, "both": both, "used": used,
+        });
+        println!("{}", serde_json::json!({ "total": total, "violations": violations }));
+    } else {
+        violations.iter().for_each(|violation| println!("{violation}"));
+        println!(
+            "{states} joint states at {moments} moments ({within} within a write to the journal), {both} of them with both uncertain, {used} \
+             used, {} violations, {:.1} s",
+            violations.len(),
+            begun.elapsed().as_secs_f64()
+        );
+    }
+    Ok(violations.is_empty())
+}
+
 fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if arguments.list_mutants {
         for (name, what, class) in MUTANTS {
             println!("{name}\t{}\t{what}", class.name());
         }
+        for (name, what) in OF_JOINT {
+            println!("{name}\tjoint\t{what}");
+        }
         for (name, what) in OF_LINES {
             println!("{name}\tlines\t{what}");
         }
         return Ok(true);
+    }
+    if arguments.joint {
+        return run_joint(arguments);
     }
     if arguments.lines {
         return Ok(run_lines(arguments.json));

@@ -9,6 +9,7 @@
 //! | [`judge`] | what may be on a volume after a crash or a fault, and what must be |
 //! | [`explore`] | the states that a crash may leave, each looked at, some used and crashed again |
 //! | [`lines`] | the same on persistent memory, where a crash loses words and not sectors |
+//! | [`joint`] | the states of a volume and of its journal in persistent memory, both at the same time |
 //! | [`campaign`], [`contents`] | many workloads, and what was seen in them |
 //! | [`faults`] | a fault at every request of a workload, and what it comes to |
 //! | [`pool`], [`command`], `report` | all processors; the command line, and what is printed |
@@ -53,6 +54,7 @@ pub mod command;
 pub mod contents;
 pub mod explore;
 pub mod faults;
+pub mod joint;
 pub mod judge;
 pub mod lines;
 pub mod mutants;

@@ -75,3 +75,9 @@ pub const OF_LINES: &[(&str, &str)] = &[
     ("pmem_last_line_not_written_back", "the last line of a block stays in the cache"),
     ("pmem_write_without_fence", "no fence at the end of a write"),
 ];
+
+/// Faults in the journal, which joint states must find ([`crate::joint`]).
+pub const OF_JOINT: &[(&str, &str)] = &[
+    ("journal_fence_left_out", "no fence behind a record"),
+    ("journal_last_grain_uncovered", "the checksum of a record does not cover its last line"),
+];

@@ -10,7 +10,7 @@ use f2fs_device_test::{RecordedPart, RecordingDevice};
 use f2fs_files::{JournalMode, JournalOptions, Options};
 use f2fs_format::superblock::{Device, SuperBlock};
 use f2fs_format::{BLOCK_SIZE, BLOCKS_PER_SEGMENT};
-use f2fs_journal::{DeviceMedium, SharedMedium};
+use f2fs_journal::{DeviceMedium, Gather, Medium, MediumError, SMALLEST_GRAIN, SharedMedium};
 use f2fs_sync::Arc;
 
 use crate::base::BaseKind;
@@ -46,8 +46,7 @@ pub(crate) fn laid_out(recorder: &Arc<RecordingDevice>) -> Result<Arc<dyn BlockD
 pub(crate) fn with_journal(recorder: &Arc<RecordingDevice>, options: &Options) -> Result<Options, &'static str> {
     let options = options.clone();
     let Some(medium) = journal(recorder)? else { return Ok(options) };
-    let uuid = SuperBlock::read(&recorder.snapshot().block(0).0).uuid;
-    let mode = if uuid == [BaseKind::DataJournaled as u8; 16] { JournalMode::Journal } else { JournalMode::Ordered };
+    let mode = if has_data(&recorder.snapshot()) { JournalMode::Journal } else { JournalMode::Ordered };
     Ok(options.journal(JournalOptions::new(medium, mode)))
 }
 
@@ -56,12 +55,64 @@ pub(crate) fn journal(recorder: &Arc<RecordingDevice>) -> Result<Option<SharedMe
     let image = recorder.snapshot();
     let Some(start) = journal_start(&image) else { return Ok(None) };
     let part = RecordedPart::new(recorder.clone(), start..start + JOURNAL_BLOCKS);
+    if has_data(&image) {
+        return Ok(Some(Arc::new(LineMedium(part))));
+    }
     let medium = DeviceMedium::new(part).map_err(|_| "the journal is in use")?;
     Ok(Some(Arc::new(medium)))
 }
 
+/// Whether data goes into the journal as well.
+fn has_data(image: &MemoryDevice) -> bool {
+    SuperBlock::read(&image.block(0).0).uuid == [BaseKind::DataJournaled as u8; 16]
+}
+
+/// Persistent memory that is recorded as the blocks of a device: a journal there has grains of a line, and each write of lines is one of the
+/// blocks that they lie in. One thread writes.
+#[derive(Debug)]
+struct LineMedium(RecordedPart);
+
+impl LineMedium {
+    /// The blocks that bytes lie in.
+    fn blocks(offset: u64, bytes: usize) -> (u64, usize) {
+        let first = offset / BLOCK_SIZE as u64;
+        (first, ((offset + bytes as u64).div_ceil(BLOCK_SIZE as u64) - first) as usize)
+    }
+}
+
+impl Medium for LineMedium {
+    fn grain(&self) -> usize {
+        SMALLEST_GRAIN
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.info().bytes()
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {
+        let (first, count) = Self::blocks(offset, into.len());
+        let from = (offset % BLOCK_SIZE as u64) as usize;
+        into.copy_from_slice(&self.0.read(first, count)?.as_bytes()[from..from + into.len()]);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: Gather<'_>) -> Result<(), MediumError> {
+        let mut lines: Vec<u8> = bytes.slices().flatten().copied().collect();
+        lines.resize(lines.len().next_multiple_of(SMALLEST_GRAIN), 0);
+        let (first, count) = Self::blocks(offset, lines.len());
+        let mut blocks = self.0.read(first, count)?;
+        let from = (offset % BLOCK_SIZE as u64) as usize;
+        blocks.as_bytes_mut()[from..from + lines.len()].copy_from_slice(&lines);
+        Ok(self.0.write(first, blocks)?)
+    }
+
+    fn persist(&self) -> Result<(), MediumError> {
+        Ok(self.0.flush()?)
+    }
+}
+
 /// Where the journal begins: behind the blocks that the superblock counts.
-fn journal_start(image: &MemoryDevice) -> Option<u64> {
+pub(crate) fn journal_start(image: &MemoryDevice) -> Option<u64> {
     let blocks = SuperBlock::read(&image.block(0).0).block_count.get();
     (image.info().blocks.checked_sub(JOURNAL_BLOCKS) == Some(blocks)).then_some(blocks)
 }

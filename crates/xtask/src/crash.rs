@@ -74,6 +74,8 @@ fn find_mutants(program: &Path, options: &[String]) -> Result<()> {
         command.current_dir(process::root()).env("F2FS_MUTANT", name).arg("--json");
         if class == "lines" {
             command.arg("--lines");
+        } else if class == "joint" {
+            command.args(["--joint", "--states", SEARCH]);
         } else {
             command.args(["--classes", class, "--states", SEARCH, "--fsck", "0"]).args(options);
         }
