@@ -8,16 +8,19 @@
 //! fence; it has the same checksum and begins anew when it is full. Both run in turns, round by round, with the same threads; the
 //! ratio is that of the medians. With more threads than processors the numbers show behaviour under oversubscription, not scaling.
 //! `F2FS_BENCH_THREADS` chooses other thread counts. `target/journal.csv` has a line for each round. Times are processor time of all threads for
-//! an append, and time that passed.
+//! an append, and time that passed. In the end: the processor time of a sync of 4 KiB of a file, with its data in the journal.
 
 use std::error::Error;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use f2fs::device::MemoryDevice;
 use f2fs::journal::{Create, Entry, Journal, RegionMedium, Uuid};
 use f2fs::pmem::{MemoryRegion, PersistentRegion};
+use f2fs::{FileSystem, JournalMode, JournalOptions, Options, create_journal};
 use f2fs_benches::report::{Csv, machine};
 use f2fs_benches::workers::{Team, thread_counts};
+use rustix::time::{ClockId, clock_gettime};
 
 const BYTES: usize = 256 << 20;
 const SIZES: [usize; 3] = [64, 4096, 65536];
@@ -127,5 +130,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     println!("{}", csv.path().display());
+    file_syncs()
+}
+
+/// Syncs of 4 KiB of a file into a journal that holds the data, too; without the write before.
+fn file_syncs() -> Result<(), Box<dyn Error>> {
+    let device = Arc::new(MemoryDevice::new(1 << 18));
+    FileSystem::format(&*device, &Default::default())?;
+    let medium = Arc::new(RegionMedium::new(MemoryRegion::new(BYTES)?));
+    create_journal(device.clone(), medium.clone(), false)?;
+    let options = Options::new().journal(JournalOptions::new(medium, JournalMode::Journal));
+    let fs = FileSystem::open(device, options)?;
+    let file = fs.create_file("/file", 0o644)?;
+    let mut times = Vec::new();
+    for round in 0..4000_u64 {
+        file.write_at(&[round as u8; 4096], round % 64 * 4096)?;
+        let begun = clock_gettime(ClockId::ThreadCPUTime);
+        file.sync_data()?;
+        let ended = clock_gettime(ClockId::ThreadCPUTime);
+        times.push((ended.tv_sec - begun.tv_sec) as f64 * 1e9 + (ended.tv_nsec - begun.tv_nsec) as f64);
+    }
+    let times = times.split_off(400);
+    println!(
+        "a sync of 4 KiB of a file with its data: {:.0} ns of processor time (median of {})",
+        median(times.clone()),
+        times.len()
+    );
     Ok(())
 }

@@ -6,8 +6,10 @@
 use std::sync::Arc;
 
 use f2fs::device::MemoryDevice;
+use f2fs::journal::RegionMedium;
+use f2fs::pmem::MemoryRegion;
 use f2fs::volume::format::{FormatOptions, format};
-use f2fs::{DirectoryLock, File, FileSystem, Options, RenameMode};
+use f2fs::{DirectoryLock, File, FileSystem, JournalMode, JournalOptions, Options, RenameMode, create_journal};
 use f2fs_extent::ExtentTable;
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::Summary;
@@ -193,6 +195,38 @@ enum Data {
     Read,
     Overwrite,
     Sync,
+}
+
+/// Overwrites blocks of files and syncs them into a journal in memory, together with their data. `operations`: of each thread.
+///
+/// # Panics
+/// If there is no room.
+#[must_use]
+pub fn journaled_syncs(threads: usize, operations: usize) -> Footprint {
+    let device = Arc::new(MemoryDevice::new(4 << 30 >> 12));
+    format(&*device, &FormatOptions::default()).expect("there is room");
+    let medium = Arc::new(RegionMedium::new(MemoryRegion::new(256 << 20).expect("there is room")));
+    create_journal(device.clone(), medium.clone(), false).expect("there is room");
+    let options = Options::new().journal(JournalOptions::new(medium, JournalMode::Journal));
+    let fs = FileSystem::open(device, options).expect("it was just made");
+    let content = vec![7; 4096 * operations];
+    let files: Vec<File> = (0..threads)
+        .map(|thread| {
+            let file = fs.create_file(format!("/{thread}"), 0o644).expect("there is room");
+            file.write_at(&content, 0).expect("there is room");
+            file
+        })
+        .collect();
+    fs.checkpoint().expect("there is room");
+    let checkpoints = fs.statfs().written.checkpoints;
+    let operation = |thread: usize, n: usize| {
+        files[thread].write_at(&[7; 4096], n as u64 * 4096).expect("there is room");
+        files[thread].sync_data().expect("there is room");
+    };
+    Footprint::measure(threads, 8, operation);
+    let footprint = Footprint::measure(threads, operations, operation);
+    assert_eq!(fs.statfs().written.checkpoints, checkpoints, "every sync went to the journal");
+    footprint
 }
 
 /// Reads or overwrites blocks of open files; the threads' blocks are far apart.

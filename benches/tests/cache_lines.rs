@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use f2fs_benches::cache_lines::{CASES, MOST_THREADS};
+use f2fs_benches::cache_lines::{CASES, MOST_THREADS, journaled_syncs};
 use f2fs_sync::counting::{Common, Footprint};
 
 /// Each row of the table, measured once with 2 threads and once with the most.
@@ -92,6 +92,21 @@ fn the_readme_and_the_crates_documentation_say_the_same() {
             assert!(each_time.len().abs_diff(told_all) <= slack, "{place}, {name}: {all} is told, {each_time:#?}");
         }
         assert!(!rows.next().unwrap_or_default().starts_with('|'), "{place} has a row more");
+    }
+}
+
+/// The syncs of threads on files of their own meet nowhere each time: no queue, no head of a log, no count. (What is global here is a segment that
+/// many fill, once in so many blocks.)
+#[test]
+fn syncs_into_a_journal_write_no_line_that_all_write() {
+    for (threads, operations) in [(1, 200), (8, 200), (128, 20)] {
+        let footprint = journaled_syncs(threads, operations);
+        let each_time: Vec<_> = footprint.common.iter().filter(|common| common.of_all() > 0.5).collect();
+        assert!(each_time.is_empty(), "{threads} threads: {each_time:#?}");
+        println!(
+            "{threads} threads: {} lines, {} shared, {} moved",
+            footprint.lines, footprint.shared, footprint.moved
+        );
     }
 }
 

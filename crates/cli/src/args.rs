@@ -74,6 +74,7 @@ Examples:
     /// Check a volume without changing it, or repair it.
     #[command(after_help = "\
 Exit codes: 0 clean, 1 was corrupt and is repaired, 2 usage, 4 corrupt (one line a finding), 8 not checked.
+With --journal: also whether the journal belongs to the volume, is whole, and can be brought back (in memory; nothing is written).
 
 Examples:
   f2fs check disk.img

@@ -44,10 +44,14 @@ pub(crate) fn choose(pmem: bool, others: &[PathBuf], journal: &JournalChoice) {
 
 /// The journal that the command line names, if the image is opened as a file system.
 pub(crate) fn journal(access: Access) -> Result<Option<JournalOptions>, CliError> {
-    let JournalChoice { journal, journal_mode, .. } = &choice().journal;
-    let Some(path) = journal else { return Ok(None) };
+    let Some(path) = journal_path() else { return Ok(None) };
     let medium = journal_at(path, access != Access::Write)?;
-    Ok(Some(JournalOptions::new(medium, (*journal_mode).into())))
+    Ok(Some(JournalOptions::new(medium, choice().journal.journal_mode.into())))
+}
+
+/// The path of `--journal`, if it is not `none`.
+pub(crate) fn journal_path() -> Option<&'static Path> {
+    choice().journal.journal.as_deref().filter(|path| *path != Path::new("none"))
 }
 
 /// `--without-journal`.

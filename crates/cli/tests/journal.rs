@@ -51,6 +51,12 @@ fn a_journal_from_its_making_to_its_end() {
     let shown = ok(&mut command(["journal", "inspect", "--json", path]));
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!((shown["records"].as_u64(), shown["whole"].as_bool()), (Some(1), Some(true)), "{shown}");
+    // Both are judged, and neither is changed.
+    let judged = run(&mut command(["check", "--json", "--journal", path, disk]));
+    assert_eq!(judged.status.code(), Some(0), "{judged:?}");
+    let judged: serde_json::Value = serde_json::from_slice(&judged.stdout).unwrap();
+    assert_eq!((judged["journal"]["good"].as_bool(), judged["journal"]["files"].as_u64()), (Some(true), Some(1)));
+    fail(&mut command(["check", "--repair", "--journal", path, disk]), 2, "detach");
     // Without the journal it is shown at its checkpoint, and not written.
     let before = fs::read(&image).unwrap();
     assert_eq!(ok(&mut command(["ls", disk])), "h\n");
@@ -70,6 +76,9 @@ fn a_journal_from_its_making_to_its_end() {
     ok(&mut command(["mkdir", disk, "/new"]));
     assert_clean(&image);
 
+    let judged = run(&mut command(["check", "--journal", path, text(&copy)]));
+    assert_eq!(judged.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&judged.stdout).contains("journal: "), "{judged:?}");
     // An older copy of the volume is not what the journal builds on; its files can be given up.
     fail(&mut command(["mkdir", "--journal", path, text(&copy), "/new"]), 1, "build on checkpoint");
     ok(&mut command(["mkdir", "--without-journal", text(&copy), "/new"]));
@@ -99,4 +108,30 @@ fn what_is_no_journal_is_said() {
     fail(&mut command(["journal", "create", text(&full), text(&image)]), 1, "something already");
     ok(&mut command(["journal", "create", "-f", text(&full), text(&image)]));
     assert_eq!(ok(&mut command(["ls", "--journal", text(&full), text(&image)])), "");
+}
+
+#[test]
+fn a_journal_goes_to_another_volume() {
+    let place = Place::new();
+    let (first, second, journal) = (place.path("first.img"), place.path("second.img"), place.path("journal"));
+    for image in [&first, &second] {
+        ok(&mut command(["format", "--size", "64M", text(image)]));
+    }
+    fail(&mut command(["journal", "attach", text(&journal), text(&second)]), 1, "");
+    fs::write(&journal, vec![0; 1 << 20]).unwrap();
+    fail(&mut command(["journal", "attach", text(&journal), text(&second)]), 1, "journal create");
+    ok(&mut command(["journal", "create", text(&journal), text(&first)]));
+    left_by_a_kill(&first, &journal);
+    fail(&mut command(["journal", "attach", text(&journal), text(&second)]), 1, "holds 1 records");
+    assert!(run(&mut command(["journal", "detach", text(&journal), text(&first)])).status.success());
+    assert_eq!(ok(&mut command(["cat", text(&first), "/synced"])), "it was promised");
+    fail(&mut command(["mkdir", "--journal", text(&journal), text(&second), "/a"]), 1, "belongs to");
+    for _ in 0..2 {
+        let attached = run(&mut command(["journal", "attach", text(&journal), text(&second)]));
+        assert!(attached.status.success() && !attached.stderr.is_empty(), "{attached:?}");
+        ok(&mut command(["mkdir", "-p", "--journal", text(&journal), text(&second), "/a"]));
+    }
+    fail(&mut command(["mkdir", "--journal", text(&journal), text(&first), "/a"]), 1, "belongs to");
+    assert_clean(&first);
+    assert_clean(&second);
 }

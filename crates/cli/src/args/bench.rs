@@ -16,6 +16,46 @@ pub(crate) enum BenchCommand {
     Fxmark(FxmarkArgs),
     /// Read a file, or a file each, from many threads, with our lock table and with one in Btrfs' shape.
     Read(ReadArgs),
+    /// A mail server's files, each synced twice: with the journal on an SSD and in persistent memory, on models of both in virtual time, or
+    /// on real devices.
+    #[command(after_help = "\
+Examples:
+  f2fs bench varmail --svg varmail.svg
+  f2fs bench varmail --image /dev/nvme0n1 --force --journal none
+  f2fs bench varmail --image /dev/nvme0n1 --force --journal /mnt/pmem/journal --journal-mode journal")]
+    Varmail(VarmailArgs),
+}
+
+/// Varmail.
+#[derive(Debug, Args)]
+pub(crate) struct VarmailArgs {
+    /// File or block device to measure on; its content is lost. The journal is that of --journal, whose content is lost with --force.
+    /// Without an image, models are measured, which need no device.
+    #[arg(long)]
+    pub(crate) image: Option<PathBuf>,
+    /// Size of the image, which is made if it is missing: bytes, or with K, M, G, T (powers of 1024).
+    #[arg(long, requires = "image", allow_hyphen_values = true)]
+    pub(crate) size: Option<Size>,
+    /// Overwrite the content of the image, and of the journal.
+    #[arg(long, short = 'f', requires = "image")]
+    pub(crate) force: bool,
+    /// Threads.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) threads: u16,
+    /// How long to measure on an image.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) seconds: u64,
+    /// Rounds of 13 operations that each thread does on the models.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) rounds: u64,
+    /// The model's reads cost nothing, as if a page cache had all files.
+    #[arg(long, conflicts_with = "image")]
+    pub(crate) cached_reads: bool,
+    /// Microseconds that the model of the SSD takes for a flush.
+    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) flush_us: u64,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// Where to measure.

@@ -11,7 +11,8 @@ use crate::size::Size;
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct JournalChoice {
     /// The journal of the volume: files that are synced are durable with one record there. A file in persistent memory, a character
-    /// device of such memory, a block device, or any other file (slower). `f2fs journal create` makes one.
+    /// device of such memory, a block device, or any other file (slower). `f2fs journal create` makes one. The word none: no
+    /// journal (`./none` is a file).
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) journal: Option<PathBuf>,
     /// The order between the data of a file and its record in the journal.
@@ -73,6 +74,16 @@ Examples:
         /// The journal: a file, a character device of memory or a block device.
         path: PathBuf,
         /// The volume: a file or a device.
+        image: PathBuf,
+    },
+    /// Give an existing journal to another volume.
+    Attach {
+        /// Also if it holds records: files that were synced into it, and into no checkpoint of their volume, are lost.
+        #[arg(long, short = 'f')]
+        force: bool,
+        /// The journal.
+        path: PathBuf,
+        /// The volume.
         image: PathBuf,
     },
     /// Show whose journal it is, on which checkpoint its records build, and how each lane ends.

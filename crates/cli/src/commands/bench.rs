@@ -2,6 +2,7 @@
 
 mod fxmark;
 mod read;
+mod varmail;
 
 use std::fs::File;
 use std::io::Write;
@@ -25,10 +26,12 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
     let (image, csv) = match command {
         BenchCommand::Fxmark(args) => (&args.target.image, &args.output.csv),
         BenchCommand::Read(args) => (&args.image, &args.output.csv),
+        BenchCommand::Varmail(args) => (&args.image, &args.output.csv),
     };
     let measure = || match command {
         BenchCommand::Fxmark(args) => fxmark::run(args),
         BenchCommand::Read(args) => read::run(args),
+        BenchCommand::Varmail(args) => varmail::run(args),
     };
     guarded(measure, || {
         let image = image.as_ref().map(|path| format!("{} is of no use but to measure on", Quoted::path(path)));

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use f2fs::JournalOptions;
 use f2fs::check::{CheckError, CheckOptions, CheckReport, check};
 use f2fs::device::BlockDevice;
 use f2fs_workload::shell::Quoted;
@@ -12,8 +13,9 @@ use serde_json::json;
 use super::repair;
 use crate::args::CheckArgs;
 use crate::error::CliError;
-use crate::image::{Access, device, foreign};
+use crate::image::{Access, device, foreign, open_with};
 use crate::interrupt::guarded;
+use crate::medium;
 use crate::progress;
 
 /// The volume was corrupt, and is repaired.
@@ -27,7 +29,12 @@ pub(super) const NOT_CHECKED: u8 = 8;
 /// A signal that came; whatever else stands in the way of a verdict is said, and is [`NOT_CHECKED`].
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let (image, as_json) = (&*args.image, args.json);
-    let result = if args.repair || args.undo.is_some() { repair::run(args) } else { judge(image, as_json) };
+    let changes = args.repair || args.undo.is_some();
+    if changes && medium::journal_path().is_some() {
+        let what = "a journal is not repaired: bring it back with `f2fs journal detach`, or leave out --journal";
+        return Err(CliError::usage(what));
+    }
+    let result = if changes { repair::run(args) } else { judge(image, as_json) };
     result.or_else(|error| {
         if error.is_interruption() {
             return Err(error);
@@ -41,7 +48,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
 }
 
 fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
+    // Whether there is a journal at all is known before the volume is read.
+    let journal = medium::journal(Access::Read)?;
     let report = examine(image)?;
+    let journal = journal.map(|journal| judge_journal(image, journal));
+    let journal_is_good = journal.as_ref().is_none_or(|verdict| verdict.trouble.is_none());
     let mut out = std::io::stdout().lock();
     // A reader that went away changes nothing about the verdict.
     let _ = if as_json {
@@ -62,18 +73,47 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
                 "orphans": counts.orphans,
                 "free_segments": counts.free_segments,
             },
+            "journal": journal.map(|verdict| json!({
+                "good": verdict.trouble.is_none(), "trouble": verdict.trouble, "files": verdict.files, "nodes": verdict.nodes,
+            })),
         });
         writeln!(out, "{value:#}")
     } else {
-        report.findings.iter().try_for_each(|finding| writeln!(out, "{finding}")).and_then(|()| {
-            match report.suppressed {
+        report
+            .findings
+            .iter()
+            .try_for_each(|finding| writeln!(out, "{finding}"))
+            .and_then(|()| match report.suppressed {
                 0 => Ok(()),
                 more => writeln!(out, "and {more} more"),
-            }
-        })
+            })
+            .and_then(|()| match journal.and_then(|verdict| verdict.trouble) {
+                Some(trouble) => writeln!(out, "journal: {trouble}"),
+                None => Ok(()),
+            })
     };
     // A torn copy is what a crash may leave: it is shown, but the volume is sound.
-    Ok(if report.is_consistent() { ExitCode::SUCCESS } else { ExitCode::from(CORRUPT) })
+    Ok(if report.is_consistent() && journal_is_good { ExitCode::SUCCESS } else { ExitCode::from(CORRUPT) })
+}
+
+/// What is to be said about a journal.
+struct JournalVerdict {
+    /// Why it cannot be brought back.
+    trouble: Option<String>,
+    /// The files that it holds, and their nodes.
+    files: u64,
+    nodes: u64,
+}
+
+/// Whether the journal belongs to the volume, is whole, and can be brought back: which is done, in memory.
+fn judge_journal(image: &Path, journal: JournalOptions) -> JournalVerdict {
+    match open_with(image, Access::Read, Some(journal)) {
+        Ok(fs) => {
+            let recovered = fs.recovered();
+            JournalVerdict { trouble: None, files: recovered.files, nodes: recovered.nodes }
+        }
+        Err(error) => JournalVerdict { trouble: Some(error.to_string()), files: 0, nodes: 0 },
+    }
 }
 
 /// The findings for programs.

@@ -19,6 +19,7 @@ use crate::size::{Size, human};
 pub(crate) fn run(command: &JournalCommand) -> Result<(), CliError> {
     match command {
         JournalCommand::Create { size, force, path, image } => create(path, image, *size, *force),
+        JournalCommand::Attach { force, path, image } => attach(path, image, *force),
         JournalCommand::Inspect { json, path } => inspect(path, *json),
         JournalCommand::Detach { path, image } => detach(path, image),
     }
@@ -49,6 +50,39 @@ fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<
             let _ = std::fs::remove_file(path);
         }
     })
+}
+
+fn attach(path: &Path, image: &Path, force: bool) -> Result<(), CliError> {
+    let volume = f2fs::journal::Uuid(volume_of(image)?);
+    if !force {
+        check_not_needed(image)?;
+    }
+    let found = Journal::open(medium::journal_at(path, true)?, None).map_err(|error| match error {
+        f2fs::journal::Error::NotAJournal => {
+            CliError::at(path, "there is no journal here: `f2fs journal create` makes one")
+        }
+        error => CliError::at(path, error),
+    })?;
+    let (owner, records) = (found.owner(), found.records());
+    drop(found);
+    if owner == volume {
+        say(format_args!("{} is the journal of {} already", Quoted::path(path), Quoted::path(image)));
+        return Ok(());
+    }
+    if records != 0 && !force {
+        let what = format_args!(
+            "holds {records} records of the volume {owner}: `f2fs journal detach` brings them back there, -f gives them up"
+        );
+        return Err(CliError::at(path, what));
+    }
+    let medium = medium::journal_at(path, false)?;
+    create_journal(device(image, Access::Read)?, medium, true).map_err(|error| CliError::at(path, error))?;
+    say(format_args!("{} is the journal of {} now, and was that of {owner}", Quoted::path(path), Quoted::path(image)));
+    Ok(())
+}
+
+fn volume_of(image: &Path) -> Result<[u8; 16], CliError> {
+    Ok(open(image, Access::ReadCheckpoint)?.volume().superblock().uuid)
 }
 
 /// A volume that was left with synced files in a journal needs that one.

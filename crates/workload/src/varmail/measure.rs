@@ -1,0 +1,48 @@
+//! Varmail on real devices.
+
+use std::time::{Duration, Instant};
+
+use f2fs::sync::atomic::{AtomicBool, Ordering};
+use f2fs_files::{FileSystem, FsError};
+
+use super::{Measured, Names, Work, Worker};
+
+/// Runs so many threads for so long.
+///
+/// # Errors
+/// The first of any thread; the others end then.
+pub fn measure(fs: &FileSystem, names: &Names, threads: usize, time: Duration) -> Result<Measured, FsError> {
+    let stops = AtomicBool::new(false);
+    let before = fs.statfs().written.checkpoints;
+    let begun = Instant::now();
+    let run = |number: usize| {
+        let mut worker = Worker::new(fs, names, number as u64);
+        let mut syncs = Duration::ZERO;
+        while begun.elapsed() < time && !stops.load(Ordering::Relaxed) {
+            let started = Instant::now();
+            match worker.step() {
+                Ok(true) => syncs += started.elapsed(),
+                Ok(false) => {}
+                Err(error) => {
+                    stops.store(true, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+        Ok((worker.work, syncs))
+    };
+    let ended: Result<Vec<(Work, Duration)>, FsError> = std::thread::scope(|scope| {
+        let run = &run;
+        let threads: Vec<_> = (0..threads.max(1)).map(|number| scope.spawn(move || run(number))).collect();
+        let panicked = |_| Err(FsError::Invalid("a thread of the measurement panicked"));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+    });
+    let elapsed = begun.elapsed();
+    let (mut work, mut syncs) = (Work::default(), Duration::ZERO);
+    for (of_thread, of_syncs) in ended? {
+        work = work.plus(of_thread);
+        syncs += of_syncs;
+    }
+    let sync = syncs / u32::try_from(work.syncs.max(1)).unwrap_or(u32::MAX);
+    Ok(Measured { work, time: elapsed, sync, checkpoints: fs.statfs().written.checkpoints - before })
+}

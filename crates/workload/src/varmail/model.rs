@@ -1,0 +1,167 @@
+//! Varmail in virtual time.
+//!
+//! One thread plays all: always the one whose time is the earliest, for one operation. A device knows when its earlier requests end, and so
+//! has the threads wait for each other; who asks for a flush while one runs shares the next with all who come meanwhile. When an operation
+//! wrote a checkpoint, all others wait for its end, as the gate of a volume has them.
+//!
+//! What the model leaves out: a thread's own work costs the same for each operation ([`Model::processor`]), and an operation that is played
+//! holds locks at no time that others could see.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use f2fs::device::{BlockDevice, MemoryDevice};
+use f2fs::journal::{DeviceMedium, RegionMedium, SharedMedium};
+use f2fs::pmem::MemoryRegion;
+use f2fs::volume::format::{FormatOptions, format};
+use f2fs::{JournalMode, JournalOptions, create_journal};
+use f2fs_device_test::{ModelledRegion, ModelledSsd, NvdimmModel, SsdModel, VirtualClock};
+use f2fs_files::{FileSystem, FsError, Options};
+
+use super::{Measured, Work, Worker, prepare};
+
+/// Bytes of the volume, of which only what is written takes memory.
+const VOLUME: u64 = 4 << 30;
+/// Bytes of a journal.
+const JOURNAL: usize = 128 << 20;
+
+/// Where the journal lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// There is none: syncs go to the volume's log.
+    None,
+    /// On an SSD of its own.
+    Ssd,
+    /// In persistent memory.
+    Nvdimm,
+}
+
+impl Place {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::None => "none",
+            Place::Ssd => "ssd",
+            Place::Nvdimm => "nvdimm",
+        }
+    }
+}
+
+/// The devices, and how much is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// The SSD of the volume, and the one of the journal.
+    pub ssd: SsdModel,
+    /// Persistent memory.
+    pub nvdimm: NvdimmModel,
+    /// Processor time of each operation.
+    pub processor: Duration,
+    /// Threads that are played.
+    pub threads: usize,
+    /// Rounds of each.
+    pub rounds: u64,
+}
+
+impl Default for Model {
+    /// A SATA SSD with a volatile cache, DRAM that a battery keeps, 16 threads. `docs/JOURNAL.md` says where the numbers are from.
+    fn default() -> Model {
+        Model {
+            ssd: SsdModel {
+                write_latency: Duration::from_micros(20),
+                read_latency: Duration::from_micros(90),
+                block: Duration::from_nanos(7_900),
+                flush: Duration::from_millis(2),
+                reads_are_cached: false,
+            },
+            nvdimm: NvdimmModel {
+                line: Duration::from_nanos(10),
+                write_back: Duration::from_nanos(40),
+                fence: Duration::from_nanos(100),
+            },
+            processor: Duration::from_micros(5),
+            threads: 16,
+            rounds: 200,
+        }
+    }
+}
+
+/// Runs Varmail with a journal at this place.
+///
+/// # Errors
+/// Those of the file system.
+pub fn model(model: &Model, place: Place, mode: JournalMode) -> Result<Measured, FsError> {
+    let clock = VirtualClock::default();
+    let ssd = |bytes: u64| Arc::new(ModelledSsd::new(MemoryDevice::new(bytes / 4096), model.ssd, clock.clone()));
+    let volume = ssd(VOLUME);
+    format(&*volume, &FormatOptions::default())
+        .map_err(|_| FsError::Invalid("a volume in memory could not be formatted"))?;
+    let no_memory = |_| FsError::Invalid("there is no memory for the journal");
+    let medium: Option<SharedMedium> = match place {
+        Place::None => None,
+        Place::Ssd => Some(Arc::new(
+            DeviceMedium::new(ssd(JOURNAL as u64) as Arc<dyn BlockDevice>)
+                .map_err(|_| FsError::Invalid("the journal's device is in use"))?,
+        )),
+        Place::Nvdimm => {
+            let region = MemoryRegion::new(JOURNAL).map_err(no_memory)?;
+            Some(Arc::new(RegionMedium::new(ModelledRegion::new(region, model.nvdimm, clock.clone()))))
+        }
+    };
+    let mut options = Options::new();
+    if let Some(medium) = medium {
+        create_journal(volume.clone(), medium.clone(), true)?;
+        options = options.journal(JournalOptions::new(medium, mode));
+    }
+    let fs = FileSystem::open(volume, options)?;
+    let names = prepare(&fs, 1)?;
+    let begun = clock.now();
+    let checkpoints = || fs.statfs().written.checkpoints;
+    let before = checkpoints();
+    let mut workers: Vec<(Duration, Worker<'_>)> =
+        (0..model.threads.max(1) as u64).map(|number| (begun, Worker::new(&fs, &names, number))).collect();
+    let (mut syncs, mut written) = (Duration::ZERO, before);
+    let operations = model.rounds.saturating_mul(super::ROUND.len() as u64);
+    let next = |workers: &[(Duration, Worker<'_>)]| {
+        let busy = workers.iter().enumerate().filter(|(_, (_, worker))| worker.work.operations < operations);
+        busy.min_by_key(|(_, (time, _))| *time).map(|(number, _)| number)
+    };
+    while let Some(number) = next(&workers) {
+        let (time, worker) = &mut workers[number];
+        clock.set(*time);
+        let was_sync = worker.step()?;
+        let end = clock.now() + model.processor;
+        syncs += if was_sync { end - *time } else { Duration::ZERO };
+        *time = end;
+        let now_written = checkpoints();
+        if now_written != written {
+            written = now_written;
+            workers.iter_mut().for_each(|(time, _)| *time = (*time).max(end));
+        }
+    }
+    let end = workers.iter().map(|(time, _)| *time).max().unwrap_or(begun);
+    let work = workers.iter().fold(Work::default(), |sum, (_, worker)| sum.plus(worker.work));
+    let sync = syncs / u32::try_from(work.syncs.max(1)).unwrap_or(u32::MAX);
+    Ok(Measured { work, time: end - begun, sync, checkpoints: written - before })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two runs are the same to the nanosecond, and the places differ as they must.
+    #[test]
+    fn the_model_depends_on_nothing_else() {
+        let small = Model { threads: 4, rounds: 10, ..Model::default() };
+        let run = |place, mode| model(&small, place, mode).unwrap();
+        let ssd = run(Place::Ssd, JournalMode::Journal);
+        let again = run(Place::Ssd, JournalMode::Journal);
+        assert_eq!((ssd.work, ssd.time), (again.work, again.time));
+        let nvdimm = run(Place::Nvdimm, JournalMode::Journal);
+        assert_eq!(ssd.work, nvdimm.work, "the same is done");
+        assert!(nvdimm.sync < Duration::from_micros(50), "{:?}", nvdimm.sync);
+        assert!(ssd.sync > small.ssd.flush && ssd.sync < 4 * small.ssd.flush, "{:?}", ssd.sync);
+        let ordered = run(Place::Nvdimm, JournalMode::Ordered);
+        assert!(ordered.time > 2 * nvdimm.time && ordered.time < run(Place::Ssd, JournalMode::Ordered).time);
+    }
+}
