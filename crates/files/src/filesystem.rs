@@ -138,6 +138,6 @@ impl FileSystem {
     /// [`FsError::Volume`]: the volume stays at its last good checkpoint.
     pub fn close(&self) -> Result<(), FsError> {
         Attachment(&self.core).end()?;
-        self.core.volume.close_with(|op| self.core.write_directories(op))
+        self.core.volume.close_with(|op| self.core.dirty_directories.write(op))
     }
 }
