@@ -1,4 +1,4 @@
-//! References to inodes, and operations by inode and name: what a mount needs, and whoever walks a tree without paths.
+//! References to inodes, and operations by inode and name, for a mount and for programs that walk a tree without paths.
 //!
 //! No locks of its own: a reference is a handle, counted in the inode's life.
 

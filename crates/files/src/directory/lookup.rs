@@ -164,8 +164,8 @@ impl Directory {
         Ok(listed)
     }
 
-    /// Tells the judge of another block of `.` and `..` in the first one, where they belong. Who holds another page may look
-    /// there: nobody who holds that of the first block waits for others.
+    /// Tells the judge of another block of `.` and `..` in the first one, where they belong. The caller may hold
+    /// another page: a thread that holds the page of the first block waits for no other page.
     fn note_first_dots(&self, volume: &Volume, judge: &mut Judge) -> Result<(), FsError> {
         if let Some(page) = self.page(volume, 0)? {
             for entry in DentryView::block(&page.data.read()).entries().flatten() {

@@ -15,7 +15,7 @@ use crate::stat::{self, FileKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum RenameMode {
-    /// It is replaced: what it named loses a link.
+    /// It is replaced: the inode that it named loses a link.
     #[default]
     Replace,
     /// The rename fails (`RENAME_NOREPLACE`).
