@@ -37,8 +37,8 @@
 //!   checkpoint, which waits for every operation that has begun (the volume's gate). C4 comes before that checkpoint, and A1
 //!   compares the version: every operation that begins after it drops all cells first. A fill that runs while another
 //!   thread drops them stores what the slot said before C1, which is before C4, and so before the drop, or after it.
-//! - *Whoever finds an address finds the block written there*: a cell that another reader has filled hands on what that one saw
-//!   (stored with release, loaded with acquire), although the two have no lock in common.
+//! - *A reader that finds an address finds the block written there.* The cell may have been filled by another reader, with which it
+//!   has no lock in common. The address was stored with release and is loaded with acquire, so it sees all that the other one saw.
 //! - *A freed place* (overwritten, truncated) is treated in the same way: B2 takes its block out of use, and it is not handed
 //!   out before the checkpoint that waits for all who may have looked it up.
 

@@ -10,8 +10,8 @@
 //!
 //! **Marks.** A slot has a bit for each line of its chunk: set means that somebody may hold a block there. Whoever takes a
 //! block looks at the bit afterwards, and sets it if it is clear; mostly it is set already, and nothing is written. Covering
-//! requests look into marked lines only, and clear the marks of those that they find idle, so that such a request costs
-//! what was locked since the last one, and not the size of the file.
+//! requests look into marked lines only, and clear the marks of lines that they find idle. So the cost of such a request follows the
+//! number of lines that were locked since the last one, and not the size of the file.
 //!
 //! ```text
 //!   whoever takes a block              a covering request, under the queue's lock

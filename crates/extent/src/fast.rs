@@ -157,7 +157,7 @@ impl ExtentTable {
         false
     }
 
-    /// Releases claims that are in words, and looks after those who wait for them.
+    /// Releases claims that are in words, and wakes the requests that wait for them.
     pub(crate) fn release_words(&self, claims: &[Claim]) {
         let mut noticed = false;
         for claim in claims {

@@ -1,4 +1,4 @@
-//! Guards: what says that a range is locked, and releases it when dropped.
+//! Guards: the proof that a range is locked. Dropped, a guard releases its range.
 //!
 //! A guard may be dropped on another thread than the one that took it.
 

@@ -19,9 +19,9 @@
 //! waits for another. Hence no overtaking among requests that conflict, no starvation, and no deadlock among single requests.
 //!
 //! *Who wakes whom.* A waiting request has set the `queued` bit of each of its blocks, or widened the hull, before it looked
-//! at the words for the last time. Whoever releases a block changes the word first and looks at the bit (in the value that
-//! this change returned) and the hull afterwards; if either concerns it, it comes here and goes through the list for the
-//! requests that touch what it released. So either the request saw the release, or the releaser sees the request.
+//! at the words for the last time. A thread that releases a block changes the word first. Then it looks at the
+//! bit (in the value that this change returned) and at the hull. If either is set for its block, it comes here, and goes through the
+//! list for the requests that touch the released blocks. So either the request saw the release, or the releaser sees the request.
 //!
 //! *While a request's bits are set*, newcomers to its blocks come here too; the states of its blocks can only fall, except by
 //! grants under this lock. That is why a grant may look first and add afterwards.
@@ -286,7 +286,7 @@ impl ExtentTable {
         }
     }
 
-    /// Releases the claims of a granted request that is in the list: those that are held there, and those in words.
+    /// Releases the claims of a granted request that is in the list: the claims that the list holds, and the claims in words.
     #[cold]
     pub(crate) fn release_listed(&self, ticket: Ticket, claims: &Claims) {
         let mut queue = self.queue_or_new().lock();

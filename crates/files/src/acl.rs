@@ -28,7 +28,7 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// From what users hand in to what is stored. Refuses what the kernel does (`posix_acl_valid`).
+/// From the user's form of an ACL to the stored one. Refuses the ACLs that the kernel refuses (`posix_acl_valid`).
 pub(crate) fn to_disk(value: &[u8]) -> Result<Vec<u8>, FsError> {
     let mut rest = value;
     if take(&mut rest, 4, value.len())? != XATTR_VERSION.to_le_bytes() {
@@ -60,7 +60,7 @@ pub(crate) fn to_disk(value: &[u8]) -> Result<Vec<u8>, FsError> {
     Ok(disk)
 }
 
-/// From what is stored to what users see.
+/// From the stored form of an ACL to the user's.
 pub(crate) fn from_disk(value: &[u8]) -> Result<Vec<u8>, FsError> {
     let mut rest = value;
     if take(&mut rest, 4, value.len())? != DISK_VERSION.to_le_bytes() {

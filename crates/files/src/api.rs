@@ -6,8 +6,10 @@ use f2fs_format::xattr::SetMode;
 use f2fs_sync::Arc;
 
 use crate::FsError;
-use crate::file::{Dir, File, Handle};
+use crate::dir::Dir;
+use crate::file::File;
 use crate::filesystem::FileSystem;
+use crate::handle::Handle;
 use crate::inode::Inode;
 use crate::listing::ReadDir;
 use crate::namespace::create::NewFile;
@@ -176,12 +178,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Exists`], [`FsError::DeviceNumber`], [`FsError::Volume`] when the volume is full.
     pub fn create(&self, path: impl AsRef<Path>, new: &NewFile) -> Result<Metadata, FsError> {
-        if new.kind == FileKind::Symlink {
-            return Err(FsError::WrongKind { operation: "create without a target", kind: new.kind.name() });
-        }
-        if let (FileKind::BlockDevice | FileKind::CharDevice, Some(device)) = (new.kind, new.device) {
-            device.check()?;
-        }
+        new.check()?;
         self.create_at(path.as_ref(), new)?.inode.stat(self.core.volume.features())
     }
 

@@ -12,9 +12,9 @@
 //!
 //! *Size.* `size` is a copy of `i_size`, changed together with it under the inode's page lock, so that readers need not touch the
 //! page. A write that ends behind the size raises it (to the maximum: writers of different ranges may do so in any order);
-//! truncation sets it. A reader compares the size after it has its range: what it reads below the size is written then,
-//! because whoever raised the size over a block of the range had that block exclusively until it was written. A reader that
-//! asks for more than there is locks only as far as the size reaches, and begins again if the file has grown over that.
+//! truncation sets it. A reader compares the size after it has its range. All data below the size is written then: the
+//! writer that raised the size over a block of the range held that block exclusively until it was written. A reader that asks for more
+//! than there is locks only as far as the size reaches, and begins again if the file has grown beyond that.
 //!
 //! *Inline data* becomes a block once and never goes back, under a lock of the whole file.
 

@@ -12,19 +12,19 @@
 //!
 //! # Locking
 //!
-//! `queue` is taken for a push or to take all; nothing else is locked under it. `rename` comes before all locks of directories.
+//! `rename` comes before all locks of directories. Each part says in its own file what it locks.
 
 use core::fmt;
 
 use f2fs_extent::CacheBudget;
 use f2fs_format::Nid;
-use f2fs_sync::atomic::Ordering;
-use f2fs_sync::{Arc, Budget, CachePadded, Mutex, PerCore};
+use f2fs_sync::{Arc, CachePadded, Mutex};
 use f2fs_volume::{CheckpointReport, Need, Op, Reason, Volume};
 
 use crate::content::Content;
 use crate::dentry_cache::DentryCache;
-use crate::directory::NAMES;
+use crate::directory::Directories;
+use crate::dirty_directories::DirtyDirectories;
 use crate::hazard::Hazards;
 use crate::idle::Idle;
 use crate::inode::Inode;
@@ -49,15 +49,15 @@ pub(crate) struct Core {
     pub(crate) inodes: InodeTable,
     pub(crate) path_cache: PathCache,
     pub(crate) idle: Idle,
+    /// What all directories share.
+    pub(crate) directories: Arc<Directories>,
     pub(crate) dentries: DentryCache,
+    /// Directories with changed blocks.
+    pub(crate) dirty_directories: DirtyDirectories,
     pub(crate) options: Options,
     /// For what is remembered of block addresses.
     pub(crate) addresses: Arc<CacheBudget>,
     pub(crate) requests: Requests,
-    /// The budget of names that directories know.
-    pub(crate) names: Arc<Budget>,
-    /// Directories with changed blocks.
-    queue: PerCore<Mutex<Vec<Arc<Inode>>>>,
     /// Names that a sync of a new file must not rely on.
     pub(crate) hazards: Hazards,
     /// Held by every rename between two directories: the tree's shape does not change meanwhile.
@@ -75,6 +75,7 @@ const RETRIES: u32 = 3;
 
 impl Core {
     pub(crate) fn new(volume: Volume, options: Options) -> Core {
+        let directories = Arc::new(Directories::new(options.directory_lock));
         Core {
             volume,
             inodes: InodeTable::new(options.inode_cache.get()),
@@ -82,10 +83,10 @@ impl Core {
             requests: Requests::new(),
             path_cache: PathCache::new(),
             idle: Idle::new(options.lock_memory),
-            dentries: DentryCache::new(options.dentry_cache.get() as u64),
+            dentries: DentryCache::new(options.dentry_cache.get() as u64, directories.clone()),
+            directories,
+            dirty_directories: DirtyDirectories::new(),
             options,
-            names: Arc::new(Budget::new(NAMES)),
-            queue: PerCore::new(|_| Mutex::new(Vec::new())),
             hazards: Hazards::new(),
             rename: Mutex::new(()),
         }
@@ -98,7 +99,7 @@ impl Core {
 
     /// The inode object of a number. The caller makes sure that the inode cannot be freed meanwhile.
     pub(crate) fn inode(&self, ino: Nid) -> Result<Arc<Inode>, FsError> {
-        self.inodes.get(ino, || Inode::load(&self.volume, ino, &self.options))
+        self.inodes.get(ino, || Inode::load(&self.volume, ino, &self.directories))
     }
 
     /// The file's data in memory. Whoever changes the size asks for this first, so that the copy in it is right.
@@ -128,13 +129,16 @@ impl Core {
         }
     }
 
-    /// Writes a checkpoint, or cleans, if that is due. Called before an operation, with no lock held.
+    /// Writes a checkpoint, or cleans, or makes room among dentry blocks, if that is due. Called before an operation, with no lock held.
     pub(crate) fn balance(&self, hint: Nid) -> Result<(), FsError> {
+        self.dentries.trim(&self.inodes);
         match self.volume.need(hint) {
             Need::Nothing => {}
             Need::Checkpoint => {
-                let ahead = || self.write_directories_ahead();
-                if self.volume.checkpoint_if_needed(hint, ahead, |op| self.write_directories(op))?.is_some() {
+                let ahead = || self.dirty_directories.write_ahead(&self.volume);
+                let checkpoint =
+                    self.volume.checkpoint_if_needed(hint, ahead, |op| self.dirty_directories.write(op))?;
+                if checkpoint.is_some() {
                     self.inodes.shrink();
                 }
             }
@@ -147,56 +151,9 @@ impl Core {
     }
 
     pub(crate) fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, FsError> {
-        let ahead = || self.write_directories_ahead();
-        let report = self.volume.checkpoint_beside(reason, ahead, |op| self.write_directories(op))?;
+        let ahead = || self.dirty_directories.write_ahead(&self.volume);
+        let report = self.volume.checkpoint_beside(reason, ahead, |op| self.dirty_directories.write(op))?;
         self.inodes.shrink();
         Ok(report)
-    }
-
-    /// Puts a directory on the list of those to write back.
-    pub(crate) fn queue_directory(&self, inode: &Arc<Inode>) {
-        if let Some(directory) = &inode.directory
-            && !directory.queued.load(Ordering::SeqCst)
-            && !directory.queued.swap(true, Ordering::AcqRel)
-        {
-            self.queue.slot().lock().push(inode.clone());
-        }
-    }
-
-    /// Writes changed dentry blocks while operations run, ahead of a checkpoint. What changes again is written by the checkpoint.
-    pub(crate) fn write_directories_ahead(&self) -> Result<(), FsError> {
-        let mut all: Vec<Arc<Inode>> = self.queue.iter().flat_map(|list| core::mem::take(&mut *list.lock())).collect();
-        all.sort_unstable_by_key(|inode| inode.ino);
-        let mut result = Ok(true);
-        for inode in all {
-            let Some(directory) = &inode.directory else { continue };
-            directory.queued.store(false, Ordering::SeqCst);
-            if let Ok(true) = result {
-                result =
-                    self.volume.begin().map_err(FsError::from).and_then(|op| directory.write_ahead(&op, self, &inode));
-            }
-            if !matches!(result, Ok(true)) {
-                self.queue_directory(&inode);
-            }
-        }
-        result.map(drop)
-    }
-
-    pub(crate) fn write_directories(&self, op: &Op<'_>) -> Result<(), FsError> {
-        let mut all: Vec<Arc<Inode>> = self.queue.iter().flat_map(|list| core::mem::take(&mut *list.lock())).collect();
-        all.sort_unstable_by_key(|inode| inode.ino);
-        let mut result = Ok(());
-        for inode in all {
-            if let Some(directory) = &inode.directory {
-                if result.is_ok() {
-                    result = directory.write_back(op, self, &inode);
-                } else {
-                    // Keep it queued for the next try.
-                    directory.queued.store(false, Ordering::Release);
-                    self.queue_directory(&inode);
-                }
-            }
-        }
-        result
     }
 }

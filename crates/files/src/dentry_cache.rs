@@ -14,51 +14,48 @@
 //!
 //! # Locking
 //!
-//! One mutex around the look at all, which whoever finds it taken leaves to the one who has it. Under it the shards of the inode
-//! table are locked, one at a time, and under those the maps of a directory's pages. So nobody asks for room with one of them
-//! held. The count is written when a block was read from the device, and by a checkpoint; else it is only read.
+//! A mutex belongs to the thread that counts. Another thread that finds it locked goes on without counting. Under it the shards of the
+//! inode table are locked, one at a time, and under those the maps of a directory's pages. So nobody asks for room with one of them
+//! held. The count of blocks is the directories' own ([`Directories`]).
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{CachePadded, Mutex};
+use f2fs_sync::{Arc, Mutex};
 
+use crate::directory::Directories;
 use crate::inode_table::InodeTable;
 
-/// The count.
+/// The limit, and when it is looked after.
 #[derive(Debug)]
 pub(crate) struct DentryCache {
     /// Blocks that may be there.
     limit: u64,
-    /// Blocks that were there when all were counted, and those that came since; some of them may have gone. On a line of its own:
-    /// what stands beside it is read by every operation.
-    counted: CachePadded<AtomicU64>,
-    /// Where all are counted again.
+    /// Who counts those that come.
+    directories: Arc<Directories>,
+    /// The count at which all are counted again.
     next: AtomicU64,
-    looking: Mutex<()>,
+    /// Held by the thread that counts.
+    counting: Mutex<()>,
 }
 
 impl DentryCache {
     /// So many blocks may be there, about.
-    pub(crate) fn new(limit: u64) -> DentryCache {
-        DentryCache { limit, counted: CachePadded::default(), next: AtomicU64::new(limit), looking: Mutex::new(()) }
+    pub(crate) fn new(limit: u64, directories: Arc<Directories>) -> DentryCache {
+        DentryCache { limit, directories, next: AtomicU64::new(limit), counting: Mutex::new(()) }
     }
 
-    /// So many blocks came into memory, or will be clean from now on.
-    pub(crate) fn came(&self, blocks: u64) {
-        self.counted.fetch_add(blocks, Ordering::Relaxed);
-    }
-
-    fn is_crowded(&self) -> bool {
-        self.counted.load(Ordering::Relaxed) > self.next.load(Ordering::Relaxed)
-    }
-
-    /// Makes room if there are more dentry blocks in memory than there should be. Called with neither a shard of inodes nor a map
-    /// of pages locked.
+    /// Makes room if there are more dentry blocks in memory than there should be. Called by an operation in front of a change or behind
+    /// a look at a directory, with neither a shard of inodes nor a map of pages locked.
+    #[inline]
     pub(crate) fn trim(&self, inodes: &InodeTable) {
-        let DentryCache { limit, counted, next, looking } = self;
-        if !self.is_crowded() {
-            return;
+        if self.directories.blocks() > self.next.load(Ordering::Relaxed) {
+            self.count(inodes);
         }
-        let Some(_looking) = looking.try_lock() else { return };
+    }
+
+    #[cold]
+    fn count(&self, inodes: &InodeTable) {
+        let DentryCache { limit, directories, next, counting } = self;
+        let Some(_counting) = counting.try_lock() else { return };
         let mut blocks = 0;
         inodes.each_directory(|directory| blocks += directory.blocks());
         if blocks > *limit {
@@ -74,7 +71,7 @@ impl DentryCache {
             blocks = 0;
             inodes.each_directory(|directory| blocks += directory.blocks());
         }
-        counted.store(blocks, Ordering::Relaxed);
+        directories.set_blocks(blocks);
         // The next look is put off until more blocks have come: those that cannot go now would be looked at each time.
         next.store((*limit).max(blocks) + limit / 4, Ordering::Relaxed);
     }

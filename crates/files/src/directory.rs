@@ -30,6 +30,7 @@ mod foreign;
 mod lookup;
 mod names;
 mod page;
+mod shared;
 mod write_back;
 
 use f2fs_format::Nid;
@@ -37,16 +38,16 @@ use f2fs_format::dentry::FileType;
 use f2fs_format::inode::{self as raw, inline};
 use f2fs_sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use f2fs_sync::{Arc, Budget, Mutex, RwLock, RwLockWriteGuard, Stamp};
+use f2fs_volume::Node;
 use rustc_hash::FxHashMap;
 
 use crate::form::Form;
-use crate::options::DirectoryLock;
 use crate::stat::Time;
 use names::Names;
 use page::Page;
 
 pub(crate) use lookup::{Located, RawEntry};
-pub(crate) use names::NAMES;
+pub(crate) use shared::Directories;
 
 /// Shards of a directory's map of pages.
 const PAGE_SHARDS: usize = if cfg!(loom) { 2 } else { 16 };
@@ -72,10 +73,14 @@ struct Stripe {
 /// The run-time state of a directory.
 #[derive(Debug)]
 pub(crate) struct Directory {
+    /// Its inode's node, which holds the names of an inline directory and the addresses of a hashed one.
+    node: Node,
+    /// What it has in common with all directories.
+    shared: Arc<Directories>,
     stripes: Box<[Stripe]>,
-    /// The budget of known names; `None`: the directory was found on the device, and none is known.
-    budget: Option<Arc<Budget>>,
-    /// Invalidated before a name of a subdirectory goes, with its stripe held exclusively: see [`crate::near`].
+    /// It was made since the volume was opened, and knows its names.
+    is_new: bool,
+    /// Invalidated before a name of a subdirectory goes, with its stripe held exclusively: see [`crate::path_cache`].
     pub(crate) moved: Stamp,
     /// There are no entries in the inode, and never will be again.
     hashed: AtomicBool,
@@ -100,15 +105,13 @@ pub(crate) struct Found {
 }
 
 impl Directory {
-    pub(crate) fn new(inode: &raw::Inode, form: Form, lock: DirectoryLock) -> Directory {
-        let stripes = match lock {
-            DirectoryLock::Bucket => STRIPES,
-            #[cfg(feature = "baselines")]
-            DirectoryLock::Whole => 1,
-        };
+    /// The directory that an inode is. What is known of it is on the device.
+    pub(crate) fn new(node: &Node, form: Form, shared: &Arc<Directories>) -> Directory {
+        let block = node.read();
+        let inode = block.inode();
         Directory {
-            stripes: (0..stripes).map(|_| Stripe::default()).collect(),
-            budget: None,
+            stripes: (0..shared.stripes()).map(|_| Stripe::default()).collect(),
+            is_new: false,
             moved: Stamp::new(),
             hashed: AtomicBool::new(!is_inline(inode)),
             dead: AtomicBool::new(false),
@@ -118,13 +121,20 @@ impl Directory {
             pages: (0..PAGE_SHARDS).map(|_| PageMap::default()).collect(),
             dirty: Mutex::default(),
             queued: AtomicBool::new(false),
+            node: node.clone(),
+            shared: shared.clone(),
         }
     }
 
     /// Knows all of its names from here on. For a directory that was just made and has no name yet but `.` and `..`.
-    pub(crate) fn begin(&mut self, budget: &Arc<Budget>) {
+    pub(crate) fn begin(&mut self) {
         self.stripes.iter_mut().for_each(|stripe| stripe.names.get_mut().begin());
-        self.budget = Some(budget.clone());
+        self.is_new = true;
+    }
+
+    /// The budget of names, if it knows its own.
+    fn budget(&self) -> Option<&Budget> {
+        self.is_new.then_some(&self.shared.names)
     }
 
     /// The number of the stripe that a name with this hash belongs to.
@@ -143,7 +153,7 @@ impl Directory {
 
     /// Notes a name that was added, at its place unless the directory is inline.
     fn note(&self, hash: u32, place: Option<(u64, usize)>) {
-        self.names(hash).write().note(hash, place, self.budget.as_deref());
+        self.names(hash).write().note(hash, place, self.budget());
     }
 
     /// All stripes, exclusively: nothing in the directory moves.
@@ -158,6 +168,11 @@ impl Directory {
     /// Marks the directory removed. Call with all stripes held.
     pub(crate) fn set_dead(&self, dead: bool) {
         self.dead.store(dead, Ordering::Release);
+    }
+
+    /// Whether its names stand in blocks of their own, which a checkpoint has to write.
+    pub(crate) fn is_hashed(&self) -> bool {
+        self.hashed.load(Ordering::Acquire)
     }
 
     fn depth(&self) -> u32 {
@@ -206,7 +221,8 @@ fn nanos(time: Time) -> i64 {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        if let Some(budget) = &self.budget {
+        if self.is_new {
+            let budget = &self.shared.names;
             self.stripes.iter_mut().for_each(|stripe| stripe.names.get_mut().forget(Some(budget)));
         }
     }

@@ -10,8 +10,8 @@ use f2fs_format::{Corruption, FormatError, Nid};
 use f2fs_volume::VolumeError;
 use thiserror::Error;
 
+use crate::device_number::DeviceNumber;
 use crate::entry::BadEntry;
-use crate::stat::DeviceNumber;
 
 pub use attribute::BadAttribute;
 

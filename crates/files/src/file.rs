@@ -1,71 +1,18 @@
-//! Handles: an open file, an open directory.
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread::panicking;
+//! An open file.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::Nid;
-use f2fs_sync::Arc;
 
 use crate::FsError;
 use crate::access::Access;
-use crate::core::{Core, CoreRef};
+use crate::core::Core;
 use crate::file_data::FileData;
 use crate::file_data::read_many::ReadSlice;
 use crate::file_data::write_many::WriteSlice;
-use crate::free::InodeEnds;
+use crate::handle::Handle;
 use crate::inode::Inode;
-use crate::listing::DirEntries;
-use crate::namespace::Namespace;
 use crate::ranges::LockWaits;
 use crate::stat::{FileKind, Metadata};
-use crate::xattr::Attributes;
-
-/// An open inode. The file lives as long as there is a handle, also without a name.
-#[derive(Debug)]
-pub(crate) struct Handle {
-    pub(crate) core: CoreRef,
-    pub(crate) inode: Arc<Inode>,
-}
-
-impl Handle {
-    pub(crate) fn open(core: CoreRef, inode: Arc<Inode>) -> Result<Handle, FsError> {
-        InodeEnds(&core).open_handle(&inode)?;
-        Ok(Handle { core, inode })
-    }
-
-    /// The first handle of an inode that was just made, which counts it already.
-    pub(crate) fn first(core: CoreRef, inode: Arc<Inode>) -> Handle {
-        Handle { core, inode }
-    }
-
-    /// The data of files.
-    pub(crate) fn data(&self) -> FileData<'_> {
-        FileData(&self.core)
-    }
-
-    /// Paths and names.
-    pub(crate) fn namespace(&self) -> Namespace<'_> {
-        Namespace(&self.core)
-    }
-
-    /// Extended attributes.
-    pub(crate) fn attributes(&self) -> Attributes<'_> {
-        Attributes(&self.core)
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        // An orphan that could not be freed now is on the checkpoint's list, and freed by the next open of the volume.
-        if !panicking() {
-            let _ = InodeEnds(&self.core).close_handle(&self.inode);
-        } else if catch_unwind(AssertUnwindSafe(|| InodeEnds(&self.core).close_handle(&self.inode))).is_err() {
-            // A second panic would have ended the process. The volume does not tell the two apart by itself.
-            self.core.volume.stop_after_panic();
-        }
-    }
-}
 
 /// An open regular file. Reads and writes from any number of threads at once.
 ///
@@ -333,105 +280,5 @@ impl File {
     #[must_use]
     pub fn size(&self) -> u64 {
         self.handle.inode.size()
-    }
-}
-
-/// An entry of a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DirEntry {
-    /// The name, as bytes: 1 to 255 of them, not necessarily UTF-8.
-    pub name: Vec<u8>,
-    /// The inode.
-    pub ino: Nid,
-    /// The kind that the entry states.
-    pub kind: Option<FileKind>,
-    /// Where a listing goes on behind this entry: stays good while other names come and go.
-    pub next: u64,
-}
-
-/// An open directory.
-#[derive(Debug)]
-pub struct Dir {
-    handle: Handle,
-}
-
-impl Dir {
-    pub(crate) fn new(handle: Handle) -> Result<Dir, FsError> {
-        handle.inode.directory()?;
-        Ok(Dir { handle })
-    }
-
-    /// Its inode number.
-    #[must_use]
-    pub fn ino(&self) -> Nid {
-        self.handle.inode.ino
-    }
-
-    /// Up to `limit` entries from position `from` on (0: from the start), `.` and `..` included. None: the end.
-    ///
-    /// # Errors
-    /// [`FsError::BadEntry`] if the entry that stands at `from` has a name that none can have: the listing goes on at
-    /// [`BadEntry::next`](crate::BadEntry::next). One that stands farther behind ends the part in front of it. [`FsError::Volume`].
-    pub fn read(&self, from: u64, limit: usize) -> Result<Vec<DirEntry>, FsError> {
-        let core = &self.handle.core;
-        let _gate = core.volume.begin_read();
-        let listed = self.handle.inode.directory()?.list(core, &self.handle.inode, from, limit)?;
-        if let (true, Some(bad)) = (listed.entries.is_empty(), listed.bad) {
-            return Err(bad.into());
-        }
-        Ok(listed
-            .entries
-            .into_iter()
-            .map(|entry| DirEntry {
-                name: entry.name,
-                ino: entry.ino,
-                kind: entry.file_type.and_then(|file_type| FileKind::from_mode(file_type.to_mode())),
-                next: entry.next,
-            })
-            .collect())
-    }
-
-    /// All entries but `.` and `..`, in the order in which they stand. Each is an entry or an error by itself.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
-    /// # f2fs_volume::format::format(&*device, &Default::default())?;
-    /// # let fs = f2fs_files::FileSystem::open(device, f2fs_files::Options::new())?;
-    /// use f2fs_files::FsError;
-    ///
-    /// fs.create_file("/one", 0o644)?;
-    /// let mut names = Vec::new();
-    /// for entry in fs.open_dir("/")?.entries() {
-    ///     match entry {
-    ///         Ok(entry) => names.push(entry.name),
-    ///         Err(FsError::BadEntry(bad)) => eprintln!("left out: {bad}"),
-    ///         Err(error) => return Err(error.into()),
-    ///     }
-    /// }
-    /// assert_eq!(names, [b"one"]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn entries(&self) -> DirEntries<'_> {
-        DirEntries::new(self)
-    }
-
-    /// Makes the directory durable, all changes of names included, by a checkpoint.
-    ///
-    /// # Errors
-    /// [`FsError::Volume`].
-    pub fn sync_all(&self) -> Result<(), FsError> {
-        self.handle.data().sync(&self.handle.inode)
-    }
-
-    /// The attributes of the directory.
-    ///
-    /// # Errors
-    /// [`FsError::Volume`].
-    pub fn metadata(&self) -> Result<Metadata, FsError> {
-        self.handle.inode.stat(self.handle.core.volume.features())
     }
 }

@@ -29,10 +29,9 @@ pub struct FileSystem {
 
 impl FileSystem {
     /// Opens the file system on a device, at its last checkpoint, with what was synced since. The device is claimed until the
-    /// file system is closed, or dropped with all its clones and handles: nobody else in this process opens it meanwhile, beside
-    /// those who read what was opened for reading. Orphans that an earlier process
-    /// left are freed, unless the file system is opened for reading: then nothing is written, and what was synced since the
-    /// checkpoint is brought back in memory.
+    /// file system is closed, or dropped with all its clones and handles. Nobody else in this process can open it meanwhile; but a
+    /// device that was opened for reading may be opened for reading again. Orphans that an earlier process left are freed. A file system
+    /// that is opened for reading writes nothing: it brings back files that were synced since the checkpoint in memory.
     ///
     /// # Errors
     /// Those of [`Volume::open`]; [`FsError::JournalMissing`], [`FsError::OtherJournal`] and
@@ -131,13 +130,13 @@ impl FileSystem {
     }
 
     /// Writes the last checkpoint and marks the volume as cleanly closed. Handles that are still open fail from here on if
-    /// they change something; a file that was opened and has no name is freed by the next open. The device can be opened again,
-    /// and what is read through a handle from then on may be what the next one wrote: close when nobody reads any more.
+    /// they change something; a file that was opened and has no name is freed by the next open. The device can be opened again.
+    /// A handle that is still read from then on may see blocks that the next file system wrote: close when nobody reads any more.
     ///
     /// # Errors
     /// [`FsError::Volume`]: the volume stays at its last good checkpoint.
     pub fn close(&self) -> Result<(), FsError> {
         Attachment(&self.core).end()?;
-        self.core.volume.close_with(|op| self.core.write_directories(op))
+        self.core.volume.close_with(|op| self.core.dirty_directories.write(op))
     }
 }

@@ -26,14 +26,15 @@ use f2fs_format::feature::Features;
 use f2fs_format::inode::{self as raw, EXTRA_SIZE, advise, inline};
 use f2fs_format::{Corruption, Nid};
 use f2fs_sync::atomic::AtomicU8;
-use f2fs_sync::{Mutex, OnceLock, RwLock};
+use f2fs_sync::{Arc, Mutex, OnceLock, RwLock};
 use f2fs_volume::{Node, Volume};
 
+use crate::FsError;
 use crate::content::Content;
-use crate::directory::Directory;
+use crate::device_number::DeviceNumber;
+use crate::directory::{Directories, Directory};
 use crate::form::{self, Form};
-use crate::stat::{self, DeviceNumber, FileKind, Metadata, Time};
-use crate::{FsError, Options};
+use crate::stat::{self, FileKind, Metadata, Time};
 
 /// How an inode lives.
 #[derive(Debug, Default)]
@@ -59,7 +60,7 @@ pub(crate) struct Inode {
 
 impl Inode {
     /// Takes a node as an inode, after checking what everything else relies on.
-    pub(crate) fn load(volume: &Volume, ino: Nid, options: &Options) -> Result<Inode, FsError> {
+    pub(crate) fn load(volume: &Volume, ino: Nid, directories: &Arc<Directories>) -> Result<Inode, FsError> {
         let node = volume.node(ino)?;
         let (kind, form) = {
             let block = node.read();
@@ -73,20 +74,17 @@ impl Inode {
             }
             (check(volume, ino, block.inode())?, Form::of(block.inode(), volume.features()))
         };
-        Ok(Inode::with_form(node, kind, form, options))
+        Ok(Inode::with_form(node, kind, form, directories))
     }
 
     /// An inode around a node that was just made.
-    pub(crate) fn new(node: Node, kind: FileKind, options: &Options) -> Inode {
-        Inode::with_form(node, kind, Form::default(), options)
+    pub(crate) fn new(node: Node, kind: FileKind, directories: &Arc<Directories>) -> Inode {
+        Inode::with_form(node, kind, Form::default(), directories)
     }
 
     /// An inode around a node that is known to be good.
-    fn with_form(node: Node, kind: FileKind, form: Form, options: &Options) -> Inode {
-        let directory = (kind == FileKind::Directory).then(|| {
-            let block = node.read();
-            Box::new(Directory::new(block.inode(), form, options.directory_lock))
-        });
+    fn with_form(node: Node, kind: FileKind, form: Form, directories: &Arc<Directories>) -> Inode {
+        let directory = (kind == FileKind::Directory).then(|| Box::new(Directory::new(&node, form, directories)));
         Inode {
             ino: node.nid(),
             kind,

@@ -1,4 +1,4 @@
-//! References to inodes, and operations by inode and name: what a mount needs, and whoever walks a tree without paths.
+//! References to inodes, and operations by inode and name, for a mount and for programs that walk a tree without paths.
 //!
 //! No locks of its own: a reference is a handle, counted in the inode's life.
 
@@ -8,8 +8,10 @@ use f2fs_sync::Arc;
 
 use crate::FsError;
 use crate::core::Core;
-use crate::file::{Dir, File, Handle};
+use crate::dir::Dir;
+use crate::file::File;
 use crate::filesystem::FileSystem;
+use crate::handle::Handle;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::namespace::create::NewFile;
@@ -220,12 +222,7 @@ impl InodeRef {
     /// # Errors
     /// [`FsError::Exists`], [`FsError::NotFound`] if this directory was removed, [`FsError::DeviceNumber`], [`FsError::NoSpace`].
     pub fn create(&self, name: impl AsRef<[u8]>, new: &NewFile) -> Result<InodeRef, FsError> {
-        if new.kind == FileKind::Symlink {
-            return Err(FsError::WrongKind { operation: "create without a target", kind: new.kind.name() });
-        }
-        if let (FileKind::BlockDevice | FileKind::CharDevice, Some(device)) = (new.kind, new.device) {
-            device.check()?;
-        }
+        new.check()?;
         let name = free_name(name.as_ref())?;
         Ok(self.made(self.handle.namespace().create(self.inode(), name, new)?))
     }

@@ -14,33 +14,16 @@ use f2fs_device::BlockDevice;
 use f2fs_format::xattr::SetMode;
 use f2fs_journal::{Create, Journal, SharedMedium, Uuid};
 use f2fs_sync::{Arc, PlainArc};
-use f2fs_volume::{FoundJournal, JournalMode, JournalTrouble, OpenOptions, Reason, Volume};
+use f2fs_volume::{FoundJournal, JournalTrouble, OpenOptions, Reason, Volume};
 
 use crate::FsError;
 use crate::core::Core;
 use crate::inode::Inode;
+use crate::options::JournalOptions;
 use crate::xattr::Attributes;
 
 /// The attribute of the root that names the journal with which a volume is in use, or was left by a crash.
 pub const JOURNAL_NOTE: &[u8] = b"trusted.f2fs_journal";
-
-/// A journal that a file system is to be opened with.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct JournalOptions {
-    /// The medium that it lies on.
-    pub medium: SharedMedium,
-    /// The order between data and records.
-    pub mode: JournalMode,
-}
-
-impl JournalOptions {
-    /// A journal on this medium.
-    #[must_use]
-    pub fn new(medium: SharedMedium, mode: JournalMode) -> Self {
-        JournalOptions { medium, mode }
-    }
-}
 
 /// Makes a journal for the volume on `device` on a medium: all of it is the journal's. `force`: whatever is there is written over.
 ///

@@ -2,7 +2,6 @@
 
 use core::ops::Deref;
 
-use f2fs_format::dentry::FileType;
 use f2fs_format::{BLOCK_SIZE, Nid};
 use f2fs_sync::{Arc, protocol_step, protocol_value};
 use f2fs_volume::{FsyncMode, Op, OrphanRoom};
@@ -20,6 +19,7 @@ use crate::namespace::rename::Place;
 use crate::stat::{self, FileKind};
 
 pub(crate) mod create;
+mod entries;
 pub(crate) mod path;
 pub(crate) mod remove;
 pub(crate) mod rename;
@@ -28,10 +28,6 @@ pub(crate) mod rename;
 pub(crate) const MAX_TARGET: usize = BLOCK_SIZE - 1;
 /// Links that a file can have (`F2FS_LINK_MAX`).
 const MAX_LINKS: u32 = u32::MAX;
-
-pub(crate) fn file_type(kind: FileKind) -> FileType {
-    FileType::from_mode(kind.to_mode())
-}
 
 /// Paths and names: looking up, making, removing and renaming.
 #[derive(Clone, Copy)]
@@ -85,14 +81,14 @@ impl Namespace<'_> {
         }
         self.refill_nids();
         self.change(|op| {
-            if directory.find(self, parent, name)?.is_some() {
+            if directory.find(&self.volume, name)?.is_some() {
                 return Err(FsError::Exists);
             }
             let node = self.new_inode(op, new, parent.ino, name)?;
             let ino = node.nid();
-            let mut inode = Inode::new(node, new.kind, &self.options);
+            let mut inode = Inode::new(node, new.kind, &self.directories);
             if let Some(directory) = &mut inode.directory {
-                directory.begin(&self.names);
+                directory.begin();
             }
             let undo = |inode: &Inode, error: FsError| -> FsError {
                 // Nobody has seen the inode yet. An error of the undoing is a contradiction in the tables, worse than the first error.
@@ -106,7 +102,7 @@ impl Namespace<'_> {
             {
                 return Err(undo(&inode, error));
             }
-            if let Err(error) = directory.add(op, self, parent, name, ino, file_type(new.kind)) {
+            if let Err(error) = self.add_entry(op, parent, name, ino, new.kind) {
                 return Err(undo(&inode, error));
             }
             if new.kind == FileKind::Directory {
@@ -138,7 +134,7 @@ impl Namespace<'_> {
         }
         self.refill_nids();
         self.change(|op| {
-            if directory.find(self, parent, name)?.is_some() {
+            if directory.find(&self.volume, name)?.is_some() {
                 return Err(FsError::Exists);
             }
             let life = protocol_value!("link_without_life", Some(inode.life.lock()), None);
@@ -149,7 +145,7 @@ impl Namespace<'_> {
             if links == MAX_LINKS {
                 return Err(FsError::TooManyLinks { limit: MAX_LINKS });
             }
-            directory.add(op, self, parent, name, inode.ino, file_type(inode.kind))?;
+            self.add_entry(op, parent, name, inode.ino, inode.kind)?;
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();
             raw.i_links = (links + 1).into();
@@ -172,7 +168,7 @@ impl Namespace<'_> {
         self.refill_nids();
         let after = self.change(|op| {
             let room = self.volume.orphan_room()?;
-            directory.remove(op, self, parent, name, Some(&located))?.ok_or(FsError::NotFound)?;
+            self.remove_entry(op, parent, name, Some(&located))?;
             self.note_removal(parent);
             let after = self.drop_link(op, room, &inode);
             if after == AfterUnlink::Linked {
@@ -193,7 +189,7 @@ impl Namespace<'_> {
     /// The same, with where the name stands.
     fn located(&self, parent: &Inode, name: Name<'_>) -> Result<(Located, Arc<Inode>), FsError> {
         let _gate = self.volume.begin_read();
-        let located = parent.directory()?.locate(self, parent, name)?.ok_or(FsError::NotFound)?;
+        let located = parent.directory()?.locate(&self.volume, name)?.ok_or(FsError::NotFound)?;
         let inode = self.inode(located.ino)?;
         Ok((located, inode))
     }
@@ -217,7 +213,7 @@ impl Namespace<'_> {
         protocol_step!("rmdir_moves_stamp", directory.moved.invalidate());
         let after = self.change(|op| {
             let room = self.volume.orphan_room()?;
-            directory.remove(op, self, parent, name, Some(&located))?.ok_or(FsError::NotFound)?;
+            self.remove_entry(op, parent, name, Some(&located))?;
             self.add_links(op, parent, -1);
             self.note_moved(Place::new(parent, name));
             self.bury(op, room, &inode)
@@ -240,7 +236,7 @@ impl Namespace<'_> {
 
     pub(crate) fn require_empty(&self, inode: &Inode) -> Result<(), FsError> {
         let _gate = self.volume.begin_read();
-        if inode.directory()?.is_empty(self, inode)? { Ok(()) } else { Err(FsError::NotEmpty) }
+        if inode.directory()?.is_empty(&self.volume)? { Ok(()) } else { Err(FsError::NotEmpty) }
     }
 
     /// Ends an empty directory whose name is gone. The caller holds all its stripes.
@@ -257,7 +253,7 @@ impl Namespace<'_> {
 
     pub(crate) fn exists(&self, parent: &Inode, name: Name<'_>) -> Result<Option<Nid>, FsError> {
         let _gate = self.volume.begin_read();
-        Ok(parent.directory()?.find(self, parent, name)?.map(|found| found.ino))
+        Ok(parent.directory()?.find(&self.volume, name)?.map(|found| found.ino))
     }
 
     /// Notes that what a name of a directory meant went elsewhere, or was a directory.

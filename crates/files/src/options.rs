@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use f2fs_volume::OpenOptions;
 
 use crate::Time;
-use crate::journal::JournalOptions;
 use crate::ranges::RangeLock;
+
+pub use journal::JournalOptions;
+
+mod journal;
 
 /// The extent of the lock that a change of a name takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

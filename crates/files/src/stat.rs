@@ -7,6 +7,7 @@ use f2fs_format::compression::Compression;
 use f2fs_format::inode::{Inode, mode};
 
 use crate::FsError;
+use crate::device_number::DeviceNumber;
 
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,49 +84,6 @@ impl FileKind {
             FileKind::Fifo => "named pipe",
             FileKind::Socket => "socket",
         }
-    }
-}
-
-/// Major and minor number of a device file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DeviceNumber {
-    /// The driver.
-    pub major: u32,
-    /// The device.
-    pub minor: u32,
-}
-
-impl DeviceNumber {
-    /// The largest numbers that an inode holds: 12 bits of the driver, 20 of the device.
-    pub const MAX: DeviceNumber = DeviceNumber { major: 0xfff, minor: 0xf_ffff };
-
-    /// As the second address word of a device inode holds it (`new_encode_dev`).
-    pub(crate) fn encode(self) -> u32 {
-        self.minor & 0xff | self.major << 8 | (self.minor & !0xff) << 12
-    }
-
-    /// From the two address words: the first is the old 16-bit form, used when it is not zero.
-    pub(crate) fn decode(old: u32, new: u32) -> DeviceNumber {
-        if old == 0 {
-            DeviceNumber { major: new >> 8 & 0xfff, minor: new & 0xff | new >> 12 & 0xfff00 }
-        } else {
-            DeviceNumber { major: old >> 8 & 0xff, minor: old & 0xff }
-        }
-    }
-
-    /// # Errors
-    /// [`FsError::DeviceNumber`] if an inode cannot hold it.
-    pub(crate) fn check(self) -> Result<(), FsError> {
-        let DeviceNumber { major, minor } = self;
-        if major > Self::MAX.major || minor > Self::MAX.minor {
-            return Err(FsError::DeviceNumber { major, minor });
-        }
-        Ok(())
-    }
-
-    /// Whether the old form can hold it (`old_valid_dev`).
-    pub(crate) fn is_old(self) -> bool {
-        self.major < 256 && self.minor < 256
     }
 }
 

@@ -8,7 +8,7 @@
 //!
 //! `begin_checkpoint` changes nothing that a failure would have to undo: the version bitmap and the journal of the last
 //! durable checkpoint stay in force until `end_checkpoint`, and a second `begin_checkpoint` writes again all that the first
-//! one wrote. Operations may run between the two halves: what they free is not given out by that `end_checkpoint`.
+//! one wrote. Operations may run between the two halves: blocks that they free are not given out by that `end_checkpoint`.
 
 use std::collections::BTreeSet;
 

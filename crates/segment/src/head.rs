@@ -1,4 +1,4 @@
-//! An open segment: where a log writes next, and who owns what it has written.
+//! An open segment: the place where a log writes next, and the owners of the blocks that it has written.
 
 use f2fs_format::checkpoint::alloc_type;
 use f2fs_format::summary::{SummaryBlock, TYPE_DATA, TYPE_NODE};

@@ -1,4 +1,4 @@
-//! The segment manager: construction, and what it tells about itself.
+//! The segment manager: construction, and the state that it reports.
 
 use f2fs_format::summary::{Journal, SummaryBlock};
 use f2fs_format::{BlockAddr, Geometry, LogType, SegmentNo, feature::Features};

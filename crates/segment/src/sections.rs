@@ -39,7 +39,7 @@ struct Sums {
     held: u32,
 }
 
-/// All sections, and those that can be cleaned sorted by what cleaning them costs. A section can be cleaned if it holds
+/// All sections. Those that can be cleaned are sorted by the cost of cleaning. A section can be cleaned if it holds
 /// valid blocks and blocks that are not, no log stands in it and no cleaner has marked it.
 ///
 /// A section has a *slot* from when one of its segments is first seen; within, it goes by that.

@@ -214,7 +214,7 @@ impl Segment {
         self.taken += len as u16;
     }
 
-    /// Frees a run of blocks that are all valid. The mean time becomes what it would be if they were freed one by one.
+    /// Frees a run of blocks that are all valid. The mean time is the same as if they were freed one by one.
     pub(crate) fn free(&mut self, start: u32, len: u32, now: u64) {
         self.touch(now, (self.valid + 1).saturating_sub(len as u16), len);
         self.valid_map.remove(start, len);

@@ -2,7 +2,7 @@
 //! address while the volume runs.
 //!
 //! A writer and a cleaner may both be about to give a block a new place. Each writes its copy first, and only then changes the
-//! address slot, under the lock of the node's page. Whoever comes second sees what the first one left:
+//! address slot, under the lock of the node's page. The second of the two sees the slot as the first left it:
 //!
 //! ```text
 //!   writer:  write new at W ...... lock page { old = slot; slot = W }  invalidate old
@@ -81,7 +81,7 @@ impl Displaced {
 
 /// Gives slots of one node new addresses, under the lock of its page, and adds what they do not name any more to `displaced`.
 ///
-/// `lock` locks the page. `change` says what becomes of a slot, by its number and what it names; `named` is told what a slot names
+/// `lock` locks the page. `change` decides for each slot, by its number and its address. `named` is told the new address of each slot
 /// that was changed. Both are called with the page locked.
 #[inline]
 pub fn switch_slots<G: DerefMut<Target = NodeBlock>>(

@@ -22,8 +22,8 @@
 //! ```
 //!
 //! There is no edge from draining back to open, and none from closed to draining: a second closer takes the way through
-//! open, and only after everybody who waited to enter is inside. So neither closers nor entrants starve: an entrant waits
-//! for one closer (the one it met, and what that one waits for), a closer for those that are inside or were let in first.
+//! open, and only after everybody who waited to enter is inside. So neither closers nor entrants starve: an entrant
+//! waits for the one closer that it met. A closer waits for the entrants that are inside, and for those that are let in before it.
 //!
 //! # Why it is right
 //!

@@ -25,11 +25,11 @@
 //!
 //! # Who is expected
 //!
-//! Those who were in the last group, and those who came while it was worked on: a few threads that want the same over and over
-//! would otherwise take turns in groups of one. They are waited for as long as the last group took (as ext4's journal does,
-//! `jbd2_journal_stop`), 1 ms at most. If that was in vain, the next groups form at once, the more of them the more often it
-//! was. More than [`FEW`] threads are not kept waiting: those who are missing keep the device busy meanwhile, and the queue
-//! fills while a group is worked on.
+//! The leader expects the threads of the last group, and the threads that came while it was worked on. Without that, a few threads
+//! that sync over and over would take turns in groups of one. The leader waits for as long as the last group took (as ext4's journal
+//! does, `jbd2_journal_stop`), 1 ms at most. If nobody came, the next groups form at once; each vain wait makes more of them do so. No
+//! group of more than [`FEW`] threads waits: the missing threads keep the device busy meanwhile, and the queue fills while a group
+//! is worked on.
 
 use core::time::Duration;
 

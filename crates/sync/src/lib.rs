@@ -21,7 +21,7 @@
 //! | `meeting` | under `cfg(fuzzing)`: two threads wait for each other at locks, where an input says | absent | absent |
 //! | [`mutant`](mutant()) | the constant `false` | `F2FS_MUTANT` names it | the constant `false` |
 //!
-//! `tests/halves.rs` uses every item above in all halves. Only what it uses is common to them: `parking_lot` offers more.
+//! `tests/halves.rs` uses every item above in all halves. Only the items that it uses are common to them: `parking_lot` offers more.
 //!
 //! Code that needs a store-buffering (Dekker) pair uses `atomic::fence(SeqCst)`: loom treats `SeqCst` accesses as
 //! acquire-release only.

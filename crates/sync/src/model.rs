@@ -84,7 +84,7 @@ pub fn spawn<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> lo
     builder.spawn(body).expect("loom has room for another thread")
 }
 
-/// Explores no more schedules from here on: what follows looks at what the threads left.
+/// Explores no more schedules from here on. The code that follows judges the result of the threads.
 pub fn judge() {
     loom::stop_exploring();
 }

@@ -8,7 +8,8 @@
 //!
 //! A protocol names its steps with [`protocol_step!`](crate::protocol_step), the values, conditions and orderings that it
 //! depends on with [`protocol_value!`](crate::protocol_value), and what it must not do with
-//! [`protocol_never!`](crate::protocol_never). The name says what the protocol keeps, or what the mutant of that name does to it.
+//! [`protocol_never!`](crate::protocol_never). The name is that of the promise, or of the fault that the
+//! mutant makes.
 //!
 //! ```
 //! use f2fs_sync::atomic::{Ordering::SeqCst, fence};

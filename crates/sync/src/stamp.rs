@@ -4,7 +4,7 @@ use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{Acquire, Release};
 use crate::protocol_step;
 
-/// A number that changes before what it stamps does.
+/// A number that belongs to something, and changes before that thing does.
 ///
 /// # Rules
 ///

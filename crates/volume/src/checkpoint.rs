@@ -85,7 +85,7 @@ pub(crate) struct CheckpointState {
 struct Frozen<'a> {
     /// Nodes on their way, copied.
     nodes: WriteBatch<'a>,
-    /// The pages: those of `nodes`, which stay in memory until the device has them, and those that were written ahead.
+    /// The pages of `nodes`, which stay in memory until the device has them, and the pages that were written ahead.
     pages: TakenNodes,
     /// Nodes that were written ahead, in blocks.
     ahead: u64,
@@ -371,7 +371,7 @@ impl Volume {
         Ok(())
     }
 
-    /// The checkpoint is durable: what it frees can be used. `cleared`: segments that the precleaner had cleared when it was frozen.
+    /// The checkpoint is durable: the blocks, segments and NIDs that it frees can be used. `cleared`: segments that the precleaner had cleared when it was frozen.
     fn publish(&self, report: &mut CheckpointReport, cleared: &[SegmentNo]) -> Result<(), VolumeError> {
         let segments = self.segments.manager()?;
         if self.discards {

@@ -1,4 +1,4 @@
-//! Data blocks of a volume: reserving and reading them, and what is known of them. They are written by a [`Flight`](crate::Flight).
+//! Data blocks of a volume: reserving and reading them, and whether they are in use. They are written by a [`Flight`](crate::Flight).
 
 use f2fs_device::{AlignedBuf, BlockDevice};
 use f2fs_format::{BlockAddr, Corruption, Nid};

@@ -1,4 +1,4 @@
-//! Volumes on several devices: which devices they are, and whether those that are given are they.
+//! Volumes on several devices: the devices that the superblock names, and whether the given ones are the same.
 //!
 //! The superblock, on the first device, has a path and a size for each. A path is a hint, since devices get other names; nothing on the
 //! other devices says whose they are. So sizes are compared, and nodes that lie on a device are looked at: a block of a node has its number.

@@ -1,4 +1,4 @@
-//! Epochs: which checkpoint holds what is changed now.
+//! Epochs: each change belongs to one, and each checkpoint holds the changes of one.
 //!
 //! ```text
 //!   epoch 7                              | epoch 8                                      | epoch 9

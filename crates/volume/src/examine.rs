@@ -1,4 +1,4 @@
-//! The structures at the beginning of a volume, whether it can be opened or not: for those who want to know what is left of one.
+//! The structures at the beginning of a volume, read without opening it. A damaged volume can be examined as well.
 
 use f2fs_device::{BlockDevice, DeviceError};
 use f2fs_format::checkpoint::{Checkpoint, CheckpointBlock, CheckpointHeader};

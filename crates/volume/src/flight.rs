@@ -128,7 +128,7 @@ impl Flight {
             raw.i_blocks = (raw.i_blocks.get() + new_blocks).into();
             change(raw);
         });
-        // Behind all others the inode changes together with its own slots: what was inline gives way to them.
+        // The inode changes last, together with its own slots: inline data gives way to addresses.
         let last = self.places.len().saturating_sub(1);
         let mut displaced = self.switch(op, named, |number, page| {
             if number == last
@@ -159,9 +159,9 @@ impl Flight {
         op.volume.free_displaced(&mut displaced)
     }
 
-    /// [`land_slots`](Self::land_slots) of copies of blocks, for slots that may change meanwhile: only those that still name what they named
-    /// when the blocks were copied (`from`, in the order in which the flight began) name the copies. The others keep what they have, and the
-    /// copies are free again.
+    /// [`land_slots`](Self::land_slots) of copies of blocks, for slots that may change meanwhile. `from` has the address of each slot when its
+    /// block was copied, in the order in which the flight began. A slot that still has this address gets that of the copy. Other slots
+    /// stay as they are, and their copies are free again.
     ///
     /// # Errors
     /// As there.

@@ -149,7 +149,7 @@ impl SyncJournal {
         self.journal.set_area(&area.bytes())
     }
 
-    /// Makes durable what was written to the device before, together with others who want the same.
+    /// Makes all earlier writes to the device durable, with one flush for all threads that ask at the same time.
     fn flush(&self, device: &dyn BlockDevice) -> Result<(), VolumeError> {
         let flush = |group: Vec<()>| {
             let flushed = protocol_value!("journal_flush_of_data", device.flush(), Ok(()));

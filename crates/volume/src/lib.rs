@@ -42,8 +42,8 @@
 //! # What is never done
 //!
 //! A block or NID that was freed is not handed out again before the checkpoint that frees it is durable; nothing that the
-//! last checkpoint speaks of is overwritten with other bytes (see [`Volume::checkpoint_with`]). So what a sync wrote behind the
-//! checkpoint stays as well until the next one, and so does what is being recovered.
+//! last checkpoint speaks of is overwritten with other bytes (see [`Volume::checkpoint_with`]). So nodes and data that a
+//! sync wrote behind the checkpoint stay until the next one. Files that are being recovered stay as well.
 //!
 //! Partial cleaning keeps to that in two ways. Within a request a valid run is only *rewritten*: the same bytes to the place
 //! where they are, and only if they were written before the last durable checkpoint, so that whichever of them reach the device,

@@ -53,7 +53,7 @@ type NodesByFile = FxHashMap<Nid, Vec<Arc<NodePage>>>;
 
 /// The nodes of a checkpoint.
 pub(crate) struct TakenNodes {
-    /// Those that it has to write.
+    /// The pages that the checkpoint has to write.
     pub(crate) dirty: Vec<Arc<NodePage>>,
     /// Those that were written ahead.
     ahead: Vec<Vec<Arc<NodePage>>>,

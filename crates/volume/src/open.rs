@@ -55,8 +55,8 @@ pub struct OpenOptions {
     /// Threads that read the SIT when the volume is opened for writing, the opener's among them. They end before the volume is
     /// open; small volumes need no second one. Nothing of the SIT is read when it is opened for reading.
     pub threads: usize,
-    /// Whether what was synced since the last checkpoint is recovered. What lies on the volume does that: without it the volume
-    /// is at its last checkpoint.
+    /// Whether what was synced since the last checkpoint is recovered. Without this the volume
+    /// is opened at its last checkpoint.
     pub recovery: bool,
     /// The promise of a sync of a file.
     pub fsync: FsyncMode,

@@ -1,7 +1,7 @@
 //! Orphans: inodes with no link left that are still open. The checkpoint lists them, so that the next open frees them.
 //!
-//! A pack has room for so many and no more. Who takes what may be the last link of an inode takes room for it first
-//! ([`OrphanRoom`]), while it can still refuse: a name that is gone cannot be put back.
+//! A pack has room for a limited number. An operation that may take the last link of an inode takes room for an orphan first
+//! ([`OrphanRoom`]). It can still refuse then: a name that is gone cannot be put back.
 //!
 //! # Locking
 //!

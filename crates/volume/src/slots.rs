@@ -10,8 +10,8 @@ use f2fs_segment::{Change, Displaced, switch_slots};
 use crate::{Node, Op, Volume, VolumeError};
 
 impl Volume {
-    /// Changes slots of a node, and frees the blocks that they do not name any more; reservations stay. `change` says what becomes
-    /// of a slot, and `named` is told what a changed one names: both with the page of the node locked.
+    /// Changes slots of a node, and frees the blocks that they do not name any more; reservations stay. `change` decides for
+    /// each slot, and `named` is told the new address of each one that was changed. Both are called with the node's page locked.
     ///
     /// # Errors
     /// [`VolumeError::Segment`] if the SIT says that an old block was not in use; the slots are changed all the same.

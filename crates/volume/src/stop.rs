@@ -9,7 +9,7 @@
 //!
 //! An operation that unwinds leaves memory in the middle of a change, whoever panicked: a device, a callback of the embedder, or
 //! this library. Every [`Op`](crate::Op) carries an [`Unwinding`], which sees the panic when it is dropped and stops the volume. It is
-//! dropped before what it stands in front of: before the gate is left, so that no checkpoint begins in between, and before the lock
+//! dropped before the fields behind it: before the gate is left, so that no checkpoint begins in between, and before the lock
 //! of a node's page, so that a sync that reads the page finds the volume stopped. Nothing is recorded in the superblock then: the
 //! device may be what panicked, and a second panic would end the process.
 //!

@@ -43,7 +43,7 @@ pub struct Volume {
     pub(crate) space: Space,
     pub(crate) orphans: Orphans,
     pub(crate) moves: Moves,
-    /// Which checkpoint holds what is changed now, and who writes it.
+    /// The checkpoint that will hold the changes made now, and the thread that writes it.
     pub(crate) epochs: Epochs,
     /// The last durable checkpoint.
     pub(crate) state: Mutex<CheckpointState>,

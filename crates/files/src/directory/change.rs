@@ -13,25 +13,22 @@ use f2fs_volume::{Op, VolumeError};
 use super::lookup::Located;
 use super::{Directory, Page, is_inline};
 use crate::FsError;
-use crate::core::Core;
-use crate::inode::Inode;
 use crate::name::Name;
-use crate::stat;
+use crate::stat::{self, Time};
 
 impl Directory {
     /// Adds a name that is not there. The caller holds its stripe exclusively. On an error nothing was added.
     pub(crate) fn add(
         &self,
         op: &Op<'_>,
-        core: &Core,
-        inode: &Arc<Inode>,
         name: Name<'_>,
         ino: Nid,
         file_type: FileType,
+        now: Time,
     ) -> Result<(), FsError> {
-        let features = core.volume.features();
-        if !self.hashed.load(Ordering::Acquire) {
-            let mut block = inode.node.write(op);
+        let features = op.volume().features();
+        if !self.is_hashed() {
+            let mut block = self.node.write(op);
             // Another name may have turned the directory into a hashed one meanwhile.
             if is_inline(block.inode()) {
                 let raw = block.inode_mut();
@@ -39,31 +36,20 @@ impl Directory {
                 if let Some(slot) = view.as_view().room_for(slots_for(name.bytes().len())) {
                     insert(&mut view, slot, name.bytes(), name.hash(), ino, file_type)?;
                     self.note(name.hash(), None);
-                    let now = core.now();
                     stat::set_modified(raw, now);
                     stat::set_changed(raw, now);
                     return Ok(());
                 }
                 drop(block);
-                self.convert(op, core, inode)?;
+                self.convert(op)?;
             }
         }
-        self.add_hashed(op, core, inode, name, ino, file_type)?;
-        self.touch(name.hash(), core.now());
-        core.queue_directory(inode);
+        self.add_hashed(op, name, ino, file_type)?;
+        self.touch(name.hash(), now);
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)] // a name with all that belongs to it
-    fn add_hashed(
-        &self,
-        op: &Op<'_>,
-        core: &Core,
-        inode: &Arc<Inode>,
-        name: Name<'_>,
-        ino: Nid,
-        file_type: FileType,
-    ) -> Result<(), FsError> {
+    fn add_hashed(&self, op: &Op<'_>, name: Name<'_>, ino: Nid, file_type: FileType) -> Result<(), FsError> {
         let wanted = slots_for(name.bytes().len());
         let mut level = self.names(name.hash()).read().first_level(wanted);
         let mut hinted = level > 0;
@@ -75,7 +61,7 @@ impl Directory {
             }
             for block in bucket_range(level, self.dir_level, name.hash()) {
                 loop {
-                    let page = match self.page_or_new(op, core, inode, block) {
+                    let page = match self.page_or_new(op, block) {
                         // Deeper levels are farther away still.
                         Err(FsError::FileTooLarge { .. }) => return Err(no_room()),
                         page => page?,
@@ -92,10 +78,10 @@ impl Directory {
                     insert(&mut view, slot, name.bytes(), name.hash(), ino, file_type)?;
                     {
                         let mut names = self.names(name.hash()).write();
-                        names.note(name.hash(), Some((block, slot)), self.budget.as_deref());
+                        names.note(name.hash(), Some((block, slot)), self.budget());
                         names.room_at(wanted, level);
                     }
-                    self.mark_dirty(core, &page);
+                    self.mark_dirty(op.volume(), &page);
                     return Ok(());
                 }
             }
@@ -109,14 +95,13 @@ impl Directory {
     pub(crate) fn remove(
         &self,
         op: &Op<'_>,
-        core: &Core,
-        inode: &Arc<Inode>,
         name: Name<'_>,
         located: Option<&Located>,
+        now: Time,
     ) -> Result<Option<Nid>, FsError> {
         let at = located.and_then(|located| located.at.clone());
         #[allow(clippy::redundant_closure_for_method_calls)] // the method alone is not general enough in its lifetime
-        let named = self.edit(op, core, inode, name, at, |view, slot| view.remove(slot))?;
+        let named = self.edit(op, name, at, now, |view, slot| view.remove(slot))?;
         let mut names = self.names(name.hash()).write();
         if let Some((_, Some(_))) = &named {
             names.gone(name.hash());
@@ -132,13 +117,12 @@ impl Directory {
     pub(crate) fn redirect(
         &self,
         op: &Op<'_>,
-        core: &Core,
-        inode: &Arc<Inode>,
         name: Name<'_>,
         ino: Nid,
         file_type: FileType,
+        now: Time,
     ) -> Result<bool, FsError> {
-        let there = self.edit(op, core, inode, name, None, |view, slot| view.set_target(slot, ino, file_type))?;
+        let there = self.edit(op, name, None, now, |view, slot| view.set_target(slot, ino, file_type))?;
         Ok(there.is_some())
     }
 
@@ -147,15 +131,15 @@ impl Directory {
     fn edit<T>(
         &self,
         op: &Op<'_>,
-        core: &Core,
-        inode: &Arc<Inode>,
         name: Name<'_>,
         at: Option<(Arc<Page>, usize)>,
+        now: Time,
         change: impl FnOnce(&mut DentryViewMut<'_>, usize) -> Result<T, Corruption>,
     ) -> Result<Option<(Option<u64>, T)>, FsError> {
-        let features = core.volume.features();
-        if !self.hashed.load(Ordering::Acquire) {
-            let mut block = inode.node.write(op);
+        let volume = op.volume();
+        let features = volume.features();
+        if !self.is_hashed() {
+            let mut block = self.node.write(op);
             // Another name may have turned the directory into a hashed one meanwhile.
             if is_inline(block.inode()) {
                 let raw = block.inode_mut();
@@ -164,7 +148,6 @@ impl Directory {
                     return Ok(None);
                 };
                 let changed = change(&mut view, slot)?;
-                let now = core.now();
                 stat::set_modified(raw, now);
                 stat::set_changed(raw, now);
                 return Ok(Some((None, changed)));
@@ -172,7 +155,7 @@ impl Directory {
         }
         let at = match at {
             Some(at) => Some(at),
-            None => self.find_page(core, inode, name)?.map(|(page, slot, _)| (page, slot)),
+            None => self.find_page(volume, name)?.map(|(page, slot, _)| (page, slot)),
         };
         let Some((page, slot)) = at else { return Ok(None) };
         let mut data = page.data.write();
@@ -183,20 +166,20 @@ impl Directory {
             return Err(FsError::corrupt("slot of a name that nobody else changes", slot as u64, 0, 0));
         }
         let changed = change(&mut view, slot)?;
-        if view.as_view().is_used_at_all() || !self.free_page(op, core, inode, &page)? {
-            self.mark_dirty(core, &page);
+        if view.as_view().is_used_at_all() || !self.free_page(op, &page)? {
+            self.mark_dirty(volume, &page);
         }
         drop(data);
-        self.touch(name.hash(), core.now());
-        core.queue_directory(inode);
+        self.touch(name.hash(), now);
         Ok(Some((Some(page.block), changed)))
     }
 
     /// Moves inline entries to dentry blocks (`f2fs_convert_inline_dir`). Slots keep their numbers where the hash table
     /// begins with one bucket, which is always but for a raised `i_dir_level`; so positions of a listing stay good.
-    fn convert(&self, op: &Op<'_>, core: &Core, inode: &Arc<Inode>) -> Result<(), FsError> {
-        let features = core.volume.features();
-        let mut node = inode.node.write(op);
+    fn convert(&self, op: &Op<'_>) -> Result<(), FsError> {
+        let volume = op.volume();
+        let features = volume.features();
+        let mut node = self.node.write(op);
         if !is_inline(node.inode()) {
             return Ok(());
         }
@@ -218,16 +201,19 @@ impl Directory {
             }
             if !placed {
                 return Err(FsError::Unsupported {
-                    ino: inode.ino,
+                    ino: self.node.nid(),
                     what: "an inline directory that overflows its hash bucket",
                 });
             }
         }
         let last = blocks.keys().last().copied().unwrap_or(0);
         if last >= node.inode().layout(features).address_count() as u64 {
-            return Err(FsError::Unsupported { ino: inode.ino, what: "an inline directory with a large dir_level" });
+            return Err(FsError::Unsupported {
+                ino: self.node.nid(),
+                what: "an inline directory with a large dir_level",
+            });
         }
-        core.volume.reserve(op, blocks.len() as u64)?;
+        volume.reserve(op, blocks.len() as u64)?;
         let raw = node.inode_mut();
         raw.inline_data_mut(features).fill(0);
         raw.i_inline &= !(inline::DENTRY | inline::DOTS);
@@ -239,10 +225,9 @@ impl Directory {
         }
         self.depth.store(1, Ordering::Release);
         for (number, block) in blocks {
-            self.insert_page(core, number, block);
+            self.insert_page(volume, number, block);
         }
         self.hashed.store(true, Ordering::Release);
-        core.queue_directory(inode);
         Ok(())
     }
 }

@@ -7,13 +7,12 @@
 use f2fs_format::dentry::{DentryView, Entry};
 use f2fs_format::encryption::{NoKeyName, no_key_name};
 use f2fs_format::hash::{bucket_range, dentry_hash, folded_ascii_hash};
+use f2fs_volume::Volume;
+use f2fs_volume::tree::present_blocks;
 
 use super::lookup::found;
 use super::{Directory, Found, is_inline};
 use crate::FsError;
-use crate::core::Core;
-use crate::inode::Inode;
-use f2fs_volume::tree::present_blocks;
 
 /// How well an entry fits a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,14 +59,14 @@ impl Directory {
     }
 
     /// Looks for a name as it is shown. The caller holds its stripe.
-    pub(super) fn find_foreign(&self, core: &Core, inode: &Inode, name: &[u8]) -> Result<Option<Found>, FsError> {
+    pub(super) fn find_foreign(&self, volume: &Volume, name: &[u8]) -> Result<Option<Found>, FsError> {
         if self.form.encrypted {
             let Some(wanted) = NoKeyName::parse(name) else { return Ok(None) };
             let fit = |entry: &Entry<'_>| {
                 let this = entry.hash == wanted.hash() && !entry.is_dot() && wanted.means(entry.name);
                 if this { Fit::Exact } else { Fit::Not }
             };
-            return self.find_in_bucket(core, inode, wanted.hash(), &fit);
+            return self.find_in_bucket(volume, wanted.hash(), &fit);
         }
         let exact = |entry: &Entry<'_>| if entry.name == name { Fit::Exact } else { Fit::Not };
         if let Some(hash) = folded_ascii_hash(name) {
@@ -75,45 +74,39 @@ impl Directory {
                 Fit::Not if entry.name.eq_ignore_ascii_case(name) => Fit::Folded,
                 fit => fit,
             };
-            return self.find_in_bucket(core, inode, hash, &fit);
+            return self.find_in_bucket(volume, hash, &fit);
         }
-        match self.find_in_bucket(core, inode, dentry_hash(name), &exact)? {
-            None => self.find_anywhere(core, inode, &exact),
+        match self.find_in_bucket(volume, dentry_hash(name), &exact)? {
+            None => self.find_anywhere(volume, &exact),
             found => Ok(found),
         }
     }
 
     /// Looks at the inline entries; `None` if the directory has none.
-    fn find_inline(
-        &self,
-        core: &Core,
-        inode: &Inode,
-        fit: &impl Fn(&Entry<'_>) -> Fit,
-    ) -> Result<Option<Option<Found>>, FsError> {
-        let block = inode.node.read();
+    fn find_inline(&self, volume: &Volume, fit: &impl Fn(&Entry<'_>) -> Fit) -> Result<Option<Option<Found>>, FsError> {
+        let block = self.node.read();
         if !is_inline(block.inode()) {
             return Ok(None);
         }
         let mut best = Best::default();
-        best.look(DentryView::inline(block.inode().inline_data(core.volume.features())), fit)?;
+        best.look(DentryView::inline(block.inode().inline_data(volume.features())), fit)?;
         Ok(Some(best.into_found()))
     }
 
     /// Looks where entries with this hash are.
     fn find_in_bucket(
         &self,
-        core: &Core,
-        inode: &Inode,
+        volume: &Volume,
         hash: u32,
         fit: &impl Fn(&Entry<'_>) -> Fit,
     ) -> Result<Option<Found>, FsError> {
-        if let Some(found) = self.find_inline(core, inode, fit)? {
+        if let Some(found) = self.find_inline(volume, fit)? {
             return Ok(found);
         }
         let blocks = (0..self.depth()).flat_map(|level| bucket_range(level, self.dir_level, hash));
         let mut best = Best::default();
         for block in blocks {
-            if self.look_at(core, inode, block, &mut best, fit)? {
+            if self.look_at(volume, block, &mut best, fit)? {
                 break;
             }
         }
@@ -121,22 +114,17 @@ impl Directory {
     }
 
     /// Looks at all entries.
-    fn find_anywhere(
-        &self,
-        core: &Core,
-        inode: &Inode,
-        fit: &impl Fn(&Entry<'_>) -> Fit,
-    ) -> Result<Option<Found>, FsError> {
-        if let Some(found) = self.find_inline(core, inode, fit)? {
+    fn find_anywhere(&self, volume: &Volume, fit: &impl Fn(&Entry<'_>) -> Fit) -> Result<Option<Found>, FsError> {
+        if let Some(found) = self.find_inline(volume, fit)? {
             return Ok(found);
         }
-        let blocks = inode.size().div_ceil(f2fs_format::BLOCK_SIZE as u64);
+        let blocks = self.node.read().inode().i_size.get().div_ceil(f2fs_format::BLOCK_SIZE as u64);
         let (mut block, mut best) = (0, Best::default());
         while block < blocks {
             let mut present = Vec::new();
-            block = present_blocks(&core.volume, &inode.node, block, blocks, &mut present)?;
+            block = present_blocks(volume, &self.node, block, blocks, &mut present)?;
             for number in present {
-                if self.look_at(core, inode, number, &mut best, fit)? {
+                if self.look_at(volume, number, &mut best, fit)? {
                     return Ok(best.into_found());
                 }
             }
@@ -146,13 +134,12 @@ impl Directory {
 
     fn look_at(
         &self,
-        core: &Core,
-        inode: &Inode,
+        volume: &Volume,
         block: u64,
         best: &mut Best,
         fit: &impl Fn(&Entry<'_>) -> Fit,
     ) -> Result<bool, FsError> {
-        let Some(page) = self.page(core, inode, block)? else { return Ok(false) };
+        let Some(page) = self.page(volume, block)? else { return Ok(false) };
         let data = page.data.read();
         if page.is_dead() { Ok(false) } else { best.look(DentryView::block(&data), fit) }
     }

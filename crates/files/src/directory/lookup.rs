@@ -4,15 +4,13 @@ use f2fs_format::dentry::{DentryView, Entry, FileType, SLOTS_PER_BLOCK};
 use f2fs_format::hash::bucket_range;
 use f2fs_format::{Corruption, Nid};
 use f2fs_sync::Arc;
-use f2fs_sync::atomic::Ordering;
+use f2fs_volume::Volume;
 use f2fs_volume::tree::present_blocks;
 
 use super::names::Place;
 use super::{Directory, Found, Page, is_inline};
 use crate::FsError;
-use crate::core::Core;
 use crate::entry::{BadEntry, Judge};
-use crate::inode::Inode;
 use crate::name::Name;
 
 /// An entry as a listing hands it out.
@@ -49,36 +47,35 @@ pub(crate) struct Located {
 
 impl Directory {
     /// Looks a name up. The caller holds its stripe.
-    pub(crate) fn find(&self, core: &Core, inode: &Inode, name: Name<'_>) -> Result<Option<Found>, FsError> {
+    pub(crate) fn find(&self, volume: &Volume, name: Name<'_>) -> Result<Option<Found>, FsError> {
         if self.form.has_foreign_names() && !name.is_stored() {
-            return self.find_foreign(core, inode, name.bytes());
+            return self.find_foreign(volume, name.bytes());
         }
-        if !self.hashed.load(Ordering::Acquire) {
-            let block = inode.node.read();
+        if !self.is_hashed() {
+            let block = self.node.read();
             if is_inline(block.inode()) {
-                let view = DentryView::inline(block.inode().inline_data(core.volume.features()));
+                let view = DentryView::inline(block.inode().inline_data(volume.features()));
                 return Ok(view.find(name.hash(), name.bytes()).map(found));
             }
         }
-        self.find_page(core, inode, name).map(|place| place.map(|(_, _, found)| found))
+        self.find_page(volume, name).map(|place| place.map(|(_, _, found)| found))
     }
 
     /// The same, and where the name stands, for a caller who is about to [remove](Self::remove) it.
-    pub(crate) fn locate(&self, core: &Core, inode: &Inode, name: Name<'_>) -> Result<Option<Located>, FsError> {
+    pub(crate) fn locate(&self, volume: &Volume, name: Name<'_>) -> Result<Option<Located>, FsError> {
         let foreign = self.form.has_foreign_names() && !name.is_stored();
-        if foreign || !self.hashed.load(Ordering::Acquire) {
-            let found = self.find(core, inode, name)?;
+        if foreign || !self.is_hashed() {
+            let found = self.find(volume, name)?;
             return Ok(found.map(|found| Located { ino: found.ino, at: None }));
         }
-        let place = self.find_page(core, inode, name)?;
+        let place = self.find_page(volume, name)?;
         Ok(place.map(|(page, slot, found)| Located { ino: found.ino, at: Some((page, slot)) }))
     }
 
     /// The page and slot of a name in a hashed directory.
     pub(super) fn find_page(
         &self,
-        core: &Core,
-        inode: &Inode,
+        volume: &Volume,
         name: Name<'_>,
     ) -> Result<Option<(Arc<Page>, usize, Found)>, FsError> {
         // `..` belongs to no stripe.
@@ -87,11 +84,11 @@ impl Directory {
             match place {
                 Place::Absent => {
                     let checked = cfg!(debug_assertions) && !cfg!(f2fs_counting);
-                    debug_assert!(!checked || matches!(self.search(core, inode, name), Ok(None) | Err(_)));
+                    debug_assert!(!checked || matches!(self.search(volume, name), Ok(None) | Err(_)));
                     return Ok(None);
                 }
                 Place::Slot { block, slot } => {
-                    if let Some(page) = self.page(core, inode, block)? {
+                    if let Some(page) = self.page(volume, block)? {
                         let data = page.data.read();
                         let entry = DentryView::block(&data).entry(slot)?;
                         if let Some(entry) =
@@ -107,14 +104,14 @@ impl Directory {
                 Place::Unknown => {}
             }
         }
-        self.search(core, inode, name)
+        self.search(volume, name)
     }
 
     /// Searches the blocks that a name can be in.
-    fn search(&self, core: &Core, inode: &Inode, name: Name<'_>) -> Result<Option<(Arc<Page>, usize, Found)>, FsError> {
+    fn search(&self, volume: &Volume, name: Name<'_>) -> Result<Option<(Arc<Page>, usize, Found)>, FsError> {
         for level in 0..self.depth() {
             for block in bucket_range(level, self.dir_level, name.hash()) {
-                let Some(page) = self.page(core, inode, block)? else { continue };
+                let Some(page) = self.page(volume, block)? else { continue };
                 let data = page.data.read();
                 if page.is_dead() {
                     continue;
@@ -132,13 +129,13 @@ impl Directory {
     /// Entries from position `from` on, at most `limit`, `.` and `..` included. A position is the number of a slot, counted
     /// over all blocks: it stays good while other names come and go, and when an inline directory grows out of its inode.
     /// Ends in front of an entry whose name cannot be one, and says so.
-    pub(crate) fn list(&self, core: &Core, inode: &Inode, from: u64, limit: usize) -> Result<Listed, FsError> {
+    pub(crate) fn list(&self, volume: &Volume, from: u64, limit: usize) -> Result<Listed, FsError> {
         let mut listed = Listed::default();
         let size = {
-            let block = inode.node.read();
+            let block = self.node.read();
             if is_inline(block.inode()) {
-                let view = DentryView::inline(block.inode().inline_data(core.volume.features()));
-                self.collect(view, Judge::new(inode.ino, None, 0), from, limit, &mut listed);
+                let view = DentryView::inline(block.inode().inline_data(volume.features()));
+                self.collect(view, Judge::new(self.node.nid(), None, 0), from, limit, &mut listed);
                 return Ok(listed);
             }
             block.inode().i_size.get()
@@ -147,15 +144,15 @@ impl Directory {
         let mut block = from / SLOTS_PER_BLOCK as u64;
         while block < blocks && !listed.is_full(limit) {
             let mut present = Vec::new();
-            block = present_blocks(&core.volume, &inode.node, block, blocks, &mut present)?;
+            block = present_blocks(volume, &self.node, block, blocks, &mut present)?;
             for number in present {
-                let Some(page) = self.page(core, inode, number)? else { continue };
+                let Some(page) = self.page(volume, number)? else { continue };
                 let data = page.data.read();
                 if !page.is_dead() {
                     let view = DentryView::block(&data);
-                    let mut judge = Judge::new(inode.ino, Some(number), number * SLOTS_PER_BLOCK as u64);
+                    let mut judge = Judge::new(self.node.nid(), Some(number), number * SLOTS_PER_BLOCK as u64);
                     if number > 0 && view.entries().flatten().any(|entry| entry.is_dot()) {
-                        self.note_first_dots(core, inode, &mut judge)?;
+                        self.note_first_dots(volume, &mut judge)?;
                     }
                     self.collect(view, judge, from, limit, &mut listed);
                 }
@@ -167,10 +164,10 @@ impl Directory {
         Ok(listed)
     }
 
-    /// Tells the judge of another block of `.` and `..` in the first one, where they belong. Who holds another page may look
-    /// there: nobody who holds that of the first block waits for others.
-    fn note_first_dots(&self, core: &Core, inode: &Inode, judge: &mut Judge) -> Result<(), FsError> {
-        if let Some(page) = self.page(core, inode, 0)? {
+    /// Tells the judge of another block of `.` and `..` in the first one, where they belong. The caller may hold
+    /// another page: a thread that holds the page of the first block waits for no other page.
+    fn note_first_dots(&self, volume: &Volume, judge: &mut Judge) -> Result<(), FsError> {
+        if let Some(page) = self.page(volume, 0)? {
             for entry in DentryView::block(&page.data.read()).entries().flatten() {
                 judge.look(&entry, b"");
             }
@@ -179,9 +176,9 @@ impl Directory {
     }
 
     /// Whether the directory holds only `.` and `..`. The caller holds all stripes.
-    pub(crate) fn is_empty(&self, core: &Core, inode: &Inode) -> Result<bool, FsError> {
+    pub(crate) fn is_empty(&self, volume: &Volume) -> Result<bool, FsError> {
         // A third entry is all that is looked for.
-        let listed = self.list(core, inode, 0, 3)?;
+        let listed = self.list(volume, 0, 3)?;
         if listed.entries.iter().any(|entry| entry.name != b"." && entry.name != b"..") {
             return Ok(false);
         }

@@ -7,12 +7,10 @@ use f2fs_format::{BlockAddr, Corruption, RawBlock};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{Arc, RwLock, protocol_step, protocol_value};
 use f2fs_volume::tree::{add_blocks, ensure_slot, find_slot};
-use f2fs_volume::{Change, Op, VolumeError};
+use f2fs_volume::{Change, Op, Volume, VolumeError};
 
 use super::Directory;
 use crate::FsError;
-use crate::core::Core;
-use crate::inode::Inode;
 
 /// A dentry block in memory.
 #[derive(Debug)]
@@ -36,21 +34,21 @@ impl Page {
 
 impl Directory {
     /// The page of a block, from memory or the device; `None` for a hole.
-    pub(super) fn page(&self, core: &Core, inode: &Inode, block: u64) -> Result<Option<Arc<Page>>, FsError> {
+    pub(super) fn page(&self, volume: &Volume, block: u64) -> Result<Option<Arc<Page>>, FsError> {
         loop {
             if let Some(page) = self.shard(block).read().get(&block) {
                 return Ok(Some(Arc::clone(page)));
             }
-            let slot = match find_slot(&core.volume, &inode.node, block) {
+            let slot = match find_slot(volume, &self.node, block) {
                 // A bucket behind all that an inode can address (a large `i_dir_level`): no name is there.
                 Err(VolumeError::FileTooLarge { .. }) => return Ok(None),
                 slot => slot?,
             };
             let Some(slot) = slot else { return Ok(None) };
-            let addr = slot.get(&core.volume);
+            let addr = slot.get(volume);
             let data = if addr.is_real() {
-                if core.volume.geometry().in_main(addr) && !core.volume.is_in_use(addr)? {
-                    if slot.get(&core.volume) != addr {
+                if volume.geometry().in_main(addr) && !volume.is_in_use(addr)? {
+                    if slot.get(volume) != addr {
                         continue;
                     }
                     // A log may be about to write to it.
@@ -58,7 +56,7 @@ impl Directory {
                     return Err(FsError::Volume(Corruption::Block { what, nid, addr }.into()));
                 }
                 let mut buf = AlignedBuf::new(1);
-                core.volume.read_data(slot.node.nid(), addr, &mut buf)?;
+                volume.read_data(slot.node.nid(), addr, &mut buf)?;
                 Box::new(*buf.block(0))
             } else if addr == BlockAddr::NEW {
                 // Reserved a moment ago by another thread, which has not put its page here yet.
@@ -71,15 +69,13 @@ impl Directory {
                 Entry::Occupied(page) => return Ok(Some(page.get().clone())),
                 // Others may have loaded the page meanwhile, taken the last name out of it and freed it: what was read is
                 // no longer part of the directory.
-                Entry::Vacant(_)
-                    if protocol_value!("page_taken_at_first_sight", slot.get(&core.volume), addr) != addr => {}
+                Entry::Vacant(_) if protocol_value!("page_taken_at_first_sight", slot.get(volume), addr) != addr => {}
                 Entry::Vacant(place) => {
                     let page = Arc::clone(place.insert(Arc::new(Page::new(block, data))));
                     drop(shard);
                     if addr.is_real() {
-                        core.dentries.came(1);
+                        self.shared.blocks_came(1);
                     }
-                    core.dentries.trim(&core.inodes);
                     return Ok(Some(page));
                 }
             }
@@ -87,39 +83,34 @@ impl Directory {
     }
 
     /// The page of a block; a hole is filled with an empty one.
-    pub(super) fn page_or_new(
-        &self,
-        op: &Op<'_>,
-        core: &Core,
-        inode: &Inode,
-        block: u64,
-    ) -> Result<Arc<Page>, FsError> {
+    pub(super) fn page_or_new(&self, op: &Op<'_>, block: u64) -> Result<Arc<Page>, FsError> {
         loop {
-            if let Some(page) = self.page(core, inode, block)? {
+            if let Some(page) = self.page(op.volume(), block)? {
                 return Ok(page);
             }
             // Others may fill the block before it is seen here, take the last name out of it, and free it: then it is made anew.
-            self.make_block(op, core, inode, block)?;
+            self.make_block(op, block)?;
         }
     }
 
     /// Reserves a block of a directory, if it is a hole. It holds no name yet: whoever puts one in marks it dirty. Nobody has to before, since
     /// it is not left without one: a name fits into an empty block, and the gate is open until the end of the operation.
-    fn make_block(&self, op: &Op<'_>, core: &Core, inode: &Inode, block: u64) -> Result<(), FsError> {
-        let slot = ensure_slot(op, &inode.node, block)?;
+    fn make_block(&self, op: &Op<'_>, block: u64) -> Result<(), FsError> {
+        let volume = op.volume();
+        let slot = ensure_slot(op, &self.node, block)?;
         // Room is taken with the page locked: another thread may have made the block.
         let (mut made, mut room) = (false, Ok(()));
         let reserve = |_, addr: BlockAddr| {
             if addr.is_null() {
-                room = core.volume.reserve(op, 1);
+                room = volume.reserve(op, 1);
             }
             if addr.is_null() && room.is_ok() { Change::To(BlockAddr::NEW) } else { Change::Keep }
         };
-        core.volume.change_slots(op, &slot.node, slot.index..slot.index + 1, reserve, |_, _| made = true)?;
+        volume.change_slots(op, &slot.node, slot.index..slot.index + 1, reserve, |_, _| made = true)?;
         room?;
         if made {
-            add_blocks(op, &inode.node, 1);
-            let mut node = inode.node.write(op);
+            add_blocks(op, &self.node, 1);
+            let mut node = self.node.write(op);
             let raw = node.inode_mut();
             let end = (block + 1) * f2fs_format::BLOCK_SIZE as u64;
             if raw.i_size.get() < end {
@@ -130,7 +121,7 @@ impl Directory {
     }
 
     /// Notes that a page was changed. The caller holds its lock, or has just made it and shown it to nobody.
-    pub(super) fn mark_dirty(&self, core: &Core, page: &Arc<Page>) {
+    pub(super) fn mark_dirty(&self, volume: &Volume, page: &Arc<Page>) {
         // Looked at first: most pages that are changed are dirty already.
         if page.dirty.load(Ordering::Relaxed) {
             return;
@@ -138,44 +129,45 @@ impl Directory {
         let mut dirty = self.dirty.lock();
         if !page.dirty.swap(true, Ordering::AcqRel) {
             dirty.insert(page.block, Arc::clone(page));
-            core.volume.add_dirty_dentries(1);
+            volume.add_dirty_dentries(1);
         }
     }
 
     /// Puts in a page whose block was just reserved.
-    pub(super) fn insert_page(&self, core: &Core, block: u64, data: Box<RawBlock>) {
+    pub(super) fn insert_page(&self, volume: &Volume, block: u64, data: Box<RawBlock>) {
         let page = Arc::new(Page::new(block, data));
         self.shard(block).write().insert(block, page.clone());
-        self.mark_dirty(core, &page);
+        self.mark_dirty(volume, &page);
     }
 
     /// Frees the block of a page that holds no entry any more. The caller holds the page's lock exclusively. Tells whether
     /// it is freed: if its node cannot be read the block stays, empty, which does no harm.
-    pub(super) fn free_page(&self, op: &Op<'_>, core: &Core, inode: &Inode, page: &Page) -> Result<bool, FsError> {
-        let Ok(Some(slot)) = find_slot(&core.volume, &inode.node, page.block) else { return Ok(false) };
+    pub(super) fn free_page(&self, op: &Op<'_>, page: &Page) -> Result<bool, FsError> {
+        let volume = op.volume();
+        let Ok(Some(slot)) = find_slot(volume, &self.node, page.block) else { return Ok(false) };
         protocol_step!("page_freed_and_not_dead", page.dead.store(true, Ordering::Release));
-        self.forget_dirty(core, page);
-        let freed = core.volume.clear_slots(op, &slot.node, slot.index..slot.index + 1, |_, _| {});
+        self.forget_dirty(volume, page);
+        let freed = volume.clear_slots(op, &slot.node, slot.index..slot.index + 1, |_, _| {});
         self.shard(page.block).write().remove(&page.block);
         if freed? != 0 {
-            add_blocks(op, &inode.node, -1);
+            add_blocks(op, &self.node, -1);
         }
         Ok(true)
     }
 
     /// Takes a freed page off the dirty ones, so that it neither stays in memory nor brings a checkpoint nearer. It must still be
     /// in the map: the next page of its block may be dirty as soon as it is not.
-    fn forget_dirty(&self, core: &Core, page: &Page) {
+    fn forget_dirty(&self, volume: &Volume, page: &Page) {
         let mut dirty = self.dirty.lock();
         if page.dirty.load(Ordering::Relaxed) && dirty.remove(&page.block).is_some() {
-            core.volume.sub_dirty_dentries(1);
+            volume.sub_dirty_dentries(1);
         }
     }
 
     /// Takes the dirty pages, in the order of their blocks.
-    pub(super) fn take_dirty(&self, core: &Core) -> Vec<Arc<Page>> {
+    pub(super) fn take_dirty(&self, volume: &Volume) -> Vec<Arc<Page>> {
         let mut pages: Vec<_> = core::mem::take(&mut *self.dirty.lock()).into_values().collect();
-        core.volume.sub_dirty_dentries(pages.len() as u64);
+        volume.sub_dirty_dentries(pages.len() as u64);
         pages.sort_unstable_by_key(|page| page.block);
         pages
     }

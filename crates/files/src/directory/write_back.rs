@@ -5,12 +5,10 @@ use f2fs_format::LogType;
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, protocol_never, protocol_step};
 use f2fs_volume::tree::find_slot;
-use f2fs_volume::{Flight, Op};
+use f2fs_volume::{Flight, Op, Volume};
 
 use super::{Directory, is_inline};
 use crate::FsError;
-use crate::core::Core;
-use crate::inode::Inode;
 use crate::stat;
 
 /// Dentry blocks written together at most.
@@ -22,39 +20,37 @@ const KEEP: usize = 4096;
 
 impl Directory {
     /// Writes the changed blocks to the hot data log, and depth and times to the inode. The gate is closed.
-    pub(crate) fn write_back(&self, op: &Op<'_>, core: &Core, inode: &Arc<Inode>) -> Result<(), FsError> {
-        self.queued.store(false, Ordering::Release);
-        if inode.node.is_removed() {
-            drop(self.take_dirty(core));
+    pub(crate) fn write_back(&self, op: &Op<'_>) -> Result<(), FsError> {
+        if self.node.is_removed() {
+            drop(self.take_dirty(op.volume()));
             return Ok(());
         }
-        let mut pages = self.take_dirty(core);
+        let mut pages = self.take_dirty(op.volume());
         protocol_never!("directory_later_blocks_left_out", pages.truncate(1));
         for (index, chunk) in pages.chunks(CHUNK).enumerate() {
-            if let Err(error) = self.write_chunk(op, core, inode, chunk) {
+            if let Err(error) = self.write_chunk(op, chunk) {
                 // Pages that were not written stay dirty.
                 let rest = &pages[index * CHUNK..];
-                core.volume.add_dirty_dentries(rest.len() as u64);
+                op.volume().add_dirty_dentries(rest.len() as u64);
                 self.dirty.lock().extend(rest.iter().map(|page| (page.block, page.clone())));
-                core.queue_directory(inode);
                 return Err(error);
             }
         }
-        self.tell_inode(op, inode);
+        self.tell_inode(op);
         self.shrink(KEEP);
-        core.dentries.came(pages.len() as u64);
+        self.shared.blocks_came(pages.len() as u64);
         Ok(())
     }
 
     /// Depth and times go to the inode.
-    fn tell_inode(&self, op: &Op<'_>, inode: &Inode) {
+    fn tell_inode(&self, op: &Op<'_>) {
         let stale = {
-            let block = inode.node.read();
+            let block = self.node.read();
             self.touched().is_some()
                 || (!is_inline(block.inode()) && block.inode().i_current_depth.get() != self.depth())
         };
         if stale {
-            let mut block = inode.node.write(op);
+            let mut block = self.node.write(op);
             // With the inode locked: who sets its times forgets this first.
             let touched = self.touched();
             let raw = block.inode_mut();
@@ -72,33 +68,29 @@ impl Directory {
 
     /// Writes the changed blocks while operations run, ahead of a checkpoint. False: there is no room; blocks that were not written are dirty
     /// as before.
-    pub(crate) fn write_ahead(&self, op: &Op<'_>, core: &Core, inode: &Arc<Inode>) -> Result<bool, FsError> {
-        if inode.node.is_removed() {
+    pub(crate) fn write_ahead(&self, op: &Op<'_>) -> Result<bool, FsError> {
+        if self.node.is_removed() {
             return Ok(true);
         }
-        let pages = self.take_dirty(core);
+        let pages = self.take_dirty(op.volume());
         for (index, chunk) in pages.chunks(AHEAD).enumerate() {
-            let written = self.write_chunk_ahead(op, core, inode, chunk);
+            let written = self.write_chunk_ahead(op, chunk);
             if !matches!(written, Ok(true)) {
-                pages[index * AHEAD..].iter().for_each(|page| self.put_back(core, page));
+                pages[index * AHEAD..].iter().for_each(|page| self.put_back(op.volume(), page));
                 return written;
             }
         }
-        self.tell_inode(op, inode);
-        core.dentries.came(pages.len() as u64);
-        if !self.dirty.lock().is_empty() {
-            core.queue_directory(inode);
-        }
+        self.tell_inode(op);
+        self.shared.blocks_came(pages.len() as u64);
         Ok(true)
     }
 
-    fn write_chunk_ahead(
-        &self,
-        op: &Op<'_>,
-        core: &Core,
-        inode: &Arc<Inode>,
-        pages: &[Arc<super::Page>],
-    ) -> Result<bool, FsError> {
+    /// Whether there are blocks that differ from the device.
+    pub(crate) fn has_changed_blocks(&self) -> bool {
+        !self.dirty.lock().is_empty()
+    }
+
+    fn write_chunk_ahead(&self, op: &Op<'_>, pages: &[Arc<super::Page>]) -> Result<bool, FsError> {
         let (mut slots, mut from, mut copies) = (Vec::new(), Vec::new(), Vec::new());
         for page in pages {
             // Nobody changes the block, or frees it, while it is copied.
@@ -106,14 +98,14 @@ impl Directory {
             if page.is_dead() {
                 continue;
             }
-            let Ok(Some(slot)) = find_slot(&core.volume, &inode.node, page.block) else {
+            let Ok(Some(slot)) = find_slot(op.volume(), &self.node, page.block) else {
                 // The directory is being removed, or its nodes cannot be read: the checkpoint sees which.
                 drop(data);
-                self.put_back(core, page);
+                self.put_back(op.volume(), page);
                 continue;
             };
             protocol_step!("directory_block_clean_before_its_copy", page.dirty.store(false, Ordering::Release));
-            from.push(slot.get(&core.volume));
+            from.push(slot.get(op.volume()));
             slots.push(slot);
             copies.push(**data);
         }
@@ -134,7 +126,7 @@ impl Directory {
     }
 
     /// A block that was taken and not written is dirty again, unless it was freed.
-    fn put_back(&self, core: &Core, page: &Arc<super::Page>) {
+    fn put_back(&self, volume: &Volume, page: &Arc<super::Page>) {
         let _data = page.data.read();
         if page.is_dead() {
             return;
@@ -142,21 +134,15 @@ impl Directory {
         let mut dirty = self.dirty.lock();
         page.dirty.store(true, Ordering::Release);
         if dirty.insert(page.block, page.clone()).is_none() {
-            core.volume.add_dirty_dentries(1);
+            volume.add_dirty_dentries(1);
         }
     }
 
-    fn write_chunk(
-        &self,
-        op: &Op<'_>,
-        core: &Core,
-        inode: &Arc<Inode>,
-        pages: &[Arc<super::Page>],
-    ) -> Result<(), FsError> {
+    fn write_chunk(&self, op: &Op<'_>, pages: &[Arc<super::Page>]) -> Result<(), FsError> {
         let mut slots = Vec::with_capacity(pages.len());
         let mut data = AlignedBuf::new(pages.len());
         for (index, page) in pages.iter().enumerate() {
-            let slot = find_slot(&core.volume, &inode.node, page.block)?
+            let slot = find_slot(op.volume(), &self.node, page.block)?
                 .ok_or_else(|| FsError::corrupt("slot of a dentry block", page.block, 0, 0))?;
             data.block_mut(index).copy_from_slice(&**page.data.read());
             slots.push(slot);

@@ -35,8 +35,8 @@ impl FileData<'_> {
 
     /// Makes durable what an operation changed of an epoch, if no checkpoint did so since.
     pub(crate) fn checkpoint_past(&self, epoch: u64) -> Result<(), FsError> {
-        let ahead = || self.write_directories_ahead();
-        self.volume.checkpoint_past(epoch, ahead, |op| self.write_directories(op)).map(|_| ())
+        let ahead = || self.dirty_directories.write_ahead(&self.volume);
+        self.volume.checkpoint_past(epoch, ahead, |op| self.dirty_directories.write(op)).map(|_| ())
     }
 
     /// Whether the file is new and its name one that roll-forward should not restore.

@@ -10,8 +10,8 @@
 //!   chunk n+1                                                        slots ... copy, submit ...          wait ─ ...
 //! ```
 //!
-//! Who reads the old block while another thread has overwritten it reads what was there: it is not handed out before the next
-//! checkpoint, which waits for the reader (whoever reads by an address is inside the gate).
+//! A thread may still read the old block after another thread has overwritten it. It reads the old data: the block is not handed out
+//! before the next checkpoint, and the checkpoint waits for the reader, since a thread that reads by an address is inside the gate.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::inode::{Inode as RawInode, inline};

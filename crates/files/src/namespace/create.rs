@@ -8,9 +8,10 @@ use f2fs_format::node::mark;
 use f2fs_volume::{NewNode, Node, Op};
 
 use crate::FsError;
+use crate::device_number::DeviceNumber;
 use crate::name::Name;
 use crate::namespace::Namespace;
-use crate::stat::{self, DeviceNumber, FileKind, Time};
+use crate::stat::{self, FileKind, Time};
 
 /// The kind, permissions and owner of a new file.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,20 @@ impl NewFile {
     pub fn device(mut self, major: u32, minor: u32) -> NewFile {
         self.device = Some(DeviceNumber { major, minor });
         self
+    }
+
+    /// # Errors
+    /// [`FsError::WrongKind`] if it needs a target, [`FsError::DeviceNumber`] if an inode cannot hold its number.
+    pub(crate) fn check(&self) -> Result<(), FsError> {
+        match (self.kind, self.device) {
+            (FileKind::Symlink, _) => {
+                Err(FsError::WrongKind { operation: "create without a target", kind: self.kind.name() })
+            }
+            (FileKind::BlockDevice | FileKind::CharDevice, Some(number)) if !number.fits() => {
+                Err(FsError::DeviceNumber { major: number.major, minor: number.minor })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

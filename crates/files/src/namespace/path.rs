@@ -103,7 +103,9 @@ impl Namespace<'_> {
         }
         let _gate = self.volume.begin_read();
         let seen = directory.moved.seen();
-        let found = directory.find(self, parent, name)?.ok_or(FsError::NotFound)?;
+        let found = directory.find(&self.volume, name);
+        self.dentries.trim(&self.inodes);
+        let found = found?.ok_or(FsError::NotFound)?;
         Ok((self.inode(found.ino)?, seen))
     }
 

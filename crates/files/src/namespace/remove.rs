@@ -50,7 +50,7 @@ impl Emptied {
                 continue;
             }
             let _gate = core.volume.begin_read();
-            let listed = self.inode.directory()?.list(core, &self.inode, self.position, PAGE)?;
+            let listed = self.inode.directory()?.list(&core.volume, self.position, PAGE)?;
             if listed.entries.is_empty() {
                 let Some(bad) = listed.bad else { return Ok(None) };
                 self.position = bad.next;

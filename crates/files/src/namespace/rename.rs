@@ -9,14 +9,13 @@ use crate::inode::Inode;
 use crate::name::Name;
 use crate::namespace::Namespace;
 use crate::namespace::create::set_name;
-use crate::namespace::file_type;
 use crate::stat::{self, FileKind};
 
 /// The treatment of a name that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum RenameMode {
-    /// It is replaced: what it named loses a link.
+    /// It is replaced: the inode that it named loses a link.
     #[default]
     Replace,
     /// The rename fails (`RENAME_NOREPLACE`).
@@ -147,7 +146,7 @@ impl Namespace<'_> {
             let directory = here.directory()?;
             let parent = {
                 let _gate = self.volume.begin_read();
-                let found = directory.find(self, here, Name::PARENT)?;
+                let found = directory.find(&self.volume, Name::PARENT)?;
                 self.inode(found.ok_or_else(|| FsError::corrupt("'..' of a directory", 0, 1, 1))?.ino)
             };
             if directory.is_dead() {
@@ -170,9 +169,9 @@ impl Namespace<'_> {
     fn move_name(&self, from: Place<'_>, to: Place<'_>, source: &Arc<Inode>) -> Result<(), FsError> {
         self.change(|op| {
             self.load_names(&[from], &[source])?;
-            to.parent.directory()?.add(op, self, to.parent, to.name, source.ino, file_type(source.kind))?;
+            self.add_entry(op, to.parent, to.name, source.ino, source.kind)?;
             self.whole(|| {
-                from.parent.directory()?.remove(op, self, from.parent, from.name, None)?.ok_or(FsError::NotFound)?;
+                self.remove_entry(op, from.parent, from.name, None)?;
                 self.moved(op, source, from, to)
             })
         })
@@ -203,13 +202,11 @@ impl Namespace<'_> {
         self.change(|op| {
             self.load_names(&[from, to], &[source])?;
             let room = self.volume.orphan_room()?;
-            let redirected =
-                to.parent.directory()?.redirect(op, self, to.parent, to.name, source.ino, file_type(source.kind))?;
-            if !redirected {
+            if !self.redirect_entry(op, to.parent, to.name, source.ino, source.kind)? {
                 return Err(FsError::NotFound);
             }
             self.whole(|| {
-                from.parent.directory()?.remove(op, self, from.parent, from.name, None)?.ok_or(FsError::NotFound)?;
+                self.remove_entry(op, from.parent, from.name, None)?;
                 self.moved(op, source, from, to)?;
                 if target.kind == FileKind::Directory {
                     self.add_links(op, to.parent, -1);
@@ -224,11 +221,11 @@ impl Namespace<'_> {
     /// Brings into memory what a rename is about to change: from then on a read error is unlikely.
     fn load_names(&self, names: &[Place<'_>], moved: &[&Arc<Inode>]) -> Result<(), FsError> {
         for place in names {
-            place.parent.directory()?.find(self, place.parent, place.name)?.ok_or(FsError::NotFound)?;
+            place.parent.directory()?.find(&self.volume, place.name)?.ok_or(FsError::NotFound)?;
         }
         for inode in moved {
             if let Some(directory) = &inode.directory {
-                directory.find(self, inode, Name::PARENT)?;
+                directory.find(&self.volume, Name::PARENT)?;
             }
         }
         Ok(())
@@ -253,8 +250,7 @@ impl Namespace<'_> {
             self.load_names(&[from, to], &[source, target])?;
             self.whole(|| {
                 for (place, inode) in [(to, source), (from, target)] {
-                    let (directory, kind) = (place.parent.directory()?, file_type(inode.kind));
-                    if !directory.redirect(op, self, place.parent, place.name, inode.ino, kind)? {
+                    if !self.redirect_entry(op, place.parent, place.name, inode.ino, inode.kind)? {
                         return Err(FsError::NotFound);
                     }
                 }
@@ -286,11 +282,8 @@ impl Namespace<'_> {
         if inode.kind == FileKind::Directory {
             self.note_removal(inode);
         }
-        if let Some(directory) = &inode.directory
-            && from.parent.ino != to.parent.ino
-        {
-            let kind = file_type(FileKind::Directory);
-            if !directory.redirect(op, self, inode, Name::PARENT, to.parent.ino, kind)? {
+        if inode.kind == FileKind::Directory && from.parent.ino != to.parent.ino {
+            if !self.redirect_entry(op, inode, Name::PARENT, to.parent.ino, FileKind::Directory)? {
                 return Err(FsError::corrupt("'..' of a directory", 0, 1, 1));
             }
             self.add_links(op, from.parent, -1);

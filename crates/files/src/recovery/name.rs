@@ -7,7 +7,6 @@ use crate::FsError;
 use crate::inode::Inode;
 use crate::name::Name;
 use crate::namespace::Namespace;
-use crate::namespace::file_type;
 use crate::recovery::RollForward;
 
 impl RollForward<'_> {
@@ -40,7 +39,7 @@ impl RollForward<'_> {
         }
         let name = stored.map_or(name, |hash| Name::stored(name.bytes(), hash));
         self.change(|op| {
-            directory.add(op, self, &parent, name, inode.ino, file_type(inode.kind))?;
+            Namespace(self).add_entry(op, &parent, name, inode.ino, inode.kind)?;
             let mut block = inode.node.write(op);
             block.inode_mut().i_pino = parent.ino.into();
             crate::namespace::create::set_name(block.inode_mut(), name.bytes());

@@ -27,7 +27,7 @@ impl Gap {
 /// Blocks of a layout at most: 4 TiB.
 const MOST: u32 = 1 << 30;
 
-/// Holes and gaps in turn, with a hole at both ends, of up to 2^30 blocks in all: what comes behind them is left out.
+/// Holes and gaps in turn, with a hole at both ends, of up to 2^30 blocks in all. Blocks behind them are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Layout {
     holes: Vec<u32>,

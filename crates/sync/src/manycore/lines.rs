@@ -1,4 +1,4 @@
-//! Who has which line, and what an access to it costs.
+//! The cores that have each line, and the cost of an access to it.
 
 use rustc_hash::FxHashMap;
 

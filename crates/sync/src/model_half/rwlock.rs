@@ -1,9 +1,8 @@
 //! A reader-writer lock that the backend schedules.
 //!
 //! It differs from `parking_lot`'s in two ways that a model has to know. loom and shuttle prefer readers, `parking_lot` lets a waiting
-//! writer hold back new readers; the one program for which that is the difference between running and a deadlock is a
-//! thread that reads twice, so that is reported as an error. And a guard that was downgraded still keeps other readers out:
-//! what they would see is the same, they see it later.
+//! writer hold back new readers. One kind of program runs with the first and deadlocks with the second: a thread that reads twice.
+//! That is reported as an error. And a guard that was downgraded still keeps other readers out: they see the same value, later.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

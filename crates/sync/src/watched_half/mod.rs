@@ -2,7 +2,8 @@
 //!
 //! Each type is a new type around the one of the production half and nothing else, so that values have the same size and
 //! lie where they lie in production (a cell that is written once has a flag more in the played half). Guards carry where they
-//! were taken. The two halves differ in what they do with what they see:
+//! were taken. Each access is seen by the half, and the two halves do different
+//! things with it:
 //!
 //! - the counting half (`record.rs`) puts it on record. It counts as if on a machine of 16 processors, on which each thread has
 //!   one of its own: what depends on where the scheduler puts threads would not be the same twice, and two threads that happen to

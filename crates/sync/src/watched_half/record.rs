@@ -15,7 +15,7 @@ const LINE: usize = 64;
 pub(crate) struct Touched {
     /// Whether it was written, and not only read.
     pub(crate) written: bool,
-    /// Who wrote it, or, as long as nobody did, who read it.
+    /// The places in the code that wrote it. As long as none did: the places that read it.
     pub(crate) sites: BTreeSet<Site>,
 }
 

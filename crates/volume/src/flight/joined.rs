@@ -11,8 +11,8 @@
 //!
 //! A short request is not sent before: the leader sends it with those of the group ([`Next::Sync`](super::Next::Sync)).
 //!
-//! Who waits for the data first and for the node that names it afterwards waits twice. Here both are on their way at once, and
-//! one flush follows: what a crash leaves of that is what it may leave of the two in turn, since no flush was between them.
+//! A write that waits for its data, and then for the node that names the data, waits twice. Here both are on their way at once, and one
+//! flush follows. A crash can leave no other states than if the two were sent in turn, since no flush stood between them there either.
 //!
 //! # Locking
 //!

@@ -157,7 +157,7 @@ impl Volume {
             }
             Err(Error::Full { .. } | Error::TooLarge { .. }) => Synced::Must(MustCheckpoint::Journal),
             Err(_) => {
-                // It is not known whether the record is there. A checkpoint holds what it says.
+                // Nobody knows whether the record is there. A checkpoint holds the same changes.
                 journal.retire();
                 Synced::Must(MustCheckpoint::Journal)
             }

@@ -20,7 +20,7 @@ pub struct ChainNode {
     pub ino: Nid,
     /// Its offset in the file's node tree; 0: the inode itself.
     pub offset: u32,
-    /// A sync wrote it: what it says, and what nodes of the inode in front of it say, is to be recovered.
+    /// A sync wrote it. It is to be recovered, and so are the nodes of the same inode in front of it.
     pub fsync: bool,
     /// The inode was new: its name is to be recovered as well.
     pub dentry: bool,

@@ -1,7 +1,8 @@
 //! Whether roll-forward will find room for all that syncs have promised since the last checkpoint.
 //!
-//! Roll-forward begins where the checkpoint was: what was deleted since, and gave room to those who synced, is there again. So it
-//! may need each block that was in use then, and each one taken since, given back or not (`f2fs_space_for_roll_forward`).
+//! Roll-forward begins at the checkpoint. Files that were deleted since then are there again, although their room was given to files
+//! that were synced. So roll-forward may need each block that was in use at the checkpoint, and each one taken since, whether it was given
+//! back or not (`f2fs_space_for_roll_forward`).
 //!
 //! ```text
 //!   in use at the checkpoint + data written + reserved without a write + nodes + names  <=  limit

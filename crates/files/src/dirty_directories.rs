@@ -1,0 +1,75 @@
+//! The directories whose changed blocks the next checkpoint writes.
+//!
+//! # Locking
+//!
+//! One list for each processor, with a mutex for a push or to take all; nothing else is locked under it. A directory stands on one list at
+//! most: its flag `queued` says so. Whoever changes a directory puts it here within the operation, so that the checkpoint, which closes
+//! the gate, finds it. Blocks are also written ahead of a checkpoint, beside operations. A directory that is taken off a list is marked
+//! so before its changes are taken. Its flag is looked at after a change was noted, so a change that is not taken brings it back here.
+
+use f2fs_sync::atomic::Ordering;
+use f2fs_sync::{Arc, Mutex, PerCore};
+use f2fs_volume::{Op, Volume};
+
+use crate::FsError;
+use crate::inode::Inode;
+
+/// The directories with changed blocks.
+pub(crate) struct DirtyDirectories(PerCore<Mutex<Vec<Arc<Inode>>>>);
+
+impl DirtyDirectories {
+    pub(crate) fn new() -> DirtyDirectories {
+        DirtyDirectories(PerCore::new(|_| Mutex::new(Vec::new())))
+    }
+
+    /// A directory was changed. One whose names stand in its inode is written as a node.
+    pub(crate) fn add(&self, inode: &Arc<Inode>) {
+        if let Some(directory) = &inode.directory
+            && directory.is_hashed()
+            && !directory.queued.load(Ordering::SeqCst)
+            && !directory.queued.swap(true, Ordering::AcqRel)
+        {
+            self.0.slot().lock().push(inode.clone());
+        }
+    }
+
+    /// Takes all of them, by their numbers.
+    fn take(&self) -> Vec<Arc<Inode>> {
+        let mut all: Vec<Arc<Inode>> = self.0.iter().flat_map(|list| core::mem::take(&mut *list.lock())).collect();
+        all.sort_unstable_by_key(|inode| inode.ino);
+        all
+    }
+
+    /// Writes changed dentry blocks while operations run, ahead of a checkpoint. What changes again is written by the checkpoint.
+    pub(crate) fn write_ahead(&self, volume: &Volume) -> Result<(), FsError> {
+        let mut result = Ok(true);
+        for inode in self.take() {
+            let Some(directory) = &inode.directory else { continue };
+            directory.queued.store(false, Ordering::SeqCst);
+            if let Ok(true) = result {
+                result = volume.begin().map_err(FsError::from).and_then(|op| directory.write_ahead(&op));
+            }
+            if !matches!(result, Ok(true)) || directory.has_changed_blocks() {
+                self.add(&inode);
+            }
+        }
+        result.map(drop)
+    }
+
+    /// Writes all of them, by their numbers. The gate is closed. Those that could not be written stay.
+    pub(crate) fn write(&self, op: &Op<'_>) -> Result<(), FsError> {
+        let mut result = Ok(());
+        for inode in self.take() {
+            if let Some(directory) = &inode.directory {
+                directory.queued.store(false, Ordering::Release);
+                if result.is_ok() {
+                    result = directory.write_back(op);
+                }
+                if result.is_err() {
+                    self.add(&inode);
+                }
+            }
+        }
+        result
+    }
+}

@@ -1,0 +1,60 @@
+//! What an open file and an open directory have in common.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::panicking;
+
+use f2fs_sync::Arc;
+
+use crate::FsError;
+use crate::core::CoreRef;
+use crate::file_data::FileData;
+use crate::free::InodeEnds;
+use crate::inode::Inode;
+use crate::namespace::Namespace;
+use crate::xattr::Attributes;
+
+/// An open inode. The file lives as long as there is a handle, also without a name.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) core: CoreRef,
+    pub(crate) inode: Arc<Inode>,
+}
+
+impl Handle {
+    pub(crate) fn open(core: CoreRef, inode: Arc<Inode>) -> Result<Handle, FsError> {
+        InodeEnds(&core).open_handle(&inode)?;
+        Ok(Handle { core, inode })
+    }
+
+    /// The first handle of an inode that was just made, which counts it already.
+    pub(crate) fn first(core: CoreRef, inode: Arc<Inode>) -> Handle {
+        Handle { core, inode }
+    }
+
+    /// The data of files.
+    pub(crate) fn data(&self) -> FileData<'_> {
+        FileData(&self.core)
+    }
+
+    /// Paths and names.
+    pub(crate) fn namespace(&self) -> Namespace<'_> {
+        Namespace(&self.core)
+    }
+
+    /// Extended attributes.
+    pub(crate) fn attributes(&self) -> Attributes<'_> {
+        Attributes(&self.core)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // An orphan that could not be freed now is on the checkpoint's list, and freed by the next open of the volume.
+        if !panicking() {
+            let _ = InodeEnds(&self.core).close_handle(&self.inode);
+        } else if catch_unwind(AssertUnwindSafe(|| InodeEnds(&self.core).close_handle(&self.inode))).is_err() {
+            // A second panic would have ended the process. The volume does not tell the two apart by itself.
+            self.core.volume.stop_after_panic();
+        }
+    }
+}
