@@ -31,7 +31,7 @@ impl Volume {
     #[must_use]
     pub fn need(&self, hint: Nid) -> Need {
         match self.needs_in_turn(hint) {
-            // One is being written. What becomes dirty meanwhile is the next one's, as long as it is no more than fits twice.
+            // One is being written. What becomes dirty meanwhile is the next one's, as long as there is room and memory for it.
             Need::Checkpoint if self.epochs.is_taken() && self.may_go_on() => Need::Nothing,
             need => need,
         }
@@ -40,8 +40,7 @@ impl Volume {
     /// Whether operations may go on although a checkpoint is due, as one is being written.
     fn may_go_on(&self) -> bool {
         let Ok(segments) = self.segments.manager() else { return true };
-        segments.free_sections() > segments.floor(Class::User) + MARGIN
-            && self.store.dirty() <= self.pressure.dirty_limit().saturating_mul(2)
+        segments.free_sections() > segments.floor(Class::User) + MARGIN && self.pressure.may_go_on(&self.store)
     }
 
     /// The same for whoever has the turn to write a checkpoint.

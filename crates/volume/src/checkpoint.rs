@@ -286,7 +286,7 @@ impl Volume {
         let write = || {
             let nodes = nodes.finish()?.1 + ahead;
             let report = self.write_tables_and_pack(reason, nodes, tables, &cleared)?;
-            pages.settle();
+            self.store.settle(pages);
             self.store.shrink();
             Ok(report)
         };

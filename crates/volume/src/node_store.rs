@@ -43,6 +43,8 @@ pub(crate) struct NodeStore {
     /// Pages that were written before their checkpoint: they stay in memory until it is durable. What a page knows of this epoch would go
     /// with it.
     ahead: Mutex<Vec<Vec<Arc<NodePage>>>>,
+    /// Pages that a checkpoint on its way keeps in memory, counted as often as it took them.
+    kept: AtomicU64,
     /// The dirty nodes of each inode but its own, by shards of the inode numbers: what a sync of the file looks for. A node may
     /// stand here twice, or be clean again.
     files: Box<[CachePadded<FileNodes>]>,
@@ -61,16 +63,6 @@ pub(crate) struct TakenNodes {
     _files: Vec<NodesByFile>,
 }
 
-impl TakenNodes {
-    /// The checkpoint is durable. Called before syncs go on.
-    pub(crate) fn settle(self) {
-        for page in self.ahead.into_iter().flatten() {
-            page.journaled.store(false, Ordering::Release);
-            page.settle_ahead();
-        }
-    }
-}
-
 impl core::fmt::Debug for NodeStore {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("NodeStore").field("shard_capacity", &self.shard_capacity).finish_non_exhaustive()
@@ -85,6 +77,7 @@ impl NodeStore {
             shard_capacity: (capacity / SHARDS).max(4),
             dirty_total: ShardedCounter::new(0),
             ahead: Mutex::new(Vec::new()),
+            kept: AtomicU64::new(0),
             files: (0..SHARDS).map(|_| CachePadded::new(Mutex::default())).collect(),
         }
     }
@@ -168,6 +161,7 @@ impl NodeStore {
             }
             all.extend(taken);
         }
+        self.kept.fetch_add(all.len() as u64, Ordering::Relaxed);
         all
     }
 
@@ -176,6 +170,11 @@ impl NodeStore {
         for page in pages.iter().filter(|page| page.is_to_be_written()) {
             self.list(page);
         }
+    }
+
+    /// Pages that a checkpoint on its way keeps in memory, about.
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept.load(Ordering::Relaxed)
     }
 
     /// Keeps pages in memory until their checkpoint is durable.
@@ -238,6 +237,7 @@ impl NodeStore {
             shard.dirty_count.store(0, Ordering::Relaxed);
         }
         self.dirty_total.sub(all.len() as i64);
+        self.kept.fetch_add(all.len() as u64, Ordering::Relaxed);
         let files = self.files.iter().map(|nodes| core::mem::take(&mut *nodes.lock())).collect();
         all.retain(|page| {
             protocol_step!("node_stays_listed", page.listed.store(false, Ordering::Release));
@@ -246,6 +246,15 @@ impl NodeStore {
             page.is_to_be_written() || (journaled && !page.removed.load(Ordering::Acquire))
         });
         TakenNodes { dirty: all, ahead: core::mem::take(&mut *self.ahead.lock()), _files: files }
+    }
+
+    /// A checkpoint is durable: its pages need not be kept any more. Called before syncs go on.
+    pub(crate) fn settle(&self, taken: TakenNodes) {
+        for page in taken.ahead.into_iter().flatten() {
+            page.journaled.store(false, Ordering::Release);
+            page.settle_ahead();
+        }
+        self.kept.store(0, Ordering::Relaxed);
     }
 
     /// Drops clean pages of shards that are above their capacity.

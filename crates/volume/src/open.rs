@@ -117,7 +117,8 @@ impl OpenOptions {
         self
     }
 
-    /// Dirty nodes after which a checkpoint is due.
+    /// Dirty nodes after which a checkpoint is due. While it is written operations go on: up to four times as many nodes, of 4 KiB each, are
+    /// in memory then.
     #[must_use]
     pub fn dirty_nodes(mut self, nodes: u64) -> Self {
         self.dirty_nodes = nodes;

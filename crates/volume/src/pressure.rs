@@ -48,6 +48,9 @@ impl Pressure {
     /// Whether so much is dirty that a checkpoint writes it before its freeze. A directory block, which is written while operations wait, counts
     /// as eight nodes.
     pub(crate) fn is_worth_writing_ahead(&self, store: &NodeStore) -> bool {
+        if store.kept() > self.dirty_limit.saturating_mul(2) {
+            return false;
+        }
         let dentries = self.dentries.sum().max(0).unsigned_abs();
         store.dirty().saturating_add(dentries.saturating_mul(8)) > self.left_to_freeze
     }
@@ -60,6 +63,12 @@ impl Pressure {
     /// Whether so many nodes are dirty that a checkpoint is due. `hint`: the node in whose shard to look first.
     pub(crate) fn has_many_nodes(&self, store: &NodeStore, hint: Nid) -> bool {
         store.is_crowded(hint, self.dirty_limit) && store.dirty() > self.dirty_limit
+    }
+
+    /// Whether nodes may become dirty although a checkpoint is being written. It keeps at most three times the limit in memory
+    /// ([`is_worth_writing_ahead`](Self::is_worth_writing_ahead)), and those that are dirty are no more than the limit beside that.
+    pub(crate) fn may_go_on(&self, store: &NodeStore) -> bool {
+        store.dirty().saturating_add(store.kept()) <= self.dirty_limit.saturating_mul(2)
     }
 
     /// Whether blocks were freed since cleaning gained nothing.

@@ -15,8 +15,9 @@
 //! journal. Written ahead it stands in a segment aside, with a version that is past, where roll-forward never comes: a crash before the
 //! checkpoint is durable leaves a block that is free.
 //!
-//! *Memory.* The pages that were dirty when the checkpoint began, and those that became dirty during the passes, stay in memory until it is
-//! durable. They stay as long as they would without writing ahead.
+//! *Memory.* The pages stay in memory until the checkpoint is durable, as long as without this: those that were dirty when it began, and those
+//! that became dirty during the passes. There are at most four times as many as [`OpenOptions::dirty_nodes`](crate::OpenOptions::dirty_nodes),
+//! of 4 KiB each: no pass begins with more than twice as many, and operations wait where as many are dirty beside them.
 //!
 //! *Room.* A node that changes again takes a second block. None is taken where users would find none: then the rest is left to the freeze.
 //!
