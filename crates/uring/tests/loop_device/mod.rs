@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub struct Loop(pub PathBuf);
+pub(crate) struct Loop(pub(crate) PathBuf);
 
 impl Loop {
     /// With more words for `losetup`. `None`, and a line that says so, without the rights to make one.
-    pub fn new(image: &Path, words: &[&str]) -> Option<Loop> {
+    pub(crate) fn new(image: &Path, words: &[&str]) -> Option<Loop> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("NOT RUN: this test needs root, to make a loop device");
             return None;
