@@ -56,153 +56,26 @@ impl Geometry {
     /// # Errors
     /// [`Corruption`] with the field and its numbers.
     pub fn from_superblock(sb: &SuperBlock) -> Result<Geometry, Corruption> {
-        if sb.magic.get() != MAGIC {
-            return Err(Corruption::Magic {
-                what: "superblock magic",
-                expected: u64::from(MAGIC),
-                found: u64::from(sb.magic.get()),
-            });
-        }
-        let features = Features(sb.feature.get());
-        if features.contains(Features::SB_CHECKSUM) {
-            Corruption::check_equal(
-                "superblock checksum_offset",
-                crate::superblock::CHECKSUM_OFFSET as u64,
-                sb.checksum_offset.get().into(),
-            )?;
-            let (found, expected) = (sb.crc.get(), sb.compute_crc());
-            if found != expected {
-                return Err(Corruption::Checksum { what: "superblock", expected, found });
-            }
-        }
-        Corruption::check_equal("superblock log_blocksize", 12, sb.log_blocksize.get().into())?;
-        Corruption::check_equal("superblock log_blocks_per_seg", 9, sb.log_blocks_per_seg.get().into())?;
-        Corruption::check_range("superblock log_sectorsize", sb.log_sectorsize.get().into(), 9, 12)?;
-        Corruption::check_equal(
-            "superblock log_sectors_per_block",
-            12 - u64::from(sb.log_sectorsize.get()),
-            sb.log_sectors_per_block.get().into(),
-        )?;
-        let segment_count = sb.segment_count.get();
-        let main_segments = sb.segment_count_main.get();
-        let segs_per_sec = sb.segs_per_sec.get();
-        let secs_per_zone = sb.secs_per_zone.get();
-        let sections = sb.section_count.get();
-        Corruption::check_range(
-            "superblock segment_count",
-            segment_count.into(),
-            9,
-            u64::from(u32::MAX / BLOCKS_PER_SEGMENT),
-        )?;
-        Corruption::check_range("superblock segment_count_main", main_segments.into(), 1, segment_count.into())?;
-        Corruption::check_range("superblock segs_per_sec", segs_per_sec.into(), 1, segment_count.into())?;
-        Corruption::check_range("superblock secs_per_zone", secs_per_zone.into(), 1, segment_count.into())?;
-        Corruption::check_range("superblock section_count", sections.into(), 1, main_segments.into())?;
-        Corruption::check_equal(
-            "superblock segment_count_main",
-            u64::from(sections) * u64::from(segs_per_sec),
-            main_segments.into(),
-        )?;
-        let block_count = sb.block_count.get();
-        Corruption::check_range(
-            "superblock block_count",
-            block_count,
-            u64::from(segment_count) * u64::from(BLOCKS_PER_SEGMENT),
-            1 << 32,
-        )?;
-        Corruption::check_range(
-            "superblock cp_payload",
-            sb.cp_payload.get().into(),
-            0,
-            u64::from(BLOCKS_PER_SEGMENT) - 2 - 8,
-        )?;
-        Corruption::check_equal("superblock node_ino", 1, sb.node_ino.get().into())?;
-        Corruption::check_equal("superblock meta_ino", 2, sb.meta_ino.get().into())?;
-        Corruption::check_equal("superblock root_ino", 3, sb.root_ino.get().into())?;
-        Corruption::check_range(
-            "superblock extension_count",
-            u64::from(sb.extension_count.get()) + u64::from(sb.hot_ext_count),
-            0,
-            64,
-        )?;
-
-        let area = |segments: u32| u64::from(segments) * u64::from(BLOCKS_PER_SEGMENT);
-        let cp = u64::from(sb.cp_blkaddr.get());
-        let sit = u64::from(sb.sit_blkaddr.get());
-        let nat = u64::from(sb.nat_blkaddr.get());
-        let ssa = u64::from(sb.ssa_blkaddr.get());
-        let main = u64::from(sb.main_blkaddr.get());
-        Corruption::check_equal("superblock segment_count_ckpt", 2, sb.segment_count_ckpt.get().into())?;
-        Corruption::check_range(
-            "superblock segment_count_sit",
-            sb.segment_count_sit.get().into(),
-            2,
-            segment_count.into(),
-        )?;
-        Corruption::check_range(
-            "superblock segment_count_nat",
-            sb.segment_count_nat.get().into(),
-            2,
-            segment_count.into(),
-        )?;
-        // A volume that is never written has no summaries.
-        let read_only = features.contains(Features::READONLY);
-        let least_ssa = u64::from(!read_only);
-        Corruption::check_range(
-            "superblock segment_count_ssa",
-            sb.segment_count_ssa.get().into(),
-            least_ssa,
-            segment_count.into(),
-        )?;
-        Corruption::check_equal("superblock segment_count_sit (odd)", 0, u64::from(sb.segment_count_sit.get() % 2))?;
-        Corruption::check_equal("superblock segment_count_nat (odd)", 0, u64::from(sb.segment_count_nat.get() % 2))?;
-        Corruption::check_range("superblock segment0_blkaddr", sb.segment0_blkaddr.get().into(), 2, block_count)?;
-        Corruption::check_equal("superblock cp_blkaddr", sb.segment0_blkaddr.get().into(), cp)?;
-        Corruption::check_equal("superblock sit_blkaddr", cp + area(2), sit)?;
-        Corruption::check_equal("superblock nat_blkaddr", sit + area(sb.segment_count_sit.get()), nat)?;
-        Corruption::check_equal("superblock ssa_blkaddr", nat + area(sb.segment_count_nat.get()), ssa)?;
-        Corruption::check_equal("superblock main_blkaddr", ssa + area(sb.segment_count_ssa.get()), main)?;
-        let end = main + area(main_segments);
-        Corruption::check_range("superblock end of the main area", end, main, cp + area(segment_count))?;
-        // The two highest addresses mean "reserved" and "compressed".
-        Corruption::check_range(
-            "superblock end of the main area",
-            end,
-            main,
-            block_count.min(u64::from(u32::MAX) - 1),
-        )?;
-        Corruption::check_range(
-            "superblock segment_count_sit",
-            area(sb.segment_count_sit.get()) / 2,
-            u64::from(main_segments.div_ceil(sit::ENTRIES_PER_BLOCK as u32)),
-            u64::MAX,
-        )?;
-        if !read_only {
-            Corruption::check_range(
-                "superblock segment_count_ssa",
-                area(sb.segment_count_ssa.get()),
-                main_segments.into(),
-                u64::MAX,
-            )?;
-        }
-
+        check_identity(sb)?;
+        check_counts(sb)?;
+        check_areas(sb)?;
         Ok(Geometry {
-            block_count,
-            features,
+            block_count: sb.block_count.get(),
+            features: Features(sb.feature.get()),
             segment0_blkaddr: sb.segment0_blkaddr.into(),
             cp_blkaddr: sb.cp_blkaddr.into(),
             sit_blkaddr: sb.sit_blkaddr.into(),
             nat_blkaddr: sb.nat_blkaddr.into(),
             ssa_blkaddr: sb.ssa_blkaddr.into(),
             main_blkaddr: sb.main_blkaddr.into(),
-            segment_count,
+            segment_count: sb.segment_count.get(),
             sit_segments: sb.segment_count_sit.get(),
             nat_segments: sb.segment_count_nat.get(),
             ssa_segments: sb.segment_count_ssa.get(),
-            main_segments,
-            sections,
-            segs_per_sec,
-            secs_per_zone,
+            main_segments: sb.segment_count_main.get(),
+            sections: sb.section_count.get(),
+            segs_per_sec: sb.segs_per_sec.get(),
+            secs_per_zone: sb.secs_per_zone.get(),
             cp_payload: sb.cp_payload.get(),
             root_ino: sb.root_ino.into(),
         })
@@ -311,6 +184,145 @@ impl Geometry {
     pub fn max_nid(&self) -> u32 {
         self.nat_blocks().saturating_mul(nat::ENTRIES_PER_BLOCK as u32)
     }
+}
+
+/// It is a superblock, with the checksum that it says, and its blocks and segments have the sizes that are supported.
+fn check_identity(sb: &SuperBlock) -> Result<(), Corruption> {
+    if sb.magic.get() != MAGIC {
+        return Err(Corruption::Magic {
+            what: "superblock magic",
+            expected: u64::from(MAGIC),
+            found: u64::from(sb.magic.get()),
+        });
+    }
+    if Features(sb.feature.get()).contains(Features::SB_CHECKSUM) {
+        Corruption::check_equal(
+            "superblock checksum_offset",
+            crate::superblock::CHECKSUM_OFFSET as u64,
+            sb.checksum_offset.get().into(),
+        )?;
+        let (found, expected) = (sb.crc.get(), sb.compute_crc());
+        if found != expected {
+            return Err(Corruption::Checksum { what: "superblock", expected, found });
+        }
+    }
+    Corruption::check_equal("superblock log_blocksize", 12, sb.log_blocksize.get().into())?;
+    Corruption::check_equal("superblock log_blocks_per_seg", 9, sb.log_blocks_per_seg.get().into())?;
+    Corruption::check_range("superblock log_sectorsize", sb.log_sectorsize.get().into(), 9, 12)?;
+    Corruption::check_equal(
+        "superblock log_sectors_per_block",
+        12 - u64::from(sb.log_sectorsize.get()),
+        sb.log_sectors_per_block.get().into(),
+    )?;
+    Ok(())
+}
+
+/// Its counts of segments, sections, zones and blocks fit each other, and its own inodes have the numbers that F2FS gives them.
+fn check_counts(sb: &SuperBlock) -> Result<(), Corruption> {
+    let segment_count = sb.segment_count.get();
+    let main_segments = sb.segment_count_main.get();
+    let segs_per_sec = sb.segs_per_sec.get();
+    let secs_per_zone = sb.secs_per_zone.get();
+    let sections = sb.section_count.get();
+    Corruption::check_range(
+        "superblock segment_count",
+        segment_count.into(),
+        9,
+        u64::from(u32::MAX / BLOCKS_PER_SEGMENT),
+    )?;
+    Corruption::check_range("superblock segment_count_main", main_segments.into(), 1, segment_count.into())?;
+    Corruption::check_range("superblock segs_per_sec", segs_per_sec.into(), 1, segment_count.into())?;
+    Corruption::check_range("superblock secs_per_zone", secs_per_zone.into(), 1, segment_count.into())?;
+    Corruption::check_range("superblock section_count", sections.into(), 1, main_segments.into())?;
+    Corruption::check_equal(
+        "superblock segment_count_main",
+        u64::from(sections) * u64::from(segs_per_sec),
+        main_segments.into(),
+    )?;
+    let block_count = sb.block_count.get();
+    Corruption::check_range(
+        "superblock block_count",
+        block_count,
+        u64::from(segment_count) * u64::from(BLOCKS_PER_SEGMENT),
+        1 << 32,
+    )?;
+    Corruption::check_range(
+        "superblock cp_payload",
+        sb.cp_payload.get().into(),
+        0,
+        u64::from(BLOCKS_PER_SEGMENT) - 2 - 8,
+    )?;
+    Corruption::check_equal("superblock node_ino", 1, sb.node_ino.get().into())?;
+    Corruption::check_equal("superblock meta_ino", 2, sb.meta_ino.get().into())?;
+    Corruption::check_equal("superblock root_ino", 3, sb.root_ino.get().into())?;
+    Corruption::check_range(
+        "superblock extension_count",
+        u64::from(sb.extension_count.get()) + u64::from(sb.hot_ext_count),
+        0,
+        64,
+    )?;
+    Ok(())
+}
+
+/// Its areas follow each other without a gap, lie on the device, and have room for the tables of all segments.
+fn check_areas(sb: &SuperBlock) -> Result<(), Corruption> {
+    let (segment_count, main_segments) = (sb.segment_count.get(), sb.segment_count_main.get());
+    let (block_count, features) = (sb.block_count.get(), Features(sb.feature.get()));
+    let area = |segments: u32| u64::from(segments) * u64::from(BLOCKS_PER_SEGMENT);
+    let cp = u64::from(sb.cp_blkaddr.get());
+    let sit = u64::from(sb.sit_blkaddr.get());
+    let nat = u64::from(sb.nat_blkaddr.get());
+    let ssa = u64::from(sb.ssa_blkaddr.get());
+    let main = u64::from(sb.main_blkaddr.get());
+    Corruption::check_equal("superblock segment_count_ckpt", 2, sb.segment_count_ckpt.get().into())?;
+    Corruption::check_range(
+        "superblock segment_count_sit",
+        sb.segment_count_sit.get().into(),
+        2,
+        segment_count.into(),
+    )?;
+    Corruption::check_range(
+        "superblock segment_count_nat",
+        sb.segment_count_nat.get().into(),
+        2,
+        segment_count.into(),
+    )?;
+    // A volume that is never written has no summaries.
+    let read_only = features.contains(Features::READONLY);
+    let least_ssa = u64::from(!read_only);
+    Corruption::check_range(
+        "superblock segment_count_ssa",
+        sb.segment_count_ssa.get().into(),
+        least_ssa,
+        segment_count.into(),
+    )?;
+    Corruption::check_equal("superblock segment_count_sit (odd)", 0, u64::from(sb.segment_count_sit.get() % 2))?;
+    Corruption::check_equal("superblock segment_count_nat (odd)", 0, u64::from(sb.segment_count_nat.get() % 2))?;
+    Corruption::check_range("superblock segment0_blkaddr", sb.segment0_blkaddr.get().into(), 2, block_count)?;
+    Corruption::check_equal("superblock cp_blkaddr", sb.segment0_blkaddr.get().into(), cp)?;
+    Corruption::check_equal("superblock sit_blkaddr", cp + area(2), sit)?;
+    Corruption::check_equal("superblock nat_blkaddr", sit + area(sb.segment_count_sit.get()), nat)?;
+    Corruption::check_equal("superblock ssa_blkaddr", nat + area(sb.segment_count_nat.get()), ssa)?;
+    Corruption::check_equal("superblock main_blkaddr", ssa + area(sb.segment_count_ssa.get()), main)?;
+    let end = main + area(main_segments);
+    Corruption::check_range("superblock end of the main area", end, main, cp + area(segment_count))?;
+    // The two highest addresses mean "reserved" and "compressed".
+    Corruption::check_range("superblock end of the main area", end, main, block_count.min(u64::from(u32::MAX) - 1))?;
+    Corruption::check_range(
+        "superblock segment_count_sit",
+        area(sb.segment_count_sit.get()) / 2,
+        u64::from(main_segments.div_ceil(sit::ENTRIES_PER_BLOCK as u32)),
+        u64::MAX,
+    )?;
+    if !read_only {
+        Corruption::check_range(
+            "superblock segment_count_ssa",
+            area(sb.segment_count_ssa.get()),
+            main_segments.into(),
+            u64::MAX,
+        )?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
