@@ -22,8 +22,6 @@ use f2fs_device_test::Random;
 pub use diary::{Diary, DiaryError};
 pub use jobs::Class;
 
-/// Violations after which a campaign ends.
-const ENOUGH: usize = 5;
 /// How often the diary is written while a campaign goes on.
 const SAVED: Duration = Duration::from_secs(300);
 
@@ -42,6 +40,8 @@ pub struct Settings {
     pub exhaustive: bool,
     /// When to stop, done or not.
     pub limit: Option<Duration>,
+    /// Violations after which it ends.
+    pub enough: usize,
     /// Threads; 0: as many as processors.
     pub threads: usize,
     /// Where states are kept that are not as they must be.
@@ -145,7 +145,7 @@ pub fn run(
             outcome.faults.extend(fault);
             outcome.took = diary.took + begun.elapsed();
             outcome.cut_short = settings.limit.is_some_and(|limit| begun.elapsed() > limit);
-            let going = outcome.faults.len() < ENOUGH && !outcome.cut_short;
+            let going = outcome.faults.len() < settings.enough && !outcome.cut_short;
             // Other threads look on meanwhile: what they find is written the next time.
             let now = outcome.clone();
             drop(outcome);
@@ -159,7 +159,7 @@ pub fn run(
             break;
         }
         let outcome = outcome.lock();
-        going = outcome.faults.len() < ENOUGH && !outcome.cut_short;
+        going = outcome.faults.len() < settings.enough && !outcome.cut_short;
         round += 1;
     }
     saved.into_inner().1?;

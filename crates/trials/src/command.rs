@@ -39,6 +39,9 @@ struct Arguments {
     /// Stop after so many seconds.
     #[arg(long)]
     seconds: Option<u64>,
+    /// End after so many violations, one for each workload at most.
+    #[arg(long, default_value_t = 5, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    enough: usize,
     /// Threads; 0: as many as processors.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -194,6 +197,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         },
         exhaustive: arguments.exhaustive,
         limit: arguments.seconds.map(Duration::from_secs),
+        enough: arguments.enough,
         threads: arguments.threads,
         keep: arguments.keep.clone(),
     };

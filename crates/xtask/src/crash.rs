@@ -77,7 +77,8 @@ fn find_mutants(program: &Path, options: &[String]) -> Result<()> {
         } else if class == "joint" {
             command.args(["--joint", "--states", SEARCH]);
         } else {
-            command.args(["--classes", class, "--states", SEARCH, "--fsck", "0"]).args(options);
+            // One workload that shows it is enough.
+            command.args(["--classes", class, "--states", SEARCH, "--fsck", "0", "--enough", "1"]).args(options);
         }
         let outcome = process::capture(&mut command, LIMIT)?;
         let report: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! `cargo xtask mutants`: faults that a program makes, and what the tests see of them.
 //!
 //! The mutants of `loom.rs` and `shuttle.rs` are faults that people thought of. [cargo-mutants] changes each operator, each
-//! condition and each function's result once, runs the tests of the changed crate, and says which changes nobody noticed.
+//! condition and each function's result once, runs the tests of the changed crate, for `volume` also those of `files`, which judge most of it, and
+//! says which changes nobody noticed.
 //! Parts that it must not change are in `.cargo/mutants.toml`, with the reasons.
 //!
 //! ```text
@@ -36,6 +37,8 @@ use crate::{Result, process, tools};
 
 /// The crates whose faults are asked for.
 const CRATES: [&str; 6] = ["sync", "nat", "extent", "segment", "volume", "files"];
+/// Crates that are judged mostly by the tests of a crate above them.
+const JUDGED_ABOVE: [(&str, &str); 1] = [("volume", "files")];
 /// Mutants that one call of cargo-mutants tries.
 const BATCH: usize = 4;
 /// Seconds that building a mutant may take.
@@ -122,6 +125,12 @@ fn try_all(tree: &Tree, mutants: &[&Mutant], args: &Args, start: Instant, result
     Ok(())
 }
 
+/// The packages whose tests judge the mutants of a crate: its own, and those of the crates above it that judge most of it.
+fn judges(name: &str) -> Vec<String> {
+    let above = JUDGED_ABOVE.iter().filter(|(judged, _)| *judged == name).map(|(_, judge)| *judge);
+    std::iter::once(name).chain(above).map(|name| format!("f2fs-{name}")).collect()
+}
+
 /// Runs cargo-mutants on a few mutants of one crate.
 fn try_batch<'a>(tree: &Tree, batch: &[&'a Mutant], limit: u64) -> Result<Vec<(&'a Mutant, Outcome)>> {
     let Some(first) = batch.first() else { return Ok(Vec::new()) };
@@ -141,6 +150,9 @@ fn try_batch<'a>(tree: &Tree, batch: &[&'a Mutant], limit: u64) -> Result<Vec<(&
         "never",
     ]);
     command.args(["--timeout", &limit.to_string(), "--package", &format!("f2fs-{}", first.package())]);
+    for judge in judges(first.package()) {
+        command.args(["--test-package", &judge]);
+    }
     command.arg("--output").arg(tree.output_parent());
     for mutant in batch {
         command.args(["--re", &mutant.pattern()]);
@@ -236,4 +248,15 @@ fn report(mutants: &[Mutant], results: &Results, accepted: &Accepted, start: Ins
         bail!("{} mutants survived: kill them with a test, or accept them in {}", open.len(), accepted::FILE);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::judges;
+
+    #[test]
+    fn the_tests_of_files_judge_the_volume_too() {
+        assert_eq!(judges("volume"), ["f2fs-volume", "f2fs-files"]);
+        assert_eq!(judges("files"), ["f2fs-files"]);
+    }
 }
