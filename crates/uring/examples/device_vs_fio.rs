@@ -248,6 +248,8 @@ fn fio(args: &Args, path: &Path, workload: Workload, fixed: bool) -> Result<Meas
             _ if NvmeDevice::is_at(path) => vec!["--ioengine=io_uring_cmd".to_owned(), "--cmd_type=nvme".to_owned()],
             _ => vec!["--ioengine=io_uring".to_owned(), format!("--fixedbufs={}", u8::from(fixed))],
         })
+        // Commands have no page cache, and fio refuses the word for them.
+        .args(flag("direct", !NvmeDevice::is_at(path)))
         .args(flag("hipri", args.io_poll))
         .args(flag("sqthread_poll", args.sq_poll))
         .arg(format!("--numjobs={}", workload.threads))

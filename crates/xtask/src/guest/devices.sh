@@ -45,7 +45,6 @@ volume nvme-512 $(device small) $(device small)
 volume nvme-4096 $(device large) $(device large)
 disk=$(device through)
 volume pass-through $disk /dev/ng${disk#/dev/nvme}
-volume three $(device one) $(device one) --device $(device two) --device $(device three)
 volume pmem-block /dev/pmem0 /dev/pmem0
 
 mkdir /tmp/dax
