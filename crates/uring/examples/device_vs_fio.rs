@@ -234,14 +234,7 @@ fn start(args: &Args) -> Command {
 fn fio(args: &Args, path: &Path, workload: Workload, fixed: bool) -> Result<Measure, Box<dyn Error>> {
     let flag = |name: &str, on: bool| on.then(|| format!("--{name}=1"));
     let output = start(args)
-        .args([
-            "--name=baseline",
-            "--direct=1",
-            "--time_based",
-            "--output-format=json",
-            "--thread",
-            "--group_reporting",
-        ])
+        .args(["--name=baseline", "--time_based", "--output-format=json", "--thread", "--group_reporting"])
         .args(["--norandommap", "--randrepeat=0"])
         .args(match workload.ours {
             Ours::Calls => vec!["--ioengine=psync".to_owned()],

@@ -34,7 +34,7 @@ volume() {
     sound $device "$@"
     f2fs manifest "$@" > /share/$name.made
     option=ro
-    if [ -f $device ]; then option=ro,loop; fi
+    if [ -f $device ]; then option=loop; fi
     mount -t f2fs -o $option $device /mnt
     guest-agent manifest /mnt > /share/$name.mounted
     umount /mnt
