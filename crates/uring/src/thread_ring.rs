@@ -4,6 +4,7 @@
 //! keeps the ring of its last queue, without a file, until its next queue, on whatever device, or its own end. Such a ring
 //! belongs to the thread that made it (`IORING_SETUP_SINGLE_ISSUER`), and a queue never leaves its thread.
 
+use std::cell::Cell;
 use std::io;
 use std::ops::Deref;
 
@@ -25,7 +26,7 @@ impl<C: Carrier> ThreadRing<C> {
             let ring = ring::new(carrier, entries, Users::ThisThread, polling)?;
             return Ok(ThreadRing { ring: Some(ring), keep: false });
         }
-        let spare = C::spare().try_with(|spare| spare.take()).ok().flatten();
+        let spare = C::spare().try_with(Cell::take).ok().flatten();
         let ring = match spare.filter(|ring| ring.params().sq_entries() >= entries) {
             Some(ring) if ring.submitter().register_files(&carrier.files()).is_ok() => ring,
             _ => ring::new(carrier, entries, Users::ThisThread, polling)?,

@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use f2fs_device::{BLOCK_SIZE, DeviceErrorKind};
+use f2fs_device::{AlignedBuf, BLOCK_SIZE, DeviceErrorKind};
 
 use super::command::identify;
 
@@ -73,7 +73,7 @@ pub(super) fn facts(fd: BorrowedFd<'_>, namespace: u32) -> Result<Facts, Unfit> 
     let controller = identify(fd, 0, CONTROLLER, 0)?;
     let of_set = identify(fd, 0, CONTROLLER_OF_SET, NVM).ok();
     let namespace = identify(fd, namespace, NAMESPACE, 0)?;
-    parse(namespace.as_bytes(), controller.as_bytes(), of_set.as_ref().map(|buf| buf.as_bytes()))
+    parse(namespace.as_bytes(), controller.as_bytes(), of_set.as_ref().map(AlignedBuf::as_bytes))
 }
 
 /// The command set among the descriptors of a namespace.

@@ -34,7 +34,7 @@ volume() {
     sound $device "$@"
     f2fs manifest "$@" > /share/$name.made
     option=ro
-    if [ -f $device ]; then option=ro,loop; fi
+    if [ -f $device ]; then option=loop; fi
     mount -t f2fs -o $option $device /mnt
     guest-agent manifest /mnt > /share/$name.mounted
     umount /mnt
@@ -45,7 +45,6 @@ volume nvme-512 $(device small) $(device small)
 volume nvme-4096 $(device large) $(device large)
 disk=$(device through)
 volume pass-through $disk /dev/ng${disk#/dev/nvme}
-volume three $(device one) $(device one) --device $(device two) --device $(device three)
 volume pmem-block /dev/pmem0 /dev/pmem0
 
 mkdir /tmp/dax

@@ -46,7 +46,8 @@ fn build_target(cache: &Path, words: &[&str], name: &str) -> Result<PathBuf> {
     let messages = process::output(&mut command)?;
     let messages = String::from_utf8_lossy(&messages);
     // Of the last artifact: `"executable":"PATH"`. Cargo names the file of a test by a hash.
-    let built = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")?.1.split('"').next()).last();
+    let built =
+        messages.lines().filter_map(|line| line.split_once("\"executable\":\"")?.1.split('"').next()).next_back();
     let built = built.with_context(|| format!("cargo built no program for {name}"))?;
     let named = directory.join(name);
     std::fs::copy(built, &named).with_context(|| format!("cannot copy {built}"))?;
