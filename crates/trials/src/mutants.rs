@@ -63,9 +63,9 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
         "a journal does not know of the checkpoint that is being written",
         Class::Journaled,
     ),
-    ("journal_data_left_out", "a record does not hold the data that its nodes name", Class::DataJournaled),
-    ("journal_data_not_restored", "the data of records does not come back", Class::DataJournaled),
-    ("journal_large_data_unflushed", "more data than a record takes is not flushed", Class::DataJournaled),
+    ("journal_data_left_out", "a record does not hold the data that its nodes name", Class::Absorbed),
+    ("journal_data_not_restored", "the data of records does not come back", Class::Absorbed),
+    ("journal_large_data_unflushed", "more data than a record takes is not flushed", Class::Absorbed),
     ("journaled_node_left_out", "a checkpoint leaves out nodes that are in the journal", Class::Journaled),
 ];
 

@@ -46,7 +46,7 @@ pub enum Class {
     /// Operations by chance on a volume with a journal for its syncs, on a device of its own.
     Journaled,
     /// The same with data in the journal.
-    DataJournaled,
+    Absorbed,
 }
 
 impl Class {
@@ -65,7 +65,7 @@ impl Class {
         Class::Shared,
         Class::Several,
         Class::Journaled,
-        Class::DataJournaled,
+        Class::Absorbed,
     ];
 
     /// The name on the command line.
@@ -86,7 +86,7 @@ impl Class {
             Class::Shared => "shared",
             Class::Several => "several",
             Class::Journaled => "journaled",
-            Class::DataJournaled => "data-journaled",
+            Class::Absorbed => "absorbed",
         }
     }
 
@@ -98,7 +98,7 @@ impl Class {
             Class::Random => 20,
             Class::Shared => 5,
             Class::Tight | Class::Threads => 7,
-            Class::Deep | Class::Holes | Class::Full | Class::Several | Class::Journaled | Class::DataJournaled => 3,
+            Class::Deep | Class::Holes | Class::Full | Class::Several | Class::Journaled | Class::Absorbed => 3,
             Class::Broad | Class::Cleaning => 1,
         }
     }
@@ -190,7 +190,7 @@ impl Class {
             Class::Full => seeds(&|seed| Workload::Random(BaseKind::Full, seed)),
             Class::Several => seeds(&|seed| Workload::Random(BaseKind::Several, seed)),
             Class::Journaled => seeds(&|seed| Workload::Random(BaseKind::Journaled, seed)),
-            Class::DataJournaled => seeds(&|seed| Workload::Random(BaseKind::DataJournaled, seed)),
+            Class::Absorbed => seeds(&|seed| Workload::Random(BaseKind::DataJournaled, seed)),
             Class::Shared => seeds(&|seed| Workload::Shared(BaseKind::Wide, seed)),
             Class::Threads => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Tight, seed),
