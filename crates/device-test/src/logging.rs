@@ -18,8 +18,9 @@ use crate::write_log::{SECTOR, entry, superblock};
 /// A device that logs each change as Linux's `log-writes` does, for [`CrashLog::from_write_log`](crate::CrashLog::from_write_log) and for the
 /// tools of others. It serves one request of a thread at a time.
 ///
-/// A change that cannot be logged fails, after it was made. The number of entries in the log is brought up to date at each flush, and
-/// when the device is dropped: what a killed process leaves is right up to its last flush.
+/// A change that cannot be logged fails, after it was made. An entry is in `out` when its change completes, so the length of the log says
+/// what had happened ([`CrashLog::events_in`](crate::CrashLog::events_in)). The number of entries in the log is brought up to date at
+/// each flush, and when the device is dropped: what a killed process leaves is right up to its last flush.
 ///
 /// ```
 /// use std::fs::File;
@@ -61,6 +62,7 @@ impl<W: Write + Seek> Log<W> {
         if let Event::Write { data, .. } = event {
             self.out.write_all(data.as_bytes())?;
         }
+        self.out.flush()?;
         self.entries += 1;
         Ok(())
     }
@@ -177,6 +179,32 @@ mod tests {
         let flush = log.events().iter().rposition(|event| matches!(event, Event::Flush)).unwrap();
         let (lost, kept) = (log.image_at(flush + 1, |_, _| false), log.image_at(flush + 1, |_, _| true));
         assert_eq!(lost.to_bytes(), kept.to_bytes());
+    }
+
+    #[test]
+    fn the_length_of_a_log_says_what_had_happened() {
+        let mut file = tempfile::tempfile().unwrap();
+        let base = MemoryDevice::new(64);
+        base.write_slice(1, b"before").unwrap();
+        let live = PlainArc::new(base.snapshot());
+        let device = LoggingDevice::new(PlainArc::clone(&live), io::BufWriter::new(file.try_clone().unwrap())).unwrap();
+        let length = || file.metadata().unwrap().len();
+        let mut lengths = vec![length()];
+        device.write_slice(3, &[7; 8192]).unwrap();
+        lengths.push(length());
+        device.discard(9, 2).unwrap();
+        lengths.push(length());
+        device.flush().unwrap();
+        lengths.push(length());
+        device.write_fua(5, AlignedBuf::from_bytes(b"x")).unwrap();
+        lengths.push(length());
+        drop(device);
+        file.rewind().unwrap();
+        let log = CrashLog::from_write_log_on(base, &file).unwrap();
+        let events: Vec<usize> = lengths.iter().map(|bytes| log.events_in(*bytes)).collect();
+        assert_eq!(events, [0, 1, 2, 3, 4]);
+        assert_eq!((log.events_in(lengths[3] - 1), log.events_in(u64::MAX)), (2, 4));
+        assert_eq!(log.image_at(4, |_, _| true).to_bytes(), live.to_bytes());
     }
 
     #[test]

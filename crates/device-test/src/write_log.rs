@@ -13,7 +13,7 @@
 
 use std::io::{self, Read};
 
-use f2fs_device::{AlignedBuf, BLOCK_SIZE, MemoryDevice};
+use f2fs_device::{AlignedBuf, BLOCK_SIZE, BlockDevice, MemoryDevice};
 
 use crate::{CrashLog, Event};
 
@@ -99,7 +99,17 @@ impl CrashLog {
     ///
     /// # Errors
     /// [`WriteLogError`].
-    pub fn from_write_log(mut log: impl Read, blocks: u64) -> Result<CrashLog, WriteLogError> {
+    pub fn from_write_log(log: impl Read, blocks: u64) -> Result<CrashLog, WriteLogError> {
+        CrashLog::from_write_log_on(MemoryDevice::new(blocks), log)
+    }
+
+    /// Reads a log of writes to a device that held what `base` holds when it began. See
+    /// [`from_write_log`](Self::from_write_log).
+    ///
+    /// # Errors
+    /// [`WriteLogError`].
+    pub fn from_write_log_on(base: MemoryDevice, mut log: impl Read) -> Result<CrashLog, WriteLogError> {
+        let blocks = base.info().blocks;
         let mut first = [0; SECTOR];
         log.read_exact(&mut first).map_err(|source| WriteLogError::Io { entry: 0, source })?;
         let [magic, version, entries, last] = numbers(&first);
@@ -116,7 +126,19 @@ impl CrashLog {
         for entry in 0..entries {
             source.read_entry(entry, &mut events)?;
         }
-        Ok(CrashLog::new(MemoryDevice::new(blocks), events))
+        Ok(CrashLog::new(base, events))
+    }
+
+    /// How many events a log had that a [`LoggingDevice`](crate::LoggingDevice) wrote, when it was so many bytes long.
+    #[must_use]
+    pub fn events_in(&self, bytes: u64) -> usize {
+        let mut end = SECTOR as u64;
+        let whole = self.events().iter().take_while(|event| {
+            let data = if let Event::Write { data, .. } = event { data.as_bytes().len() } else { 0 };
+            end += (SECTOR + data) as u64;
+            end <= bytes
+        });
+        whole.count()
     }
 }
 

@@ -205,7 +205,7 @@ fn fill_directory(fs: &FileSystem, dir: &str, names: usize) -> Result<(), FsErro
 
 /// The files of every base: with data in the inode, in a block and with a hole, with attributes, two directories with a
 /// directory in one of them, a hard link and a symbolic one.
-fn first_files() -> Vec<Op> {
+pub(crate) fn first_files() -> Vec<Op> {
     let path = |text: &str| text.to_owned();
     vec![
         Op::Mkdir(path("/A")),

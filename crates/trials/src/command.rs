@@ -194,6 +194,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
             again_quota: 12,
             fsck: arguments.fsck,
             whole: false,
+            endured: 0,
         },
         exhaustive: arguments.exhaustive,
         limit: arguments.seconds.map(Duration::from_secs),

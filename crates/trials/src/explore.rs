@@ -34,6 +34,8 @@ pub struct Plan {
     pub fsck: usize,
     /// Cuts before the last operation are made as well. They are those of shorter workloads.
     pub whole: bool,
+    /// Violations after which it ends; those before are kept in [`Explorer::findings`].
+    pub endured: usize,
 }
 
 /// Counts of the states that were looked at.
@@ -105,6 +107,8 @@ pub struct Explorer<'a> {
     seen: HashSet<u64>,
     /// The counts so far.
     pub tally: Tally,
+    /// Violations that were endured.
+    pub findings: Vec<Violation>,
 }
 
 /// Where a recording stands among crashes.
@@ -121,7 +125,7 @@ impl<'a> Explorer<'a> {
     /// others that `contents` knows.
     #[must_use]
     pub fn new(plan: Plan, random: Random, print: u64, contents: &'a Contents) -> Explorer<'a> {
-        Explorer { plan, random, print, contents, seen: HashSet::new(), tally: Tally::default() }
+        Explorer { plan, random, print, contents, seen: HashSet::new(), tally: Tally::default(), findings: Vec::new() }
     }
 
     /// Looks at the states that crashes of a recorded workload leave.
@@ -196,7 +200,10 @@ impl<'a> Explorer<'a> {
         for start in starts {
             print = replay.advanced_to(start, print);
             while let Some(cut) = cuts.next_if(|cut| cut.start == start) {
-                self.state(level, &replay, cut, print)?;
+                match self.state(level, &replay, cut, print) {
+                    Err(violation) if self.findings.len() < self.plan.endured => self.findings.push(*violation),
+                    other => other?,
+                }
             }
         }
         Ok(())

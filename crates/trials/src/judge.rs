@@ -11,6 +11,7 @@
 //! - As in the kernel, an `fsync` that had not completed promises nothing of the blocks that it was to make durable: its node
 //!   may be on the device, and the data, which no flush came before, may not. Blocks that were not written are as they were.
 
+mod kernel;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ use std::hash::{DefaultHasher, Hasher};
 use f2fs_sync::Arc;
 
 use crate::op::Op;
-use crate::record::{Lane, Mark, Recording};
+use crate::record::{Lane, Maker, Mark, Recording};
 use crate::tree::{Content, Node, Tree};
 
 /// Bytes that are written together.
@@ -109,7 +110,12 @@ impl<'a> Expectation<'a> {
             |base: usize| lane.steps.iter().skip(base).any(|step| step.fsynced.is_some() && step.events.0 <= self.end);
         let mut complaint = Fault::Tree;
         for base in low..=high {
-            if rolled(base) {
+            if self.recording.maker == Maker::Kernel {
+                match self.judge_kernel(lane, base, rolled(base), found) {
+                    Ok(()) => return Ok(()),
+                    Err(fault) => complaint = fault,
+                }
+            } else if rolled(base) {
                 match self.judge_rolled(lane, base, found) {
                     Ok(()) => return Ok(()),
                     Err(fault) => complaint = fault,

@@ -13,6 +13,7 @@
 //! | [`campaign`], [`contents`] | many workloads, and what was seen in them |
 //! | [`faults`] | a fault at every request of a workload, and what it comes to |
 //! | [`pool`], [`command`], `report` | all processors; the command line, and what is printed |
+//! | [`kernel`] | the same of what Linux leaves |
 //! | [`mutants`] | faults in the sources that the explorer must find |
 //!
 //! `cargo xtask crash` runs it. `RESULTS.md` beside this crate's sources keeps what was measured.
@@ -56,6 +57,7 @@ pub mod explore;
 pub mod faults;
 pub mod joint;
 pub mod judge;
+pub mod kernel;
 pub mod lines;
 pub mod mutants;
 pub mod op;

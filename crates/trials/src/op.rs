@@ -288,6 +288,8 @@ impl Op {
     }
 }
 
-fn target(len: usize, salt: u64) -> Vec<u8> {
+/// The target of so many bytes that a symbolic link is given.
+#[must_use]
+pub fn target(len: usize, salt: u64) -> Vec<u8> {
     bytes(len.max(1), salt).into_iter().map(|byte| b'a' + byte % 26).collect()
 }

@@ -93,6 +93,16 @@ pub struct Mark {
     pub lanes: Vec<(usize, usize)>,
 }
 
+/// Who did the operations of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Maker {
+    /// This project.
+    #[default]
+    Library,
+    /// Linux: data is written when it likes to, unless it was synced.
+    Kernel,
+}
+
 /// A workload that was run.
 #[derive(Debug)]
 pub struct Recording {
@@ -108,6 +118,10 @@ pub struct Recording {
     pub options: Options,
     /// The history of threads that share files; their lanes have no trees of their own then.
     pub shared: Option<Shared>,
+    /// Who did it.
+    pub maker: Maker,
+    /// Whether times of files are left out of account: they are not those of a clock that stands still.
+    pub timeless: bool,
     pub(crate) known: OnceLock<Known>,
 }
 
@@ -124,14 +138,24 @@ impl Recording {
     pub(crate) fn known(&self) -> &Known {
         let trees = || self.lanes.iter().flat_map(|lane| (0..=lane.steps.len()).map(|index| lane.history(index)));
         let shared = || self.shared.iter().flat_map(|shared| shared.histories.values().flatten().map(|tree| &**tree));
-        self.known.get_or_init(|| Known::of(trees().chain(shared())))
+        self.known.get_or_init(|| Known::of(trees().chain(shared())).timeless(self.timeless))
     }
 
     /// The recording of one lane, on a volume that was opened at a version of its checkpoint.
     pub(crate) fn of_lane(log: CrashLog, lane: Lane, first: u64, options: Options) -> Recording {
         let lanes = vec![lane];
         let marks = marks(first, &lanes);
-        Recording { log, marks, lanes, last_step: 0, options, shared: None, known: OnceLock::new() }
+        Recording {
+            log,
+            marks,
+            lanes,
+            last_step: 0,
+            options,
+            shared: None,
+            maker: Maker::Library,
+            timeless: false,
+            known: OnceLock::new(),
+        }
     }
 }
 
@@ -316,8 +340,8 @@ pub fn record_on(
     let marks = marks(first, &lanes);
     let last_step = lanes[0].steps.iter().rev().find(|step| !matches!(step.op, Op::Checkpoint | Op::Sync(_)));
     let last_step = last_step.map_or(0, |step| step.events.0);
-    let options = Options::default();
-    Ok(Recording { log: device.log(), lanes, marks, last_step, options, shared: None, known: OnceLock::new() })
+    let whole = Recording::of_lane(device.log(), lanes[0].clone(), first, Options::default());
+    Ok(Recording { lanes, marks, last_step, ..whole })
 }
 
 /// Runs threads that share what they change on a copy of `device`, which holds `tree`, with one more, which changes nothing; the
@@ -370,7 +394,8 @@ pub fn record_sharing(
     lanes.push(last);
     let marks = marks(version, &lanes);
     let (log, options) = (device.log(), options.clone());
-    Ok(Recording { log, lanes, marks, last_step: 0, options, shared: Some(shared), known: OnceLock::new() })
+    let whole = Recording::of_lane(log, lanes[0].clone(), version, options);
+    Ok(Recording { lanes, marks, shared: Some(shared), ..whole })
 }
 
 fn marks(first: u64, lanes: &[Lane]) -> Vec<Mark> {

@@ -79,11 +79,12 @@ pub(crate) fn look_and_use(
     let Opened { fs, version, tree } = open(several::laid_out(&device)?, with_journal, expectation.recording.known())?;
     expectation.judge(version, &tree)?;
 
-    let mut ops = after_crash(depth).into_iter();
+    let timeless = expectation.recording.timeless;
+    let mut ops = after_crash(depth).into_iter().filter(|op| !(timeless && matches!(op, Op::SetTimes(..))));
     let source: Source<'_> = Box::new(move |tree| ops.find(|op| op.fits(tree)));
     let mut recording = record_on(&device, &fs, &tree, 0x5eed << 20, &mut [("/".to_owned(), source)], true)
         .map_err(|error| format!("used after the crash: {error}"))?;
-    recording.options = options.clone();
+    (recording.options, recording.timeless) = (options.clone(), timeless);
     drop(fs);
     let after = device.snapshot();
     let report = verdict(&after)?;

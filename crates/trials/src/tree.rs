@@ -84,7 +84,11 @@ pub struct Tree {
 
 /// Inodes that a walk may find again: nothing is allocated or compared for those a second time.
 #[derive(Debug, Default)]
-pub struct Known(BTreeMap<u32, Vec<Arc<Node>>>);
+pub struct Known {
+    nodes: BTreeMap<u32, Vec<Arc<Node>>>,
+    /// Whether all times that are found are taken for [`NOW`].
+    timeless: bool,
+}
 
 impl Known {
     /// Those of some trees.
@@ -97,7 +101,18 @@ impl Known {
                 nodes.push(Arc::clone(node));
             }
         }
-        Known(known)
+        Known { nodes: known, timeless: false }
+    }
+
+    /// The same; with `timeless`, times that a walk finds are taken for [`NOW`].
+    #[must_use]
+    pub fn timeless(self, timeless: bool) -> Known {
+        Known { timeless, ..self }
+    }
+
+    fn attributes(&self, stat: &Metadata) -> Attributes {
+        let found = Attributes::of(stat);
+        if self.timeless { Attributes { accessed: NOW, modified: NOW, ..found } } else { found }
     }
 
     /// The file that is the same. `part`: for its bytes.
@@ -110,13 +125,13 @@ impl Known {
     ) -> Result<Option<Arc<Node>>, FsError> {
         let bytes = |node: &'_ Node| match &node.content {
             Content::File(bytes)
-                if node.links == stat.links && node.xattrs == *xattrs && node.attributes == Attributes::of(stat) =>
+                if node.links == stat.links && node.xattrs == *xattrs && node.attributes == self.attributes(stat) =>
             {
                 Some(bytes.len() as u64)
             }
             _ => None,
         };
-        let known = self.0.get(&stat.ino.0).into_iter().flatten();
+        let known = self.nodes.get(&stat.ino.0).into_iter().flatten();
         let mut same: Vec<&Arc<Node>> = known.filter(|node| bytes(node) == Some(stat.size)).collect();
         let mut at = 0;
         while at < stat.size && !same.is_empty() {
@@ -197,7 +212,7 @@ impl Tree {
                     Content::File(bytes)
                 }
             };
-            let attributes = Attributes::of(&stat);
+            let attributes = known.attributes(&stat);
             tree.nodes.insert(stat.ino.0, Arc::new(Node { content, attributes, links: stat.links, xattrs }));
         }
         Ok(tree)

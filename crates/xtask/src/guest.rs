@@ -25,7 +25,7 @@ mod nvme_fio;
 mod nvme_tcp;
 mod pass_through;
 mod pmem;
-mod programs;
+pub(crate) mod programs;
 mod rolled_forward;
 mod several;
 mod ublk;
@@ -44,6 +44,7 @@ use anyhow::bail;
 
 use self::here::Here;
 use self::machine::Guest;
+pub(crate) use self::machine::GuestOutput;
 use crate::{Result, process, tools};
 
 /// Options of `cargo xtask guest`.
@@ -73,9 +74,9 @@ const EXTRA_FEATURES: &str = "extra_attr,inode_checksum,sb_checksum,inode_crtime
 
 /// The equipment of every test.
 #[derive(Debug)]
-struct Bench {
-    guest: Guest,
-    here: Here,
+pub(crate) struct Bench {
+    pub(crate) guest: Guest,
+    pub(crate) here: Here,
     images: PathBuf,
     /// Where programs are built.
     cache: PathBuf,
@@ -209,18 +210,11 @@ pub(crate) fn run(args: Args) -> Result<()> {
         }
         return Ok(());
     }
-    tools::require(tools::FOR_GUEST)?;
-    let cache = process::root().join("target/guest");
-    let images = cache.join("images");
-    fs::create_dir_all(&images)?;
-    println!("building the programs for the guest");
-    let programs = programs::build(&cache, &[("f2fs-cli", "f2fs"), ("guest-agent", "guest-agent")])?;
-    let here = Here { f2fs: programs[0].clone(), agent: programs[1].clone() };
-    let bench = Bench { guest: Guest::new(&cache, programs)?, here, images, cache: cache.clone(), quick };
-    println!("guest tests with Linux {}", bench.guest.release());
+    let bench = bench(quick)?;
     if prepare {
         return Ok(());
     }
+    let cache = cache();
     let failed = run_all(&bench, &chosen, jobs);
     if !keep {
         for (name, ..) in chosen.iter().filter(|(name, ..)| !failed.contains(name)) {
@@ -239,6 +233,30 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     println!("all {} guest tests passed", chosen.len());
     Ok(())
+}
+
+/// Where everything is kept.
+pub(crate) fn cache() -> PathBuf {
+    process::root().join("target/guest")
+}
+
+/// The equipment: the programs are built, the kernel is fetched.
+///
+/// # Errors
+///
+/// If a program is missing and cannot be installed, or something does not build.
+pub(crate) fn bench(quick: bool) -> Result<Bench> {
+    tools::require(tools::FOR_GUEST)?;
+    let cache = cache();
+    let images = cache.join("images");
+    fs::create_dir_all(&images)?;
+    println!("building the programs for the guest");
+    let programs = programs::build(&cache, &[("f2fs-cli", "f2fs"), ("guest-agent", "guest-agent")])?;
+    let here = Here { f2fs: programs[0].clone(), agent: programs[1].clone() };
+    let guest = Guest::new(&cache, programs)?;
+    let bench = Bench { guest, here, images, cache, quick };
+    println!("guest tests with Linux {}", bench.guest.release());
+    Ok(bench)
 }
 
 /// Runs the tests, so many at a time; gives the names of those that failed.

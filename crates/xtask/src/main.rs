@@ -4,6 +4,7 @@
 mod bench;
 mod counting;
 mod crash;
+mod crash_kernel;
 mod fuzz;
 mod guest;
 mod lint;
@@ -57,6 +58,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Crashes volumes at every point of many workloads, and looks at what is left.
     Crash(crash::Args),
+    /// Runs scripts on Linux's F2FS in a virtual machine, and looks at what a power cut may leave of its device.
+    CrashKernel(crash_kernel::Args),
     /// Runs suites and programs of others on volumes that `f2fs mount` serves.
     Mount(mount::Args),
 }
@@ -87,6 +90,7 @@ impl Command {
             Command::Bench(args) => bench::run(&args),
             Command::Fuzz(args) => fuzz::run(&args),
             Command::Crash(args) => crash::run(&args),
+            Command::CrashKernel(args) => crash_kernel::run(&args),
             Command::Mount(args) => mount::run(&args),
         }
     }

@@ -16,7 +16,7 @@ fn explored(kind: BaseKind, again: usize, quota: usize, workloads: &[&str]) -> R
         let workload: Workload = text.parse()?;
         let recording = workload.run(&base)?;
         let cuts = CutPlan::default();
-        let plan = Plan { cuts, quota, used: 1, again, again_quota: 40, fsck: 0, whole: true };
+        let plan = Plan { cuts, quota, used: 1, again, again_quota: 40, fsck: 0, whole: true, endured: 0 };
         let mut explorer = Explorer::new(plan, Random::new(7), base.print(), &contents);
         let result =
             explorer.explore(&recording).map_err(|violation| format!("{:?}: {}", violation.cuts, violation.what));
@@ -77,7 +77,8 @@ fn devices_lose_what_they_did_not_flush_each_by_itself() -> Result<(), Box<dyn s
     let without = replayed(text.parse::<Workload>()?.run(&base)?, last.ok_or("no flush")?, true)?;
     let contents = Contents::default();
     let cuts = CutPlan { tears: 0, ..CutPlan::default() };
-    let plan = Plan { cuts, quota: usize::MAX, used: 1000, again: 1000, again_quota: 1, fsck: 0, whole: true };
+    let plan =
+        Plan { cuts, quota: usize::MAX, used: 1000, again: 1000, again_quota: 1, fsck: 0, whole: true, endured: 0 };
     let mut explorer = Explorer::new(plan, Random::new(7), base.print(), &contents);
     assert!(explorer.explore(&without).is_err());
     // fsck.f2fs finds the devices of a state.
@@ -97,7 +98,16 @@ fn repeated(
     let is_there = recording.lanes[0].steps.iter().any(|at| (at.op.to_string().as_str(), at.events) == step);
     assert!(is_there, "the workload is another:\n{}", crate::report::steps(&recording));
     let contents = Contents::default();
-    let plan = Plan { cuts: CutPlan::default(), quota: 1, used: 1, again: 1, again_quota: 1, fsck: 0, whole: true };
+    let plan = Plan {
+        cuts: CutPlan::default(),
+        quota: 1,
+        used: 1,
+        again: 1,
+        again_quota: 1,
+        fsck: 0,
+        whole: true,
+        endured: 0,
+    };
     let mut explorer = Explorer::new(plan, Random::new(7), base.print(), &contents);
     let result = explorer.repeat(&recording, &[cut.parse()?]);
     assert_eq!(result.map_err(|violation| violation.what), Ok(()), "{workload}");
@@ -189,7 +199,8 @@ fn broken_promises_are_seen_where_they_fall_due() -> Result<(), Box<dyn std::err
         let contents = Contents::default();
         // No tears, which make contents that were not seen before the promise.
         let cuts = CutPlan { tears: 0, ..CutPlan::default() };
-        let plan = Plan { cuts, quota: usize::MAX, used: 1000, again: 1000, again_quota: 1, fsck: 0, whole: true };
+        let plan =
+            Plan { cuts, quota: usize::MAX, used: 1000, again: 1000, again_quota: 1, fsck: 0, whole: true, endured: 0 };
         let mut explorer = Explorer::new(plan, Random::new(7), base.print(), &contents);
         assert_eq!(explorer.explore(&recording).is_err(), how != Break::Nothing, "{text}, {how:?}");
     }

@@ -32,7 +32,7 @@ fn recording() -> Recording {
     let lanes = vec![Lane { dir: "/".into(), first, steps }];
     let marks = vec![Mark { version: 1, done: 0, lanes: vec![(0, 0)] }];
     let log = RecordingDevice::new(MemoryDevice::new(1)).log();
-    Recording { log, lanes, marks, last_step: 0, options: Default::default(), shared: None, known: Default::default() }
+    Recording { marks, ..Recording::of_lane(log, lanes[0].clone(), 1, Default::default()) }
 }
 
 /// A tree after so many operations, without some names.

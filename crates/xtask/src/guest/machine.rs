@@ -68,8 +68,8 @@ impl Guest {
 
     /// Describes a boot. `name` names its directory.
     pub(crate) fn boot(&self, name: &str) -> Boot<'_> {
-        let (disks, programs) = (Vec::new(), Vec::new());
-        Boot { guest: self, name: name.to_owned(), disks, programs, processors: 1, persistent: 0 }
+        let (disks, programs, files) = (Vec::new(), Vec::new(), Vec::new());
+        Boot { guest: self, name: name.to_owned(), disks, programs, files, processors: 1, persistent: 0 }
     }
 }
 
@@ -80,6 +80,8 @@ pub(crate) struct Boot<'a> {
     name: String,
     disks: Vec<(PathBuf, Bus, String)>,
     programs: Vec<PathBuf>,
+    /// Files for the share.
+    files: Vec<PathBuf>,
     processors: u32,
     /// MiB of the memory that are `/dev/pmem0`.
     persistent: u32,
@@ -118,6 +120,12 @@ impl Boot<'_> {
     /// Adds a program, or a library of one, to those that the guest has in `/bin`.
     pub(crate) fn program(mut self, file: &Path) -> Self {
         self.programs.push(file.to_owned());
+        self
+    }
+
+    /// Puts a file into the share, `/share/NAME` in the guest, which only reads it.
+    pub(crate) fn carry(mut self, file: &Path) -> Self {
+        self.files.push(file.to_owned());
         self
     }
 
@@ -164,6 +172,11 @@ impl Boot<'_> {
         for program in self.guest.programs.iter().chain(&self.programs) {
             let name = program.file_name().with_context(|| format!("{} has no name", program.display()))?;
             fs::copy(program, programs.join(name)).with_context(|| format!("cannot copy {}", program.display()))?;
+        }
+        for file in &self.files {
+            let name = file.file_name().with_context(|| format!("{} has no name", file.display()))?;
+            // Large ones are not copied.
+            fs::hard_link(file, share.join(name)).with_context(|| format!("cannot share {}", file.display()))?;
         }
         fs::write(share.join("script"), script)?;
         let console = home.join("console");
