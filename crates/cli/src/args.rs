@@ -42,6 +42,10 @@ pub(crate) struct Arguments {
     /// are shown by an error and by `inspect`, and never opened unasked.
     #[arg(long = "device", global = true, value_name = "PATH")]
     pub(crate) devices: Vec<PathBuf>,
+    /// Memory for blocks of files, read and written ones, in a volume that is opened: bytes, or with K, M, G. Writes are in it until a sync, a checkpoint,
+    /// or a few seconds have passed. 0: every read and write goes to the image at once.
+    #[arg(long, global = true, value_name = "SIZE", default_value = "0")]
+    pub(crate) page_cache: Limit,
     #[command(flatten)]
     pub(crate) journal: journal::JournalChoice,
     #[command(subcommand)]

@@ -26,7 +26,7 @@ use crate::error::CliError;
 use crate::medium;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
-    medium::choose(arguments.pmem, &arguments.devices, &arguments.journal);
+    medium::choose(arguments.pmem, &arguments.devices, &arguments.journal, arguments.page_cache.0);
     match &arguments.command {
         Command::Format(args) => format::run(args, &arguments.devices)?,
         Command::Inspect { image, holes, json } => inspect::run(image, *holes, *json)?,

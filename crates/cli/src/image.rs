@@ -87,6 +87,7 @@ fn open_on(
 ) -> Result<FileSystem, CliError> {
     options.journal = journal.filter(|_| access != Access::ReadCheckpoint);
     options.without_journal = medium::without_journal();
+    options.page_cache = medium::page_cache();
     options.volume = options.volume.read_only(access != Access::Write).recovery(access != Access::ReadCheckpoint);
     let fs = FileSystem::open(Arc::clone(device), options).map_err(|error| match &error {
         FsError::Recovery(_) => CliError::at(image, format_args!("{error} (--no-recovery shows the checkpoint)")),

@@ -34,12 +34,14 @@ struct Choice {
     others: Vec<PathBuf>,
     /// `--journal` and what belongs to it.
     journal: JournalChoice,
+    /// `--page-cache`, in bytes.
+    page_cache: u64,
 }
 
-/// Takes `--pmem`, `--device` and the journal, once, before anything is opened.
-pub(crate) fn choose(pmem: bool, others: &[PathBuf], journal: &JournalChoice) {
+/// Takes `--pmem`, `--device`, `--page-cache` and the journal, once, before anything is opened.
+pub(crate) fn choose(pmem: bool, others: &[PathBuf], journal: &JournalChoice, page_cache: u64) {
     // It is called once, so that nothing is there yet.
-    let _ = CHOICE.set(Choice { pmem, others: others.to_vec(), journal: journal.clone() });
+    let _ = CHOICE.set(Choice { pmem, others: others.to_vec(), journal: journal.clone(), page_cache });
 }
 
 /// The journal that the command line names, if the image is opened as a file system.
@@ -52,6 +54,11 @@ pub(crate) fn journal(access: Access) -> Result<Option<JournalOptions>, CliError
 /// The path of `--journal`, if it is not `none`.
 pub(crate) fn journal_path() -> Option<&'static Path> {
     choice().journal.journal.as_deref().filter(|path| *path != Path::new("none"))
+}
+
+/// `--page-cache`, in bytes.
+pub(crate) fn page_cache() -> u64 {
+    choice().page_cache
 }
 
 /// `--without-journal`.

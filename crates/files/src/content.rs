@@ -16,6 +16,9 @@
 //! writer that raised the size over a block of the range held that block exclusively until it was written. A reader that asks for more
 //! than there is locks only as far as the size reaches, and begins again if the file has grown beyond that.
 //!
+//! *Data in the page cache.* It raises the size as a write does, and `i_size` in the page only when it has landed
+//! (`page_cache.rs`): so `size` is never less than `i_size`, and is more only while pages are dirty.
+//!
 //! *Inline data* becomes a block once and never goes back, under a lock of the whole file.
 
 use f2fs_extent::{AddressCache, CacheBudget};
@@ -24,9 +27,10 @@ use f2fs_format::feature::Features;
 use f2fs_format::inode::{Inode as RawInode, inline};
 use f2fs_format::path::Addresses;
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use f2fs_sync::{Arc, protocol_never};
+use f2fs_sync::{Arc, OnceLock, protocol_never};
 
 use crate::idle::LITTLE;
+use crate::page_cache::FilePages;
 use crate::ranges::{RangeGuard, RangeLock, Ranges};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
@@ -41,6 +45,8 @@ pub(crate) struct Content {
     pub(crate) cache: AddressCache,
     size: AtomicU64,
     inline: AtomicBool,
+    /// Its part of the page cache, once it was used.
+    pages: OnceLock<Box<FilePages>>,
     /// Bytes of `ranges` that [`Idle`](crate::idle::Idle) counts.
     listed: AtomicU64,
     /// Address slots in the nodes.
@@ -72,6 +78,7 @@ impl Content {
             cache: AddressCache::new(addresses),
             size: AtomicU64::new(inode.i_size.get()),
             inline: AtomicBool::new(inode.i_inline & inline::DATA != 0),
+            pages: OnceLock::new(),
             listed: AtomicU64::new(0),
             addresses: inode.layout(features).addresses(),
         }
@@ -87,6 +94,39 @@ impl Content {
     pub(crate) fn set_size(&self, inode: &mut RawInode, size: u64) {
         inode.i_size = size.into();
         self.size.store(size, Ordering::Release);
+    }
+
+    /// Raises `i_size`, and the size if that is less. The caller has the inode's page locked.
+    pub(crate) fn grow(&self, inode: &mut RawInode, size: u64) {
+        inode.i_size = size.max(inode.i_size.get()).into();
+        self.raise_size(size);
+    }
+
+    /// Raises the size to that of data in the page cache; `i_size` follows when it has landed. The caller has the inode's page locked.
+    pub(crate) fn raise_size(&self, size: u64) {
+        self.size.fetch_max(size, Ordering::AcqRel);
+    }
+
+    /// A write that ended at `from` and raised `i_size` from `to` did not happen. The caller has the inode's page locked.
+    pub(crate) fn take_back_size(&self, inode: &mut RawInode, from: u64, to: u64) {
+        inode.i_size = to.into();
+        // Unless somebody wrote behind it.
+        let _ = self.size.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Its part of the page cache, if it was used.
+    #[inline]
+    pub(crate) fn pages(&self) -> Option<&FilePages> {
+        self.pages.get().map(|pages| &**pages)
+    }
+
+    /// The same, made when it is first used.
+    #[inline]
+    pub(crate) fn pages_or(&self, make: impl FnOnce() -> FilePages) -> &FilePages {
+        match self.pages.get() {
+            Some(pages) => pages,
+            None => self.pages.get_or_init(|| Box::new(make())),
+        }
     }
 
     /// Nobody has the file open: its locks are listed for what they take. Gives the bytes for which they were not yet, if that is

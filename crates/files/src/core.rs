@@ -30,6 +30,7 @@ use crate::idle::Idle;
 use crate::inode::Inode;
 use crate::inode_table::InodeTable;
 use crate::options::Options;
+use crate::page_cache::PageCache;
 use crate::path_cache::PathCache;
 use crate::requests::Requests;
 use crate::{FsError, Time};
@@ -54,6 +55,7 @@ pub(crate) struct Core {
     pub(crate) dentries: DentryCache,
     /// Directories with changed blocks.
     pub(crate) dirty_directories: DirtyDirectories,
+    pub(crate) pages: PageCache,
     pub(crate) options: Options,
     /// For what is remembered of block addresses.
     pub(crate) addresses: Arc<CacheBudget>,
@@ -86,6 +88,7 @@ impl Core {
             dentries: DentryCache::new(options.dentry_cache.get() as u64, directories.clone()),
             directories,
             dirty_directories: DirtyDirectories::new(),
+            pages: PageCache::new(options.page_cache),
             options,
             hazards: Hazards::new(),
             rename: Mutex::new(()),
@@ -135,9 +138,9 @@ impl Core {
         match self.volume.need(hint) {
             Need::Nothing => {}
             Need::Checkpoint => {
+                self.write_back_ahead();
                 let ahead = || self.dirty_directories.write_ahead(&self.volume);
-                let checkpoint =
-                    self.volume.checkpoint_if_needed(hint, ahead, |op| self.dirty_directories.write(op))?;
+                let checkpoint = self.volume.checkpoint_if_needed(hint, ahead, |op| self.write_above(op))?;
                 if checkpoint.is_some() {
                     self.inodes.shrink();
                 }
@@ -152,7 +155,7 @@ impl Core {
 
     pub(crate) fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, FsError> {
         let ahead = || self.dirty_directories.write_ahead(&self.volume);
-        let report = self.volume.checkpoint_beside(reason, ahead, |op| self.dirty_directories.write(op))?;
+        let report = self.volume.checkpoint_beside(reason, ahead, |op| self.write_above(op))?;
         self.inodes.shrink();
         Ok(report)
     }

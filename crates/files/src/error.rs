@@ -7,6 +7,7 @@ use f2fs_device::DeviceError;
 use f2fs_format::compression::Compression;
 use f2fs_format::encryption::EncryptionPolicy;
 use f2fs_format::{Corruption, FormatError, Nid};
+use f2fs_sync::PlainArc;
 use f2fs_volume::VolumeError;
 use thiserror::Error;
 
@@ -172,6 +173,9 @@ pub enum FsError {
     /// operation may succeed after a deletion and a checkpoint.
     #[error(transparent)]
     NoSpace(Box<VolumeError>),
+    /// Data that was written into the page cache could not be written to the device. It is still in memory, and the next sync or checkpoint tries again.
+    #[error("data in the page cache could not be written: {0}")]
+    WriteBack(#[source] PlainArc<FsError>),
     /// The file system is open for reading only (`EROFS`).
     #[error("the volume is open for reading only")]
     ReadOnly,
@@ -230,6 +234,7 @@ impl FsError {
         match self {
             FsError::Volume(error) => error.device(),
             FsError::Recovery(error) => error.device(),
+            FsError::WriteBack(error) => error.device(),
             _ => None,
         }
     }

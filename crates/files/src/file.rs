@@ -11,6 +11,7 @@ use crate::file_data::read_many::ReadSlice;
 use crate::file_data::write_many::WriteSlice;
 use crate::handle::Handle;
 use crate::inode::Inode;
+use crate::page_cache::Seen;
 use crate::ranges::LockWaits;
 use crate::stat::{FileKind, Metadata};
 
@@ -23,6 +24,8 @@ use crate::stat::{FileKind, Metadata};
 pub struct File {
     pub(crate) handle: Handle,
     pub(crate) access: Access,
+    /// The errors of write-back that it has been told; asked for when the page cache is first used.
+    seen: Seen,
 }
 
 impl File {
@@ -30,7 +33,8 @@ impl File {
         match handle.inode.kind {
             FileKind::Regular => {
                 FileData(&handle.core).require_readable(&handle.inode)?;
-                Ok(File { handle, access: Access::ALL })
+                let seen = handle.inode.pages().map_or_else(Seen::default, |pages| pages.errors.opened());
+                Ok(File { handle, access: Access::ALL, seen })
             }
             FileKind::Directory => Err(FsError::IsDirectory),
             kind => Err(FsError::WrongKind { operation: "open", kind: kind.name() }),
@@ -256,7 +260,12 @@ impl File {
     /// # Errors
     /// [`FsError::Volume`]: nothing is promised then, and after an error of the device the file system refuses all changes.
     pub fn sync_all(&self) -> Result<(), FsError> {
-        self.handle.data().sync(&self.handle.inode)
+        let result = self.handle.data().sync(&self.handle.inode);
+        // An error of this sync is among those.
+        match self.handle.inode.pages().and_then(|pages| pages.errors.next(&self.seen)) {
+            Some(error) => Err(result.err().unwrap_or(FsError::WriteBack(error))),
+            None => result,
+        }
     }
 
     /// Makes the content durable, and what is needed to find it. At present the same as [`sync_all`](Self::sync_all), as in the kernel:

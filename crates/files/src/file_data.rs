@@ -6,6 +6,7 @@ use crate::core::Core;
 
 pub(crate) mod allocate;
 pub(crate) mod block_map;
+pub(crate) mod cached;
 pub(crate) mod copy_range;
 pub(crate) mod durable;
 pub(crate) mod holes;

@@ -126,6 +126,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Volume`]; see [`Volume::checkpoint_with`] for what an error means.
     pub fn checkpoint(&self) -> Result<CheckpointReport, FsError> {
+        self.core.write_back_ahead();
         self.core.checkpoint(Reason::Sync)
     }
 
@@ -136,7 +137,8 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Volume`]: the volume stays at its last good checkpoint.
     pub fn close(&self) -> Result<(), FsError> {
+        self.core.write_back_ahead();
         Attachment(&self.core).end()?;
-        self.core.volume.close_with(|op| self.core.dirty_directories.write(op))
+        self.core.volume.close_with(|op| self.core.write_above(op))
     }
 }

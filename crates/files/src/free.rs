@@ -8,6 +8,7 @@ use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
 use crate::core::Core;
+use crate::file_data::FileData;
 use crate::inode::Inode;
 use crate::stat;
 use crate::truncate::{Progress, truncate_step};
@@ -95,15 +96,19 @@ impl InodeEnds<'_> {
                 return AfterUnlink::Linked;
             }
         }
+        let mut busy = false;
         if life.opens == 0 {
             protocol_step!("life_unlinked_and_not_ended", life.freed = true);
-            if inode.is_small() && self.free_small(op, inode).is_ok() {
+            // Who writes its pages back has it to the end.
+            let alone = inode.pages().map(|pages| pages.writing.try_lock());
+            busy = matches!(alone, Some(None));
+            if !busy && inode.is_small() && self.free_small(op, inode).is_ok() {
                 return AfterUnlink::Done;
             }
         }
         // An inode that could not be freed for an error of the device is left to the next open as well: its name is gone.
         self.volume.add_orphan(op, room, inode.ino);
-        if life.freed && !inode.is_small() { AfterUnlink::FreeLater } else { AfterUnlink::Done }
+        if life.freed && (!inode.is_small() || busy) { AfterUnlink::FreeLater } else { AfterUnlink::Done }
     }
 
     /// Finishes what [`set_links`](Self::set_links) left to do.
@@ -116,6 +121,13 @@ impl InodeEnds<'_> {
 
     /// Frees an orphan, block by block.
     fn free(&self, inode: &Inode) -> Result<(), FsError> {
+        let alone = inode.pages().map(|pages| pages.writing.lock());
+        if alone.is_some() {
+            self.change(|op| {
+                FileData(self).discard_pages(op, inode);
+                Ok(())
+            })?;
+        }
         if inode.has_blocks() {
             while !inode.is_small() && self.change(|op| truncate_step(op, &inode.node, 0))? == Progress::More {}
         }
@@ -128,6 +140,7 @@ impl InodeEnds<'_> {
 
     /// Frees an inode that has no further nodes but an xattr node.
     pub(crate) fn free_small(&self, op: &Op<'_>, inode: &Inode) -> Result<(), FsError> {
+        FileData(self).discard_pages(op, inode);
         if inode.has_blocks() {
             truncate_step(op, &inode.node, 0)?;
         }

@@ -34,6 +34,7 @@ use crate::content::Content;
 use crate::device_number::DeviceNumber;
 use crate::directory::{Directories, Directory};
 use crate::form::{self, Form};
+use crate::page_cache::FilePages;
 use crate::stat::{self, FileKind, Metadata, Time};
 
 /// How an inode lives.
@@ -122,12 +123,22 @@ impl Inode {
         }
     }
 
-    /// Sets `i_size`, and the copy in the content. The caller has the inode's page locked, and asked for the content before.
-    pub(crate) fn set_size(&self, inode: &mut raw::Inode, size: u64) {
+    /// Raises `i_size`, and the copy in the content. The caller has the inode's page locked, and asked for the content before.
+    pub(crate) fn grow(&self, inode: &mut raw::Inode, size: u64) {
         match self.content.get() {
-            Some(content) => content.set_size(inode, size),
+            Some(content) => content.grow(inode, size),
             None => inode.i_size = size.into(),
         }
+    }
+
+    /// The file's data in memory, if it was used.
+    pub(crate) fn content(&self) -> Option<&Content> {
+        self.content.get().map(|content| &**content)
+    }
+
+    /// Its part of the page cache, if it was used.
+    pub(crate) fn pages(&self) -> Option<&FilePages> {
+        self.content.get().and_then(|content| content.pages())
     }
 
     /// Lists what its range locks take; see [`Content::list_locks`].
@@ -178,9 +189,10 @@ impl Inode {
             links: inode.i_links.get(),
             size: match self.kind {
                 FileKind::Symlink => self.form.target_size(inode.i_size.get()),
-                _ => inode.i_size.get(),
+                _ => self.content.get().map_or_else(|| inode.i_size.get(), |content| content.size()),
             },
-            blocks: inode.i_blocks.get(),
+            // With those of the page cache that have a place, and are not there yet.
+            blocks: inode.i_blocks.get() + self.pages().map_or(0, FilePages::reserved),
             accessed,
             modified,
             changed,

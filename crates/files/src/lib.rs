@@ -77,6 +77,7 @@
 //! | their locks of ranges, a byte for each block that was touched | [`Options::lock_memory`] |
 //! | addresses of blocks | [`Options::address_cache`] |
 //! | dentry blocks | [`Options::dentry_cache`] |
+//! | blocks of files, clean and dirty | [`Options::page_cache`] |
 //! | names of directories that were made here | 8 Mi of them |
 //! | nodes | [`OpenOptions::node_cache`](f2fs_volume::OpenOptions::node_cache) |
 //!
@@ -100,6 +101,10 @@
 //!
 //! File data goes to the device at once and out of place; nodes and dentry blocks are written by the checkpoint. Until then
 //! the last checkpoint is what a crash leaves.
+//!
+//! With [`Options::page_cache`] data stays in memory until a sync of the file, a checkpoint, or write-back. A write counts its space, so that it is
+//! the write that fails without any; its blocks are taken from the log when they are written, those of a file side by side, small files together. A
+//! checkpoint writes all data first: it has what was written before it, as without a cache.
 //!
 //! # One device, one file system
 //!
@@ -150,6 +155,7 @@ mod name;
 mod namespace;
 mod open_options;
 mod options;
+mod page_cache;
 mod path_cache;
 mod ranges;
 mod recovery;
@@ -185,6 +191,7 @@ pub use namespace::path::path_from_bytes;
 pub use namespace::rename::RenameMode;
 pub use open_options::OpenOptions;
 pub use options::{DirectoryLock, JournalOptions, Options};
+pub use page_cache::{Flusher, FlusherOptions};
 pub use ranges::{LockWaits, RangeLock};
 pub use recovery::RecoveryReport;
 pub use stat::{FileKind, Metadata, Time};

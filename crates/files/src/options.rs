@@ -44,6 +44,9 @@ pub struct Options {
     pub lock_memory: u64,
     /// Dentry blocks kept in memory, about (4 KiB each), beside those that wait for a checkpoint.
     pub dentry_cache: NonZeroUsize,
+    /// Bytes that blocks of files may take in memory, read ones and written ones that are not on the device yet; 0: every read and write of data goes
+    /// to the device at once.
+    pub page_cache: u64,
     /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`](crate::FileSystem::open_path).
     pub devices: Vec<PathBuf>,
     /// A journal for syncs of files, in place of the log of the volume.
@@ -66,6 +69,7 @@ impl Default for Options {
             address_cache: 64 << 20,
             lock_memory: 64 << 20,
             dentry_cache: NonZeroUsize::MIN.saturating_add(65_535),
+            page_cache: 0,
             devices: Vec::new(),
             journal: None,
             without_journal: false,
@@ -134,6 +138,34 @@ impl Options {
     #[must_use]
     pub fn dentry_cache(mut self, blocks: NonZeroUsize) -> Self {
         self.dentry_cache = blocks;
+        self
+    }
+
+    /// Bytes that blocks of files may take in memory; 0, the default: every read and write of data goes to the device at once.
+    ///
+    /// With a cache a read that finds its blocks there does not touch the device, and a write returns when its data is in memory: the device gets it
+    /// with a sync of the file, a checkpoint, after about five seconds of further writes, or when half of the cache waits to be written. Space is
+    /// counted by the write, so that it is the write that fails for want of it. An error of the device is told to the next sync through each
+    /// handle of the file, once. A crash loses what was neither synced nor in a checkpoint, as it does without a cache.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+    /// # f2fs_volume::format::format(&*device, &Default::default())?;
+    /// use f2fs_files::{FileSystem, Options};
+    ///
+    /// let fs = FileSystem::open(device, Options::new().page_cache(64 << 20))?;
+    /// let file = fs.create_file("/f", 0o644)?;
+    /// file.write_at(&[7; 10_000], 0)?; // in memory
+    /// assert_eq!(fs.stats().dirty_pages, 3);
+    /// file.sync_all()?; // on the device
+    /// assert_eq!(fs.stats().dirty_pages, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn page_cache(mut self, bytes: u64) -> Self {
+        self.page_cache = bytes;
         self
     }
 

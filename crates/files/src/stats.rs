@@ -57,6 +57,10 @@ stats! {
     Gauge cached_nodes,
     /// Blocks of the node address table in memory.
     Gauge cached_nat_blocks,
+    /// Blocks of files in the page cache.
+    Gauge cached_pages,
+    /// Those among them that are not on the device yet.
+    Gauge dirty_pages,
     /// The version of the last checkpoint.
     Gauge checkpoint_version,
     /// 1 if the volume takes no more changes after an error or a panic, else 0.
@@ -146,6 +150,8 @@ impl FileSystem {
             dirty_nodes: stat.dirty_nodes,
             cached_nodes: stat.cached_nodes,
             cached_nat_blocks: nat.cached_blocks as u64,
+            cached_pages: self.core.pages.table().len(),
+            dirty_pages: self.core.pages.dirty_pages(),
             checkpoint_version: volume.last_checkpoint().version,
             stopped: volume.stopped().is_some().into(),
             checkpoints: written.checkpoints,

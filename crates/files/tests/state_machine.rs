@@ -469,7 +469,9 @@ fn run(case: u32, actions: &[Action]) {
     let names = ["ssr", "partial", "selective-greedy", "selective-optimal"];
     let allocation: Allocation = names[case as usize / 4 % 4].parse().unwrap();
     let volume = OpenOptions::new().allocation(allocation).lanes(1 + case as usize / 16 % 3);
-    let options = Options::new().directory_lock(lock).volume(volume);
+    // Without a cache, with one that is always full, and with one that takes all.
+    let cache = [0, 256 << 10, 64 << 20][case as usize / 48 % 3];
+    let options = Options::new().directory_lock(lock).volume(volume).page_cache(cache);
     let fs = FileSystem::open(device.clone(), options.clone()).unwrap();
     let model = Model::new();
     let mut world =

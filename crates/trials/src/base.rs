@@ -47,6 +47,8 @@ pub enum BaseKind {
     Journaled,
     /// The plain one with a journal in persistent memory, with data in it.
     DataJournaled,
+    /// The wide one; its workloads run with a page cache.
+    Cached,
 }
 
 /// The devices of [`BaseKind::Several`], in MiB.
@@ -54,7 +56,7 @@ pub const DEVICES: [u64; 3] = [24, 56, 48];
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 9] = [
+    pub const ALL: [BaseKind; 10] = [
         BaseKind::Plain,
         BaseKind::Checksums,
         BaseKind::Wide,
@@ -64,6 +66,7 @@ impl BaseKind {
         BaseKind::Several,
         BaseKind::Journaled,
         BaseKind::DataJournaled,
+        BaseKind::Cached,
     ];
 
     /// The name in the text of a workload.
@@ -79,6 +82,7 @@ impl BaseKind {
             BaseKind::Several => "several",
             BaseKind::Journaled => "journaled",
             BaseKind::DataJournaled => "data-journaled",
+            BaseKind::Cached => "cached",
         }
     }
 }
@@ -115,7 +119,12 @@ impl Base {
         };
         let mib: u64 = match kind {
             // Large enough for logs to begin new segments; the others fill holes as soon as there are any.
-            BaseKind::Plain | BaseKind::Wide | BaseKind::Several | BaseKind::Journaled | BaseKind::DataJournaled => 128,
+            BaseKind::Plain
+            | BaseKind::Wide
+            | BaseKind::Several
+            | BaseKind::Journaled
+            | BaseKind::DataJournaled
+            | BaseKind::Cached => 128,
             BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad => 64,
         };
         let blocks = (mib << 20) / f2fs_device::BLOCK_SIZE as u64;
@@ -150,7 +159,7 @@ impl Base {
             | BaseKind::Several
             | BaseKind::Journaled
             | BaseKind::DataJournaled => {}
-            BaseKind::Wide => lanes(&fs)?,
+            BaseKind::Wide | BaseKind::Cached => lanes(&fs)?,
             BaseKind::Tight => {
                 lanes(&fs)?;
                 fill_with_holes(&fs)?;

@@ -41,6 +41,9 @@ use shared::{Meeting, Sharing};
 /// seed, and else one after the other, so that one lies between the two halves of whatever has two.
 const CHECKPOINTS: [usize; 2] = [12, 100];
 
+/// Bytes of the page cache on [`BaseKind::Cached`].
+const CACHES: [u64; 2] = [16 << 20, 128 << 10];
+
 /// Threads that share files and directories.
 const SHARING: usize = 3;
 
@@ -122,7 +125,7 @@ impl Workload {
             Allocation::selective_greedy(CostModel::nvme()),
             Allocation::selective_optimal(CostModel::nvme()),
         ];
-        options(|volume: OpenOptions| match self {
+        let options = options(|volume: OpenOptions| match self {
             Workload::Sequence(..) => volume.nid_policy(Policy::KernelScan).lanes(1),
             Workload::Random(_, seed) => {
                 let seed = *seed as usize;
@@ -137,7 +140,15 @@ impl Workload {
             Workload::Threads(_, seed) | Workload::Shared(_, seed) => {
                 written_ahead(volume.nid_policy(Policy::Sharded).lanes(2), *seed)
             }
-        })
+        });
+        match (self.base(), self) {
+            // One that takes all, or one that is always full.
+            (BaseKind::Cached, Workload::Random(_, seed) | Workload::Threads(_, seed) | Workload::Shared(_, seed)) => {
+                options.page_cache(CACHES[*seed as usize / 5 % 2])
+            }
+            (BaseKind::Cached, Workload::Sequence(..)) => options.page_cache(CACHES[0]),
+            _ => options,
+        }
     }
 
     /// Runs it on a copy of its base.

@@ -16,6 +16,15 @@ impl Volume {
         Ok(())
     }
 
+    /// Reserves data blocks that are written within this checkpoint: [`Flight::begin_reserved`](crate::Flight::begin_reserved) fills
+    /// them, or [`unreserve`](Self::unreserve) gives them back. No slot says so.
+    ///
+    /// # Errors
+    /// [`VolumeError::NoSpace`]; nothing is reserved then.
+    pub fn reserve_delayed(&self, _op: &Op<'_>, blocks: u64) -> Result<(), VolumeError> {
+        self.space.take_blocks(blocks)
+    }
+
     /// Whether so many blocks could be reserved at this moment.
     #[must_use]
     pub fn has_room(&self, blocks: u64) -> bool {

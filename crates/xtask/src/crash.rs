@@ -31,8 +31,8 @@ pub(crate) struct Args {
 }
 
 /// Packages with mutants that tests of their own find, and those tests.
-const BESIDE_TESTS: [(&str, &str); 3] =
-    [("f2fs-journal", "lines"), ("f2fs-segment", "opening"), ("f2fs-files", "full")];
+const BESIDE_TESTS: [(&str, &str); 4] =
+    [("f2fs-journal", "lines"), ("f2fs-segment", "opening"), ("f2fs-files", "full"), ("f2fs-files", "page_cache")];
 
 /// Runs the explorer, the matrix of faults, or the search for the mutants.
 ///

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use f2fs::FileSystem;
+use f2fs::{FileSystem, FlusherOptions};
 use f2fs_fuse::{Mount, Unmounter};
 
 use crate::args::Arguments;
@@ -53,6 +53,7 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     if !args.foreground && !args.told {
         return in_background(args, &image, &dir, all);
     }
+    let read_only = options.read_only;
     options.source = image.to_string_lossy().into_owned();
     let fs = open(&image, if options.read_only { Access::Read } else { Access::Write })?;
     let mut mount = match Mount::new(&fs, &dir, options) {
@@ -63,11 +64,15 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
         }
     };
     let unmounter = mount.unmounter();
+    // Pages that nobody touches any more are written as well.
+    let flusher = (all.page_cache.0 != 0 && !read_only).then(|| fs.start_flusher(FlusherOptions::default()));
     if args.told {
         leave_the_terminal().about(&dir)?;
     }
     notify("READY=1");
-    serve(&image, &fs, mount, unmounter)
+    let served = serve(&image, &fs, mount, unmounter);
+    drop(flusher);
+    served
 }
 
 fn serve(image: &Path, fs: &FileSystem, mount: Mount, mut unmounter: Unmounter) -> Result<ExitCode, CliError> {
@@ -126,6 +131,7 @@ fn in_background(args: &MountArgs, image: &Path, dir: &Path, all: &Arguments) ->
     if all.pmem {
         command.arg("--pmem");
     }
+    command.arg("--page-cache").arg(all.page_cache.0.to_string());
     for device in &all.devices {
         command.arg("--device").arg(device);
     }

@@ -26,7 +26,7 @@ impl Core {
         if report.free_segments >= goal {
             return Ok(report);
         }
-        let alone = self.volume.clean_with(goal, |op| self.dirty_directories.write(op))?;
+        let alone = self.volume.clean_with(goal, |op| self.write_above(op))?;
         report.victims += alone.victims;
         report.data_blocks += alone.data_blocks;
         report.node_blocks += alone.node_blocks;

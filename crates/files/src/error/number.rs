@@ -69,6 +69,7 @@ fn number(error: &FsError) -> Errno {
         FsError::NoSpace(_) => Errno::NOSPC,
         FsError::ReadOnly => Errno::ROFS,
         FsError::Recovery(error) => number(error),
+        FsError::WriteBack(error) => number(error),
         FsError::Volume(error) => volume_number(error),
     }
 }

@@ -46,6 +46,8 @@ impl FileData<'_> {
         let _range = if tail { content.lock_from(offset) } else { content.lock_to_write(offset, len) };
         self.refill_nids();
         let (first, last) = (offset / BLOCK, (end - 1) / BLOCK);
+        // What is dirty there has its blocks counted already.
+        let _past = self.past_cache(inode, first, last)?;
         self.require_room(inode, content, first, last)?;
         if content.is_inline() {
             self.change(|op| self.convert_inline(op, inode, content))?;
@@ -66,11 +68,11 @@ impl FileData<'_> {
             let mut node = inode.node.write(op);
             let raw = node.inode_mut();
             if keep_size {
-                if end > raw.i_size.get() {
+                if end > content.size() {
                     raw.i_advise |= advise::KEEP_SIZE;
                 }
             } else if end > raw.i_size.get() {
-                content.set_size(raw, end);
+                content.grow(raw, end);
             }
             // As in Linux (`f2fs_fallocate`), also where nothing was missing.
             let now = self.now();

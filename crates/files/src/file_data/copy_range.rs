@@ -14,7 +14,7 @@ impl FileData<'_> {
     /// wait for each other.
     pub(crate) fn copy_range(
         &self,
-        from: &Inode,
+        from: &Arc<Inode>,
         offset: u64,
         to: &Arc<Inode>,
         to_offset: u64,

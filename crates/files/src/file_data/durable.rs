@@ -31,8 +31,12 @@ impl FileData<'_> {
         self.balance(inode.ino)?;
         let content = self.content(inode);
         let mut written = 0;
+        // The file is to be durable, with what else was written.
+        self.write_back_file(inode)?;
         if !buf.is_empty() {
             let _range = content.lock_to_write(offset, buf.len() as u64);
+            let (first, last) = blocks_of(offset, buf.len());
+            let _past = self.past_cache(inode, first, last)?;
             if self.goes_at_once(content, offset, buf) {
                 match self.write_with_sync(inode, content, Piece { offset, buf })? {
                     Sent::Durable => return Ok(buf.len()),
@@ -43,7 +47,7 @@ impl FileData<'_> {
                     Sent::Nothing => {}
                 }
             }
-            written = self.write_locked(inode, content, offset, buf)?;
+            written = self.write_locked(inode, content, offset, buf, None)?;
         }
         self.sync(inode).map(|()| written)
     }
@@ -76,7 +80,9 @@ impl FileData<'_> {
                 wrote(&file, raw, end, now);
             } else if before < end && size == end {
                 // Nobody wrote behind it meanwhile.
-                file.set_size(raw, before);
+                if let Some(content) = file.content() {
+                    content.take_back_size(raw, end, before);
+                }
             }
         };
         // With the page locked: see the rules of the cache.

@@ -3,6 +3,7 @@
 use core::ops::Range;
 
 use f2fs_format::BLOCK_SIZE;
+use f2fs_sync::Arc;
 
 use crate::FsError;
 use crate::file_data::FileData;
@@ -22,7 +23,9 @@ pub(crate) enum Seek {
 
 impl FileData<'_> {
     /// The first byte at or behind `offset` that is what is looked for; `None` if the file ends before.
-    pub(crate) fn seek(&self, inode: &Inode, offset: u64, what: Seek) -> Result<Option<u64>, FsError> {
+    pub(crate) fn seek(&self, inode: &Arc<Inode>, offset: u64, what: Seek) -> Result<Option<u64>, FsError> {
+        // The nodes say where data is, once it is there.
+        self.write_back_file(inode)?;
         self.seek_within(inode, offset, what, u64::MAX)
     }
 
@@ -54,7 +57,7 @@ impl FileData<'_> {
     }
 
     /// The first bytes at or behind `offset` that are no hole.
-    pub(crate) fn next_data(&self, inode: &Inode, offset: u64) -> Result<Option<Range<u64>>, FsError> {
+    pub(crate) fn next_data(&self, inode: &Arc<Inode>, offset: u64) -> Result<Option<Range<u64>>, FsError> {
         let Some(start) = self.seek(inode, offset, Seek::Data)? else { return Ok(None) };
         // It may have been cut meanwhile.
         let end = self.seek_within(inode, start, Seek::Hole, LONGEST)?;

@@ -1,6 +1,6 @@
 //! Reading file data.
 //!
-//! There is no page cache: blocks come from the device, in requests as long as the blocks follow each other there. A read of
+//! Without a page cache blocks come from the device, in requests as long as the blocks follow each other there. A read of
 //! blocks whose addresses are known (`f2fs_extent::AddressCache`) locks its range, passes the gate, and reads: it touches no
 //! node, allocates nothing if it is short, and writes no cache line that a reader of another part of the file writes.
 
@@ -33,8 +33,16 @@ impl FileData<'_> {
     pub(crate) fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, FsError> {
         let content = self.content(inode);
         let Some(readable) = content.lock_to_read(offset, buf.len()) else { return Ok(0) };
-        let _gate = self.volume.begin_read();
         let buf = &mut buf[..readable.len];
+        // With the range locked data does not leave the inode.
+        if self.0.pages.is_on()
+            && !content.is_inline()
+            && let Some(pages) = self.pages_of(inode, content)
+        {
+            self.read_cached(inode, content, pages, offset, buf)?;
+            return Ok(buf.len());
+        }
+        let _gate = self.volume.begin_read();
         if content.is_inline() {
             self.read_inline(inode, offset, buf)?;
             return Ok(buf.len());
@@ -58,7 +66,9 @@ impl FileData<'_> {
             let Some(readable) = content.lock_to_read(offset, buf.len()) else { return Ok(0) };
             let _gate = self.volume.begin_read();
             let (first, last) = blocks_of(offset, readable.len);
-            if !content.is_inline() && last - first < DIRECT && last - first + 1 == buf.blocks() as u64 {
+            // What is dirty is newer than the device.
+            let dirty = inode.pages().is_some_and(|pages| pages.is_dirty_in(first, last));
+            if !dirty && !content.is_inline() && last - first < DIRECT && last - first + 1 == buf.blocks() as u64 {
                 content.cache.refresh(self.volume.moves(inode.ino));
                 if let Some(run) = self.single_run(inode, content, first, last)?
                     && run.addr.is_real()
@@ -115,14 +125,34 @@ impl FileData<'_> {
     fn read_long(&self, inode: &Inode, content: &Content, offset: u64, buf: &mut [u8]) -> Result<(), FsError> {
         let (first, last) = blocks_of(offset, buf.len());
         let end = offset + buf.len() as u64;
+        self.read_runs(inode, content, first, last, |block, len, data| {
+            match data {
+                Some(data) => copy_out(buf, offset, block, len, data),
+                None => {
+                    let from = (block * BLOCK).max(offset) - offset;
+                    let to = ((block + len) * BLOCK).min(end) - offset;
+                    buf[from as usize..to as usize].fill(0);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads blocks `first ..= last`; `arrived` gets them as they come, in pieces: the first block, how many, and what they hold, or `None` for a hole.
+    /// For callers as [`each_run`](Self::each_run) has them.
+    pub(crate) fn read_runs(
+        &self,
+        inode: &Inode,
+        content: &Content,
+        first: u64,
+        last: u64,
+        mut arrived: impl FnMut(u64, u64, Option<&AlignedBuf>) -> Result<(), FsError>,
+    ) -> Result<(), FsError> {
         let mut batch = Vec::new();
         let mut targets = Vec::new();
         self.each_run(inode, content, first, last, |block, run| {
             if !run.addr.is_real() {
-                let from = (block * BLOCK).max(offset) - offset;
-                let to = ((block + run.len) * BLOCK).min(end) - offset;
-                buf[from as usize..to as usize].fill(0);
-                return Ok(());
+                return arrived(block, run.len, None);
             }
             for done in (0..run.len).step_by(PIECE as usize) {
                 let len = (run.len - done).min(PIECE);
@@ -136,7 +166,7 @@ impl FileData<'_> {
         let mut ticket = self.volume.device().submit(batch);
         while let Some((index, completion)) = ticket.wait_any() {
             let (block, len) = targets[index];
-            copy_out(buf, offset, block, len, &completion.into_buf()?);
+            arrived(block, len, Some(&completion.into_buf()?))?;
         }
         Ok(())
     }

@@ -132,6 +132,11 @@ impl<'c> Reader<'c, '_, '_> {
             return FileData(self.core).read_inline(self.inode, offset, buf);
         }
         let (first, last) = blocks_of(offset, readable.len);
+        if let Some(pages) = self.inode.pages().filter(|pages| pages.is_dirty_in(first, last)) {
+            // What is dirty is newer than the device.
+            self.begun.push(Begun { range: None, left: 0 });
+            return FileData(self.core).read_cached(self.inode, self.content, pages, offset, buf);
+        }
         let before = self.wanted.len();
         let wanted = &mut self.wanted;
         FileData(self.core).each_run(self.inode, self.content, first, last, |block, run| {

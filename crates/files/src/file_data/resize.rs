@@ -25,7 +25,7 @@ impl FileData<'_> {
     }
 
     /// The same, for a caller who has everything from the new end on exclusively; the whole file if it is inline.
-    pub(crate) fn truncate_locked(&self, inode: &Inode, content: &Content, size: u64) -> Result<(), FsError> {
+    pub(crate) fn truncate_locked(&self, inode: &Arc<Inode>, content: &Content, size: u64) -> Result<(), FsError> {
         let limit = content.limit();
         if size > limit {
             return Err(FsError::FileTooLarge { size, limit });
@@ -49,6 +49,7 @@ impl FileData<'_> {
             }
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
+        let _past = self.past_cache(inode, size / BLOCK, u64::MAX)?;
         let (old, keep) = (content.size(), size.div_ceil(BLOCK));
         // Also at an equal size: blocks that were preallocated behind the end go. A file that grows keeps them.
         let shrinks = size <= old;

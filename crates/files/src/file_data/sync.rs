@@ -4,6 +4,7 @@
 //! happened to it, and to a checkpoint where it cannot.
 
 use f2fs_format::hash::dentry_hash;
+use f2fs_sync::{Arc, protocol_step};
 use f2fs_volume::Synced;
 
 use crate::FsError;
@@ -12,11 +13,12 @@ use crate::inode::Inode;
 
 impl FileData<'_> {
     /// Makes a file durable: content, attributes, and the name that it has.
-    pub(crate) fn sync(&self, inode: &Inode) -> Result<(), FsError> {
+    pub(crate) fn sync(&self, inode: &Arc<Inode>) -> Result<(), FsError> {
         if self.volume.is_read_only() {
             return Ok(());
         }
         self.balance(inode.ino)?;
+        protocol_step!("cached_sync_leaves_dirty", self.write_back_file(inode)?);
         let epoch = {
             let op = self.volume.begin()?;
             let epoch = self.volume.epoch();
@@ -35,8 +37,9 @@ impl FileData<'_> {
 
     /// Makes durable what an operation changed of an epoch, if no checkpoint did so since.
     pub(crate) fn checkpoint_past(&self, epoch: u64) -> Result<(), FsError> {
+        self.write_back_ahead();
         let ahead = || self.dirty_directories.write_ahead(&self.volume);
-        self.volume.checkpoint_past(epoch, ahead, |op| self.dirty_directories.write(op)).map(|_| ())
+        self.volume.checkpoint_past(epoch, ahead, |op| self.write_above(op)).map(|_| ())
     }
 
     /// Whether the file is new and its name one that roll-forward should not restore.

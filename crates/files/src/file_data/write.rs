@@ -23,7 +23,9 @@ use f2fs_volume::{Flight, Next, Op, Piece, Target};
 use crate::FsError;
 use crate::content::Content;
 use crate::file_data::FileData;
+use crate::file_data::read::blocks_of;
 use crate::inode::Inode;
+use crate::page_cache::Admitted;
 use crate::stat::{self, Time};
 use crate::truncate::drop_extent;
 
@@ -42,16 +44,19 @@ impl FileData<'_> {
             return Ok(0);
         }
         let content = self.content(inode);
+        let room = self.admit(offset, buf.len());
         let _range = content.lock_to_write(offset, buf.len() as u64);
-        self.write_locked(inode, content, offset, buf)
+        self.write_locked(inode, content, offset, buf, room)
     }
 
     /// Writes all of `buf` at the end of the file, or nothing; returns where.
     pub(crate) fn append(&self, inode: &Arc<Inode>, buf: &[u8]) -> Result<u64, FsError> {
         self.balance(inode.ino)?;
         let content = self.content(inode);
+        // Wherever the end is, it is in one block more at most.
+        let room = self.admit(BLOCK - 1, buf.len());
         let (_range, offset) = content.lock_end();
-        let written = self.write_locked(inode, content, offset, buf)?;
+        let written = self.write_locked(inode, content, offset, buf, room)?;
         if written < buf.len() {
             self.truncate_locked(inode, content, offset)?;
             let blocks = |bytes: usize| (bytes as u64).div_ceil(BLOCK);
@@ -61,13 +66,14 @@ impl FileData<'_> {
         Ok(offset)
     }
 
-    /// The caller has the blocks exclusively, or, if the file is inline, all of it.
+    /// The caller has the blocks exclusively, or, if the file is inline, all of it. With room in the page cache the data goes there.
     pub(crate) fn write_locked(
         &self,
-        inode: &Inode,
+        inode: &Arc<Inode>,
         content: &Content,
         offset: u64,
         buf: &[u8],
+        room: Option<Admitted<'_>>,
     ) -> Result<usize, FsError> {
         if buf.is_empty() {
             return Ok(0);
@@ -84,6 +90,13 @@ impl FileData<'_> {
             }
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
+        if let Some(room) = room
+            && self.pages_of(inode, content).is_some()
+        {
+            return self.write_cached(inode, content, offset, buf, room);
+        }
+        let (first, last) = blocks_of(offset, buf.len());
+        let _past = self.past_cache(inode, first, last)?;
         let mut done = 0;
         while done < buf.len() {
             match self.change(|op| self.write_some(op, inode, content, offset, buf, &mut done)) {
@@ -276,7 +289,7 @@ impl FileData<'_> {
 /// Changes the inode after a write that ended at byte `end`, beside slots and `i_blocks`.
 pub(crate) fn wrote(inode: &Inode, raw: &mut RawInode, end: u64, now: Time) {
     if end > raw.i_size.get() {
-        inode.set_size(raw, end);
+        inode.grow(raw, end);
     }
     drop_extent(raw);
     stat::set_modified(raw, now);

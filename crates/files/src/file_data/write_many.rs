@@ -13,6 +13,7 @@ use f2fs_volume::{Flight, Next, Op, Piece};
 use crate::FsError;
 use crate::content::Content;
 use crate::file_data::FileData;
+use crate::file_data::cached::PastCache;
 use crate::file_data::read::blocks_of;
 use crate::file_data::read_many::MOST_DEPTH;
 use crate::file_data::write::CHUNK;
@@ -51,10 +52,16 @@ impl<'a> WriteSlice<'a> {
 /// A group of writes on its way, with their ranges.
 struct Group<'c> {
     flight: Flight,
-    ranges: Vec<RangeGuard<'c>>,
+    ranges: Vec<Taken<'c>>,
 }
 
-impl FileData<'_> {
+/// The range of a write. No page of it is left when it is released.
+struct Taken<'c> {
+    _past: PastCache<'c>,
+    range: RangeGuard<'c>,
+}
+
+impl<'a> FileData<'a> {
     /// Writes the pieces in their order; a later one of the same bytes wins.
     pub(crate) fn write_many(
         &self,
@@ -112,13 +119,16 @@ impl FileData<'_> {
     fn write_groups<'c>(
         &self,
         op: &Op<'_>,
-        inode: &Inode,
+        inode: &'c Arc<Inode>,
         content: &'c Content,
         depth: usize,
         writes: &mut [WriteSlice<'_>],
         next: &mut usize,
         waited: &mut Option<RangeGuard<'c>>,
-    ) -> Result<(), FsError> {
+    ) -> Result<(), FsError>
+    where
+        'a: 'c,
+    {
         // Two groups at a time.
         let most = (depth.min(MOST_DEPTH) / 2).max(1);
         let mut flying: Option<Group<'c>> = None;
@@ -133,9 +143,15 @@ impl FileData<'_> {
                     break;
                 }
                 let (first, last) = blocks_of(write.offset, write.buf.len());
-                match waited.take().or_else(|| content.ranges.try_exclusive(first, last)) {
-                    Some(range) => ranges.push(range),
-                    None => break,
+                let Some(range) = waited.take().or_else(|| content.ranges.try_exclusive(first, last)) else { break };
+                match self.past_cache_within(op, inode, first, last) {
+                    Ok(_past) => ranges.push(Taken { _past, range }),
+                    Err(error) if group.is_empty() && flying.is_none() => {
+                        *waited = Some(range);
+                        return Err(error);
+                    }
+                    // Once more when it is the first.
+                    Err(_) => break,
                 }
                 size += write.blocks();
                 group.push(Piece { offset: write.offset, buf: write.buf });
@@ -162,7 +178,7 @@ impl FileData<'_> {
                 Some(Ok(flight)) => flying = Some(Group { flight, ranges }),
                 Some(Err(error)) => {
                     // The range of the next write is kept for another try.
-                    *waited = ranges.into_iter().next();
+                    *waited = ranges.into_iter().next().map(|taken| taken.range);
                     return Err(error);
                 }
             }

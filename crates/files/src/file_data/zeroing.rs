@@ -74,6 +74,7 @@ impl FileData<'_> {
         if content.is_inline() {
             return self.change(|op| self.zero_inline(op, inode, content, offset..end));
         }
+        let _past = self.past_cache(inode, offset / BLOCK, (end - 1) / BLOCK)?;
         // As in Linux: what is reserved behind the end stays, unless the hole begins before the end.
         let end = if offset < content.size() { end } else { offset };
         self.zero(inode, content, offset..end, Become::Hole, |_| {})
@@ -86,16 +87,17 @@ impl FileData<'_> {
         self.balance(inode.ino)?;
         let _range = if end > content.size() { content.lock_from(offset) } else { content.lock_to_write(offset, len) };
         self.refill_nids();
+        let _past = self.past_cache(inode, offset / BLOCK, (end - 1) / BLOCK)?;
         self.require_room(inode, content, offset / BLOCK, (end - 1) / BLOCK)?;
         if content.is_inline() {
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
         self.zero(inode, content, offset..end, Become::Reserved, |raw| {
-            if end > raw.i_size.get() {
+            if end > content.size().min(raw.i_size.get()) {
                 if keep_size {
                     raw.i_advise |= f2fs_format::inode::advise::KEEP_SIZE;
                 } else {
-                    content.set_size(raw, end);
+                    content.grow(raw, end);
                 }
             }
         })

@@ -47,11 +47,13 @@ pub enum Class {
     Journaled,
     /// The same with data in the journal.
     Absorbed,
+    /// Operations by chance, by one thread and by several, with a page cache.
+    Cached,
 }
 
 impl Class {
     /// The classes that a campaign runs unless it is told.
-    pub const USUAL: [Class; 14] = [
+    pub const USUAL: [Class; 15] = [
         Class::Ace1,
         Class::Ace2,
         Class::Deep,
@@ -66,6 +68,7 @@ impl Class {
         Class::Several,
         Class::Journaled,
         Class::Absorbed,
+        Class::Cached,
     ];
 
     /// The name on the command line.
@@ -87,6 +90,7 @@ impl Class {
             Class::Several => "several",
             Class::Journaled => "journaled",
             Class::Absorbed => "absorbed",
+            Class::Cached => "cached",
         }
     }
 
@@ -98,7 +102,13 @@ impl Class {
             Class::Random => 20,
             Class::Shared => 5,
             Class::Tight | Class::Threads => 7,
-            Class::Deep | Class::Holes | Class::Full | Class::Several | Class::Journaled | Class::Absorbed => 3,
+            Class::Deep
+            | Class::Holes
+            | Class::Full
+            | Class::Several
+            | Class::Journaled
+            | Class::Absorbed
+            | Class::Cached => 3,
             Class::Broad | Class::Cleaning => 1,
         }
     }
@@ -191,6 +201,11 @@ impl Class {
             Class::Several => seeds(&|seed| Workload::Random(BaseKind::Several, seed)),
             Class::Journaled => seeds(&|seed| Workload::Random(BaseKind::Journaled, seed)),
             Class::Absorbed => seeds(&|seed| Workload::Random(BaseKind::DataJournaled, seed)),
+            Class::Cached => seeds(&|seed| match seed % 8 {
+                7 => Workload::Threads(BaseKind::Cached, seed),
+                6 => Workload::Shared(BaseKind::Cached, seed),
+                _ => Workload::Random(BaseKind::Cached, seed),
+            }),
             Class::Shared => seeds(&|seed| Workload::Shared(BaseKind::Wide, seed)),
             Class::Threads => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Tight, seed),

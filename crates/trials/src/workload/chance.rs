@@ -58,7 +58,8 @@ impl Steps {
             | BaseKind::Broad
             | BaseKind::Several
             | BaseKind::Journaled
-            | BaseKind::DataJournaled => [1, 100, 4096, 5000, 40_000],
+            | BaseKind::DataJournaled
+            | BaseKind::Cached => [1, 100, 4096, 5000, 40_000],
             BaseKind::Tight => [100, 4096, 8192, 16_384, 40_000],
             BaseKind::Full => [4096, 40_000, 400_000, 1 << 20, 2 << 20],
         };

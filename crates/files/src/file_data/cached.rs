@@ -1,0 +1,331 @@
+//! Reading and writing through the page cache ([`page_cache`](crate::page_cache)).
+//!
+//! # Locking
+//!
+//! Callers hold the range, as for the device: shared to read, exclusively to write. A hit takes no gate. A write is one operation, so that a
+//! checkpoint has all of it or nothing.
+
+use f2fs_device::AlignedBuf;
+use f2fs_format::{BLOCK_SIZE, BlockAddr};
+use f2fs_sync::{Arc, protocol_step};
+use f2fs_volume::Op;
+use f2fs_volume::tree::ensure_slot;
+
+use crate::FsError;
+use crate::content::Content;
+use crate::file_data::FileData;
+use crate::file_data::read::blocks_of;
+use crate::inode::Inode;
+use crate::page_cache::{Admitted, FilePages};
+use crate::stat::{self, FileKind};
+use crate::truncate::drop_extent;
+
+const BLOCK: u64 = BLOCK_SIZE as u64;
+
+/// A block of which a write has only a part, as it was.
+struct Edge {
+    block: u64,
+    data: AlignedBuf,
+}
+
+/// A range that is written past the cache: what was dirty there is on the device, and when it is dropped, no page is left.
+pub(crate) struct PastCache<'a> {
+    data: FileData<'a>,
+    pages: Option<&'a FilePages>,
+    first: u64,
+    last: u64,
+}
+
+impl Drop for PastCache<'_> {
+    fn drop(&mut self) {
+        if let Some(pages) = self.pages {
+            protocol_step!("cached_page_outlives_a_write", self.data.0.pages.drop_clean(pages, self.first, self.last));
+        }
+    }
+}
+
+impl<'a> FileData<'a> {
+    /// The file's part of the page cache, if it goes through it.
+    #[inline]
+    pub(crate) fn pages_of<'i>(&self, inode: &'i Inode, content: &'i Content) -> Option<&'i FilePages> {
+        if !self.0.pages.is_on() || inode.kind != FileKind::Regular || inode.form.cluster().is_some() {
+            return None;
+        }
+        Some(content.pages_or(|| self.0.pages.new_file()))
+    }
+
+    /// Goes past the cache with blocks `first ..= last`, which the caller has exclusively until this is dropped.
+    pub(crate) fn past_cache<'p>(&self, inode: &'p Arc<Inode>, first: u64, last: u64) -> Result<PastCache<'p>, FsError>
+    where
+        'a: 'p,
+    {
+        let pages = inode.pages();
+        if pages.is_some_and(|pages| pages.is_dirty_in(first, last)) {
+            self.write_back_range(inode, first, last)?;
+        }
+        Ok(PastCache { data: *self, pages, first, last })
+    }
+
+    /// The same within an operation.
+    pub(crate) fn past_cache_within<'p>(
+        &self,
+        op: &Op<'_>,
+        inode: &'p Arc<Inode>,
+        first: u64,
+        last: u64,
+    ) -> Result<PastCache<'p>, FsError>
+    where
+        'a: 'p,
+    {
+        self.write_back_within(op, inode, first, last)?;
+        Ok(PastCache { data: *self, pages: inode.pages(), first, last })
+    }
+
+    /// Reads through the cache. The caller holds the range, and knows that the file reaches to its end.
+    pub(crate) fn read_cached(
+        &self,
+        inode: &Inode,
+        content: &Content,
+        pages: &FilePages,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<(), FsError> {
+        let (first, last) = blocks_of(offset, buf.len());
+        let end = offset + buf.len() as u64;
+        let table = self.0.pages.table();
+        let mut block = first;
+        while block <= last {
+            let (from, to) = ((block * BLOCK).max(offset), ((block + 1) * BLOCK).min(end));
+            let out = &mut buf[(from - offset) as usize..(to - offset) as usize];
+            if table.read(pages.key(block), (from % BLOCK) as usize, out) {
+                block += 1;
+                continue;
+            }
+            let mut behind = block + 1;
+            while behind <= last && !table.contains(pages.key(behind)) {
+                behind += 1;
+            }
+            self.fetch(inode, content, pages, block, behind, behind > last, offset, buf)?;
+            block = behind;
+        }
+        Ok(())
+    }
+
+    /// Reads blocks `first .. end`, of which none is in the cache, into `buf`, which begins at byte `offset`, and into the cache; if they are the
+    /// `last` ones of a read, perhaps more.
+    #[allow(clippy::too_many_arguments)]
+    fn fetch(
+        &self,
+        inode: &Inode,
+        content: &Content,
+        pages: &FilePages,
+        first: u64,
+        end: u64,
+        last: bool,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<(), FsError> {
+        let cache = &self.0.pages;
+        let mut ahead = if last { pages.read_ahead.window(first) } else { 0 };
+        ahead = ahead.min(content.size().div_ceil(BLOCK).saturating_sub(end));
+        // Without waiting: the caller holds a range already.
+        let range = (ahead > 0).then(|| content.ranges.try_shared(end, end + ahead - 1)).flatten();
+        if range.is_none() {
+            ahead = 0;
+        }
+        ahead = (0..ahead).take_while(|at| !cache.table().contains(pages.key(end + at))).count() as u64;
+        // With all that is read locked: nobody writes the block with the end meanwhile.
+        let size = content.size();
+        let (wanted_end, buf_end) = (end, offset + buf.len() as u64);
+        let _gate = self.volume.begin_read();
+        content.cache.refresh(self.volume.moves(inode.ino));
+        self.read_runs(inode, content, first, end + ahead - 1, |block, len, data| {
+            let from = (block * BLOCK).max(offset);
+            let to = ((block + len) * BLOCK).min(buf_end).max(from);
+            if block < wanted_end && to > from {
+                let out = &mut buf[(from - offset) as usize..(to - offset) as usize];
+                match data {
+                    Some(data) => {
+                        let at = (from - block * BLOCK) as usize;
+                        out.copy_from_slice(&data.as_bytes()[at..at + out.len()]);
+                    }
+                    None => out.fill(0),
+                }
+            }
+            // Holes take no page: the address cache says what they are.
+            if let Some(data) = data {
+                for number in 0..len {
+                    cache.keep(pages, block + number, data.block(number as usize), size);
+                }
+            }
+            Ok(())
+        })?;
+        if last {
+            pages.read_ahead.read_to(end + ahead);
+        }
+        Ok(())
+    }
+
+    /// Writes into the cache; returns how many bytes there was space for on the volume. The caller has the range exclusively, and the
+    /// file is not inline.
+    pub(crate) fn write_cached(
+        &self,
+        inode: &Arc<Inode>,
+        content: &Content,
+        offset: u64,
+        buf: &[u8],
+        mut room: Admitted<'_>,
+    ) -> Result<usize, FsError> {
+        let Some(pages) = self.pages_of(inode, content) else { return Ok(0) };
+        self.change(|op| {
+            let (first, last) = blocks_of(offset, buf.len());
+            let holes = self.reserve_holes(op, inode, pages, first, last)?;
+            let end = (offset + buf.len() as u64).min((first + holes.blocks) * BLOCK);
+            let len = (end - offset) as usize;
+            let edges = self.edges(inode, content, pages, offset, &buf[..len]);
+            let edges = edges.inspect_err(|_| self.volume.unreserve(op, holes.reserved))?;
+            let mut dirtied = 0;
+            for block in first..first + holes.blocks {
+                let from = (block * BLOCK).max(offset);
+                let to = ((block + 1) * BLOCK).min(end);
+                let bytes = &buf[(from - offset) as usize..(to - offset) as usize];
+                let base = edges.iter().find(|edge| edge.block == block).map(|edge| &edge.data.block(0)[..]);
+                let (key, hole) = (pages.key(block), holes.has(block));
+                dirtied += u64::from(self.0.pages.write(key, (from % BLOCK) as usize, bytes, hole, base, &mut room));
+            }
+            self.volume.add_dirty_dentries(dirtied);
+            let now = self.now();
+            self.0.pages.dirtied(inode, pages, first, holes.blocks, holes.reserved, now);
+            let mut block = inode.node.write(op);
+            let raw = block.inode_mut();
+            content.raise_size(end);
+            drop_extent(raw);
+            stat::set_modified(raw, now);
+            stat::set_changed(raw, now);
+            Ok(len)
+        })
+    }
+
+    /// Makes the nodes that lead to blocks `first ..= last`, and counts those that are holes and not dirty. Without space for all of them,
+    /// the first ones; an error if there is none for the first.
+    fn reserve_holes(
+        &self,
+        op: &Op<'_>,
+        inode: &Inode,
+        pages: &FilePages,
+        first: u64,
+        last: u64,
+    ) -> Result<Holes, FsError> {
+        let features = self.volume.features();
+        let mut holes = Holes { blocks: 0, reserved: 0, list: Vec::new() };
+        let mut block = first;
+        while block <= last {
+            if let Some(len) = pages.dirty_run(block) {
+                let len = len.min(last - block + 1);
+                holes.blocks += len;
+                block += len;
+                continue;
+            }
+            let found = ensure_slot(op, &inode.node, block);
+            let slot = match found {
+                Ok(slot) => slot,
+                Err(error) => return holes.or(self, op, error.into()),
+            };
+            let page = slot.node.read();
+            let count = ((page.address_count(features) - slot.index) as u64).min(last - block + 1);
+            let is_hole = |at: u64| {
+                page.address(slot.index + at as usize, features).is_none_or(BlockAddr::is_null)
+                    && pages.dirty_run(block + at).is_none()
+            };
+            let missing: Vec<u64> = (0..count).filter(|at| is_hole(*at)).map(|at| block + at).collect();
+            drop(page);
+            if self.volume.reserve_delayed(op, missing.len() as u64).is_ok() {
+                holes.take(&missing);
+                holes.blocks += count;
+            } else {
+                for at in block..block + count {
+                    if missing.binary_search(&at).is_ok() {
+                        if let Err(error) = self.volume.reserve_delayed(op, 1) {
+                            return holes.or(self, op, error.into());
+                        }
+                        holes.take(&[at]);
+                    }
+                    holes.blocks += 1;
+                }
+            }
+            block += count;
+        }
+        Ok(holes)
+    }
+
+    /// What stands in the blocks of which a write has a part, where no page has it.
+    fn edges(
+        &self,
+        inode: &Inode,
+        content: &Content,
+        pages: &FilePages,
+        offset: u64,
+        buf: &[u8],
+    ) -> Result<Vec<Edge>, FsError> {
+        let end = offset + buf.len() as u64;
+        let (first, last) = blocks_of(offset, buf.len());
+        let mut edges = Vec::new();
+        for block in [first, last] {
+            let whole = offset <= block * BLOCK && end >= (block + 1) * BLOCK;
+            let have = edges.iter().any(|edge: &Edge| edge.block == block);
+            if whole || have || self.0.pages.table().contains(pages.key(block)) {
+                continue;
+            }
+            let size = content.size();
+            // Nothing stands behind the end.
+            if block * BLOCK >= size {
+                continue;
+            }
+            let mut data = AlignedBuf::new(1);
+            content.cache.refresh(self.volume.moves(inode.ino));
+            let run = self.find_run(inode, content, block, block)?;
+            if run.addr.is_real() {
+                self.volume.read_data(inode.ino, run.addr, &mut data)?;
+                let left = (size - block * BLOCK).min(BLOCK) as usize;
+                data.as_bytes_mut()[left..].fill(0);
+            }
+            edges.push(Edge { block, data });
+        }
+        Ok(edges)
+    }
+}
+
+/// Blocks that a write found to be holes.
+struct Holes {
+    /// Blocks from the first one on that can be written.
+    blocks: u64,
+    reserved: u64,
+    /// The holes among them, as runs.
+    list: Vec<(u64, u64)>,
+}
+
+impl Holes {
+    fn take(&mut self, blocks: &[u64]) {
+        self.reserved += blocks.len() as u64;
+        for block in blocks {
+            match self.list.last_mut() {
+                Some((first, len)) if *first + *len == *block => *len += 1,
+                _ => self.list.push((*block, 1)),
+            }
+        }
+    }
+
+    fn has(&self, block: u64) -> bool {
+        let behind = self.list.partition_point(|(first, _)| *first <= block);
+        behind > 0 && self.list.get(behind - 1).is_some_and(|(first, len)| block < first + len)
+    }
+
+    /// What there was space for, if it was any.
+    fn or(self, data: &FileData<'_>, op: &Op<'_>, error: FsError) -> Result<Holes, FsError> {
+        if error.is_no_space() && !error.is_shortage() && self.blocks > 0 {
+            return Ok(self);
+        }
+        data.volume.unreserve(op, self.reserved);
+        Err(error)
+    }
+}

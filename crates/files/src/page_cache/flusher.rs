@@ -1,0 +1,109 @@
+//! A thread that writes dirty pages back, for embedders who ask for one.
+//!
+//! Without it pages are written back by operations that pass, once the oldest is five seconds old or many are dirty; a program that stops writing
+//! leaves its last pages dirty until a sync, a checkpoint or the close.
+//!
+//! # Locking
+//!
+//! One mutex for the orders, taken with nothing else held.
+
+use std::time::Duration;
+
+use f2fs_sync::{Arc, Condvar, Mutex, thread};
+
+use crate::core::Core;
+use crate::file_data::FileData;
+use crate::filesystem::FileSystem;
+
+/// How the thread works.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct FlusherOptions {
+    /// Time between two looks: a page stays dirty about so long at most.
+    pub interval: Duration,
+}
+
+impl Default for FlusherOptions {
+    fn default() -> Self {
+        // The kernel's dirty_writeback_centisecs.
+        FlusherOptions { interval: Duration::from_secs(5) }
+    }
+}
+
+impl FlusherOptions {
+    /// Sets the time between two looks.
+    #[must_use]
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+}
+
+impl FileSystem {
+    /// Starts a thread that writes dirty pages back, until the [`Flusher`] is dropped. Without a
+    /// [page cache](crate::Options::page_cache) it has nothing to do.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let device = std::sync::Arc::new(f2fs_device::MemoryDevice::new(32 * 1024));
+    /// # f2fs_volume::format::format(&*device, &Default::default())?;
+    /// use f2fs_files::{FileSystem, FlusherOptions, Options};
+    ///
+    /// let fs = FileSystem::open(device, Options::new().page_cache(16 << 20))?;
+    /// let flusher = fs.start_flusher(FlusherOptions::default());
+    /// fs.create_file("/f", 0o644)?.write_at(&[7; 10_000], 0)?;
+    /// drop(flusher);
+    /// fs.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn start_flusher(&self, options: FlusherOptions) -> Flusher {
+        let shared = Arc::new(Shared { stop: Mutex::new(false), wake: Condvar::new() });
+        let thread = {
+            let (shared, core) = (Arc::clone(&shared), Arc::clone(&self.core));
+            thread::spawn(move || run(&core, &shared, options))
+        };
+        Flusher { shared, thread: Some(thread) }
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    stop: Mutex<bool>,
+    wake: Condvar,
+}
+
+/// A thread that writes dirty pages back. Dropping it stops the thread and waits for it.
+#[derive(Debug)]
+#[must_use = "dropping it stops the thread"]
+pub struct Flusher {
+    shared: Arc<Shared>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        *self.shared.stop.lock() = true;
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread stopped the volume, and was reported by the thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(core: &Core, shared: &Shared, options: FlusherOptions) {
+    loop {
+        {
+            let mut stop = shared.stop.lock();
+            if !*stop {
+                let _ = shared.wake.wait_for(&mut stop, options.interval);
+            }
+            if *stop {
+                return;
+            }
+        }
+        // Errors wait for the next sync of those who have the files open.
+        let _ = FileData(core).write_back_some(u64::MAX);
+    }
+}

@@ -1,0 +1,198 @@
+//! All pages, found by file and block, and the memory that they may take.
+//!
+//! The pages lie in buckets by a hash of their key. A bucket has a lock of its own and a cache line of its own: readers of different
+//! pages, as a rule, write different lines, and a hit takes one lock.
+//!
+//! Eviction goes round the buckets (a clock): a clean page that was used since the last round stays for one more.
+//!
+//! # Locking
+//!
+//! One reader-writer lock a bucket, held for one copy of a page, last in every order. The budget of pages is exact: a page is inserted with a
+//! unit that was taken before, and gives it back when it goes.
+
+use f2fs_format::BLOCK_SIZE;
+use f2fs_sync::atomic::{AtomicUsize, Ordering};
+use f2fs_sync::{Budget, CachePadded, RwLock, protocol_value};
+
+use super::page::{Key, Page, State};
+
+/// Pages in a bucket when the cache is full, about.
+const PER_BUCKET: u64 = 4;
+/// Buckets at most: 16 MiB of them.
+const MOST_BUCKETS: u64 = 1 << 18;
+
+/// A bucket, on a line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Bucket(RwLock<Vec<Page>>);
+
+/// The outcome of putting data into a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Put {
+    /// The page was not there before.
+    pub(super) is_new: bool,
+    /// It was clean, or not there.
+    pub(super) was_clean: bool,
+}
+
+/// The pages.
+#[derive(Debug)]
+pub(crate) struct PageTable {
+    buckets: Box<[Bucket]>,
+    /// Pages that may still come.
+    room: Budget,
+    pages: u64,
+    /// Where eviction goes on.
+    hand: CachePadded<AtomicUsize>,
+}
+
+impl PageTable {
+    /// For so many pages at most.
+    pub(super) fn new(pages: u64) -> PageTable {
+        let buckets = if pages == 0 { 0 } else { (pages / PER_BUCKET).clamp(1, MOST_BUCKETS).next_power_of_two() };
+        PageTable {
+            buckets: (0..buckets).map(|_| Bucket::default()).collect(),
+            room: Budget::new(pages),
+            pages,
+            hand: CachePadded::default(),
+        }
+    }
+
+    fn bucket(&self, key: Key) -> &RwLock<Vec<Page>> {
+        // Fibonacci hashing: neighbours scatter.
+        let hash = (key.file.rotate_left(32) ^ key.block).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        &self.buckets[(hash >> 32) as usize & (self.buckets.len() - 1)].0
+    }
+
+    /// Pages in memory. Stops the counts of all processors for a moment.
+    pub(crate) fn len(&self) -> u64 {
+        self.pages - self.room.available_exact().min(self.pages)
+    }
+
+    /// Takes room for `pages`, for which clean ones may have to go; whether there was so much.
+    pub(super) fn take_room(&self, pages: u64) -> bool {
+        while !self.room.try_take(pages) {
+            if self.evict(pages.max(32)) == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Gives room back that was not needed.
+    pub(super) fn give_room(&self, pages: u64) {
+        if pages != 0 {
+            self.room.give(pages);
+        }
+    }
+
+    /// Copies a part of a page, from byte `from` of it on; whether it is there.
+    #[inline]
+    pub(crate) fn read(&self, key: Key, from: usize, out: &mut [u8]) -> bool {
+        let bucket = self.bucket(key).read();
+        let Some(page) = bucket.iter().find(|page| page.key == key) else { return false };
+        out.copy_from_slice(&page.data[from..from + out.len()]);
+        page.touch();
+        true
+    }
+
+    /// Whether a page is there.
+    pub(crate) fn contains(&self, key: Key) -> bool {
+        self.bucket(key).read().iter().any(|page| page.key == key)
+    }
+
+    /// Puts in what the device has, unless there is a page; whether the room that the caller took is used. Who calls holds the block's
+    /// range: nobody writes it meanwhile.
+    pub(crate) fn insert_clean(&self, key: Key, data: &[u8]) -> bool {
+        let mut bucket = self.bucket(key).write();
+        if bucket.iter().any(|page| page.key == key) {
+            return false;
+        }
+        bucket.push(Page::new(key, State::Clean, data.into()));
+        true
+    }
+
+    /// Writes `bytes` into a page from byte `from` of it on, and makes it dirty. A page that is not there begins as `base` says. `hole`:
+    /// the block's place was counted for this page. The caller has the block exclusively, and room for a page.
+    pub(super) fn write(&self, key: Key, from: usize, bytes: &[u8], hole: bool, base: Option<&[u8]>) -> Put {
+        let mut bucket = self.bucket(key).write();
+        if let Some(page) = bucket.iter_mut().find(|page| page.key == key) {
+            page.data[from..from + bytes.len()].copy_from_slice(bytes);
+            page.touch();
+            let was_clean = !page.is_dirty();
+            if was_clean {
+                page.state = State::Dirty { reserved: hole };
+            }
+            return Put { is_new: false, was_clean };
+        }
+        let data = if bytes.len() == BLOCK_SIZE {
+            bytes.into()
+        } else {
+            let mut data: Box<[u8]> = base.map_or_else(|| vec![0; BLOCK_SIZE].into(), Into::into);
+            data[from..from + bytes.len()].copy_from_slice(bytes);
+            data
+        };
+        bucket.push(Page::new(key, State::Dirty { reserved: hole }, data));
+        Put { is_new: true, was_clean: true }
+    }
+
+    /// A page was written to the device; whether its block was a hole before.
+    pub(super) fn mark_clean(&self, key: Key) -> bool {
+        let mut bucket = self.bucket(key).write();
+        match bucket.iter_mut().find(|page| page.key == key) {
+            Some(page) => core::mem::replace(&mut page.state, State::Clean) == State::Dirty { reserved: true },
+            None => false,
+        }
+    }
+
+    /// Drops a page, whatever its state; whether a place on the device was counted for it.
+    pub(super) fn remove(&self, key: Key) -> bool {
+        let removed = {
+            let mut bucket = self.bucket(key).write();
+            bucket.iter().position(|page| page.key == key).map(|at| bucket.swap_remove(at))
+        };
+        let Some(page) = removed else { return false };
+        self.room.give(1);
+        page.state == State::Dirty { reserved: true }
+    }
+
+    /// Drops the clean pages of blocks `first ..= last` of a file.
+    pub(super) fn drop_clean(&self, file: u64, first: u64, last: u64) {
+        let goes = |page: &Page| page.key.file == file && (first..=last).contains(&page.key.block) && !page.is_dirty();
+        let sweep = |bucket: &RwLock<Vec<Page>>| {
+            if bucket.read().iter().any(goes) {
+                let dropped: Vec<Page> = bucket.write().extract_if(.., |page| goes(page)).collect();
+                self.give_room(dropped.len() as u64);
+            }
+        };
+        // A long range is a look at all pages.
+        if last - first >= self.buckets.len() as u64 {
+            self.buckets.iter().for_each(|bucket| sweep(&bucket.0));
+        } else {
+            (first..=last).for_each(|block| sweep(self.bucket(Key { file, block })));
+        }
+    }
+
+    /// Drops clean pages, about `most`; how many. Two rounds: in the first, pages that were used lose their mark.
+    fn evict(&self, most: u64) -> u64 {
+        let mut gone = 0;
+        for _ in 0..2 * self.buckets.len() {
+            let at = self.hand.fetch_add(1, Ordering::Relaxed) & (self.buckets.len() - 1);
+            let dropped: Vec<Page> = {
+                let mut bucket = self.buckets[at].0.write();
+                let goes = |page: &mut Page| {
+                    !protocol_value!("cached_dropped_while_dirty", page.is_dirty(), false) && !page.was_used()
+                };
+                bucket.extract_if(.., goes).collect()
+            };
+            if !dropped.is_empty() {
+                self.room.give(dropped.len() as u64);
+                gone += dropped.len() as u64;
+                if gone >= most {
+                    break;
+                }
+            }
+        }
+        gone
+    }
+}
