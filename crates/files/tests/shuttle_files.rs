@@ -15,7 +15,7 @@
 //! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: checkpoint_freezes_behind_the_gate, killed by: names_of_four_threads_beside_checkpoints
-//! mutant: node_ahead_changes_in_place, killed by: names_of_four_threads_written_ahead
+//! mutant: node_ahead_changes_in_place, killed by: attributes_written_ahead
 //! mutant: directory_block_clean_before_its_copy, killed by: names_of_four_threads_written_ahead
 //! mutant: sync_waits_for_a_frozen_checkpoint, killed by: syncs_of_four_threads_beside_checkpoints
 //! ```
@@ -36,7 +36,11 @@ use f2fs_volume::format::{FormatOptions, format};
 const BLOCK: usize = 4096;
 
 fn formatted() -> Arc<MemoryDevice> {
-    let device = MemoryDevice::new((64 << 20) >> 12);
+    formatted_with(64)
+}
+
+fn formatted_with(mib: u64) -> Arc<MemoryDevice> {
+    let device = MemoryDevice::new((mib << 20) >> 12);
     format(&device, &FormatOptions::default()).unwrap();
     Arc::new(device)
 }
@@ -360,7 +364,8 @@ fn overwrites_beside_syncs_with_data() {
 
 /// Names come, move and go; whatever a checkpoint has of that is consistent.
 fn names_of_threads(options_of: fn() -> Options) {
-    let device = formatted();
+    // With less room no node is written ahead.
+    let device = formatted_with(256);
     let fs = opened_with(&device, options_of());
     for dir in ["/d", "/e"] {
         fs.create_dir(dir, 0o755).unwrap();
@@ -417,6 +422,35 @@ fn names_of_threads(options_of: fn() -> Options) {
 fn names_of_four_threads_beside_checkpoints() {
     random("names_of_four_threads_beside_checkpoints", 100, || names_of_threads(options));
     priorities("names_of_four_threads_beside_checkpoints", 100, 5, || names_of_threads(options));
+}
+
+/// An inode that changes again after it was written for the next checkpoint is in that one as it is then.
+#[test]
+fn attributes_written_ahead() {
+    const CHANGES: u16 = 6;
+    let body = || {
+        // With less room nothing is written ahead.
+        let device = formatted_with(256);
+        let fs = opened_with(&device, ahead());
+        let paths = ["/one", "/two", "/three"];
+        paths.iter().for_each(|path| drop(fs.create_file(path, 0o600).unwrap()));
+        let change = |path: &'static str| {
+            spawn(&fs, move |fs| (1..=CHANGES).for_each(|mode| fs.set_permissions(path, mode).unwrap()))
+        };
+        let threads = paths.map(change);
+        for _ in 0..4 {
+            fs.checkpoint().unwrap();
+        }
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let fs = close(fs, &device);
+        for path in paths {
+            assert_eq!(fs.metadata(path).unwrap().permissions, CHANGES, "{path}");
+        }
+    };
+    random("attributes_written_ahead", 150, body);
+    priorities("attributes_written_ahead", 150, 4, body);
 }
 
 /// The same, where nodes and dentry blocks change after they were written for the next checkpoint.
