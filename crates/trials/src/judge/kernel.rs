@@ -43,7 +43,7 @@ impl Expectation<'_> {
         let is_due = |(_, step): &(usize, &crate::record::Step)| step.is_synced() && step.events.1 <= self.start;
         let of = |step: &crate::record::Step| step.fsynced == Some(ino);
         let synced = lane.steps[base..begun].iter().enumerate().filter(|(_, step)| of(step));
-        let done = synced.clone().filter(is_due).last().map(|(at, _)| base + at + 1);
+        let done = synced.clone().rfind(is_due).map(|(at, _)| base + at + 1);
         let began = synced.clone().count() > 0;
         let from = done.unwrap_or(base);
         let at = |index: usize| lane.history(index).nodes.get(&ino).map(|node| &**node);

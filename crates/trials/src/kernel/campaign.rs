@@ -9,6 +9,7 @@
 //! | `findings/NAME-N.img` | states that are not as they must be |
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -123,9 +124,8 @@ pub fn run(settings: &Settings, progress: &(dyn Fn(u64, u64, u64) + Sync)) -> Re
     }
     let mut floors = BTreeMap::new();
     for (_, script) in &jobs {
-        if !floors.contains_key(&script.ground) {
-            let image = image_of(&settings.directory, script.ground);
-            floors.insert(script.ground, Floor::load(script.ground, &image)?);
+        if let Entry::Vacant(floor) = floors.entry(script.ground) {
+            floor.insert(Floor::load(script.ground, &image_of(&settings.directory, script.ground))?);
         }
     }
     let all = jobs.len() as u64;
