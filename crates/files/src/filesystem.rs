@@ -41,7 +41,7 @@ impl FileSystem {
     pub fn open(device: PlainArc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
         let (mut core, mut journal) = Self::open_core(device.clone(), &options)?;
         if options.volume.read_only
-            && let Some(shown) = journal.as_mut().and_then(|journal| journal.shown(&device))
+            && let Some(shown) = journal.as_mut().and_then(|journal| journal.shown(device))
         {
             // Nothing is written, so the data of the journal is laid over the device. The first volume's claim ends before.
             let version = core.volume.footer_version();

@@ -242,9 +242,9 @@ impl FoundJournal {
     /// The volume's device as it is when the data of the records is back, for who opens the volume for reading; `None` if there is no
     /// data. The records keep the nodes, and give the data away.
     #[must_use]
-    pub fn shown(&mut self, device: &PlainArc<dyn BlockDevice>) -> Option<PlainArc<dyn BlockDevice>> {
+    pub fn shown(&mut self, device: PlainArc<dyn BlockDevice>) -> Option<PlainArc<dyn BlockDevice>> {
         let data = core::mem::take(&mut self.nodes.data);
-        (!data.is_empty()).then(|| PlainArc::new(ShownDevice::new(device.clone(), data)) as PlainArc<dyn BlockDevice>)
+        (!data.is_empty()).then(|| PlainArc::new(ShownDevice::new(device, data)) as PlainArc<dyn BlockDevice>)
     }
 
     /// The nodes that were synced since the checkpoint.
