@@ -291,8 +291,8 @@ mod tests {
         let expectation = Expectation { recording: &recording, start: end, end };
         look(&image, &expectation).unwrap();
         let before = recording.log.image_at(0, |_, _| false);
-        let at = (0..JOURNAL_BLOCKS).rev().map(|at| journal.start + at);
-        let last = at.filter(|at| image.block(*at).0 != before.block(*at).0).next().unwrap();
+        let mut at = (0..JOURNAL_BLOCKS).rev().map(|at| journal.start + at);
+        let last = at.find(|at| image.block(*at).0 != before.block(*at).0).unwrap();
         image.set_block(last, &before.block(last));
         look(&image, &expectation).unwrap_err();
     }
