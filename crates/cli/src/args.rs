@@ -442,7 +442,8 @@ fn count(text: &str) -> Result<NonZeroUsize, String> {
 
 /// A feature that a new volume can have.
 fn feature(name: &str) -> Result<Features, String> {
-    let possible =
-        || format!("a new volume has none of this name; possible: {}", Features::READ_WRITE.names().join(", "));
-    Features::from_name(name).filter(|feature| Features::READ_WRITE.contains(*feature)).ok_or_else(possible)
+    // Zones have an option of their own.
+    let of_new = Features(Features::READ_WRITE.0 & !Features::BLKZONED.0);
+    let possible = || format!("a new volume has none of this name; possible: {}", of_new.names().join(", "));
+    Features::from_name(name).filter(|feature| of_new.contains(*feature)).ok_or_else(possible)
 }

@@ -1,4 +1,4 @@
-//! Files with zones: made, formatted, checked, read, and not written to.
+//! Files with zones: made, formatted, checked, read, and written to.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -22,8 +22,18 @@ fn a_file_with_zones_is_formatted_and_keeps_them() {
     assert_eq!(said.matches(": closed, 1 blocks written, of 768").count(), 2, "{said}");
     ok(command(["check"]).arg(&disk));
     assert_eq!(ok(command(["manifest"]).arg(&disk)).lines().count(), 1);
+    let here = place.path("here");
+    fs::write(&here, vec![7; 9 << 20]).unwrap();
+    ok(command(["mkdir"]).arg(&disk).arg("/new"));
+    for file in ["/new/one", "/new/two"] {
+        ok(command(["put"]).arg(&disk).arg(&here).arg(file));
+    }
+    ok(command(["rm"]).arg(&disk).arg("/new/one"));
+    ok(command(["check"]).arg(&disk));
+    assert_eq!(ok(command(["manifest"]).arg(&disk)).lines().count(), 3);
+    let said = ok(command(["zones"]).arg(&disk));
+    assert!(said.contains(": full"), "{said}");
     let before = fs::read(&disk).unwrap();
-    fail(command(["mkdir"]).arg(&disk).arg("/new"), 1, "blkzoned");
     fail(command(["format", "-m"]).arg(&disk), 1, "F2FS");
     assert!(fs::read(&disk).unwrap() == before, "it was written to");
     // A damaged one is not repaired.

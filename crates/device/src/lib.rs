@@ -12,6 +12,7 @@
 //! | [`IoQueue`] | one thread keeping a queue depth busy |
 //! | [`MemoryDevice`] | sparse, sharded, with copy-on-write snapshots |
 //! | [`ZonedDevice`] | zones that are written from their start to their end, as zoned disks and NVMe namespaces demand |
+//! | [`OrderedZones`] | puts the writes of many threads to such zones in order |
 //! | [`SpannedDevice`] | several devices as one, one behind the other |
 //! | [`FlushGate`] | for back ends: shared flushes and the poison of a failed one |
 //! | [`Handover`] | for back ends: waiting threads that share one completion queue |
@@ -102,7 +103,9 @@ pub use recycle::Recycler;
 pub use request::{Completion, Op, Request};
 pub use spanned::{SpanError, SpannedDevice};
 pub use ticket::{Pending, Ticket};
-pub use zoned::{KeptError, KeptZones, Zone, ZoneChange, ZoneError, ZoneLayout, ZoneLimits, ZoneState, ZonedDevice};
+pub use zoned::{
+    KeptError, KeptZones, OrderedZones, Zone, ZoneChange, ZoneError, ZoneLayout, ZoneLimits, ZoneState, ZonedDevice,
+};
 
 /// Bytes in a block: the unit of every transfer.
 pub const BLOCK_SIZE: usize = 4096;

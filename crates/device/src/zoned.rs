@@ -8,6 +8,7 @@
 //! | [`Zone`], [`ZoneState`] | a zone in a report |
 //! | [`ZoneChange`] | a command to a zone |
 //! | [`KeptZones`] | zones that are the same when the device is opened again |
+//! | [`OrderedZones`] | holds writes back until those in front of them are there |
 //! | [`ZoneError`] | why something was refused, with its numbers |
 //!
 //! The rules are those of the standards; where they leave a choice, this device does what Linux's `null_blk` does
@@ -26,6 +27,7 @@
 
 mod kept;
 mod layout;
+mod ordered;
 mod zone;
 mod zones;
 
@@ -33,6 +35,7 @@ use std::collections::VecDeque;
 
 pub use kept::{KeptError, KeptZones};
 pub use layout::{ZoneLayout, ZoneLimits};
+pub use ordered::OrderedZones;
 pub use zone::{Zone, ZoneChange, ZoneError, ZoneState};
 
 use self::zones::Zones;

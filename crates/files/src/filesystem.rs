@@ -63,6 +63,7 @@ impl FileSystem {
             RecoveryReport::default()
         };
         if !core.volume.is_read_only() {
+            core.volume.settle_zones()?;
             Attachment(&core).begin(journal, recovered.files != 0)?;
             for ino in core.volume.orphans() {
                 InodeEnds(&core).free_orphan(ino)?;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use f2fs_device::MemoryDevice;
+use f2fs_device::{BlockDevice, KeptZones, MemoryDevice, ZoneLayout};
 use f2fs_files::{
     AllocateFlags, DirectoryLock, File, FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode,
     path_from_bytes,
@@ -124,6 +124,7 @@ fn bytes(len: usize, seed: u8) -> Vec<u8> {
 
 struct World {
     device: Arc<MemoryDevice>,
+    zoned: bool,
     fs: FileSystem,
     options: Options,
     model: Model,
@@ -416,7 +417,7 @@ impl World {
     fn reopen(&mut self) {
         // The last one has its device until it is replaced.
         self.device = Arc::new(self.device.snapshot());
-        self.fs = FileSystem::open(self.device.clone(), self.options.clone()).unwrap();
+        self.fs = FileSystem::open(on(&self.device, self.zoned), self.options.clone()).unwrap();
     }
 }
 
@@ -446,6 +447,11 @@ fn xattr_name(name: u8) -> Vec<u8> {
     }
 }
 
+/// The device as it is, or with the zones that it keeps.
+fn on(device: &Arc<MemoryDevice>, zoned: bool) -> Arc<dyn BlockDevice> {
+    if zoned { Arc::new(KeptZones::open(device.clone()).unwrap()) } else { device.clone() }
+}
+
 /// Volumes of different features take turns.
 fn format_options(case: u32) -> FormatOptions {
     let family = Features::EXTRA_ATTR
@@ -464,7 +470,16 @@ fn format_options(case: u32) -> FormatOptions {
 
 fn run(case: u32, actions: &[Action]) {
     let device = Arc::new(MemoryDevice::new((128 << 20) >> 12));
-    format(&*device, &format_options(case)).unwrap();
+    // Every fifth volume lies on zones, which the device keeps across openings; of what was not flushed nothing is there afterwards.
+    let zoned = case % 5 == 4;
+    if zoned {
+        let layout = ZoneLayout::new(512).with_conventional(9 + case % 3).with_limits(case / 5 % 2 * 9, 0);
+        drop(KeptZones::create(device.clone(), layout).unwrap());
+    }
+    let features = if zoned { Features::BLKZONED } else { Features(0) };
+    let mut how = format_options(case);
+    how.features = how.features.union(features);
+    format(&*on(&device, zoned), &how).unwrap();
     let lock = if case.is_multiple_of(2) { DirectoryLock::Bucket } else { DirectoryLock::Whole };
     let names = ["ssr", "partial", "selective-greedy", "selective-optimal"];
     let allocation: Allocation = names[case as usize / 4 % 4].parse().unwrap();
@@ -472,10 +487,10 @@ fn run(case: u32, actions: &[Action]) {
     // Without a cache, with one that is always full, and with one that takes all.
     let cache = [0, 256 << 10, 64 << 20][case as usize / 48 % 3];
     let options = Options::new().directory_lock(lock).volume(volume).page_cache(cache);
-    let fs = FileSystem::open(device.clone(), options.clone()).unwrap();
+    let fs = FileSystem::open(on(&device, zoned), options.clone()).unwrap();
     let model = Model::new();
     let mut world =
-        World { device, fs, options, durable: model.clone(), model, held: Vec::new(), gone: HashMap::new() };
+        World { device, zoned, fs, options, durable: model.clone(), model, held: Vec::new(), gone: HashMap::new() };
     for action in actions {
         world.apply(action);
     }
@@ -487,7 +502,7 @@ fn run(case: u32, actions: &[Action]) {
     let image = dir.path().join("image");
     world.device.save(&image).unwrap();
     f2fs_oracle::assert_clean(&image);
-    let again = FileSystem::open(world.device.clone(), Options::new().read_only(true)).unwrap();
+    let again = FileSystem::open(on(&world.device, zoned), Options::new().read_only(true)).unwrap();
     assert_equal(&again, &world.model);
 }
 

@@ -16,7 +16,7 @@
 //! | `casefold` (names beyond ASCII are found by their exact bytes only) | 0x1000 | refused | yes |
 //! | `compression` (no contents of compressed clusters) | 0x2000 | refused | yes |
 //! | `device_alias` (no contents of the files that stand for a device) | 0x8000 | refused | yes |
-//! | `blkzoned` (made by `format`; not written afterwards yet) | 0x0002 | refused | yes |
+//! | `blkzoned` (on devices with zones) | 0x0002 | yes | yes |
 //! | `atomic_write` (never used by any kernel) | 0x0004 | refused | refused |
 //! | anything else | | refused | refused |
 //!
@@ -88,7 +88,7 @@ impl Features {
         (Features::DEVICE_ALIAS, "device_alias"),
     ];
 
-    /// Features that are opened for writing, and that `format` can set. It can set [`BLKZONED`](Self::BLKZONED) too.
+    /// Features that are opened for writing, and that `format` can set; [`BLKZONED`](Self::BLKZONED) on devices with zones only.
     pub const READ_WRITE: Features = Features(
         Self::EXTRA_ATTR.0
             | Self::PROJECT_QUOTA.0
@@ -96,14 +96,14 @@ impl Features {
             | Self::FLEXIBLE_INLINE_XATTR.0
             | Self::INODE_CRTIME.0
             | Self::LOST_FOUND.0
-            | Self::SB_CHECKSUM.0,
+            | Self::SB_CHECKSUM.0
+            | Self::BLKZONED.0,
     );
 
     /// Features that are opened for reading.
     pub const READ_ONLY: Features = Features(
         Self::READ_WRITE.0
             | Self::ENCRYPT.0
-            | Self::BLKZONED.0
             | Self::QUOTA.0
             | Self::VERITY.0
             | Self::CASEFOLD.0

@@ -147,7 +147,7 @@ impl FormatOptions {
     }
 
     fn check(&self) -> Result<(), FormatError> {
-        self.features.require_within(Features::READ_WRITE.union(Features::BLKZONED))?;
+        self.features.require_within(Features::READ_WRITE)?;
         let on_extra_attr = [
             (Features::PROJECT_QUOTA, "project_quota"),
             (Features::INODE_CHECKSUM, "inode_checksum"),

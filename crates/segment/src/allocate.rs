@@ -132,7 +132,7 @@ impl SegmentManager {
         now: u64,
         sink: &mut Sink<'_>,
     ) -> Result<(), SegmentError> {
-        if head.alloc == AllocType::Lfs && summaries.len() < (BLOCKS_PER_SEGMENT - head.next) as usize {
+        if head.alloc == AllocType::Lfs && summaries.len() < self.end(head).saturating_sub(head.next) as usize {
             // Most often all fits into the log's own segment, with a block left behind.
             return self.fill(head, summaries, now, sink).map(|_| ());
         }
@@ -144,7 +144,7 @@ impl SegmentManager {
                 // Only the segment that the log already stood in can object: nothing is taken yet.
                 Err(error) => break Err(error),
             }
-            if head.next < BLOCKS_PER_SEGMENT {
+            if head.next < self.end(head) {
                 break Ok(());
             }
             let Some(next) = spare.next() else {
@@ -159,7 +159,7 @@ impl SegmentManager {
     /// Claims the segments that `count` blocks need beyond the log's own, so that one free block is left behind them.
     fn secure(&self, head: &Head, class: Class, log: LogType, count: u64) -> Result<Vec<Head>, SegmentError> {
         let mut room = u64::from(match head.alloc {
-            AllocType::Lfs => BLOCKS_PER_SEGMENT - head.next,
+            AllocType::Lfs => self.end(head).saturating_sub(head.next),
             AllocType::Ssr => head.room(&self.lock(head.segment).taken_map),
         });
         let mut claimed: Vec<Head> = Vec::new();
@@ -205,7 +205,7 @@ impl SegmentManager {
         }
         let floor = self.floor(class);
         if let Some(segment) = self.free.take(log, current, floor) {
-            return Ok((self.claim_free(log, segment)?, BLOCKS_PER_SEGMENT));
+            return Ok((self.claim_free(log, segment)?, self.zoning.segment(segment)));
         }
         if !early && let Some(claimed) = self.claim_dirty(log)? {
             return Ok(claimed);
@@ -233,6 +233,14 @@ impl SegmentManager {
         Ok(Head { segment, next: 0, alloc: AllocType::Lfs, settled: true, summary })
     }
 
+    /// The offset behind the last block that a log may write in its segment.
+    fn end(&self, head: &Head) -> u32 {
+        match head.alloc {
+            AllocType::Lfs => self.zoning.segment(head.segment),
+            AllocType::Ssr => BLOCKS_PER_SEGMENT,
+        }
+    }
+
     /// Takes as many blocks from the log's segment as it has and the caller wants; tells how many.
     pub(crate) fn fill(
         &self,
@@ -241,15 +249,15 @@ impl SegmentManager {
         now: u64,
         sink: &mut Sink<'_>,
     ) -> Result<usize, SegmentError> {
-        let segment = head.segment;
+        let (segment, limit) = (head.segment, self.end(head));
         let mut state = self.lock(segment);
         let choices = sink.choices(head, &state.taken_map, summaries.len());
         let mut gaps = choices.into_iter();
         let mut taken = 0;
-        while taken < summaries.len() && head.next < BLOCKS_PER_SEGMENT {
+        while taken < summaries.len() && head.next < limit {
             let start = head.next;
-            let end = state.taken_map.next(start, true).unwrap_or(BLOCKS_PER_SEGMENT);
-            if end == start || (head.alloc == AllocType::Lfs && end < BLOCKS_PER_SEGMENT) {
+            let end = state.taken_map.next(start, true).unwrap_or(BLOCKS_PER_SEGMENT).min(limit);
+            if end == start || (head.alloc == AllocType::Lfs && end < limit) {
                 let addr = self.geometry.block_at(segment, end);
                 return Err(SegmentError::InUse { addr, segment, offset: end });
             }
@@ -257,7 +265,9 @@ impl SegmentManager {
             state.take(start, len, now);
             let here = taken..taken + len as usize;
             head.summary.entries[start as usize..(start + len) as usize].copy_from_slice(&summaries[here]);
-            sink.push(Run { addr: self.geometry.block_at(segment, start), len });
+            // No request goes from one zone into the next.
+            let apart = start == 0 && self.zoning.begins_zone(segment);
+            sink.push(Run { addr: self.geometry.block_at(segment, start), len }, apart);
             taken += len as usize;
             head.next = match head.alloc {
                 AllocType::Lfs => start + len,
@@ -396,9 +406,10 @@ impl<'a> Sink<'a> {
         Sink { first: runs.len(), runs, selective: Some((planner, rewrites)) }
     }
 
-    /// Appends a run, or lengthens the last one of this call.
-    fn push(&mut self, run: Run) {
+    /// Appends a run, or lengthens the last one of this call, unless they are to stay apart.
+    fn push(&mut self, run: Run, apart: bool) {
         if let Some(last) = self.runs[self.first..].last_mut()
+            && !apart
             && last.addr.offset(last.len) == run.addr
         {
             last.len += run.len;

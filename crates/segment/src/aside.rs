@@ -29,7 +29,7 @@ impl SegmentManager {
         now: u64,
         runs: &mut Vec<Run>,
     ) -> Result<bool, SegmentError> {
-        if self.need_ssr() {
+        if !self.may_write_aside || self.need_ssr() {
             return Ok(false);
         }
         let mut lane = self.lanes.aside(log).lock();

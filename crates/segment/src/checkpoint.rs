@@ -74,7 +74,8 @@ impl SegmentManager {
         let mut lanes = self.lanes.summaries();
         // A lane's segment without a valid block is free to the format.
         let empty_lanes = lanes.iter().filter(|(segment, _)| self.lock(*segment).valid == 0).count();
-        let free_segments = self.free_segments() + self.prefree_segments() + empty_lanes as u32;
+        let lost = self.free.lost();
+        let free_segments = self.free.segments() + self.prefree_segments() + lost + empty_lanes as u32;
         let valid_blocks = self.valid_blocks();
         let frozen = changed.into_iter().map(|segment| self.freeze(segment)).collect();
         let (flush, mut summaries) = self.retired.begin_flush();
@@ -125,6 +126,7 @@ impl SegmentManager {
             }
         }
         self.durable.store(pending.begun, Ordering::Relaxed);
+        self.lanes.may_open(pending.begun);
         self.retired.end_flush(pending.flush);
         self.prefree.fetch_sub(freed.len() as u32, Ordering::Relaxed);
         self.free.put(freed.iter().copied());

@@ -57,6 +57,12 @@ pub struct SegmentConfig {
     pub lanes: usize,
     /// Whether SSR may be used at all. Zoned volumes (`blkzoned`) never use it.
     pub ssr: bool,
+    /// The first section of which not all can be written, and how many blocks of it and of each behind it, from its start on: the capacity
+    /// of the zones that these sections are. `None`: all of all sections.
+    pub section_capacity: Option<(u32, u32)>,
+    /// Whether nodes that are written before their checkpoint have segments of their own: one more open segment for each log of nodes. Without
+    /// them none is written ahead.
+    pub aside: bool,
 }
 
 impl core::fmt::Debug for SegmentConfig {
@@ -84,6 +90,8 @@ impl SegmentConfig {
             summaries: None,
             lanes: 1,
             ssr: true,
+            section_capacity: None,
+            aside: true,
         }
     }
 
@@ -98,6 +106,20 @@ impl SegmentConfig {
     #[must_use]
     pub fn summaries(mut self, source: PlainArc<dyn SummarySource>) -> SegmentConfig {
         self.summaries = Some(source);
+        self
+    }
+
+    /// Says how many blocks can be written of each section from `first` on; at least 1, and all of a section at most.
+    #[must_use]
+    pub fn section_capacity(mut self, first: u32, blocks: u32) -> SegmentConfig {
+        self.section_capacity = Some((first, blocks));
+        self
+    }
+
+    /// Says whether nodes may be written before their checkpoint, to segments of their own.
+    #[must_use]
+    pub fn aside(mut self, allowed: bool) -> SegmentConfig {
+        self.aside = allowed;
         self
     }
 

@@ -4,11 +4,14 @@
 //! phase afterwards. A *free section* is one whose segments are all free: only such are given to a log that cannot go on
 //! within its own section, so that data and nodes never share a section and a zone is written from its start.
 
+use std::collections::BTreeSet;
+
 use f2fs_format::{Geometry, LogType, SegmentNo};
 use f2fs_sync::atomic::{AtomicU32, Ordering};
 use f2fs_sync::{Mutex, protocol_never, protocol_value};
 
 use crate::bitset::BitSet;
+use crate::zoning::Zoning;
 
 /// The free segments, behind a lock that is taken once for a segment, not for a block.
 #[derive(Debug)]
@@ -19,6 +22,7 @@ pub(crate) struct FreeSpace {
     sections: AtomicU32,
     segs_per_sec: u32,
     secs_per_zone: u32,
+    zoning: Zoning,
 }
 
 #[derive(Debug)]
@@ -29,6 +33,10 @@ struct FreeMap {
     in_section: Vec<u32>,
     /// The zone that each log writes in.
     zones: [u32; 6],
+    /// Sections that nobody gets any more.
+    retired: BTreeSet<u32>,
+    /// Free segments of those.
+    lost: u32,
 }
 
 impl FreeMap {
@@ -48,14 +56,21 @@ impl FreeMap {
 
 impl FreeSpace {
     /// All segments are free but these.
-    pub(crate) fn new(geometry: &Geometry, used: impl Iterator<Item = SegmentNo>) -> FreeSpace {
+    pub(crate) fn new(geometry: &Geometry, zoning: Zoning, used: impl Iterator<Item = SegmentNo>) -> FreeSpace {
         let counted = if geometry.segs_per_sec == 1 { 0 } else { geometry.sections };
         let mut map = FreeMap {
             segments: BitSet::full(geometry.main_segments),
             sections: BitSet::full(geometry.sections),
-            in_section: vec![geometry.segs_per_sec; counted as usize],
+            in_section: (0..counted).map(|section| zoning.segments_of(section)).collect(),
             zones: [u32::MAX; 6],
+            retired: BTreeSet::new(),
+            lost: 0,
         };
+        if zoning.segments() < geometry.segs_per_sec {
+            for behind in (0..geometry.main_segments).filter(|segment| zoning.segment(SegmentNo(*segment)) == 0) {
+                map.segments.remove(behind);
+            }
+        }
         used.for_each(|segment| {
             map.remove(segment.0, geometry.segs_per_sec);
         });
@@ -65,6 +80,7 @@ impl FreeSpace {
             map: Mutex::new(map),
             segs_per_sec: geometry.segs_per_sec,
             secs_per_zone: geometry.secs_per_zone,
+            zoning,
         }
     }
 
@@ -83,15 +99,22 @@ impl FreeSpace {
         self.sections.store(map.sections.len(), Ordering::Relaxed);
     }
 
+    /// Whether all segments of a section are free.
+    pub(crate) fn has_section(&self, section: u32) -> bool {
+        self.map.lock().sections.contains(section)
+    }
+
     /// Makes segments free.
     pub(crate) fn put(&self, segments: impl Iterator<Item = SegmentNo>) {
         let mut map = self.map.lock();
         for segment in segments {
-            if map.segments.insert(segment.0) {
-                let section = segment.0 / self.segs_per_sec;
+            let section = segment.0 / self.segs_per_sec;
+            if map.retired.contains(&section) {
+                map.lost += 1;
+            } else if map.segments.insert(segment.0) {
                 if let Some(count) = map.in_section.get_mut(section as usize) {
                     *count += 1;
-                    if *count != self.segs_per_sec {
+                    if *count != self.zoning.segments_of(section) {
                         continue;
                     }
                 }
@@ -99,6 +122,23 @@ impl FreeSpace {
             }
         }
         self.publish(&map);
+    }
+
+    /// Free segments of sections that nobody gets any more.
+    pub(crate) fn lost(&self) -> u32 {
+        self.map.lock().lost
+    }
+
+    /// No log gets a segment of this section any more; they are `segments`.
+    pub(crate) fn retire(&self, section: u32, segments: core::ops::Range<u32>) {
+        let mut map = self.map.lock();
+        if map.retired.insert(section) {
+            for segment in segments {
+                let was_free = map.remove(segment, self.segs_per_sec);
+                map.lost += u32::from(was_free);
+            }
+            self.publish(&map);
+        }
     }
 
     /// Takes this segment, if it is free: no log is to have it.
@@ -137,7 +177,8 @@ impl FreeSpace {
         let section = current.0 / self.segs_per_sec;
         let behind = (section + 1) * self.segs_per_sec;
         let found = match map.segments.next(current.0 + 1) {
-            Some(next) if next < behind => next,
+            // A zone is written segment by segment.
+            Some(next) if next < behind && (next == current.0 + 1 || !self.zoning.in_order) => next,
             _ if map.sections.len() <= floor => return None,
             _ => self.new_section(&map, log, section)? * self.segs_per_sec,
         };
@@ -192,7 +233,7 @@ mod tests {
     #[test]
     fn a_log_goes_on_in_its_section() {
         let geometry = geometry(24, 4, 1);
-        let space = FreeSpace::new(&geometry, [SegmentNo(0)].into_iter());
+        let space = FreeSpace::new(&geometry, Zoning::new(&geometry, None), [SegmentNo(0)].into_iter());
         assert_eq!(all(&space), (23, 5));
         assert!(space.continues(SegmentNo(0)));
         assert_eq!(space.take(LogType::WarmData, SegmentNo(0), 9), Some(SegmentNo(1)));
@@ -211,9 +252,31 @@ mod tests {
     }
 
     #[test]
+    fn a_section_is_free_when_all_is_that_can_be_written() {
+        let mut geometry = geometry(24, 4, 1);
+        geometry.features = f2fs_format::feature::Features::BLKZONED;
+        let zoning = Zoning::new(&geometry, Some((0, 2 * 512 + 1)));
+        let space = FreeSpace::new(&geometry, zoning, [SegmentNo(0)].into_iter());
+        assert_eq!(all(&space), (17, 5));
+        assert_eq!(space.take(LogType::WarmData, SegmentNo(0), 9), Some(SegmentNo(1)));
+        assert_eq!(space.take(LogType::WarmData, SegmentNo(1), 9), Some(SegmentNo(2)));
+        assert!(!space.continues(SegmentNo(2)));
+        assert_eq!(space.take(LogType::WarmData, SegmentNo(2), 4), Some(SegmentNo(4)));
+        space.put([0, 1].map(SegmentNo).into_iter());
+        assert!(!space.has_section(0));
+        // Behind a gap nothing is written.
+        assert_eq!(space.take(LogType::HotData, SegmentNo(0), 0), Some(SegmentNo(1)));
+        space.put([SegmentNo(1)].into_iter());
+        space.remove(SegmentNo(5));
+        assert_eq!(space.take(LogType::HotData, SegmentNo(4), 0), Some(SegmentNo(8)));
+        space.put([SegmentNo(2)].into_iter());
+        assert!(space.has_section(0));
+    }
+
+    #[test]
     fn logs_keep_to_different_zones() {
         let geometry = geometry(24, 1, 4);
-        let space = FreeSpace::new(&geometry, [SegmentNo(0)].into_iter());
+        let space = FreeSpace::new(&geometry, Zoning::new(&geometry, None), [SegmentNo(0)].into_iter());
         space.stands(LogType::HotData, SegmentNo(0));
         space.stands(LogType::WarmData, SegmentNo(23));
         assert_eq!(space.take(LogType::HotNode, SegmentNo(23), 0), Some(SegmentNo(4)));

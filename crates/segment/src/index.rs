@@ -58,10 +58,11 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    pub(crate) fn new(segs_per_sec: u32) -> Index {
+    /// `section`: blocks of a section that can be written.
+    pub(crate) fn new(segs_per_sec: u32, section: u32) -> Index {
         Index {
             by_room: Buckets::new(6 * PER_LOG),
-            sections: Sections::new(segs_per_sec),
+            sections: Sections::new(segs_per_sec, section),
             segments: Vec::new(),
             neighbours: None,
         }

@@ -11,6 +11,7 @@
 
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, LogType, SegmentNo};
+use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{CachePadded, Mutex};
 
 use crate::allocate::{Run, Sink};
@@ -28,9 +29,12 @@ pub(crate) struct Lanes {
     aged: Lane,
     /// Nodes that are written before their checkpoint, by their log.
     aside: [Lane; 3],
+    /// Lanes were closed within zones, which the device counts as active until a checkpoint finishes them: one that is begun later than so many,
+    /// of those that were begun. 0: no lane was.
+    resting: AtomicU64,
 }
 
-type Lane = CachePadded<Mutex<Option<Head>>>;
+pub(crate) type Lane = CachePadded<Mutex<Option<Head>>>;
 
 impl Lanes {
     /// So many lanes for each log but warm node, lane 0 among them; [`MOST`] at most.
@@ -41,7 +45,7 @@ impl Lanes {
             let more = if log == LogType::WarmNode { 0 } else { lanes.saturating_sub(1) };
             (0..more).map(|_| closed()).collect()
         });
-        Lanes { by_log, aged: closed(), aside: NodeLog::ALL.map(|_| closed()) }
+        Lanes { by_log, aged: closed(), aside: NodeLog::ALL.map(|_| closed()), resting: AtomicU64::new(0) }
     }
 
     /// The lane behind a number, `None` for lane 0.
@@ -51,7 +55,7 @@ impl Lanes {
         Some(&more[index])
     }
 
-    fn all(&self) -> impl Iterator<Item = &Lane> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Lane> {
         self.by_log.iter().flatten().chain([&self.aged]).chain(&self.aside)
     }
 
@@ -63,6 +67,20 @@ impl Lanes {
     /// The lane of moved blocks.
     pub(crate) fn aged(&self) -> &Mutex<Option<Head>> {
         &self.aged
+    }
+
+    /// The checkpoint is durable that was begun as the one of this number: zones that lanes left before are finished.
+    pub(crate) fn may_open(&self, begun: u64) {
+        let since = self.resting.load(Ordering::Relaxed);
+        if since <= begun {
+            // Unless another lane was closed meanwhile.
+            let _ = self.resting.compare_exchange(since, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// The segments where lanes stand.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = SegmentNo> + '_ {
+        self.all().filter_map(|lane| lane.lock().as_ref().map(|head| head.segment))
     }
 
     /// The summary of a segment that a lane stands in.
@@ -158,7 +176,7 @@ impl SegmentManager {
         class: Class,
         log: LogType,
     ) -> Result<Option<&'a mut Head>, SegmentError> {
-        if slot.is_none() && !self.need_ssr() {
+        if slot.is_none() && !self.need_ssr() && self.lanes.resting.load(Ordering::Relaxed) == 0 {
             let near = self.head(log).segment;
             if let Some(segment) = self.free.take_section(log, near, self.floor(class)) {
                 let head = self.claim_free(log, segment)?;
@@ -169,17 +187,26 @@ impl SegmentManager {
         Ok(slot.as_mut())
     }
 
+    /// A lane was closed within a zone: none opens until a checkpoint that begins from here on is durable.
+    pub(crate) fn rest_lanes(&self) {
+        if self.zoning.in_order {
+            self.lanes.resting.store(self.begun.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+    }
+
     /// Closes all lanes; tells whether one was open. The room left in their segments can be had as holes.
     pub(crate) fn close_lanes(&self) -> bool {
         let mut closed = false;
         for lane in self.lanes.all() {
             if let Some(head) = lane.lock().take() {
-                if head.next == 0 && head.alloc == AllocType::Lfs && self.lock(head.segment).taken == 0 {
+                let begun = self.zoning.in_order && !self.zoning.begins_zone(head.segment);
+                if head.next == 0 && head.alloc == AllocType::Lfs && !begun && self.lock(head.segment).taken == 0 {
                     // Opened for a request that then found too little elsewhere: the segment is as free as it was. (Blocks that a
                     // recovery holds are held before there are lanes; the look at `taken` is for sure.)
                     self.give_back(head);
                 } else {
                     self.leave(head.segment, head.summary);
+                    self.rest_lanes();
                 }
                 closed = true;
             }

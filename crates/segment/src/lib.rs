@@ -152,6 +152,8 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod victim;
+mod zones;
+mod zoning;
 
 pub use allocate::Run;
 pub use checkpoint::SegmentFlush;

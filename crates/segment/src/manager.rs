@@ -1,7 +1,7 @@
 //! The segment manager: construction, and the state that it reports.
 
 use f2fs_format::summary::{Journal, SummaryBlock};
-use f2fs_format::{BlockAddr, Geometry, LogType, SegmentNo, feature::Features};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, SegmentNo};
 use f2fs_sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use f2fs_sync::{CachePadded, Mutex, MutexGuard, PlainArc};
 
@@ -16,6 +16,7 @@ use crate::retired::Retired;
 use crate::segment::{Phase, Segment};
 use crate::sit::{DirtyEntries, Sit};
 use crate::states::States;
+use crate::zoning::Zoning;
 use crate::{SegmentConfig, SegmentError, SegmentInfo, SegmentTable};
 use f2fs_format::sit::RawSitEntry;
 
@@ -34,6 +35,8 @@ pub struct SegmentManager {
     overprovision_segments: u32,
     pub(crate) source: Option<Source>,
     pub(crate) states: States,
+    pub(crate) zoning: Zoning,
+    pub(crate) may_write_aside: bool,
     heads: [CachePadded<Mutex<Head>>; 6],
     pub(crate) lanes: Lanes,
     pub(crate) free: FreeSpace,
@@ -159,7 +162,8 @@ impl SegmentManager {
             return Err(SegmentError::Config { what: "logs", expected: 6, found: 0 });
         };
 
-        let mut index = Index::new(geometry.segs_per_sec);
+        let zoning = Zoning::new(&geometry, config.section_capacity);
+        let mut index = Index::new(geometry.segs_per_sec, zoning.largest_section());
         let mut valid = [0i64; STRIPES];
         let mut used = Vec::with_capacity(states.used() as usize);
         states.each_used(|segment, state| {
@@ -169,18 +173,20 @@ impl SegmentManager {
                 used.push(segment);
             }
         });
-        let free = FreeSpace::new(&geometry, used.into_iter());
+        let free = FreeSpace::new(&geometry, zoning, used.into_iter());
         for (log, segment) in LogType::ALL.into_iter().zip(holders) {
             if let Some(segment) = segment {
                 free.stands(log, segment);
             }
         }
-        let may_ssr = config.ssr && !geometry.features.contains(Features::BLKZONED);
+        let may_ssr = config.ssr && !zoning.in_order;
         Ok(SegmentManager {
             reserved_segments: config.reserved_segments,
             overprovision_segments: config.overprovision_segments,
             source: config.summaries.filter(|_| may_ssr).map(Source),
             states,
+            zoning,
+            may_write_aside: config.aside,
             heads,
             lanes: Lanes::new(config.lanes),
             free,
@@ -244,10 +250,32 @@ impl SegmentManager {
         })
     }
 
-    /// Free segments: those that a log may take now. Prefree ones do not count.
+    /// Free segments: those that a log may take now. Prefree ones do not count; on zones, nor do those of sections that are not free.
     #[must_use]
     pub fn free_segments(&self) -> u32 {
-        self.free.segments()
+        if self.zoning.in_order { self.free.sections() * self.zoning.segments() } else { self.free.segments() }
+    }
+
+    /// Blocks that can be written in so many free segments, on zones of whole sections.
+    #[must_use]
+    pub fn blocks_in(&self, segments: u32) -> u64 {
+        if self.zoning.in_order {
+            u64::from(segments / self.zoning.segments()) * u64::from(self.zoning.section())
+        } else {
+            u64::from(segments) * u64::from(BLOCKS_PER_SEGMENT)
+        }
+    }
+
+    /// Blocks of a section that can be written.
+    #[must_use]
+    pub fn section_blocks(&self) -> u32 {
+        self.zoning.section()
+    }
+
+    /// Segments of a section in which a block can be written.
+    #[must_use]
+    pub fn section_segments(&self) -> u32 {
+        self.zoning.segments()
     }
 
     /// Free sections: those whose segments are all free.

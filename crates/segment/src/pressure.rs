@@ -13,7 +13,7 @@
 //!     0       +------------------------------ checkpoints: what is dirty fits by then
 //! ```
 
-use f2fs_format::{BLOCKS_PER_SEGMENT, LogType};
+use f2fs_format::LogType;
 use f2fs_sync::atomic::{AtomicU32, Ordering};
 
 use crate::{Class, SegmentManager};
@@ -46,11 +46,6 @@ impl SegmentManager {
     pub fn set_pressure(&self, dirty_nodes: u32, dirty_dents: u32) {
         self.pressure.dirty_nodes.store(dirty_nodes, Ordering::Relaxed);
         self.pressure.dirty_dents.store(dirty_dents, Ordering::Relaxed);
-    }
-
-    /// Blocks of a section.
-    pub(crate) fn section_blocks(&self) -> u32 {
-        self.geometry.segs_per_sec.saturating_mul(BLOCKS_PER_SEGMENT)
     }
 
     fn sections_for(&self, blocks: u32) -> u32 {
@@ -132,7 +127,7 @@ impl SegmentManager {
             let first = self.head(log).segment.0 / per_section * per_section;
             let segments = (first..first + per_section).map(f2fs_format::SegmentNo);
             let taken: u32 = segments.map(|segment| u32::from(self.states.find(segment).state().taken)).sum();
-            wanted <= self.section_blocks() - taken
+            wanted <= self.section_blocks().saturating_sub(taken)
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use f2fs_format::{BLOCKS_PER_SEGMENT, SegmentNo};
+use f2fs_format::SegmentNo;
 
 use crate::ages::Ages;
 use crate::buckets::Buckets;
@@ -46,6 +46,8 @@ struct Sums {
 #[derive(Debug)]
 pub(crate) struct Sections {
     segs_per_sec: u32,
+    /// Blocks of a section that can be written.
+    section_blocks: u32,
     /// By the numbers of the segments' states.
     seen: Vec<Seen>,
     /// By slot.
@@ -58,19 +60,16 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    pub(crate) fn new(segs_per_sec: u32) -> Sections {
+    pub(crate) fn new(segs_per_sec: u32, section_blocks: u32) -> Sections {
         Sections {
             segs_per_sec,
+            section_blocks,
             seen: Vec::new(),
             sums: Vec::new(),
             slots: BTreeMap::new(),
-            by_valid: Buckets::new(segs_per_sec.saturating_mul(BLOCKS_PER_SEGMENT) + 1),
+            by_valid: Buckets::new(section_blocks.saturating_add(1)),
             ages: None,
         }
-    }
-
-    fn section_blocks(&self) -> u32 {
-        self.segs_per_sec.saturating_mul(BLOCKS_PER_SEGMENT)
     }
 
     /// Takes note of a segment's state.
@@ -122,7 +121,7 @@ impl Sections {
     /// Valid blocks and mean time of a section that can be cleaned once nobody holds it.
     fn cost_if_free(&self, slot: u32) -> Option<(u32, u64)> {
         let sums = &self.sums[slot as usize];
-        let cleanable = sums.valid != 0 && sums.valid < self.section_blocks();
+        let cleanable = sums.valid != 0 && sums.valid < self.section_blocks;
         cleanable.then(|| (sums.valid, (sums.mtime / u128::from(sums.valid)) as u64))
     }
 
@@ -133,13 +132,13 @@ impl Sections {
 
     /// The slot of the section with the fewest valid blocks.
     pub(crate) fn emptiest(&self) -> Option<u32> {
-        self.by_valid.first(0, self.section_blocks())
+        self.by_valid.first(0, self.section_blocks)
     }
 
     /// The sections by age, each by its slot.
     pub(crate) fn ages(&mut self) -> &mut Ages {
         if self.ages.is_none() {
-            let mut ages = Ages::new(self.section_blocks());
+            let mut ages = Ages::new(self.section_blocks);
             (0..self.sums.len() as u32).for_each(|slot| ages.update(slot, self.cost(slot), false));
             self.ages = Some(Box::new(ages));
         }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use f2fs_device::{BlockDevice, MemoryDevice};
+use f2fs_device::{BlockDevice, KeptZones, MemoryDevice, ZoneLayout};
 use f2fs_device_test::{RecordedPart, RecordingDevice};
 use f2fs_files::{FileSystem, FsError, Options, Time};
 use f2fs_format::feature::Features;
@@ -49,14 +49,19 @@ pub enum BaseKind {
     DataJournaled,
     /// The wide one; its workloads run with a page cache.
     Cached,
+    /// The plain one on zones, with files that fill zones of their own.
+    Zoned,
 }
+
+/// The zones of [`BaseKind::Zoned`] that are written anywhere: the metadata, and no log.
+const CONVENTIONAL: u32 = 9;
 
 /// The devices of [`BaseKind::Several`], in MiB.
 pub const DEVICES: [u64; 3] = [24, 56, 48];
 
 impl BaseKind {
     /// All of them.
-    pub const ALL: [BaseKind; 10] = [
+    pub const ALL: [BaseKind; 11] = [
         BaseKind::Plain,
         BaseKind::Checksums,
         BaseKind::Wide,
@@ -67,6 +72,7 @@ impl BaseKind {
         BaseKind::Journaled,
         BaseKind::DataJournaled,
         BaseKind::Cached,
+        BaseKind::Zoned,
     ];
 
     /// The name in the text of a workload.
@@ -83,6 +89,7 @@ impl BaseKind {
             BaseKind::Journaled => "journaled",
             BaseKind::DataJournaled => "data-journaled",
             BaseKind::Cached => "cached",
+            BaseKind::Zoned => "zoned",
         }
     }
 }
@@ -115,6 +122,7 @@ impl Base {
     pub fn new(kind: BaseKind) -> Result<Base, FsError> {
         let features = match kind {
             BaseKind::Checksums => Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM).union(Features::SB_CHECKSUM),
+            BaseKind::Zoned => Features::BLKZONED,
             _ => Features(0),
         };
         let mib: u64 = match kind {
@@ -124,12 +132,17 @@ impl Base {
             | BaseKind::Several
             | BaseKind::Journaled
             | BaseKind::DataJournaled
-            | BaseKind::Cached => 128,
+            | BaseKind::Cached
+            | BaseKind::Zoned => 128,
             BaseKind::Checksums | BaseKind::Tight | BaseKind::Full | BaseKind::Broad => 64,
         };
         let blocks = (mib << 20) / f2fs_device::BLOCK_SIZE as u64;
-        let is_journaled = matches!(kind, BaseKind::Journaled | BaseKind::DataJournaled);
-        let behind = if is_journaled { several::JOURNAL_BLOCKS } else { 0 };
+        let behind = match kind {
+            BaseKind::Journaled | BaseKind::DataJournaled => several::JOURNAL_BLOCKS,
+            // The zones' own table.
+            BaseKind::Zoned => 2,
+            _ => 0,
+        };
         let recorder = Arc::new(RecordingDevice::new(MemoryDevice::new(blocks + behind)));
         // The diary of a campaign recognises states that are the same in every run.
         let mut how = FormatOptions::default().with_features(features);
@@ -141,6 +154,11 @@ impl Base {
                 several::on_parts(&recorder, &blocks).map_err(FsError::Invalid)?
             }
             BaseKind::Journaled | BaseKind::DataJournaled => Arc::new(RecordedPart::new(recorder.clone(), 0..blocks)),
+            BaseKind::Zoned => {
+                let layout = ZoneLayout::new(512).with_conventional(CONVENTIONAL);
+                let zones = KeptZones::create(recorder.clone(), layout);
+                Arc::new(zones.map_err(|_| FsError::Invalid("the zones cannot be made"))?)
+            }
             _ => recorder.clone(),
         };
         format(&*device, &how).map_err(|_| FsError::Invalid("the volume cannot be formatted"))?;
@@ -164,7 +182,8 @@ impl Base {
                 lanes(&fs)?;
                 fill_with_holes(&fs)?;
             }
-            BaseKind::Full => fill_with_segments(&fs)?,
+            BaseKind::Full => fill_with_segments(&fs, 64)?,
+            BaseKind::Zoned => fill_with_segments(&fs, 8)?,
             BaseKind::Broad => LARGE.iter().try_for_each(|(dir, names)| fill_directory(&fs, dir, *names))?,
         }
         fs.close()?;
@@ -263,9 +282,10 @@ fn fill_with_holes(fs: &FileSystem) -> Result<(), FsError> {
     Ok(())
 }
 
-fn fill_with_segments(fs: &FileSystem) -> Result<(), FsError> {
+/// So many files of a segment each at most.
+fn fill_with_segments(fs: &FileSystem, most: usize) -> Result<(), FsError> {
     let mut made = 0;
-    while !few_free(fs, 514) && made < 64 {
+    while !few_free(fs, 514) && made < most {
         let file = fs.create_file(format!("/large-{made}"), 0o600)?;
         match file.write_at(&vec![made as u8; 512 * 4096], 0) {
             Ok(_) => {}

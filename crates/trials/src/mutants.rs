@@ -66,6 +66,17 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
     ("journal_data_left_out", "a record does not hold the data that its nodes name", Class::Absorbed),
     ("journal_data_not_restored", "the data of records does not come back", Class::Absorbed),
     ("journal_large_data_unflushed", "more data than a record takes is not flushed", Class::Absorbed),
+    (
+        "zones_reset_before_the_checkpoint",
+        "zones without valid blocks are reset before the checkpoint that frees them is durable",
+        Class::Zoned,
+    ),
+    (
+        "zones_log_off_its_pointer_stays",
+        "a log whose zone was written behind the checkpoint stays where the checkpoint has it",
+        Class::Zoned,
+    ),
+    ("zones_written_free_zone_is_kept", "a free zone that was written is not reset at an opening", Class::Zoned),
     ("journaled_node_left_out", "a checkpoint leaves out nodes that are in the journal", Class::Journaled),
 ];
 

@@ -1,11 +1,11 @@
-//! Volumes on several devices, or with a journal on another one: each device has its own cache, and the log of all of them is one.
+//! Volumes on several devices, on zones, or with a journal on another device: each device has its own cache, and the log of all of them is one.
 //!
 //! A cut then falls between the flushes of single devices as well, and what was not flushed on one of them survives or not whatever
-//! happened on the others.
+//! happened on the others. Of a zone a cut leaves what was written up to some place, since the last flush at least.
 
 use std::path::{Path, PathBuf};
 
-use f2fs_device::{BlockDevice, MemoryDevice, SpannedDevice};
+use f2fs_device::{BlockDevice, KeptZones, MemoryDevice, SpannedDevice};
 use f2fs_device_test::{RecordedPart, RecordingDevice};
 use f2fs_files::{JournalMode, JournalOptions, Options};
 use f2fs_format::superblock::{Device, SuperBlock};
@@ -30,9 +30,13 @@ pub(crate) fn on_parts(recorder: &Arc<RecordingDevice>, blocks: &[u64]) -> Resul
 /// Blocks of the journal that lies behind the volume, if there is one.
 pub(crate) const JOURNAL_BLOCKS: u64 = 80;
 
-/// A recorded device as those that its superblock names, or as it is if that names none.
+/// A recorded device as those that its superblock names, with its zones if it has some, or as it is.
 pub(crate) fn laid_out(recorder: &Arc<RecordingDevice>) -> Result<Arc<dyn BlockDevice>, &'static str> {
     let image = recorder.snapshot();
+    if KeptZones::are_on(&image.snapshot()).is_ok_and(|zones| zones) {
+        let zones = KeptZones::open(recorder.clone()).map_err(|_| "the zones are damaged")?;
+        return Ok(Arc::new(zones));
+    }
     match &parts(&image)?[..] {
         [] => match journal_start(&image) {
             None => Ok(recorder.clone()),

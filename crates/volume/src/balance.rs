@@ -66,8 +66,8 @@ impl Volume {
     #[must_use]
     pub fn cleaning_goal(&self) -> u32 {
         let Ok(segments) = self.segments.manager() else { return 0 };
-        let floor = (segments.floor(Class::User) + 2 * MARGIN) * self.geometry.segs_per_sec;
-        floor.max(segments.reserved_segments())
+        let sections = (segments.floor(Class::User) + 2 * MARGIN).max(segments.reserved_sections());
+        sections * segments.section_segments()
     }
 
     /// Whether a checkpoint or a cleaning would make room for an operation that found none.

@@ -61,11 +61,19 @@ pub(crate) struct WriteBatch<'a> {
     waiting: usize,
     requests: u64,
     blocks: u64,
+    /// Where zones may begin: no request goes on behind a block that is this one modulo a segment.
+    edge: Option<u64>,
 }
 
 impl<'a> WriteBatch<'a> {
     pub(crate) fn new(device: &'a dyn BlockDevice) -> Self {
-        WriteBatch { device, pending: Vec::new(), waiting: 0, requests: 0, blocks: 0 }
+        WriteBatch { device, pending: Vec::new(), waiting: 0, requests: 0, blocks: 0, edge: None }
+    }
+
+    /// No request goes from one segment of the main area into the next, which may be in another zone.
+    pub(crate) fn within_segments(mut self, main: BlockAddr) -> Self {
+        self.edge = Some(u64::from(main.0) % MAX_REQUEST_BLOCKS as u64);
+        self
     }
 
     /// Adds one block.
@@ -82,6 +90,10 @@ impl<'a> WriteBatch<'a> {
             at = next;
         }
         Ok(())
+    }
+
+    fn is_edge(&self, block: u64) -> bool {
+        self.edge.is_some_and(|edge| block % MAX_REQUEST_BLOCKS as u64 == edge)
     }
 
     fn add(&mut self, addr: BlockAddr, buf: AlignedBuf) -> Result<(), DeviceError> {
@@ -112,7 +124,7 @@ impl<'a> WriteBatch<'a> {
         for (addr, buf) in pending {
             let (start, blocks) = (u64::from(addr.0), buf.blocks());
             match requests.last_mut() {
-                Some(last) if end == start && len + blocks <= MAX_REQUEST_BLOCKS => {
+                Some(last) if end == start && len + blocks <= MAX_REQUEST_BLOCKS && !self.is_edge(start) => {
                     last.bufs.push(buf);
                     len += blocks;
                 }

@@ -260,6 +260,7 @@ impl Volume {
         let (nodes, pages) = self.place_nodes()?;
         let segments = self.segments.manager()?.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
         let nat = self.nat.begin_checkpoint(NAT_JOURNAL_ENTRIES)?;
+        self.note_left_zones();
         // Nobody else counts: all of these are exact.
         let counts = Counts {
             valid_blocks: self.space.blocks(),
@@ -300,6 +301,7 @@ impl Volume {
         tables: Tables,
         cleared: &[SegmentNo],
     ) -> Result<CheckpointReport, VolumeError> {
+        protocol_never!("zones_reset_before_the_checkpoint", self.begin_zones_anew(self.segments.manager()?));
         let table_blocks = self.write_tables(&tables)?;
         // Data, nodes and tables are durable before a pack can speak of them.
         self.device.flush()?;
@@ -358,7 +360,7 @@ impl Volume {
 
     /// Writes a pack, its last block when all others are durable. With that one the checkpoint counts.
     fn write_pack(&self, index: u32, pack: &ComposedPack) -> Result<(), VolumeError> {
-        let mut batch = WriteBatch::new(&*self.device);
+        let mut batch = self.batch();
         for (block, bytes) in pack.front.iter().enumerate() {
             batch.push(self.geometry.pack_block(index, block), bytes)?;
         }
@@ -374,10 +376,11 @@ impl Volume {
     /// The checkpoint is durable: the blocks, segments and NIDs that it frees can be used. `cleared`: segments that the precleaner had cleared when it was frozen.
     fn publish(&self, report: &mut CheckpointReport, cleared: &[SegmentNo]) -> Result<(), VolumeError> {
         let segments = self.segments.manager()?;
+        let discarded = self.begin_zones_anew(segments);
         if self.discards {
             // Before anybody may write there. It is a favour to the device; that it fails loses nothing.
             let discard = |run: &Run| Request::discard(u64::from(run.addr.0), run.len.into());
-            let discards = self.device.submit(segments.freed_by_checkpoint().iter().map(discard).collect());
+            let discards = self.device.submit(discarded.iter().map(discard).collect());
             protocol_step!("checkpoint_waits_for_discards", drop(discards.wait()));
         }
         self.nat.end_checkpoint();
@@ -402,7 +405,7 @@ impl Volume {
         let pages = &mut taken.dirty;
         // In order of inode and offset, so that a file's nodes lie together.
         pages.sort_unstable_by_key(|page| (page.ino, page.nid));
-        let mut batch = WriteBatch::new(&*self.device);
+        let mut batch = self.batch();
         // A version that is past: they end the chain of synced nodes, so that a crash before the pack is durable leaves no way
         // over them to nodes that an earlier crash left further on.
         let version = self.footer_version.load(Ordering::Acquire).wrapping_sub(1);

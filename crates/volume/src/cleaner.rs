@@ -19,7 +19,7 @@
 //! A victim is free only after the checkpoint that no longer speaks of its blocks is durable; until then both copies of a
 //! moved block exist. So no crash loses one.
 
-use f2fs_format::{BLOCKS_PER_SEGMENT, Nid};
+use f2fs_format::Nid;
 use f2fs_segment::{Class, Victim, VictimPolicy};
 
 use crate::balance::MARGIN;
@@ -93,15 +93,16 @@ impl Volume {
 
     /// Empties victims as far as there is room to move their blocks to; returns how many.
     fn clean_round(&self, op: &Op<'_>, goal: u32, report: &mut CleanReport) -> Result<u64, VolumeError> {
-        let section = self.geometry.segs_per_sec * BLOCKS_PER_SEGMENT;
+        let section = self.segments.manager()?.section_blocks();
         let mut victims = 0;
         let mut moved: u64 = 0;
         let mut gained: u64 = 0;
         loop {
-            let free = u64::from(self.segments.manager()?.free_segments()) * u64::from(BLOCKS_PER_SEGMENT);
+            let segments = self.segments.manager()?;
+            let free = segments.blocks_in(segments.free_segments());
             // Dirty blocks must fit as well, and each log leaves a segment unfinished.
             let room = free.saturating_sub(self.store.dirty() + 3 * u64::from(section));
-            let wanted = u64::from(goal) * u64::from(BLOCKS_PER_SEGMENT);
+            let wanted = segments.blocks_in(goal);
             if free + gained >= wanted {
                 return Ok(victims);
             }
@@ -187,7 +188,7 @@ impl Volume {
     /// whole: a block that was not moved is where it was.
     pub fn clean_step(&self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
         let op = self.begin()?;
-        let section = self.geometry.segs_per_sec * BLOCKS_PER_SEGMENT;
+        let section = self.segments.manager()?.section_blocks();
         let free = self.segments.manager()?.free_sections();
         let floor = self.step_floor();
         if free <= floor {

@@ -72,6 +72,31 @@ pub enum VolumeError {
         /// A node that should lie on it.
         source: Corruption,
     },
+    /// The volume is one on zones, and the device has none: it is an image, which opens for reading only. Nothing was written.
+    #[error("the volume is one on zones, and the device has none: it opens for reading only")]
+    NoZones,
+    /// The zones of the device are not those that the volume was made for, or cannot be written to. Nothing was written.
+    #[error("zone {zone}, at block {start}: {what} is {found}, not {expected}")]
+    Zone {
+        /// Its number on its device.
+        zone: u32,
+        /// Its first block.
+        start: u64,
+        /// The quantity that is wrong.
+        what: &'static str,
+        /// Its value.
+        found: u64,
+        /// The value that it should have.
+        expected: u64,
+    },
+    /// The device lets fewer zones be written to at a time than the volume has logs. Nothing was written.
+    #[error("the device lets {limit} zones be written to at a time, and the logs of a volume need {needed}")]
+    ZoneLimit {
+        /// Zones that the device allows.
+        limit: u32,
+        /// Zones that are needed.
+        needed: u32,
+    },
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -255,7 +255,9 @@ impl Flight {
     fn take_back(&self, op: &Op<'_>) -> Result<(), VolumeError> {
         op.volume.space.give_blocks(self.new_blocks);
         let now = op.volume.clock.now();
-        self.runs.iter().try_for_each(|run| op.volume.segments.invalidate_run(*run, now))
+        self.runs.iter().try_for_each(|run| op.volume.segments.invalidate_run(*run, now))?;
+        op.volume.leave_failed_zones();
+        Ok(())
     }
 }
 

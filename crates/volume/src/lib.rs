@@ -39,6 +39,12 @@
 //! before the volume is open. Seen once on a virtual machine with two busy processors, a new volume of 16 TiB in a sparse file:
 //! `f2fs ls` took 0.01 s of processor time and 14 MB in all, `f2fs mkdir` 0.5 s and 53 MB.
 //!
+//! # On zones
+//!
+//! Sections of a volume on a zoned device are its zones. Between such a volume and the device stands an
+//! [`OrderedZones`](f2fs_device::OrderedZones), so writes may be submitted in any order. Who lies on a volume calls [`Volume::settle_zones`]
+//! when it has recovered what was synced, and before it writes.
+//!
 //! # What is never done
 //!
 //! A block or NID that was freed is not handed out again before the checkpoint that frees it is durable; nothing that the
@@ -93,6 +99,7 @@ pub mod tree;
 mod volume;
 mod write_ahead;
 mod write_stat;
+mod zones;
 
 pub use allocation::{Allocation, UnknownAllocation};
 pub use balance::Need;

@@ -31,6 +31,7 @@ use crate::sit;
 use crate::space::Space;
 use crate::superblock::LoadedSuperblock;
 use crate::write_stat::WriteCounters;
+use crate::zones::Zones;
 use crate::{Allocation, Damage, Volume, VolumeError};
 
 /// How a volume is opened.
@@ -249,6 +250,10 @@ impl Volume {
         if !options.read_only && device.info().read_only {
             return Err(VolumeError::ReadOnly);
         }
+        let zoned = !options.read_only && geometry.features.contains(Features::BLKZONED);
+        let zones = if zoned { Some(Zones::find(device.clone(), &geometry)?) } else { None };
+        let device = zones.as_ref().map_or(device, Zones::device);
+        let lanes = zones.as_ref().map_or(options.lanes, |zones| zones.lanes(options.lanes));
         let pack = Pack::load(&*device, &geometry)?;
         let checkpoint = &pack.checkpoint;
         if checkpoint.has(flags::DISABLED) && !options.read_only {
@@ -261,10 +266,19 @@ impl Volume {
         } else {
             let table = sit::load(&*device, &geometry, &pack, options.threads)?;
             let logs = load_logs(&*device, &geometry, &pack, &table)?;
-            let config =
+            let mut config =
                 SegmentConfig::new(geometry.clone(), checkpoint.reserved_segments, checkpoint.overprovision_segments)
                     .summaries(tables.clone())
-                    .lanes(options.lanes);
+                    .lanes(lanes);
+            if let Some((section, blocks)) = zones.as_ref().and_then(Zones::capacity) {
+                config = config.section_capacity(section, blocks);
+            }
+            if let Some(zones) = &zones {
+                config = config.aside(zones.aside(lanes));
+                // A crash may make each log leave its zone when the volume is opened next, and cleaning needs room then.
+                let logs = LogType::ALL.len() as u32;
+                config = config.user_floor(2 * logs);
+            }
             Segments::Managed(SegmentManager::open(config, table, pack.bitmaps.sit.clone(), logs)?)
         };
         let nat_journal = pack.journal(LogType::HotData).nat_entries().ok_or(Corruption::Range {
@@ -280,6 +294,8 @@ impl Volume {
         let nat = Nat::new(nat_config, tables, pack.bitmaps.nat.clone(), &nat_journal)?;
         crate::devices::check_nodes(&nat, &*device)?;
 
+        // Logs on zones never write into holes.
+        let in_order = Allocation::ssr();
         let orphan_limit =
             (u64::from(BLOCKS_PER_SEGMENT) - 2 - 6 - u64::from(geometry.cp_payload)) * orphan::PER_BLOCK as u64;
         let space = Space::new(
@@ -309,14 +325,15 @@ impl Volume {
             discards: options.discard && device.info().supports_discard,
             blocks_written: DataCount::new(),
             pressure: Pressure::new(options.dirty_nodes, options.nodes_left_to_freeze),
-            precleaner: Precleaner::new(&options.allocation),
+            precleaner: Precleaner::new(if zones.is_some() { &in_order } else { &options.allocation }),
             epochs: Epochs::new(),
             state: Mutex::new(CheckpointState::new(&pack)),
             damage: Damage { superblock: loaded.other, pack: pack.other, superblock_copy: loaded.copy },
             recycler: f2fs_device::Recycler::new(),
-            lanes: PerCore::with_slots(options.lanes, |_| ()),
+            lanes: PerCore::with_slots(lanes, |_| ()),
             written: WriteCounters::new(),
             claim: Mutex::new(Some(claim)),
+            zones,
             geometry,
             device,
         })

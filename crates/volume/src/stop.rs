@@ -80,7 +80,11 @@ impl Drop for Unwinding<'_> {
 impl Volume {
     /// Refuses all further changes for this cause, unless there is one already: whether it was the first.
     pub(crate) fn stop_for(&self, cause: StopCause) -> bool {
-        self.stopped.set(cause).is_ok()
+        let first = self.stopped.set(cause).is_ok();
+        if let Some(zones) = self.zones.as_ref().filter(|_| first) {
+            zones.give_up();
+        }
+        first
     }
 
     /// Refuses all further changes, because an operation panicked. The volume notices by itself a panic that unwinds an

@@ -195,7 +195,7 @@ impl Volume {
         let flights = || group.iter().filter_map(|request| request.flight.as_deref());
         let arrive = || flights().try_for_each(|flight| flight.lock().land(&*self.device));
         let land = || protocol_value!("sync_forgets_arrivals", arrive(), Ok(()));
-        let mut batch = WriteBatch::new(&*self.device);
+        let mut batch = self.batch();
         for flight in flights() {
             let mut flight = flight.lock();
             flight.name(op);

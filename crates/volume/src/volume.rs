@@ -26,6 +26,7 @@ use crate::segments::Segments;
 use crate::space::Space;
 use crate::stop::{StopCause, Unwinding};
 use crate::write_stat::WriteCounters;
+use crate::zones::Zones;
 use crate::{VolumeError, VolumeStat};
 
 /// An open F2FS volume: nodes, blocks, checkpoints. Share it between threads in an `Arc`.
@@ -40,6 +41,8 @@ pub struct Volume {
     pub(crate) nat: Nat,
     pub(crate) segments: Segments,
     pub(crate) store: NodeStore,
+    /// The zones that the volume lies on, if it is open for writing.
+    pub(crate) zones: Option<Zones>,
     pub(crate) space: Space,
     pub(crate) orphans: Orphans,
     pub(crate) moves: Moves,
@@ -351,7 +354,7 @@ impl Volume {
     /// Whether free segments are so few that logs write into the holes of dirty ones.
     #[must_use]
     pub fn writes_into_holes(&self) -> bool {
-        self.segments.manager().is_ok_and(SegmentManager::need_ssr)
+        self.zones.is_none() && self.segments.manager().is_ok_and(SegmentManager::need_ssr)
     }
 
     /// Seconds since the volume was first used, as segments' modification times count them.

@@ -145,6 +145,14 @@ pub enum ZoneError {
         /// Zones that may be active.
         limit: u32,
     },
+    /// A write that waits for others in front of it, which never come.
+    #[error("what was to be written in front of it never comes: zone {zone} is to be written at block {write_pointer}")]
+    GivenUp {
+        /// The zone.
+        zone: u32,
+        /// Where its next write must begin (a block of the device).
+        write_pointer: u64,
+    },
     /// A command that names a block within a zone, not its start.
     #[error("zone {zone} begins at block {start}")]
     NotAStart {

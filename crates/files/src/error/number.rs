@@ -80,11 +80,16 @@ fn volume_number(error: &VolumeError) -> Errno {
     }
     match error {
         VolumeError::AlreadyOpen(_) => Errno::BUSY,
-        VolumeError::OnlyForReading { .. } | VolumeError::CheckpointDisabled | VolumeError::ReadOnly => Errno::ROFS,
+        VolumeError::OnlyForReading { .. }
+        | VolumeError::NoZones
+        | VolumeError::CheckpointDisabled
+        | VolumeError::ReadOnly => Errno::ROFS,
         VolumeError::FileTooLarge { .. } => Errno::FBIG,
         VolumeError::Format(_)
         | VolumeError::Devices { .. }
         | VolumeError::ForeignDevice { .. }
+        | VolumeError::Zone { .. }
+        | VolumeError::ZoneLimit { .. }
         | VolumeError::Journal(_) => Errno::INVAL,
         VolumeError::Stopped { .. } => Errno::IO,
         error if error.is_no_space() => Errno::NOSPC,

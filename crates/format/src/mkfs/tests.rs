@@ -164,7 +164,7 @@ proptest! {
     ) {
         let options = FormatOptions {
             segs_per_sec: segs, secs_per_zone: secs, overprovision: percent, heap, large_nat_bitmap: large,
-            features: Features(features & Features::READ_WRITE.0 | Features::EXTRA_ATTR.0),
+            features: Features(features & (Features::READ_WRITE.0 & !Features::BLKZONED.0) | Features::EXTRA_ATTR.0),
             sector_size: Some(1 << sector), ..FormatOptions::default()
         };
         let bytes = mib * MIB + odd;

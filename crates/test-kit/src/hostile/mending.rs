@@ -133,8 +133,10 @@ pub fn repair(device: &Arc<SparseDevice>) {
     assert_eq!(found.findings, repair.after.findings);
     if found.is_consistent() && found.complete {
         let fs = match FileSystem::open(device.clone(), Options::new()) {
-            // A volume with quotas, or one whose checkpoints are switched off, can be checked and read, and not be changed.
-            Err(FsError::Volume(VolumeError::OnlyForReading { .. } | VolumeError::CheckpointDisabled)) => {
+            // A volume with quotas, one of zones on a device without any, or one whose checkpoints are switched off, can be checked and read, and not be changed.
+            Err(FsError::Volume(
+                VolumeError::OnlyForReading { .. } | VolumeError::NoZones | VolumeError::CheckpointDisabled,
+            )) => {
                 return walk(
                     &FileSystem::open(device.clone(), Options::new().read_only(true)).expect("it can be read"),
                 );

@@ -49,11 +49,13 @@ pub enum Class {
     Absorbed,
     /// Operations by chance, by one thread and by several, with a page cache.
     Cached,
+    /// Operations by chance on a volume on zones.
+    Zoned,
 }
 
 impl Class {
     /// The classes that a campaign runs unless it is told.
-    pub const USUAL: [Class; 15] = [
+    pub const USUAL: [Class; 16] = [
         Class::Ace1,
         Class::Ace2,
         Class::Deep,
@@ -69,6 +71,7 @@ impl Class {
         Class::Journaled,
         Class::Absorbed,
         Class::Cached,
+        Class::Zoned,
     ];
 
     /// The name on the command line.
@@ -91,6 +94,7 @@ impl Class {
             Class::Journaled => "journaled",
             Class::Absorbed => "absorbed",
             Class::Cached => "cached",
+            Class::Zoned => "zoned",
         }
     }
 
@@ -108,7 +112,8 @@ impl Class {
             | Class::Several
             | Class::Journaled
             | Class::Absorbed
-            | Class::Cached => 3,
+            | Class::Cached
+            | Class::Zoned => 3,
             Class::Broad | Class::Cleaning => 1,
         }
     }
@@ -124,7 +129,7 @@ impl Class {
     /// States of one workload that are worth its run, for those that are made by chance.
     fn worth(self) -> u64 {
         match self {
-            Class::Full => 40,
+            Class::Full | Class::Zoned => 40,
             _ => 150,
         }
     }
@@ -206,6 +211,7 @@ impl Class {
                 6 => Workload::Shared(BaseKind::Cached, seed),
                 _ => Workload::Random(BaseKind::Cached, seed),
             }),
+            Class::Zoned => seeds(&|seed| Workload::Random(BaseKind::Zoned, seed)),
             Class::Shared => seeds(&|seed| Workload::Shared(BaseKind::Wide, seed)),
             Class::Threads => seeds(&|seed| match seed % 8 {
                 7 => Workload::Threads(BaseKind::Tight, seed),

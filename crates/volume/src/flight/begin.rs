@@ -152,7 +152,8 @@ impl Flight {
 
     /// Sends the blocks of the source, or keeps the only request of them. A full request goes off; the next part is copied meanwhile.
     fn send(&mut self, volume: &Volume, source: &mut Source<'_>, next: Next) {
-        let waits = next.waits(&self.runs);
+        // Others' writes may wait for this one to be in front of them in its zone.
+        let waits = volume.zones.is_none() && next.waits(&self.runs);
         for run in &self.runs {
             for done in (0..u64::from(run.len)).step_by(PIECE as usize) {
                 let len = (u64::from(run.len) - done).min(PIECE) as usize;

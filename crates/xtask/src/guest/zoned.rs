@@ -1,5 +1,5 @@
 //! Volumes on zones, with zones of the kernel's `null_blk`: the library makes what mkfs.f2fs makes; the kernel mounts it, fills it and
-//! changes it; the library reads and checks it then.
+//! changes it; the library reads and checks it, and goes on with it; and so does the kernel.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     judge::succeeded(&output)?;
     let mut paths = 0;
     for (name, _) in volumes() {
-        for state in ["made", "changed"] {
+        for state in ["made", "changed", "ours", "both"] {
             let kernel = bench.here.guest_manifest(&output.share, &format!("{name}.{state}"))?;
             let here = std::fs::read_to_string(output.share.join(format!("{name}.{state}.here")))?;
             judge::same(name, ("the kernel", &kernel), ("this project", &here))?;

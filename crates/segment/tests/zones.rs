@@ -1,0 +1,137 @@
+//! Sections that are zones, against a model of them: each is written from its start to its capacity, and begun anew when it was reset.
+#![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use f2fs_format::feature::Features;
+use f2fs_format::summary::Summary;
+use f2fs_format::{BlockAddr, LogType, Nid};
+use f2fs_segment::{Class, NodeLog, Run, SegmentConfig, SegmentError, SegmentManager};
+
+const SEGMENTS: u32 = 4;
+const SECTIONS: u32 = 24;
+/// Sections in front of the zones.
+const FIRST: u32 = 2;
+const CAPACITY: u32 = 1100;
+
+/// The write pointer of each zone.
+struct Zones {
+    main: u32,
+    written: Vec<u32>,
+}
+
+impl Zones {
+    fn write(&mut self, run: Run) {
+        let at = run.addr.0 - self.main;
+        let (section, offset) = (at / (SEGMENTS * 512), at % (SEGMENTS * 512));
+        if section < FIRST {
+            return;
+        }
+        let written = &mut self.written[section as usize];
+        assert_eq!(offset, *written, "{run:?} of section {section}");
+        *written += run.len;
+        assert!(*written <= CAPACITY, "{run:?} of section {section}");
+    }
+}
+
+fn manager(lanes: usize) -> SegmentManager {
+    let mut config = SegmentConfig::embedded(SECTIONS * SEGMENTS, SEGMENTS).unwrap();
+    config.geometry.features = Features::BLKZONED;
+    SegmentManager::empty(config.lanes(lanes).section_capacity(FIRST, CAPACITY)).unwrap()
+}
+
+fn run(seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let lanes = random.usize(1..4);
+    let manager = manager(lanes);
+    let mut zones = Zones { main: manager.geometry().main_blkaddr.0, written: vec![0; SECTIONS as usize] };
+    let mut live: Vec<Run> = Vec::new();
+    let (mut full, mut resets, mut moved) = (0, 0, 0);
+    for step in 0..1500 {
+        match random.u32(0..20) {
+            0..=9 => {
+                let log = [LogType::HotData, LogType::WarmData, LogType::ColdData][random.usize(0..3)];
+                let count = random.u16(1..=900);
+                let summaries: Vec<Summary> = (0..count).map(|slot| Summary::new(Nid(5), 0, slot)).collect();
+                let mut runs = Vec::new();
+                match manager.allocate_on(random.usize(0..lanes), Class::User, log, &summaries, step, &mut runs) {
+                    Ok(()) => {
+                        assert_eq!(runs.iter().map(|run| run.len).sum::<u32>(), u32::from(count));
+                        runs.iter().for_each(|run| zones.write(*run));
+                        live.append(&mut runs);
+                    }
+                    Err(SegmentError::NoSpace { .. }) => {
+                        assert!(runs.is_empty());
+                        full += 1;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            10..=12 => {
+                let log = NodeLog::ALL[random.usize(0..3)];
+                for _ in 0..random.u32(1..100) {
+                    let Ok((addr, next)) = manager.allocate_node(log, Summary::new(Nid(9), 0, 0), step) else { break };
+                    zones.write(Run { addr, len: 1 });
+                    assert_eq!(next, manager.next_block(log.log()));
+                    live.push(Run { addr, len: 1 });
+                }
+            }
+            13..=17 => {
+                for _ in 0..random.usize(0..40).min(live.len()) {
+                    let run = live.swap_remove(random.usize(0..live.len()));
+                    manager.invalidate_run(run, step).unwrap();
+                }
+            }
+            18 => {
+                let unlucky = random.u32(0..6);
+                let pointed = |addr: BlockAddr| (addr.0 / 512) % 6 == unlucky;
+                match manager.leave_zones(pointed) {
+                    Ok(count) => moved += count,
+                    Err(SegmentError::NoSpace { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            _ => {
+                manager.begin_checkpoint(6).unwrap();
+                // The checkpoint is durable.
+                for section in manager.sections_freed_by_checkpoint() {
+                    zones.written[section as usize] = 0;
+                    resets += 1;
+                }
+                manager.end_checkpoint();
+                let standing = manager.sections_of_logs();
+                let free = (0..SECTIONS).filter(|section| manager.is_section_free(*section));
+                for section in free {
+                    assert!(!standing.contains(&section));
+                    assert_eq!(zones.written[section as usize], 0, "section {section} is free and was written");
+                }
+                assert_eq!(manager.valid_blocks(), live.iter().map(|run| u64::from(run.len)).sum::<u64>());
+            }
+        }
+    }
+    assert!(full > 0 && resets > 3 && moved > 0, "seed {seed}: {full} times full, {resets} resets, {moved} logs moved");
+}
+
+#[test]
+fn zones_are_written_from_their_start_to_their_capacity() {
+    (0..12).for_each(run);
+}
+
+#[test]
+fn a_section_that_is_given_up_is_given_to_nobody() {
+    let manager = manager(1);
+    let before = (manager.free_sections(), manager.free_segments());
+    manager.retire_section(20);
+    manager.retire_section(20);
+    assert_eq!((manager.free_sections(), manager.free_segments()), (before.0 - 1, before.1 - 3));
+    // To the format it is free.
+    let flush = manager.begin_checkpoint(6).unwrap();
+    let usable = FIRST * SEGMENTS + (SECTIONS - FIRST) * 3;
+    assert_eq!(flush.free_segments, usable - 6);
+    manager.end_checkpoint();
+    let summaries = vec![Summary::new(Nid(5), 0, 0); 100];
+    let mut runs = Vec::new();
+    while manager.allocate_as(Class::Checkpoint, LogType::WarmData, &summaries, 1, &mut runs).is_ok() {}
+    let start = manager.geometry().main_blkaddr.0 + 20 * SEGMENTS * 512;
+    assert!(runs.iter().all(|run| !(start..start + SEGMENTS * 512).contains(&run.addr.0)));
+    assert_eq!(manager.free_sections(), 0);
+}
