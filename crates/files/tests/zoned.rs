@@ -307,9 +307,9 @@ fn worn_out_and_dead_zones_are_left() {
     for dead in [false, true] {
         let zone = find(&[1; 4096]);
         if dead {
-            zoned.take_offline(zone).unwrap()
+            zoned.take_offline(zone).unwrap();
         } else {
-            zoned.wear_out(zone).unwrap()
+            zoned.wear_out(zone).unwrap();
         }
         let path = format!("/after-{dead}");
         let file = fs.create_file(&path, 0o644).unwrap();

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     println!("{}", device.info().description);
     println!("{} blocks, {} bytes a command", device.info().blocks, device.transfer_bytes());
     if let Some(block) = args.refused {
-        return refused(&*device, block);
+        return refused(&device, block);
     }
     ensure!(device.uses_io_uring(), "no rings");
     let block = |byte| AlignedBuf::from_bytes(&[byte; 4096]);

@@ -2,6 +2,7 @@
 
 use f2fs_device::{AlignedBuf, BlockDevice};
 use f2fs_format::{BlockAddr, Corruption, Nid};
+use f2fs_sync::protocol_never;
 
 use crate::{Op, Volume, VolumeError};
 
@@ -16,7 +17,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Reserves data blocks that are written within this checkpoint: [`Flight::begin_reserved`](crate::Flight::begin_reserved) fills
+    /// Reserves data blocks that are written before the next checkpoint counts: [`Flight::begin_blocks`](crate::Flight::begin_blocks) fills
     /// them, or [`unreserve`](Self::unreserve) gives them back. No slot says so.
     ///
     /// # Errors
@@ -25,14 +26,18 @@ impl Volume {
         self.space.take_blocks(blocks)
     }
 
-    /// Whether so many blocks could be reserved at this moment.
+    /// Whether so many blocks could be reserved at this moment. It only looks: the caller is in no operation, and a checkpoint would count
+    /// what was taken and not yet given back.
     #[must_use]
     pub fn has_room(&self, blocks: u64) -> bool {
-        let room = self.space.take_blocks(blocks).is_ok();
-        if room {
-            self.space.give_blocks(blocks);
-        }
-        room
+        protocol_never!("room_taken_to_look", {
+            let room = self.space.take_blocks(blocks).is_ok();
+            if room {
+                self.space.give_blocks(blocks);
+            }
+            return room;
+        });
+        self.space.has_blocks(blocks)
     }
 
     /// Gives reserved blocks back.

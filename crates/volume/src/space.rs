@@ -41,6 +41,11 @@ impl Space {
         Err(VolumeError::NoSpace { wanted: count, available: self.blocks.available_exact() })
     }
 
+    /// Whether so many data blocks are left, at one moment during the call.
+    pub(crate) fn has_blocks(&self, count: u64) -> bool {
+        self.blocks.available_exact() >= count
+    }
+
     /// Gives data blocks back.
     pub(crate) fn give_blocks(&self, count: u64) {
         if count != 0 {

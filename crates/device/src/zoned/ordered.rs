@@ -195,9 +195,9 @@ impl Shared {
     }
 
     /// Takes in a write.
-    fn enter(&self, zone: usize, request: Request) -> Result<Arc<Slot>, Completion> {
+    fn enter(&self, zone: usize, request: Request) -> Result<Arc<Slot>, Box<Completion>> {
         if let Err(error) = self.inner.info().check(&request) {
-            return Err(Completion { request, result: Err(error) });
+            return Err(Box::new(Completion { request, result: Err(error) }));
         }
         self.zones[zone].lock().enter(request)
     }
@@ -221,12 +221,11 @@ impl Shared {
                 }
                 queue.take_next()?
             };
-            let mut way = OnTheWay { shared: self, zone, parts };
+            let way = OnTheWay { shared: self, zone, parts: Some(parts) };
             let mut ticket = self.inner.submit(vec![request]);
             match ticket.try_any() {
                 None if ticket.remaining() != 0 => {
-                    let parts = std::mem::take(&mut way.parts);
-                    std::mem::forget(way);
+                    let parts = way.leave();
                     self.zones[zone].lock().flying = Flying::Left(ticket, parts);
                     return None;
                 }
@@ -291,11 +290,10 @@ impl Shared {
                 }
             }
         };
-        let mut way = OnTheWay { shared: self, zone, parts };
+        let way = OnTheWay { shared: self, zone, parts: Some(parts) };
         let completion = if block { ticket.wait_any() } else { ticket.try_any() };
         if completion.is_none() && !block && ticket.remaining() != 0 {
-            let parts = std::mem::take(&mut way.parts);
-            std::mem::forget(way);
+            let parts = way.leave();
             self.zones[zone].lock().flying = Flying::Left(ticket, parts);
             self.sleepers.wake();
             return;
@@ -317,16 +315,20 @@ impl Shared {
 struct OnTheWay<'a> {
     shared: &'a Shared,
     zone: usize,
-    parts: Vec<Part>,
+    /// `None` once the request is somebody else's, or over.
+    parts: Option<Vec<Part>>,
 }
 
 impl OnTheWay<'_> {
+    /// The request stays with the device, and is not this thread's any more.
+    fn leave(mut self) -> Vec<Part> {
+        self.parts.take().unwrap_or_default()
+    }
+
     /// The request is over. Gives a zone that may begin now.
-    fn over(mut self, completion: Option<Completion>) -> Option<usize> {
-        let parts = std::mem::take(&mut self.parts);
-        let shared = self.shared;
-        let zone = self.zone;
-        std::mem::forget(self);
+    fn over(self, completion: Option<Completion>) -> Option<usize> {
+        let (shared, zone) = (self.shared, self.zone);
+        let parts = self.leave();
         let (freed, failed) = {
             let mut queue = shared.zones[zone].lock();
             (queue.land(parts, completion), queue.is_closed())
@@ -340,7 +342,7 @@ impl OnTheWay<'_> {
 
 impl Drop for OnTheWay<'_> {
     fn drop(&mut self) {
-        let parts = std::mem::take(&mut self.parts);
+        let Some(parts) = self.parts.take() else { return };
         let freed = self.shared.zones[self.zone].lock().land(parts, None);
         if freed && let Some(next) = self.shared.leave_active(self.zone, true) {
             self.shared.zones[next].lock().waits = false;
@@ -373,7 +375,7 @@ impl BlockDevice for OrderedZones {
                 }
                 Some(zone) => match shared.enter(zone, request) {
                     Ok(slot) => pieces.push(Piece { index, zone, slot }),
-                    Err(completion) => over.push((index, completion)),
+                    Err(completion) => over.push((index, *completion)),
                 },
             }
         }

@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn the_window_grows_with_a_sequence_and_closes_with_a_jump() {
         let ahead = ReadAhead::default();
-        let mut read = |first| {
+        let read = |first| {
             let window = ahead.window(first);
             ahead.read_to(first + 1 + window);
             window

@@ -29,7 +29,7 @@ fn recording() -> Recording {
         };
         steps.push(Step::without_checkpoint(op, fsynced, tree.clone(), events));
     }
-    let lanes = vec![Lane { dir: "/".into(), first, steps }];
+    let lanes = [Lane { dir: "/".into(), first, steps }];
     let marks = vec![Mark { version: 1, done: 0, lanes: vec![(0, 0)] }];
     let log = RecordingDevice::new(MemoryDevice::new(1)).log();
     Recording { marks, ..Recording::of_lane(log, lanes[0].clone(), 1, Default::default()) }

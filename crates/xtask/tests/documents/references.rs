@@ -36,7 +36,19 @@ impl Targets {
 fn chores() -> Vec<String> {
     let text = source("xtask/main.rs").unwrap();
     let variants = text.lines().filter_map(|line| line.trim().strip_suffix("::Args),")?.split_once('('));
-    variants.map(|(name, _)| name.to_lowercase()).collect()
+    variants.map(|(name, _)| with_dashes(name)).collect()
+}
+
+/// The name of a chore whose variant is called so: `crash-kernel` for `CrashKernel`.
+fn with_dashes(variant: &str) -> String {
+    let mut name = String::new();
+    for (at, letter) in variant.char_indices() {
+        if at > 0 && letter.is_uppercase() {
+            name.push('-');
+        }
+        name.extend(letter.to_lowercase());
+    }
+    name
 }
 
 /// The fault of a command of cargo's.

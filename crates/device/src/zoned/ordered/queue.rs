@@ -109,7 +109,7 @@ impl ZoneQueue {
     }
 
     /// Takes a write in. Its completion will lie in the slot, or comes back at once if it can never be written.
-    pub(super) fn enter(&mut self, request: Request) -> Result<Arc<Slot>, Completion> {
+    pub(super) fn enter(&mut self, request: Request) -> Result<Arc<Slot>, Box<Completion>> {
         let (zone, write_pointer) = (self.number, self.next);
         let refused = match &self.closed {
             Some(kind) => Some(kind.clone()),
@@ -123,7 +123,7 @@ impl ZoneQueue {
         };
         if let Some(kind) = refused {
             let result = Err(request.error(kind));
-            return Err(Completion { request, result });
+            return Err(Box::new(Completion { request, result }));
         }
         let slot = Arc::new(Mutex::new(None));
         self.held.insert(request.start, Held { request, slot: slot.clone() });

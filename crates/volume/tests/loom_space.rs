@@ -1,0 +1,49 @@
+//! Models of the counts of a volume: what a checkpoint writes of them while somebody asks for room.
+//!
+//! ```text
+//! mutant: room_taken_to_look, killed by: a_checkpoint_counts_no_block_that_somebody_asks_for
+//! ```
+#![cfg(loom)]
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::sync::OnceLock;
+
+use f2fs_device::MemoryDevice;
+use f2fs_sync::{Arc, model};
+use f2fs_volume::format::{FormatOptions, format};
+use f2fs_volume::models::Image;
+use f2fs_volume::{OpenOptions, Reason, Volume, VolumeError};
+
+fn open(device: Arc<MemoryDevice>) -> Arc<Volume> {
+    Arc::new(Volume::open(device, &OpenOptions::new().lanes(1).threads(1)).unwrap())
+}
+
+/// A volume with nothing on it but the root.
+fn empty() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        Image::new(|device| {
+            format(&**device, &FormatOptions::default()).unwrap();
+        })
+    })
+}
+
+/// Whoever asks for room is in no operation, so that a checkpoint does not wait for the answer.
+#[test]
+fn a_checkpoint_counts_no_block_that_somebody_asks_for() {
+    let image = empty();
+    let setup = || {
+        let device = image.device();
+        (device.clone(), open(device))
+    };
+    model::large("a_checkpoint_counts_no_block_that_somebody_asks_for", 2, setup, |(device, volume)| {
+        let other = Arc::clone(&volume);
+        let thread = model::spawn(move || assert!(other.has_room(1000)));
+        volume.checkpoint_with::<VolumeError>(Reason::Sync, |_| Ok(())).unwrap();
+        thread.join().unwrap();
+        model::judge();
+        let used = volume.stat().valid_blocks;
+        drop(volume);
+        assert_eq!(open(device).stat().valid_blocks, used, "a checkpoint counts blocks that nobody has");
+    });
+}
