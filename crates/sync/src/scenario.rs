@@ -26,7 +26,7 @@ use shuttle::{Config, MaxSteps, Runner};
 /// Switches between threads in one schedule before it counts as endless.
 const MOST_STEPS: usize = 1_000_000;
 /// Bytes of stack for each thread.
-const STACK: usize = 256 << 10;
+const STACK: usize = 512 << 10;
 
 /// Runs the scenario under so many schedules in which each next thread is drawn at random.
 ///

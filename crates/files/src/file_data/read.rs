@@ -23,9 +23,9 @@ pub(crate) const PIECE: u64 = 128;
 /// Blocks read without a copy in one request at most: 1 MiB.
 const DIRECT: u64 = 256;
 
-/// The first and the last block of `len` bytes (at least one) from `offset` on.
+/// The first and the last block of `len` bytes (at least one) from `offset` on, wherever that is.
 pub(crate) fn blocks_of(offset: u64, len: usize) -> (u64, u64) {
-    (offset / BLOCK, (offset + len as u64 - 1) / BLOCK)
+    (offset / BLOCK, offset.saturating_add(len as u64 - 1) / BLOCK)
 }
 
 impl FileData<'_> {

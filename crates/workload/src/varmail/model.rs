@@ -158,7 +158,9 @@ mod tests {
         let again = run(Place::Ssd, JournalMode::Journal);
         assert_eq!((ssd.work, ssd.time), (again.work, again.time));
         let nvdimm = run(Place::Nvdimm, JournalMode::Journal);
-        assert_eq!(ssd.work, nvdimm.work, "the same is done");
+        // Which files are read depends on who is faster.
+        let done = |measured: &Measured| (measured.work.operations, measured.work.syncs);
+        assert_eq!(done(&ssd), done(&nvdimm), "as much is done");
         assert!(nvdimm.sync < Duration::from_micros(50), "{:?}", nvdimm.sync);
         assert!(ssd.sync > small.ssd.flush && ssd.sync < 4 * small.ssd.flush, "{:?}", ssd.sync);
         let ordered = run(Place::Nvdimm, JournalMode::Ordered);
