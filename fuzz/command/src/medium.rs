@@ -27,11 +27,20 @@ pub(crate) fn device(_: &Path, _: Access) -> Result<Arc<dyn BlockDevice>, CliErr
     Ok(IMAGE.with_borrow(Arc::clone))
 }
 
-pub(crate) fn choose(_pmem: bool, _devices: &[PathBuf], _journal: &JournalChoice) {}
+pub(crate) fn choose(_pmem: bool, _devices: &[PathBuf], _journal: &JournalChoice, _page_cache: u64) {}
 
 /// There is none.
 pub(crate) fn journal(_: Access) -> Result<Option<JournalOptions>, CliError> {
     Ok(None)
+}
+
+pub(crate) fn journal_path() -> Option<&'static Path> {
+    None
+}
+
+/// None, as where nothing is said.
+pub(crate) fn page_cache() -> u64 {
+    0
 }
 
 pub(crate) fn without_journal() -> bool {
