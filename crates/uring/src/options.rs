@@ -13,7 +13,8 @@ pub enum Direct {
     Auto,
     /// Or fail with [`OpenError::DirectRefused`].
     Required,
-    /// Never; transfers go through the page cache.
+    /// Never; transfers go through the page cache. A device with zones that is opened for writing has direct transfers all the same, because the
+    /// page cache keeps no order.
     Off,
 }
 

@@ -95,7 +95,13 @@ impl Target {
 
         let mut info = DeviceInfo::new(bytes / BLOCK_SIZE as u64, "");
         info.read_only = options.read_only;
-        let direct = match go_direct(path, fd.as_fd(), options.direct, block_device, &mut info) {
+        if block_device {
+            let zones = zones::limits(stat.st_rdev);
+            info.zones = zones.map_err(|source| OpenError::Zones { path: path.into(), source })?;
+        }
+        let writes_zones = info.zones.is_some() && !options.read_only;
+        let wanted = if writes_zones && options.direct == Direct::Off { Direct::Auto } else { options.direct };
+        let direct = match go_direct(path, fd.as_fd(), wanted, block_device, &mut info) {
             Ok(()) => true,
             Err(reason) if options.direct == Direct::Required => {
                 return Err(OpenError::DirectRefused { path: path.into(), reason });
@@ -111,17 +117,13 @@ impl Target {
         info.optimal_io =
             u32::try_from(stat.st_blksize).unwrap_or(0).next_multiple_of(BLOCK_SIZE as u32).max(BLOCK_SIZE as u32);
         info.supports_discard = !options.read_only && discard::supported(fd.as_fd(), block_device, stat.st_rdev, bytes);
-        if block_device {
-            let zones = zones::limits(stat.st_rdev);
-            info.zones = zones.map_err(|source| OpenError::Zones { path: path.into(), source })?;
-        }
         if info.zones.is_some() {
             info.supports_discard = false;
-            if !direct && !options.read_only {
-                // The page cache writes back in an order of its own.
-                let reason = "zones are written in their order, which the page cache does not keep".into();
-                return Err(OpenError::DirectRefused { path: path.into(), reason });
-            }
+        }
+        if writes_zones && !direct {
+            // The page cache writes back in an order of its own.
+            let reason = "zones are written in their order, which the page cache does not keep".into();
+            return Err(OpenError::DirectRefused { path: path.into(), reason });
         }
         let copies = block_device && direct && is_copied_by_caller(fd.as_fd(), stat.st_rdev);
         let (polls, rdev) = (options.polling.completions, stat.st_rdev);
