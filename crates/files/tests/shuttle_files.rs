@@ -9,15 +9,12 @@
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
 //! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
 //! mutant: journal_flush_of_data, killed by: syncs_of_four_threads_into_a_journal
-//! mutant: journal_data_collected_early, killed by: overwrites_beside_syncs_with_data
-//! mutant: journal_data_forgotten_early, killed by: overwrites_beside_syncs_with_data
 //! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: checkpoint_freezes_behind_the_gate, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: node_ahead_changes_in_place, killed by: attributes_written_ahead
 //! mutant: directory_block_clean_before_its_copy, killed by: names_of_four_threads_written_ahead
-//! mutant: sync_waits_for_a_frozen_checkpoint, killed by: syncs_of_four_threads_beside_checkpoints
 //! ```
 #![cfg(shuttle)]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
