@@ -20,6 +20,7 @@
 //! A model must not mix `park` with locks (loom may wake a thread from a lock by an `unpark`), and drops read guards on the
 //! thread that took them.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -41,6 +42,16 @@ pub fn exhaustive(name: &str, model: impl Fn() + Send + Sync + 'static) {
 /// If it fails under one of them, or deadlocks.
 pub fn bounded(name: &str, preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     run(name, Some(preemptions), model);
+}
+
+std::thread_local! {
+    /// Whether loom explores what runs now. The threads of a model share the one of the system that runs it.
+    static EXPLORES: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Whether more than one thread may run: neither the setup of a [`large`] model runs, nor what follows [`judge`].
+pub(crate) fn explores() -> bool {
+    EXPLORES.get()
 }
 
 /// Bytes of stack of a thread of a [`large`] model.
@@ -68,7 +79,9 @@ pub fn large<T: 'static>(
         let both = Arc::clone(&both);
         let all = spawn(move || {
             let (setup, body) = &*both;
+            EXPLORES.set(false);
             let made = setup();
+            EXPLORES.set(true);
             loom::explore();
             body(made);
         });
@@ -84,9 +97,10 @@ pub fn spawn<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> lo
     builder.spawn(body).expect("loom has room for another thread")
 }
 
-/// Explores no more schedules from here on. The code that follows judges the result of the threads.
+/// Explores no more schedules from here on. The code that follows judges the result of the threads, which have ended.
 pub fn judge() {
     loom::stop_exploring();
+    EXPLORES.set(false);
 }
 
 fn run(name: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
@@ -110,6 +124,7 @@ fn check(name: &str, builder: &loom::model::Builder, model: impl Fn() + Send + S
     let iterations = Arc::clone(&report.iterations);
     builder.check(move || {
         iterations.fetch_add(1, Ordering::Relaxed);
+        EXPLORES.set(true);
         model();
     });
 }

@@ -25,8 +25,20 @@ pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub mod atomic {
     pub use super::backend::sync::atomic::{
         AtomicBool, AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU16, AtomicU32,
-        AtomicU64, AtomicUsize, Ordering, fence,
+        AtomicU64, AtomicUsize, Ordering,
     };
+
+    #[cfg(not(loom))]
+    pub use super::backend::sync::atomic::fence;
+
+    /// A fence; nothing while a model explores nothing, since only one thread runs then: loom looks at every store of every atomic
+    /// for each fence, which took most of the time of large models.
+    #[cfg(loom)]
+    pub fn fence(order: Ordering) {
+        if crate::model::explores() {
+            super::backend::sync::atomic::fence(order);
+        }
+    }
 }
 
 /// Spin hints.
