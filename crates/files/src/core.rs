@@ -4,6 +4,7 @@
 //!
 //! | View | Its operations |
 //! |---|---|
+//! | [`WriteBack`] | dirty pages on their way to the device |
 //! | [`InodeEnds`](crate::free::InodeEnds) | handles, links, orphans, freeing |
 //! | [`FileData`](crate::file_data::FileData) | reading, writing, sizes, holes, syncs of one file |
 //! | [`Attributes`](crate::xattr::Attributes) | extended attributes |
@@ -18,13 +19,14 @@ use core::fmt;
 
 use f2fs_extent::CacheBudget;
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, CachePadded, Mutex};
+use f2fs_sync::{Arc, CachePadded, Mutex, protocol_step};
 use f2fs_volume::{CheckpointReport, Need, Op, Reason, Volume};
 
 use crate::content::Content;
 use crate::dentry_cache::DentryCache;
 use crate::directory::Directories;
 use crate::dirty_directories::DirtyDirectories;
+use crate::dirty_files::DirtyFiles;
 use crate::hazard::Hazards;
 use crate::idle::Idle;
 use crate::inode::Inode;
@@ -36,8 +38,10 @@ use crate::requests::Requests;
 use crate::{FsError, Time};
 
 mod clean;
+pub(crate) mod write_back;
 
 pub(crate) use clean::CLEANED_AT_ONCE;
+use write_back::WriteBack;
 
 /// A reference to the core that handles hold. It is counted in a line that threads on other processors do not write, as a
 /// rule: opening and closing files would all write the one of the core's own count. The padding has each count begin on a
@@ -56,6 +60,8 @@ pub(crate) struct Core {
     /// Directories with changed blocks.
     pub(crate) dirty_directories: DirtyDirectories,
     pub(crate) pages: PageCache,
+    /// Files with dirty pages.
+    pub(crate) dirty_files: DirtyFiles,
     pub(crate) options: Options,
     /// For what is remembered of block addresses.
     pub(crate) addresses: Arc<CacheBudget>,
@@ -89,6 +95,7 @@ impl Core {
             directories,
             dirty_directories: DirtyDirectories::new(),
             pages: PageCache::new(options.page_cache),
+            dirty_files: DirtyFiles::new(),
             options,
             hazards: Hazards::new(),
             rename: Mutex::new(()),
@@ -138,7 +145,7 @@ impl Core {
         match self.volume.need(hint) {
             Need::Nothing => {}
             Need::Checkpoint => {
-                self.write_back_ahead();
+                WriteBack(self).write_back_ahead();
                 let ahead = || self.dirty_directories.write_ahead(&self.volume);
                 let checkpoint = self.volume.checkpoint_if_needed(hint, ahead, |op| self.write_above(op))?;
                 if checkpoint.is_some() {
@@ -158,5 +165,13 @@ impl Core {
         let report = self.volume.checkpoint_beside(reason, ahead, |op| self.write_above(op))?;
         self.inodes.shrink();
         Ok(report)
+    }
+
+    /// Writes what a checkpoint has to have beside nodes, with the gate closed: data first, so that no size is durable before it.
+    pub(crate) fn write_above(&self, op: &Op<'_>) -> Result<(), FsError> {
+        if self.pages.is_on() {
+            protocol_step!("cached_checkpoint_leaves_dirty", WriteBack(self).write_back_all(op)?);
+        }
+        self.dirty_directories.write(op)
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod read;
 pub(crate) mod read_many;
 pub(crate) mod readable;
 pub(crate) mod resize;
+mod room;
 pub(crate) mod sync;
 pub(crate) mod write;
 pub(crate) mod write_many;

@@ -5,6 +5,7 @@ use f2fs_sync::{Arc, CachePadded, PerCore, PlainArc};
 use f2fs_volume::{CheckpointReport, CleanReport, FoundJournal, JournalTrouble, Reason, Volume, VolumeStat};
 
 use crate::FsError;
+use crate::core::write_back::WriteBack;
 use crate::core::{Core, CoreRef};
 use crate::free::InodeEnds;
 use crate::journal::Attachment;
@@ -127,7 +128,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Volume`]; see [`Volume::checkpoint_with`] for what an error means.
     pub fn checkpoint(&self) -> Result<CheckpointReport, FsError> {
-        self.core.write_back_ahead();
+        WriteBack(&self.core).write_back_ahead();
         self.core.checkpoint(Reason::Sync)
     }
 
@@ -138,7 +139,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Volume`]: the volume stays at its last good checkpoint.
     pub fn close(&self) -> Result<(), FsError> {
-        self.core.write_back_ahead();
+        WriteBack(&self.core).write_back_ahead();
         Attachment(&self.core).end()?;
         self.core.volume.close_with(|op| self.core.write_above(op))
     }

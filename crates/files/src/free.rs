@@ -8,7 +8,7 @@ use f2fs_volume::{Op, OrphanRoom};
 
 use crate::FsError;
 use crate::core::Core;
-use crate::file_data::FileData;
+use crate::core::write_back::WriteBack;
 use crate::inode::Inode;
 use crate::stat;
 use crate::truncate::{Progress, truncate_step};
@@ -124,7 +124,7 @@ impl InodeEnds<'_> {
         let alone = inode.pages().map(|pages| pages.writing.lock());
         if alone.is_some() {
             self.change(|op| {
-                FileData(self).discard_pages(op, inode);
+                WriteBack(self).discard_pages(op, inode);
                 Ok(())
             })?;
         }
@@ -140,7 +140,7 @@ impl InodeEnds<'_> {
 
     /// Frees an inode that has no further nodes but an xattr node.
     pub(crate) fn free_small(&self, op: &Op<'_>, inode: &Inode) -> Result<(), FsError> {
-        FileData(self).discard_pages(op, inode);
+        WriteBack(self).discard_pages(op, inode);
         if inode.has_blocks() {
             truncate_step(op, &inode.node, 0)?;
         }

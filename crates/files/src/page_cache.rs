@@ -18,16 +18,17 @@
 //! | `dirty` | the dirty blocks of one file, in order |
 //! | `file_pages` | what one file has of the cache |
 //! | `reservation` | room for the pages of a write, taken before it locks anything |
-//! | `write_back` | dirty pages on their way to the device |
 //! | `read_ahead` | what is read beyond what was asked for |
 //! | `error_sequence` | an error of write-back, told to each handle once |
-//! | `flusher` | a thread that writes back, for embedders who ask for one |
+//!
+//! Nothing here knows an inode: [`DirtyFiles`](crate::dirty_files::DirtyFiles) lists the files with dirty pages, and
+//! [`WriteBack`](crate::core::write_back::WriteBack) writes these to the device.
 //!
 //! # Locking
 //!
 //! ```text
 //!   writing (a file's write-back) > ranges of the file > gate > pages of nodes > dirty blocks of a file > [leaf]
-//!                                                               queue > dirty blocks of a file > [leaf]
+//!                                                      list of dirty files > dirty blocks of a file > [leaf]
 //!                                                               a bucket of the table > [leaf]
 //! ```
 //!
@@ -47,23 +48,17 @@
 mod dirty;
 mod error_sequence;
 mod file_pages;
-mod flusher;
 mod page;
 mod read_ahead;
 mod reservation;
 mod table;
-mod write_back;
 
 use f2fs_format::BLOCK_SIZE;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, Budget, CachePadded, Mutex, PerCore, PlainArc};
-
-use crate::inode::Inode;
-use crate::{FsError, Time};
+use f2fs_sync::{Budget, CachePadded, Mutex};
 
 pub(crate) use error_sequence::Seen;
 pub(crate) use file_pages::FilePages;
-pub use flusher::{Flusher, FlusherOptions};
 pub(crate) use page::Key;
 pub(crate) use reservation::Admitted;
 use table::PageTable;
@@ -74,8 +69,6 @@ const PAGE_COST: u64 = BLOCK_SIZE as u64 + 64;
 const MOST_PAGES: u64 = 1 << 26;
 /// The smallest cache: less would not take a write.
 const FEWEST_PAGES: u64 = 16;
-/// Seconds after which a dirty page is written back by operations that pass.
-const AGE: i64 = 5;
 
 /// The page cache of a file system.
 #[derive(Debug)]
@@ -85,12 +78,8 @@ pub(crate) struct PageCache {
     clean: Budget,
     /// Pages that may be dirty at most; 0 without a cache.
     most_dirty: u64,
-    /// Files with dirty pages, the one that became dirty first in front. A file stays here until it is seen to be clean.
-    queue: PerCore<Mutex<Vec<Arc<Inode>>>>,
     /// One writer at a time makes room; the others wait for it.
-    making_room: CachePadded<Mutex<()>>,
-    /// When the first file of the queue came, in seconds; 0: there is none.
-    oldest: CachePadded<AtomicU64>,
+    pub(crate) making_room: CachePadded<Mutex<()>>,
     /// Numbers for files' pages: a file that gets the inode number of another one does not find its pages.
     files: CachePadded<AtomicU64>,
 }
@@ -103,9 +92,7 @@ impl PageCache {
             table: PageTable::new(pages),
             clean: Budget::new(pages / 2),
             most_dirty: pages / 2,
-            queue: PerCore::new(|_| Mutex::new(Vec::new())),
             making_room: CachePadded::default(),
-            oldest: CachePadded::default(),
             files: CachePadded::new(AtomicU64::new(1)),
         }
     }
@@ -128,59 +115,6 @@ impl PageCache {
     /// Pages that are dirty. Stops the counts of all processors for a moment.
     pub(crate) fn dirty_pages(&self) -> u64 {
         self.most_dirty - self.clean.available_exact().min(self.most_dirty)
-    }
-
-    /// Puts a file on the list of those to write back: its first page became dirty, and `queued` says that nobody else puts it there.
-    fn queue(&self, inode: &Arc<Inode>, now: Time) {
-        self.queue.slot().lock().push(inode.clone());
-        if self.oldest.load(Ordering::Relaxed) == 0 {
-            self.oldest.store((now.seconds as u64).max(1), Ordering::Relaxed);
-        }
-    }
-
-    /// Whether something is dirty for long.
-    fn is_overdue(&self, now: Time) -> bool {
-        let oldest = self.oldest.load(Ordering::Relaxed);
-        oldest != 0 && now.seconds.saturating_sub(oldest as i64) >= AGE
-    }
-
-    /// Drops the files that are clean from the queue, and gives of the others as many, from the front, as have `pages` dirty ones.
-    fn front(&self, pages: u64) -> Vec<Arc<Inode>> {
-        let mut files = Vec::new();
-        let mut found = 0;
-        for list in self.queue.iter() {
-            list.lock().retain(|inode| {
-                let dirty = inode.pages().map_or(0, FilePages::still_dirty);
-                if dirty != 0 && found < pages {
-                    found = found.saturating_add(dirty);
-                    files.push(inode.clone());
-                }
-                dirty != 0
-            });
-        }
-        // Files that were made one after the other lie together.
-        files.sort_unstable_by_key(|inode| inode.ino);
-        files
-    }
-
-    /// Drops the files that are clean from the queue; what is left counts as dirty from now on.
-    fn tidy(&self, now: Time) {
-        let mut left = false;
-        for list in self.queue.iter() {
-            let mut list = list.lock();
-            list.retain(|inode| inode.pages().is_some_and(|pages| pages.still_dirty() != 0));
-            left |= !list.is_empty();
-        }
-        self.oldest.store(if left { (now.seconds as u64).max(1) } else { 0 }, Ordering::Relaxed);
-    }
-
-    /// Notes an error for all who have one of these files open.
-    fn note_error(files: &[Arc<Inode>], error: &PlainArc<FsError>) {
-        for pages in files.iter().filter_map(|inode| inode.pages()) {
-            if pages.is_dirty() {
-                pages.errors.note(error.clone());
-            }
-        }
     }
 }
 
@@ -219,22 +153,6 @@ impl PageCache {
         let put = self.table.write(key, from, bytes, hole, base);
         room.use_up(put.is_new, put.was_clean);
         put.was_clean
-    }
-
-    /// Blocks of a file became dirty, or stay so; `reserved` of them were holes.
-    pub(crate) fn dirtied(
-        &self,
-        inode: &Arc<Inode>,
-        pages: &FilePages,
-        first: u64,
-        len: u64,
-        reserved: u64,
-        now: Time,
-    ) {
-        pages.reaches(first + len - 1);
-        if pages.add(first, len, reserved) {
-            self.queue(inode, now);
-        }
     }
 
     /// Drops the clean pages of blocks of a file.

@@ -110,6 +110,11 @@ impl Inode {
     pub(crate) fn hint(&self) -> WriteHint {
         WriteHint::from_number(self.hint.load(Ordering::Relaxed)).unwrap_or_default()
     }
+
+    /// The log that its data goes to.
+    pub(crate) fn log(&self) -> LogType {
+        log_of(self.node.read().inode().i_advise, self.hint())
+    }
 }
 
 #[cfg(test)]

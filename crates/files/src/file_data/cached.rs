@@ -13,6 +13,7 @@ use f2fs_volume::tree::ensure_slot;
 
 use crate::FsError;
 use crate::content::Content;
+use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::file_data::read::blocks_of;
 use crate::inode::Inode;
@@ -61,7 +62,7 @@ impl<'a> FileData<'a> {
     {
         let pages = inode.pages();
         if pages.is_some_and(|pages| pages.is_dirty_in(first, last)) {
-            self.write_back_range(inode, first, last)?;
+            WriteBack(self).write_back_range(inode, first, last)?;
         }
         Ok(PastCache { data: *self, pages, first, last })
     }
@@ -77,7 +78,7 @@ impl<'a> FileData<'a> {
     where
         'a: 'p,
     {
-        self.write_back_within(op, inode, first, last)?;
+        WriteBack(self).write_back_within(op, inode, first, last)?;
         Ok(PastCache { data: *self, pages: inode.pages(), first, last })
     }
 
@@ -195,7 +196,9 @@ impl<'a> FileData<'a> {
             }
             self.volume.add_dirty_dentries(dirtied);
             let now = self.now();
-            self.0.pages.dirtied(inode, pages, first, holes.blocks, holes.reserved, now);
+            if pages.dirtied(first, holes.blocks, holes.reserved) {
+                self.dirty_files.add(inode, now);
+            }
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();
             content.raise_size(end);

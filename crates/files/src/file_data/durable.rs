@@ -20,6 +20,7 @@ use f2fs_volume::{Next, Piece, Synced};
 
 use crate::FsError;
 use crate::content::Content;
+use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::file_data::read::blocks_of;
 use crate::file_data::write::{CHUNK, wrote};
@@ -32,7 +33,7 @@ impl FileData<'_> {
         let content = self.content(inode);
         let mut written = 0;
         // The file is to be durable, with what else was written.
-        self.write_back_file(inode)?;
+        WriteBack(self).write_back_file(inode)?;
         if !buf.is_empty() {
             let _range = content.lock_to_write(offset, buf.len() as u64);
             let (first, last) = blocks_of(offset, buf.len());

@@ -6,6 +6,7 @@ use f2fs_format::BLOCK_SIZE;
 use f2fs_sync::Arc;
 
 use crate::FsError;
+use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::inode::Inode;
 
@@ -25,7 +26,7 @@ impl FileData<'_> {
     /// The first byte at or behind `offset` that is what is looked for; `None` if the file ends before.
     pub(crate) fn seek(&self, inode: &Arc<Inode>, offset: u64, what: Seek) -> Result<Option<u64>, FsError> {
         // The nodes say where data is, once it is there.
-        self.write_back_file(inode)?;
+        WriteBack(self).write_back_file(inode)?;
         self.seek_within(inode, offset, what, u64::MAX)
     }
 

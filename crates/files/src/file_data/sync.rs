@@ -8,6 +8,7 @@ use f2fs_sync::{Arc, protocol_step};
 use f2fs_volume::Synced;
 
 use crate::FsError;
+use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::inode::Inode;
 
@@ -18,7 +19,7 @@ impl FileData<'_> {
             return Ok(());
         }
         self.balance(inode.ino)?;
-        protocol_step!("cached_sync_leaves_dirty", self.write_back_file(inode)?);
+        protocol_step!("cached_sync_leaves_dirty", WriteBack(self).write_back_file(inode)?);
         let epoch = {
             let op = self.volume.begin()?;
             let epoch = self.volume.epoch();
@@ -37,7 +38,7 @@ impl FileData<'_> {
 
     /// Makes durable what an operation changed of an epoch, if no checkpoint did so since.
     pub(crate) fn checkpoint_past(&self, epoch: u64) -> Result<(), FsError> {
-        self.write_back_ahead();
+        WriteBack(self).write_back_ahead();
         let ahead = || self.dirty_directories.write_ahead(&self.volume);
         self.volume.checkpoint_past(epoch, ahead, |op| self.write_above(op)).map(|_| ())
     }

@@ -15,7 +15,7 @@
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::inode::{Inode as RawInode, inline};
-use f2fs_format::{BLOCK_SIZE, BlockAddr, LogType};
+use f2fs_format::{BLOCK_SIZE, BlockAddr};
 use f2fs_sync::Arc;
 use f2fs_volume::tree::Slot;
 use f2fs_volume::{Flight, Next, Op, Piece, Target};
@@ -165,7 +165,7 @@ impl FileData<'_> {
         pieces: &[Piece<'_>],
         next: Next,
     ) -> Result<Flight, FsError> {
-        let target = Target { inode: &inode.node, size: content.size(), log: self.log_for(inode) };
+        let target = Target { inode: &inode.node, size: content.size(), log: inode.log() };
         Ok(Flight::begin(op, target, pieces, next)?)
     }
 
@@ -249,7 +249,7 @@ impl FileData<'_> {
         };
         if exists {
             let slot = Slot { node: inode.node.clone(), index: 0 };
-            let flight = Flight::begin_blocks(op, self.log_for(inode), [slot].into_iter(), data, 1)?;
+            let flight = Flight::begin_blocks(op, inode.log(), [slot].into_iter(), data, 1)?;
             let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);
             flight.land(op, &inode.node, named, |raw| {
                 leave(raw);
@@ -266,11 +266,6 @@ impl FileData<'_> {
         }
         content.no_longer_inline();
         Ok(())
-    }
-
-    /// The data log of a file (`crate::temperature`).
-    pub(crate) fn log_for(&self, inode: &Inode) -> LogType {
-        crate::temperature::log_of(inode.node.read().inode().i_advise, inode.hint())
     }
 
     /// Writes the target of a symbolic link that was just made.

@@ -33,7 +33,7 @@ pub(crate) struct Seen(AtomicU64);
 
 impl ErrorSequence {
     /// Notes an error.
-    pub(super) fn note(&self, error: PlainArc<FsError>) {
+    pub(crate) fn note(&self, error: PlainArc<FsError>) {
         let mut last = self.last.lock();
         last.error = Some(error);
         protocol_step!("cached_error_told_to_nobody", self.noted.fetch_add(1, Ordering::AcqRel));

@@ -34,8 +34,8 @@ struct Dirty {
     blocks: DirtyBlocks,
     /// Those among them whose place on the device is counted, and not in `i_blocks`.
     reserved: u64,
-    /// Whether the file is in the queue.
-    queued: bool,
+    /// Whether the file is on the list of dirty ones.
+    listed: bool,
 }
 
 impl FilePages {
@@ -75,7 +75,7 @@ impl FilePages {
     }
 
     /// The first dirty block at or behind `from`, and how many follow.
-    pub(super) fn next_dirty(&self, from: u64) -> Option<(u64, u64)> {
+    pub(crate) fn next_dirty(&self, from: u64) -> Option<(u64, u64)> {
         self.dirty.lock().blocks.next(from)
     }
 
@@ -88,7 +88,7 @@ impl FilePages {
     }
 
     /// The first and the last dirty block within `most` from the first one at or behind `from` on.
-    pub(super) fn dirty_span(&self, from: u64, most: u64) -> Option<(u64, u64)> {
+    pub(crate) fn dirty_span(&self, from: u64, most: u64) -> Option<(u64, u64)> {
         self.dirty.lock().blocks.span(from, most)
     }
 
@@ -104,25 +104,26 @@ impl FilePages {
         self.reach.load(Ordering::Relaxed)
     }
 
-    /// How many are dirty, for the queue: with none, the file is not in it any more.
-    pub(super) fn still_dirty(&self) -> u64 {
+    /// How many are dirty, for the list of dirty files: with none, the file is not on it any more.
+    pub(crate) fn still_dirty(&self) -> u64 {
         let mut dirty = self.dirty.lock();
         let blocks = dirty.blocks.len();
-        dirty.queued = blocks != 0;
+        dirty.listed = blocks != 0;
         blocks
     }
 
-    /// Blocks became dirty, `reserved` of them holes before; whether the caller has to put the file into the queue.
-    pub(super) fn add(&self, first: u64, len: u64, reserved: u64) -> bool {
+    /// Blocks became dirty, or stay so; `reserved` of them were holes. Whether the caller has to put the file on the list of dirty ones.
+    pub(crate) fn dirtied(&self, first: u64, len: u64, reserved: u64) -> bool {
+        self.reaches(first + len - 1);
         let mut dirty = self.dirty.lock();
         dirty.blocks.insert(first, len);
         dirty.reserved += reserved;
         self.count.store(dirty.blocks.len(), Ordering::Release);
-        !core::mem::replace(&mut dirty.queued, true)
+        !core::mem::replace(&mut dirty.listed, true)
     }
 
     /// Blocks are clean or gone.
-    pub(super) fn remove(&self, first: u64, len: u64, reserved: u64) {
+    pub(crate) fn remove(&self, first: u64, len: u64, reserved: u64) {
         let mut dirty = self.dirty.lock();
         dirty.blocks.remove(first, len);
         dirty.reserved = dirty.reserved.saturating_sub(reserved);

@@ -137,7 +137,7 @@ impl PageTable {
     }
 
     /// A page was written to the device; whether its block was a hole before.
-    pub(super) fn mark_clean(&self, key: Key) -> bool {
+    pub(crate) fn mark_clean(&self, key: Key) -> bool {
         let mut bucket = self.bucket(key).write();
         match bucket.iter_mut().find(|page| page.key == key) {
             Some(page) => core::mem::replace(&mut page.state, State::Clean) == State::Dirty { reserved: true },
@@ -146,7 +146,7 @@ impl PageTable {
     }
 
     /// Drops a page, whatever its state; whether a place on the device was counted for it.
-    pub(super) fn remove(&self, key: Key) -> bool {
+    pub(crate) fn remove(&self, key: Key) -> bool {
         let removed = {
             let mut bucket = self.bucket(key).write();
             bucket.iter().position(|page| page.key == key).map(|at| bucket.swap_remove(at))

@@ -1,7 +1,7 @@
 //! The circles of modules that are there, each with its reason. No other one may come; a line whose circle was opened goes.
 
 /// Crate, its modules that need each other (`*`: all of them may), and why they do.
-pub(crate) const KNOWN: [(&str, &[&str], &str); 22] = [
+pub(crate) const KNOWN: [(&str, &[&str], &str); 21] = [
     ("check", &["ahead", "buffers"], "reads ahead and their buffers share the length of a run"),
     (
         "check",
@@ -25,28 +25,6 @@ pub(crate) const KNOWN: [(&str, &[&str], &str); 22] = [
         "extent",
         &["fast", "guard", "queue", "table", "wait"],
         "the table hands out guards and tickets, which give themselves back to it",
-    ),
-    (
-        "files",
-        &[
-            "content",
-            "core",
-            "dentry_cache",
-            "dirty_directories",
-            "file_data",
-            "filesystem",
-            "free",
-            "inode",
-            "inode_table",
-            "journal",
-            "namespace",
-            "page_cache",
-            "path_cache",
-            "recovery",
-            "temperature",
-            "xattr",
-        ],
-        "an inode holds its pages, and the module of the pages also writes them back, through the core; the two parts have to stand apart",
     ),
     ("format", &["checkpoint", "nat_bits", "summary"], "a pack holds summaries and the bits of free NIDs"),
     ("format", &["crc", "superblock"], "the checksum of F2FS begins with the superblock's magic number"),

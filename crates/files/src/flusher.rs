@@ -12,7 +12,7 @@ use std::time::Duration;
 use f2fs_sync::{Arc, Condvar, Mutex, thread};
 
 use crate::core::Core;
-use crate::file_data::FileData;
+use crate::core::write_back::WriteBack;
 use crate::filesystem::FileSystem;
 
 /// How the thread works.
@@ -104,6 +104,6 @@ fn run(core: &Core, shared: &Shared, options: FlusherOptions) {
             }
         }
         // Errors wait for the next sync of those who have the files open.
-        let _ = FileData(core).write_back_some(u64::MAX);
+        let _ = WriteBack(core).write_back_some(u64::MAX);
     }
 }

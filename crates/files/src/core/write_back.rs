@@ -1,34 +1,35 @@
 //! Dirty pages on their way to the device.
 //!
 //! ```text
-//!   files of the queue, by number ─► their dirty runs, in order ─► batches of up to 2 MiB ─► one flight each ─► slots, sizes, pages clean
+//!   dirty files, by number ─► their dirty runs, in order ─► batches of up to 2 MiB ─► one flight each ─► slots, sizes, pages clean
 //! ```
 //!
 //! A batch has pages of as many files as fit: their blocks are taken from the log together and go out as one request, and a file's lie
 //! one behind the other. While a batch is on its way the next one is put together. Nodes that lead to the blocks, and the places of
 //! holes, were taken when the pages became dirty.
 //!
-//! A flight that fails leaves its pages dirty, and its files in the queue; the error goes to their [`ErrorSequence`](super::ErrorSequence).
+//! A flight that fails leaves its pages dirty, and its files on the list; the error goes to the sequence of errors of each.
 //!
 //! # Locking
 //!
-//! See [`page_cache`](super). From the collection of a batch to its landing the caller holds one operation, and of each run either the range
+//! See [`page_cache`](crate::page_cache). From the collection of a batch to its landing the caller holds one operation, and of each run either the range
 //! and `writing`, or the range exclusively, or the closed gate: no page of it changes.
 
+use core::ops::Deref;
 use std::collections::VecDeque;
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::{BLOCK_SIZE, BlockAddr, LogType};
-use f2fs_sync::{Arc, MutexGuard, PlainArc, protocol_step, protocol_value};
+use f2fs_sync::{Arc, MutexGuard, PlainArc, protocol_value};
 use f2fs_volume::tree::{Slot, ensure_slot};
 use f2fs_volume::{Flight, Op};
 
-use super::file_pages::FilePages;
+use super::Core;
 use crate::FsError;
 use crate::content::Content;
-use crate::core::Core;
-use crate::file_data::FileData;
+use crate::dirty_files::note_error;
 use crate::inode::Inode;
+use crate::page_cache::FilePages;
 use crate::ranges::RangeGuard;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
@@ -96,15 +97,26 @@ struct Sent<'a> {
     runs: Vec<Run<'a>>,
 }
 
-impl FileData<'_> {
+/// Write-back of the page cache. Each operation is told the inode, or takes those that are on the list.
+#[derive(Clone, Copy)]
+pub(crate) struct WriteBack<'a>(pub(crate) &'a Core);
+
+impl Deref for WriteBack<'_> {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        self.0
+    }
+}
+
+impl WriteBack<'_> {
     /// Writes back what is dirty, of the files that became dirty first, until about `pages` pages are written; how many were tried. Files that somebody
     /// writes at the moment may be left out, unless everything is asked for.
     ///
     /// # Errors
     /// The first; the other files are written all the same.
     pub(crate) fn write_back_some(&self, pages: u64) -> Result<u64, FsError> {
-        let cache = &self.0.pages;
-        let files = cache.front(pages);
+        let files = self.dirty_files.front(pages);
         let (mut result, mut tried) = (Ok(()), 0);
         let mut rest = &files[..];
         while !rest.is_empty() {
@@ -121,8 +133,17 @@ impl FileData<'_> {
             let done = done.and_then(|()| group.iter().try_for_each(|inode| self.write_back_file(inode)));
             result = result.and(done);
         }
-        cache.tidy(self.now());
+        self.dirty_files.tidy(self.now());
         result.map(|()| tried)
+    }
+
+    /// Writes back what is dirty in front of a checkpoint, so that little is left for the time in which its gate is closed. Not for one that
+    /// makes room: it needs the room itself.
+    pub(crate) fn write_back_ahead(&self) {
+        if self.pages.is_on() && !self.volume.is_read_only() {
+            // The checkpoint tries again, and tells.
+            let _ = protocol_value!("cached_checkpoint_leaves_dirty", self.write_back_some(u64::MAX), Ok(0));
+        }
     }
 
     /// Writes back all that was dirty of a file when this was called.
@@ -176,7 +197,7 @@ impl FileData<'_> {
         if let Err(error) = result {
             let files: Vec<_> = parts.iter().map(|part| part.inode.clone()).collect();
             let told = PlainArc::new(error);
-            super::PageCache::note_error(&files, &told);
+            note_error(&files, &told);
             return Err(FsError::WriteBack(told));
         }
         Ok(())
@@ -213,8 +234,8 @@ impl FileData<'_> {
     }
 
     /// Writes back everything, with the gate closed.
-    fn write_back_all(&self, op: &Op<'_>) -> Result<(), FsError> {
-        let files = self.0.pages.front(u64::MAX);
+    pub(crate) fn write_back_all(&self, op: &Op<'_>) -> Result<(), FsError> {
+        let files = self.dirty_files.front(u64::MAX);
         let parts: Vec<Part<'_>> = files
             .iter()
             .filter_map(|inode| {
@@ -223,10 +244,10 @@ impl FileData<'_> {
             })
             .collect();
         let result = self.write_parts(op, &parts.iter().collect::<Vec<_>>());
-        self.0.pages.tidy(self.now());
+        self.dirty_files.tidy(self.now());
         if let Err(error) = result {
             let told = PlainArc::new(error);
-            super::PageCache::note_error(&files, &told);
+            note_error(&files, &told);
             return Err(FsError::WriteBack(told));
         }
         Ok(())
@@ -246,7 +267,7 @@ impl FileData<'_> {
         let mut batch = Batch::default();
         let mut log = None;
         for part in parts {
-            let its = self.log_for(part.inode);
+            let its = part.inode.log();
             if let Some(before) = log.replace(its).filter(|before| *before != its) {
                 self.send(op, &mut batch, before, flying)?;
             }
@@ -298,7 +319,7 @@ impl FileData<'_> {
         for run in runs {
             for number in 0..run.len {
                 let out = data.block_mut((run.at + number) as usize);
-                if !self.0.pages.table.read(run.pages.key(run.first + number), 0, out) {
+                if !self.pages.table().read(run.pages.key(run.first + number), 0, out) {
                     return Err(FsError::corrupt("a dirty page that the cache lost: block", run.first + number, 0, 0));
                 }
             }
@@ -315,12 +336,12 @@ impl FileData<'_> {
             run.content.cache.store(run.first + (number - run.at), addr.0);
         })?;
         for run in &runs {
-            let table = &self.0.pages.table;
+            let table = self.pages.table();
             let clean = |number: &u64| table.mark_clean(run.pages.key(run.first + number));
             let filled =
                 protocol_value!("cached_written_back_twice", (0..run.len).filter(clean).count() as u64, continue);
             run.pages.remove(run.first, run.len, filled);
-            self.0.pages.give_dirty(run.len);
+            self.pages.give_dirty(run.len);
             self.volume.sub_dirty_dentries(run.len);
             let mut block = run.inode.node.write(op);
             let raw = block.inode_mut();
@@ -338,32 +359,12 @@ impl FileData<'_> {
     pub(crate) fn discard_pages(&self, op: &Op<'_>, inode: &Inode) {
         let Some(pages) = inode.pages() else { return };
         while let Some((first, len)) = pages.next_dirty(0) {
-            let key = |block: &u64| self.0.pages.table.remove(pages.key(*block));
+            let key = |block: &u64| self.pages.table().remove(pages.key(*block));
             let reserved = (first..first + len).filter(key).count() as u64;
             pages.remove(first, len, reserved);
-            self.0.pages.give_dirty(len);
+            self.pages.give_dirty(len);
             self.volume.sub_dirty_dentries(len);
             self.volume.unreserve(op, reserved);
         }
-    }
-}
-
-impl Core {
-    /// Writes back what is dirty in front of a checkpoint, so that little is left for the time in which its gate is closed. Not for one that
-    /// makes room: it needs the room itself.
-    pub(crate) fn write_back_ahead(&self) {
-        if self.pages.is_on() && !self.volume.is_read_only() {
-            let write = || FileData(self).write_back_some(u64::MAX);
-            // The checkpoint tries again, and tells.
-            let _ = protocol_value!("cached_checkpoint_leaves_dirty", write(), Ok(0));
-        }
-    }
-
-    /// Writes what a checkpoint has to have beside nodes, with the gate closed: data first, so that no size is durable before it.
-    pub(crate) fn write_above(&self, op: &Op<'_>) -> Result<(), FsError> {
-        if self.pages.is_on() {
-            protocol_step!("cached_checkpoint_leaves_dirty", FileData(self).write_back_all(op)?);
-        }
-        self.dirty_directories.write(op)
     }
 }
