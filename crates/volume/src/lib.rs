@@ -73,11 +73,13 @@ mod examine;
 mod flight;
 pub mod format;
 mod journal;
+mod last_checkpoint;
 #[cfg(loom)]
 pub mod models;
 mod moves;
 mod nids;
 mod node;
+mod node_log;
 mod node_store;
 mod nodes;
 mod open;

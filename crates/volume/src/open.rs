@@ -12,14 +12,13 @@ use f2fs_format::summary::{self, Summary, SummaryBlock};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Corruption, Geometry, LogType, SegmentNo, inode, orphan};
 use f2fs_nat::{Nat, NatConfig, NatSource};
 use f2fs_segment::{LogState, SegmentConfig, SegmentManager, SegmentTable, SummarySource};
-use f2fs_sync::atomic::AtomicU64;
 use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
 use crate::blocks::{read_block, read_each};
-use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
 use crate::data_count::DataCount;
 use crate::epoch::Epochs;
+use crate::last_checkpoint::LastCheckpoint;
 use crate::node_store::NodeStore;
 use crate::orphans::Orphans;
 use crate::pack::Pack;
@@ -317,7 +316,6 @@ impl Volume {
             space,
             orphans: Orphans::new(orphan_limit, &pack.orphans)?,
             moves: crate::moves::Moves::new(),
-            footer_version: AtomicU64::new(pack.block.footer_version()),
             roll_forward: RollForward::new(checkpoint, options.fsync),
             journal: OnceLock::new(),
             stopped: OnceLock::new(),
@@ -327,7 +325,7 @@ impl Volume {
             pressure: Pressure::new(options.dirty_nodes, options.nodes_left_to_freeze),
             precleaner: Precleaner::new(if zones.is_some() { &in_order } else { &options.allocation }),
             epochs: Epochs::new(),
-            state: Mutex::new(CheckpointState::new(&pack)),
+            last_checkpoint: LastCheckpoint::new(&pack),
             damage: Damage { superblock: loaded.other, pack: pack.other, superblock_copy: loaded.copy },
             recycler: f2fs_device::Recycler::new(),
             lanes: PerCore::with_slots(lanes, |_| ()),

@@ -29,9 +29,9 @@ use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Mutex, protocol_never, protocol_value};
 
 use crate::blocks::WriteBatch;
-use crate::checkpoint::{is_indirect_offset, node_log};
 use crate::flight::joined::Joined;
 use crate::node::{Node, NodePage};
+use crate::node_log::{is_indirect_offset, node_log};
 use crate::stop::Unwinding;
 use crate::write_stat::Count;
 use crate::{Flight, FsyncMode, Op, StopCause, Volume, VolumeError};

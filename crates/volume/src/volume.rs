@@ -8,14 +8,13 @@ use f2fs_format::superblock::SuperBlock;
 use f2fs_format::{Corruption, Geometry, Nid, SegmentNo};
 use f2fs_nat::Nat;
 use f2fs_segment::SegmentManager;
-use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{Gate, GateGuard, Mutex, OnceLock, PerCore, PlainArc};
 
-use crate::checkpoint::CheckpointState;
 use crate::clock::Clock;
 use crate::data_count::DataCount;
 use crate::epoch::Epochs;
 use crate::journal::SyncJournal;
+use crate::last_checkpoint::LastCheckpoint;
 use crate::moves::Moves;
 use crate::node_store::NodeStore;
 use crate::orphans::{OrphanRoom, Orphans};
@@ -49,9 +48,7 @@ pub struct Volume {
     /// The checkpoint that will hold the changes made now, and the thread that writes it.
     pub(crate) epochs: Epochs,
     /// The last durable checkpoint.
-    pub(crate) state: Mutex<CheckpointState>,
-    /// The version that node footers carry: that of the last durable checkpoint.
-    pub(crate) footer_version: AtomicU64,
+    pub(crate) last_checkpoint: LastCheckpoint,
     /// The blocks of the warm-node log since then, and the threads that wait for them.
     pub(crate) roll_forward: RollForward,
     /// Where syncs go in place of that log, if it was attached.
@@ -176,13 +173,13 @@ impl Volume {
     /// The contents of the last durable checkpoint.
     #[must_use]
     pub fn last_checkpoint(&self) -> f2fs_format::checkpoint::Checkpoint {
-        self.state.lock().checkpoint.clone()
+        self.last_checkpoint.get().checkpoint
     }
 
     /// The version that node blocks carry now: that of the last durable checkpoint, with its checksum above.
     #[must_use]
     pub fn footer_version(&self) -> u64 {
-        self.footer_version.load(Ordering::Acquire)
+        self.last_checkpoint.footer_version()
     }
 
     /// The epoch of what an operation changes now: all of one epoch becomes durable with one checkpoint

@@ -31,8 +31,8 @@ use f2fs_nat::NatError;
 use f2fs_segment::{NodeLog, Run};
 use f2fs_sync::Arc;
 
-use crate::checkpoint::node_log;
 use crate::node::NodePage;
+use crate::node_log::node_log;
 use crate::stop::Unwinding;
 use crate::{Volume, VolumeError};
 

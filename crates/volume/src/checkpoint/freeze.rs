@@ -1,0 +1,108 @@
+//! The freeze: with the gate closed, all that a checkpoint will hold is taken as it is.
+//!
+//! ```text
+//!   dirty nodes get their places and are copied (dnodes, then indirect) -> SIT, summaries -> NAT -> zones -> counts -> orphans, cleared segments
+//! ```
+//!
+//! Nodes come first: their new places are in the SIT and the NAT that are taken then. An error here stops the volume, whose memory may be
+//! ahead of what the tables say.
+//!
+//! # Locking
+//!
+//! The gate is closed, so nobody changes a node or counts. The pages of nodes are locked one at a time. [`Frozen`] holds the right to write
+//! ([`Writing`]): syncs wait until it is dropped.
+
+use f2fs_format::summary::{NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES};
+use f2fs_format::{Nid, SegmentNo};
+use f2fs_nat::NatFlush;
+use f2fs_segment::SegmentFlush;
+
+use crate::blocks::WriteBatch;
+use crate::epoch::{Turn, Writing};
+use crate::node::NodePage;
+use crate::node_log::is_indirect_offset;
+use crate::node_store::TakenNodes;
+use crate::{Volume, VolumeError};
+
+/// What a checkpoint holds, as it was when the gate was closed.
+pub(super) struct Frozen<'a> {
+    /// Nodes on their way, copied.
+    pub(super) nodes: WriteBatch<'a>,
+    /// The pages of `nodes`, which stay in memory until the device has them, and the pages that were written ahead.
+    pub(super) pages: TakenNodes,
+    /// Nodes that were written ahead, in blocks.
+    pub(super) ahead: u64,
+    pub(super) tables: Tables,
+    /// Segments that the precleaner had cleared.
+    pub(super) cleared: Vec<SegmentNo>,
+    /// Syncs wait until this is dropped.
+    pub(super) writing: Writing<'a>,
+}
+
+/// The part of it that tables and pack are made of.
+pub(super) struct Tables {
+    pub(super) segments: SegmentFlush,
+    pub(super) nat: NatFlush,
+    pub(super) orphans: Vec<Nid>,
+    pub(super) counts: Counts,
+}
+
+/// The totals that a pack records.
+pub(super) struct Counts {
+    pub(super) valid_blocks: u64,
+    pub(super) valid_nodes: u64,
+    pub(super) valid_inodes: u64,
+    pub(super) next_free_nid: Nid,
+    pub(super) elapsed_time: u64,
+    /// Data blocks written since the last checkpoint.
+    pub(super) written: u64,
+}
+
+impl Volume {
+    /// Gives all dirty nodes their places, and takes SIT, NAT and counts as they are for the checkpoint. Called with the gate closed; what
+    /// changes from here on belongs to the next one.
+    pub(super) fn freeze<'a>(&'a self, turn: &'a Turn<'_>) -> Result<Frozen<'a>, VolumeError> {
+        let (nodes, pages) = self.place_nodes()?;
+        let segments = self.segments.manager()?.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
+        let nat = self.nat.begin_checkpoint(NAT_JOURNAL_ENTRIES)?;
+        self.note_left_zones();
+        // Nobody else counts: all of these are exact.
+        let counts = Counts {
+            valid_blocks: self.space.blocks(),
+            valid_nodes: self.space.nodes(),
+            valid_inodes: self.space.inodes(),
+            next_free_nid: self.nat.next_free_nid(),
+            elapsed_time: self.clock.now(),
+            written: self.blocks_written.restart(),
+        };
+        self.roll_forward.freeze(counts.valid_blocks, counts.valid_nodes);
+        self.freeze_journal();
+        let (orphans, cleared) = (self.orphans.list(), self.precleaner.take_cleared());
+        let tables = Tables { segments, nat, orphans, counts };
+        Ok(Frozen { nodes, pages, ahead: 0, tables, cleared, writing: turn.freeze() })
+    }
+
+    /// Gives all dirty nodes blocks of their logs: direct nodes first, as roll-forward expects them, then indirect ones. They are copied; most
+    /// of them are on their way when the batch is finished, and their pages have to stay in memory until then.
+    fn place_nodes(&self) -> Result<(WriteBatch<'_>, TakenNodes), VolumeError> {
+        let mut taken = self.store.take_dirty();
+        let pages = &mut taken.dirty;
+        // In order of inode and offset, so that a file's nodes lie together.
+        pages.sort_unstable_by_key(|page| (page.ino, page.nid));
+        let mut batch = self.batch();
+        // A version that is past: they end the chain of synced nodes, so that a crash before the pack is durable leaves no way
+        // over them to nodes that an earlier crash left further on.
+        let version = self.footer_version().wrapping_sub(1);
+        for indirect in [false, true] {
+            for page in pages.iter().filter(|page| is_indirect(page) == indirect) {
+                let mut block = page.block.write();
+                self.write_node(page, &mut block, version, 0, &mut batch)?;
+            }
+        }
+        Ok((batch, taken))
+    }
+}
+
+fn is_indirect(page: &NodePage) -> bool {
+    is_indirect_offset(page.block.read().footer.node_offset())
+}

@@ -1,0 +1,47 @@
+//! Publication: the checkpoint is durable, and what it frees can be used.
+//!
+//! ```text
+//!   zones begin anew -> discards -> freed NIDs -> freed blocks and prefree segments -> segments that were cleared ahead
+//! ```
+//!
+//! Not a step earlier: a crash before the pack is durable needs all of it as it was. Discards come before anybody may write there.
+//!
+//! # Locking
+//!
+//! Operations run. The NAT and the segment manager lock for themselves.
+
+use f2fs_device::Request;
+use f2fs_format::SegmentNo;
+use f2fs_segment::Run;
+use f2fs_sync::protocol_step;
+
+use super::CheckpointReport;
+use crate::write_stat::Count;
+use crate::{Volume, VolumeError};
+
+impl Volume {
+    /// The checkpoint is durable: the blocks, segments and NIDs that it frees can be used. `cleared`: segments that the precleaner had cleared when it was frozen.
+    pub(super) fn publish(&self, report: &mut CheckpointReport, cleared: &[SegmentNo]) -> Result<(), VolumeError> {
+        let segments = self.segments.manager()?;
+        let discarded = self.begin_zones_anew(segments);
+        if self.discards {
+            // Before anybody may write there. It is a favour to the device; that it fails loses nothing.
+            let discard = |run: &Run| Request::discard(u64::from(run.addr.0), run.len.into());
+            let discards = self.device.submit(discarded.iter().map(discard).collect());
+            protocol_step!("checkpoint_waits_for_discards", drop(discards.wait()));
+        }
+        self.nat.end_checkpoint();
+        let freed = segments.end_checkpoint();
+        report.freed_segments = freed.iter().map(|run| u64::from(run.len)).sum::<u64>() / 512;
+        for segment in cleared {
+            // Its number came from the manager itself.
+            let _ = segments.release_segment(*segment);
+        }
+        self.pressure.tell(&self.store, &self.segments);
+        self.written.add(Count::Checkpoints, 1);
+        self.written.add(Count::Nodes, report.nodes);
+        self.written.add(Count::Tables, report.table_blocks);
+        self.written.add(Count::Pack, report.pack_blocks);
+        Ok(())
+    }
+}

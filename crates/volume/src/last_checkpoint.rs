@@ -1,0 +1,55 @@
+//! The last durable checkpoint, from which the next one starts.
+//!
+//! # Locking
+//!
+//! A mutex, held to read or replace it; nothing else is taken under it. The version that node footers carry is read without it. Both are
+//! replaced by the writer of a checkpoint, who has the turn.
+
+use f2fs_format::checkpoint::Checkpoint;
+use f2fs_sync::Mutex;
+use f2fs_sync::atomic::{AtomicU64, Ordering};
+
+use crate::pack::Pack;
+
+/// The last durable checkpoint.
+#[derive(Debug)]
+pub(crate) struct LastCheckpoint {
+    state: Mutex<Durable>,
+    /// The version that node footers carry: its own, with its checksum above.
+    footer_version: AtomicU64,
+}
+
+/// What the next checkpoint is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct Durable {
+    pub(crate) checkpoint: Checkpoint,
+    /// Which of the two packs holds it.
+    pub(crate) pack: u32,
+    pub(crate) kbytes_written: u64,
+}
+
+impl LastCheckpoint {
+    /// As it was found.
+    pub(crate) fn new(pack: &Pack) -> LastCheckpoint {
+        let durable = Durable {
+            checkpoint: pack.checkpoint.clone(),
+            pack: pack.index,
+            kbytes_written: pack.node.as_ref().map_or(0, |node| node[0].journal.kbytes_written()),
+        };
+        LastCheckpoint { state: Mutex::new(durable), footer_version: AtomicU64::new(pack.block.footer_version()) }
+    }
+
+    pub(crate) fn get(&self) -> Durable {
+        self.state.lock().clone()
+    }
+
+    pub(crate) fn footer_version(&self) -> u64 {
+        self.footer_version.load(Ordering::Acquire)
+    }
+
+    /// A new one is durable.
+    pub(crate) fn replace(&self, durable: Durable, footer_version: u64) {
+        self.footer_version.store(footer_version, Ordering::Release);
+        *self.state.lock() = durable;
+    }
+}

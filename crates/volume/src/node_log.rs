@@ -1,0 +1,68 @@
+//! The logs of nodes: which one a node belongs to, and giving it a block there.
+//!
+//! # Locking
+//!
+//! The caller has the node's page locked, and holds an operation, or the closed gate. The segment manager and the NAT lock for themselves.
+
+use f2fs_format::node::{NodeBlock, mark};
+use f2fs_format::path::NodeKind;
+use f2fs_format::summary::Summary;
+use f2fs_format::{BlockAddr, inode};
+use f2fs_segment::{NodeLog, Run};
+
+use crate::blocks::WriteBatch;
+use crate::node::NodePage;
+use crate::{Volume, VolumeError};
+
+pub(crate) fn is_indirect_offset(offset: u32) -> bool {
+    matches!(NodeKind::of(offset), Some(NodeKind::Indirect | NodeKind::DoubleIndirect))
+}
+
+/// The log that a node belongs to (`__get_segment_type_6` in `fs/f2fs/segment.c`).
+pub(crate) fn node_log(block: &NodeBlock) -> NodeLog {
+    if is_indirect_offset(block.footer.node_offset()) {
+        NodeLog::Cold
+    } else if block.footer.has_mark(mark::COLD) {
+        NodeLog::Warm
+    } else {
+        NodeLog::Hot
+    }
+}
+
+impl Volume {
+    /// Gives a node a block of its log, with these marks, and hands it to the batch. `block` is that of `page`, locked.
+    pub(crate) fn write_node(
+        &self,
+        page: &NodePage,
+        block: &mut NodeBlock,
+        version: u64,
+        marks: u32,
+        batch: &mut WriteBatch<'_>,
+    ) -> Result<(), VolumeError> {
+        let now = self.clock.now();
+        let log = node_log(block);
+        let version_of_nid = self.nat.get(page.nid)?.version;
+        let summary = Summary::new(page.nid, version_of_nid, 0);
+        let (addr, next) = self.segments.manager()?.allocate_node(log, summary, now)?;
+        self.seal(block, version, next, marks);
+        batch.push(addr, block.as_block())?;
+        let old = self.nat.bind(page.nid, page.ino, addr)?;
+        if old.addr.is_real() {
+            self.segments.invalidate_run(Run { addr: old.addr, len: 1 }, now)?;
+        }
+        page.set_clean();
+        Ok(())
+    }
+
+    /// Gives a node the footer, and the checksum, with which it is written.
+    pub(crate) fn seal(&self, block: &mut NodeBlock, version: u64, next: BlockAddr, marks: u32) {
+        block.footer.cp_ver = version.into();
+        block.footer.next_blkaddr = next.into();
+        block.footer.set_mark(mark::FSYNC, marks & mark::FSYNC != 0);
+        block.footer.set_mark(mark::DENTRY, marks & mark::DENTRY != 0);
+        if block.is_inode() && inode::has_checksum(block.inode(), self.features()) {
+            let sum = inode::checksum(block, self.checksum_seed);
+            block.inode_mut().extra_mut().i_inode_checksum = sum.into();
+        }
+    }
+}
