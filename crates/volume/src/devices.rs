@@ -70,6 +70,21 @@ fn describe_count(given: usize, recorded: &[Vec<u8>]) -> String {
     }
 }
 
+/// Reads both superblocks and takes the first good one, of a volume that lies on this device as a whole.
+pub(crate) fn load_superblock(device: &dyn BlockDevice) -> Result<LoadedSuperblock, VolumeError> {
+    let loaded = LoadedSuperblock::copies(device)?;
+    check_parts(&loaded.raw, device.info())?;
+    let blocks = device.info().blocks;
+    let main_end = u64::from(loaded.geometry.main_end().0);
+    // On several devices the volume's count of blocks has those behind the last segment of each, which are not used.
+    let several = !device.info().parts.is_empty();
+    let end = if several { main_end } else { loaded.geometry.block_count.max(main_end) };
+    if end > blocks {
+        return Err(VolumeError::Truncated { volume: end, device: blocks });
+    }
+    Ok(loaded)
+}
+
 /// Puts the devices of a volume together: the first, and so many others. `open` is asked for each of these by its number and what the
 /// superblock says of it. A volume on one device is that device.
 ///

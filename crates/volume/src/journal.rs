@@ -25,25 +25,19 @@
 //! and takes space back while syncs wait for it, so that none is on its way.
 
 mod area;
-mod data;
-mod found;
-mod record;
-mod restore;
-mod shown;
-mod sync;
+pub(crate) mod data;
+pub(crate) mod record;
+pub(crate) mod shown;
 
-use f2fs_device::{BlockDevice, DeviceError, Request};
-use f2fs_format::Nid;
+use f2fs_device::{BlockDevice, DeviceError};
 use f2fs_journal::{Error, Journal, SharedMedium};
-use f2fs_segment::Displaced;
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{GroupCommit, Mutex, PerCore, Striped, protocol_value};
 
-use crate::{StopCause, Volume, VolumeError};
+use crate::{StopCause, VolumeError};
 
 pub use area::JournalArea;
 use data::{Collected, UnflushedData};
-pub use found::{FoundJournal, JournalTrouble, JournaledNodes};
 
 pub(crate) use f2fs_format::node::mark::{DENTRY, FSYNC};
 
@@ -69,33 +63,33 @@ pub enum JournalMode {
 /// The journal of an open volume.
 #[derive(Debug)]
 pub(crate) struct SyncJournal {
-    journal: Journal<SharedMedium>,
-    mode: JournalMode,
+    pub(crate) journal: Journal<SharedMedium>,
+    pub(crate) mode: JournalMode,
     /// The stamp of the last record of the files of each stripe.
-    files: Striped<Mutex<u64>>,
+    pub(crate) files: Striped<Mutex<u64>>,
     /// Who waits for a flush of the device.
-    flushes: GroupCommit<(), Result<(), DeviceError>>,
+    pub(crate) flushes: GroupCommit<(), Result<(), DeviceError>>,
     /// Room for roll-forward is counted by one at a time.
-    room: Mutex<()>,
+    pub(crate) room: Mutex<()>,
     /// Half of a lane is full: a checkpoint would make room.
-    is_filling: AtomicBool,
+    pub(crate) is_filling: AtomicBool,
     /// Takes no more records: it failed, or the volume is about to be closed.
-    is_retired: AtomicBool,
+    pub(crate) is_retired: AtomicBool,
     /// In [`JournalMode::Journal`].
-    data: Option<UnflushedData>,
+    pub(crate) data: Option<UnflushedData>,
     /// Memory for records.
-    buffers: PerCore<Mutex<Buffers>>,
+    pub(crate) buffers: PerCore<Mutex<Buffers>>,
 }
 
 /// Memory for a record that is put together.
 #[derive(Debug, Default)]
-struct Buffers {
-    bytes: Vec<u8>,
-    collected: Collected,
+pub(crate) struct Buffers {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) collected: Collected,
 }
 
 impl SyncJournal {
-    fn new(journal: Journal<SharedMedium>, mode: JournalMode) -> SyncJournal {
+    pub(crate) fn new(journal: Journal<SharedMedium>, mode: JournalMode) -> SyncJournal {
         // Several records have room in a lane.
         let data = (mode == JournalMode::Journal).then(|| UnflushedData::new(journal.lane_bytes() / 8));
         SyncJournal {
@@ -150,7 +144,7 @@ impl SyncJournal {
     }
 
     /// Makes all earlier writes to the device durable, with one flush for all threads that ask at the same time.
-    fn flush(&self, device: &dyn BlockDevice) -> Result<(), VolumeError> {
+    pub(crate) fn flush(&self, device: &dyn BlockDevice) -> Result<(), VolumeError> {
         let flush = |group: Vec<()>| {
             let flushed = protocol_value!("journal_flush_of_data", device.flush(), Ok(()));
             group.iter().map(|()| flushed.clone()).collect()
@@ -158,75 +152,5 @@ impl SyncJournal {
         // There is no answer if the one who flushed for all panicked.
         let flushed = self.flushes.join((), flush);
         Ok(flushed.ok_or(VolumeError::Stopped { reason: StopCause::Panic })??)
-    }
-}
-
-impl Volume {
-    /// Whether syncs of files go to a journal.
-    #[must_use]
-    pub fn has_journal(&self) -> bool {
-        self.journal.get().is_some_and(SyncJournal::is_open)
-    }
-
-    /// Whether a record is there only if the data is that its nodes name.
-    pub(crate) fn has_whole_journal(&self) -> bool {
-        self.journal.get().is_some_and(|journal| journal.is_open() && journal.mode != JournalMode::Writeback)
-    }
-
-    /// Lets syncs be checkpoints from here on, so that no record is added any more. What was synced stays synced.
-    pub fn retire_journal(&self) {
-        if let Some(journal) = self.journal.get() {
-            journal.retire();
-        }
-    }
-
-    /// How much of the journal is in use, if there is one.
-    #[must_use]
-    pub fn journal_usage(&self) -> Option<f2fs_journal::Usage> {
-        self.journal.get().map(|journal| journal.journal.usage())
-    }
-
-    /// Whether syncs put data into the journal.
-    pub(crate) fn keeps_data(&self) -> bool {
-        self.journal.get().is_some_and(|journal| journal.data.is_some() && journal.is_open())
-    }
-
-    /// Keeps what requests of a file wrote, which no slot names yet, for the record of its next sync. `is_whole`: they are all that is about
-    /// to be named.
-    pub(crate) fn keep_for_journal(&self, ino: Nid, requests: impl Iterator<Item = Request>, is_whole: bool) {
-        if let Some(data) = self.journal.get().and_then(|journal| journal.data.as_ref()) {
-            data.keep(ino, requests, is_whole);
-        }
-    }
-
-    /// No slot of a file names these blocks any more.
-    pub(crate) fn forget_displaced(&self, ino: Nid, displaced: &Displaced) {
-        if !displaced.is_empty()
-            && let Some(data) = self.journal.get().and_then(|journal| journal.data.as_ref())
-        {
-            data.forget(ino, displaced);
-        }
-    }
-
-    /// A checkpoint is frozen, with the gate closed: all data that was written until now is durable when it is. Syncs wait until then.
-    pub(crate) fn freeze_journal(&self) {
-        if let Some(data) = self.journal.get().and_then(|journal| journal.data.as_ref()) {
-            data.clear();
-        }
-    }
-
-    /// The checkpoint's pack is about to be written, and will count.
-    pub(crate) fn announce_to_journal(&self, next: u64) {
-        if let Some(journal) = self.journal.get() {
-            journal.announce(self.footer_version(), next);
-            protocol_value!("journal_taken_back_before_checkpoint", (), journal.take_back(next));
-        }
-    }
-
-    /// The checkpoint is durable.
-    pub(crate) fn take_back_journal(&self) {
-        if let Some(journal) = self.journal.get() {
-            journal.take_back(self.footer_version());
-        }
     }
 }

@@ -3,14 +3,12 @@
 //! # Rule
 //!
 //! A move is counted after the address slot was changed, and before the next checkpoint closes the gate (by the holder of an
-//! [`Op`], or with the gate closed). Until that checkpoint is durable the block's old place keeps its content. So an
+//! [`Op`](crate::Op), or with the gate closed). Until that checkpoint is durable the block's old place keeps its content. So an
 //! operation that compares the count after it has entered the gate may use what it remembers for as long as it runs.
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::protocol_step;
-
-use crate::{Op, Volume};
 
 /// Inodes share a count with those whose numbers are the same in the lowest bits.
 const COUNTS: usize = 256;
@@ -26,22 +24,18 @@ impl Moves {
         Moves { counts: (0..COUNTS).map(|_| AtomicU64::new(0)).collect() }
     }
 
+    /// Grows whenever a data block of the inode was moved by anybody else than who writes the file, and sometimes without cause.
+    #[inline]
+    pub(crate) fn count(&self, ino: Nid) -> u64 {
+        self.of(ino).load(Ordering::Acquire)
+    }
+
+    /// Counts a move, after the slot was changed, within an operation.
+    pub(crate) fn add(&self, ino: Nid) {
+        protocol_step!("move_counted", self.of(ino).fetch_add(1, Ordering::Release));
+    }
+
     fn of(&self, ino: Nid) -> &AtomicU64 {
         &self.counts[ino.index() % COUNTS]
-    }
-}
-
-impl Volume {
-    /// Grows whenever a data block of the inode was moved by anybody else than who writes the file (and sometimes without
-    /// cause). Addresses that were looked up at another count, in an earlier operation, may be wrong.
-    #[must_use]
-    #[inline]
-    pub fn moves(&self, ino: Nid) -> u64 {
-        self.moves.of(ino).load(Ordering::Acquire)
-    }
-
-    /// Counts moves of data blocks of the inode, after their slots were changed.
-    pub(crate) fn count_move(&self, _op: &Op<'_>, ino: Nid) {
-        protocol_step!("move_counted", self.moves.of(ino).fetch_add(1, Ordering::Release));
     }
 }

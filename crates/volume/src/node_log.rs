@@ -11,7 +11,7 @@ use f2fs_format::{BlockAddr, inode};
 use f2fs_segment::{NodeLog, Run};
 
 use crate::blocks::WriteBatch;
-use crate::node::NodePage;
+use crate::node_page::NodePage;
 use crate::{Volume, VolumeError};
 
 pub(crate) fn is_indirect_offset(offset: u32) -> bool {

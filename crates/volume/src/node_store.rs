@@ -13,7 +13,7 @@ use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, protocol_never, protocol_step, protocol_value};
 use rustc_hash::FxHashMap;
 
-use crate::node::{AHEAD, DIRTY, NodePage};
+use crate::node_page::{AHEAD, DIRTY, NodePage};
 
 const SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
 type Map = FxHashMap<Nid, Arc<NodePage>>;

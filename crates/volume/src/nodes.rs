@@ -6,7 +6,8 @@ use f2fs_format::{BlockAddr, Corruption, Nid, inode};
 use f2fs_sync::Arc;
 use f2fs_sync::atomic::Ordering;
 
-use crate::node::{Node, NodePage};
+use crate::node::Node;
+use crate::node_page::NodePage;
 use crate::{Op, Volume, VolumeError};
 
 /// The place and kind of a new node.

@@ -4,20 +4,8 @@
 //! The record is a favour to whoever repairs the volume. The first error that stops it is recorded, both copies of the
 //! superblock one after the other, each durable by itself; a device that no longer takes writes keeps the old ones. Nothing else
 //! is written by a volume that has stopped.
-//!
-//! # Panics
-//!
-//! An operation that unwinds leaves memory in the middle of a change, whoever panicked: a device, a callback of the embedder, or
-//! this library. Every [`Op`](crate::Op) carries an [`Unwinding`], which sees the panic when it is dropped and stops the volume. It is
-//! dropped before the fields behind it: before the gate is left, so that no checkpoint begins in between, and before the lock
-//! of a node's page, so that a sync that reads the page finds the volume stopped. Nothing is recorded in the superblock then: the
-//! device may be what panicked, and a second panic would end the process.
-//!
-//! An operation that begins while its thread unwinds already (in a destructor) and ends as it should stops nothing.
 
 use core::error::Error;
-use core::fmt;
-use std::thread::panicking;
 
 use f2fs_device::{BlockDevice, DeviceError, Operation};
 use f2fs_format::feature::Features;
@@ -26,67 +14,9 @@ use f2fs_format::{BlockAddr, Corruption};
 use f2fs_segment::SegmentError;
 
 use crate::blocks::read_block;
-use crate::{Volume, VolumeError};
-
-/// Why a volume takes no changes any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StopCause {
-    /// An error left a change half done: its text.
-    Error(String),
-    /// An operation panicked in the middle of a change.
-    Panic,
-    /// The volume was closed.
-    Closed,
-}
-
-impl fmt::Display for StopCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StopCause::Error(error) => f.write_str(error),
-            StopCause::Panic => f.write_str("an operation panicked"),
-            StopCause::Closed => f.write_str("it was closed"),
-        }
-    }
-}
-
-/// Stops the volume if it is dropped by a panic that began in its life.
-pub(crate) struct Unwinding<'a> {
-    volume: &'a Volume,
-    /// The thread unwound already when the operation began.
-    before: bool,
-}
-
-impl<'a> Unwinding<'a> {
-    pub(crate) fn new(volume: &'a Volume) -> Unwinding<'a> {
-        Unwinding { volume, before: panicking() }
-    }
-
-    /// A second one of the same operation.
-    pub(crate) fn again(&self) -> Unwinding<'a> {
-        Unwinding { volume: self.volume, before: self.before }
-    }
-}
-
-impl Drop for Unwinding<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if panicking() && !self.before {
-            self.volume.stop_for(StopCause::Panic);
-        }
-    }
-}
+use crate::{StopCause, Volume, VolumeError};
 
 impl Volume {
-    /// Refuses all further changes for this cause, unless there is one already: whether it was the first.
-    pub(crate) fn stop_for(&self, cause: StopCause) -> bool {
-        let first = self.stopped.set(cause).is_ok();
-        if let Some(zones) = self.zones.as_ref().filter(|_| first) {
-            zones.give_up();
-        }
-        first
-    }
-
     /// Refuses all further changes, because an operation panicked. The volume notices by itself a panic that unwinds an
     /// operation; this is for whoever catches one in a destructor that runs while the thread unwinds already.
     pub fn stop_after_panic(&self) {

@@ -18,21 +18,6 @@ pub(crate) struct LoadedSuperblock {
 }
 
 impl LoadedSuperblock {
-    /// Reads both superblocks and takes the first good one, of a volume that lies on this device as a whole.
-    pub(crate) fn load(device: &dyn BlockDevice) -> Result<LoadedSuperblock, VolumeError> {
-        let loaded = Self::copies(device)?;
-        crate::devices::check_parts(&loaded.raw, device.info())?;
-        let blocks = device.info().blocks;
-        let main_end = u64::from(loaded.geometry.main_end().0);
-        // On several devices the volume's count of blocks has those behind the last segment of each, which are not used.
-        let several = !device.info().parts.is_empty();
-        let end = if several { main_end } else { loaded.geometry.block_count.max(main_end) };
-        if end > blocks {
-            return Err(VolumeError::Truncated { volume: end, device: blocks });
-        }
-        Ok(loaded)
-    }
-
     /// Reads both superblocks and takes the first good one.
     pub(crate) fn copies(device: &dyn BlockDevice) -> Result<LoadedSuperblock, VolumeError> {
         let blocks = device.info().blocks;

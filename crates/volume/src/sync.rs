@@ -30,55 +30,13 @@ use f2fs_sync::{Arc, Mutex, protocol_never, protocol_value};
 
 use crate::blocks::WriteBatch;
 use crate::flight::joined::Joined;
-use crate::node::{Node, NodePage};
+use crate::node::Node;
 use crate::node_log::{is_indirect_offset, node_log};
-use crate::stop::Unwinding;
+use crate::node_page::NodePage;
+use crate::synced::{MustCheckpoint, SyncRequest, Synced};
+use crate::volume::Unwinding;
 use crate::write_stat::Count;
 use crate::{Flight, FsyncMode, Op, StopCause, Volume, VolumeError};
-
-/// Why a checkpoint must be written instead (`need_do_checkpoint` in `fs/f2fs/file.c`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MustCheckpoint {
-    /// It is no regular file.
-    NotRegular,
-    /// It has no name, or, without a journal, several: roll-forward knows of one.
-    Links,
-    /// Since the last checkpoint it was renamed or lost a name, or nodes were cut off it.
-    Changed,
-    /// Its directory is newer than the last checkpoint.
-    NewParent,
-    /// Roll-forward might run out of blocks, or has very much to do.
-    Room,
-    /// There was no checkpoint since the volume was opened. A crash before may have left nodes of this version further on in
-    /// the log, parts of a chain that was torn: a new chain would lead there.
-    Opened,
-    /// The journal is full, or failed.
-    Journal,
-}
-
-/// The outcome of a sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Synced {
-    /// The file is durable.
-    Logged,
-    /// Nothing was promised: a checkpoint makes the file durable.
-    Must(MustCheckpoint),
-}
-
-/// A sync that waits for its group.
-#[derive(Debug)]
-pub(crate) struct SyncRequest {
-    inode: Arc<NodePage>,
-    /// The write that it brings along.
-    flight: Option<Arc<Mutex<Joined>>>,
-}
-
-impl core::fmt::Debug for NodePage {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("NodePage").field("nid", &self.nid).field("ino", &self.ino).finish_non_exhaustive()
-    }
-}
 
 impl Volume {
     /// Makes a file durable through the warm-node log: its nodes as they are, and the data that they name. Waits for the device.

@@ -1,6 +1,20 @@
-//! An open volume.
+//! An open volume: its parts, the operations that change it, and the end of them when it stops.
+//!
+//! What the volume does stands above this: opening, the checkpoint, syncs, cleaning, roll-forward each in a file of theirs. The parts stand below, and know
+//! nothing of the volume.
+//!
+//! # Panics
+//!
+//! An operation that unwinds leaves memory in the middle of a change, whoever panicked: a device, a callback of the embedder, or
+//! this library. Every [`Op`] carries an [`Unwinding`], which sees the panic when it is dropped and stops the volume. It is
+//! dropped before the fields behind it: before the gate is left, so that no checkpoint begins in between, and before the lock
+//! of a node's page, so that a sync that reads the page finds the volume stopped. Nothing is recorded in the superblock then: the
+//! device may be what panicked, and a second panic would end the process.
+//!
+//! An operation that begins while its thread unwinds already (in a destructor) and ends as it should stops nothing.
 
 use core::fmt;
+use std::thread::panicking;
 
 use f2fs_device::{AlreadyOpen, BlockDevice, Claim, Recycler};
 use f2fs_format::feature::Features;
@@ -20,10 +34,10 @@ use crate::node_store::NodeStore;
 use crate::orphans::{OrphanRoom, Orphans};
 use crate::precleaner::Precleaner;
 use crate::pressure::Pressure;
-use crate::recovery::RollForward;
+use crate::roll_forward::RollForward;
 use crate::segments::Segments;
 use crate::space::Space;
-use crate::stop::{StopCause, Unwinding};
+use crate::stop_cause::StopCause;
 use crate::write_stat::WriteCounters;
 use crate::zones::Zones;
 use crate::{VolumeError, VolumeStat};
@@ -133,6 +147,33 @@ impl<'a> Op<'a> {
     }
 }
 
+/// Stops the volume if it is dropped by a panic that began in its life.
+pub(crate) struct Unwinding<'a> {
+    volume: &'a Volume,
+    /// The thread unwound already when the operation began.
+    before: bool,
+}
+
+impl<'a> Unwinding<'a> {
+    pub(crate) fn new(volume: &'a Volume) -> Unwinding<'a> {
+        Unwinding { volume, before: panicking() }
+    }
+
+    /// A second one of the same operation.
+    pub(crate) fn again(&self) -> Unwinding<'a> {
+        Unwinding { volume: self.volume, before: self.before }
+    }
+}
+
+impl Drop for Unwinding<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if panicking() && !self.before {
+            self.volume.stop_for(StopCause::Panic);
+        }
+    }
+}
+
 /// Keeps checkpoints (and so the cleaner) away while blocks are read.
 #[derive(Debug)]
 pub struct ReadOp<'a> {
@@ -239,6 +280,23 @@ impl Volume {
         self.stopped.get()
     }
 
+    /// Refuses all further changes for this cause, unless there is one already: whether it was the first.
+    pub(crate) fn stop_for(&self, cause: StopCause) -> bool {
+        let first = self.stopped.set(cause).is_ok();
+        if let Some(zones) = self.zones.as_ref().filter(|_| first) {
+            zones.give_up();
+        }
+        first
+    }
+
+    /// Grows whenever a data block of the inode was moved by anybody else than who writes the file (and sometimes without
+    /// cause). Addresses that were looked up at another count, in an earlier operation, may be wrong.
+    #[must_use]
+    #[inline]
+    pub fn moves(&self, ino: Nid) -> u64 {
+        self.moves.count(ino)
+    }
+
     // ---- orphans ----
 
     /// Takes room for one orphan, before the last link of an inode goes.
@@ -283,32 +341,6 @@ impl Volume {
         options: &crate::format::FormatOptions,
     ) -> Result<crate::format::FormatReport, crate::format::FormatVolumeError> {
         crate::format::format(device, options)
-    }
-
-    /// Writes the last checkpoint of a volume that nothing lies on, marks the volume as cleanly closed, and refuses all
-    /// further changes; others may open the device. A volume that was opened for reading only lets go of the device.
-    ///
-    /// # Errors
-    /// As [`checkpoint_with`](Self::checkpoint_with).
-    pub fn close(&self) -> Result<(), VolumeError> {
-        self.close_with(|_| Ok(()))
-    }
-
-    /// The same, for a volume that something lies on: `above` as for [`checkpoint_with`](Self::checkpoint_with). No change
-    /// comes between the checkpoint and the end of the volume.
-    ///
-    /// # Errors
-    /// As there; the volume then stays open, and the device its.
-    pub fn close_with<E: From<VolumeError>>(&self, above: impl FnOnce(&Op<'_>) -> Result<(), E>) -> Result<(), E> {
-        if !self.read_only {
-            self.with_gate_closed(above, |_, turn| {
-                self.write_checkpoint(crate::Reason::Unmount, turn)?;
-                self.stop_for(StopCause::Closed);
-                Ok(())
-            })?;
-        }
-        drop(self.claim.lock().take());
-        Ok(())
     }
 
     // ---- state ----

@@ -31,9 +31,9 @@ use f2fs_nat::NatError;
 use f2fs_segment::{NodeLog, Run};
 use f2fs_sync::Arc;
 
-use crate::node::NodePage;
 use crate::node_log::node_log;
-use crate::stop::Unwinding;
+use crate::node_page::NodePage;
+use crate::volume::Unwinding;
 use crate::{Volume, VolumeError};
 
 /// Nodes written together.

@@ -1,35 +1,24 @@
 //! The zones that a volume lies on, while it is open for writing.
 //!
 //! Each section of the main area is a zone, written from its start to its end by one log ([`SegmentManager`]); a device between the volume and
-//! the zones keeps the order ([`OrderedZones`]). What is left to do is here:
-//!
-//! ```text
-//!   open ─ roll-forward ─► settle_zones: free zones that were written are reset; logs that are not where their zone goes on move to
-//!                          the start of free ones; zones where no log stands are finished
-//!   a checkpoint is frozen  ─► note_left_zones: zones that are written in part and where no log stands
-//!   and durable             ─► begin_zones_anew: sections that it frees are reset before a log gets them; zones that were noted are finished
-//!   a write fails ─► leave_failed_zones: the logs that stand in its zone move on
-//! ```
-//!
-//! The kernel does the same at a mount (`f2fs_check_and_fix_write_pointer` in `fs/f2fs/segment.c`). A zone that cannot be reset is worn out:
-//! its section is given to no log any more.
+//! the zones keeps the order ([`OrderedZones`]). What a volume does with them, and when, stands in `zoned.rs`. A zone that cannot be reset is worn
+//! out: its section is given to no log any more.
 //!
 //! # Locking
 //!
 //! `left` is held for a moment, and nothing is taken under it. Zones are reset and finished where nothing writes to them.
 
 use f2fs_device::{BlockDevice, DeviceError, OrderedZones, Zone, ZoneChange, ZoneState};
-use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType};
+use f2fs_format::{BLOCKS_PER_SEGMENT, Geometry, LogType};
 use f2fs_segment::{Run, SegmentManager};
-use f2fs_sync::{Mutex, PlainArc, protocol_step, protocol_value};
+use f2fs_sync::{Mutex, PlainArc};
 
-use crate::blocks::WriteBatch;
-use crate::{Volume, VolumeError};
+use crate::VolumeError;
 
 /// The zones under a volume.
 #[derive(Debug)]
 pub(crate) struct Zones {
-    ordered: PlainArc<OrderedZones>,
+    pub(crate) ordered: PlainArc<OrderedZones>,
     /// The first block of the main area, and the one behind its last.
     main: std::ops::Range<u64>,
     /// Blocks of a section.
@@ -110,33 +99,33 @@ impl Zones {
         self.ordered.give_up();
     }
 
-    fn section_of(&self, block: u64) -> u32 {
+    pub(crate) fn section_of(&self, block: u64) -> u32 {
         ((block - self.main.start) / self.section) as u32
     }
 
     /// The zones of the main area that are written in their order.
-    fn sequential(&self) -> Result<Vec<Zone>, DeviceError> {
+    pub(crate) fn sequential(&self) -> Result<Vec<Zone>, DeviceError> {
         let mut zones = self.ordered.report_zones(self.main.start, usize::MAX)?;
         zones.retain(|zone| zone.state != ZoneState::Conventional && self.main.contains(&zone.start));
         Ok(zones)
     }
 
     /// Makes the zone of a free section empty. If that fails no log gets it.
-    fn reset(&self, segments: &SegmentManager, start: u64) {
+    pub(crate) fn reset(&self, segments: &SegmentManager, start: u64) {
         if self.ordered.change_zone(start, ZoneChange::Reset).is_err() {
             segments.retire_section(self.section_of(start));
         }
     }
 
     /// Notes the zones that are written in part and that nobody goes on writing. The gate is closed: no write to them is on its way.
-    fn note_left(&self, segments: &SegmentManager) {
+    pub(crate) fn note_left(&self, segments: &SegmentManager) {
         let standing = segments.sections_of_logs();
         let left = |start: &u64| self.main.contains(start) && !standing.contains(&self.section_of(*start));
         *self.left.lock() = self.ordered.active().into_iter().filter(left).collect();
     }
 
     /// Finishes zones that were noted, unless they are full by now: the device counts them. One that cannot be finished is read as before.
-    fn finish_left(&self) {
+    pub(crate) fn finish_left(&self) {
         let left = core::mem::take(&mut *self.left.lock());
         let active = self.ordered.active();
         for start in left.into_iter().filter(|start| active.contains(start)) {
@@ -146,7 +135,7 @@ impl Zones {
 
     /// A checkpoint is durable: sections that it frees as a whole are reset, and zones that were left before it are finished. Gives the runs
     /// that may be discarded, which lie in no zone that is reset.
-    fn begin_anew(&self, segments: &SegmentManager) -> Vec<Run> {
+    pub(crate) fn begin_anew(&self, segments: &SegmentManager) -> Vec<Run> {
         for section in segments.sections_freed_by_checkpoint() {
             let start = self.main.start + u64::from(section) * self.section;
             if self.ordered.is_sequential(start) {
@@ -160,62 +149,5 @@ impl Zones {
             !self.ordered.is_sequential(run.addr.0.into()) && !self.ordered.is_sequential(last)
         });
         freed
-    }
-}
-
-impl Volume {
-    /// Blocks on their way to the device, in requests that do not leave their zone.
-    pub(crate) fn batch(&self) -> WriteBatch<'_> {
-        let batch = WriteBatch::new(&*self.device);
-        if self.zones.is_some() { batch.within_segments(self.geometry.main_blkaddr) } else { batch }
-    }
-
-    /// Brings the zones together with what was opened; does nothing on a volume without zones, or one that is open for reading. Call it when
-    /// what was synced is recovered, and before anything is written; not if the recovery failed.
-    ///
-    /// # Errors
-    /// [`VolumeError::Segment`] if no section is free for a log that has to move; [`VolumeError::Device`].
-    pub fn settle_zones(&self) -> Result<(), VolumeError> {
-        let Some(zones) = &self.zones else { return Ok(()) };
-        let segments = self.segments.manager()?;
-        for zone in zones.sequential()? {
-            let section = zones.section_of(zone.start);
-            if zone.write_pointer() != Some(zone.start) && segments.is_section_free(section) {
-                protocol_step!("zones_written_free_zone_is_kept", zones.reset(segments, zone.start));
-            }
-        }
-        let off = |addr: BlockAddr| {
-            let block = u64::from(addr.0);
-            zones.ordered.is_sequential(block) && zones.ordered.write_pointer(block) != Some(block)
-        };
-        protocol_value!("zones_log_off_its_pointer_stays", segments.leave_zones(off)?, 0);
-        zones.note_left(segments);
-        zones.finish_left();
-        Ok(())
-    }
-
-    /// Zones that no log goes on writing are noted, with the gate closed: the checkpoint that is being frozen finishes them.
-    pub(crate) fn note_left_zones(&self) {
-        if let (Some(zones), Ok(segments)) = (&self.zones, self.segments.manager()) {
-            zones.note_left(segments);
-        }
-    }
-
-    /// The checkpoint is durable, and what it frees not yet given out: its zones are begun anew. Gives the runs that it frees and that may be
-    /// discarded.
-    pub(crate) fn begin_zones_anew(&self, segments: &SegmentManager) -> Vec<Run> {
-        match &self.zones {
-            Some(zones) => zones.begin_anew(segments),
-            None if self.discards => segments.freed_by_checkpoint(),
-            None => Vec::new(),
-        }
-    }
-
-    /// Moves logs on whose zone takes no more writes since one failed.
-    pub(crate) fn leave_failed_zones(&self) {
-        let Some(zones) = &self.zones else { return };
-        let Ok(segments) = self.segments.manager() else { return };
-        // If there is nowhere to move to, the next write fails as this one did.
-        let _ = segments.leave_zones(|addr| zones.ordered.has_failed(addr.0.into()));
     }
 }

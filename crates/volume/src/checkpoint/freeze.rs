@@ -19,8 +19,8 @@ use f2fs_segment::SegmentFlush;
 
 use crate::blocks::WriteBatch;
 use crate::epoch::{Turn, Writing};
-use crate::node::NodePage;
 use crate::node_log::is_indirect_offset;
+use crate::node_page::NodePage;
 use crate::node_store::TakenNodes;
 use crate::{Volume, VolumeError};
 

@@ -25,7 +25,7 @@ use super::freeze::{Counts, Frozen, Tables};
 use super::{CheckpointReport, Reason};
 use crate::blocks::WriteBatch;
 use crate::last_checkpoint::Durable;
-use crate::stop::Unwinding;
+use crate::volume::Unwinding;
 use crate::{Volume, VolumeError};
 
 impl Volume {

@@ -84,7 +84,7 @@ impl Flight {
                 &mut displaced,
                 |_, _| done.moved += 1,
             );
-            volume.count_move(op, place.node.ino());
+            volume.moves.add(place.node.ino());
         }
         done.lost = self.places.len() as u64 - done.moved;
         volume.free_displaced(&mut displaced)?;

@@ -26,7 +26,7 @@ use rustc_hash::FxHashMap;
 use super::STRIPES;
 
 /// Blocks in a record at most: 256 KiB. A flush of the device takes about as long as storing so much in persistent memory (docs/JOURNAL.md).
-pub(super) const MOST_BLOCKS: usize = 64;
+pub(crate) const MOST_BLOCKS: usize = 64;
 /// Blocks that are kept for all files together at most: 32 MiB.
 const ALL_BLOCKS: u64 = 8192;
 
@@ -52,7 +52,7 @@ struct FileData {
 
 /// Blocks that follow each other, as they were written.
 #[derive(Debug)]
-pub(super) struct KeptRun {
+pub(crate) struct KeptRun {
     addr: BlockAddr,
     request: Request,
     blocks: usize,
@@ -67,7 +67,7 @@ impl KeptRun {
     }
 
     /// Each block, with its address.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = (BlockAddr, &RawBlock)> {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (BlockAddr, &RawBlock)> {
         let blocks = self.request.bufs.iter().flat_map(|buf| (0..buf.blocks()).map(|at| buf.block(at)));
         blocks.enumerate().map(|(at, block)| (self.addr.offset(at as u32), block))
     }
@@ -75,16 +75,16 @@ impl KeptRun {
 
 /// The data of one sync.
 #[derive(Debug, Default)]
-pub(super) struct Collected {
-    pub(super) runs: Vec<KeptRun>,
-    pub(super) blocks: usize,
+pub(crate) struct Collected {
+    pub(crate) runs: Vec<KeptRun>,
+    pub(crate) blocks: usize,
     /// Some is missing: the device has to be flushed.
-    pub(super) is_partial: bool,
+    pub(crate) is_partial: bool,
 }
 
 impl UnflushedData {
     /// For records that take so many bytes of data.
-    pub(super) fn new(record: u64) -> UnflushedData {
+    pub(crate) fn new(record: u64) -> UnflushedData {
         let most = (record / size_of::<RawBlock>() as u64).min(MOST_BLOCKS as u64) as usize;
         UnflushedData {
             files: Striped::new(STRIPES, |_| Mutex::new(FxHashMap::default())),
@@ -136,12 +136,12 @@ impl UnflushedData {
     }
 
     /// A sync of this file is about to pack its nodes. Syncs of one file come one after the other.
-    pub(super) fn begin(&self, ino: Nid) {
+    pub(crate) fn begin(&self, ino: Nid) {
         self.files.stripe(&ino).lock().entry(ino).or_default().is_syncing = true;
     }
 
     /// Takes what is kept of a file whose nodes were packed, into an empty list.
-    pub(super) fn collect(&self, ino: Nid, into: &mut Collected) {
+    pub(crate) fn collect(&self, ino: Nid, into: &mut Collected) {
         into.is_partial = false;
         let mut files = self.files.stripe(&ino).lock();
         let Some(file) = files.get_mut(&ino) else { return };
@@ -152,7 +152,7 @@ impl UnflushedData {
     }
 
     /// The sync is over. If it left the file as it was, `collected` is still to be synced.
-    pub(super) fn end(&self, ino: Nid, collected: &mut Collected, is_synced: bool) {
+    pub(crate) fn end(&self, ino: Nid, collected: &mut Collected, is_synced: bool) {
         let mut files = self.files.stripe(&ino).lock();
         if let Some(file) = files.get_mut(&ino) {
             file.is_syncing = false;
@@ -167,7 +167,7 @@ impl UnflushedData {
     }
 
     /// All data is durable, or nobody needs it.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         for stripe in self.files.iter() {
             let mut files = stripe.lock();
             files.values_mut().for_each(|file| self.drop_runs(file));

@@ -59,7 +59,7 @@ fn place(piece: usize) -> Range<usize> {
 
 /// Puts a record together in a buffer that is used again and again.
 #[derive(Debug)]
-pub(super) struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     bytes: &'a mut Vec<u8>,
     nodes: u32,
     blocks: u32,
@@ -67,7 +67,7 @@ pub(super) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Begins a record of nodes that build on the checkpoint with this footer version.
-    pub(super) fn new(bytes: &'a mut Vec<u8>, version: u64) -> Writer<'a> {
+    pub(crate) fn new(bytes: &'a mut Vec<u8>, version: u64) -> Writer<'a> {
         bytes.clear();
         let head = RecordHead { version: version.into(), format: FORMAT.into(), nodes: 0.into(), blocks: 0.into() };
         bytes.extend_from_slice(head.as_bytes());
@@ -75,7 +75,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds a node as it is, with these marks in place of its own.
-    pub(super) fn node(&mut self, block: &NodeBlock, marks: u32) {
+    pub(crate) fn node(&mut self, block: &NodeBlock, marks: u32) {
         let mut footer = block.footer;
         footer.flag = (footer.flag.get() & !(super::FSYNC | super::DENTRY) | marks).into();
         let at = self.bytes.len();
@@ -95,13 +95,13 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds where a block of data belongs, behind all nodes. The blocks themselves follow the record, in the same order.
-    pub(super) fn block(&mut self, addr: BlockAddr) {
+    pub(crate) fn block(&mut self, addr: BlockAddr) {
         self.bytes.extend_from_slice(&addr.0.to_le_bytes());
         self.blocks += 1;
     }
 
     /// The record, without the blocks.
-    pub(super) fn finish(self) -> &'a [u8] {
+    pub(crate) fn finish(self) -> &'a [u8] {
         if let Ok((head, _)) = RecordHead::mut_from_prefix(self.bytes.as_mut_slice()) {
             head.nodes = self.nodes.into();
             head.blocks = self.blocks.into();
@@ -112,17 +112,17 @@ impl<'a> Writer<'a> {
 
 /// A node of a record, as it lies there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PackedNode {
-    pub(super) nid: Nid,
-    pub(super) ino: Nid,
-    pub(super) flag: u32,
+pub(crate) struct PackedNode {
+    pub(crate) nid: Nid,
+    pub(crate) ino: Nid,
+    pub(crate) flag: u32,
     pieces: u64,
     bytes: Box<[u8]>,
 }
 
 impl PackedNode {
     /// The node block.
-    pub(super) fn unpack(&self) -> Box<NodeBlock> {
+    pub(crate) fn unpack(&self) -> Box<NodeBlock> {
         let mut block = NodeBlock::new_box();
         block.footer.nid = self.nid.into();
         block.footer.ino = self.ino.into();
@@ -140,23 +140,23 @@ impl PackedNode {
 
 /// A record that was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Content<'a> {
+pub(crate) struct Content<'a> {
     /// The footer version of the checkpoint that it builds on.
-    pub(super) version: u64,
-    pub(super) nodes: Vec<PackedNode>,
+    pub(crate) version: u64,
+    pub(crate) nodes: Vec<PackedNode>,
     addrs: &'a [U32],
     data: &'a [RawBlock],
 }
 
 impl Content<'_> {
     /// Each block of data, and where it belongs.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = (BlockAddr, &RawBlock)> {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (BlockAddr, &RawBlock)> {
         self.addrs.iter().map(|addr| BlockAddr(addr.get())).zip(self.data)
     }
 }
 
 /// Reads a record; `None` if the bytes are none.
-pub(super) fn read(payload: &[u8]) -> Option<Content<'_>> {
+pub(crate) fn read(payload: &[u8]) -> Option<Content<'_>> {
     let (head, mut rest) = RecordHead::read_from_prefix(payload).ok()?;
     if head.format.get() != FORMAT || head.nodes.get() == 0 {
         return None;

@@ -10,13 +10,13 @@ use f2fs_sync::PlainArc;
 
 /// A device of which some blocks are others than it holds. It refuses writes.
 #[derive(Debug)]
-pub(super) struct ShownDevice {
+pub(crate) struct ShownDevice {
     below: PlainArc<dyn BlockDevice>,
     blocks: BTreeMap<BlockAddr, Box<RawBlock>>,
 }
 
 impl ShownDevice {
-    pub(super) fn new(below: PlainArc<dyn BlockDevice>, blocks: BTreeMap<BlockAddr, Box<RawBlock>>) -> ShownDevice {
+    pub(crate) fn new(below: PlainArc<dyn BlockDevice>, blocks: BTreeMap<BlockAddr, Box<RawBlock>>) -> ShownDevice {
         ShownDevice { below, blocks }
     }
 

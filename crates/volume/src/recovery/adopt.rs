@@ -7,7 +7,8 @@ use f2fs_segment::SegmentError;
 use f2fs_sync::atomic::Ordering;
 
 use crate::blocks::read_block;
-use crate::node::{Node, NodePage};
+use crate::node::Node;
+use crate::node_page::NodePage;
 use crate::{Op, Volume, VolumeError};
 
 impl Volume {

@@ -1,6 +1,6 @@
 //! The circles of modules that are there, each with its reason. No other one may come; a line whose circle was opened goes.
 
-/// Crate, its modules that need each other (`*`: all of them may), and why they do.
+/// Crate, its modules that need each other, and why they do.
 pub(crate) const KNOWN: [(&str, &[&str], &str); 21] = [
     ("check", &["ahead", "buffers"], "reads ahead and their buffers share the length of a run"),
     (
@@ -44,7 +44,11 @@ pub(crate) const KNOWN: [(&str, &[&str], &str); 21] = [
     ),
     ("ublk", &["ring", "server", "worker"], "the server owns its workers, which count into it"),
     ("uring", &["lock", "options"], "an error of opening names the holder of the lock"),
-    ("volume", &["*"], "the volume owns its parts, whose files hold the volume's methods on them"),
+    (
+        "volume",
+        &["flight", "node", "nodes", "roll_forward", "synced", "tree", "volume"],
+        "a sync waits in a queue of the volume, and brings along a write that ends in an operation on the volume",
+    ),
     (
         "workload",
         &[

@@ -4,16 +4,16 @@ use f2fs_journal::Error;
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Mutex, protocol_never, protocol_value};
 
-use super::data::{Collected, KeptRun, MOST_BLOCKS};
-use super::record::Writer;
-use super::{Buffers, DENTRY, FSYNC, JournalMode, SyncJournal};
 use crate::blocks::WriteBatch;
 use crate::flight::joined::Joined;
-use crate::node::NodePage;
+use crate::journal::data::{Collected, KeptRun, MOST_BLOCKS};
+use crate::journal::record::Writer;
+use crate::journal::{Buffers, DENTRY, FSYNC, SyncJournal};
 use crate::node_log::is_indirect_offset;
-use crate::sync::{MustCheckpoint, Synced};
+use crate::node_page::NodePage;
+use crate::synced::{MustCheckpoint, Synced};
 use crate::write_stat::Count;
-use crate::{Op, Volume, VolumeError};
+use crate::{JournalMode, Op, Volume, VolumeError};
 
 impl Volume {
     /// Makes a file durable in the journal, with data that is on its way, if there is some. An error of the device stops the volume; one of

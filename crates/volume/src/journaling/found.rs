@@ -8,87 +8,11 @@ use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid, RawBlock};
 use f2fs_journal::{Journal, LaneEnd, MediumError, Recovered, SharedMedium, Uuid};
 use f2fs_sync::PlainArc;
-use thiserror::Error;
 
-use super::area::JournalArea;
-use super::record::{self, PackedNode};
-use super::shown::ShownDevice;
-use super::{DENTRY, FSYNC, JournalMode, SyncJournal};
-use crate::{ChainNode, Volume, VolumeError};
-
-/// Why a volume does not open with a journal. Nothing was written.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum JournalTrouble {
-    /// The journal itself cannot be used: it is another volume's, damaged, or cannot be read.
-    #[error("journal: {0}")]
-    Journal(#[from] f2fs_journal::Error),
-    /// Its records build on another checkpoint than the volume's: somebody wrote to the volume without its journal, or one of the two is
-    /// an older copy. The records may name blocks that hold something else by now.
-    #[error(
-        "the journal's {records} records build on checkpoint {}, and the volume is at checkpoint {}: it was written without its journal since, \
-         or one of the two is an older copy", *.base as u32, *.found as u32
-    )]
-    OtherCheckpoint {
-        /// Records of the journal.
-        records: u64,
-        /// The footer version of the checkpoint that they build on, whose lower half is the checkpoint's number.
-        base: u64,
-        /// The volume's.
-        found: u64,
-    },
-    /// Both the journal and the warm-node log hold files that were synced since the checkpoint: somebody synced files without the journal.
-    #[error(
-        "{records} records of the journal and {nodes} nodes in the log were synced since the checkpoint: somebody wrote to the volume without \
-         its journal"
-    )]
-    SyncedWithout {
-        /// Records of the journal.
-        records: u64,
-        /// Nodes in the log.
-        nodes: u64,
-    },
-    /// A record that was acknowledged is damaged or cannot be read, and what follows it in its lane is lost.
-    #[error(
-        "lane {lane} of the journal is damaged at offset {offset}: synced files are lost behind it; {records} records are whole"
-    )]
-    Damaged {
-        /// The lane.
-        lane: usize,
-        /// Where the damage begins, in bytes from the start of the journal.
-        offset: u64,
-        /// Records that are whole, of all lanes.
-        records: u64,
-    },
-    /// A record is no sync of a file of this volume.
-    #[error(
-        "the record at position {position} of lane {lane} of the journal is no sync that builds on this checkpoint"
-    )]
-    Record {
-        /// Its lane.
-        lane: usize,
-        /// Its position.
-        position: u64,
-    },
-    /// The open volume has a journal already.
-    #[error("the open volume has a journal already")]
-    Attached,
-    /// A record holds data for a block that the checkpoint uses, or that is no block for data.
-    #[error("a record of the journal holds data for block {}, which the checkpoint uses or is no block for data", .addr.0)]
-    Block {
-        /// The block.
-        addr: BlockAddr,
-    },
-    /// Data of a zoned device cannot be written again to its place, as bringing back a record of [`JournalMode::Journal`] does.
-    #[error("a volume on zoned devices cannot have data in its journal: use the mode ordered")]
-    Zoned,
-    /// The journal's header was not written for a volume.
-    #[error("the journal's header has {bytes} bytes of an owner that is no volume")]
-    Area {
-        /// Bytes in the owner's area.
-        bytes: usize,
-    },
-}
+use crate::journal::record::{self, PackedNode};
+use crate::journal::shown::ShownDevice;
+use crate::journal::{DENTRY, FSYNC, SyncJournal};
+use crate::{ChainNode, JournalArea, JournalMode, JournalTrouble, Volume, VolumeError};
 
 /// The nodes that the records of a journal hold, each as it was last synced, file by file, the inode of each last.
 #[derive(Debug, Default)]

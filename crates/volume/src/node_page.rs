@@ -1,0 +1,125 @@
+//! A node block in memory, and whether a sync or the next checkpoint has to write it.
+//!
+//! ```text
+//!            Node::write                 checkpoint, or a sync of the file
+//!   clean ----------------> dirty ------------------------------> clean         (and ahead in between: `write_ahead.rs`)
+//!     |                       |
+//!     | NodeStore::remove     | NodeStore::remove
+//!     +------> removed <------+        (there is no way back: the NID may be reused only after a checkpoint)
+//! ```
+//!
+//! # Locking
+//!
+//! `block` is the page's lock; [`Node`](crate::Node) has its order. The marks beside it are atomic: each says under which lock it changes.
+
+use core::fmt;
+
+use f2fs_format::Nid;
+use f2fs_format::node::NodeBlock;
+use f2fs_sync::RwLock;
+use f2fs_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Neither a sync nor the next checkpoint has to write a page in this state, unless it is journaled.
+pub(crate) const CLEAN: u32 = 0;
+/// Both have to.
+pub(crate) const DIRTY: u32 = 1;
+/// Nobody has synced it, and the next checkpoint finds it on the device (`write_ahead.rs`).
+pub(crate) const AHEAD: u32 = 2;
+
+/// A node block in memory.
+pub(crate) struct NodePage {
+    pub(crate) nid: Nid,
+    pub(crate) ino: Nid,
+    pub(crate) block: RwLock<Box<NodeBlock>>,
+    /// [`CLEAN`], [`DIRTY`] or [`AHEAD`]. Becomes dirty under the write lock.
+    state: AtomicU32,
+    /// In its shard's list of pages for the next checkpoint: those that became dirty since the last one, or since they were written ahead,
+    /// also if a sync has written them meanwhile.
+    pub(crate) listed: AtomicBool,
+    /// The journal holds its state as of the last sync, and the next checkpoint has to write it. Set under the write lock.
+    pub(crate) journaled: AtomicBool,
+    /// The epoch in which the node was made; 0: it was read from the device, so a checkpoint has it.
+    pub(crate) born: AtomicU64,
+    /// The epoch in which something happened to this inode that roll-forward cannot repeat.
+    pub(crate) unloggable: AtomicU64,
+    /// The epoch in which synced data left this inode for a block of its own: a sync into the log could leave neither.
+    pub(crate) left_inline: AtomicU64,
+    /// Set once the node is freed.
+    pub(crate) removed: AtomicBool,
+    /// Writes whose blocks its slots name and the device may not have yet (`flight/joined.rs`).
+    pub(crate) awaits: AtomicU32,
+    /// Second chance for the eviction.
+    pub(crate) used: AtomicBool,
+}
+
+impl NodePage {
+    pub(crate) fn new(block: Box<NodeBlock>) -> NodePage {
+        NodePage {
+            nid: block.nid(),
+            ino: block.ino(),
+            block: RwLock::new(block),
+            state: AtomicU32::new(CLEAN),
+            listed: AtomicBool::new(false),
+            journaled: AtomicBool::new(false),
+            born: AtomicU64::new(0),
+            unloggable: AtomicU64::new(0),
+            left_inline: AtomicU64::new(0),
+            removed: AtomicBool::new(false),
+            awaits: AtomicU32::new(0),
+            used: AtomicBool::new(true),
+        }
+    }
+
+    /// Its present state goes to the journal: a sync has nothing to write before it changes again. Called under its write lock.
+    pub(crate) fn set_journaled(&self) {
+        self.journaled.store(true, Ordering::Release);
+        self.set_clean();
+    }
+
+    /// It is synced, or a checkpoint writes it.
+    pub(crate) fn set_clean(&self) {
+        self.state.store(CLEAN, Ordering::Release);
+    }
+
+    /// It changed; gives what it was. Called under its write lock, or by whoever failed to write it.
+    #[inline]
+    pub(crate) fn set_dirty(&self) -> u32 {
+        if self.state.load(Ordering::Relaxed) == DIRTY { DIRTY } else { self.state.swap(DIRTY, Ordering::AcqRel) }
+    }
+
+    /// The next checkpoint finds it where it was just written. Called under its write lock.
+    pub(crate) fn set_ahead(&self) {
+        let _ = self.state.compare_exchange(DIRTY, AHEAD, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// The checkpoint that it was written ahead of is durable.
+    pub(crate) fn settle_ahead(&self) {
+        let _ = self.state.compare_exchange(AHEAD, CLEAN, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Whether a sync has to write it.
+    pub(crate) fn is_unsynced(&self) -> bool {
+        self.state.load(Ordering::Acquire) != CLEAN
+    }
+
+    /// Whether the next checkpoint has to write it.
+    pub(crate) fn is_to_be_written(&self) -> bool {
+        let written = match self.state.load(Ordering::Acquire) {
+            CLEAN => !self.is_journaled(),
+            DIRTY => false,
+            _ => true,
+        };
+        !written && !self.removed.load(Ordering::Acquire)
+    }
+
+    /// Whether the journal holds a state of it since the last checkpoint.
+    pub(crate) fn is_journaled(&self) -> bool {
+        self.journaled.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for NodePage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodePage").field("nid", &self.nid).field("ino", &self.ino).finish_non_exhaustive()
+    }
+}

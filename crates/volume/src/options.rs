@@ -1,0 +1,161 @@
+//! How a volume is opened.
+
+use core::num::NonZeroUsize;
+
+use f2fs_sync::PerCore;
+
+use crate::Allocation;
+
+/// How a volume is opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// Nothing is ever written.
+    pub read_only: bool,
+    /// Clean nodes (4 KiB each) kept in memory, about.
+    pub node_cache: NonZeroUsize,
+    /// Dirty nodes (4 KiB each) after which a checkpoint is due.
+    pub dirty_nodes: u64,
+    /// Dirty nodes up to which a checkpoint writes none of them before it keeps operations out.
+    pub nodes_left_to_freeze: u64,
+    /// How free NIDs are found.
+    pub nid_policy: f2fs_nat::Policy,
+    /// The treatment of valid blocks in a write's way when free segments are few.
+    pub allocation: Allocation,
+    /// Segments that each data log writes into at a time, on different processors. Only six are recorded by a checkpoint; the
+    /// others are dirty segments to it.
+    pub lanes: usize,
+    /// Threads that read the SIT when the volume is opened for writing, the opener's among them. They end before the volume is
+    /// open; small volumes need no second one. Nothing of the SIT is read when it is opened for reading.
+    pub threads: usize,
+    /// Whether what was synced since the last checkpoint is recovered. Without this the volume
+    /// is opened at its last checkpoint.
+    pub recovery: bool,
+    /// The promise of a sync of a file.
+    pub fsync: FsyncMode,
+    /// Whether segments that a checkpoint frees are discarded, if the device can. On a file that is a device this gives their
+    /// space back, which the next write there has to get again; the sync after it waits for the file system below to record
+    /// that.
+    pub discard: bool,
+}
+
+/// The promise of a sync of a file about the view of others after a crash (the kernel's `fsync_mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum FsyncMode {
+    /// When the sync returns, the file is durable. A crash during the sync may leave some of its blocks new and some old.
+    #[default]
+    Posix,
+    /// The same, and: a crash during the sync leaves no block that was not fully written; a new file in a directory from which
+    /// names were removed or moved since the last checkpoint brings all of the directory along, by a checkpoint.
+    Strict,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            read_only: false,
+            node_cache: NonZeroUsize::MIN.saturating_add(65_535),
+            dirty_nodes: 131_072,
+            nodes_left_to_freeze: 512,
+            nid_policy: f2fs_nat::Policy::default(),
+            recovery: true,
+            fsync: FsyncMode::default(),
+            discard: true,
+            allocation: Allocation::default(),
+            lanes: PerCore::<()>::default().slots().min(MOST_LANES),
+            threads: PerCore::<()>::default().slots().min(MOST_LANES),
+        }
+    }
+}
+
+impl OpenOptions {
+    /// For reading and writing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// For reading only, or not.
+    #[must_use]
+    pub fn read_only(mut self, yes: bool) -> Self {
+        self.read_only = yes;
+        self
+    }
+
+    /// Clean nodes kept in memory, about.
+    #[must_use]
+    pub fn node_cache(mut self, nodes: NonZeroUsize) -> Self {
+        self.node_cache = nodes;
+        self
+    }
+
+    /// Dirty nodes after which a checkpoint is due. While it is written operations go on: up to four times as many nodes, of 4 KiB each, are
+    /// in memory then.
+    #[must_use]
+    pub fn dirty_nodes(mut self, nodes: u64) -> Self {
+        self.dirty_nodes = nodes;
+        self
+    }
+
+    /// Dirty nodes up to which a checkpoint writes none of them before it keeps operations out for a moment, 512 unless told. They wait about
+    /// a microsecond for each; more nodes than that are written while operations run. With `u64::MAX`, all wait for all nodes to be copied. A
+    /// dirty directory block counts as eight nodes.
+    #[must_use]
+    pub fn nodes_left_to_freeze(mut self, nodes: u64) -> Self {
+        self.nodes_left_to_freeze = nodes;
+        self
+    }
+
+    /// Whether what was synced since the last checkpoint is recovered.
+    #[must_use]
+    pub fn recovery(mut self, yes: bool) -> Self {
+        self.recovery = yes;
+        self
+    }
+
+    /// The promise of a sync of a file.
+    #[must_use]
+    pub fn fsync(mut self, mode: FsyncMode) -> Self {
+        self.fsync = mode;
+        self
+    }
+
+    /// Whether segments that a checkpoint frees are discarded (the kernel's `discard` and `nodiscard`).
+    #[must_use]
+    pub fn discard(mut self, yes: bool) -> Self {
+        self.discard = yes;
+        self
+    }
+
+    /// The treatment of valid blocks in a write's way when free segments are few.
+    #[must_use]
+    pub fn allocation(mut self, allocation: Allocation) -> Self {
+        self.allocation = allocation;
+        self
+    }
+
+    /// Segments that each data log writes into at a time; at least 1.
+    #[must_use]
+    pub fn lanes(mut self, lanes: usize) -> Self {
+        self.lanes = lanes.max(1);
+        self
+    }
+
+    /// Threads that read the SIT when the volume is opened for writing, the opener's among them; at least 1.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// How free NIDs are found.
+    #[must_use]
+    pub fn nid_policy(mut self, policy: f2fs_nat::Policy) -> Self {
+        self.nid_policy = policy;
+        self
+    }
+}
+
+/// Lanes of a log, and threads of an opening, unless asked otherwise, on machines with as many processors.
+const MOST_LANES: usize = 8;

@@ -1,0 +1,50 @@
+//! What is known of the chain of synced nodes behind the last checkpoint, and who waits to write to it (`sync.rs`, `recovery.rs`).
+//!
+//! # Locking
+//!
+//! `syncs` is a group commit: one thread writes for all who wait. The flags are atomic. See [`Room`] for its counts.
+
+mod room;
+
+use f2fs_format::checkpoint::Checkpoint;
+use f2fs_sync::GroupCommit;
+use f2fs_sync::atomic::{AtomicBool, Ordering};
+
+use crate::synced::{SyncRequest, Synced};
+use crate::{FsyncMode, VolumeError};
+use room::Room;
+
+/// The chain behind the last checkpoint, as far as it is known.
+#[derive(Debug)]
+pub(crate) struct RollForward {
+    /// Operations run although the volume may be open for reading; no checkpoint does.
+    pub(crate) recovering: AtomicBool,
+    /// There was no checkpoint since the volume was opened.
+    pub(crate) opened: AtomicBool,
+    pub(crate) room: Room,
+    pub(crate) mode: FsyncMode,
+    /// Who waits for the warm-node log.
+    pub(crate) syncs: GroupCommit<SyncRequest, Result<Synced, VolumeError>>,
+}
+
+impl RollForward {
+    pub(crate) fn new(checkpoint: &Checkpoint, mode: FsyncMode) -> RollForward {
+        RollForward {
+            recovering: AtomicBool::new(false),
+            opened: AtomicBool::new(true),
+            room: Room::new(checkpoint.valid_blocks, checkpoint.valid_nodes.into()),
+            mode,
+            syncs: GroupCommit::new(),
+        }
+    }
+
+    /// A checkpoint is frozen, with so much in use: the next chain will begin there. Syncs wait until it does.
+    pub(crate) fn freeze(&self, blocks: u64, nodes: u64) {
+        self.room.begin(blocks, nodes);
+    }
+
+    /// That checkpoint is durable: the chain begins anew.
+    pub(crate) fn begin(&self) {
+        self.opened.store(false, Ordering::Release);
+    }
+}

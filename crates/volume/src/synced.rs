@@ -1,0 +1,44 @@
+//! A sync that waits for its group, and the outcome of it.
+
+use f2fs_sync::{Arc, Mutex};
+
+use crate::flight::joined::Joined;
+use crate::node_page::NodePage;
+
+/// Why a checkpoint must be written instead (`need_do_checkpoint` in `fs/f2fs/file.c`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MustCheckpoint {
+    /// It is no regular file.
+    NotRegular,
+    /// It has no name, or, without a journal, several: roll-forward knows of one.
+    Links,
+    /// Since the last checkpoint it was renamed or lost a name, or nodes were cut off it.
+    Changed,
+    /// Its directory is newer than the last checkpoint.
+    NewParent,
+    /// Roll-forward might run out of blocks, or has very much to do.
+    Room,
+    /// There was no checkpoint since the volume was opened. A crash before may have left nodes of this version further on in
+    /// the log, parts of a chain that was torn: a new chain would lead there.
+    Opened,
+    /// The journal is full, or failed.
+    Journal,
+}
+
+/// The outcome of a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synced {
+    /// The file is durable.
+    Logged,
+    /// Nothing was promised: a checkpoint makes the file durable.
+    Must(MustCheckpoint),
+}
+
+/// A sync that waits for its group.
+#[derive(Debug)]
+pub(crate) struct SyncRequest {
+    pub(crate) inode: Arc<NodePage>,
+    /// The write that it brings along.
+    pub(crate) flight: Option<Arc<Mutex<Joined>>>,
+}
