@@ -15,36 +15,57 @@ use f2fs::format::feature::Features;
 
 use crate::size::{Limit, Size};
 
-/// F2FS volumes in files and on devices, without mounting them.
+/// The heading in the help of the options that every command has.
+const OPENING: &str = "Options for opening a volume";
+
+/// Work with F2FS volumes in files and on devices, without mounting them.
 ///
-/// IMAGE is a file, a block device, or a character device: of persistent memory (/dev/dax0.0), or of an NVMe namespace (/dev/ng0n1), which is
-/// driven by its own commands. A path in the volume begins at its root, with or without a slash in front.
+/// IMAGE is a file, a block device, or a character device. Character devices are persistent memory (/dev/dax0.0) and NVMe
+/// namespaces (/dev/ng0n1), which are driven by their own commands. A path in the volume begins at the root of the volume,
+/// with or without a slash in front.
 #[derive(Debug, Parser)]
 #[command(
     name = "f2fs",
     version,
     after_help = "\
-Names are printed as a shell takes them back: 'two words', $'new\\nline', ./-dash; so are those in messages.
---json prints them with all but printable characters as \\xNN, and ls --zero as they are. What begins with a dash
-and is no option stands behind --.
+Names are printed quoted for a shell: 'two words', $'new\\nline', ./-dash. With --json, characters that are not
+printable are written as \\xNN. `ls --zero` prints names as they are. An argument that begins with a dash and is
+not an option goes behind --.
 
-Exit codes: 0 done; 1 failed; 2 the command line is wrong; 129, 130 and 143 a signal came, and a message says what it left.
-check: 1 repaired, 4 corrupt, 8 not checked.
+Sizes are bytes, or have a unit behind them: K, M, G, T, P (powers of 1024), as in 64M or 1.5G.
 
-`f2fs help COMMAND` says more about each."
+Exit codes:
+  0    done
+  1    failed; `check`: the volume was corrupt and is repaired
+  2    the command line is wrong, and nothing was opened
+  4    `check`: the volume is corrupt
+  8    `check`: the volume could not be checked
+  129, 130, 143
+       SIGHUP, SIGINT (Ctrl-C) or SIGTERM came; a message says in what state the volume is left
+
+`f2fs help COMMAND` describes each command. Start with:
+  f2fs format disk.img --size 256M
+  f2fs put disk.img today.txt /
+  f2fs ls -l disk.img"
 )]
 pub(crate) struct Arguments {
-    /// Map IMAGE as persistent memory: a file that lies in such memory (mounted with dax) is read and written without system calls,
-    /// any other through its page cache, which is slower. Character devices of memory (/dev/dax0.0) are mapped anyway.
-    #[arg(long, global = true)]
+    /// Map IMAGE as persistent memory.
+    ///
+    /// A file on a file system that is mounted with dax is then read and written without system calls. Any other file is mapped
+    /// through the page cache, which is slower. Character devices of memory (/dev/dax0.0) are always mapped.
+    #[arg(long, global = true, help_heading = OPENING)]
     pub(crate) pmem: bool,
-    /// Another device of a volume that lies on several; as often as there are others, in their order. Those that the volume itself names
-    /// are shown by an error and by `inspect`, and never opened unasked.
-    #[arg(long = "device", global = true, value_name = "PATH")]
+    /// Another device of a volume that lies on several devices.
+    ///
+    /// Give it once for each device behind the first, in their order. `f2fs inspect` shows the paths that the volume recorded for
+    /// its devices; none of them is opened unless it is given here.
+    #[arg(long = "device", global = true, value_name = "PATH", help_heading = OPENING)]
     pub(crate) devices: Vec<PathBuf>,
-    /// Memory for blocks of files, read and written ones, in a volume that is opened: bytes, or with K, M, G. Writes are in it until a sync, a checkpoint,
-    /// or a few seconds have passed. 0: every read and write goes to the image at once.
-    #[arg(long, global = true, value_name = "SIZE", default_value = "0")]
+    /// Memory for a page cache.
+    ///
+    /// Blocks that are read or written stay in it. Written blocks go to the image with a sync, with a checkpoint, or after a few
+    /// seconds. 0: there is no page cache, and every read and write goes to the image at once.
+    #[arg(long, global = true, value_name = "SIZE", default_value = "0", help_heading = OPENING)]
     pub(crate) page_cache: Limit,
     #[command(flatten)]
     pub(crate) journal: journal::JournalChoice,
@@ -54,38 +75,58 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a volume; creates the file if it is missing.
+    /// Make a volume.
+    ///
+    /// A file that is missing is created, with the size of --size. A file system that is there is overwritten only with --force.
     #[command(after_help = "\
 Examples:
   f2fs format disk.img --size 1.5G --label data
   f2fs format -f /dev/sdX -O extra_attr,inode_checksum
   f2fs format -f /dev/sdX --device /dev/sdY --device /dev/sdZ")]
     Format(FormatArgs),
-    /// Print superblock, checkpoint, features, counts and logs.
+    /// Print the superblock, the checkpoint, features, counts and logs.
     ///
-    /// For a volume that cannot be opened, prints both superblocks and both checkpoint packs as far as they can be read, with the
-    /// fault of each, and exits with 1.
+    /// Of a volume that cannot be opened, it prints both superblocks and both checkpoint packs as far as they can be read, with
+    /// the fault of each, and exits with 1.
+    #[command(after_help = "\
+Examples:
+  f2fs inspect disk.img
+  f2fs inspect --json /dev/sdX")]
     Inspect {
         /// File or block device.
         image: PathBuf,
-        /// Measure the holes between valid blocks as well: reads the whole SIT, 38 MiB for each TiB.
+        /// Measure the holes between valid blocks as well. This reads the whole SIT: 38 MiB for each TiB of the volume.
         #[arg(long)]
         holes: bool,
         /// Print JSON, for programs.
         #[arg(long)]
         json: bool,
     },
-    /// Check a volume without changing it, or repair it.
+    /// Check a volume, or repair it.
+    ///
+    /// Without --repair and --undo nothing is written. Each finding is one line. With --journal the journal is checked too: it has to
+    /// belong to the volume, be whole, and replay (in memory).
     #[command(after_help = "\
-Exit codes: 0 clean, 1 was corrupt and is repaired, 2 usage, 4 corrupt (one line a finding), 8 not checked.
-With --journal: also whether the journal belongs to the volume, is whole, and can be brought back (in memory; nothing is written).
+Exit codes:
+  0  the volume is clean
+  1  the volume was corrupt, and is repaired
+  2  the command line is wrong
+  4  the volume is corrupt; with --repair: it still is
+  8  the volume could not be checked, repaired, or put back
 
 Examples:
   f2fs check disk.img
   f2fs check --repair --backup before.bak disk.img
   f2fs check --undo before.bak disk.img")]
     Check(CheckArgs),
-    /// Measure the cost of writes of each size on a device, for the planner of writes into holes.
+    /// Measure how long a device takes for writes of each size.
+    ///
+    /// The result is a cost model: the library's partial cleaning plans with it, and `f2fs ublk add --slow FILE` imitates the device.
+    /// The content of IMAGE is overwritten.
+    #[command(after_help = "\
+Examples:
+  f2fs calibrate scratch.img --size 256M --svg cost.svg
+  f2fs calibrate -f /dev/sdX --store cost.json --text cost.txt")]
     Calibrate(CalibrateArgs),
     /// List directories and files.
     #[command(
@@ -97,7 +138,10 @@ Examples:
   f2fs ls -R --zero disk.img / | xargs -0 -n 1 echo"
     )]
     Ls(ListArgs),
-    /// Print a file.
+    /// Print the content of a file.
+    #[command(after_help = "\
+Examples:
+  f2fs cat disk.img /docs/today.txt")]
     Cat {
         #[command(flatten)]
         view: View,
@@ -107,6 +151,10 @@ Examples:
         path: PathBuf,
     },
     /// Print the attributes of files.
+    #[command(after_help = "\
+Examples:
+  f2fs stat disk.img /docs/today.txt
+  f2fs stat --json disk.img / /docs")]
     Stat {
         #[command(flatten)]
         view: View,
@@ -119,11 +167,11 @@ Examples:
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Print the whole tree, one line a path.
+    /// Print every file of the tree with its attributes and a digest of its content.
     ///
-    /// Each line has nine fields between tabs: type, mode, owner, group, size, links, SHA-256 of the content (or target, or device
-    /// number), extended attributes, path. In names, characters that are not printable are written as \\xNN. Two trees are the same if their
-    /// manifests are.
+    /// Each line has nine fields between tabs: type, mode, owner, group, size in bytes, links, SHA-256 of the content (or the
+    /// target of a link, or the number of a device), extended attributes, path. In names, characters that are not printable are
+    /// written as \xNN. Two trees are the same if their manifests are the same.
     #[command(after_help = "\
 Examples:
   f2fs manifest disk.img > a; f2fs manifest --host tree > b; diff a b")]
@@ -133,14 +181,16 @@ Examples:
         /// Walk a directory of this machine instead of an image.
         #[arg(long, conflicts_with = "no_recovery")]
         host: bool,
-        /// Files that are larger, holes included, are listed as `unhashed`, and counted; 0 hashes only empty ones. A hole is not
-        /// read, but hashed: 64 GiB take some 40 seconds.
+        /// Hash no file that is larger than this, holes included.
+        ///
+        /// Larger files are listed as `unhashed`, and counted. With 0, only empty files are hashed. Holes are hashed too, without
+        /// being read: 64 GiB take some 40 seconds.
         #[arg(long, value_name = "SIZE", default_value = "64G", allow_hyphen_values = true)]
         max_hash: Limit,
-        /// File or block device; with --host a directory.
+        /// File or block device; with --host, a directory.
         image: PathBuf,
     },
-    /// Copy files into the volume.
+    /// Copy files into a volume.
     #[command(after_help = "\
 Examples:
   f2fs put disk.img today.txt /docs/
@@ -155,12 +205,16 @@ Examples:
         jobs: Option<NonZeroUsize>,
         /// File or block device.
         image: PathBuf,
-        /// Files to copy (`-`: standard input), and last the path in the volume; an existing directory is copied into (one
-        /// directory with -r: its content is merged).
+        /// The files to copy, and last the path in the volume.
+        ///
+        /// `-` is standard input. If the path in the volume is a directory, files are copied into it; a single directory with -r is
+        /// merged with it.
         #[arg(required = true, num_args = 2.., value_names = ["HOST", "PATH"])]
         paths: Vec<PathBuf>,
     },
-    /// Copy files out of the volume.
+    /// Copy files out of a volume.
+    ///
+    /// Files that cannot be read, since they are encrypted or compressed, are left out; a message counts them, and the exit code is 1.
     #[command(after_help = "\
 Examples:
   f2fs get disk.img /docs/today.txt .
@@ -180,13 +234,18 @@ Examples:
         skip_special: bool,
         /// File or block device.
         image: PathBuf,
-        /// Paths in the volume, and last where to copy them (`-`: standard output; a device or pipe is written into).
+        /// The paths in the volume, and last the place to copy them to.
+        ///
+        /// `-` is standard output. A device or pipe is written into.
         #[arg(required = true, num_args = 2.., value_names = ["PATH", "HOST"])]
         paths: Vec<PathBuf>,
     },
     /// Make directories.
+    #[command(after_help = "\
+Examples:
+  f2fs mkdir -p disk.img /docs/old /photos")]
     Mkdir {
-        /// Make missing directories on the way as well; an existing directory is no error.
+        /// Make missing parents as well. A directory that exists is not an error.
         #[arg(short, long)]
         parents: bool,
         /// File or block device.
@@ -197,7 +256,7 @@ Examples:
     },
     /// Remove files.
     ///
-    /// A path that cannot be removed is reported, and the others are removed.
+    /// A path that cannot be removed is reported. The others are removed, and the exit code is 1.
     #[command(after_help = "\
 Examples:
   f2fs rm disk.img /docs/today.txt
@@ -207,7 +266,7 @@ Examples:
         /// Remove directories with all that they hold.
         #[arg(short, long)]
         recursive: bool,
-        /// A missing path is no error.
+        /// A path that is missing is not an error.
         #[arg(short, long)]
         force: bool,
         /// File or block device.
@@ -217,36 +276,45 @@ Examples:
         paths: Vec<PathBuf>,
     },
     /// Rename a file or directory.
+    #[command(after_help = "\
+Examples:
+  f2fs mv disk.img /docs/today.txt /docs/old/
+  f2fs mv --exchange disk.img /a /b")]
     Mv {
-        /// Fail if the new name is taken.
+        /// Fail if the new path exists.
         #[arg(short, long, conflicts_with = "exchange")]
         no_clobber: bool,
-        /// Exchange the two names.
+        /// Exchange the two files or directories.
         #[arg(long)]
         exchange: bool,
         /// File or block device.
         image: PathBuf,
         /// The old path in the volume.
         from: PathBuf,
-        /// The new path in the volume; an existing directory is moved into.
+        /// The new path in the volume, or a directory to move it into.
         to: PathBuf,
     },
-    /// Give a file another name.
+    /// Give a file another name, or make a symbolic link.
+    #[command(after_help = "\
+Examples:
+  f2fs ln disk.img /docs/today.txt /docs/again.txt
+  f2fs ln -s disk.img today.txt /docs/link")]
     Ln {
         /// Make a symbolic link.
         #[arg(short, long)]
         symbolic: bool,
         /// File or block device.
         image: PathBuf,
-        /// Path in the volume; for a symbolic link any text.
+        /// The path in the volume; for a symbolic link, any text.
         target: PathBuf,
-        /// The new path in the volume; in an existing directory the link gets the name of the target.
+        /// The new path in the volume. In a directory that exists, the link gets the name of the target.
         path: PathBuf,
     },
-    /// Mount a volume, by FUSE.
+    /// Mount a volume by FUSE.
     ///
-    /// Returns when it is mounted; a process in the background serves it until it is unmounted (`f2fs umount`, `umount`, `fusermount3 -u`) or
-    /// gets SIGTERM, and closes the volume then. Users other than root need the program fusermount3.
+    /// The command returns when the volume is mounted. A process in the background serves it until it is unmounted (`f2fs umount`,
+    /// `umount`, `fusermount3 -u`) or the process gets SIGTERM, and then closes the volume. Users other than root need the program
+    /// fusermount3.
     #[command(after_help = "\
 Examples:
   f2fs mount disk.img /mnt
@@ -254,23 +322,26 @@ Examples:
   f2fs umount /mnt")]
     Mount(mount::MountArgs),
     /// Unmount a volume, and wait until it is closed.
+    #[command(after_help = "\
+Examples:
+  f2fs umount /mnt")]
     Umount {
-        /// The directory that it is mounted on.
+        /// The directory that the volume is mounted on.
         dir: PathBuf,
     },
-    /// Measure: names from many threads (fxmark), reads (read).
+    /// Measure names, reads, or a mail server, from many threads.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
-    /// Block devices of Linux made of memory, of a file, or with zones.
+    /// Make block devices of memory, of a file, or with zones (/dev/ublkbN).
     #[command(subcommand)]
     Ublk(ublk::UblkCommand),
-    /// A journal for syncs, in persistent memory or on another device.
+    /// Make and look after a journal for syncs, in persistent memory or on another device.
     #[command(subcommand)]
     Journal(journal::JournalCommand),
     /// Show the zones of a device, or make a file with zones.
     ///
-    /// A file with zones behaves as a zoned disk does: each zone is written from its start to its end. The zones are the same when it is
-    /// opened again.
+    /// A file with zones behaves as a zoned disk does: each zone is written from its start to its end. The file keeps its zones
+    /// and their write pointers when it is closed.
     #[command(after_help = "\
 Examples:
   f2fs zones --make 512M:4M,conventional=16 disk.img
@@ -290,10 +361,10 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// List names that begin with a dot as well, and `.` and `..`.
+    /// List names that begin with a dot as well, among them `.` and `..`.
     #[arg(short, long)]
     pub(crate) all: bool,
-    /// List names that begin with a dot as well.
+    /// List names that begin with a dot as well, but not `.` and `..`.
     #[arg(short = 'A', long)]
     pub(crate) almost_all: bool,
     /// Print kind, mode, links, owner, group, size and time (UTC) of each entry, and the target of a link.
@@ -308,15 +379,15 @@ pub(crate) struct ListArgs {
     /// List directories below as well.
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
-    /// Print one name a line, which is always so.
+    /// Print one name on each line. This is always so.
     #[arg(short = '1')]
     pub(crate) one: bool,
-    /// Print names as they are, unquoted and without headings, with a zero byte behind each; with -R, paths.
+    /// Print names (with -R: paths) unquoted and without headings, with a zero byte behind each.
     #[arg(long, conflicts_with_all = ["long", "json"])]
     pub(crate) zero: bool,
     #[command(flatten)]
     pub(crate) view: View,
-    /// Print JSON, an object a line, also for names that begin with a dot.
+    /// Print JSON: one object on each line. Names that begin with a dot are listed as well.
     #[arg(long)]
     pub(crate) json: bool,
     /// Print help.
@@ -329,10 +400,10 @@ pub(crate) struct ListArgs {
     pub(crate) paths: Vec<PathBuf>,
 }
 
-/// The state that is shown of a volume that was not closed.
+/// Which state of a volume that was not closed is shown.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct View {
-    /// Show the last checkpoint, without what was synced after it.
+    /// Show the last checkpoint, without the files that were synced after it.
     #[arg(long)]
     pub(crate) no_recovery: bool,
 }
@@ -344,22 +415,22 @@ pub(crate) struct CheckArgs {
     /// Print JSON, for programs.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Repair the volume; every block that changes is saved first. Files without a name go to lost+found.
+    /// Repair the volume. Every block that changes is saved first; files without a name go to lost+found.
     #[arg(long, conflicts_with = "undo")]
     pub(crate) repair: bool,
-    /// File for the saved blocks, which must not exist yet [default: IMAGE.f2fs-backup].
+    /// The file for the saved blocks. It must not exist yet [default: IMAGE.f2fs-backup].
     #[arg(long, requires = "repair", value_name = "FILE")]
     pub(crate) backup: Option<PathBuf>,
-    /// Write back the blocks that a repair saved in this file.
+    /// Undo a repair: write back the blocks that it saved in this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) undo: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
-    /// File or block device; a missing file is made. Its content is overwritten.
+    /// File or block device, whose content is overwritten. A file that is missing is created.
     pub(crate) image: PathBuf,
-    /// Size of a file that is made: bytes, or with K, M, G, T (powers of 1024) [default: 256M].
+    /// Size of a file that is created [default: 256M].
     #[arg(long, allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
     /// Number of writes of each size and kind.
@@ -368,7 +439,7 @@ pub(crate) struct CalibrateArgs {
     /// Store the result as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
-    /// Store the model as text: blocks, a tab, seconds a block.
+    /// Store the model as text: on each line the size of a write in blocks, a tab, and the seconds for each of its blocks.
     #[arg(long, value_name = "FILE")]
     pub(crate) text: Option<PathBuf>,
     /// Draw the result as SVG.
@@ -386,7 +457,7 @@ pub(crate) struct CalibrateArgs {
 pub(crate) struct FormatArgs {
     /// File or block device.
     pub(crate) image: PathBuf,
-    /// Size of the file: bytes, or with K, M, G, T (powers of 1024), as in 1.5G.
+    /// Size of the file, as in 1.5G [default: the file's own].
     #[arg(long, allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
     /// Volume label.
@@ -408,10 +479,10 @@ pub(crate) struct FormatArgs {
     /// Sections in a zone.
     #[arg(short = 'z', default_value_t = 1)]
     pub(crate) secs_per_zone: u32,
-    /// Percentage of the main area kept from users [default: the one that leaves them most].
+    /// Percentage of the main area that is kept for cleaning [default: the one that leaves users the most].
     #[arg(short = 'o', value_name = "PERCENT", allow_hyphen_values = true)]
     pub(crate) overprovision: Option<f64>,
-    /// For zoned devices: sections are zones. The first device, or the zones at its front, must take writes anywhere.
+    /// For zoned devices: each section is a zone. The first device, or its first zones, must take writes anywhere.
     #[arg(short = 'm')]
     pub(crate) zoned: bool,
     /// File name extensions of cold files, separated by commas.
@@ -420,11 +491,12 @@ pub(crate) struct FormatArgs {
     /// File name extensions of hot files, separated by commas.
     #[arg(short = 'E', value_delimiter = ',')]
     pub(crate) hot_extensions: Vec<String>,
-    /// A NAT for many small files.
+    /// Make the NAT larger, for many small files.
     #[arg(short = 'i')]
     pub(crate) large_nat_bitmap: bool,
-    /// With --device: the path of a device as the volume is to record it, which is where the kernel looks for it; once for IMAGE and
-    /// once for each --device, in this order [default: the paths of the command line].
+    /// With --device: the path of a device that the volume records, where the kernel looks for it.
+    ///
+    /// Give it once for IMAGE and once for each --device, in this order [default: the paths of the command line].
     #[arg(long, value_name = "PATH")]
     pub(crate) record_as: Vec<OsString>,
     /// Overwrite an existing file system.
@@ -435,7 +507,7 @@ pub(crate) struct FormatArgs {
     pub(crate) json: bool,
 }
 
-/// A number of things of which there is one at least.
+/// A number of at least 1.
 fn count(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "not a number of at least 1".to_owned())
 }

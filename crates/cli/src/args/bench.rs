@@ -13,11 +13,22 @@ use crate::size::Size;
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     /// Create, unlink, rename, read and write from many threads, with each way of finding free node IDs.
+    ///
+    /// The workloads are FxMark's. They run in this process, on a device in memory or on an image.
+    #[command(after_help = "\
+Examples:
+  f2fs bench fxmark --memory 8G --workload mwul,mwum --threads 1,2,4
+  f2fs bench fxmark --image scratch.img --size 8G --policy sharded --csv rates.csv")]
     Fxmark(FxmarkArgs),
-    /// Read a file, or a file each, from many threads, with our lock table and with one in Btrfs' shape.
+    /// Read blocks of 4 KiB from many threads, with the library's range locks and with a tree of ranges as in Btrfs.
+    #[command(after_help = "\
+Examples:
+  f2fs bench read --threads 1,2,4
+  f2fs bench read scratch.img --size 4G --file private --pattern sequential")]
     Read(ReadArgs),
-    /// A mail server's files, each synced twice: with the journal on an SSD and in persistent memory, on models of both in virtual time, or
-    /// on real devices.
+    /// Do a mail server's work (Filebench's varmail), with the journal on an SSD and in persistent memory.
+    ///
+    /// Each file is synced twice. Without --image, models of both devices are measured in virtual time.
     #[command(after_help = "\
 Examples:
   f2fs bench varmail --svg varmail.svg
@@ -29,29 +40,31 @@ Examples:
 /// Varmail.
 #[derive(Debug, Args)]
 pub(crate) struct VarmailArgs {
-    /// File or block device to measure on; its content is lost. The journal is that of --journal, whose content is lost with --force.
-    /// Without an image, models are measured, which need no device.
+    /// File or block device to measure on. Its content is lost.
+    ///
+    /// The journal is that of --journal; its content is lost, too, which needs --force. Without --image, models are measured, which
+    /// need no device.
     #[arg(long)]
     pub(crate) image: Option<PathBuf>,
-    /// Size of the image, which is made if it is missing: bytes, or with K, M, G, T (powers of 1024).
+    /// Size of an image that is created.
     #[arg(long, requires = "image", allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
     /// Overwrite the content of the image, and of the journal.
     #[arg(long, short = 'f', requires = "image")]
     pub(crate) force: bool,
-    /// Threads.
+    /// Number of threads.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) threads: u16,
-    /// How long to measure on an image.
+    /// Seconds to measure on an image.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) seconds: u64,
-    /// Rounds of 13 operations that each thread does on the models.
+    /// Rounds that each thread does on the models. A round has 13 operations.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) rounds: u64,
-    /// The model's reads cost nothing, as if a page cache had all files.
+    /// Let reads of the models cost nothing, as if all files were in a page cache.
     #[arg(long, conflicts_with = "image")]
     pub(crate) cached_reads: bool,
-    /// Microseconds that the model of the SSD takes for a flush.
+    /// Time that the model of the SSD takes for a flush, in microseconds.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) flush_us: u64,
     #[command(flatten)]
@@ -61,21 +74,21 @@ pub(crate) struct VarmailArgs {
 /// Where to measure.
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// File or block device; its content is lost.
+    /// File or block device to measure on. Its content is lost.
     #[arg(long, conflicts_with = "memory")]
     pub(crate) image: Option<PathBuf>,
-    /// Size of the image, which is made if it is missing: bytes, or with K, M, G, T (powers of 1024).
+    /// Size of an image that is created.
     #[arg(long, requires = "image", allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
     /// Overwrite the content of the image.
     #[arg(long, short = 'f', requires = "image")]
     pub(crate) force: bool,
-    /// Size of a device in memory; only blocks that are written take memory.
+    /// Size of a device in memory. Only blocks that are written take memory.
     #[arg(long, default_value = "64G", allow_hyphen_values = true)]
     pub(crate) memory: Size,
 }
 
-/// With how many threads.
+/// The numbers of threads to measure with.
 #[derive(Debug, Args)]
 pub(crate) struct ThreadArgs {
     /// Numbers of threads, separated by commas.
@@ -129,13 +142,13 @@ pub(crate) struct FxmarkArgs {
         clue:TECHNIQUE or clue:TECHNIQUE+TECHNIQUE (optimistic, heuristic, lazy), sharded."
     )]
     pub(crate) policy: Vec<Policy>,
-    /// Operations of all threads together in one measurement, and files where each is of a file of its own.
+    /// Operations of one measurement, of all threads together. Where each needs a file of its own, this is the number of files.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) files: u64,
-    /// The lock that is taken when a name changes.
+    /// The lock that a change of a name takes.
     #[arg(long, value_enum, default_value = "bucket")]
     pub(crate) directory_lock: LockArg,
-    /// Node IDs that are left free before the start [default: 0 for mwul and mwum, as FxMark fills the volume; else all].
+    /// Node IDs that are free at the start [default: 0 for mwul and mwum, as FxMark fills the volume; all for the others].
     #[arg(long, value_name = "N")]
     pub(crate) free_nids: Option<u64>,
     /// Check the volume after each measurement.
@@ -143,12 +156,12 @@ pub(crate) struct FxmarkArgs {
     pub(crate) verify: bool,
 }
 
-/// The lock that is taken when a name changes.
+/// The lock that a change of a name takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LockArg {
-    /// The whole directory, as the kernel does.
+    /// A lock of the whole directory, as in the kernel.
     Whole,
-    /// One of 64 stripes of its names.
+    /// A lock of one of 64 stripes of the directory's names.
     Bucket,
 }
 
@@ -164,36 +177,36 @@ impl From<LockArg> for DirectoryLock {
 /// Reads of 4 KiB.
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
-    /// File or block device to measure on; its content is lost. Without it, a device in memory.
+    /// File or block device to measure on. Its content is lost. Without it, a device in memory is measured.
     #[arg(value_name = "IMAGE", conflicts_with = "memory")]
     pub(crate) image: Option<PathBuf>,
-    /// Size of the image, which is made if it is missing: bytes, or with K, M, G, T (powers of 1024).
+    /// Size of an image that is created.
     #[arg(long, requires = "image", allow_hyphen_values = true)]
     pub(crate) size: Option<Size>,
     /// Overwrite the content of the image.
     #[arg(long, short = 'f', requires = "image")]
     pub(crate) force: bool,
-    /// Size of a device in memory; only blocks that are written take memory.
+    /// Size of a device in memory. Only blocks that are written take memory.
     #[arg(long, default_value = "4G", allow_hyphen_values = true)]
     pub(crate) memory: Size,
-    /// Bytes of all files together.
+    /// Size of all files together.
     #[arg(long, default_value = "256M", allow_hyphen_values = true)]
     pub(crate) file_size: Size,
-    /// Where the reads go.
+    /// The order of the reads.
     #[arg(long, value_enum, default_value = "random")]
     pub(crate) pattern: PatternArg,
-    /// One file for all threads, or one for each.
+    /// Whether threads share a file.
     #[arg(long, value_enum, default_value = "shared")]
     pub(crate) file: SharingArg,
-    /// Reads that a thread has on the device at a time.
+    /// Number of reads that a thread has in flight.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) depth: u16,
     #[command(flatten)]
     pub(crate) threads: ThreadArgs,
-    /// Locks of ranges of a file, separated by commas: ours, or a tree of ranges in Btrfs' shape.
+    /// The implementations of range locks to measure, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "extent,btree")]
     pub(crate) table: Vec<TableArg>,
-    /// Reads of all threads together in one measurement.
+    /// Reads of one measurement, of all threads together.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) reads: u64,
     #[command(flatten)]
@@ -207,10 +220,10 @@ impl ReadArgs {
     }
 }
 
-/// Where the reads go.
+/// The order of the reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PatternArg {
-    /// All over the file.
+    /// At random places of the file.
     Random,
     /// In order, each thread from a place of its own.
     Sequential,
@@ -225,7 +238,7 @@ impl From<PatternArg> for Pattern {
     }
 }
 
-/// Whose the file is.
+/// Whether threads share a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SharingArg {
     /// One file for all threads.
@@ -243,7 +256,7 @@ impl From<SharingArg> for Sharing {
     }
 }
 
-/// Locks of ranges of a file.
+/// An implementation of range locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableArg {
     /// The lock table of f2fs-extent.

@@ -10,28 +10,29 @@ use crate::size::Size;
 /// The journal that a volume is opened with.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct JournalChoice {
-    /// The journal of the volume: files that are synced are durable with one record there. A file in persistent memory, a character
-    /// device of such memory, a block device, or any other file (slower). `f2fs journal create` makes one. The word none: no
-    /// journal (`./none` is a file).
-    #[arg(long, global = true, value_name = "PATH")]
+    /// The journal of the volume, into which files are synced.
+    ///
+    /// It is a file in persistent memory, a character device of such memory, a block device, or any other file, which is slower.
+    /// `f2fs journal create` makes one. The word `none` means no journal (`./none` is a file).
+    #[arg(long, global = true, value_name = "PATH", help_heading = super::OPENING)]
     pub(crate) journal: Option<PathBuf>,
     /// The order between the data of a file and its record in the journal.
-    #[arg(long, global = true, value_name = "MODE", value_enum, default_value_t)]
+    #[arg(long, global = true, value_name = "MODE", value_enum, default_value_t, help_heading = super::OPENING)]
     pub(crate) journal_mode: Mode,
-    /// Open for writing a volume that was left with synced files in a journal, without that journal: these files are given up.
-    #[arg(long, global = true)]
+    /// Open a volume for writing without the journal that holds synced files of it. These files are lost.
+    #[arg(long, global = true, help_heading = super::OPENING)]
     pub(crate) without_journal: bool,
 }
 
 /// [`JournalMode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// Data is durable on the volume before the record that names it.
+    /// A sync flushes the data to the volume, and then writes the record that names it.
     #[default]
     Ordered,
-    /// A sync does not wait for data: after a power cut, blocks that were written shortly before may hold something else.
+    /// A sync does not wait for data. After a power cut, blocks that were written shortly before may hold other content.
     Writeback,
-    /// Data goes into the journal together with the record that names it, so that a sync does not flush the device. A large one does.
+    /// A sync writes the data into the journal, with the record, and does not flush the device. A sync of more than a record takes does.
     Journal,
 }
 
@@ -58,27 +59,30 @@ impl From<Mode> for JournalMode {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JournalCommand {
-    /// Make the journal of a volume; makes the file if it is missing.
+    /// Make a journal for a volume. A file that is missing is created.
     #[command(after_help = "\
 Examples:
   f2fs journal create --size 64M /mnt/pmem/journal disk.img
   f2fs put --journal /mnt/pmem/journal disk.img today.txt /
   f2fs mount --journal /mnt/pmem/journal disk.img /mnt/disk")]
     Create {
-        /// Bytes of a new file.
+        /// Size of a file that is created.
         #[arg(long, value_name = "SIZE")]
         size: Option<Size>,
-        /// Write over what is there. Files that were synced into that journal, and into no checkpoint, are lost.
+        /// Overwrite what is there. Files that were synced into that journal since the last checkpoint are lost.
         #[arg(long, short = 'f')]
         force: bool,
-        /// The journal: a file, a character device of memory or a block device.
+        /// The journal: a file, a character device of memory, or a block device.
         path: PathBuf,
         /// The volume: a file or a device.
         image: PathBuf,
     },
-    /// Give an existing journal to another volume.
+    /// Give a journal to another volume.
+    #[command(after_help = "\
+Examples:
+  f2fs journal attach /mnt/pmem/journal other.img")]
     Attach {
-        /// Also if it holds records: files that were synced into it, and into no checkpoint of their volume, are lost.
+        /// Attach it even if it holds records. Files that were synced into it since the last checkpoint are lost.
         #[arg(long, short = 'f')]
         force: bool,
         /// The journal.
@@ -86,7 +90,10 @@ Examples:
         /// The volume.
         image: PathBuf,
     },
-    /// Show whose journal it is, on which checkpoint its records build, and how each lane ends.
+    /// Show the volume that a journal belongs to, the checkpoint that its records build on, and how each lane ends.
+    #[command(after_help = "\
+Examples:
+  f2fs journal inspect /mnt/pmem/journal")]
     Inspect {
         /// Print JSON, for programs.
         #[arg(long)]
@@ -94,7 +101,10 @@ Examples:
         /// The journal.
         path: PathBuf,
     },
-    /// Bring what is in a journal to its volume, and close that: it needs the journal no more.
+    /// Write the content of a journal to its volume, and close the volume. It then opens without the journal.
+    #[command(after_help = "\
+Examples:
+  f2fs journal detach /mnt/pmem/journal disk.img")]
     Detach {
         /// The journal.
         path: PathBuf,

@@ -8,22 +8,26 @@ use f2fs_fuse::{Cache, MountOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct MountArgs {
-    /// Options, separated by commas: `ro`, `allow_other`, uid=N, gid=N, umask=OCTAL, cache=through|writeback|none, commit=SECONDS, threads=N, dev, suid, noexec.
+    /// Mount options, separated by commas.
+    ///
+    /// ro: read only. `allow_other`: other users may use the mount. uid=N, gid=N, umask=OCTAL: owner, group and permissions that
+    /// files are shown with. cache=through, writeback or none: how the kernel caches. commit=SECONDS: time between checkpoints
+    /// (0: none). threads=N: threads that serve. dev, suid: device nodes and set-id bits work. noexec: programs do not.
     #[arg(short = 'o', value_delimiter = ',', value_name = "OPTION")]
     pub(crate) options: Vec<String>,
-    /// Stay in the foreground, until it is unmounted or a signal comes.
+    /// Stay in the foreground until the volume is unmounted or a signal comes.
     #[arg(long, short = 'f')]
     pub(crate) foreground: bool,
-    /// Tell on standard output when it is mounted, and go to the background then.
+    /// Write to standard output when the volume is mounted, and go to the background then.
     #[arg(long, hide = true)]
     pub(crate) told: bool,
     /// File or block device.
     pub(crate) image: PathBuf,
-    /// The directory to mount it on.
+    /// The directory to mount the volume on.
     pub(crate) dir: PathBuf,
 }
 
-/// Options that mean what is so anyway, or that only `mount` and /etc/fstab mind.
+/// Options that change nothing: they ask for what is the default, or speak to `mount` and /etc/fstab.
 const IGNORED: &[&str] = &[
     "rw",
     "defaults",
@@ -46,10 +50,14 @@ const IGNORED: &[&str] = &[
     "default_permissions",
 ];
 
-/// The options of a mount; a text that says what is wrong with one.
+/// The options of a mount.
+///
+/// # Errors
+///
+/// A text that names the option and says what is wrong with it.
 pub(crate) fn options(given: &[String], root: bool) -> Result<MountOptions, String> {
     let mut options = MountOptions::default();
-    // Nodes of devices and set-id bits work as on any file system that root mounts.
+    // Device nodes and set-id bits work if root mounts, as on any file system.
     (options.devices, options.set_id) = (root, root);
     for option in given {
         let (name, value) = option.split_once('=').map_or((option.as_str(), None), |(name, value)| (name, Some(value)));

@@ -17,7 +17,7 @@ use crate::size::Size;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UblkCommand {
-    /// Make a block device and print its path; a process in the background serves it.
+    /// Make a block device and print its path. A process in the background serves it.
     #[command(after_help = "\
 Examples:
   f2fs ublk add --memory 4G
@@ -27,30 +27,36 @@ Examples:
   f2fs ublk add --memory 1G --faults write,after=999,error=28 --faults any,after=5000,for-good
   f2fs ublk add --file disk.img --record changes.log")]
     Add(AddArgs),
-    /// List the devices of this machine.
+    /// List the ublk devices of this machine.
     List {
-        /// Print JSON, an object a line.
+        /// Print JSON: one object on each line.
         #[arg(long)]
         json: bool,
     },
-    /// Delete a device; its server ends.
+    /// Delete a device. Its server ends.
+    #[command(after_help = "\
+Examples:
+  f2fs ublk delete 0")]
     Delete {
-        /// N of /dev/ublkbN.
+        /// The N of /dev/ublkbN.
         number: u32,
-        /// Even if it is open or mounted.
+        /// Delete it even if it is open or mounted.
         #[arg(long, short = 'f')]
         force: bool,
     },
-    /// Take over a device of a file whose server died. Requests that waited go on.
+    /// Serve a device of a file again after its server died. Requests that waited go on.
+    #[command(after_help = "\
+Examples:
+  f2fs ublk recover 0 --file disk.img")]
     Recover {
-        /// N of /dev/ublkbN.
+        /// The N of /dev/ublkbN.
         number: u32,
         /// The file that the device is made of.
         #[arg(long, value_name = "IMG")]
         file: PathBuf,
         #[command(flatten)]
         laboratory: Laboratory,
-        /// Serve it in this process, until a signal comes.
+        /// Serve the device in this process until a signal comes.
         #[arg(long)]
         foreground: bool,
     },
@@ -60,13 +66,13 @@ Examples:
 pub(crate) struct AddArgs {
     #[command(flatten)]
     pub(crate) kind: Kind,
-    /// N of /dev/ublkbN [default: the least that is free].
+    /// The N of /dev/ublkbN [default: the smallest that is free].
     #[arg(long, value_name = "N")]
     pub(crate) number: Option<u32>,
-    /// Queues, each with a thread; no more than processors.
+    /// Number of queues. Each has a thread; there are at most as many as processors.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) queues: u16,
-    /// Requests of a queue at a time.
+    /// Requests that a queue takes at a time.
     #[arg(long, default_value_t = 128, value_name = "N")]
     pub(crate) depth: u16,
     #[command(flatten)]
@@ -76,18 +82,24 @@ pub(crate) struct AddArgs {
     pub(crate) foreground: bool,
 }
 
-/// The misbehaviour of a device.
+/// How a device misbehaves.
 #[derive(Debug, Args)]
 pub(crate) struct Laboratory {
-    /// Take time, one request after the other: MODEL[,reads=MODEL][,flush=MILLISECONDS]. A model is card-a, card-b, card-c, sata-ssd, nvme, or
-    /// a file of `f2fs calibrate`. Reads and flushes take none unless told, and nothing more than an hour.
+    /// Make the device slow: MODEL[,reads=MODEL][,flush=MILLISECONDS].
+    ///
+    /// Requests then take the time of the model, one after the other. A model is card-a, card-b, card-c, sata-ssd, nvme, or a file
+    /// that `f2fs calibrate --store` or `--text` wrote. Reads and flushes take no time unless a model or a time is given for them.
+    /// No request takes more than an hour.
     #[arg(long, value_name = "MODEL")]
     pub(crate) slow: Option<Slowness>,
-    /// Fail: OPERATIONS[,after=N][,for-good][,FAULT], as often as there are rules. Operations are read, write, fua, discard, flush, change, any,
-    /// joined by +; a fault is error=NUMBER (5 unless told), torn=BLOCKS, short=BLOCKS, lost, misdirected=BLOCKS, flipped=BIT.
+    /// Make requests fail: OPERATIONS[,after=N][,for-good][,FAULT]. Give it once for each rule.
+    ///
+    /// OPERATIONS are read, write, fua, discard, flush, change or any, joined by +. The rule lets N of them through and fails the
+    /// next, or all that follow (for-good). FAULT is error=NUMBER (default: 5), torn=BLOCKS, short=BLOCKS, lost,
+    /// misdirected=BLOCKS or flipped=BIT.
     #[arg(long, value_name = "RULE")]
     pub(crate) faults: Vec<FaultRule>,
-    /// Log each change into a new file, as Linux's log-writes does. The device serves one request of a queue at a time then.
+    /// Log each change into a new file, in the format of Linux's dm-log-writes. Each queue then serves one request at a time.
     #[arg(long, value_name = "LOG")]
     pub(crate) record: Option<PathBuf>,
 }
@@ -148,13 +160,16 @@ fn model(name: &str) -> Result<CostModel, String> {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Kind {
-    /// Memory, which is lost with the server.
+    /// Make the device of memory. Its content is lost when the server ends.
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Size>,
-    /// A file or block device.
+    /// Make the device of a file or another block device.
     #[arg(long, value_name = "IMG")]
     pub(crate) file: Option<PathBuf>,
-    /// Memory with zones: SIZE:ZONE[:CAPACITY][,conventional=N][,open=N][,active=N].
+    /// Make a zoned device of memory: SIZE:ZONE[:CAPACITY][,conventional=N][,open=N][,active=N].
+    ///
+    /// SIZE is that of the device, ZONE that of a zone, CAPACITY the part of a zone that can be written. `conventional` zones at
+    /// the front take writes anywhere. At most `open` zones are open and `active` zones active at a time.
     #[arg(long, value_name = "ZONES")]
     pub(crate) zoned: Option<Zones>,
 }
