@@ -5,7 +5,7 @@ use crate::{Result, process};
 /// Options of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Arguments for cargo bench: for example `--bench NAME`, or `-- FILTER`. Without any, instructions are counted, too.
+    /// Arguments for `cargo bench`, as `--bench NAME` or `-- FILTER`. Without any, instructions are counted as well.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     args: Vec<String>,
 }

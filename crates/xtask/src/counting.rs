@@ -14,7 +14,7 @@ pub(crate) struct Args {
     /// Print the table of all operations instead of running the tests.
     #[arg(long)]
     table: bool,
-    /// With the table: name every line that two threads wrote, not only the global ones.
+    /// With --table: name every line that two threads wrote, not only those that all threads wrote.
     #[arg(long, requires = "table")]
     all: bool,
 }

@@ -19,13 +19,13 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// Options of `cargo xtask crash`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Instead of crashes: a fault at every request of a workload.
+    /// Fail each request of a workload in turn, instead of cutting the power.
     #[arg(long, conflicts_with = "mutants")]
     faults: bool,
-    /// Instead of the sources as they are: the mutants, each of which must be found.
+    /// Run the mutants. Each of them must be found.
     #[arg(long)]
     mutants: bool,
-    /// Options of the program that does it.
+    /// Options of the explorer; `cargo xtask crash -- --help` lists them.
     #[arg(last = true)]
     options: Vec<String>,
 }

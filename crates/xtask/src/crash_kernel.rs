@@ -50,31 +50,31 @@ enum Kind {
 /// Options of `cargo xtask crash-kernel`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file system.
+    /// The file system of the kernel.
     #[arg(long, value_enum, default_value_t = Kind::F2fs)]
     fs: Kind,
-    /// Mount options `fsync_mode`, separated by commas.
+    /// The values of the mount option `fsync_mode` to run with, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Mode::Posix, Mode::Strict])]
     fsync_mode: Vec<Mode>,
-    /// Scripts by chance.
+    /// Number of random scripts.
     #[arg(long, default_value_t = 60)]
     count: usize,
-    /// Distinct states to look at, about, of each mode.
+    /// Number of distinct states to check for each mode, about.
     #[arg(long, default_value_t = 100_000)]
     states: u64,
-    /// Where chance begins.
+    /// The seed of the random scripts.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// All sequences of one operation as well.
+    /// Run all sequences of one operation as well.
     #[arg(long)]
     enumerated: bool,
-    /// States of each script that the kernel mounts, at most; 48 in all.
+    /// States of each script that the kernel mounts: at most so many, and 48 in all.
     #[arg(long, default_value_t = 1)]
     samples: usize,
-    /// Instead of scripts by chance: this one, `mkfs: create /a; write /a 0 100; sync /a`. Once for each.
+    /// Run this script instead of random ones, as in `mkfs: create /a; write /a 0 100; sync /a`. It may be given more than once.
     #[arg(long = "script")]
     scripts: Vec<String>,
-    /// A run of a minute or two.
+    /// Run for a minute or two only.
     #[arg(long)]
     quick: bool,
 }

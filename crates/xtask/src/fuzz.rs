@@ -42,8 +42,8 @@ const TARGETS: [&str; 13] = [
 /// nothing in code without `unsafe`).
 const COUNTERS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table";
-/// And the values that it compares, from which libFuzzer learns what a parser expects. Half of the time of a target that opens
-/// volumes would go into that, and its inputs hold no such values.
+/// Makes the code report the values that it compares, from which libFuzzer learns the input that a parser expects. Targets that open
+/// volumes do without: it would take half of their time, and their inputs hold no such values.
 const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 /// Seconds after which one input counts as a hang, MiB of memory that a target may take; and all lengths from the beginning.
 const LIMITS: [&str; 4] = ["-timeout=120", "-rss_limit_mb=4096", "-len_control=0", "-print_final_stats=1"];
@@ -53,23 +53,22 @@ const EXECUTED: &str = "stat::number_of_executed_units:";
 /// Options of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this target: parsers, `open_check`, `read_all`, `use_corrupt`, shapes, `two_threads`, failing, command, `roll_forward`,
-    /// repair, extent, zones or journal.
+    /// Run only this target: parsers, `open_check`, `read_all`, `use_corrupt`, shapes, `two_threads`, failing, command,
+    /// `roll_forward`, repair, extent, zones or journal.
     target: Option<String>,
-    /// How long each target runs.
+    /// Seconds that each target runs.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// How many inputs each target is given, however long that takes.
+    /// Number of inputs that each target gets, however long that takes.
     #[arg(long, conflicts_with = "seconds")]
     runs: Option<u64>,
-    /// Goes on, a turn of `--seconds` for each target, until all that the diary speaks of comes to so many inputs: 1e9, for example.
-    /// The diary is fuzz/executions, which is kept with the sources, unless one is named.
+    /// Repeat the targets until the diary counts so many inputs, as in 1e9. Each turn of a target takes `--seconds`.
     #[arg(long, value_name = "INPUTS", conflicts_with_all = ["runs", "quick"])]
     total: Option<Total>,
-    /// Adds a line for each target to this file, and prints what all of its lines come to.
+    /// Add a line for each target to this file, and print the sum of all its lines [default with --total: fuzz/executions].
     #[arg(long, value_name = "FILE")]
     diary: Option<PathBuf>,
-    /// Builds them in half the time, of code that is half as fast: for a run of seconds.
+    /// Build the targets in half the time, half as fast: for a run of seconds.
     #[arg(long)]
     quick: bool,
 }

@@ -50,21 +50,21 @@ use crate::{Result, process, tools};
 /// Options of `cargo xtask guest`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Runs only the tests with these names.
+    /// Run only the tests with these names.
     tests: Vec<String>,
-    /// Lists the tests and runs none.
+    /// List the tests, and run none.
     #[arg(long)]
     list: bool,
-    /// Builds the programs for the machine, and fetches its kernel; runs none.
+    /// Build the programs for the virtual machine and fetch its kernel, and run no test.
     #[arg(long)]
     prepare: bool,
-    /// Keeps the images of tests that passed (those of failed tests are always kept, under target/guest/images).
+    /// Keep the images of tests that passed. Those of failed tests are always kept, under target/guest/images.
     #[arg(long)]
     keep: bool,
-    /// Machines that run at the same time, each with one processor.
+    /// Number of virtual machines that run at the same time, each with one processor.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Trees of medium size where they would be large, and small ones where they would be medium: for a run of minutes.
+    /// Use smaller trees, for a run of minutes: medium in place of large ones, small in place of medium ones.
     #[arg(long)]
     quick: bool,
 }

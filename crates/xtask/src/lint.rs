@@ -7,7 +7,7 @@ use crate::{Result, process};
 /// Options of `cargo xtask lint`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Also check licences, advisories and bans with cargo-deny, which must be installed (it needs the network).
+    /// Check licences, advisories and bans as well. This needs cargo-deny and the network.
     #[arg(long)]
     deny: bool,
 }

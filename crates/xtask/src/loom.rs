@@ -44,10 +44,10 @@ use crate::{Result, process};
 /// Options of `cargo xtask loom`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this package's models (may be given more than once).
+    /// Run only the models of this package. It may be given more than once.
     #[arg(short, long, value_name = "CRATE")]
     package: Vec<String>,
-    /// Only models and mutants whose name contains this.
+    /// Run only models and mutants whose name contains this.
     #[arg(value_name = "NAME")]
     filter: Option<String>,
     /// Seconds that one model may take.

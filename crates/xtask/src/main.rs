@@ -26,7 +26,17 @@ use clap::{Parser, Subcommand};
 type Result<T> = anyhow::Result<T>;
 
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", about = "The project's own chores")]
+#[command(
+    name = "cargo xtask",
+    about = "Test, measure and package this project",
+    after_help = "\
+Examples:
+  cargo xtask test                     # everything, as before a release
+  cargo xtask test --only fmt,clippy   # some of its steps
+  cargo xtask loom -p f2fs-nat         # the models of one crate
+
+Exit codes: 0 done, 1 a step failed, 2 the command line is wrong."
+)]
 struct Args {
     #[command(subcommand)]
     command: Command,
@@ -34,33 +44,33 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs everything: lints, tests, models, the guest tests.
+    /// Run the whole test suite: lints, tests, models, crash states, the Linux kernel in a virtual machine.
     Test(test::Args),
-    /// Checks formatting, clippy and documentation.
+    /// Check formatting, clippy and documentation.
     Lint(lint::Args),
-    /// Runs the loom models of all crates, and the mutants that they must kill.
+    /// Run the loom models of all crates, and the mutants that they must find.
     Loom(loom::Args),
-    /// Runs larger scenarios under random schedules, and the mutants that they must kill.
+    /// Run larger scenarios under random schedules (shuttle), and the mutants that they must find.
     Shuttle(shuttle::Args),
-    /// Tries faults that a program makes in the sources (`cargo-mutants`), and lists those that no test notices.
+    /// Put faults into the sources with `cargo-mutants`, and list those that no test notices.
     Mutants(mutants::Args),
-    /// Counts the cache lines that operations write.
+    /// Count the cache lines that operations write.
     Counting(counting::Args),
-    /// Plays a machine with many processors.
+    /// Predict speeds on a machine with many processors, by a model of its cache lines.
     Manycore(manycore::Args),
-    /// Runs tests against the Linux kernel in a virtual machine.
+    /// Run tests against the Linux kernel in a virtual machine.
     Guest(guest::Args),
-    /// Packages the published crates, and builds each from its package; builds `f2fs-format` without the standard library.
+    /// Package the published crates, and build each from its package.
     Package(package::Args),
-    /// Runs the criterion benches.
+    /// Run the criterion benches.
     Bench(bench::Args),
-    /// Runs the fuzz targets for a while.
+    /// Run the fuzz targets, each for a minute unless told otherwise.
     Fuzz(fuzz::Args),
-    /// Crashes volumes at every point of many workloads, and looks at what is left.
+    /// Cut the power at every point of many workloads, and check what is left on the device.
     Crash(crash::Args),
-    /// Runs scripts on Linux's F2FS in a virtual machine, and looks at what a power cut may leave of its device.
+    /// Run scripts on Linux's F2FS in a virtual machine, and check what a power cut may leave on its device.
     CrashKernel(crash_kernel::Args),
-    /// Runs suites and programs of others on volumes that `f2fs mount` serves.
+    /// Run test suites and programs of others on volumes that `f2fs mount` serves.
     Mount(mount::Args),
 }
 
@@ -68,7 +78,7 @@ fn main() -> ExitCode {
     match Args::parse().command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Returned from `main`, it would come with a backtrace of this program, which says nothing of what failed.
+            // An error that `main` returns is printed with a backtrace of this program, which says nothing of what failed.
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }

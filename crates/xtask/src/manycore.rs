@@ -11,8 +11,9 @@ use crate::{Result, process};
 /// Options of `cargo xtask manycore`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Options of the bench: `--validate`, or `--workload mwul --policy sharded --machine epyc --cores 1,8,128 --lines`. Without
-    /// any the tests run.
+    /// Options of the bench. Without any, the tests run.
+    ///
+    /// Examples: `--validate`; `--workload mwul --policy sharded --machine epyc --cores 1,8,128 --lines`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     options: Vec<String>,
 }

@@ -21,27 +21,27 @@ use crate::{Result, process, tools};
 /// Options of `cargo xtask mount`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this one.
+    /// Run only this suite.
     judge: Option<Judge>,
-    /// Few operations and small trees: for a run of a minute, without the time to build.
+    /// Use few operations and small trees, for a run of a minute (building not counted).
     #[arg(long)]
     quick: bool,
-    /// Operations of fsx for each way of mounting.
+    /// Number of operations of fsx for each way of mounting.
     #[arg(long, default_value_t = 1_000_000, value_name = "NUMBER")]
     operations: u64,
-    /// Where the operations of fsx begin.
+    /// The seed of fsx.
     #[arg(long, default_value_t = 42, value_name = "NUMBER")]
     seed: u64,
-    /// Transactions of sqlite3 for each of its journals.
+    /// Number of transactions of sqlite3 for each of its journal modes.
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER")]
     transactions: u64,
-    /// The tree that goes to a mount and back.
+    /// The directory that is copied into a mount and back.
     #[arg(long, default_value = "/usr/share", value_name = "DIR")]
     tree: PathBuf,
-    /// The command `f2fs` that mounts, instead of one that is built now.
+    /// Mount with this command `f2fs`, instead of one that is built now.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Where the images are made, instead of `target/mount`.
+    /// The directory for the images [default: target/mount].
     #[arg(long, value_name = "DIR")]
     images: Option<PathBuf>,
 }
@@ -49,11 +49,11 @@ pub(crate) struct Args {
 /// Who judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Judge {
-    /// The rules of POSIX for calls: pjdfstest.
+    /// pjdfstest: the rules of POSIX for system calls.
     Pjdfstest,
-    /// Random operations on one file, and its content after each: fsx.
+    /// fsx: random operations on one file, whose content is compared after each.
     Fsx,
-    /// git, sqlite3, tar, rsync, cargo.
+    /// Work with git, sqlite3, tar, rsync and cargo.
     Programs,
 }
 

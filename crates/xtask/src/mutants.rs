@@ -47,25 +47,25 @@ const BUILD_LIMIT: &str = "600";
 /// Options of `cargo xtask mutants`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only mutants of this crate: sync, nat, extent, segment, volume or files (may be given more than once).
+    /// Try only mutants of this crate: sync, nat, extent, segment, volume or files. It may be given more than once.
     #[arg(short, long, value_name = "CRATE")]
     package: Vec<String>,
-    /// Only so many mutants, drawn with the seed.
+    /// Try only so many mutants, drawn at random with the seed.
     #[arg(long, value_name = "NUMBER")]
     sample: Option<usize>,
     /// The seed of the sample.
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     seed: u64,
-    /// Begins no batch after so many seconds.
+    /// Begin no batch after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
-    /// Seconds that a mutant's tests may take; more counts as noticed.
+    /// Seconds that a mutant's tests may take. A mutant that takes longer counts as noticed.
     #[arg(long, default_value_t = 120, value_name = "SECONDS")]
     limit: u64,
-    /// Tries mutants again whose results are known.
+    /// Try mutants again whose results are known.
     #[arg(long)]
     anew: bool,
-    /// Tries nothing: only prints what is known of the mutants.
+    /// Try nothing, and print the results that are known.
     #[arg(long)]
     report: bool,
 }

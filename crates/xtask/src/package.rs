@@ -12,7 +12,7 @@ use crate::{Result, process};
 /// Options of `cargo xtask package`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Builds `f2fs-format` without the standard library, and packages nothing.
+    /// Build `f2fs-format` without the standard library, and package nothing.
     #[arg(long)]
     no_std: bool,
 }

@@ -13,16 +13,16 @@ use crate::loom::{Half, Terms, run_half};
 /// Options of `cargo xtask shuttle`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this package's scenarios (may be given more than once).
+    /// Run only the scenarios of this package. It may be given more than once.
     #[arg(short, long, value_name = "CRATE")]
     package: Vec<String>,
-    /// Only scenarios and mutants whose name contains this.
+    /// Run only scenarios and mutants whose name contains this.
     #[arg(value_name = "NAME")]
     filter: Option<String>,
     /// Seconds that one scenario may take.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     limit: u64,
-    /// Try so many times as many schedules.
+    /// Multiply the number of schedules by this.
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     factor: u32,
 }

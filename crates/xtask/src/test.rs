@@ -24,8 +24,8 @@ use clap::ValueEnum;
 
 use crate::{Result, chore, lint, process, tools};
 
-/// This program. Its path does not do: the tests of the workspace may build it anew, with other features of what it depends on, and put
-/// that in its place.
+/// This program, by a link that stays. The path that it was started by does not do: the tests of the workspace may build it anew, with
+/// other features, and replace the file there.
 const SELF: &str = "/proc/self/exe";
 
 /// Options of `cargo xtask test`.
@@ -34,52 +34,52 @@ pub(crate) struct Args {
     /// Run only these steps.
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     only: Vec<Step>,
-    /// Leave these steps out.
+    /// Leave out these steps.
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     skip: Vec<Step>,
     /// Go on after a step that failed.
     #[arg(long)]
     keep_going: bool,
-    /// One step after the other.
+    /// Run one step after the other. Otherwise some run at the same time.
     #[arg(long)]
     in_turn: bool,
 }
 
-/// How long a step may take that runs beside the others.
+/// How long a step may take that runs at the same time as others.
 const LIMIT: Duration = Duration::from_secs(3600);
 
 /// The steps, in the order in which they run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Step {
-    /// The programs that the steps need are there, or get installed.
+    /// Find the programs that the steps need, or install them.
     Tools,
-    /// The formatting.
+    /// Check the formatting.
     Fmt,
-    /// Clippy, with warnings denied.
+    /// Run clippy, with warnings denied.
     Clippy,
-    /// The documentation builds without warnings.
+    /// Build the documentation, with warnings denied.
     Doc,
-    /// Unit, integration, property and interoperability tests (mkfs.f2fs and fsck.f2fs are the judges).
+    /// Run unit, integration and property tests, and those that compare with mkfs.f2fs and fsck.f2fs.
     Tests,
-    /// The documentation's examples.
+    /// Run the examples in the documentation.
     Doctests,
-    /// The loom models and their mutants.
+    /// Run the loom models and their mutants.
     Loom,
-    /// The larger scenarios under random schedules, and their mutants.
+    /// Run larger scenarios under random schedules, and their mutants.
     Shuttle,
-    /// The cache lines that operations write.
+    /// Count the cache lines that operations write.
     Counting,
-    /// The quickstart of the README runs, built as the tests are: building it for speed takes minutes, and shows nothing more.
+    /// Run the quickstart of the README, built without optimisation.
     Examples,
-    /// 100,000 crash states, or as many as half a minute allows, and the faults in the sources that these must show.
+    /// Check 100,000 crash states, or as many as half a minute allows, and the mutants that they must find.
     Crash,
-    /// The fuzz targets, two seconds each.
+    /// Run the fuzz targets, two seconds each.
     Fuzz,
-    /// Every published crate is packaged and built from its package; `f2fs-format` is built without the standard library.
+    /// Package each published crate and build it from its package; build `f2fs-format` without the standard library.
     Package,
-    /// The programs for the guest are built, and its kernel is fetched.
+    /// Build the programs for the guest, and fetch its kernel.
     Prepare,
-    /// The Linux kernel is the judge, of small and medium trees.
+    /// Run the tests in the guest, whose Linux kernel is the judge, with small and medium trees.
     Guest,
 }
 
