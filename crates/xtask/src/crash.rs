@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-use crate::{Result, process};
+use crate::{Result, as_tested, process};
 
 /// States of each search for a mutant, at most.
 const SEARCH: &str = "12000";
@@ -53,6 +53,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut command = Command::new(build("trials", &[])?);
     command.current_dir(process::root()).args(args.faults.then_some("--faults")).args(&args.options);
     process::run(&mut command)
+}
+
+/// What the test of everything does: 100,000 states, or as many as half a minute allows, and the mutants, by programs that are built
+/// as the tests are. The mutants that tests find are found by the tests.
+///
+/// # Errors
+///
+/// As [`run`].
+pub(crate) fn as_tested() -> Result<()> {
+    let mut command = Command::new(as_tested::build("bin", "trials")?);
+    process::run(command.current_dir(process::root()).args(["--states", "100000", "--seconds", "30"]))?;
+    find_mutants(&as_tested::build("bin", "trials-mutants")?, &[])
 }
 
 fn build(program: &str, features: &[&str]) -> Result<PathBuf> {

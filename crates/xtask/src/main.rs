@@ -1,6 +1,7 @@
 //! The project's own chores: `cargo xtask help`.
 #![forbid(unsafe_code)]
 
+mod as_tested;
 mod bench;
 mod counting;
 mod crash;

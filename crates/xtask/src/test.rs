@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use clap::ValueEnum;
 
-use crate::{Result, chore, lint, process, tools};
+use crate::{Result, as_tested, chore, crash, lint, process, tools};
 
 /// This program, by a link that stays. The path that it was started by does not do: the tests of the workspace may build it anew, with
 /// other features, and replace the file there.
@@ -69,9 +69,9 @@ enum Step {
     Shuttle,
     /// Count the cache lines that operations write.
     Counting,
-    /// Run the quickstart of the README, built without optimisation.
+    /// Run the quickstart of the README, built as the tests were.
     Examples,
-    /// Check 100,000 crash states, or as many as half a minute allows, and the mutants that they must find.
+    /// Check 100,000 crash states, or as many as half a minute allows, and the mutants that they must find; built as the tests were.
     Crash,
     /// Run the fuzz targets, two seconds each.
     Fuzz,
@@ -93,14 +93,11 @@ impl Step {
             Step::Doc => lint::documentation(),
             Step::Tests => {
                 let all = ["--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"];
-                process::run(process::cargo(["test"]).args(all).args(OPTIONAL))
+                process::run(process::cargo(["test"]).args(all).args(as_tested::FEATURES))
             }
-            Step::Doctests => process::run(process::cargo(["test", "--workspace", "--doc"]).args(OPTIONAL)),
-            Step::Examples => process::run(&mut process::cargo(["run", "--example", "quickstart"])),
-            Step::Crash => {
-                chore(&["crash", "--", "--states", "100000", "--seconds", "30"])?;
-                chore(&["crash", "--mutants"])
-            }
+            Step::Doctests => process::run(process::cargo(["test", "--workspace", "--doc"]).args(as_tested::FEATURES)),
+            Step::Examples => process::run(&mut Command::new(as_tested::build("example", "quickstart")?)),
+            Step::Crash => crash::as_tested(),
             Step::Guest => chore(&["guest", "--quick"]),
             Step::Loom | Step::Shuttle | Step::Counting | Step::Fuzz | Step::Package | Step::Prepare => {
                 chore(self.words())
@@ -143,9 +140,6 @@ impl Step {
         Ok(())
     }
 }
-
-/// The optional features that some tests need. With them in all builds of the tests, nothing is built twice.
-const OPTIONAL: [&str; 2] = ["--features", "f2fs/tracing,f2fs/serde"];
 
 /// How a step went.
 enum End {
