@@ -136,6 +136,7 @@ mod manager;
 mod map;
 mod neighbours;
 mod node_log;
+mod opening;
 pub mod plan;
 mod pressure;
 mod ranked;

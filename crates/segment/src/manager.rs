@@ -1,6 +1,9 @@
 //! The segment manager: construction, and the state that it reports.
 
-use f2fs_format::summary::{Journal, SummaryBlock};
+use std::collections::BTreeSet;
+
+use f2fs_format::sit::RawSitEntry;
+use f2fs_format::summary::SummaryBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, SegmentNo};
 use f2fs_sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use f2fs_sync::{CachePadded, Mutex, MutexGuard, PlainArc};
@@ -10,18 +13,14 @@ use crate::free::FreeSpace;
 use crate::head::{Head, LogState};
 use crate::index::{Changed, Index};
 use crate::lanes::Lanes;
-use crate::map::BlockMap;
+use crate::opening::{Found, STRIPES, check_sizes, equal, note_journaled, take_logs};
 use crate::pressure::Pressure;
 use crate::retired::Retired;
-use crate::segment::{Phase, Segment};
+use crate::segment::Segment;
 use crate::sit::{DirtyEntries, Sit};
 use crate::states::States;
 use crate::zoning::Zoning;
 use crate::{SegmentConfig, SegmentError, SegmentInfo, SegmentTable};
-use f2fs_format::sit::RawSitEntry;
-
-/// Stripes of the count of valid blocks; a segment's stripe is its number modulo this.
-const STRIPES: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// The state of the main area: which blocks are valid, where each log writes, which segments are free, dirty or prefree.
 ///
@@ -63,10 +62,6 @@ impl core::fmt::Debug for Source {
     }
 }
 
-fn equal(what: &'static str, expected: u64, found: u64) -> Result<(), SegmentError> {
-    if expected == found { Ok(()) } else { Err(SegmentError::Config { what, expected, found }) }
-}
-
 impl SegmentManager {
     /// Takes over the state that a checkpoint describes.
     ///
@@ -105,74 +100,15 @@ impl SegmentManager {
         logs: [LogState; 6],
     ) -> Result<SegmentManager, SegmentError> {
         let geometry = config.geometry;
-        let segments = geometry.main_segments;
-        equal("segments of the table", segments.into(), table.segments().into())?;
-        equal(
-            "segments of all sections",
-            u64::from(geometry.sections) * u64::from(geometry.segs_per_sec),
-            segments.into(),
-        )?;
-        let needed = geometry.sit_blocks().div_ceil(8) as usize;
-        if sit_bitmap.len() < needed {
-            return Err(SegmentError::Config {
-                what: "bytes of the SIT version bitmap (at least)",
-                expected: needed as u64,
-                found: sit_bitmap.len() as u64,
-            });
-        }
-        let states = table.states;
-
-        let mut journaled: std::collections::BTreeSet<SegmentNo> = config.journaled.into_iter().collect();
+        check_sizes(&geometry, &table, &sit_bitmap)?;
+        let mut journaled: BTreeSet<SegmentNo> = config.journaled.into_iter().collect();
         journaled.extend(table.journaled);
-        let in_summary = logs[LogType::ColdData.index()].summary.journal.sit_entries().unwrap_or_default();
-        journaled.extend(in_summary.iter().map(|(segment, _)| *segment));
-        if let Some(&segment) = journaled.iter().find(|segment| segment.0 >= segments) {
-            return Err(SegmentError::OutsideTable { segment, segments });
-        }
+        note_journaled(&mut journaled, &logs, geometry.main_segments)?;
 
-        let mut holders: [Option<SegmentNo>; 6] = [None; 6];
-        let mut heads = Vec::with_capacity(6);
-        for (log, mut state) in LogType::ALL.into_iter().zip(logs) {
-            let segment = state.segment;
-            if !geometry.has_log(log) {
-                // It stands nowhere, and nothing is ever written.
-                heads.push(CachePadded::new(Mutex::new(Head::from_state(log, state, &BlockMap::default())?)));
-                continue;
-            }
-            if segment.0 >= segments {
-                return Err(SegmentError::LogOutside { log, segment, segments });
-            }
-            if let Some(first) = holders.iter().position(|holder| *holder == Some(segment)) {
-                return Err(SegmentError::SharedSegment { segment, first: LogType::ALL[first], second: log });
-            }
-            holders[log.index()] = Some(segment);
-            let mut held = states.lock(segment);
-            if held.log != log {
-                // The kernel accepts another type on a segment that nothing was written to yet.
-                if held.valid != 0 {
-                    return Err(SegmentError::LogType { log, segment, found: held.log });
-                }
-                held.log = log;
-            }
-            held.phase = Phase::Current;
-            state.summary.journal = Journal::ZERO;
-            heads.push(CachePadded::new(Mutex::new(Head::from_state(log, state, &held.valid_map)?)));
-        }
-        let Ok(heads) = <[_; 6]>::try_from(heads) else {
-            return Err(SegmentError::Config { what: "logs", expected: 6, found: 0 });
-        };
-
+        let states = table.states;
+        let (heads, holders) = take_logs(&geometry, &states, logs)?;
         let zoning = Zoning::new(&geometry, config.section_capacity);
-        let mut index = Index::new(geometry.segs_per_sec, zoning.largest_section());
-        let mut valid = [0i64; STRIPES];
-        let mut used = Vec::with_capacity(states.used() as usize);
-        states.each_used(|segment, state| {
-            index.update(segment, state);
-            valid[segment.index() % STRIPES] += i64::from(state.valid);
-            if state.phase != Phase::Free {
-                used.push(segment);
-            }
-        });
+        let Found { index, valid, used } = Found::of(&geometry, &zoning, &states);
         let free = FreeSpace::new(&geometry, zoning, used.into_iter());
         for (log, segment) in LogType::ALL.into_iter().zip(holders) {
             if let Some(segment) = segment {
@@ -193,7 +129,7 @@ impl SegmentManager {
             changed: Changed::new(),
             index: Mutex::new(index),
             retired: Retired::new(),
-            dirty: DirtyEntries::new(segments),
+            dirty: DirtyEntries::new(geometry.main_segments),
             sit: Mutex::new(Sit { bitmap: sit_bitmap, journaled, pending: None }),
             valid: valid.map(|valid| CachePadded::new(AtomicI64::new(valid))),
             prefree: AtomicU32::new(0),

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use f2fs::device::BlockDevice;
@@ -23,6 +24,23 @@ use crate::size::human;
 const DEVICE_BYTES: &str = "bytes of the device";
 
 pub(crate) fn run(args: &FormatArgs, others: &[PathBuf]) -> Result<(), CliError> {
+    let options = options(args, others)?;
+    if let Some(size) = args.size.filter(|_| others.is_empty() && !args.zoned) {
+        // Before a file of another size is cut.
+        VolumePlan::new(&options, size.0).map_err(|error| CliError::usage(impossible(&error)))?;
+    }
+    let (device, found) = prepare(args)?;
+    let result = make(&*device, &options, &args.image, found);
+    if result.is_err() && found == Found::Made {
+        // Nothing is left behind of a file that was made for this.
+        drop(device);
+        let _ = std::fs::remove_file(&args.image);
+    }
+    tell(args, &result?)
+}
+
+/// The library's options for the command's.
+fn options(args: &FormatArgs, others: &[PathBuf]) -> Result<FormatOptions, CliError> {
     let mut options =
         FormatOptions::default().with_label(&*args.label).with_sections(args.segs_per_sec, args.secs_per_zone);
     for feature in &args.features {
@@ -37,18 +55,44 @@ pub(crate) fn run(args: &FormatArgs, others: &[PathBuf]) -> Result<(), CliError>
     options.large_nat_bitmap = args.large_nat_bitmap;
     options.force = args.force;
     options.device_paths = device_paths(args, others)?;
+    Ok(options)
+}
 
-    if let Some(size) = args.size.filter(|_| others.is_empty() && !args.zoned) {
-        // Before a file of another size is cut.
-        VolumePlan::new(&options, size.0).map_err(|error| CliError::usage(impossible(&error)))?;
+/// How the image came to be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// It was there, and has its old size.
+    AsItWas,
+    /// It was there, and has a new size.
+    Resized,
+    /// It was made for this.
+    Made,
+}
+
+impl Found {
+    /// The end of the message when nothing was written to it.
+    fn untouched(self) -> &'static str {
+        match self {
+            Found::Made => "is not made",
+            Found::AsItWas => "is as it was",
+            Found::Resized => "has its new size, and nothing was written",
+        }
     }
-    let exists = args.image.try_exists().about(&args.image)?;
-    let mut resized = false;
-    let device = match (exists, args.size) {
-        (true, None) => medium::whole(&args.image)?,
+
+    /// The end of the message when the old superblocks are gone.
+    fn touched(self) -> &'static str {
+        if self == Found::Made { self.untouched() } else { "holds no volume now" }
+    }
+}
+
+/// The device, made or given its size if that was asked for.
+fn prepare(args: &FormatArgs) -> Result<(Arc<dyn BlockDevice>, Found), CliError> {
+    match (args.image.try_exists().about(&args.image)?, args.size) {
+        (true, None) => Ok((medium::whole(&args.image)?, Found::AsItWas)),
         (true, Some(size)) => {
             let file = args.image.metadata().about(&args.image)?;
-            if file.is_file() && file.len() != size.0 {
+            let resizes = file.is_file() && file.len() != size.0;
+            if resizes {
                 if file.len() > 0 && !args.force {
                     return Err(CliError::at(
                         &args.image,
@@ -56,32 +100,23 @@ pub(crate) fn run(args: &FormatArgs, others: &[PathBuf]) -> Result<(), CliError>
                     ));
                 }
                 resize(&args.image, size.0)?;
-                resized = true;
             }
-            medium::whole(&args.image)?
+            Ok((medium::whole(&args.image)?, if resizes { Found::Resized } else { Found::AsItWas }))
         }
         (false, Some(size)) => {
             drop(medium::create(&args.image, size.0)?);
-            medium::whole(&args.image).inspect_err(|_| {
+            let device = medium::whole(&args.image).inspect_err(|_| {
                 // It was made here a moment ago.
                 let _ = std::fs::remove_file(&args.image);
-            })?
+            })?;
+            Ok((device, Found::Made))
         }
-        (false, None) => return Err(CliError::at(&args.image, "does not exist; --size creates it")),
-    };
-    let untouched = match (exists, resized) {
-        (false, _) => "is not made",
-        (true, false) => "is as it was",
-        (true, true) => "has its new size, and nothing was written",
-    };
-    let result =
-        make(&*device, &options, &args.image, if exists { "holds no volume now" } else { untouched }, untouched);
-    if result.is_err() && !exists {
-        // Nothing is left behind of a file that was made for this.
-        drop(device);
-        let _ = std::fs::remove_file(&args.image);
+        (false, None) => Err(CliError::at(&args.image, "does not exist; --size creates it")),
     }
-    let report = result?;
+}
+
+/// Says what was made.
+fn tell(args: &FormatArgs, report: &FormatReport) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     if args.json {
         let value = json!({
@@ -128,13 +163,11 @@ fn device_paths(args: &FormatArgs, others: &[PathBuf]) -> Result<Vec<Vec<u8>>, C
 }
 
 /// Writes the volume. A signal stops it between two writes, before the new superblocks are written.
-/// The message then ends in `touched`, or in `untouched` if the signal came before the first write.
 fn make(
     device: &dyn BlockDevice,
     options: &FormatOptions,
     image: &Path,
-    touched: &str,
-    untouched: &str,
+    found: Found,
 ) -> Result<FormatReport, CliError> {
     let stopping = AtomicBool::new(false);
     let stop = || stopping.load(Ordering::Relaxed);
@@ -143,8 +176,8 @@ fn make(
         || format_until(device, options, &stop),
         || stopping.store(true, Ordering::Relaxed),
         |result| match result {
-            Err(FormatVolumeError::Stopped { touched: false }) => Some(format!("{image} {untouched}")),
-            Err(FormatVolumeError::Stopped { touched: true }) => Some(format!("{image} {touched}")),
+            Err(FormatVolumeError::Stopped { touched: false }) => Some(format!("{image} {}", found.untouched())),
+            Err(FormatVolumeError::Stopped { touched: true }) => Some(format!("{image} {}", found.touched())),
             _ => None,
         },
     )?;

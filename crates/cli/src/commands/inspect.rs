@@ -6,8 +6,9 @@ use std::io::Write;
 use std::path::Path;
 
 use comfy_table::{Table, presets};
+use f2fs::VolumeView;
 use f2fs::files::path_from_bytes;
-use f2fs::format::checkpoint::flags;
+use f2fs::format::checkpoint::{Checkpoint, LogPosition, flags};
 use f2fs::format::superblock::{SuperBlock, VolumeDevice};
 use f2fs::format::{BLOCKS_PER_SEGMENT, LogType};
 use f2fs_workload::shell::Quoted;
@@ -23,63 +24,37 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
         Ok(fs) => fs,
         Err(error) => return unopened::show(image, as_json, error),
     };
-    let volume = fs.volume();
+    let holes = if with_holes { Some(Holes::of(fs.volume())?) } else { None };
+    let mut out = std::io::stdout().lock();
+    if as_json {
+        writeln!(out, "{:#}", for_programs(fs.volume(), holes.as_ref()))?;
+    } else {
+        writeln!(out, "{}", for_people(fs.volume(), holes.as_ref()))?;
+    }
+    Ok(())
+}
+
+/// The names of a checkpoint's flags.
+fn flag_names(checkpoint: &Checkpoint) -> Vec<&'static str> {
+    flags::NAMES.iter().filter(|(bit, _)| checkpoint.flags & bit != 0).map(|(_, name)| *name).collect()
+}
+
+/// The six logs, or those that a read-only volume has, with their places.
+fn logs(volume: VolumeView<'_>, checkpoint: &Checkpoint) -> impl Iterator<Item = (LogType, LogPosition, &'static str)> {
     let geometry = volume.geometry();
-    let superblock = volume.superblock();
-    let checkpoint = volume.last_checkpoint();
+    LogType::ALL.into_iter().filter(|log| geometry.has_log(*log)).map(|log| {
+        let position = checkpoint.log(log);
+        (log, position, if position.alloc_type == 0 { "LFS" } else { "SSR" })
+    })
+}
+
+/// All of it as JSON.
+fn for_programs(volume: VolumeView<'_>, holes: Option<&Holes>) -> Value {
     let stat = volume.stat();
-    let holes = if with_holes { Some(Holes::of(volume)?) } else { None };
-    let set: Vec<&str> =
-        flags::NAMES.iter().filter(|(bit, _)| checkpoint.flags & bit != 0).map(|(_, name)| *name).collect();
-    let stops = superblock.stops();
-    let logs: Vec<Value> = LogType::ALL
-        .iter()
-        .filter(|log| geometry.has_log(**log))
-        .map(|log| {
-            let position = checkpoint.log(*log);
-            json!({
-                "log": log.name(),
-                "segment": position.segment.0,
-                "next_offset": position.next_offset,
-                "allocation": if position.alloc_type == 0 { "LFS" } else { "SSR" },
-            })
-        })
-        .collect();
     let mut value = json!({
         "device": volume.device_info().description.clone(),
-        "superblock": {
-            "label": superblock.label(),
-            "uuid": hex(&superblock.uuid),
-            "version": format!("{}.{}", superblock.major_ver.get(), superblock.minor_ver.get()),
-            "features": geometry.features.names(),
-            "blocks": geometry.block_count,
-            "segments": geometry.segment_count,
-            "segments_per_section": geometry.segs_per_sec,
-            "sections_per_zone": geometry.secs_per_zone,
-            "sections": geometry.sections,
-            "areas": {
-                "checkpoint": geometry.cp_blkaddr.0,
-                "sit": geometry.sit_blkaddr.0,
-                "nat": geometry.nat_blkaddr.0,
-                "ssa": geometry.ssa_blkaddr.0,
-                "main": geometry.main_blkaddr.0,
-            },
-            "main_segments": geometry.main_segments,
-            "checkpoint_payload": geometry.cp_payload,
-            "devices": devices_json(superblock),
-            "stops": stops.iter().map(|(name, count)| json!({ "reason": name, "count": count })).collect::<Vec<_>>(),
-            "errors": superblock.errors(),
-        },
-        "checkpoint": {
-            "version": checkpoint.version,
-            "flags": set,
-            "elapsed_seconds": checkpoint.elapsed_time,
-            "reserved_segments": checkpoint.reserved_segments,
-            "overprovision_segments": checkpoint.overprovision_segments,
-            "free_segments": checkpoint.free_segments,
-            "next_free_nid": checkpoint.next_free_nid.0,
-            "logs": logs,
-        },
+        "superblock": superblock_json(volume),
+        "checkpoint": checkpoint_json(volume),
         "counts": {
             "user_blocks": stat.user_blocks,
             "valid_blocks": stat.valid_blocks,
@@ -91,7 +66,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
             "orphans": volume.orphans().len(),
         },
     });
-    if let Some(holes) = &holes {
+    if let Some(holes) = holes {
         value["holes"] = json!({
             "dirty_segments": holes.segments,
             "blocks": holes.blocks,
@@ -100,11 +75,66 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
             "segments_by_valid_tenth": holes.by_tenth,
         });
     }
-    let mut out = std::io::stdout().lock();
-    if as_json {
-        writeln!(out, "{value:#}")?;
-        return Ok(());
-    }
+    value
+}
+
+fn superblock_json(volume: VolumeView<'_>) -> Value {
+    let (geometry, superblock) = (volume.geometry(), volume.superblock());
+    let stops: Vec<Value> =
+        superblock.stops().iter().map(|(name, count)| json!({ "reason": name, "count": count })).collect();
+    json!({
+        "label": superblock.label(),
+        "uuid": hex(&superblock.uuid),
+        "version": format!("{}.{}", superblock.major_ver.get(), superblock.minor_ver.get()),
+        "features": geometry.features.names(),
+        "blocks": geometry.block_count,
+        "segments": geometry.segment_count,
+        "segments_per_section": geometry.segs_per_sec,
+        "sections_per_zone": geometry.secs_per_zone,
+        "sections": geometry.sections,
+        "areas": {
+            "checkpoint": geometry.cp_blkaddr.0,
+            "sit": geometry.sit_blkaddr.0,
+            "nat": geometry.nat_blkaddr.0,
+            "ssa": geometry.ssa_blkaddr.0,
+            "main": geometry.main_blkaddr.0,
+        },
+        "main_segments": geometry.main_segments,
+        "checkpoint_payload": geometry.cp_payload,
+        "devices": devices_json(superblock),
+        "stops": stops,
+        "errors": superblock.errors(),
+    })
+}
+
+fn checkpoint_json(volume: VolumeView<'_>) -> Value {
+    let checkpoint = volume.last_checkpoint();
+    let logs: Vec<Value> = logs(volume, &checkpoint)
+        .map(|(log, position, allocation)| {
+            json!({
+                "log": log.name(),
+                "segment": position.segment.0,
+                "next_offset": position.next_offset,
+                "allocation": allocation,
+            })
+        })
+        .collect();
+    json!({
+        "version": checkpoint.version,
+        "flags": flag_names(&checkpoint),
+        "elapsed_seconds": checkpoint.elapsed_time,
+        "reserved_segments": checkpoint.reserved_segments,
+        "overprovision_segments": checkpoint.overprovision_segments,
+        "free_segments": checkpoint.free_segments,
+        "next_free_nid": checkpoint.next_free_nid.0,
+        "logs": logs,
+    })
+}
+
+/// All of it as a table.
+fn for_people(volume: VolumeView<'_>, holes: Option<&Holes>) -> Table {
+    let (geometry, superblock, stat) = (volume.geometry(), volume.superblock(), volume.stat());
+    let checkpoint = volume.last_checkpoint();
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     let mut row = |name: &str, text: String| {
@@ -123,7 +153,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
         ),
     );
     devices(superblock).iter().for_each(|(name, text)| row(name, text.clone()));
-    row("checkpoint", format!("version {:#x}, {}", checkpoint.version, or_none(&set.join(", "))));
+    row("checkpoint", format!("version {:#x}, {}", checkpoint.version, or_none(&flag_names(&checkpoint).join(", "))));
     row("in use", format!("{} of {} blocks", stat.valid_blocks, stat.user_blocks));
     row("nodes", format!("{} ({} inodes), {} NIDs free", stat.valid_nodes, stat.valid_inodes, stat.free_nids));
     row(
@@ -133,7 +163,7 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
             stat.free_segments, checkpoint.reserved_segments, checkpoint.overprovision_segments
         ),
     );
-    if let Some(holes) = &holes {
+    if let Some(holes) = holes {
         row(
             "holes",
             format!(
@@ -146,16 +176,13 @@ pub(crate) fn run(image: &Path, with_holes: bool, as_json: bool) -> Result<(), C
         );
     }
     row("orphans", volume.orphans().len().to_string());
-    let stops: Vec<String> = stops.iter().map(|(name, count)| format!("{name} ({count} times)")).collect();
+    let stops: Vec<String> = superblock.stops().iter().map(|(name, count)| format!("{name} ({count} times)")).collect();
     row("stopped", or_none(&stops.join(", ")));
     row("errors", or_none(&superblock.errors().join(", ")));
-    for log in LogType::ALL.into_iter().filter(|log| geometry.has_log(*log)) {
-        let position = checkpoint.log(log);
-        let kind = if position.alloc_type == 0 { "LFS" } else { "SSR" };
-        row(log.name(), format!("segment {}, block {}, {kind}", position.segment, position.next_offset));
+    for (log, position, allocation) in logs(volume, &checkpoint) {
+        row(log.name(), format!("segment {}, block {}, {allocation}", position.segment, position.next_offset));
     }
-    writeln!(out, "{table}")?;
-    Ok(())
+    table
 }
 
 /// The devices that a superblock records, if there are several, for people.
@@ -189,7 +216,7 @@ struct Holes {
 }
 
 impl Holes {
-    fn of(volume: f2fs::VolumeView<'_>) -> Result<Holes, CliError> {
+    fn of(volume: VolumeView<'_>) -> Result<Holes, CliError> {
         let mut all = Holes::default();
         for number in 0..volume.geometry().main_segments {
             let info = volume.segment(f2fs::format::SegmentNo(number))?;

@@ -34,7 +34,7 @@ pub(crate) const KNOWN: [(&str, &[&str], &str); 21] = [
     ("nat", &["baseline", "sharded", "table"], "a baseline is a kind of the table of NAT blocks, and is built on it"),
     (
         "segment",
-        &["ages", "allocate", "index", "lanes", "manager", "pressure", "sections", "victim"],
+        &["ages", "allocate", "index", "lanes", "manager", "opening", "pressure", "sections", "victim"],
         "the manager owns its parts, whose files hold the manager's methods on them",
     ),
     (
