@@ -100,9 +100,12 @@ pub(crate) fn marks_of_name(superblock: &SuperBlock, name: &[u8]) -> u8 {
 /// Whether what stands behind a dot of a name begins with an extension of the list, in upper or lower case
 /// (`is_extension_exist`: a further ending may follow, as with unfinished downloads).
 fn begins_with(ending: &[u8], extension: &[u8; 8]) -> bool {
-    let mut letters = extension.iter().take_while(|letter| **letter != 0).enumerate();
-    extension[0] != 0
-        && letters.all(|(at, letter)| ending.get(at).is_some_and(|byte| byte.eq_ignore_ascii_case(letter)))
+    // Nearly all differ in the first letter, and each new file asks for all of them.
+    if extension[0] == 0 || !ending.first().is_some_and(|byte| byte.eq_ignore_ascii_case(&extension[0])) {
+        return false;
+    }
+    let len = extension.iter().position(|letter| *letter == 0).unwrap_or(extension.len());
+    ending.get(..len).is_some_and(|ending| ending.eq_ignore_ascii_case(&extension[..len]))
 }
 
 impl Inode {

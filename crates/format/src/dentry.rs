@@ -170,10 +170,8 @@ pub fn check_name(name: &[u8]) -> Result<(), FormatError> {
         "empty"
     } else if name.len() > NAME_LEN {
         "longer than 255 bytes"
-    } else if name.contains(&b'/') {
-        "holds a slash"
-    } else if name.contains(&0) {
-        "holds a zero byte"
+    } else if name.iter().any(|byte| matches!(byte, b'/' | 0)) {
+        if name.contains(&b'/') { "holds a slash" } else { "holds a zero byte" }
     } else if name == b"." || name == b".." {
         "reserved"
     } else {

@@ -76,7 +76,11 @@ fn words(rest: &[u8]) -> [u32; 4] {
     let pad = half | half << 16;
     let mut words = [pad; 4];
     for (word, bytes) in words.iter_mut().zip(rest.chunks(4)) {
-        *word = bytes.iter().fold(pad, |word, byte| (word << 8).wrapping_add(u32::from(*byte)));
+        *word = match <[u8; 4]>::try_from(bytes) {
+            // All of the padding was shifted out.
+            Ok(four) => u32::from_be_bytes(four),
+            Err(_) => bytes.iter().fold(pad, |word, byte| (word << 8).wrapping_add(u32::from(*byte))),
+        };
     }
     words
 }
