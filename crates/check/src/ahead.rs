@@ -8,12 +8,10 @@
 use f2fs_device::{AlignedBuf, Ticket};
 use f2fs_format::{BlockAddr, RawBlock};
 
-use super::buffers::Buffers;
+use super::buffers::{Buffers, MAX_RUN};
 
 /// Blocks that nobody asked for, between two that were, in one request at most.
 const MAX_GAP: u32 = 2;
-/// Blocks that one request reads at most: 1 MiB.
-pub(super) const MAX_RUN: u32 = 256;
 
 /// Blocks in memory, in runs that ascend. Runs may overlap: each has the blocks as they are.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use f2fs_device::AlignedBuf;
 
-use super::ahead::MAX_RUN;
-
+/// Blocks that one request reads at most: 1 MiB.
+pub(super) const MAX_RUN: u32 = 256;
 /// Blocks that are kept at most: 16 MiB.
 const KEPT: usize = 4096;
 /// Sizes: 1, 2, 4 blocks and so on.

@@ -35,6 +35,7 @@ mod grow;
 mod inode;
 mod lost;
 mod make;
+mod nodes;
 mod overlay;
 mod rebuild;
 mod state;

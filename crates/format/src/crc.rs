@@ -3,7 +3,7 @@
 //! Source: `f2fs_crc32` in `fs/f2fs/f2fs.h`; `f2fs_cal_crc32` in f2fs-tools.
 
 /// The seed of superblock, checkpoint and orphan checksums: the magic number.
-pub const SEED: u32 = crate::superblock::MAGIC;
+pub const SEED: u32 = 0xF2F5_2010;
 
 /// Continues a checksum over more bytes. `state` is the checksum so far (or a seed).
 #[must_use]

@@ -10,7 +10,7 @@ use crate::{RawBlock, crc};
 pub use devices::{MAX_DEVICES, MAX_PATH, VolumeDevice};
 
 /// `F2FS_SUPER_MAGIC`.
-pub const MAGIC: u32 = 0xF2F5_2010;
+pub const MAGIC: u32 = crc::SEED;
 /// Bytes in front of the superblock in its block.
 pub const OFFSET: usize = 1024;
 /// Size of the superblock in bytes.

@@ -21,8 +21,8 @@ use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
 use f2fs_sync::protocol_value;
 
-use crate::allocate::{Run, Sink};
 use crate::head::{AllocType, Head};
+use crate::run::{Run, Sink};
 use crate::segment::Phase;
 use crate::{Class, SegmentError, SegmentManager};
 

@@ -10,8 +10,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::age_threshold::AgeThreshold;
 use crate::ranked::Ranked;
-use crate::victim::AgeThreshold;
 
 /// Classes of utilisation. With sections of one segment each class is one count of valid blocks, so a choice is exact; with
 /// larger sections the candidates of a class differ by less than 1/512 of a section.

@@ -13,7 +13,7 @@
 
 use f2fs_format::summary::Summary;
 
-use crate::allocate::{Run, Sink};
+use crate::run::{Run, Sink};
 use crate::{Class, NodeLog, SegmentError, SegmentManager};
 
 impl SegmentManager {

@@ -18,9 +18,9 @@ use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{protocol_never, protocol_value};
 
-use crate::allocate::Run;
 use crate::head::LogState;
 use crate::map::BlockMap;
+use crate::run::Run;
 use crate::segment::Phase;
 use crate::sit::{Frozen, Pending, SitBlockWrite, build_block, flip};
 use crate::{SegmentError, SegmentManager};

@@ -117,6 +117,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod age_threshold;
 mod aged;
 mod ages;
 mod allocate;
@@ -136,12 +137,14 @@ mod manager;
 mod map;
 mod neighbours;
 mod node_log;
+mod on_lane;
 mod opening;
 pub mod plan;
 mod pressure;
 mod ranked;
 mod recover;
 mod retired;
+mod run;
 mod sections;
 mod segment;
 mod selective;
@@ -152,11 +155,12 @@ mod states;
 mod table;
 #[cfg(test)]
 mod testing;
+mod thresholds;
 mod victim;
 mod zones;
 mod zoning;
 
-pub use allocate::Run;
+pub use age_threshold::AgeThreshold;
 pub use checkpoint::SegmentFlush;
 pub use config::{Class, SegmentConfig, SummarySource};
 pub use error::SegmentError;
@@ -164,11 +168,12 @@ pub use head::{AllocType, LogState};
 pub use manager::SegmentManager;
 pub use map::BlockMap;
 pub use node_log::NodeLog;
+pub use run::Run;
 pub use segment::{Phase, SegmentInfo};
 pub use sit::SitBlockWrite;
 pub use slots::{Change, Displaced, switch_slots};
 pub use table::SegmentTable;
-pub use victim::{AgeThreshold, Victim, VictimPolicy};
+pub use victim::{Victim, VictimPolicy};
 
 /// The example of this crate's README, so that it is compiled and run.
 #[cfg(doctest)]

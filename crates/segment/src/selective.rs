@@ -3,10 +3,10 @@
 use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
 
-use crate::allocate::{Run, Sink};
 use crate::head::AllocType;
 use crate::index::preferences;
 use crate::plan::{Choice, Gap, Layout, Planner};
+use crate::run::{Run, Sink};
 use crate::segment::Phase;
 use crate::{Class, SegmentError, SegmentManager};
 

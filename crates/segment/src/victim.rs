@@ -9,7 +9,7 @@ use f2fs_format::SegmentNo;
 use f2fs_sync::{protocol_step, protocol_value};
 
 use crate::segment::Phase;
-use crate::{SegmentError, SegmentManager};
+use crate::{AgeThreshold, SegmentError, SegmentManager};
 
 /// How a victim is chosen.
 ///
@@ -38,56 +38,6 @@ pub enum VictimPolicy {
     CostBenefit,
     /// Among the oldest, the best mean of age and free space (ATGC).
     AgeThreshold(AgeThreshold),
-}
-
-/// The numbers of age-threshold cleaning. The default is the kernel's (`gc.h`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AgeThreshold {
-    /// Candidates are at least so many seconds older than the youngest section; if none is, all are candidates.
-    pub threshold: u64,
-    /// Of them, the oldest so many per cent are compared,
-    pub ratio: u32,
-    /// but at least so many.
-    pub min_candidates: u32,
-    /// The weight of age against free space, per cent.
-    pub age_weight: u32,
-}
-
-impl AgeThreshold {
-    /// Candidates are at least so many seconds older than the youngest section.
-    #[must_use]
-    pub fn threshold(mut self, seconds: u64) -> AgeThreshold {
-        self.threshold = seconds;
-        self
-    }
-
-    /// The oldest so many per cent of the candidates are compared.
-    #[must_use]
-    pub fn ratio(mut self, percent: u32) -> AgeThreshold {
-        self.ratio = percent;
-        self
-    }
-
-    /// At least so many candidates are compared.
-    #[must_use]
-    pub fn min_candidates(mut self, sections: u32) -> AgeThreshold {
-        self.min_candidates = sections;
-        self
-    }
-
-    /// The weight of age against free space, per cent.
-    #[must_use]
-    pub fn age_weight(mut self, percent: u32) -> AgeThreshold {
-        self.age_weight = percent;
-        self
-    }
-}
-
-impl Default for AgeThreshold {
-    fn default() -> AgeThreshold {
-        AgeThreshold { threshold: 60 * 60 * 24 * 7, ratio: 20, min_candidates: 10, age_weight: 60 }
-    }
 }
 
 /// A section that is marked for cleaning.

@@ -61,6 +61,7 @@
 mod abi;
 mod backend;
 mod control;
+mod counts;
 mod devices;
 mod error;
 mod ring;
@@ -70,9 +71,10 @@ mod worker;
 mod zone_record;
 
 pub use backend::{Backend, ZoneChange, ZonedBlockDevice};
+pub use counts::QueueCounts;
 pub use devices::{Device, State, delete, features, list};
 pub use error::UblkError;
-pub use server::{Options, QueueCounts, Server};
+pub use server::{Options, Server};
 
 /// The example of this crate's README, so that it is compiled.
 #[cfg(doctest)]

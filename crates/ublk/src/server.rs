@@ -23,7 +23,7 @@ use std::{
 use f2fs_sync::PlainArc;
 
 use crate::{
-    Backend, UblkError,
+    Backend, QueueCounts, UblkError,
     abi::{ControlCommand, DeviceRecord, MAX_DEPTH, feature, state},
     control::Control,
     ring::RingChannel,
@@ -90,18 +90,6 @@ impl Options {
     pub fn with_user_copy(self, user_copy: bool) -> Self {
         Self { user_copy, ..self }
     }
-}
-
-/// The counts of a server's queues.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct QueueCounts {
-    /// Requests of the kernel.
-    pub requests: u64,
-    /// Of these, answered with an error.
-    pub failed: u64,
-    /// Entries into the kernel for them: those of the device below, and of user copies, come on top.
-    pub entries: u64,
 }
 
 /// A device that is being served. Dropped without [`finish`](Self::finish), it is deleted.

@@ -55,6 +55,7 @@ mod error;
 mod line;
 mod measured;
 mod names;
+mod observer;
 mod prepare;
 mod run;
 mod setting;
@@ -62,5 +63,6 @@ mod work;
 
 pub use error::FxmarkError;
 pub use measured::{Fill, Measured};
-pub use run::{Observer, run};
+pub use observer::Observer;
+pub use run::run;
 pub use setting::{Setting, UnknownWorkload, Workload};

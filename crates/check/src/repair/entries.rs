@@ -8,12 +8,8 @@ use f2fs_format::{BlockAddr, Nid, hash};
 
 use super::RepairError;
 use super::grow;
+use super::nodes::node_of;
 use super::walk::Walk;
-
-pub(super) fn node_of(walk: &Walk<'_>, ino: Nid) -> Result<(BlockAddr, Box<NodeBlock>), RepairError> {
-    let addr: BlockAddr = walk.tables.nat.get(ino).block_addr.into();
-    Ok((addr, Box::new(*NodeBlock::read(&*walk.overlay.block(addr)?))))
-}
 
 fn is_inline(node: &NodeBlock) -> bool {
     node.inode().i_inline & inline::DENTRY != 0

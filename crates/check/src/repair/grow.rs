@@ -6,7 +6,7 @@ use f2fs_format::node::NodeBlock;
 use f2fs_format::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, SegmentNo, hash};
 
 use super::RepairError;
-use super::entries::node_of;
+use super::nodes::node_of;
 use super::rebuild;
 use super::state::{Claim, OwnSegment, Reference, Slot};
 use super::walk::Walk;

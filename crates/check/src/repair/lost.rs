@@ -7,8 +7,9 @@ use f2fs_format::node::NodeBlock;
 
 use super::RepairError;
 use super::directory::own_name;
-use super::entries::{insert, look_up, make_room, node_of, set_parent};
+use super::entries::{insert, look_up, make_room, set_parent};
 use super::make;
+use super::nodes::node_of;
 use super::overlay::Overlay;
 use super::state::{Reference, Slot, State};
 use super::tables::Tables;

@@ -7,8 +7,9 @@ use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, LogType, Nid};
 
 use super::RepairError;
-use super::entries::{insert, make_room, node_of};
+use super::entries::{insert, make_room};
 use super::grow::block;
+use super::nodes::node_of;
 use super::state::{Claim, Reference, Slot};
 use super::walk::Walk;
 

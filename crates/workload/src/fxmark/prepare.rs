@@ -4,25 +4,11 @@ use f2fs::FileSystem;
 
 use super::error::FxmarkError;
 use super::names::PathBuffer;
-use super::run::Observer;
-use super::setting::{Setting, Workload};
+use super::observer::Observer;
+use super::setting::{BLOCK, PART, Setting, Workload};
 
-/// Bytes of a block, and of an operation of the workloads on blocks.
-pub(super) const BLOCK: usize = 4096;
-/// Bytes of a worker's part of a shared file.
-pub(super) const PART: u64 = 8 << 20;
 /// Files after which the observer is told.
 const BATCH: u64 = 256;
-
-/// Files that a worker makes before the start.
-pub(super) fn files(setting: &Setting, worker: usize) -> u64 {
-    match setting.workload {
-        Workload::Mwul | Workload::Mwum | Workload::Mwrm => setting.share(worker),
-        Workload::Mwrl | Workload::Drbl | Workload::Dwol => 1,
-        Workload::Drbh | Workload::Drbm | Workload::Dwom => u64::from(worker == 0),
-        Workload::Mwcl | Workload::Mwcm => 0,
-    }
-}
 
 /// Bytes of each of those files.
 fn size(setting: &Setting) -> u64 {
@@ -43,7 +29,7 @@ pub(super) fn prepare(
     let mut path = PathBuffer::default();
     let directory = path.directory(worker);
     fs.create_dir(directory, 0o700).map_err(FxmarkError::at("mkdir", directory))?;
-    let (files, size) = (files(setting, worker), size(setting));
+    let (files, size) = (setting.files_of(worker), size(setting));
     for number in 0..files {
         let path = path.file(setting.workload, worker, number);
         let file = fs.create_file(path, 0o700).map_err(FxmarkError::at("create", path))?;

@@ -13,23 +13,10 @@ use super::error::FxmarkError;
 use super::line::StartLine;
 use super::measured::{Fill, Measured};
 use super::names::ROOT;
+use super::observer::Observer;
 use super::prepare::prepare;
 use super::setting::Setting;
 use super::work::{Work, work};
-
-/// Somebody who watches: a progress bar, say. `()` does not.
-pub trait Observer: Sync {
-    /// A measurement begins, with the making of so many files.
-    fn begin(&self, _setting: &Setting, _files: u64) {}
-    /// So many more files are made. Called from any worker, never in the time that is measured.
-    fn advance(&self, _files: u64) {}
-    /// The workers are released.
-    fn start(&self) {}
-    /// The measurement has ended.
-    fn end(&self, _measured: &Measured) {}
-}
-
-impl Observer for () {}
 
 /// The most threads.
 const MOST_THREADS: usize = 4096;

@@ -6,8 +6,7 @@ use f2fs::{FileSystem, RenameMode};
 
 use super::error::FxmarkError;
 use super::names::PathBuffer;
-use super::prepare::{BLOCK, PART};
-use super::setting::{Setting, Workload};
+use super::setting::{BLOCK, PART, Setting, Workload};
 use crate::report::Latencies;
 
 /// The result of a worker.
