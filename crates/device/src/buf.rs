@@ -70,9 +70,16 @@ impl AlignedBuf {
     /// A copy of `bytes`, zero padded to whole blocks.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        let mut buf = Self::new(bytes.len().div_ceil(BLOCK_SIZE));
-        buf.as_bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-        buf
+        let mut blocks = Vec::with_capacity(bytes.len().div_ceil(BLOCK_SIZE));
+        let (whole, rest) = bytes.as_chunks::<BLOCK_SIZE>();
+        // Memory that is written anyway need not be cleared before.
+        blocks.extend(whole.iter().map(|bytes| Block(*bytes)));
+        if !rest.is_empty() {
+            let mut last = Block::ZERO;
+            last.0[..rest.len()].copy_from_slice(rest);
+            blocks.push(last);
+        }
+        blocks.into()
     }
 
     /// The number of blocks.

@@ -99,9 +99,10 @@ pub(crate) fn marks_of_name(superblock: &SuperBlock, name: &[u8]) -> u8 {
 
 /// Whether what stands behind a dot of a name begins with an extension of the list, in upper or lower case
 /// (`is_extension_exist`: a further ending may follow, as with unfinished downloads).
+#[inline]
 fn begins_with(ending: &[u8], extension: &[u8; 8]) -> bool {
-    // Nearly all differ in the first letter, and each new file asks for all of them.
-    if extension[0] == 0 || !ending.first().is_some_and(|byte| byte.eq_ignore_ascii_case(&extension[0])) {
+    // Each new file asks for all of them, and nearly all differ in the first letter, by more than the bit of its case.
+    if !ending.first().is_some_and(|byte| (byte ^ extension[0]) & !0x20 == 0) || extension[0] == 0 {
         return false;
     }
     let len = extension.iter().position(|letter| *letter == 0).unwrap_or(extension.len());

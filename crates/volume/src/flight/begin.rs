@@ -157,8 +157,7 @@ impl Flight {
         for run in &self.runs {
             for done in (0..u64::from(run.len)).step_by(PIECE as usize) {
                 let len = (u64::from(run.len) - done).min(PIECE) as usize;
-                let mut data = volume.recycler.take_stale(len);
-                source.fill(&mut data);
+                let data = source.take(len, &volume.recycler);
                 let request = Request::write(u64::from(run.addr.offset(done as u32).0), data);
                 volume.written.user_request(request.blocks());
                 if waits {

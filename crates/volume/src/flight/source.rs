@@ -1,9 +1,11 @@
 //! The contents of a write: pieces of the caller's memory, and the old contents around those that end within a block.
 
-use f2fs_device::AlignedBuf;
+use f2fs_device::{AlignedBuf, Recycler};
 use f2fs_format::BLOCK_SIZE;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
+/// Whole blocks that are copied into new memory, which is not cleared before, are fewer than this. More come in memory that is used again.
+const FEW: usize = 16;
 
 /// Bytes to write; at least one.
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +53,43 @@ impl<'a> Source<'a> {
         Source { pieces, edges, next: pieces.first().map_or(0, |piece| piece.offset / BLOCK) }
     }
 
+    /// The next blocks, in memory of their own.
+    pub(super) fn take(&mut self, blocks: usize, recycler: &Recycler) -> AlignedBuf {
+        if blocks < FEW
+            && let Some(piece) = self.pieces.first()
+            && !piece.is_partial(self.next)
+            && self.whole(piece) >= blocks as u64
+        {
+            let from = (self.next * BLOCK - piece.offset) as usize;
+            let data = AlignedBuf::from_bytes(&piece.buf[from..from + blocks * BLOCK_SIZE]);
+            self.advance(piece, blocks as u64);
+            return data;
+        }
+        let mut data = recycler.take_stale(blocks);
+        self.fill(&mut data);
+        data
+    }
+
+    /// How many blocks of its first piece come next of which it has all.
+    fn whole(&self, piece: &Piece<'_>) -> u64 {
+        let (_, last) = piece.blocks();
+        last + u64::from(!piece.is_partial(last)) - self.next
+    }
+
+    /// So many blocks of the first piece are done.
+    fn advance(&mut self, piece: &Piece<'_>, blocks: u64) {
+        self.next += blocks;
+        if self.next > piece.blocks().1 {
+            self.pieces = &self.pieces[1..];
+            self.next = self.pieces.first().map_or(0, |piece| piece.offset / BLOCK);
+        }
+    }
+
     /// Fills the buffer with the next blocks.
     pub(super) fn fill(&mut self, data: &mut AlignedBuf) {
         let mut filled = 0;
         while filled < data.blocks() {
             let Some(piece) = self.pieces.first() else { return };
-            let (_, last) = piece.blocks();
             let len = if let [edge, rest @ ..] = self.edges
                 && edge.block == self.next
                 && piece.is_partial(self.next)
@@ -66,8 +99,7 @@ impl<'a> Source<'a> {
                 1
             } else {
                 // Whole blocks, up to an edge at the end.
-                let whole = last + u64::from(!piece.is_partial(last)) - self.next;
-                let len = whole.min((data.blocks() - filled) as u64);
+                let len = self.whole(piece).min((data.blocks() - filled) as u64);
                 let from = (self.next * BLOCK - piece.offset) as usize;
                 let bytes = (len * BLOCK) as usize;
                 let at = filled * BLOCK_SIZE;
@@ -75,11 +107,7 @@ impl<'a> Source<'a> {
                 len as usize
             };
             filled += len;
-            self.next += len as u64;
-            if self.next > last {
-                self.pieces = &self.pieces[1..];
-                self.next = self.pieces.first().map_or(0, |piece| piece.offset / BLOCK);
-            }
+            self.advance(piece, len as u64);
         }
     }
 }

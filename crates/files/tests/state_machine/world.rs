@@ -1,138 +1,28 @@
-//! Random sequences of operations against a naive model; after each sequence the volume must be what the model is, and
-//! clean to fsck.f2fs.
-//!
-//! `F2FS_CASES=5000` runs more sequences than the usual 160.
-#![allow(clippy::unwrap_used)] // what fails here is a failed test
+//! A volume and its model, to which the same is done.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use f2fs_device::{BlockDevice, KeptZones, MemoryDevice, ZoneLayout};
+use f2fs_device::{BlockDevice, KeptZones, MemoryDevice};
 use f2fs_files::{
-    AllocateFlags, DirectoryLock, File, FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode,
-    path_from_bytes,
+    AllocateFlags, File, FileKind, FileSystem, FsError, NewFile, Options, RenameMode, SetMode, path_from_bytes,
 };
-use f2fs_format::feature::Features;
-use f2fs_volume::format::{FormatOptions, format};
-use f2fs_volume::{Allocation, OpenOptions};
-use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
-
 use f2fs_test_kit::model::{Content, Id, Model, Outcome, assert_equal, outcome};
 
-/// Places are drawn as numbers and reduced to what is there when the operation runs.
-type Pick = u16;
+use crate::action::{Action, Pick};
 
-#[derive(Clone, Debug)]
-enum Action {
-    Create { dir: Pick, name: Pick },
-    Many { dir: Pick, prefix: u8, count: u8, long: bool },
-    RemoveMany { dir: Pick, prefix: u8 },
-    Mkdir { dir: Pick, name: Pick },
-    Symlink { dir: Pick, name: Pick, len: u16 },
-    Special { dir: Pick, name: Pick, kind: u8 },
-    Link { from: Pick, dir: Pick, name: Pick },
-    Unlink { path: Pick },
-    Rmdir { path: Pick },
-    Rename { from: Pick, dir: Pick, name: Pick, mode: u8 },
-    Exchange { from: Pick, to: Pick },
-    Write { path: Pick, offset: u32, len: u32, seed: u8 },
-    Append { path: Pick, len: u32, seed: u8 },
-    Truncate { path: Pick, size: u32 },
-    Allocate { path: Pick, offset: u32, len: u32, keep_size: bool },
-    Punch { path: Pick, offset: u32, len: u32 },
-    Zero { path: Pick, offset: u32, len: u32, keep_size: bool },
-    CopyRange { from: Pick, to: Pick, offset: u32, to_offset: u32, len: u32 },
-    Chmod { path: Pick, permissions: u16 },
-    SetXattr { path: Pick, name: u8, len: u16, seed: u8 },
-    RemoveXattr { path: Pick, name: u8 },
-    Hold { path: Pick },
-    Release,
-    Checkpoint,
-    Reopen,
-    Crash,
-}
-
-fn place() -> impl Strategy<Value = Pick> {
-    any::<Pick>()
-}
-
-fn action() -> impl Strategy<Value = Action> {
-    // Offsets and sizes that meet the borders: inline, one block, the inode's addresses, direct and indirect nodes.
-    let offset = prop_oneof![
-        4 => 0u32..4000,
-        3 => 0u32..40_000,
-        1 => 3_400u32..4_200,
-        2 => 3_560_000u32..3_600_000,
-        1 => 7_700_000u32..7_800_000,
-        1 => 11_900_000u32..12_000_000,
-    ];
-    let len = prop_oneof![4 => 1u32..300, 3 => 1u32..20_000, 1 => 1u32..400_000];
-    prop_oneof![
-        8 => (place(), place()).prop_map(|(dir, name)| Action::Create { dir, name }),
-        2 => (place(), 0u8..4, 1u8..120, any::<bool>())
-            .prop_map(|(dir, prefix, count, long)| Action::Many { dir, prefix, count, long }),
-        1 => (place(), 0u8..4).prop_map(|(dir, prefix)| Action::RemoveMany { dir, prefix }),
-        5 => (place(), place()).prop_map(|(dir, name)| Action::Mkdir { dir, name }),
-        2 => (place(), place(), prop_oneof![1u16..100, 3000u16..4096])
-            .prop_map(|(dir, name, len)| Action::Symlink { dir, name, len }),
-        1 => (place(), place(), 0u8..4).prop_map(|(dir, name, kind)| Action::Special { dir, name, kind }),
-        3 => (place(), place(), place()).prop_map(|(from, dir, name)| Action::Link { from, dir, name }),
-        5 => place().prop_map(|path| Action::Unlink { path }),
-        3 => place().prop_map(|path| Action::Rmdir { path }),
-        6 => (place(), place(), place(), 0u8..2)
-            .prop_map(|(from, dir, name, mode)| Action::Rename { from, dir, name, mode }),
-        2 => (place(), place()).prop_map(|(from, to)| Action::Exchange { from, to }),
-        10 => (place(), offset.clone(), len.clone(), any::<u8>())
-            .prop_map(|(path, offset, len, seed)| Action::Write { path, offset, len, seed }),
-        3 => (place(), len.clone(), any::<u8>()).prop_map(|(path, len, seed)| Action::Append { path, len, seed }),
-        5 => (place(), offset.clone()).prop_map(|(path, size)| Action::Truncate { path, size }),
-        2 => (place(), offset.clone(), len.clone(), any::<bool>())
-            .prop_map(|(path, offset, len, keep_size)| Action::Allocate { path, offset, len, keep_size }),
-        4 => (place(), offset.clone(), len.clone()).prop_map(|(path, offset, len)| Action::Punch { path, offset, len }),
-        3 => (place(), offset.clone(), len.clone(), any::<bool>())
-            .prop_map(|(path, offset, len, keep_size)| Action::Zero { path, offset, len, keep_size }),
-        2 => (place(), place(), offset.clone(), offset, len)
-            .prop_map(|(from, to, offset, to_offset, len)| Action::CopyRange { from, to, offset, to_offset, len }),
-        2 => (place(), 0u16..0o10000).prop_map(|(path, permissions)| Action::Chmod { path, permissions }),
-        4 => (place(), 0u8..6, prop_oneof![0u16..60, 0u16..3000], any::<u8>())
-            .prop_map(|(path, name, len, seed)| Action::SetXattr { path, name, len, seed }),
-        2 => (place(), 0u8..6).prop_map(|(path, name)| Action::RemoveXattr { path, name }),
-        3 => place().prop_map(|path| Action::Hold { path }),
-        1 => Just(Action::Release),
-        2 => Just(Action::Checkpoint),
-        1 => Just(Action::Reopen),
-        1 => Just(Action::Crash),
-    ]
-}
-
-/// Few enough names that they collide; long ones, and bytes that are no UTF-8, among them.
-fn name(pick: Pick) -> Vec<u8> {
-    match pick % 14 {
-        10 => vec![b'L'; 255],
-        11 => b"\xff\xfe \t\\\n".to_vec(),
-        12 => b"ninechars".to_vec(),
-        13 => "größe".as_bytes().to_vec(),
-        n => vec![b'a' + n as u8],
-    }
-}
-
-fn bytes(len: usize, seed: u8) -> Vec<u8> {
-    (0..len).map(|i| seed ^ (i as u8).wrapping_mul(31) ^ (i >> 8) as u8).collect()
-}
-
-struct World {
-    device: Arc<MemoryDevice>,
-    zoned: bool,
-    fs: FileSystem,
-    options: Options,
-    model: Model,
+pub(crate) struct World {
+    pub(crate) device: Arc<MemoryDevice>,
+    pub(crate) zoned: bool,
+    pub(crate) fs: FileSystem,
+    pub(crate) options: Options,
+    pub(crate) model: Model,
     /// The state of the last checkpoint.
-    durable: Model,
+    pub(crate) durable: Model,
     /// Open files, with their content when they have no name any more.
-    held: Vec<(File, Id)>,
-    gone: HashMap<Id, Vec<u8>>,
+    pub(crate) held: Vec<(File, Id)>,
+    pub(crate) gone: HashMap<Id, Vec<u8>>,
 }
 
 impl World {
@@ -183,7 +73,7 @@ impl World {
         assert_eq!(real, wanted, "{action:?}");
     }
 
-    fn apply(&mut self, action: &Action) {
+    pub(crate) fn apply(&mut self, action: &Action) {
         let before = if self.held.is_empty() { None } else { Some(self.model.clone()) };
         self.step(action);
         if let Some(before) = before {
@@ -403,7 +293,7 @@ impl World {
     }
 
     /// Files without a name are still what they were.
-    fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         for (file, id) in self.held.drain(..) {
             if let Some(bytes) = self.gone.get(&id) {
                 let mut read = vec![0; bytes.len() + 1];
@@ -448,86 +338,21 @@ fn xattr_name(name: u8) -> Vec<u8> {
 }
 
 /// The device as it is, or with the zones that it keeps.
-fn on(device: &Arc<MemoryDevice>, zoned: bool) -> Arc<dyn BlockDevice> {
+pub(crate) fn on(device: &Arc<MemoryDevice>, zoned: bool) -> Arc<dyn BlockDevice> {
     if zoned { Arc::new(KeptZones::open(device.clone()).unwrap()) } else { device.clone() }
 }
 
-/// Volumes of different features take turns.
-fn format_options(case: u32) -> FormatOptions {
-    let family = Features::EXTRA_ATTR
-        .union(Features::INODE_CHECKSUM)
-        .union(Features::INODE_CRTIME)
-        .union(Features::FLEXIBLE_INLINE_XATTR)
-        .union(Features::SB_CHECKSUM);
-    match case % 3 {
-        0 => FormatOptions::default(),
-        1 => FormatOptions::default().with_features(family),
-        _ => FormatOptions::default()
-            .with_features(Features::EXTRA_ATTR.union(Features::PROJECT_QUOTA))
-            .with_sections(2, 1),
+/// Few enough names that they collide; long ones, and bytes that are no UTF-8, among them.
+fn name(pick: Pick) -> Vec<u8> {
+    match pick % 14 {
+        10 => vec![b'L'; 255],
+        11 => b"\xff\xfe \t\\\n".to_vec(),
+        12 => b"ninechars".to_vec(),
+        13 => "größe".as_bytes().to_vec(),
+        n => vec![b'a' + n as u8],
     }
 }
 
-fn run(case: u32, actions: &[Action]) {
-    let device = Arc::new(MemoryDevice::new((128 << 20) >> 12));
-    // Every fifth volume lies on zones, which the device keeps across openings; of what was not flushed nothing is there afterwards.
-    let zoned = case % 5 == 4;
-    if zoned {
-        let layout = ZoneLayout::new(512).with_conventional(9 + case % 3).with_limits(case / 5 % 2 * 9, 0);
-        drop(KeptZones::create(device.clone(), layout).unwrap());
-    }
-    let features = if zoned { Features::BLKZONED } else { Features(0) };
-    let mut how = format_options(case);
-    how.features = how.features.union(features);
-    format(&*on(&device, zoned), &how).unwrap();
-    let lock = if case.is_multiple_of(2) { DirectoryLock::Bucket } else { DirectoryLock::Whole };
-    let names = ["ssr", "partial", "selective-greedy", "selective-optimal"];
-    let allocation: Allocation = names[case as usize / 4 % 4].parse().unwrap();
-    let volume = OpenOptions::new().allocation(allocation).lanes(1 + case as usize / 16 % 3);
-    // Without a cache, with one that is always full, and with one that takes all.
-    let cache = [0, 256 << 10, 64 << 20][case as usize / 48 % 3];
-    let options = Options::new().directory_lock(lock).volume(volume).page_cache(cache);
-    let fs = FileSystem::open(on(&device, zoned), options.clone()).unwrap();
-    let model = Model::new();
-    let mut world =
-        World { device, zoned, fs, options, durable: model.clone(), model, held: Vec::new(), gone: HashMap::new() };
-    for action in actions {
-        world.apply(action);
-    }
-    assert_equal(&world.fs, &world.model);
-    world.release();
-    world.fs.close().unwrap();
-
-    let dir = tempfile::tempdir().unwrap();
-    let image = dir.path().join("image");
-    world.device.save(&image).unwrap();
-    f2fs_oracle::assert_clean(&image);
-    let again = FileSystem::open(on(&world.device, zoned), Options::new().read_only(true)).unwrap();
-    assert_equal(&again, &world.model);
-}
-
-/// Half of the sequences; the other half runs beside it.
-fn sequences(half: u32) {
-    let cases: u32 = std::env::var("F2FS_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(160);
-    let cases = cases.div_ceil(2);
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
-    let mut runner = TestRunner::new(config);
-    let result = runner.run(&(any::<u32>(), prop::collection::vec(action(), 100..160)), |(case, actions)| {
-        run(case.wrapping_add(half), &actions);
-        Ok(())
-    });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
-    println!("{cases} sequences of 100 to 160 operations");
-}
-
-#[test]
-fn the_volume_is_what_the_model_is() {
-    sequences(0);
-}
-
-#[test]
-fn the_volume_is_what_the_model_is_other_half() {
-    sequences(1);
+fn bytes(len: usize, seed: u8) -> Vec<u8> {
+    (0..len).map(|i| seed ^ (i as u8).wrapping_mul(31) ^ (i >> 8) as u8).collect()
 }

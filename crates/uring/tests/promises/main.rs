@@ -2,118 +2,18 @@
 //! the page cache.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    fs::OpenOptions as FileOptions,
-    path::{Path, PathBuf},
-    sync::{Arc, Barrier},
-    thread,
-};
+mod beds;
 
-use f2fs_device::{AlignedBuf, BLOCK_SIZE, BlockDevice, DeviceError, DeviceErrorKind, MemoryDevice, Op, Request};
-use f2fs_device_test::pmem::SimulatedRegion;
-use f2fs_device_test::{FaultDevice, Random, RecordingDevice};
-use f2fs_pmem::{MemoryRegion, PmemDevice};
-use f2fs_uring::{Direct, Engine, NvmeDevice, OpenOptions, UringDevice};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::OpenOptions as FileOptions;
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+use std::thread;
 
-const BLOCKS: u64 = 2048;
+use f2fs_device::{AlignedBuf, BLOCK_SIZE, DeviceError, DeviceErrorKind, Op, Request};
+use f2fs_device_test::Random;
 
-/// A device, and the file below it if there is one.
-struct Bed {
-    device: Arc<dyn BlockDevice>,
-    path: Option<PathBuf>,
-    _dir: Option<tempfile::TempDir>,
-}
-
-fn file(dir: &str, options: OpenOptions) -> Bed {
-    let dir = tempfile::tempdir_in(dir).unwrap();
-    let path = dir.path().join("image");
-    let device = UringDevice::create(&path, BLOCKS * BLOCK_SIZE as u64 + 100, options).unwrap();
-    Bed { device, path: Some(path), _dir: Some(dir) }
-}
-
-/// Where the build lies is a disk; the usual temporary directory may be in memory, without direct transfers.
-const DISK: &str = env!("CARGO_TARGET_TMPDIR");
-
-fn memory() -> Bed {
-    Bed { device: Arc::new(MemoryDevice::new(BLOCKS)), path: None, _dir: None }
-}
-
-fn wrapped() -> Bed {
-    let recording = RecordingDevice::new(MemoryDevice::new(BLOCKS));
-    Bed { device: Arc::new(FaultDevice::new(Arc::new(recording))), path: None, _dir: None }
-}
-
-fn uring_direct() -> Bed {
-    let bed = file(DISK, OpenOptions::new().engine(Engine::IoUring).direct(Direct::Required));
-    assert!(bed.device.info().description.starts_with("io_uring, O_DIRECT, "), "{}", bed.device.info().description);
-    bed
-}
-
-fn uring_tmpfs() -> Bed {
-    let bed = file("/dev/shm", OpenOptions::new().engine(Engine::IoUring));
-    assert!(
-        bed.device.info().description.starts_with("io_uring, buffered: tmpfs"),
-        "{}",
-        bed.device.info().description
-    );
-    bed
-}
-
-fn uring_buffered() -> Bed {
-    file(DISK, OpenOptions::new().engine(Engine::IoUring).direct(Direct::Off))
-}
-
-fn syscalls_direct() -> Bed {
-    let bed = file(DISK, OpenOptions::new().engine(Engine::Syscalls).direct(Direct::Required));
-    let description = &bed.device.info().description;
-    assert!(description.starts_with("preadv/pwritev (as asked), O_DIRECT, "), "{description}");
-    bed
-}
-
-fn syscalls_tmpfs() -> Bed {
-    file("/dev/shm", OpenOptions::new().engine(Engine::Syscalls))
-}
-
-fn pmem_memory() -> Bed {
-    let region = MemoryRegion::new((BLOCKS as usize) * BLOCK_SIZE + 100).unwrap();
-    Bed { device: Arc::new(PmemDevice::new(region)), path: None, _dir: None }
-}
-
-/// A mapped file. Where the build lies is no persistent memory, so that a flush is a system call; the guest's tests have some.
-fn pmem_file() -> Bed {
-    let dir = tempfile::tempdir_in(DISK).unwrap();
-    let path = dir.path().join("image");
-    std::fs::File::create(&path).unwrap().set_len(BLOCKS * BLOCK_SIZE as u64 + 100).unwrap();
-    let device = PmemDevice::open(&path, f2fs_pmem::OpenOptions::new()).unwrap();
-    assert!(device.info().description.contains("no DAX"), "{}", device.info().description);
-    Bed { device, path: Some(path), _dir: Some(dir) }
-}
-
-fn pmem_simulated() -> Bed {
-    let region = SimulatedRegion::new((BLOCKS as usize) * BLOCK_SIZE);
-    Bed { device: Arc::new(PmemDevice::new(region)), path: None, _dir: None }
-}
-
-/// The device that `F2FS_TEST_DEVICE` names, of exactly 8 MiB: its content is lost. `F2FS_TEST_POLLING` has the words `io`, `sq`, both or
-/// neither. The guest's tests run these on NVMe namespaces.
-fn named() -> Bed {
-    let path = PathBuf::from(std::env::var_os("F2FS_TEST_DEVICE").expect("F2FS_TEST_DEVICE names the device"));
-    let polling = std::env::var("F2FS_TEST_POLLING").unwrap_or_default();
-    let idle = polling.contains("sq").then_some(std::time::Duration::from_millis(50));
-    let options = OpenOptions::new().engine(Engine::IoUring).io_poll(polling.contains("io")).sq_poll(idle);
-    let device: Arc<dyn BlockDevice> = if NvmeDevice::is_at(&path) {
-        let device = NvmeDevice::open(&path, options).unwrap();
-        device.write_zeroes(0, BLOCKS).unwrap();
-        device
-    } else {
-        let device = UringDevice::open(&path, options).unwrap();
-        device.write(0, AlignedBuf::new(BLOCKS as usize)).unwrap();
-        device
-    };
-    println!("{}", device.info().description);
-    Bed { device, path: None, _dir: None }
-}
+use beds::{BLOCKS, Bed, syscalls_direct, syscalls_tmpfs, uring_buffered, uring_direct, uring_tmpfs};
 
 /// Each promise for each back end.
 macro_rules! promises {
@@ -124,7 +24,7 @@ macro_rules! promises {
                 #[test]
                 #[ignore = "needs a device of 8 MiB that F2FS_TEST_DEVICE names; the guest's tests have some"]
                 fn $promise() {
-                    super::$promise(&super::named());
+                    super::$promise(&crate::beds::named());
                 }
             )*
         }
@@ -137,7 +37,7 @@ macro_rules! promises {
             $(
                 #[test]
                 fn $promise() {
-                    super::$promise(&super::$bed());
+                    super::$promise(&crate::beds::$bed());
                 }
             )*
         }
