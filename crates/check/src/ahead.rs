@@ -1,9 +1,9 @@
 //! Blocks that were read together, in the order of their addresses.
 //!
 //! Addresses that follow each other become one request, and so do those with a few others between them: to transfer
-//! [`MAX_GAP`] blocks takes no longer than to ask once more. What a read-ahead holds is what a read would give, and what it does not
-//! hold is read when it is asked for. So neither a verdict nor an error depends on it: a block that cannot be read, and
-//! that nothing refers to, harms nobody.
+//! [`MAX_GAP`] blocks takes no longer than to ask once more. A read-ahead holds the bytes that a read would return. A
+//! block that it does not hold is read when it is asked for. So neither a verdict nor an error depends on it: a block
+//! that cannot be read, and that nothing refers to, harms nobody.
 
 use f2fs_device::{AlignedBuf, Ticket};
 use f2fs_format::{BlockAddr, RawBlock};

@@ -38,7 +38,7 @@ pub enum CheckError {
         found: Vec<u64>,
     },
     /// Features that change what must be true, and that the check does not know to judge.
-    #[error("cannot judge a volume with {names} (feature bits {bits:#x})")]
+    #[error("cannot check a volume with {names} (feature bits {bits:#x})")]
     Unsupported {
         /// The offending bits.
         bits: u32,

@@ -262,7 +262,7 @@ impl fmt::Display for Problem {
         match self {
             Problem::Mismatch { what, expected, found } => write!(f, "{what}: expected {expected}, found {found}"),
             Problem::Bits { what, expected, found } => write!(f, "{what}: expected {expected:#x}, found {found:#x}"),
-            Problem::Range { what, found, min, max } => write!(f, "{what}: {found} is not in {min}..={max}"),
+            Problem::Range { what, found, min, max } => write!(f, "{what}: {found} is not in the range {min} to {max}"),
             Problem::Fault { what, found } => write!(f, "{what}: {found}"),
             Problem::Corrupt(corruption) => corruption.fmt(f),
         }

@@ -1,9 +1,9 @@
 //! Read-only consistency check of a volume.
 //!
-//! The check reads blocks and believes nothing else: it shares the format crate's structures with the rest of the library,
-//! but none of its run-time, so that it can judge what that leaves behind. It finds what `fsck.f2fs --dry-run` finds, and
-//! what that is blind to: sizes and links that cannot be, names that stand twice, garbage in extended attributes, wrong node
-//! offsets, bad journal entries.
+//! The check reads blocks and believes nothing else: it shares the structures of the crate `f2fs-format` with the
+//! volume, and no other code, so that it can judge the volume's work. It finds what `fsck.f2fs --dry-run` finds, and
+//! faults that fsck.f2fs does not see: impossible sizes and link counts, names that stand twice, garbage in extended
+//! attributes, wrong node offsets, bad journal entries.
 //!
 //! ```text
 //!  superblock -> pack -> logs, journals, orphans -> NAT, SIT      one thread, tables in parallel
@@ -24,22 +24,22 @@
 //!
 //! # What is not judged
 //!
-//! Data: neither whether compressed clusters can be decompressed, nor verity's digests. The hash of a name that is casefolded and
-//! not ASCII, or casefolded and encrypted, is believed, and the name's place is judged by it.
+//! Data is not judged: neither whether compressed clusters can be decompressed, nor verity's digests. The hash of a
+//! casefolded name that is not ASCII, or that is encrypted, is taken as right; the name's place is judged by it.
 //!
 //! # Bounds
 //!
-//! Memory follows what is in use, not what an image claims: tables and bitmaps are kept in pieces that appear when needed
-//! (one bit a block, nine bytes a NAT entry, eight bytes a linked inode), findings are limited
-//! ([`MAX_PER_KIND`]), and numbers are checked before anything is sized by them. Every node and every block is followed
-//! once, so that no loop in an image holds the check up. Read-ahead takes at most 60 MiB for a thread, and mostly a tenth
-//! of that; summaries of segments take 4 MiB.
+//! Memory grows with the blocks in use, and not with the sizes that an image claims: tables and bitmaps are kept in
+//! pieces that appear when needed (one bit a block, nine bytes a NAT entry, eight bytes a linked inode), findings are
+//! limited ([`MAX_PER_KIND`]), and numbers are checked before anything is sized by them. Every node and every block is
+//! followed once, so that no loop in an image holds the check up. Read-ahead takes at most 60 MiB for a thread, and
+//! mostly a tenth of that; summaries of segments take 4 MiB.
 //!
 //! # Reading
 //!
-//! Tables, summaries, nodes and dentry blocks are read in the order of their addresses, up to 1 MiB by a request, and while the
-//! ones before are checked. On a device that is not `O_DIRECT` they come from the page cache where they are there: the
-//! best for an image file that was just made, copied or checked.
+//! Tables, summaries, nodes and dentry blocks are read in the order of their addresses, up to 1 MiB by a request, and
+//! while the ones before are checked. A device that is not opened with `O_DIRECT` serves them from the page cache if
+//! they are there. That is the best for an image file that was just made, copied or checked.
 //!
 //! # Locking model
 //!
@@ -138,8 +138,8 @@ pub struct Progress {
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct CheckOptions<'a> {
-    /// Threads to use, 256 at most; `None`: as many as there are processors. `Some(0)`: those of the rayon pool that the caller runs in,
-    /// which saves starting threads where many small volumes are checked.
+    /// Threads to use, 256 at most; `None`: as many as there are processors. `Some(0)`: those of the rayon pool that
+    /// the caller runs in. That saves starting threads when many small volumes are checked.
     pub threads: Option<usize>,
     /// Called with the progress, from any thread, every few inodes.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,

@@ -1,4 +1,4 @@
-//! Repair: what can be put right is put right, from what is reachable.
+//! Repair: it mends all faults that it can, starting from the reachable inodes.
 //!
 //! ```text
 //!  superblock, pack, tables --> walk from the root, mending inodes and entries --> unreachable inodes to lost+found

@@ -1,4 +1,4 @@
-//! The segment information table in force, and what it must agree with once everything that is reachable was reached.
+//! The segment information table in force, and the comparison with all reachable blocks.
 
 use f2fs_format::sit::{ENTRIES_PER_BLOCK, RawSitEntry, SitBlock};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, SegmentNo, bits::msb};

@@ -50,7 +50,7 @@ impl<'a> Source<'a> {
         self.device.info().blocks
     }
 
-    /// Of a device that is made of several, what is used of each, and what it has.
+    /// For each device of a volume on several: the blocks that the volume uses of it, and those that it has.
     pub(super) fn device_parts(&self) -> &[(u64, u64)] {
         &self.device.info().parts
     }

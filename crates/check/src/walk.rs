@@ -71,7 +71,7 @@ fn roots(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[Nid]) -> Vec<Tas
 pub(super) fn walk(subject: &Subject<'_>, orphans: &[Nid], quota_files: &[Nid]) -> Result<(), CheckError> {
     let mut wave = roots(subject, orphans, quota_files);
     while !wave.is_empty() {
-        // In the order of the blocks, so that many are read by one request, whoever wrote them in whatever order.
+        // In the order of the blocks, so that one request reads many, in whatever order they were written.
         wave.par_sort_by_cached_key(|task| subject.nat.get(task.ino).block_addr.get());
         wave = pipeline::check(subject, &wave)?;
     }

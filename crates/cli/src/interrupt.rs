@@ -56,8 +56,8 @@ fn ignored() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Does `work`. If a signal comes before its end, `stop` is called, which says in what state things are left; that is the error.
-/// Work that has not ended a second later is left alone, and the process ends.
+/// Does `work`. If a signal comes before its end, `stop` is called, and returns the state in which things are left;
+/// that is the error. Work that has not ended a second later is left alone, and the process ends.
 pub(crate) fn guarded<T: Send>(work: impl FnOnce() -> T + Send, stop: impl FnOnce() -> String) -> Result<T, CliError> {
     thread::scope(|scope| {
         let mut worker = Worker::start(scope, work);
@@ -78,8 +78,8 @@ pub(crate) fn guarded<T: Send>(work: impl FnOnce() -> T + Send, stop: impl FnOnc
     })
 }
 
-/// Does `work`. If a signal comes before its end, `ask` tells the work to stop, and its end is waited for. Where what it came to is
-/// an interruption, `left` says in what state things are, which is the error.
+/// Does `work`. If a signal comes before its end, `ask` tells the work to stop, and its end is waited for. If the
+/// result is an interruption, `left` gives the error's text: the state in which things are left.
 pub(crate) fn until_stopped<T: Send>(
     work: impl FnOnce() -> T + Send,
     ask: impl FnOnce(),

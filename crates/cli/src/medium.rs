@@ -89,7 +89,7 @@ fn is_mapped(image: &Path) -> bool {
     choice().pmem || (character() && !NvmeDevice::is_at(image))
 }
 
-/// Opens an image that is there, with the zones that it keeps if it is a file that `f2fs zones` made.
+/// Opens an image that exists. If `f2fs zones` made the file, it has the zones that the file keeps.
 pub(crate) fn open(image: &Path, read_only: bool, how: OpenOptions) -> Result<Arc<dyn BlockDevice>, CliError> {
     let device = open_plain(image, read_only, how)?;
     // A volume that is not zoned has all of its file: what its last block says is some user's.

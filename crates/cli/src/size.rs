@@ -47,7 +47,7 @@ fn parse(text: &str) -> Result<u64, String> {
         "p" | "pb" | "pib" => 50,
         _ if text.starts_with('-') => return Err("a size is not negative".into()),
         _ if number.is_empty() => return Err(format!("not a size; it is written as {HELP}")),
-        _ => return Err(format!("{:?} is no unit; a size is written as {HELP}", unit.trim())),
+        _ => return Err(format!("{:?} is not a unit; a size is written as {HELP}", unit.trim())),
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let one_dot = number.len() == whole.len() || !(fraction.is_empty() || fraction.contains('.'));
@@ -147,9 +147,9 @@ mod tests {
             ("0.0001K", "more than 0"),
             ("1.5", "fraction of a byte"),
             ("1.5b", "fraction of a byte"),
-            ("12Q", "\"Q\" is no unit"),
-            ("1e3", "no unit"),
-            ("1,5G", "no unit"),
+            ("12Q", "\"Q\" is not a unit"),
+            ("1e3", "not a unit"),
+            ("1,5G", "not a unit"),
             ("+1", "written as"),
             ("16384P", "more than 18446744073709551615"),
             ("99999999T", "more than"),

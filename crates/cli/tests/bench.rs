@@ -1,4 +1,5 @@
-//! `f2fs bench` as scripts use it: its tables and files, what it refuses, and what it leaves on an image.
+//! `f2fs bench` as scripts use it: its tables and files, the command lines that it refuses, and the image that it
+//! leaves.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -125,7 +126,7 @@ fn fxmark_keeps_what_is_on_an_image() {
     fail(&mut on([""; 4]), 1, "--force");
     assert_eq!(fs::read(&image).unwrap(), b"a letter");
     // Nor is a directory.
-    fail(fxmark(["--force"]).arg("--image").arg(place.dir()), 1, "no file and no block device");
+    fail(fxmark(["--force"]).arg("--image").arg(place.dir()), 1, "neither a file nor a block device");
 }
 
 #[test]

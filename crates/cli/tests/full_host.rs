@@ -136,7 +136,7 @@ fn of_a_tree_that_does_not_fit_each_file_is_whole_or_missing_and_that_is_said() 
             match there(name) {
                 Some(line) => assert_eq!(line, original, "-j {jobs}"),
                 // Nothing more fits, so the copy does not go on.
-                None => assert!(done.err.contains("the copy ends there"), "{name}: {}", done.err),
+                None => assert!(done.err.contains("the copy stopped there"), "{name}: {}", done.err),
             }
             whole += usize::from(there(name).is_some());
         }

@@ -71,7 +71,7 @@ fn a_journal_from_its_making_to_its_end() {
     let copy = place.path("copy.img");
     fs::copy(&image, &copy).unwrap();
     let done = run(&mut command(["journal", "detach", path, disk]));
-    assert!(done.status.success() && String::from_utf8_lossy(&done.stderr).contains("no more"));
+    assert!(done.status.success() && String::from_utf8_lossy(&done.stderr).contains("no longer needs"));
     assert_eq!(ok(&mut command(["cat", disk, "/synced"])), "it was promised");
     ok(&mut command(["mkdir", disk, "/new"]));
     assert_clean(&image);
@@ -105,7 +105,7 @@ fn what_is_no_journal_is_said() {
             fail(&mut command(args), 1, word);
         }
     }
-    fail(&mut command(["journal", "create", text(&full), text(&image)]), 1, "something already");
+    fail(&mut command(["journal", "create", text(&full), text(&image)]), 1, "is not empty");
     ok(&mut command(["journal", "create", "-f", text(&full), text(&image)]));
     assert_eq!(ok(&mut command(["ls", "--journal", text(&full), text(&image)])), "");
 }

@@ -1,4 +1,4 @@
-//! `f2fs manifest`: what it reads, and what it leaves unhashed.
+//! `f2fs manifest`: the files that it hashes, and those that it leaves unhashed.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;

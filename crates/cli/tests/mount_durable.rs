@@ -124,7 +124,7 @@ fn what_a_database_committed_survives_a_kill() {
     for journal in ["wal", "delete"] {
         let Some(mounted) = Mounted::new(name, &[]) else { return };
         let path = mounted.path("base");
-        // `EXTRA` syncs the directory after the journal is removed, which is what commits.
+        // `EXTRA` syncs the directory after the journal is removed, and that commits.
         let mut script = format!("PRAGMA journal_mode={journal}; PRAGMA synchronous=EXTRA; CREATE TABLE t(n);\n");
         for n in 0..100 {
             script += &format!("BEGIN; INSERT INTO t VALUES({n}); COMMIT; SELECT 'committed';\n");

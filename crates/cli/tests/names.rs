@@ -39,7 +39,7 @@ fn odd_paths_break_nothing() {
     assert_eq!(ok(command(["manifest"]).arg(&image)), before);
     // A directory that is there is what mkdir -p wants.
     ok(command(["mkdir", "-p"]).arg(&image).args(["/", ".", "/d/..", "/d/", "d/below/."]));
-    fail(command(["mkdir", "-p"]).arg(&image).arg("/d/f/x"), 1, "/d/f: is there, and no directory");
+    fail(command(["mkdir", "-p"]).arg(&image).arg("/d/f/x"), 1, "/d/f: exists, and is not a directory");
     assert_eq!(ok(command(["manifest"]).arg(&image)), before);
     f2fs_oracle::assert_clean(&image);
 }
@@ -84,7 +84,7 @@ fn into_a_directory_under_the_same_name() {
     ok(command(["ln", "-s"]).arg(&image).args(["../g", "/d"]));
     assert_eq!(ok(command(["ls"]).arg(&image).arg("/d")), "f\ng\n");
     fail(command(["ln"]).arg(&image).args(["/f", "/d"]), 1, "/d/f: already exists");
-    fail(command(["ln"]).arg(&image).args(["/d", "/e"]), 1, "/d: is a directory; it has one name only");
+    fail(command(["ln"]).arg(&image).args(["/d", "/e"]), 1, "/d: is a directory, which cannot have another name");
     fail(command(["mv"]).arg(&image).args(["/d", "/d/e"]), 1, "/d to /d/e: a directory cannot be moved into itself");
     // Both are one file; as another one it is moved into the place of the other.
     ok(command(["rm"]).arg(&image).arg("/d/f"));

@@ -1,4 +1,4 @@
-//! `f2fs put`: what it reads, and where that goes.
+//! `f2fs put`: its sources, and their places in the volume.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -225,7 +225,7 @@ fn several_sources_go_into_a_directory() {
     fs::write(place.path("other/a"), "another").unwrap();
     fs::write(place.path("other/d/e"), "e").unwrap();
     let [a, b, c] = ["a", "b", "c"].map(|name| path(&place, name));
-    fail(&mut f2fs("put", &image, &[&a, &b, "/dir"]), 1, "no directory");
+    fail(&mut f2fs("put", &image, &[&a, &b, "/dir"]), 1, "not a directory");
     ok(&mut f2fs("mkdir", &image, &["/dir"]));
     ok(&mut f2fs("put", &image, &["-r", &a, &b, &c, &path(&place, "other/d"), "/dir"]));
     assert_eq!(ok(&mut f2fs("ls", &image, &["/dir"])).lines().count(), 4);

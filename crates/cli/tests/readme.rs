@@ -1,7 +1,8 @@
 //! The sessions of the READMEs, the repository's and this crate's, are run, and print what the READMEs say.
 //!
-//! A session is a block fenced as `console`: lines that begin with `$ ` are run by the shell, one after the other in one
-//! directory, with the command `f2fs` on the path; what follows is what they print. A line `...` stands for any lines.
+//! A session is a block fenced as `console`: lines that begin with `$ ` are run by the shell, one after the other in
+//! one directory, with the command `f2fs` on the path; the lines below it are its output. A line `...` stands for any
+//! lines.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;

@@ -60,7 +60,7 @@ impl Place {
         self.code(before, after, 0).0
     }
 
-    /// Runs a command that must end with a code; returns what it printed and what it complained of.
+    /// Runs a command that must end with a code; returns its output and its messages.
     #[track_caller]
     fn code(&self, before: &[&str], after: &[&str], code: i32) -> (String, String) {
         let output = self.run(before, after);

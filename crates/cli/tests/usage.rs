@@ -39,7 +39,7 @@ const ENOUGH: [&str; 27] = [
     "completions bash",
 ];
 
-/// Command lines that are wrong whatever the image holds, and a word of what is said.
+/// Command lines that are wrong whatever the image holds, and a word of the message.
 const WRONG: [(&str, &str); 69] = [
     ("", "Usage"),
     ("nothing", "nothing"),

@@ -66,7 +66,7 @@ fn a_plain_file_and_one_with_zones() {
 fn zones_that_make_no_sense_leave_no_file() {
     let place = Place::new();
     for (zones, word) in [
-        ("255M:4M", "whole zones"),
+        ("255M:4M", "multiple of ZONE"),
         ("0:0", "more than 0"),
         ("256M:4M:5M", "capacity of a zone"),
         ("256M:4M,conventional=65", "conventional zones"),

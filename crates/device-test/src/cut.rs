@@ -8,10 +8,10 @@
 //!   '------- epoch of 3 -------'         '----- epoch of 2 -----'  '- E is certain from here on
 //! ```
 //!
-//! A [`Cut`] names the survivors of an epoch; a [`CutPlan`] says which cuts are made of it. What a cut in the middle of an epoch
-//! leaves is one of its subsets, so that the end of each epoch shows everything that *may* be there. What *must* be there is
-//! another question: where somebody was promised something in the middle of an epoch (because a flush is missing, or another
-//! thread has written since), the cuts of that position alone are made, for which `start` and `end` are the same.
+//! A [`Cut`] names the survivors of an epoch; a [`CutPlan`] says which cuts are made of it. A cut in the middle of an
+//! epoch leaves one of its subsets, so the end of each epoch shows everything that *may* be there. What *must* be there
+//! is another question. A promise may have been given in the middle of an epoch, because a flush is missing or another
+//! thread has written since. For that position alone cuts are made with `start` and `end` the same.
 //!
 //! Events reach the device in the order of the log, but for those that overlap and were in flight together: of two such events
 //! either may be the last, whole or torn, and stay so for good, whatever is flushed afterwards. There are cuts for both orders
@@ -77,7 +77,7 @@ impl fmt::Display for Cut {
 
 /// A text that is no [`Cut`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no cut: START-END:EVENT,EVENT/EVENTsSECTORS!EVENT is expected")]
+#[error("`{0}` is not a cut: START-END:EVENT,EVENT/EVENTsSECTORS!EVENT is expected")]
 pub struct ParseCutError(String);
 
 impl FromStr for Cut {
@@ -254,7 +254,7 @@ fn store(image: &MemoryDevice, event: &Event, offset: u64, tear: Option<Tear>) -
     true
 }
 
-/// A block of zeros has none: it is what a block is that was never written.
+/// A block of zeros has none: it is the content of a block that was never written.
 fn block_hash(at: u64, bytes: &[u8; BLOCK_SIZE]) -> u64 {
     if bytes == &[0; BLOCK_SIZE] {
         return 0;

@@ -68,7 +68,7 @@ impl HeldDevice {
         *self.control.state.lock() = State { hold: Some(operation), ..State::default() };
     }
 
-    /// Submissions of this thread stay on their way from here on; whoever waits for them is held back.
+    /// Submissions of this thread stay in flight from here on; a thread that waits for them is held back.
     pub fn defer_mine(&self) {
         let mine = Some(std::thread::current().id());
         *self.control.state.lock() = State { deferred: mine, ..State::default() };

@@ -1,7 +1,8 @@
 //! An SSD and persistent memory in virtual time, for several threads that one thread plays in turn.
 //!
-//! A [`VirtualClock`] has the time of whoever is played at the moment: who plays sets it before an operation and reads it afterwards. Each
-//! request moves it on by what the [model](SsdModel) says, and by the wait for requests that others sent before.
+//! A [`VirtualClock`] has the time of the thread that is played at the moment. The player sets it before an operation
+//! and reads it afterwards. Each request moves it on by its time in the [model](SsdModel), and by the wait for requests
+//! that others sent before.
 //!
 //! ```text
 //!   requests:  ──transfer──┤ (one at a time) ──latency──> done
@@ -26,7 +27,7 @@ fn nanoseconds(time: Duration) -> Nanoseconds {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The time of whoever is played. Clones show the same.
+/// The time of the thread that is played. Clones show the same.
 #[derive(Clone, Debug, Default)]
 pub struct VirtualClock(PlainArc<AtomicU64>);
 

@@ -12,9 +12,10 @@
 //! order. Stores past the cache are not ordered at all before their fence, not even within their line. A fence counts for the thread that
 //! made it. Nothing else is assumed: no line is written whole, and a write-back that no fence followed may have happened or not.
 //!
-//! [`SimulatedRegion`] is a region for whatever runs on one. [`SimulatedRegion::cut`] gives the [`PowerCut`] of this moment, and
-//! [`SimulatedRegion::log`] all stores and fences, of which a [`Replay`] gives the cut at each. A cut counts its states, lists them, or
-//! draws some by a seed. [`CountedRegion`] counts lines and fences instead. All of it is safe code, and what it gives depends on the calls and the seed alone.
+//! [`SimulatedRegion`] is a region for whatever runs on one. [`SimulatedRegion::cut`] gives the [`PowerCut`] of this
+//! moment, and [`SimulatedRegion::log`] all stores and fences, of which a [`Replay`] gives the cut at each. A cut
+//! counts its states, lists them, or draws some by a seed. [`CountedRegion`] counts lines and fences instead. All of it
+//! is safe code, and its results depend on the calls and the seed alone.
 //!
 //! ```
 //! use f2fs_device_test::pmem::SimulatedRegion;

@@ -53,7 +53,7 @@ impl SparseDevice {
         SparseDevice { info, claims: Claims::new(), base: PlainArc::default(), changed: Mutex::default() }
     }
 
-    /// A copy, which shares what never changes. Nobody has it open.
+    /// A copy, which shares the blocks that never change. Nobody has it open.
     #[must_use]
     pub fn snapshot(&self) -> SparseDevice {
         SparseDevice {

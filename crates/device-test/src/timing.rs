@@ -1,8 +1,8 @@
 //! A device that charges virtual time for each request.
 //!
-//! Nothing sleeps: a request costs what a function of its size says, and the sum is what the device would have been busy for, one
-//! request at a time. Sums are in whole nanoseconds for each request, so that they do not depend on the order in which threads
-//! come: the same requests cost the same time, always.
+//! Nothing sleeps: a function of its size gives the time of a request. The sum is the time that the device would have
+//! been busy, with one request at a time. Sums are in whole nanoseconds for each request, so that they do not depend on
+//! the order in which threads come: the same requests cost the same time, always.
 
 use std::fmt;
 use std::time::Duration;

@@ -69,10 +69,12 @@ pub enum WriteLogError {
         source: io::Error,
     },
     /// It has another magic number: it is no such log.
-    #[error("magic {0:#x} is not that of a log of writes")]
+    #[error("not a log of writes: its magic number is {0:#x}")]
     Magic(u64),
     /// A version that there is not, or no sectors.
-    #[error("version {version} with sectors of {sector} bytes: only version 1 is known, with 512 to 4096 bytes")]
+    #[error(
+        "log version {version} with sectors of {sector} bytes is not supported: only version 1 with 512 to 4096 bytes is"
+    )]
     Version {
         /// The version.
         version: u64,
@@ -80,7 +82,7 @@ pub enum WriteLogError {
         sector: u32,
     },
     /// A part of a block, or blocks that the device has not.
-    #[error("entry {entry}: {bytes} bytes at byte {start} are no blocks of a device of {blocks}")]
+    #[error("entry {entry}: {bytes} bytes at byte {start} are not whole blocks within a device of {blocks} blocks")]
     Range {
         /// The entry, from 0 on.
         entry: u64,

@@ -27,7 +27,7 @@ impl fmt::Debug for Block {
 
 /// A run of blocks in memory, contiguous and aligned to 4096 bytes.
 ///
-/// Its heap memory does not move when the `AlignedBuf` itself does, which is what lets a device own it during a transfer.
+/// Its heap memory does not move when the `AlignedBuf` itself moves, so a device can own it during a transfer.
 #[derive(Default)]
 pub struct AlignedBuf {
     blocks: Vec<Block>,

@@ -9,7 +9,7 @@
 //!     |                  ^  ^                             |
 //!     +-- drop of Claim -+  +----- drop of the last Claim +
 //! ```
-//! There is no edge between a writer and readers: whoever wants to change sides lets go first.
+//! There is no edge between a writer and readers: an owner that wants to change sides lets go first.
 
 use std::fmt;
 

@@ -29,7 +29,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// Makes every write that completed before this call durable.
     ///
     /// # Errors
-    /// Whatever the device said; from then on the device is poisoned: writes, discards and flushes fail with
+    /// The error of the device. From then on the device is poisoned: writes, discards and flushes fail with
     /// [`Poisoned`](crate::DeviceErrorKind::Poisoned) until it is opened anew.
     fn flush(&self) -> Result<(), DeviceError>;
 
@@ -37,7 +37,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// device, and none at all on a device without zones. Of a device that is made of several, those without zones are passed over.
     ///
     /// # Errors
-    /// Whatever the device said.
+    /// The error of the device.
     fn report_zones(&self, _start: u64, _count: usize) -> Result<Vec<Zone>, DeviceError> {
         Ok(Vec::new())
     }
@@ -175,7 +175,7 @@ impl<D: BlockDevice + ?Sized> BlockDevice for PlainArc<D> {
 mod tests {
     use super::*;
 
-    /// A back end that forgets what it was given.
+    /// A back end that drops its requests.
     #[derive(Debug)]
     struct Forgetful(DeviceInfo, Claims);
 

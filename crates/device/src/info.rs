@@ -20,8 +20,8 @@ pub struct DeviceInfo {
     pub supports_discard: bool,
     /// Of a device that is made of several: of each, the blocks that are used, and the blocks that it has. Empty for any other.
     pub parts: Vec<(u64, u64)>,
-    /// The limits of all zones of a device that has some; see [`report_zones`](crate::BlockDevice::report_zones). Of a device that is
-    /// made of several, what holds for those of its devices that have zones.
+    /// The limits of all zones of a device that has some; see [`report_zones`](crate::BlockDevice::report_zones). For a
+    /// device made of several: the limits of those of its devices that have zones.
     pub zones: Option<ZoneLimits>,
     /// For people: the back end, how it was opened, and the path.
     pub description: String,

@@ -31,17 +31,19 @@
 //!   [`DeviceErrorKind::Poisoned`]. The kernel reports a lost write-back once and then forgets it, so a second flush that
 //!   succeeded would prove nothing. Reads go on.
 //! - **Ranges.** Each request is checked against the size before any I/O.
-//! - **Claims.** A device has one set of [`Claims`] for its whole life, the same through every wrapper around it. The device does not
-//!   ask for a claim before a transfer: whoever opens a volume on it, formats it or checks it claims it and keeps the claim.
+//! - **Claims.** A device has one set of [`Claims`] for its whole life, the same through every wrapper around it. The
+//!   device does not ask for a claim before a transfer. Opening a volume, formatting and checking claim the device, and
+//!   keep the claim.
 //!
 //! # A device of one's own
 //!
 //! [`info`](BlockDevice::info), [`claims`](BlockDevice::claims), [`submit`](BlockDevice::submit) and
-//! [`flush`](BlockDevice::flush) have to be written. A device that stores blocks itself holds a [`Claims`] in a field and
-//! returns it. One that wraps another device returns the claims of that one, so that a volume cannot be opened both through the
-//! wrapper and beside it. Two device values that stand for the same medium (one file opened twice, a partition and its disk)
-//! have claims that know nothing of each other: to keep them apart is the business of whoever opens the medium. `f2fs-uring` does
-//! that with locks of the operating system. A device may panic: an operation on a volume that unwinds stops the volume.
+//! [`flush`](BlockDevice::flush) have to be written. A device that stores blocks itself holds a [`Claims`] in a field
+//! and returns it. One that wraps another device returns the claims of that one, so that a volume cannot be opened both
+//! through the wrapper and beside it. Two device values that stand for the same medium (one file opened twice, a
+//! partition and its disk) have claims that know nothing of each other: the opener of the medium has to keep them
+//! apart. `f2fs-uring` does that with locks of the operating system. A device may panic: an operation on a volume that
+//! unwinds stops the volume.
 //!
 //! # Locking model
 //!

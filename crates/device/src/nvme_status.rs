@@ -53,7 +53,7 @@ impl NvmeStatus {
         passing && !self.do_not_retry()
     }
 
-    /// What the code means, for those that a read, a write, a flush or a deallocation may meet.
+    /// The meaning of the code, for those that a read, a write, a flush or a deallocation may return.
     fn meaning(self) -> &'static str {
         match (self.code_type(), self.code()) {
             (GENERIC, 0x01) => "invalid opcode",

@@ -7,8 +7,8 @@
 //!                          +------------- drop: the device keeps buffers and file until the end -------+
 //! ```
 //!
-//! A drop by a panic waits for the end: whoever catches the panic may open the volume anew on the same device, and a request that
-//! was still on its way would come between its writes.
+//! A drop by a panic waits for the end: the program may catch the panic and open the volume again on the same device,
+//! and a request that was still on its way would come between its writes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{collections::VecDeque, fmt, thread};

@@ -11,11 +11,11 @@
 //! | [`OrderedZones`] | holds writes back until those in front of them are there |
 //! | [`ZoneError`] | why something was refused, with its numbers |
 //!
-//! The rules are those of the standards; where they leave a choice, this device does what Linux's `null_blk` does
-//! (`drivers/block/null_blk/zoned.c`), with which the guest tests compare it command by command: a zone that is closed with
-//! nothing written is empty; opening, closing, finishing and resetting what is so already succeeds; at the limit of open zones one
-//! that a write opened is closed for the new one. Other than there, the one is the zone opened first, and a closed zone
-//! opens at the limit of active zones, too, since it is active already.
+//! The rules are those of the standards; where they leave a choice, this device does as Linux's `null_blk`
+//! (`drivers/block/null_blk/zoned.c`). The guest tests compare the two command by command: a zone that is closed with
+//! nothing written is empty; opening, closing, finishing and resetting what is so already succeeds; at the limit of
+//! open zones one that a write opened is closed for the new one. Other than there, the one is the zone opened first,
+//! and a closed zone opens at the limit of active zones, too, since it is active already.
 //!
 //! - A write moves the write pointer when it is accepted. One that fails in the device below afterwards leaves the pointer behind
 //!   blocks of undefined content; whoever goes on asks for the pointer ([`zone`](ZonedDevice::zone)).

@@ -22,7 +22,7 @@ fn disk() -> MemoryDevice {
     MemoryDevice::new(u64::from(ZONES) * ZONE + 2)
 }
 
-/// A block that says to which life of its zone it belongs, and which one it is.
+/// A block that names its number and the life of its zone that it belongs to.
 fn stamped(life: u64, at: u64) -> AlignedBuf {
     let mut buf = AlignedBuf::new(1);
     buf.as_bytes_mut()[..8].copy_from_slice(&(life << 8 | at | 1 << 63).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Writes in their order: what holds them back, what becomes one request, and what a failure leaves.
+//! Writes in their order: when they wait, which of them become one request, and the state after a failure.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use f2fs_device::{
@@ -88,7 +88,7 @@ fn writes_that_can_never_be_written_are_refused() {
     assert!(matches!(refused(16 * ZONE - 1, 2), DeviceErrorKind::OutOfRange { .. }));
     ordered.give_up();
     let error = waits.wait().pop().unwrap().result.unwrap_err();
-    assert!(error.to_string().contains("zone 0 is to be written at block 4"), "{error}");
+    assert!(error.to_string().contains("the write pointer of zone 0 is at block 4"), "{error}");
 }
 
 #[test]

@@ -22,12 +22,15 @@ proptest! {
 #[test]
 fn layouts_that_make_no_sense_are_refused_with_their_numbers() {
     let refused = |layout, blocks| ZonedDevice::new(MemoryDevice::new(blocks), layout).unwrap_err().to_string();
-    assert_eq!(refused(ZoneLayout::new(0), 10), format!("blocks in a zone: 0 is not from 1 to {}", u64::MAX));
-    assert_eq!(refused(ZoneLayout::new(4).with_capacity(5), 10), "capacity of a zone: 5 is not from 1 to 4");
-    assert_eq!(refused(ZoneLayout::new(1), 1 << 22), "zones: 4194304 is not from 1 to 1048576");
-    assert_eq!(refused(ZoneLayout::new(1), 0), "zones: 0 is not from 1 to 1048576");
-    assert_eq!(refused(ZoneLayout::new(4).with_conventional(4), 10), "conventional zones: 4 is not from 0 to 3");
-    assert_eq!(refused(ZoneLayout::new(4).with_limits(3, 2), 10), "zones open at a time: 3 is not from 0 to 2");
+    assert_eq!(refused(ZoneLayout::new(0), 10), format!("blocks in a zone: 0 is not in the range 1 to {}", u64::MAX));
+    assert_eq!(refused(ZoneLayout::new(4).with_capacity(5), 10), "capacity of a zone: 5 is not in the range 1 to 4");
+    assert_eq!(refused(ZoneLayout::new(1), 1 << 22), "zones: 4194304 is not in the range 1 to 1048576");
+    assert_eq!(refused(ZoneLayout::new(1), 0), "zones: 0 is not in the range 1 to 1048576");
+    assert_eq!(
+        refused(ZoneLayout::new(4).with_conventional(4), 10),
+        "conventional zones: 4 is not in the range 0 to 3"
+    );
+    assert_eq!(refused(ZoneLayout::new(4).with_limits(3, 2), 10), "zones open at a time: 3 is not in the range 0 to 2");
 }
 
 #[test]

@@ -33,10 +33,11 @@
 //!   that it installs after B4 is filled with what B2 left.
 //! - *A changed block* is seen by its next reader, because the range lock hands B3 on to A2. That a fill or a clearing of
 //!   neighbours runs meanwhile does not matter: they store what the slot says, or *unknown*.
-//! - *A moved block* leaves a stale cell behind. It is right until its old place is written again, and that is not before a
-//!   checkpoint, which waits for every operation that has begun (the volume's gate). C4 comes before that checkpoint, and A1
-//!   compares the version: every operation that begins after it drops all cells first. A fill that runs while another
-//!   thread drops them stores what the slot said before C1, which is before C4, and so before the drop, or after it.
+//! - *A moved block* leaves a stale cell behind. It is right until its old place is written again, and that is not
+//!   before a checkpoint, which waits for every operation that has begun (the volume's gate). C4 comes before that
+//!   checkpoint, and A1 compares the version: every operation that begins after it drops all cells first. A fill may
+//!   run while another thread drops them. It stores the address that the slot had before C1 or after it. Before C1 is
+//!   before C4, and so before the drop.
 //! - *A reader that finds an address finds the block written there.* The cell may have been filled by another reader, with which it
 //!   has no lock in common. The address was stored with release and is loaded with acquire, so it sees all that the other one saw.
 //! - *A freed place* (overwritten, truncated) is treated in the same way: B2 takes its block out of use, and it is not handed

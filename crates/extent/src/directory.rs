@@ -183,8 +183,8 @@ impl Directory {
         }
     }
 
-    /// Shows `visit` the marked lines of `first ..= last` (1 or more), ascending, until it finds what it looks for. With `clear`,
-    /// which takes the queue's lock, lines that turn out to be idle lose their marks.
+    /// Shows `visit` the marked lines of `first ..= last` (1 or more), ascending, until `visit` has found its line.
+    /// With `clear`, which takes the queue's lock, lines that turn out to be idle lose their marks.
     pub(crate) fn visit<T>(
         &self,
         first: u64,

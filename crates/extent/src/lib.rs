@@ -32,9 +32,9 @@
 //! | addresses | [`AddressCache`]: which device block holds which block of the file, looked up without a lock |
 //! | memory | 128 bytes for a table, and no heap while the file has at most 64 blocks; a byte for each block beyond that was ever locked, in pieces of up to 4 KiB, and up to 60 KiB to find the first of those far behind |
 //!
-//! Two parts stand beside the locks, and neither uses the other: [`AddressCache`], and [`bits`], which keeps for each block what a page
-//! cache has to know of it (dirty, delayed, under write-back), as Btrfs' extent io tree does. The feature `baselines` has that tree
-//! as it was in Linux 5.8, `StateTree`, to measure the locks against.
+//! Two parts stand beside the locks, and neither uses the other: [`AddressCache`], and [`bits`]. The latter keeps the
+//! state of each block for a page cache (dirty, delayed, under write-back), as Btrfs' extent io tree does. The feature
+//! `baselines` has that tree as it was in Linux 5.8, `StateTree`, to measure the locks against.
 //!
 //! # Locking model
 //!
@@ -52,9 +52,9 @@
 //!   in the hull, kept in the queue's list, and the lines that are marked are searched for holders. Short requests look at
 //!   the hull after taking their word; the argument that one of the two sees the other is in `hull.rs`.
 //! - Who cannot have a range queues. The request sets the queued bit of each of its blocks; that turns newcomers to the
-//!   queue and tells whoever releases the block to look there. The queue is one for the table: it is entered by requests that
-//!   conflict, and those are about to sleep. It makes a request over many blocks, and over several ranges, one entry with
-//!   one place in the order. `queue.rs` has the rules.
+//!   queue and tells the thread that releases the block to look there. The queue is one for the table: it is entered by
+//!   requests that conflict, and those are about to sleep. It makes a request over many blocks, and over several
+//!   ranges, one entry with one place in the order. `queue.rs` has the rules.
 //! - Nothing is allocated, and nobody is woken, with the queue's lock held; no other lock is taken with it.
 //!
 //! Lines written by a shared lock and unlock of one block: one, that of its word; on the first lock in the line after a
@@ -75,8 +75,8 @@
 //! queue in parallel, but a request over several blocks then has several places, waits while holding some of them, and can
 //! be overtaken at one while it waits at another.
 //!
-//! Strict order has its price: a block that is wanted by many writers is handed from thread to thread, each of which has to be
-//! woken, where an unfair lock would let running threads take it again and again.
+//! Strict order has its price: a block that many writers want is handed from thread to thread, and each has to be
+//! woken. An unfair lock would let running threads take it again and again.
 //!
 //! # Measured
 //!

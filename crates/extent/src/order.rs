@@ -2,9 +2,9 @@
 
 use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst, fence};
 
-/// Orders the write of one variable before the read of another, for loom, which does not order sequentially consistent accesses
-/// fully (such a read may return a variable's first value although it was overwritten). Elsewhere the accesses themselves
-/// are ordered, and on x86-64 the write is the barrier.
+/// Orders the write of one variable before the read of another. Loom needs it, since it does not order sequentially
+/// consistent accesses fully: such a read may return a variable's first value although it was overwritten. Elsewhere
+/// the accesses themselves are ordered, and on x86-64 the write is the barrier.
 #[inline(always)]
 pub(crate) fn store_load() {
     if cfg!(loom) {

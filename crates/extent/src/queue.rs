@@ -26,14 +26,15 @@
 //! *While a request's bits are set*, newcomers to its blocks come here too; the states of its blocks can only fall, except by
 //! grants under this lock. That is why a grant may look first and add afterwards.
 //!
-//! *Readers beyond the counter.* The byte of a block counts [`MAX_READERS`](crate::geometry::MAX_READERS) readers. A request
-//! that finds one of its blocks full is granted all the same, and held in the list: none of its claims is counted in words,
-//! and the `queued` bits of its blocks stay set until it is released. So whoever comes to these blocks comes here, where a
-//! reader is granted and a writer waits behind it. Arrivals with the same claims share one entry, which counts them.
+//! *Readers beyond the counter.* The byte of a block counts [`MAX_READERS`](crate::geometry::MAX_READERS) readers. A
+//! request that finds one of its blocks full is granted all the same, and held in the list: none of its claims is
+//! counted in words, and the `queued` bits of its blocks stay set until it is released. So a thread that comes to these
+//! blocks comes here, where a reader is granted and a writer waits behind it. Arrivals with the same claims share one
+//! entry, which counts them.
 //!
-//! *A covering request* looks at the words of its range in ascending order and, when it finds a holder, remembers where. It
-//! starts when no older request conflicts; from then on whoever takes a block in its range sees the hull and backs out, so
-//! what was free stays free, and the words are gone through once, however many releases there are.
+//! *A covering request* looks at the words of its range in ascending order and, when it finds a holder, remembers
+//! where. It starts when no older request conflicts; from then on a thread that takes a block in its range sees the
+//! hull and backs out. So free blocks stay free, and the words are gone through once, however many releases there are.
 //!
 //! Nothing is allocated with the lock held (room for a request is made before), and nobody is woken with it held.
 

@@ -1,4 +1,4 @@
-//! The words of a range: which ones, and which of their bytes.
+//! The words of a range: the words, and the bytes within them.
 
 use crate::geometry::BLOCKS_PER_WORD;
 use crate::range::BlockRange;

@@ -54,7 +54,7 @@ pub(crate) struct Core {
     pub(crate) inodes: InodeTable,
     pub(crate) path_cache: PathCache,
     pub(crate) idle: Idle,
-    /// What all directories share.
+    /// The state that all directories share.
     pub(crate) directories: Arc<Directories>,
     pub(crate) dentries: DentryCache,
     /// Directories with changed blocks.

@@ -75,7 +75,7 @@ struct Stripe {
 pub(crate) struct Directory {
     /// Its inode's node, which holds the names of an inline directory and the addresses of a hashed one.
     node: Node,
-    /// What it has in common with all directories.
+    /// The state that it shares with all directories.
     shared: Arc<Directories>,
     stripes: Box<[Stripe]>,
     /// It was made since the volume was opened, and knows its names.

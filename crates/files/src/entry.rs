@@ -12,7 +12,7 @@ use thiserror::Error;
 /// there are, holds a slash or a zero byte, or is `.` or `..` for something else than this directory or a directory above. The volume
 /// is damaged, or was made by somebody who means harm; `f2fs check` finds such entries, and a repair mends or removes them.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("directory {dir}, {}slot {slot}: inode {ino} has a name that none can have: {why}, {len} bytes", block_text(*.block))]
+#[error("directory {dir}, {}slot {slot}: inode {ino} has an invalid name of {len} bytes: {why}", block_text(*.block))]
 #[non_exhaustive]
 pub struct BadEntry {
     /// The directory.

@@ -33,13 +33,13 @@ pub enum FsError {
     #[error("is a directory")]
     IsDirectory,
     /// A directory cannot get another name beside its own (`EPERM`).
-    #[error("a directory has one name only")]
+    #[error("a directory cannot have another name")]
     DirectoryLink,
     /// The directory holds entries (`ENOTEMPTY`).
     #[error("directory not empty")]
     NotEmpty,
     /// The root has no name that could change, and what a path that ends in `.` or `..` means cannot be renamed (`EBUSY`).
-    #[error("the root, `.` and `..` keep their names")]
+    #[error("the root, `.` and `..` cannot be renamed or removed")]
     Busy,
     /// A name is empty, too long, `.` or `..`, or holds a slash or NUL (`EINVAL`, `ENAMETOOLONG`).
     #[error(transparent)]

@@ -134,9 +134,10 @@ impl File {
         self.handle.data().write_at(&self.handle.inode, offset, buf)
     }
 
-    /// Writes `buf` at byte `offset` and makes the file durable, as [`write_at`](Self::write_at) and [`sync_all`](Self::sync_all) do, but
-    /// with the data and the node that names it on their way at once: one wait less, which is what a write-ahead log pays for
-    /// each commit. Without space fewer bytes may be written than all; those are durable.
+    /// Writes `buf` at byte `offset` and makes the file durable, as [`write_at`](Self::write_at) and
+    /// [`sync_all`](Self::sync_all) do, but with the data and the node that names it on their way at once: that saves
+    /// one wait for each commit of a write-ahead log. Without space fewer bytes may be written than all; those are
+    /// durable.
     ///
     /// A crash before it returns may leave the old bytes, the new ones, or, block by block, anything that the volume once held
     /// there: a log needs a checksum in each record, as it does on any disk that may tear a write.
@@ -193,8 +194,8 @@ impl File {
     /// ```
     ///
     /// # Errors
-    /// As [`write_at`](Self::write_at); without space [`is_no_space`](FsError::is_no_space), also if a part fitted. What was written
-    /// until then stays, and [`WriteSlice::written`] says how much of which piece.
+    /// As [`write_at`](Self::write_at); without space [`is_no_space`](FsError::is_no_space), also if a part fitted.
+    /// Data written until then stays, and [`WriteSlice::written`] has the bytes of each piece.
     pub fn write_many(&self, depth: usize, writes: &mut [WriteSlice<'_>]) -> Result<(), FsError> {
         if self.access.places_writes()? {
             return Err(FsError::Invalid("writes with places of their own, in a file that is open for appending"));

@@ -75,7 +75,7 @@ impl InodeEnds<'_> {
     /// Links go and handles close under the same lock, so that exactly one of the two sees the end of the inode and frees it:
     /// freed twice, the number might be another file's by then.
     ///
-    /// `room` was taken before the name went: it is what makes an orphan of the inode, which must not be refused here.
+    /// `room` was taken before the name went: with it the inode can become an orphan, which must not be refused here.
     pub(crate) fn set_links(
         &self,
         op: &Op<'_>,

@@ -1,4 +1,4 @@
-//! What an open file and an open directory have in common.
+//! The part that an open file and an open directory have in common.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::panicking;

@@ -15,9 +15,9 @@
 //!
 //! # Locking
 //!
-//! One mutex, taken when the last handle of a file closes whose locks have grown since it was listed; nothing is asked for under
-//! it. The inode table is told afterwards. A file that is closed at the very moment at which it is taken off the list, because it
-//! was still in use, is listed again when it is closed the next time.
+//! One mutex, taken when the last handle of a file closes whose locks have grown since it was listed; nothing is asked
+//! for under it. The inode table is told afterwards. A file that is still in use is taken off the list. If it is closed
+//! at that very moment, it is listed again when it is closed the next time.
 
 use std::collections::VecDeque;
 

@@ -263,7 +263,7 @@ impl InodeRef {
         self.handle.namespace().rmdir(self.inode(), Name::new(name.as_ref())?)
     }
 
-    /// Renames what `name` in this directory means to `new_name` in `to`, which may be this directory.
+    /// Renames the entry `name` of this directory to `new_name` in `to`, which may be this directory.
     ///
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::NotEmpty`], [`FsError::IntoItself`], by mode [`FsError::Exists`];

@@ -45,8 +45,8 @@
 //!   wait for each other.
 //! - A read of blocks whose addresses are known touches no node: `f2fs_extent::AddressCache` has the argument why what it
 //!   remembers is never stale. The size is read without a lock, see `content.rs`.
-//! - Whatever lies left of the gate is taken before an operation begins, so that nobody waits for it with the gate held; a
-//!   checkpoint, which closes the gate, takes only what lies right of it.
+//! - A lock left of the gate is taken before an operation begins, so that nobody waits for it with the gate held. A
+//!   checkpoint, which closes the gate, takes only locks right of it.
 //! - File-system-wide: the rename lock, for renames between two directories, as in the kernel's VFS.
 //!
 //! Cache lines, counted and not timed (`cargo xtask counting`, which fails if this table is no longer so):

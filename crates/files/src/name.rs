@@ -10,7 +10,7 @@ use crate::FsError;
 pub(crate) struct Name<'a> {
     bytes: &'a [u8],
     hash: u32,
-    /// The bytes are those of an entry, and the hash is what the entry states.
+    /// The bytes are those of an entry, and the hash is the one in the entry.
     stored: bool,
 }
 

@@ -103,7 +103,7 @@ impl PageCache {
         self.most_dirty != 0
     }
 
-    /// What a file has of it.
+    /// The part of the cache that a file has.
     pub(crate) fn new_file(&self) -> FilePages {
         FilePages::new(self.files.fetch_add(1, Ordering::Relaxed))
     }
@@ -130,7 +130,7 @@ impl PageCache {
         let kept = if left >= BLOCK_SIZE as u64 {
             self.table.insert_clean(key, data)
         } else {
-            // What stands behind the end must read as zeros when the file has grown.
+            // Bytes behind the end must read as zeros when the file has grown.
             let mut data = *data;
             data[left as usize..].fill(0);
             self.table.insert_clean(key, &data)

@@ -112,7 +112,7 @@ impl Deref for RollForward<'_> {
 }
 
 impl RollForward<'_> {
-    /// Recovers what the chain behind the checkpoint holds, or what a journal holds in its place. Nothing is written.
+    /// Recovers the synced nodes of the chain behind the checkpoint, or of a journal in its place. Nothing is written.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "recover", skip_all, ret, err))]
     pub(crate) fn roll_forward(&self, journal: Option<&JournaledNodes>) -> Result<RecoveryReport, FsError> {
         // A read that fails now may succeed at the next try: that is no reason to give up the synced files.

@@ -1,7 +1,7 @@
 //! When free NIDs are looked for, under the policies that keep a list of them.
 //!
-//! Linux does it in `f2fs_balance_fs`, which its operations call after their look-ups and before they change something, with the
-//! locks held that the VFS took for them. Here they call [`Core::refill_nids`] in the same place:
+//! Linux does it in `f2fs_balance_fs`. Its operations call that after their look-ups and before they change something,
+//! and hold the locks of the VFS meanwhile. Here they call [`Core::refill_nids`] in the same place:
 //!
 //! | | Linux has locked | here |
 //! |---|---|---|

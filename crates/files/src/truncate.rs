@@ -53,7 +53,7 @@ pub(crate) fn truncate_step(op: &Op<'_>, inode: &Node, keep: u64) -> Result<Prog
     step(op, inode, keep).1
 }
 
-/// The same, and says at which block of the file what was freed begins, whatever went wrong.
+/// The same. It also returns the first block of the file that was freed, even after an error.
 pub(crate) fn step(op: &Op<'_>, inode: &Node, keep: u64) -> (u64, Result<Progress, FsError>) {
     let mut step = Step { op, volume: op.volume(), inode, budget: STEP, freed: 0, end: u64::MAX };
     let result = step.run(keep);
@@ -97,8 +97,8 @@ impl Step<'_, '_> {
         Ok(Progress::Done)
     }
 
-    /// Frees what a node, whose first block is the file's block `first`, holds behind its first `kept` blocks, and the node itself if
-    /// that is all of it. The caller clears the slot that named it.
+    /// Frees the blocks of a node behind its first `kept` ones, and the node itself if none is left. The node's first
+    /// block is the file's block `first`. The caller clears the slot that named it.
     fn shrink(
         &mut self,
         nid: Nid,

@@ -137,7 +137,8 @@ impl Attributes<'_> {
         })
     }
 
-    /// Writes the attributes: what fits into the inode, the rest into an xattr node, which comes and goes as needed.
+    /// Writes the attributes: as many as fit into the inode, the rest into an xattr node, which is made and removed as
+    /// needed.
     fn store_xattrs(&self, op: &Op<'_>, inode: &Inode, all: &XattrBuffer) -> Result<(), FsError> {
         let old = self.xattr_node(inode)?;
         match (all.node(), old) {

@@ -1,4 +1,4 @@
-//! A device is opened once: by one who writes, or by any number who read, whatever lies between them and the device.
+//! A device is opened once: by one writer, or by any number of readers, through any wrapper.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -23,7 +23,7 @@ fn scattered_overwrites_at_ninety_per_cent() {
     format(&*device, &FormatOptions::default()).unwrap();
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();
     let stat = fs.statfs();
-    // One large file that takes nine tenths of what there is, so that blocks and not inodes are what counts.
+    // One large file takes nine tenths of the space, so that blocks run out and not inodes.
     let blocks = ((stat.user_blocks - stat.valid_blocks) * 9 / 10) as u32;
     let file = fs.create_file("/large", 0o644).unwrap();
     let mut rounds = vec![0u32; blocks as usize];

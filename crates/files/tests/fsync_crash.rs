@@ -1,6 +1,6 @@
-//! Power cuts in a workload that syncs: whatever part of the unflushed writes survives, each name means what it meant when it
-//! was last made durable, or something that it came to mean since; also if the recovery is cut itself. A device that does not
-//! flush for syncs, and syncs that leave the mark out, are found.
+//! Power cuts in a workload that syncs: any part of the unflushed writes may survive, and each name leads to the file
+//! that it had when it was last made durable, or to one that it had later; also if the recovery is cut itself. A device
+//! that does not flush for syncs, and syncs that leave the mark out, are found.
 //!
 //! `F2FS_STRESS=20` makes the workload longer and takes more images.
 #![allow(clippy::unwrap_used)] // a test fails by panicking

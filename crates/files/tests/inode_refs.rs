@@ -100,8 +100,8 @@ fn inodes_of_two_file_systems_do_not_mix() {
     assert!(matches!(two.root().unwrap().rename("f", &root, "f", RenameMode::Replace), Err(FsError::Invalid(_))));
 }
 
-/// One name is made, moved, looked up, read and removed by threads at once. Whoever has a reference finds the inode that it got,
-/// whatever became of the name, and in the end all space is free again.
+/// One name is made, moved, looked up, read and removed by threads at once. A reference leads to the inode that it was
+/// made for, whatever becomes of the name. In the end all space is free again.
 #[test]
 fn names_go_while_others_hold_the_inodes() {
     let fs = FileSystem::open(device(), Options::new()).unwrap();

@@ -24,7 +24,7 @@ fn medium() -> Medium {
     Arc::new(RegionMedium::new(MemoryRegion::new(BYTES).unwrap()))
 }
 
-/// What a power cut leaves of a journal whose records are all durable.
+/// The journal after a power cut, if all its records are durable.
 fn copy(from: &Medium) -> Medium {
     let to = medium();
     let mut bytes = vec![0; BYTES];
@@ -54,7 +54,7 @@ fn start_in(mode: JournalMode) -> (Arc<RecordingDevice>, Medium, FileSystem) {
     (device, journal, fs)
 }
 
-/// What a power cut leaves of the volume if nothing survives that was not flushed.
+/// The volume after a power cut, if nothing survives that was not flushed.
 fn cut(device: &RecordingDevice) -> Arc<MemoryDevice> {
     Arc::new(device.log().image_at(device.position(), |_, _| false))
 }
@@ -292,7 +292,7 @@ fn a_media_error_at_each_store_costs_no_promise() {
     assert!(failed > 5, "{failed}");
 }
 
-/// What cannot be read is said, and nothing is written.
+/// A journal that cannot be read gives an error, and nothing is written.
 #[test]
 fn a_journal_that_cannot_be_read_is_refused() {
     let (device, journal, fs) = start_in(JournalMode::Journal);

@@ -90,7 +90,7 @@ fn with_data_in(journal: &Memory) -> Options {
     options().journal(JournalOptions::new(journal.clone(), JournalMode::Journal))
 }
 
-/// A volume whose device loses what it did not flush, and a journal for its syncs with their data.
+/// A volume whose device loses all unflushed writes, and a journal for its syncs with their data.
 struct Journaled {
     device: Arc<RecordingDevice>,
     journal: Memory,

@@ -1,4 +1,5 @@
-//! The page cache: what is read is what was written, whoever wrote it and wherever it is; space is counted by the write; errors are told.
+//! The page cache: a read returns what any thread wrote, wherever it is; space is counted by the write; errors are
+//! told.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
@@ -280,7 +281,8 @@ fn a_sequence_is_read_ahead() {
     assert_eq!(fs.stats().cached_pages, 600);
 }
 
-/// Threads write, read, cut and remove files in a cache that is always full, beside checkpoints; what is left is what each wrote last.
+/// Threads write, read, cut and remove files in a cache that is always full, beside checkpoints; the last write of each
+/// is left.
 #[test]
 fn threads_in_a_cache_that_is_full() {
     let device = formatted(128, &FormatOptions::default());

@@ -217,7 +217,7 @@ fn journaled(memory: &Memory, mode: JournalMode) -> Options {
     options().journal(JournalOptions::new(memory.clone(), mode))
 }
 
-/// What a power cut leaves of a volume, and of its journal if it has one, when all is lost that was not made durable.
+/// The volume after a power cut, and its journal if it has one, if all is lost that was not made durable.
 fn cut(device: &RecordingDevice, journal: Option<&Memory>) -> (MemoryDevice, Option<Memory>) {
     // The journal first: what it says is durable on the device by then.
     let journal = journal.map(|memory| {

@@ -143,7 +143,7 @@ pub struct EncryptionPolicy {
 }
 
 impl EncryptionPolicy {
-    /// Reads the value of the attribute that holds it; `None` if it is none that the kernel knows.
+    /// Reads the value of the attribute that holds it; `None` if the kernel does not know it.
     #[must_use]
     pub fn from_context(value: &[u8]) -> Option<EncryptionPolicy> {
         let (&[version, contents_mode, filenames_mode, flags], rest) = value.split_first_chunk()?;
@@ -157,7 +157,7 @@ impl EncryptionPolicy {
         (value.len() == size).then_some(EncryptionPolicy { version, contents_mode, filenames_mode, flags, key })
     }
 
-    /// The policy among the attributes of an inode; `None` if there is none, or none that the kernel knows.
+    /// The policy among the attributes of an inode; `None` if there is no policy, or one that the kernel does not know.
     #[must_use]
     pub fn of(xattrs: &XattrBuffer) -> Option<EncryptionPolicy> {
         Self::from_context(xattrs.get(index::ENCRYPTION, CONTEXT)?)

@@ -30,7 +30,7 @@ pub enum Corruption {
         found: u32,
     },
     /// A number lies outside what is possible for it.
-    #[error("{what}: {found} is not in {min}..={max}")]
+    #[error("{what}: {found} is not in the range {min} to {max}")]
     Range {
         /// The field.
         what: &'static str,
@@ -86,7 +86,7 @@ pub enum Corruption {
         addr: BlockAddr,
     },
     /// A directory entry cannot be what it says.
-    #[error("directory entry in slot {slot}: {what}: {found} is not in {min}..={max}")]
+    #[error("directory entry in slot {slot}: {what}: {found} is not in the range {min} to {max}")]
     Dentry {
         /// Its first slot in the dentry block or inline area.
         slot: usize,
@@ -153,7 +153,7 @@ pub enum FormatError {
         names: String,
     },
     /// The volume asked for cannot be laid out.
-    #[error("{what}: {found} is not possible: at least {min}, at most {max}")]
+    #[error("{what}: {found} is not in the range {min} to {max}")]
     Layout {
         /// The quantity that does not fit.
         what: &'static str,

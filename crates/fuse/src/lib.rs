@@ -13,7 +13,8 @@
 //! # }
 //! ```
 //!
-//! The kernel keeps names, attributes and contents without a time limit: whoever mounts a file system leaves changing it to the mount.
+//! The kernel keeps names, attributes and contents without a time limit. So a program that mounts a file system changes
+//! it only through the mount.
 #![forbid(unsafe_code)]
 
 mod acl;
@@ -45,7 +46,7 @@ pub enum MountError {
     #[error("/dev/fuse: {0} (is the module `fuse` loaded?)")]
     Device(#[source] io::Error),
     /// Only root mounts by itself; others need the program `fusermount3`.
-    #[error("fusermount3 is missing, by which others than root mount: install the package fuse3")]
+    #[error("fusermount3 is missing, which users other than root need to mount: install the package fuse3")]
     NoFusermount,
     /// The kernel, or `fusermount3`, refused.
     #[error("cannot mount: {0}")]
@@ -70,7 +71,7 @@ impl Mount {
     /// Mounts a file system on a directory. When this returns, programs can use it as soon as it is [served](Self::serve).
     ///
     /// # Errors
-    /// [`MountError`], which names what is missing.
+    /// [`MountError`], which names the missing program or module.
     pub fn new(fs: &FileSystem, dir: &Path, options: MountOptions) -> Result<Mount, MountError> {
         std::fs::File::options().read(true).write(true).open("/dev/fuse").map_err(MountError::Device)?;
         if !rustix::process::geteuid().is_root() && !has_fusermount() {

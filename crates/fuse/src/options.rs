@@ -39,8 +39,8 @@ pub struct MountOptions {
     pub umask: Option<u16>,
     /// The kernel's way of caching the contents of files.
     pub cache: Cache,
-    /// So often what has changed is made durable by a checkpoint, without anybody who asks. 60 seconds by default, as in the kernel's F2FS
-    /// (`cp_interval`); `None`: never. An unchanged volume is not written to.
+    /// The time between checkpoints that the server writes by itself, if something has changed. 60 seconds by default,
+    /// as in the kernel's F2FS (`cp_interval`); `None`: never. An unchanged volume is not written to.
     pub commit: Option<Duration>,
     /// Threads that answer requests; 0: by the processors.
     pub threads: usize,

@@ -23,7 +23,8 @@ pub(crate) struct Known {
     pub(crate) inode: InodeRef,
     file: OnceLock<Option<File>>,
     dir: OnceLock<Option<Dir>>,
-    /// How often the kernel was told of it, less what it gave back. Falls to 0 with the shard locked exclusively only.
+    /// How often the kernel was told of it, less the times that it gave back. Falls to 0 with the shard locked
+    /// exclusively only.
     told: AtomicU64,
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A panic below is answered with `EIO`, and the session goes on; the library refuses changes from then on where the panic left one undone.
 //!
-//! Files are neither opened nor closed: *open* is answered with `ENOSYS`, after which the kernel does it by itself, unless it has to be told
-//! with each file not to keep its contents. An inode is held by its look-ups, and the kernel forgets none that is open.
+//! Files are neither opened nor closed: *open* is answered with `ENOSYS`, and then the kernel does it by itself. The
+//! exception is a mount without the kernel's cache, where each open has to say so. An inode is held by its look-ups,
+//! and the kernel forgets none that is open.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;

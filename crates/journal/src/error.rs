@@ -20,7 +20,7 @@ pub enum Error {
     #[error("both copies of the journal's header are damaged")]
     DamagedHeader,
     /// The journal has another version than this library knows.
-    #[error("the journal has version {found}, and this library knows version {known}")]
+    #[error("the journal has version {found}, but this library knows only version {known}")]
     Version {
         /// The journal's.
         found: u32,
@@ -42,19 +42,19 @@ pub enum Error {
         owner: Uuid,
     },
     /// There is something already, and it is no journal. Nothing was written.
-    #[error("there is something already: the byte at offset {offset} is not zero")]
+    #[error("the medium is not empty: the byte at offset {offset} is not zero")]
     Occupied {
         /// The first byte that is not zero.
         offset: u64,
     },
     /// A grain of another size than the journal's, or than a journal can have.
-    #[error("a grain of {found} bytes is not one that this journal can have")]
+    #[error("a grain of {found} bytes is not possible for this journal")]
     BadGrain {
         /// Bytes.
         found: usize,
     },
     /// The medium is smaller than the journal.
-    #[error("the medium has {bytes} bytes, and the journal needs {needed}")]
+    #[error("the medium has {bytes} bytes, but the journal needs {needed}")]
     TooSmall {
         /// Bytes of the medium.
         bytes: u64,
@@ -62,7 +62,7 @@ pub enum Error {
         needed: u64,
     },
     /// The header names sizes that no journal has.
-    #[error("a journal with {lanes} lanes of {lane_bytes} bytes is impossible")]
+    #[error("a journal with {lanes} lanes of {lane_bytes} bytes is not possible")]
     Impossible {
         /// Lanes.
         lanes: u32,
@@ -94,10 +94,10 @@ pub enum Error {
     Nothing,
     /// The medium failed before to make something durable, or every lane is closed: nothing more is appended before the journal is opened
     /// anew.
-    #[error("the journal's medium failed before, or all of its lanes are closed: open it anew")]
+    #[error("the journal's medium failed before, or all of its lanes are closed: open it again")]
     Closed,
     /// A counter of the journal has come to its end: make a new one.
-    #[error("the journal's {what} cannot go beyond {value}")]
+    #[error("the journal's {what} has reached its end, {value}: make a new journal")]
     Exhausted {
         /// Which: stamp, position or epoch.
         what: &'static str,
@@ -108,7 +108,7 @@ pub enum Error {
     #[error("the mark was not taken in this journal since it was opened")]
     ForeignMark,
     /// The owner's area is longer than there is room for. Nothing was done.
-    #[error("{bytes} bytes are more than the owner's area has: {most}")]
+    #[error("{bytes} bytes do not fit into the owner's area of {most} bytes")]
     AreaTooLarge {
         /// Bytes given.
         bytes: usize,

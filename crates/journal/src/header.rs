@@ -1,4 +1,4 @@
-//! The journal's header: whose it is, where its lanes begin, and what of them counts.
+//! The journal's header: its owner, the sizes of its lanes, and the part of each lane that counts.
 //!
 //! ```text
 //!  0       8         12    16      32   48     56      60      64           72      76     80       88         96       256
@@ -7,10 +7,10 @@
 //!  |       |         |     |       |    |      |       |       |            |       | used |        |          | 160    | 16 each |
 //!  +-------+---------+-----+-------+----+------+-------+-------+------------+-------+------+--------+----------+--------+---------+
 //! ```
-//! All numbers are little-endian. Of each lane there are its head (where its records begin) and its start (where it ended when the epoch
-//! began). There are two copies, at 0 and at 4096. A change writes the copy with the even or the odd number
-//! of its *turn*, so the other one, which holds what was before, stays as it is; the sound copy with the higher turn counts. So all heads
-//! and the owner's area change at once, or not at all.
+//! All numbers are little-endian. Of each lane there are its head (where its records begin) and its start (where it
+//! ended when the epoch began). There are two copies, at 0 and at 4096. A change writes the copy with the even or the
+//! odd number of its *turn*. So the other one keeps the state before the change; the sound copy with the higher turn
+//! counts. So all heads and the owner's area change at once, or not at all.
 
 use f2fs_sync::{protocol_never, protocol_value};
 use zerocopy::little_endian::{U32, U64};

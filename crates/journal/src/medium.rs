@@ -43,7 +43,7 @@ pub trait Medium: fmt::Debug + Send + Sync + 'static {
     /// Makes durable what this thread wrote before.
     ///
     /// # Errors
-    /// [`MediumError`], if the medium fails. Nothing that was written since the last success can be trusted then, whoever wrote it.
+    /// [`MediumError`], if the medium fails. Nothing that was written since the last success can be trusted then.
     fn persist(&self) -> Result<(), MediumError>;
 
     /// Writes as [`write`](Self::write) does; these bytes are durable on return. Others need not be.
@@ -124,7 +124,7 @@ pub struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// `head`, and `bytes` bytes of `parts` behind it, which is what they have.
+    /// `head`, and `parts` behind it, which have `bytes` bytes together.
     pub(crate) fn new(head: &'a [u8], parts: &'a [&'a [u8]], bytes: usize) -> Self {
         Gather { head, parts, skip: 0, len: head.len() + bytes }
     }

@@ -10,8 +10,8 @@ use crate::replay::Replay;
 use crate::scan::{Bounds, LaneEnd, LaneReport, scan};
 use crate::{Error, Medium, Record};
 
-/// A journal that was found on a medium. Nothing is written before [`start`](Self::start): whoever replays may stop, or be stopped, and
-/// do it again.
+/// A journal that was found on a medium. Nothing is written before [`start`](Self::start): a replay may stop, or be
+/// stopped, and do it again.
 #[derive(Debug)]
 pub struct Recovered<M> {
     medium: M,

@@ -26,7 +26,7 @@ struct Cursor<'a, M> {
     /// The record that comes next.
     position: u64,
     end: u64,
-    /// Its stamp, if it was looked at, and `None` if there is none.
+    /// Its stamp, if it was looked at; `None` in it if there is no record.
     next: Option<u64>,
 }
 

@@ -43,7 +43,7 @@ pub struct LaneReport {
     pub end_offset: u64,
     /// How many records there are.
     pub records: u64,
-    /// The stamp of the last record; if there is none, that below which nothing is missing.
+    /// The stamp of the last record; if there is none, the stamp below which no record is missing.
     pub stamp: u64,
     /// How it ended.
     pub how: LaneEnd,

@@ -8,11 +8,12 @@
 //!
 //! # Locking rules
 //!
-//! No locks. `insert` sets the bit on every level, from the bottom up; `remove` clears the bottom bit and, when that empties
-//! the word, the bit above, and then looks at the word again: if a member came meanwhile it sets the bit again. Both sides
-//! use read-modify-writes of the upper word, which have one order: either the remover comes after the inserter and sees the
-//! member, or the inserter's bit is the later one. So a member is never lost from sight for good; for the moment between
-//! clearing and looking again it may be, and whoever must be certain scans the blocks themselves.
+//! No locks. `insert` sets the bit on every level, from the bottom up; `remove` clears the bottom bit and, when that
+//! empties the word, the bit above, and then looks at the word again: if a member came meanwhile it sets the bit again.
+//! Both sides use read-modify-writes of the upper word, which have one order: either the remover comes after the
+//! inserter and sees the member, or the inserter's bit is the later one. So a member is never lost from sight for good;
+//! for the moment between clearing and looking again it may be. A caller that must be certain scans the blocks
+//! themselves.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::protocol_value;

@@ -10,7 +10,7 @@ pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 #[non_exhaustive]
 pub enum NatError {
     /// A NID behind the end of the table.
-    #[error("NID {nid} is out of range: the table ends at {max}")]
+    #[error("NID {nid} is out of range: the table has only {max} NIDs")]
     OutOfRange {
         /// The NID.
         nid: Nid,
@@ -60,7 +60,7 @@ pub enum NatError {
         ino: Nid,
     },
     /// The table on the device holds an address that cannot stand there.
-    #[error("NAT block {block} says that node {nid} is at block {addr}")]
+    #[error("NAT block {block} says that node {nid} is at block {addr}, where no node can be")]
     Corrupt {
         /// The NAT block.
         block: u32,
@@ -70,7 +70,7 @@ pub enum NatError {
         addr: BlockAddr,
     },
     /// The journal names a NID behind the end of the table.
-    #[error("the NAT journal names NID {nid}, but the table ends at {max}")]
+    #[error("the NAT journal names NID {nid}, but the table has only {max} NIDs")]
     Journal {
         /// The NID.
         nid: Nid,
@@ -78,7 +78,7 @@ pub enum NatError {
         max: u32,
     },
     /// The table has no blocks, or more than NIDs can number.
-    #[error("a NAT of {nat_blocks} blocks is impossible (1 to {max})")]
+    #[error("a NAT of {nat_blocks} blocks is not possible: 1 to {max} are")]
     Size {
         /// Blocks of the table.
         nat_blocks: u32,
@@ -94,7 +94,7 @@ pub enum NatError {
         found: usize,
     },
     /// The owner could not read a block of the table.
-    #[error("cannot read NAT block {block} ({})", if *.second { "second copy" } else { "first copy" })]
+    #[error("cannot read NAT block {block}, {} copy: {source}", if *.second { "second" } else { "first" })]
     Source {
         /// The NAT block.
         block: u32,

@@ -6,8 +6,8 @@ use crate::size::ENTRIES;
 use crate::slot::Slot;
 
 impl Nat {
-    /// Bytes of memory per NID when every block is cached: entries, free NIDs, marks and locks of a block, the number of its
-    /// frame and who has it, and its bits in the sets of blocks, divided by the NIDs of a block.
+    /// Bytes of memory per NID when every block is cached: entries, free NIDs, marks and locks of a block, the number
+    /// and the owner of its frame, and its bits in the sets of blocks, divided by the NIDs of a block.
     ///
     /// The policies that keep a list take memory beyond that for each NID that is listed.
     #[must_use]

@@ -1,14 +1,14 @@
 //! Memory for the entries of NAT blocks, lent to the blocks that are cached.
 //!
-//! A frame is never freed or moved once it exists, only lent to another block, so a reader may look into one that has just
-//! been taken away: what it reads is then of another block, and the version of its own block's slot tells it so
+//! A frame is never freed or moved once it exists, only lent to another block. So a reader may look into one that has
+//! just been taken away. It then reads entries of another block, and the version of its own block's slot tells it so
 //! ([`Slot`](crate::slot::Slot)).
 //!
 //! # Locking rules
 //!
 //! - The words of a frame are written with the lock of the slot that has it held.
-//! - Who has which frame is under the pool's own lock, which is taken with a slot's lock held. With it held, other slots'
-//!   locks are only tried, never waited for.
+//! - The pool's own lock protects which slot has which frame. It is taken with a slot's lock held. With it held, other
+//!   slots' locks are only tried, never waited for.
 
 use f2fs_sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use f2fs_sync::{Mutex, OnceLock};

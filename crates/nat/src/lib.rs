@@ -1,8 +1,9 @@
 //! The F2FS node address table and its free-NID allocator.
 //!
-//! Every node of a volume (inode, direct or indirect node) has a number, its NID. This crate owns the table that maps NIDs to
-//! block addresses, in memory and in the form in which a checkpoint records it, and hands out numbers that are free. It does
-//! no I/O of its own: blocks are read through [`NatSource`], and what a checkpoint has to write is returned to the caller.
+//! Every node of a volume (inode, direct or indirect node) has a number, its NID. This crate owns the table that maps
+//! NIDs to block addresses, in memory and in the form that a checkpoint records. It also hands out free NIDs. It does
+//! no I/O of its own: blocks are read through [`NatSource`], and what a checkpoint has to write is returned to the
+//! caller.
 //!
 //! | Item | What it is |
 //! |---|---|

@@ -7,10 +7,11 @@ use std::str::FromStr;
 ///
 /// # What the baselines do as Linux does, and what they do not
 ///
-/// The feature `baselines` has `KernelScan` and `Clue`. The first follows `fs/f2fs/node.c`, the second changes it where the paper does: when a
-/// build runs and with which locks, thresholds by the number of NIDs, one NID at a time under the list's lock, and `nat_tree_lock`, which
-/// a scan shares to the end of its stage and which a change of an entry has alone. The user calls `Nat::balance`
-/// with the lock of the directory held, as Linux does in `f2fs_unlink` and its kin. The differences:
+/// The feature `baselines` has `KernelScan` and `Clue`. The first follows `fs/f2fs/node.c`, the second changes it where
+/// the paper does. Taken over are: when a build runs and with which locks; thresholds by the number of NIDs; one NID at
+/// a time under the list's lock; and `nat_tree_lock`, which a scan holds shared to the end of its stage, and a change
+/// of an entry exclusively. The user calls `Nat::balance` with the lock of the directory held, as Linux does in
+/// `f2fs_unlink` and its kin. The differences:
 ///
 /// | | Linux | here | makes the baselines |
 /// |---|---|---|---|

@@ -17,8 +17,8 @@
 //!
 //! # Locking rules
 //!
-//! - A NID belongs to whoever clears its bit. The only global lines that this touches are those of `spare` and `unread`,
-//!   once for a whole batch (up to 455 NIDs).
+//! - A NID belongs to the thread that clears its bit. The only global lines that this touches are those of `spare` and
+//!   `unread`, once for a whole batch (up to 455 NIDs).
 //! - A block becomes a batch by leaving `spare`: of several lanes one gets it. If the lane has found another batch
 //!   meanwhile, the block goes back.
 //! - NIDs are returned with `returns` held: first the bits, then the block's entry in `spare`. Returning is rare (a create

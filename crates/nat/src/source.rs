@@ -11,14 +11,14 @@ pub trait NatSource: Send + Sync {
     /// the table.
     ///
     /// # Errors
-    /// Whatever kept the block from being read; the operation that needed it fails with it.
+    /// The error of the read. The operation that needed the block fails with it.
     fn read_nat_block(&self, index: u32, second: bool) -> Result<Box<NatBlock>, SourceError>;
 
     /// Reads blocks ahead of their use, each as [`read_nat_block`](Self::read_nat_block) takes it, in their order. A source that can have
     /// them all on their way at once does. Called without their locks.
     ///
     /// # Errors
-    /// Whatever kept one of them from being read: they are read one by one then.
+    /// The error of one of the reads. The blocks are then read one by one.
     #[cfg(feature = "baselines")]
     fn read_nat_blocks(&self, blocks: &[(u32, bool)]) -> Result<Vec<Box<NatBlock>>, SourceError> {
         blocks.iter().map(|(index, second)| self.read_nat_block(*index, *second)).collect()

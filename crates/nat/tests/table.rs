@@ -1,4 +1,4 @@
-//! The table: what comes out of it is what went in, through checkpoints, crashes and broken devices.
+//! The table: it returns the entries that were put in, through checkpoints, crashes and broken devices.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -11,10 +11,11 @@
 //!  for each block: bytes 4032..4096 in ascending order, through the cache, and written back
 //!  fence                                            ── so are they: the write completes
 //! ```
-//! A fence counts for its own thread only, so a flush could not cover the writes of others: each write fences itself, and a completed
-//! write is durable. The first fence gives blocks an order that a disk's sectors have by themselves: **the last word of a block reaches
-//! the media after all others of it.** Whoever finds the end of a block new, finds all of it new. The node blocks that a sync leaves
-//! for recovery carry their mark there, in the footer, and no checksum over the rest (`docs/PMEM.md`).
+//! A fence counts for its own thread only, so a flush could not cover the writes of others: each write fences itself,
+//! and a completed write is durable. The first fence gives blocks an order that a disk's sectors have by themselves:
+//! **the last word of a block reaches the media after all others of it.** A reader that finds the end of a block new
+//! finds all of it new. The node blocks that a sync leaves for recovery carry their mark there, in the footer, and no
+//! checksum over the rest (`docs/PMEM.md`).
 
 use f2fs_device::{
     AlignedBuf, BLOCK_SIZE, BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op,

@@ -43,10 +43,11 @@
 //!
 //! # Unsafe code
 //!
-//! This crate is an unsafe leaf: the instructions that copy, write back and wait (`copy.rs`, `cpu.rs`), the mapping (`mapping.rs`), and
-//! one ioctl (`extents.rs`). Each says why it is sound; what they rest on is that a range is checked before it becomes an address, and
-//! that no reference to mapped bytes is ever made. Neither loom nor miri has instructions of a processor: what orders stores is
-//! judged by the simulator of lines in `f2fs-device-test`, which is safe code.
+//! This crate is an unsafe leaf: the instructions that copy, write back and wait (`copy.rs`, `cpu.rs`), the mapping
+//! (`mapping.rs`), and one ioctl (`extents.rs`). Each says why it is sound; what they rest on is that a range is
+//! checked before it becomes an address, and that no reference to mapped bytes is ever made. Neither loom nor miri has
+//! instructions of a processor: the simulator of lines in `f2fs-device-test`, which is safe code, judges the order of
+//! stores.
 
 mod copy;
 mod cpu;

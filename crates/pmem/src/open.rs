@@ -52,7 +52,8 @@ impl OpenOptions {
         Self { dax, ..self }
     }
 
-    /// How long to wait for whoever has the file open; half a second by default, which is enough for a process that was killed.
+    /// How long to wait for another process that has the file open. Half a second by default, which is enough for one
+    /// that was killed.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }

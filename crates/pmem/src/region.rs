@@ -16,8 +16,8 @@ pub const WORD: usize = 8;
 pub enum Durability {
     /// [`fence`](PersistentRegion::fence), by the thread that wrote back or stored past the cache.
     Fence,
-    /// A fence, and then [`sync`](PersistentRegion::sync), which is a system call: the memory is the page cache of a file, and is
-    /// slower by what it takes to write whole pages to that file's disk.
+    /// A fence, and then [`sync`](PersistentRegion::sync), which is a system call: the memory is the page cache of a
+    /// file, and is slower, since whole pages are written to that file's disk.
     Sync,
     /// Nothing: the memory ends with the process.
     Volatile,

@@ -5,8 +5,9 @@
 //! number of candidates whatever the number of sections, and few of them: a bound for each chunk of classes rules out most.
 //! Updates are logarithmic.
 //!
-//! A section that is held (marked by a cleaner, or a log stands in it) is no candidate. While nothing else changes in it, it
-//! stays where it is sorted in, on a short list of those that do not count: marking a victim and releasing it are cheap.
+//! A section that is held (marked by a cleaner, or a log stands in it) is no candidate. While nothing else changes in
+//! it, it stays where it is sorted in, on a short list of sections that do not count: marking a victim and releasing it
+//! are cheap.
 
 use std::collections::BTreeSet;
 
@@ -138,9 +139,9 @@ impl Ages {
         }
     }
 
-    /// The oldest section of the class with the greatest score. `score` gets what `weights` has for the class, which falls
-    /// from class to class, and the time of its oldest section. It must not fall with the weight nor rise with the time, and
-    /// give minus infinity for an infinite time.
+    /// The oldest section of the class with the greatest score. `score` gets the weight of the class in `weights`,
+    /// which falls from class to class, and the time of its oldest section. It must not fall with the weight nor rise
+    /// with the time, and give minus infinity for an infinite time.
     fn best(&self, weights: &[f64; CLASSES as usize], score: impl Fn(f64, f64) -> f64) -> Option<u32> {
         let greater = |a: f64, b: f64| if a > b { a } else { b };
         // No score of a chunk is greater than that of its greatest weight with its least time.

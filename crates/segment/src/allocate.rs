@@ -342,8 +342,8 @@ impl SegmentManager {
     /// Frees consecutive blocks, each as [`invalidate`](Self::invalidate) does, with one lock for those of a segment.
     ///
     /// # Errors
-    /// As there, for the first block that is not valid or not in the main area. Those of earlier segments are freed by
-    /// then, those of the same segment are not.
+    /// As there, for the first block that is not valid or not in the main area. Blocks of earlier segments are freed by
+    /// then, blocks of the same segment are not.
     pub fn invalidate_run(&self, run: Run, now: u64) -> Result<(), SegmentError> {
         let Run { mut addr, len: mut left } = run;
         while left != 0 {

@@ -4,8 +4,9 @@
 //! along the warm-node log: a node that is written ahead must not stand among them. So each node log has one more lane for these nodes. To a
 //! checkpoint its segment is a dirty one of that kind, as for every lane ([`crate::lanes`]); roll-forward never comes there.
 //!
-//! Nodes that are written ahead may change again before the checkpoint, and then take a second block. Hence room for them is never taken
-//! from what is kept free for the checkpoint: there is none where users would find none, and none where logs write into holes.
+//! Nodes that are written ahead may change again before the checkpoint, and then take a second block. Hence room for
+//! them is never taken from what is kept free for the checkpoint: none is given if users would find no space, or if
+//! logs write into holes.
 //!
 //! # Locking
 //!

@@ -80,8 +80,8 @@ impl Buckets {
         }
     }
 
-    /// The items of the buckets from `from` on and below `to`, those of the lowest first, and of a bucket those that have
-    /// waited longest.
+    /// The items of the buckets from `from` on and below `to`: the lowest bucket first, and in a bucket the items that
+    /// have waited longest first.
     pub(crate) fn ascending(&self, from: u32, to: u32) -> impl Iterator<Item = u32> + '_ {
         let buckets = core::iter::successors(self.occupied.next(from), |bucket| self.occupied.next(bucket + 1));
         let items = move |bucket: u32| {

@@ -13,7 +13,7 @@ pub trait SummarySource: Send + Sync {
     /// The summary block of a segment, as it stands in the SSA.
     ///
     /// # Errors
-    /// Whatever kept the owner from reading it.
+    /// The owner's error.
     fn read_summary(&self, segment: SegmentNo) -> Result<Box<SummaryBlock>, Box<dyn Error + Send + Sync>>;
 }
 

@@ -38,7 +38,7 @@ pub enum SegmentError {
         found: u64,
     },
     /// A segment's type is not the number of a log.
-    #[error("segment {segment}: type {found} is not in 0..=5")]
+    #[error("segment {segment}: type {found} is not in the range 0 to 5")]
     BadType {
         /// The segment.
         segment: SegmentNo,
@@ -56,7 +56,7 @@ pub enum SegmentError {
         mapped: u32,
     },
     /// A log's segment lies outside the main area.
-    #[error("the {} log stands in segment {segment} of {segments}", log.name())]
+    #[error("the {} log names segment {segment}, but there are only {segments} segments", log.name())]
     LogOutside {
         /// The log.
         log: LogType,
@@ -108,7 +108,7 @@ pub enum SegmentError {
         found: u32,
     },
     /// A log's allocation type is neither LFS nor SSR.
-    #[error("the {} log has allocation type {found}", log.name())]
+    #[error("the {} log has the unknown allocation type {found}", log.name())]
     AllocType {
         /// The log.
         log: LogType,
@@ -126,7 +126,7 @@ pub enum SegmentError {
         end: BlockAddr,
     },
     /// A segment outside the main area.
-    #[error("segment {segment} is not one of {segments}")]
+    #[error("there is no segment {segment}: the main area has {segments}")]
     OutsideTable {
         /// The segment.
         segment: SegmentNo,
@@ -172,7 +172,7 @@ pub enum SegmentError {
         valid: u32,
     },
     /// A log of nodes was given where one of data is needed, or the other way round.
-    #[error("the {} log does not hold {expected} blocks", log.name())]
+    #[error("the {} log takes no {expected} blocks", log.name())]
     WrongLog {
         /// The log.
         log: LogType,
@@ -180,7 +180,7 @@ pub enum SegmentError {
         expected: &'static str,
     },
     /// A block of the table could not be read.
-    #[error("block {addr} of the segment information table")]
+    #[error("cannot read block {addr} of the segment information table: {source}")]
     Table {
         /// Where it stands.
         addr: BlockAddr,
@@ -189,7 +189,7 @@ pub enum SegmentError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The summary of a segment could not be read.
-    #[error("summary of segment {segment}")]
+    #[error("cannot read the summary of segment {segment}: {source}")]
     Source {
         /// The segment.
         segment: SegmentNo,

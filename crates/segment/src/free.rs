@@ -1,8 +1,9 @@
 //! Free segments and free sections.
 //!
-//! The map holds exactly the segments in phase [`Phase::Free`](crate::Phase); whoever removes one owns it, and sets its
-//! phase afterwards. A *free section* is one whose segments are all free: only such are given to a log that cannot go on
-//! within its own section, so that data and nodes never share a section and a zone is written from its start.
+//! The map holds exactly the segments in phase [`Phase::Free`](crate::Phase); the thread that removes one owns it, and
+//! sets its phase afterwards. A *free section* is one whose segments are all free: only such are given to a log that
+//! cannot go on within its own section, so that data and nodes never share a section and a zone is written from its
+//! start.
 
 use std::collections::BTreeSet;
 

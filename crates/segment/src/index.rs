@@ -1,8 +1,9 @@
-//! Which dirty segments have the most room, and which sections are the best to clean: the index behind SSR and cleaning.
+//! Finds the dirty segments that have the most room, and the sections that are the best to clean: the index behind SSR
+//! and cleaning.
 //!
 //! Writers do not keep it up to date: the first change of a segment since the index last looked puts the segment into a
-//! list (one of [`LISTS`]), and whoever chooses reads the lists first. So a choice costs the number of segments that
-//! changed since the last one, plus a constant; a change costs nothing shared in most cases.
+//! list (one of [`LISTS`]), and a choice reads the lists first. So a choice costs the number of segments that changed
+//! since the last one, plus a constant; a change costs nothing shared in most cases.
 
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
 use f2fs_sync::{CachePadded, Mutex, MutexGuard};

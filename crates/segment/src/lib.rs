@@ -7,9 +7,9 @@
 //!
 //! # What holds at all times
 //!
-//! - A block that is valid now, or was in the last durable checkpoint, or was since, is never handed out. Each segment has
-//!   two maps: *valid* (`cur_valid_map`) and *taken* (`ckpt_valid_map`), a superset. Taking a block sets both, freeing it
-//!   clears the first, and a durable checkpoint takes out of the second what had been freed before it began.
+//! - A block that is valid now, or was in the last durable checkpoint, or was since, is never handed out. Each segment
+//!   has two maps: *valid* (`cur_valid_map`) and *taken* (`ckpt_valid_map`), a superset. Taking a block sets both bits,
+//!   freeing it clears the first. A durable checkpoint clears the second of blocks that were freed before it began.
 //! - A segment whose last block was freed is *prefree*, not free, until a checkpoint that knows this is durable. Only then
 //!   is it used, discarded or reset.
 //! - Each log stands on a block that may be written. A log's segment belongs to it alone.
@@ -65,9 +65,10 @@
 //! The owner keeps a *checkpoint record*: the SIT version bitmap, the SIT journal, where the six logs stand and their summaries, in
 //! two places in turn, each whole or not at all (a checksum). The SIT stands on the device twice, the SSA once.
 //!
-//! Opening: read the newest record that is whole; load the current copy of each SIT block into a [`SegmentTable`], made with the
-//! journal; hand table, bitmap and logs to [`SegmentManager::open`]; [`SegmentManager::load`] does both for an owner who keeps the
-//! table where [`Geometry`](f2fs_format::Geometry) says, and [`LogState::position`] is what a record has of a log. Whatever was written behind the record is free again.
+//! Opening: read the newest record that is whole; load the current copy of each SIT block into a [`SegmentTable`], made
+//! with the journal; hand table, bitmap and logs to [`SegmentManager::open`]; [`SegmentManager::load`] does both for an
+//! owner that keeps the table where [`Geometry`](f2fs_format::Geometry) says. [`LogState::position`] is the part of a
+//! log that a checkpoint record holds. Whatever was written behind the record is free again.
 //!
 //! A checkpoint, with no other call while `begin_checkpoint` runs:
 //!
@@ -77,9 +78,9 @@
 //!    the entries of all blocks that are valid in the old record, so it serves both.
 //! 3. Flush the device: all of this is durable **before** the record that points to it.
 //! 4. Write the record (bitmap, journal, logs), and make it durable.
-//! 5. [`end_checkpoint`](SegmentManager::end_checkpoint), and **not before 4 is durable**: it lets the blocks be written that were freed
-//!    before 2, to which the record before still points. Discards of what it returns come after it and before the next
-//!    allocation.
+//! 5. [`end_checkpoint`](SegmentManager::end_checkpoint), and **not before 4 is durable**: it lets the blocks be
+//!    written that were freed before 2, to which the record before still points. Blocks that it returns may be
+//!    discarded after it and before the next allocation.
 //!
 //! If a step fails, leave out the rest; the next `begin_checkpoint` writes again all that this one had. With `f2fs-nat`, both
 //! `begin_checkpoint`s come before one flush and one record, and both `end_checkpoint`s after it.

@@ -9,9 +9,9 @@
 //!   cleaner: copy F to T ......... lock page { slot == F ? slot = T }  yes: invalidate F     no: invalidate T
 //! ```
 //!
-//! So exactly the places that no slot names become invalid, each once, in either order. A writer must not invalidate what it
-//! read from the slot before it wrote: that may have moved. `F` is not written again before the next durable checkpoint, so
-//! who reads it by an address that it has looked up keeps reading the right bytes until it leaves the gate.
+//! So exactly the places that no slot names become invalid, each once, in either order. A writer must not invalidate an
+//! address that it read from the slot before it wrote: the block may have moved. `F` is not written again before the
+//! next durable checkpoint. So a reader that has looked up its address reads the right bytes until it leaves the gate.
 //!
 //! The pages are unlocked when blocks are invalidated: [`Displaced`] takes the addresses from one to the other.
 

@@ -10,16 +10,16 @@
 //!   chunks  [ 64 states ] [ 64 states ] [ - ] [ - ] ...      filled in the order in which segments are first used
 //! ```
 //!
-//! A segment that was used keeps its state: what is freed is used again soon. Numbers of states are dense, so that the victim
-//! index can keep what it knows in arrays that grow with the segments in use and not with the device.
+//! A segment that was used keeps its state: what is freed is used again soon. Numbers of states are dense, so that the
+//! victim index can use arrays. These grow with the segments in use, and not with the device.
 //!
 //! # Locking rules
 //!
 //! - A word changes once, from idle to used, with `next` held: so a segment never gets two states, nor a state two segments.
 //! - The state is written first, under its own lock, and the word after it (release). Who reads a used word (acquire) finds the
 //!   chunk and the state.
-//! - An idle word says all there is to know about its segment. Who finds one acts as if it had locked the segment at that
-//!   moment, found it free and unlocked it.
+//! - An idle word says all there is to know about its segment. A thread that finds one acts as if it had locked the
+//!   segment at that moment, found it free and unlocked it.
 //! - `next` is the last lock of every order, except for that of a state that no word names yet.
 
 use f2fs_format::sit::RawSitEntry;

@@ -11,8 +11,8 @@ use crate::{BlockMap, SegmentError};
 
 /// The SIT entries of a main area, on their way into a [`SegmentManager`](crate::SegmentManager).
 ///
-/// An opener reads the table's blocks in any order, on as many threads as it likes, and [loads](SegmentTable::load) what it has
-/// read: the memory taken is that of the segments with valid blocks, and 4.3 bytes for each other. A segment that is not loaded
+/// An opener reads the table's blocks in any order, on any number of threads, and [loads](SegmentTable::load) them: the
+/// memory taken is that of the segments with valid blocks, and 4.3 bytes for each other. A segment that is not loaded
 /// is empty.
 ///
 /// ```

@@ -58,8 +58,9 @@ impl SegmentManager {
         Ok(moved)
     }
 
-    /// The sections that will be free as a whole when the checkpoint that was begun ends, and are not so far. Until then no log comes there:
-    /// whoever resets zones does so when the checkpoint is durable, before [`end_checkpoint`](Self::end_checkpoint).
+    /// The sections that will be free as a whole when the checkpoint that was begun ends, and are not so far. Until
+    /// then no log comes there: the owner resets zones when the checkpoint is durable, before
+    /// [`end_checkpoint`](Self::end_checkpoint).
     #[must_use]
     pub fn sections_freed_by_checkpoint(&self) -> Vec<u32> {
         let per_section = self.geometry.segs_per_sec;

@@ -3,7 +3,7 @@
 use f2fs_format::feature::Features;
 use f2fs_format::{BLOCKS_PER_SEGMENT, Geometry, SegmentNo};
 
-/// What can be written of each section.
+/// The blocks of each section that can be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Zoning {
     segs_per_sec: u32,

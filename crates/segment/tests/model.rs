@@ -129,9 +129,8 @@ impl World {
         (first..self.counter).map(|id| Summary::new(Nid(id), id as u8, (id % 900) as u16)).collect()
     }
 
-    /// Blocks that a log could get: its own rest, free segments, and the holes of dirty segments of its kind.
-    /// Those of a segment where another lane stands and of which all was freed become free when it is closed: with them, if
-    /// `closed`.
+    /// Blocks that a log could get: its own rest, free segments, and the holes of dirty segments of its kind. A segment
+    /// of another lane whose blocks were all freed becomes free when it is closed: with them, if `closed`.
     fn obtainable(&self, log: LogType, closed: bool) -> u64 {
         let head = self.manager.log(log);
         let mut blocks = 0;

@@ -1,4 +1,5 @@
-//! Selective partial cleaning on a manager: what is rewritten, what is moved, and what a crash would find.
+//! Selective partial cleaning on a manager: the runs that are rewritten, those that are moved, and the state that a
+//! crash would find.
 #![allow(clippy::unwrap_used)]
 
 mod common;

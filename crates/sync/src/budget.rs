@@ -5,8 +5,8 @@
 //! - A unit is in the *pool*, in one processor's *cache*, or taken. `state` protects the pool; a cache is one atomic.
 //! - Taking from and giving to a cache is one compare-and-swap on this processor's line, without a lock.
 //! - Units move between the pool and a cache only with `state` held. Nothing else is locked under it.
-//! - An empty cache takes a batch from the pool, and a full one gives a batch to it. A cache is left half full either way, so
-//!   that a thread which only takes, one which only gives, and one which does both in turn visit the pool once in a batch.
+//! - An empty cache takes a batch from the pool, and a full one gives a batch to it. A cache is left half full either
+//!   way. So a thread visits the pool once in a batch, whether it only takes, only gives, or does both in turn.
 //!
 //! # States
 //!

@@ -1,15 +1,15 @@
 //! Counting the cache lines that an operation touches, in the counting half (`--cfg f2fs_counting`).
 //!
-//! On record is every read and write of an atomic, every lock that is taken or released (readers of a reader-writer lock
-//! write its word, too), the value behind a lock where it is used (its own bytes, the first four lines of a larger one), and
-//! every clone and drop of an [`Arc`](crate::Arc) or a [`Weak`](crate::Weak); each with the type and the place in the source (a drop has
-//! none: it is told as one of the type). A failed
-//! compare-and-swap counts as a write: it takes the line away from whoever has it. Lines are told apart by address, in blocks
-//! of 64 bytes, so that neighbours that falsely share a line count once, as for the processor.
+//! On record is every read and write of an atomic, every lock that is taken or released (readers of a reader-writer
+//! lock write its word, too), the value behind a lock where it is used (its own bytes, the first four lines of a larger
+//! one), and every clone and drop of an [`Arc`](crate::Arc) or a [`Weak`](crate::Weak); each with the type and the
+//! place in the source (a drop has none: it is told as one of the type). A failed compare-and-swap counts as a write:
+//! it takes the line away from its holder. Lines are told apart by address, in blocks of 64 bytes, so that neighbours
+//! that falsely share a line count once, as for the processor.
 //!
-//! Not on record: the memory that a value behind a lock points to (the entries of a map, the bytes of a page), references that are
-//! a [`PlainArc`](crate::PlainArc) (the device and where tables are read from, which no operation clones), and the allocator's
-//! own state.
+//! Not on record: the memory that a value behind a lock points to (the entries of a map, the bytes of a page),
+//! references that are a [`PlainArc`](crate::PlainArc) (the device and the source of tables, which no operation
+//! clones), and the allocator's own state.
 //!
 //! [`Footprint::measure`] has several threads do an operation in turns, each on its own objects, and tells three things:
 //!

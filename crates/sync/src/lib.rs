@@ -43,11 +43,11 @@
 //!
 //! # The counting half
 //!
-//! It is chosen by a `cfg` and not by a cargo feature, like the loom half. Features are united over everything that is built
-//! together: one test that asked for counting would have all others, and whoever depends on these crates, run counting locks.
-//! A `cfg` in `RUSTFLAGS` is the choice of whoever runs the build, reaches all crates alike, and has a target directory of its
-//! own. `cargo xtask counting` builds with it, runs the tests that pin what is written, and prints the table
-//! (`benches/benches/cache_lines.rs`).
+//! It is chosen by a `cfg` and not by a cargo feature, like the loom half. Features are united over everything that is
+//! built together: one test that asked for counting would have all others, and all crates above these, run counting
+//! locks. A `cfg` in `RUSTFLAGS` is the choice of the one who runs the build, reaches all crates alike, and has a
+//! target directory of its own. `cargo xtask counting` builds with it, runs the tests that pin what is written, and
+//! prints the table (`benches/benches/cache_lines.rs`).
 //!
 //! # Models and mutants
 //!

@@ -43,7 +43,7 @@ struct Side {
     stands: AtomicBool,
 }
 
-/// What a thread knows of its meeting.
+/// The state of a meeting, as one of its threads holds it.
 struct Place {
     sides: Arc<[Side; 2]>,
     which: usize,

@@ -6,10 +6,9 @@
 //! one build serves all mutants. So it does with the feature `mutants`, for tests that are no
 //! models (`f2fs-trials`); nothing that ships turns it on.
 //!
-//! A protocol names its steps with [`protocol_step!`](crate::protocol_step), the values, conditions and orderings that it
-//! depends on with [`protocol_value!`](crate::protocol_value), and what it must not do with
-//! [`protocol_never!`](crate::protocol_never). The name is that of the promise, or of the fault that the
-//! mutant makes.
+//! A protocol names its steps with [`protocol_step!`](crate::protocol_step), the values, conditions and orderings that
+//! it depends on with [`protocol_value!`](crate::protocol_value), and actions that it must not take with
+//! [`protocol_never!`](crate::protocol_never). The name is that of the promise, or of the fault that the mutant makes.
 //!
 //! ```
 //! use f2fs_sync::atomic::{Ordering::SeqCst, fence};
@@ -39,8 +38,8 @@ macro_rules! protocol_value {
     };
 }
 
-/// What a protocol never does here: `$fault`, a step too early, one too many, or a way out. The mutant of this name does it; in
-/// production it is never evaluated, and the macro costs nothing.
+/// An action that a protocol never takes here: `$fault`, a step too early, one too many, or a way out. The mutant of
+/// this name takes it; in production it is never evaluated, and the macro costs nothing.
 #[macro_export]
 macro_rules! protocol_never {
     ($name:literal, $fault:expr) => {

@@ -21,8 +21,8 @@ pub fn processors() -> usize {
 ///
 /// Nothing but the spreading. [`slot`](PerCore::slot) *prefers* the slot of the processor that the thread runs on; the
 /// thread may have moved since, two threads may take turns on one processor, and on a machine with more processors than
-/// slots some share one. So a `T` is shared like any other value and must be `Sync` in its own right (an atomic, a lock),
-/// and what is taken from one slot may be given back to another, unless the caller remembers
+/// slots some share one. So a `T` is shared like any other value and must be `Sync` in its own right (an atomic, a
+/// lock). Something taken from one slot may be given back to another, unless the caller remembers
 /// [`slot_index`](PerCore::slot_index).
 ///
 /// The number of slots is the next power of two at or above the number of processors available to the process, from 1 to
@@ -105,8 +105,8 @@ mod imp {
     use std::cell::Cell;
     use std::sync::OnceLock;
 
-    /// For how many uses a thread trusts what it knows of the processor it runs on. Asking costs 3 ns where the kernel maps
-    /// the answer into the process and some 100 ns where it does not, and threads stay for milliseconds.
+    /// The number of uses after which a thread asks again which processor it runs on. Asking costs 3 ns where the
+    /// kernel maps the answer into the process and some 100 ns where it does not, and threads stay for milliseconds.
     const TRUSTED_USES: u32 = 64;
 
     thread_local! {

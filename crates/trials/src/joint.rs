@@ -6,9 +6,9 @@
 //!                                        ^ the power goes: some words of these lines, and some of the requests
 //! ```
 //!
-//! A recording has the changes of both in one order. They are done again, those of the journal to simulated lines, and the power goes between any
-//! two stores: so also in the middle of a sync. Of each such moment some joint states are drawn: what survives of the volume and what survives of
-//! the journal do not depend on each other.
+//! A recording has the changes of both in one order. They are done again, those of the journal to simulated lines, and
+//! the power goes between any two stores: so also in the middle of a sync. Of each such moment some joint states are
+//! drawn: the part of the volume that survives and the part of the journal that survives do not depend on each other.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -67,7 +67,7 @@ impl JointTally {
 struct Journal {
     region: SimulatedRegion,
     start: u64,
-    /// What the journal holds when all that was done is there.
+    /// The content of the journal when everything survives.
     content: Vec<u8>,
     /// Line events after each event of the recording.
     after: Vec<usize>,
@@ -114,7 +114,7 @@ impl Journal {
     }
 }
 
-/// What survives of the volume in one draw.
+/// The part of the volume that survives in one draw.
 #[derive(Clone, Copy)]
 enum Survivors {
     None,
@@ -226,7 +226,7 @@ fn blocks_of(event: &Event) -> std::ops::Range<u64> {
     start..start + blocks
 }
 
-/// What tells one content from another.
+/// A key that tells one content from another.
 fn print(image: &MemoryDevice, changed: &[u64], journal: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     for at in changed.iter().copied().chain(journal..journal + JOURNAL_BLOCKS) {

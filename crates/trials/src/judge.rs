@@ -2,11 +2,11 @@
 //!
 //! - The checkpoint that is found is the last one that had completed, or a later one. Whatever lies between is no state.
 //! - Each lane's part of the tree is exactly what the lane had done when that checkpoint was taken.
-//! - Unless files were made durable by themselves after it (`fsync` and roll-forward): then such a file has the content that
-//!   it had at its last completed `fsync` or at any time since, under the names that it had then or since; a file whose
-//!   `fsync` had begun has the old or a new content; every other file has the content of the checkpoint, and names that it
-//!   had at the checkpoint or since; no file is there that was neither in the checkpoint nor made durable. A name is an entry in
-//!   a directory: where that directory is by then, its own `fsync` or a checkpoint decides.
+//! - Unless files were made durable by themselves after it (`fsync` and roll-forward): then such a file has a content
+//!   that it had at its last completed `fsync` or later, under names that it had then or later; a file whose `fsync`
+//!   had begun has the old or a new content; every other file has the content of the checkpoint, and names that it had
+//!   at the checkpoint or since; no file is there that was neither in the checkpoint nor made durable. A name is an
+//!   entry in a directory: where that directory is by then, its own `fsync` or a checkpoint decides.
 //! - A content is bytes, mode, owner, times and extended attributes together.
 //! - As in the kernel, an `fsync` that had not completed promises nothing of the blocks that it was to make durable: its node
 //!   may be on the device, and the data, which no flush came before, may not. Blocks that were not written are as they were.

@@ -1,9 +1,9 @@
 //! The states that a crash leaves on persistent memory, where not whole sectors are lost but words of 8 bytes.
 //!
-//! The requests of a workload to a recording device are done again to a [`PmemDevice`] on simulated lines. Between any two
-//! stores, write-backs
-//! and fences the power may go; of each such moment some states are looked at, as the module `state` does with others. What was promised
-//! by then is what the workload had been promised when its device had done so many requests.
+//! The requests of a workload to a recording device are done again to a [`PmemDevice`] on simulated lines. Between any
+//! two stores, write-backs and fences the power may go; of each such moment some states are looked at, as the module
+//! `state` does with others. The promises at that point are those that the workload had when its device had done so
+//! many requests.
 //!
 //! A discard does nothing on persistent memory, so that here the blocks keep what they held.
 

@@ -5,7 +5,7 @@
 
 use crate::campaign::Class;
 
-/// Name, what it does, and the workloads that find it.
+/// Its name, its fault, and the workloads that find it.
 pub const MUTANTS: &[(&str, &str, Class)] = &[
     ("checkpoint_flush", "no flush between a pack and the block that makes it valid", Class::Ace1),
     ("checkpoint_fua_left_out", "the block that makes a pack valid is written as any other", Class::Ace1),

@@ -254,7 +254,7 @@ impl Op {
         }
     }
 
-    /// The file whose bytes it writes, and which.
+    /// The file that it writes to, and the range.
     #[must_use]
     pub fn writes(&self) -> Option<(&str, Range<usize>)> {
         let range = |from: u64, len: usize| from as usize..(from as usize).saturating_add(len);

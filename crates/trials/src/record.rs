@@ -1,10 +1,11 @@
 //! Runs operations on a recording device, and writes down what was promised when.
 //!
-//! Operations of one thread form a *lane*; each lane has names of its own. Time is counted twice: in events of the device's
-//! log, which is where a cut is made, and by a clock that ticks at the beginning and the end of each operation, which orders
-//! operations of different lanes. A version of the checkpoint belongs, in each lane, to an interval of its history. A checkpoint holds
-//! what had happened when it froze, and is seen to come later, by whoever wrote it and by all whose operation is on its way then. So an
-//! operation is in it that had ended before any of those began, since one of them wrote it; one that began after one of them ended is not.
+//! Operations of one thread form a *lane*; each lane has names of its own. Time is counted twice. Events of the
+//! device's log are the places where a cut is made. A clock that ticks at the beginning and the end of each operation
+//! orders operations of different lanes. A version of the checkpoint belongs, in each lane, to an interval of its
+//! history. A checkpoint holds what had happened when it froze. It is noticed later, by the operation that wrote it and
+//! by all that were running then. One of these wrote it. So an operation that ended before any of these began is in the
+//! checkpoint, and one that began after one of these ended is not.
 
 pub mod shared;
 
@@ -222,7 +223,7 @@ impl<'a> Tape<'a> {
         Step { op, fsynced, certain, tree: Arc::new(tree.clone()), clock, events, versions }
     }
 
-    /// Operations on what other threads change as well: what they found there is known by what they said.
+    /// Operations on what other threads change as well: their results tell what they found there.
     fn run_sharing(
         &self,
         first: &Arc<Tree>,
@@ -344,8 +345,8 @@ pub fn record_on(
     Ok(Recording { lanes, marks, last_step, ..whole })
 }
 
-/// Runs threads that share what they change on a copy of `device`, which holds `tree`, with one more, which changes nothing; the
-/// volume is closed at the end.
+/// Runs threads that change the same files on a copy of `device`, which holds `tree`, and one more that changes
+/// nothing; the volume is closed at the end.
 ///
 /// # Errors
 /// [`StepError`] if an operation fails otherwise than by a name, or no order of the operations explains what they said.

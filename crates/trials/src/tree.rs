@@ -27,7 +27,7 @@ pub enum Content {
     Symlink(Vec<u8>),
 }
 
-/// Whose an inode is, who may use it, and when it was used.
+/// Owner, permissions and times of an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     /// Permission bits.

@@ -76,7 +76,7 @@ impl fmt::Display for Workload {
 
 /// A text that is no workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no workload")]
+#[error("`{0}` is not a workload")]
 pub struct ParseWorkloadError(String);
 
 impl FromStr for Workload {

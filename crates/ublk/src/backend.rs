@@ -9,7 +9,7 @@ use crate::{
     abi::{Parameters, SECTORS, attribute, part},
 };
 
-/// A block device with zones: what [`ZonedDevice`] offers, whatever is below it.
+/// A block device with zones: the interface of [`ZonedDevice`], whatever is below it.
 pub trait ZonedBlockDevice: BlockDevice {
     /// Sizes and limits.
     fn layout(&self) -> &ZoneLayout;

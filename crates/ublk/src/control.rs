@@ -4,7 +4,7 @@
 //! the limit the command is cancelled, which ends those that wait for something. One that does not end even then leaves its memory to
 //! the kernel for good, and the control is not used again ([`UblkError::Stuck`]).
 //!
-//! No locks: a control belongs to whoever has it.
+//! No locks: a control belongs to one thread at a time.
 
 use std::{
     fs::{File, OpenOptions},

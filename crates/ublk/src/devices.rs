@@ -1,4 +1,4 @@
-//! The devices of this machine, whoever serves them.
+//! The devices of this machine, of all servers.
 
 use std::{fmt, fs};
 
@@ -109,7 +109,7 @@ fn device(record: &DeviceRecord, sectors: u64) -> Device {
     }
 }
 
-/// Deletes a device, whoever serves it. Without `force`, not one that is open or mounted.
+/// Deletes a device of any server. Without `force`, not one that is open or mounted.
 ///
 /// # Errors
 /// See [`UblkError`].

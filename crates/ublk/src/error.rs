@@ -28,7 +28,7 @@ pub enum UblkError {
         since: &'static str,
     },
     /// The kernel has no `io_uring` that takes commands, or forbids it.
-    #[error("io_uring with 128-byte entries cannot be had: {0}")]
+    #[error("io_uring with entries of 128 bytes is not available: {0}")]
     NoRing(#[source] io::Error),
     /// The driver did not answer in time. The command may still happen.
     #[error("the ublk driver did not answer {command} within {limit:?}")]
@@ -78,7 +78,7 @@ pub enum UblkError {
         source: io::Error,
     },
     /// A quantity that a device cannot have.
-    #[error("{what}: {value} is not from {min} to {max}")]
+    #[error("{what}: {value} is not in the range {min} to {max}")]
     Limit {
         /// The quantity.
         what: &'static str,
@@ -91,7 +91,7 @@ pub enum UblkError {
     },
     /// The kernel wants zones whose size is a power of two, and whole ones.
     #[error(
-        "a zone of {zone_blocks} blocks on a device of {blocks} blocks: the kernel takes whole zones of a power of two"
+        "a zone of {zone_blocks} blocks on a device of {blocks} blocks: the kernel takes only whole zones whose size is a power of two"
     )]
     Zones {
         /// Blocks of a zone.

@@ -53,10 +53,10 @@
 //!
 //! # Unsafe code
 //!
-//! This crate is an unsafe leaf: pushing commands that point into memory (`control.rs`, `ring.rs`), a raw kernel entry, the mapping of
-//! descriptors, and the length of memory that comes back (`ring.rs`). Each says why it is sound; what they rest on is that memory whose
-//! tag is the kernel's is not touched, and is leaked rather than freed if its command's end was not seen. What a descriptor asks for is
-//! checked in safe code (`translate.rs`) before it becomes a length.
+//! This crate is an unsafe leaf: pushing commands that point into memory (`control.rs`, `ring.rs`), a raw kernel entry,
+//! the mapping of descriptors, and the length of memory that comes back (`ring.rs`). Each says why it is sound; they
+//! rest on one rule: memory whose tag is the kernel's is not touched, and is leaked rather than freed if its command's
+//! end was not seen. What a descriptor asks for is checked in safe code (`translate.rs`) before it becomes a length.
 
 mod abi;
 mod backend;

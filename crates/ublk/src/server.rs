@@ -9,8 +9,8 @@
 //!                                                 requests wait
 //! ```
 //!
-//! Locking model: none. A queue's thread shares nothing with others but the device below and the open file; it tells what it counted when
-//! it ends. Queues end because the driver says so, which the first thread asks it to do.
+//! Locking model: none. A queue's thread shares nothing with others but the device below and the open file; it returns
+//! its counts when it ends. Queues end because the driver says so, which the first thread asks it to do.
 
 use std::{
     fs::{File, OpenOptions},

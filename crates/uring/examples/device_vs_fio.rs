@@ -105,7 +105,7 @@ const WORKLOADS: [Workload; 14] = {
     ]
 };
 
-/// What is measured on a device.
+/// The measurements on a device.
 fn on_device() -> Vec<Workload> {
     let one = |(name, fio, op), depth, threads| Workload {
         name,

@@ -1,7 +1,7 @@
 //! The trait of what carries requests over a ring: an open file or block device, or a namespace of an NVMe device.
 //!
-//! The ring, its table of requests, the slots of threads and the queues are the same for all; a carrier says what the entries look like and
-//! what the answers mean.
+//! The ring, its table of requests, the slots of threads and the queues are the same for all; a carrier fills in the
+//! entries and reads the answers.
 
 use std::cell::Cell;
 use std::fmt;
@@ -40,8 +40,8 @@ pub(crate) trait Carrier: fmt::Debug + Send + Sync + Sized + 'static {
     /// Turns the reason why an admitted request failed into its error; a durable write's failure poisons the device.
     fn failed(&self, request: &Request, kind: DeviceErrorKind) -> DeviceError;
 
-    /// The entry that asks for what is left of a request. What it points to belongs to the flight and stays where it is when the flight
-    /// itself moves.
+    /// The entry that asks for what is left of a request. It points to memory that belongs to the flight and stays
+    /// where it is when the flight itself moves.
     fn entry(&self, flight: &mut Flight) -> Self::Entry;
 
     /// The meaning of the answer `result` to the last entry.

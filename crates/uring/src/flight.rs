@@ -82,7 +82,7 @@ impl Flight {
         self.request
     }
 
-    /// What is asked for.
+    /// The request.
     pub(crate) fn request(&self) -> &Request {
         &self.request
     }

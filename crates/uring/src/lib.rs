@@ -41,9 +41,10 @@
 //! machine a read of 4 KiB of persistent memory took 115 us through a ring and 12 us as a call. Persistent memory is such a device,
 //! and a transfer is a copy there, so there batches and queues are calls too (unless [`Engine::IoUring`] is asked for).
 //!
-//! *Slots.* A thread that submits batches uses the ring of its slot, one of 64, each made when it is first used. Threads share a
-//! ring only when there are more threads than slots. There is no thread of our own: whoever waits takes completions
-//! for everybody on that ring and hands on that duty ([`Handover`](f2fs_device::Handover)).
+//! *Slots.* A thread that submits batches uses the ring of its slot, one of 64, each made when it is first used.
+//! Threads share a ring only when there are more threads than slots. There is no thread of our own: a waiting thread
+//! takes completions for all threads on that ring, and hands that duty on when it leaves
+//! ([`Handover`](f2fs_device::Handover)).
 //!
 //! *Ownership.* A request's buffers are in the ring's table until the kernel is done with them; a ticket holds only names.
 //! Dropping a ticket leaves the request to itself, and dropping the last of device, tickets and queues waits for what is in

@@ -39,10 +39,11 @@ pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<PlainArc<dyn
 /// other.
 ///
 /// # Who else is kept out
-/// The character device cannot be claimed, so the namespace's block device is, as [`UringDevice`] claims
-/// it: that keeps mounts out, other openers of this crate by either path, and whoever asks for the block device with `O_EXCL`. Who sends commands without any
-/// claim is not kept out (`nvme format`), nor are other hosts, nor a controller's other namespaces that share its media. Where the kernel
-/// shows no block device the lock on the character device is all there is; `info().description` says so.
+/// The character device cannot be claimed, so the namespace's block device is, as [`UringDevice`] claims it: that keeps
+/// out mounts, other openers of this crate by either path, and programs that open the block device with `O_EXCL`. Who
+/// sends commands without any claim is not kept out (`nvme format`), nor are other hosts, nor a controller's other
+/// namespaces that share its media. Where the kernel shows no block device the lock on the character device is all
+/// there is; `info().description` says so.
 #[derive(Debug)]
 pub struct NvmeDevice {
     traffic: Traffic<Namespace>,

@@ -155,7 +155,7 @@ pub enum OpenError {
         holder: Option<Holder>,
     },
     /// A block device that can only be read, where writing was asked for.
-    #[error("{}: the device can only be read", .path.display())]
+    #[error("{}: the device is read-only", .path.display())]
     ReadOnly {
         /// The path.
         path: PathBuf,
@@ -201,7 +201,7 @@ pub enum OpenError {
         reason: String,
     },
     /// [`OpenOptions::io_poll`] or [`OpenOptions::sq_poll`] where that cannot be.
-    #[error("{}: no polling: {reason}", .path.display())]
+    #[error("{}: polling is not available: {reason}", .path.display())]
     NoPolling {
         /// The path.
         path: PathBuf,

@@ -74,7 +74,7 @@ impl Progress {
         const EAGAIN: i32 = 11;
         const EINVAL: i32 = 22;
         const EOPNOTSUPP: i32 = 95;
-        // The kernel cancels what it has only queued when the thread that submitted it exits.
+        // When a thread exits, the kernel cancels the requests of that thread that it has only queued.
         const ECANCELED: i32 = 125;
         let short = DeviceErrorKind::ShortTransfer { transferred: self.done, expected: self.expected };
         Landing::Finished(match answer {

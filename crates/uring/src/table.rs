@@ -5,7 +5,7 @@
 //!               ^                   |    \
 //!               +--drain: the rest--+     +--drain, when abandoned before--> (gone)
 //! ```
-//! An entry whose request is waiting or in the kernel leaves the table only by `drain`, whatever its ticket does.
+//! An entry whose request is waiting or in the kernel leaves the table only by `drain`, also if its ticket is dropped.
 
 use std::collections::VecDeque;
 
@@ -25,8 +25,8 @@ enum Entry {
     Finished(Completion),
 }
 
-/// The requests of one ring. Whoever calls [`fill`](Self::fill) or [`drain`](Self::drain) must be the only one that uses the
-/// ring's queues at that time.
+/// The requests of one ring. A caller of [`fill`](Self::fill) or [`drain`](Self::drain) must be the only one that uses
+/// the ring's queues at that time.
 #[derive(Debug)]
 pub(crate) struct Table {
     entries: Vec<Entry>,

@@ -143,7 +143,7 @@ impl Target {
         self.direct
     }
 
-    /// Whether the device is memory that the thread which asks copies to and from itself, so that a ring gains nothing.
+    /// Whether the device is memory that the calling thread copies to and from by itself, so that a ring gains nothing.
     pub(crate) fn copies(&self) -> bool {
         self.copies
     }

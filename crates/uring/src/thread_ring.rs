@@ -1,8 +1,8 @@
 //! The ring of a thread's last queue, kept for its next one.
 //!
-//! To set a ring up and take it down costs the time of several reads, and who reads in batches does it for each batch. So a thread
-//! keeps the ring of its last queue, without a file, until its next queue, on whatever device, or its own end. Such a ring
-//! belongs to the thread that made it (`IORING_SETUP_SINGLE_ISSUER`), and a queue never leaves its thread.
+//! Setting a ring up and taking it down costs the time of several reads, and would be done for each batch. So a thread
+//! keeps the ring of its last queue, without a file, until its next queue, on whatever device, or its own end. Such a
+//! ring belongs to the thread that made it (`IORING_SETUP_SINGLE_ISSUER`), and a queue never leaves its thread.
 
 use std::cell::Cell;
 use std::io;

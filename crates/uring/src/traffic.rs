@@ -23,8 +23,8 @@ const SLOTS: usize = 64;
 /// The variable that forbids `io_uring`.
 const FORBID: &str = "F2FS_NO_IO_URING";
 
-/// What carries the requests of a device, and its rings. Dropping it waits for all requests in flight, also those whose tickets were
-/// dropped.
+/// The carrier of a device's requests, and its rings. Dropping it waits for all requests in flight, also those whose
+/// tickets were dropped.
 #[derive(Debug)]
 pub(crate) struct Traffic<C: Carrier> {
     carrier: Arc<C>,

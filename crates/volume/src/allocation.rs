@@ -42,7 +42,7 @@ impl Allocation {
         Allocation::default()
     }
 
-    /// Valid runs are moved ahead of a write, or rewritten within it, whatever it costs.
+    /// Valid runs are moved ahead of a write, or rewritten within it, at any cost.
     #[must_use]
     pub fn partial(model: CostModel) -> Allocation {
         Allocation { strategy: Strategy::PartialAlways, model, bound: None }
@@ -112,7 +112,7 @@ impl Allocation {
     }
 }
 
-/// A name that is none of those of [`Allocation`].
+/// A name that is not one of [`Allocation`]'s.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownAllocation(String);
 
@@ -120,7 +120,7 @@ impl fmt::Display for UnknownAllocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} is none of ssr, partial, selective-greedy, selective-optimal, with or without +PERCENT behind it",
+            "{:?} is not one of ssr, partial, selective-greedy, selective-optimal, with or without +PERCENT behind it",
             self.0
         )
     }

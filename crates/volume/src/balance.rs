@@ -1,8 +1,8 @@
 //! When a checkpoint or a cleaning is due.
 //!
-//! The rule that must never break: what is dirty fits into the segments that are free, so that a checkpoint can always be
-//! written. Users' data leaves that much free ([`f2fs_segment::Class`]); nodes and directory blocks become dirty without
-//! asking, so whoever begins an operation asks [`Volume::need`] first.
+//! The rule that must never break: dirty blocks fit into the free segments, so that a checkpoint can always be written.
+//! Users' data leaves that much free ([`f2fs_segment::Class`]); nodes and directory blocks become dirty without asking,
+//! so each operation asks [`Volume::need`] before it begins.
 
 use f2fs_format::Nid;
 use f2fs_segment::Class;

@@ -14,8 +14,9 @@
 //! From the freeze on operations run again. What they change belongs to the next checkpoint ([`Epochs`](crate::epoch::Epochs)): the frozen nodes
 //! and tables are copies, and NIDs and blocks that are freed meanwhile stay apart from those that this checkpoint frees. Syncs wait.
 //!
-//! An error while directory blocks are written leaves everything as it was, and the checkpoint can be tried again. An error from the
-//! first node on stops the volume: memory may be ahead of what the tables say, and only a new opening knows what is true.
+//! An error while directory blocks are written leaves everything as it was, and the checkpoint can be tried again. An
+//! error from the first node on stops the volume: memory may be ahead of the tables, and only a new opening finds the
+//! state on the device.
 //!
 //! | Module | Its part |
 //! |---|---|
@@ -71,7 +72,7 @@ pub struct CheckpointReport {
 }
 
 impl Volume {
-    /// Writes a checkpoint. `above` runs first, with the gate closed: what lies on top of the volume writes its own dirty
+    /// Writes a checkpoint. `above` runs first, with the gate closed: the layer above the volume writes its own dirty
     /// blocks there (directories), through the [`Op`] that it gets.
     ///
     /// # Errors

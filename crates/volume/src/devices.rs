@@ -42,7 +42,7 @@ pub enum DevicesError<E> {
         devices: usize,
         /// The path in the superblock.
         recorded: Vec<u8>,
-        /// The error of whoever opened it.
+        /// The error of the opener.
         source: E,
     },
     /// Another number of devices was given.

@@ -19,9 +19,9 @@
 //!
 //! # Locking
 //!
-//! `turn` is held by whoever writes a checkpoint, from before the gate is closed until all of it is durable; nobody who is inside the gate waits
-//! for it. `writing` is a lock for the moment of a look, under which nothing is taken. The epoch changes with the gate closed, so an operation
-//! sees one epoch.
+//! The thread that writes a checkpoint holds `turn`, from before the gate is closed until all of it is durable; nobody
+//! who is inside the gate waits for it. `writing` is a lock for the moment of a look, under which nothing is taken. The
+//! epoch changes with the gate closed, so an operation sees one epoch.
 
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use f2fs_sync::{Condvar, Mutex, MutexGuard, protocol_step};
@@ -74,7 +74,7 @@ impl Epochs {
         self.is_taken.load(Ordering::Relaxed)
     }
 
-    /// The epoch of what is changed now. It stays while the caller is inside the gate.
+    /// The epoch of changes that are made now. It stays while the caller is inside the gate.
     pub(crate) fn current(&self) -> u64 {
         self.current.load(Ordering::Acquire)
     }
@@ -105,7 +105,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// A frozen checkpoint that is being written. Whoever drops it has stopped the volume if it failed.
+/// A frozen checkpoint that is being written. If its owner failed, it stops the volume before it drops this.
 #[derive(Debug)]
 #[must_use = "dropping it lets syncs go on"]
 pub(crate) struct Writing<'a>(&'a Epochs);

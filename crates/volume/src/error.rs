@@ -73,7 +73,7 @@ pub enum VolumeError {
         source: Corruption,
     },
     /// The volume is one on zones, and the device has none: it is an image, which opens for reading only. Nothing was written.
-    #[error("the volume is one on zones, and the device has none: it opens for reading only")]
+    #[error("the volume was made for zones, and the device has none: it opens for reading only")]
     NoZones,
     /// The zones of the device are not those that the volume was made for, or cannot be written to. Nothing was written.
     #[error("zone {zone}, at block {start}: {what} is {found}, not {expected}")]

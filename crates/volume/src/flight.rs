@@ -24,9 +24,9 @@
 //!
 //! # Locking
 //!
-//! Whoever has a flight holds an [`Op`] from its beginning to its end, so that a checkpoint has all of it or nothing, and, the cleaner
-//! and the checkpoint aside, the range of the file. No page is locked while the device is waited for. Pages are locked one at a
-//! time.
+//! The owner of a flight holds an [`Op`] from its beginning to its end, so that a checkpoint has all of it or nothing.
+//! All but the cleaner and the checkpoint also hold the range of the file. No page is locked while the device is waited
+//! for. Pages are locked one at a time.
 
 mod allocate;
 mod begin;

@@ -59,7 +59,7 @@ pub enum FormatVolumeError {
     #[error(transparent)]
     AlreadyOpen(#[from] AlreadyOpen),
     /// The device holds something, and [`FormatOptions::force`] is not set. Nothing was written.
-    #[error("the device holds {found}, which is overwritten only by force")]
+    #[error("the device holds {found}, which is overwritten only with force")]
     Exists {
         /// Its contents.
         found: Signature,
@@ -85,7 +85,7 @@ pub enum FormatVolumeError {
         state: f2fs_device::ZoneState,
     },
     /// The system gave no random bytes for a UUID. Nothing was written.
-    #[error("no random bytes: {0}")]
+    #[error("the system gave no random bytes: {0}")]
     Random(String),
     /// The caller of [`format_until`] wanted no more.
     #[error("{}", if *.touched { "stopped: the device holds no volume" } else { "stopped before anything was written" })]

@@ -7,22 +7,25 @@
 //!   open:            checkpoint ─> records that build on it, as a chain of synced nodes ─> a checkpoint
 //! ```
 //!
-//! The journal's header says on which checkpoint its records build (*base*), and which one is being written (*next*), each by the version that
-//! node footers carry, which no two checkpoints share. Whoever opens a volume with its journal so knows whether somebody wrote to the volume
-//! without it: then the volume is at neither, and the records may name blocks that hold something else by now.
+//! The journal's header names the checkpoint that its records build on (*base*), and the one that is being written
+//! (*next*). Each is named by the version in the footers of its nodes, which no two checkpoints share. So an opening
+//! with a journal knows whether somebody wrote to the volume without it: then the volume is at neither checkpoint, and
+//! the records may name blocks that hold something else by now.
 //!
-//! Data in records is that of blocks that were written since the checkpoint and not flushed. The volume keeps its places until the next
-//! checkpoint, as it does for data that was synced in the log; so whoever brings records back may write it there again, however often.
+//! Data in records belongs to blocks that were written since the checkpoint and not flushed. The volume keeps these
+//! blocks until the next checkpoint, as it does for data that was synced in the log. So a recovery may write the data
+//! there again, any number of times.
 //!
 //! Nodes that were journaled are still to be written by the next checkpoint; they stay on its list. A journal that is full, or failed, costs a
 //! checkpoint and no promise.
 //!
 //! # Locking
 //!
-//! A sync holds the gate, and the stripe of its file from the moment that it reads the nodes until their record is durable: so the records of a
-//! file follow each other as its states do, and a sync that finds nothing to write comes behind the one that wrote it. Under the stripe pages
-//! are locked one at a time, then a flush is shared with whoever wants one, then the journal locks a lane. The checkpoint announces itself
-//! and takes space back while syncs wait for it, so that none is on its way.
+//! A sync holds the gate. It holds the stripe of its file from the moment that it reads the nodes until their record is
+//! durable. So the records of a file follow each other as its states do, and a sync that finds nothing to write comes
+//! after the one that wrote it. Under the stripe, pages are locked one at a time, then a flush is shared with other
+//! threads, then the journal locks a lane. The checkpoint announces itself and takes space back while syncs wait for
+//! it, so that none is on its way.
 
 mod area;
 pub(crate) mod data;

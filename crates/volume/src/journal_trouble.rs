@@ -35,7 +35,7 @@ pub enum JournalTrouble {
         /// Nodes in the log.
         nodes: u64,
     },
-    /// A record that was acknowledged is damaged or cannot be read, and what follows it in its lane is lost.
+    /// A record that was acknowledged is damaged or cannot be read. The records behind it in its lane are lost.
     #[error(
         "lane {lane} of the journal is damaged at offset {offset}: synced files are lost behind it; {records} records are whole"
     )]
@@ -49,7 +49,7 @@ pub enum JournalTrouble {
     },
     /// A record is no sync of a file of this volume.
     #[error(
-        "the record at position {position} of lane {lane} of the journal is no sync that builds on this checkpoint"
+        "the record at position {position} of lane {lane} of the journal is not a sync that builds on this checkpoint"
     )]
     Record {
         /// Its lane.
@@ -61,7 +61,7 @@ pub enum JournalTrouble {
     #[error("the open volume has a journal already")]
     Attached,
     /// A record holds data for a block that the checkpoint uses, or that is no block for data.
-    #[error("a record of the journal holds data for block {}, which the checkpoint uses or is no block for data", .addr.0)]
+    #[error("a record of the journal holds data for block {}, which the checkpoint uses, or which is not a block for data", .addr.0)]
     Block {
         /// The block.
         addr: BlockAddr,
@@ -70,7 +70,7 @@ pub enum JournalTrouble {
     #[error("a volume on zoned devices cannot have data in its journal: use the mode ordered")]
     Zoned,
     /// The journal's header was not written for a volume.
-    #[error("the journal's header has {bytes} bytes of an owner that is no volume")]
+    #[error("the journal's header has {bytes} bytes of an owner that is not a volume")]
     Area {
         /// Bytes in the owner's area.
         bytes: usize,

@@ -45,8 +45,8 @@ impl Volume {
         self.journal.get().is_some_and(|journal| journal.data.is_some() && journal.is_open())
     }
 
-    /// Keeps what requests of a file wrote, which no slot names yet, for the record of its next sync. `is_whole`: they are all that is about
-    /// to be named.
+    /// Keeps data that requests of a file wrote and that no slot names yet, for the record of the next sync.
+    /// `is_whole`: they are all that is about to be named.
     pub(crate) fn keep_for_journal(&self, ino: Nid, requests: impl Iterator<Item = Request>, is_whole: bool) {
         if let Some(data) = self.journal.get().and_then(|journal| journal.data.as_ref()) {
             data.keep(ino, requests, is_whole);

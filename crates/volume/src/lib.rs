@@ -1,6 +1,6 @@
 //! F2FS volumes: superblock, checkpoint packs, node store, cleaner, recovery, and format.
 //!
-//! A [`Volume`] is what lies between a block device and a namespace: nodes by their NIDs, data blocks by their addresses, and
+//! A [`Volume`] lies between a block device and a namespace: nodes by their NIDs, data blocks by their addresses, and
 //! checkpoints that make both durable together. Files and directories are the business of `f2fs-files`.
 //!
 //! # Locking model
@@ -21,10 +21,10 @@
 //!   since the checkpoint are per processor, until so little is left that "full" has to be exact. A sync writes some every time: the
 //!   queue of its group, the head of the one warm-node log, and the count of nodes that were logged.
 //!
-//! - **Cleaning** runs beside operations ([`Volume::clean_step`], [`Volume::preclean_step`]): a block's owner is found without a
-//!   lock held over I/O, and its slot is changed under the page's lock only if it still names the old place. So a writer must
-//!   free what it finds in a slot *when it stores the new address* ([`Flight::land`], [`Volume::change_slots`]), not what it read before.
-//!   Caches of addresses ask [`Volume::moves`].
+//! - **Cleaning** runs beside operations ([`Volume::clean_step`], [`Volume::preclean_step`]): a block's owner is found
+//!   without a lock held over I/O, and its slot is changed under the page's lock only if it still names the old place.
+//!   So a writer must free the address that it finds in a slot *when it stores the new one* ([`Flight::land`],
+//!   [`Volume::change_slots`]), and not one that it read before. Caches of addresses ask [`Volume::moves`].
 //!
 //! # What opening takes
 //!
@@ -42,8 +42,8 @@
 //! # On zones
 //!
 //! Sections of a volume on a zoned device are its zones. Between such a volume and the device stands an
-//! [`OrderedZones`](f2fs_device::OrderedZones), so writes may be submitted in any order. Who lies on a volume calls [`Volume::settle_zones`]
-//! when it has recovered what was synced, and before it writes.
+//! [`OrderedZones`](f2fs_device::OrderedZones), so writes may be submitted in any order. The layer above the volume
+//! calls [`Volume::settle_zones`] after it has recovered what was synced, and before it writes.
 //!
 //! # What is never done
 //!
@@ -51,11 +51,11 @@
 //! last checkpoint speaks of is overwritten with other bytes (see [`Volume::checkpoint_with`]). So nodes and data that a
 //! sync wrote behind the checkpoint stay until the next one. Files that are being recovered stay as well.
 //!
-//! Partial cleaning keeps to that in two ways. Within a request a valid run is only *rewritten*: the same bytes to the place
-//! where they are, and only if they were written before the last durable checkpoint, so that whichever of them reach the device,
-//! each block holds what it held. A run that is to be *moved* is moved ahead: its old place is taken until a checkpoint that
-//! knows of the move is durable, and only then written to. No crash can find a block that the durable checkpoint names and that
-//! holds something else.
+//! Partial cleaning keeps to that in two ways. Within a request a valid run is only *rewritten*: its bytes go to the
+//! place where they are. They have to be older than the last durable checkpoint. So each block holds what it held,
+//! whichever of the bytes reach the device. A run that is to be *moved* is moved ahead: its old place stays taken until
+//! a checkpoint that knows of the move is durable, and is written only then. So after a crash every block that the
+//! durable checkpoint names holds what it held.
 #![forbid(unsafe_code)]
 
 mod allocation;

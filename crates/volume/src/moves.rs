@@ -1,10 +1,11 @@
-//! How often blocks of files were moved behind the back of whoever remembers their addresses.
+//! How often blocks of files were moved while caches remember their addresses.
 //!
 //! # Rule
 //!
-//! A move is counted after the address slot was changed, and before the next checkpoint closes the gate (by the holder of an
-//! [`Op`](crate::Op), or with the gate closed). Until that checkpoint is durable the block's old place keeps its content. So an
-//! operation that compares the count after it has entered the gate may use what it remembers for as long as it runs.
+//! A move is counted after the address slot was changed, and before the next checkpoint closes the gate (by the holder
+//! of an [`Op`](crate::Op), or with the gate closed). Until that checkpoint is durable the block's old place keeps its
+//! content. So an operation that compares the count after it has entered the gate may use remembered addresses for as
+//! long as it runs.
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};

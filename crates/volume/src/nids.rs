@@ -1,4 +1,4 @@
-//! Node IDs: what the policies of their allocator need from outside, and what they report.
+//! Node IDs: the calls that the policies of their allocator need from outside, and their statistics.
 
 use crate::{Volume, VolumeError};
 

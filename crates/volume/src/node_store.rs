@@ -288,7 +288,8 @@ mod tests {
 
     use super::*;
 
-    /// Two threads that miss a node both read it: whoever comes second takes the first one's page, which may have changed since.
+    /// Two threads that miss a node both read it: the second thread takes the first one's page, which may have changed
+    /// since.
     #[test]
     fn the_page_that_came_first_stays() {
         let page = || {

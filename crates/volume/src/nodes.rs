@@ -41,8 +41,9 @@ impl Volume {
         Ok(Node { page: self.keep_read(NodePage::new(block))? })
     }
 
-    /// Puts a node that was read into the cache, unless it was freed meanwhile: [`remove_node`](Self::remove_node) frees the
-    /// NID first and empties the cache then, so whoever puts a node in and still finds its address is not too late.
+    /// Puts a node that was read into the cache, unless it was freed meanwhile: [`remove_node`](Self::remove_node)
+    /// frees the NID first and empties the cache then. So a thread that puts a node in and still finds its address is
+    /// in time.
     fn keep_read(&self, page: NodePage) -> Result<Arc<NodePage>, VolumeError> {
         let nid = page.nid;
         let freed = || self.nat.get(nid).is_ok_and(|entry| entry.addr.is_null());

@@ -16,7 +16,7 @@ pub struct OpenOptions {
     pub node_cache: NonZeroUsize,
     /// Dirty nodes (4 KiB each) after which a checkpoint is due.
     pub dirty_nodes: u64,
-    /// Dirty nodes up to which a checkpoint writes none of them before it keeps operations out.
+    /// If there are at most so many dirty nodes, a checkpoint writes none before it closes the gate.
     pub nodes_left_to_freeze: u64,
     /// How free NIDs are found.
     pub nid_policy: f2fs_nat::Policy,
@@ -98,9 +98,9 @@ impl OpenOptions {
         self
     }
 
-    /// Dirty nodes up to which a checkpoint writes none of them before it keeps operations out for a moment, 512 unless told. They wait about
-    /// a microsecond for each; more nodes than that are written while operations run. With `u64::MAX`, all wait for all nodes to be copied. A
-    /// dirty directory block counts as eight nodes.
+    /// If there are at most so many dirty nodes, a checkpoint writes none before it closes the gate. 512 by default.
+    /// They wait about a microsecond for each; more nodes than that are written while operations run. With `u64::MAX`,
+    /// all wait for all nodes to be copied. A dirty directory block counts as eight nodes.
     #[must_use]
     pub fn nodes_left_to_freeze(mut self, nodes: u64) -> Self {
         self.nodes_left_to_freeze = nodes;

@@ -49,8 +49,8 @@ impl Drop for OrphanRoom<'_> {
 }
 
 impl Orphans {
-    /// With those of a pack; `limit` is what a pack has room for. A pack that lists more is refused:
-    /// the next one might not hold them, and nothing writes such a pack (the kernel's `max_orphans`).
+    /// With those of a pack; `limit` is the number that a pack has room for. A pack that lists more is refused: the
+    /// next one might not hold them, and nothing writes such a pack (the kernel's `max_orphans`).
     pub(crate) fn new(limit: u64, initial: &[Nid]) -> Result<Orphans, Corruption> {
         let shards = (0..SHARDS).map(|_| CachePadded::new(Mutex::new(BTreeSet::new()))).collect();
         let mut orphans = Orphans { shards, room: Budget::new(0), limit };

@@ -95,8 +95,9 @@ impl Pressure {
     /// Tells the segment manager how much is dirty, if it is time to. `counted` is the number of dirty blocks in a part of all:
     /// a shard of the nodes, or what one processor counted of the directory blocks.
     ///
-    /// To add up what is dirty reads a line of every processor, and to tell it writes one that all read. So it is done
-    /// seldom while many sections are free: less is dirty without being told than fits into those that make the difference.
+    /// The sum of the dirty blocks reads a line of every processor, and telling it writes a line that all read. So it
+    /// is done seldom while many sections are free: less is dirty without being told than fits into those that make the
+    /// difference.
     fn look(&self, counted: u64, often: u64, store: &NodeStore, segments: &Segments) {
         let is_roomy = segments.manager().is_ok_and(|segments| segments.is_roomy(ROOMY_SECTIONS));
         let every = if is_roomy { SELDOM } else { often };

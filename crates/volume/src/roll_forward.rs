@@ -1,4 +1,5 @@
-//! What is known of the chain of synced nodes behind the last checkpoint, and who waits to write to it (`sync.rs`, `recovery.rs`).
+//! The chain of synced nodes behind the last checkpoint: its state in memory, and the threads that wait to write to it
+//! (`sync.rs`, `recovery.rs`).
 //!
 //! # Locking
 //!

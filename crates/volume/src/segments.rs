@@ -221,7 +221,7 @@ impl Segments {
         }
     }
 
-    /// Moves the logs out of the way of what is held.
+    /// Moves the logs out of the way of held blocks.
     pub(crate) fn leave_held(&self) -> Result<(), VolumeError> {
         match self {
             Segments::Managed(manager) => Ok(manager.leave_held()?),

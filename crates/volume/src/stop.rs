@@ -1,8 +1,8 @@
 //! A volume that stops: it refuses changes from then on, and the superblock remembers why, as the kernel's does
 //! (`f2fs_handle_critical_error` in `fs/f2fs/super.c`).
 //!
-//! The record is a favour to whoever repairs the volume. The first error that stops it is recorded, both copies of the
-//! superblock one after the other, each durable by itself; a device that no longer takes writes keeps the old ones. Nothing else
+//! The record is for the repair of the volume. The first error that stops it is recorded, both copies of the superblock
+//! one after the other, each durable by itself; a device that no longer takes writes keeps the old ones. Nothing else
 //! is written by a volume that has stopped.
 
 use core::error::Error;

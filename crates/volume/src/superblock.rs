@@ -12,7 +12,7 @@ use crate::blocks::read_block;
 pub(crate) struct LoadedSuperblock {
     pub(crate) raw: SuperBlock,
     pub(crate) geometry: Geometry,
-    /// Which copy is in use, and what is wrong with the other one.
+    /// Which copy is in use, and the fault of the other one.
     pub(crate) copy: u32,
     pub(crate) other: Option<Corruption>,
 }

@@ -13,11 +13,11 @@
 //!
 //! # Locking
 //!
-//! Syncs form groups ([`GroupCommit`](f2fs_sync::GroupCommit)). One group is written at a time, in the order of the log, so
-//! behind a group's nodes all earlier ones of the chain are on the device before its flush begins: a chain has no gap in front
-//! of a node that was promised. A sync waits first until a checkpoint that has frozen is durable (`epoch.rs`), and holds the gate, so
-//! no checkpoint freezes in between; a group's leader locks one page at a time, those of others among them, and whoever waits for it
-//! holds none.
+//! Syncs form groups ([`GroupCommit`](f2fs_sync::GroupCommit)). One group is written at a time, in the order of the
+//! log. So all earlier nodes of the chain are on the device before a group's flush begins, and a chain has no gap in
+//! front of a node that was promised. A sync first waits until a frozen checkpoint is durable (`epoch.rs`). It holds
+//! the gate, so no checkpoint freezes in between. The leader of a group locks one page at a time, also pages of the
+//! other threads' files; a thread that waits for the leader holds none.
 
 use f2fs_device::BlockDevice;
 use f2fs_format::BlockAddr;
@@ -191,8 +191,8 @@ impl Volume {
     /// Writes the dirty nodes of a file, its inode last.
     fn log_file(&self, inode: &Arc<NodePage>, batch: &mut WriteBatch<'_>) -> Result<Synced, VolumeError> {
         let version = self.footer_version();
-        // Asked again here, where everything that was changed before the sync began is on the list, and nodes of others who
-        // sync the same file are not halfway.
+        // Asked again here: everything that was changed before the sync began is on the list by now, and no other sync
+        // of the same file is under way.
         if let Some(reason) = self.must_checkpoint(inode, &inode.block.read()) {
             return Ok(Synced::Must(reason));
         }

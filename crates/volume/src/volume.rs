@@ -65,7 +65,7 @@ pub struct Volume {
     pub(crate) last_checkpoint: LastCheckpoint,
     /// The blocks of the warm-node log since then, and the threads that wait for them.
     pub(crate) roll_forward: RollForward,
-    /// Where syncs go in place of that log, if it was attached.
+    /// The journal that syncs go to instead of that log, if one was attached.
     pub(crate) journal: OnceLock<SyncJournal>,
     pub(crate) stopped: OnceLock<StopCause>,
     pub(crate) checksum_seed: u32,
@@ -223,7 +223,7 @@ impl Volume {
         self.last_checkpoint.footer_version()
     }
 
-    /// The epoch of what an operation changes now: all of one epoch becomes durable with one checkpoint
+    /// The epoch of changes that an operation makes now: all of one epoch becomes durable with one checkpoint
     /// ([`checkpoint_past`](Self::checkpoint_past)). It stays the same as long as the caller holds an [`Op`].
     #[must_use]
     pub fn epoch(&self) -> u64 {
@@ -365,8 +365,8 @@ impl Volume {
         }
     }
 
-    /// Which blocks of a segment are valid, and what it is to the allocator. A volume that is open for reading may have to read
-    /// the block of the SIT.
+    /// The valid blocks of a segment, and its phase in the allocator. A volume that is open for reading may have to
+    /// read the block of the SIT.
     ///
     /// # Errors
     /// [`VolumeError::Segment`] for a segment that the volume does not have, [`VolumeError::Device`].

@@ -7,23 +7,26 @@
 //!                               └──────── operation ─────────┘
 //! ```
 //!
-//! While operations run, dirty nodes are written in passes until few are left. What an operation changes afterwards is dirty again, and
-//! belongs to the next pass or to the freeze: a node that is *ahead* when the gate closes is on the device as it is. It does not matter in the
-//! middle of which operation it was copied, as that one has ended by then and has not changed it since.
+//! While operations run, dirty nodes are written in passes until few are left. What an operation changes afterwards is
+//! dirty again, and belongs to the next pass or to the freeze: a node that is *ahead* when the gate closes is on the
+//! device as it is. It may have been copied in the middle of an operation: that operation has ended by then, and has
+//! not changed the node since.
 //!
 //! *Syncs* take no notice: to them a node that is ahead is one that nobody has synced, and they write it to the warm-node log, or into the
 //! journal. Written ahead it stands in a segment aside, with a version that is past, where roll-forward never comes: a crash before the
 //! checkpoint is durable leaves a block that is free.
 //!
-//! *Memory.* The pages stay in memory until the checkpoint is durable, as long as without this: those that were dirty when it began, and those
-//! that became dirty during the passes. There are at most four times as many as [`OpenOptions::dirty_nodes`](crate::OpenOptions::dirty_nodes),
-//! of 4 KiB each: no pass begins with more than twice as many, and operations wait where as many are dirty beside them.
+//! *Memory.* The pages stay in memory until the checkpoint is durable, as long as without this: pages that were dirty
+//! when it began, and pages that became dirty during the passes. There are at most four times as many as
+//! [`OpenOptions::dirty_nodes`](crate::OpenOptions::dirty_nodes), of 4 KiB each: no pass begins with more than twice as
+//! many, and operations wait where as many are dirty beside them.
 //!
 //! *Room.* A node that changes again takes a second block. None is taken where users would find none: then the rest is left to the freeze.
 //!
 //! # Locking
 //!
-//! Run by whoever has the turn to write a checkpoint, outside the gate. One page is locked at a time, and none while the device works.
+//! The thread that has the turn to write a checkpoint runs this, outside the gate. One page is locked at a time, and
+//! none while the device works.
 
 use f2fs_device::{BlockDevice, Request};
 use f2fs_format::summary::Summary;
@@ -87,7 +90,7 @@ impl Volume {
         let mut requests = Vec::new();
         for log in NodeLog::ALL {
             if !self.copy_ahead(log, &by_log[log as usize], &mut requests, written)? {
-                // What was copied has its place in the NAT, and has to get there.
+                // The NAT names the places of the copies, so they have to be written.
                 self.send_ahead(requests)?;
                 return Ok(false);
             }

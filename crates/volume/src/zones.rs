@@ -23,7 +23,7 @@ pub(crate) struct Zones {
     main: std::ops::Range<u64>,
     /// Blocks of a section.
     section: u64,
-    /// The first section that is a zone which cannot be written to its end, and the blocks that can be.
+    /// The first section whose zone cannot be written to its end, and the number of blocks that can be written.
     capacity: Option<(u32, u32)>,
     /// The zones that no log went on writing when the last checkpoint was frozen.
     left: Mutex<Vec<u64>>,

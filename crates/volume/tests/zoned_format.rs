@@ -1,4 +1,4 @@
-//! Volumes on zones: what is written where, what the check says of it, and what is refused.
+//! Volumes on zones: where each structure is written, that the check finds no fault, and the layouts that are refused.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use f2fs_check::{CheckOptions, FindingKind, check};

@@ -111,7 +111,7 @@ pub enum AgeingError {
     #[error(transparent)]
     Fs(#[from] FsError),
     /// A block does not hold what was written to it.
-    #[error("file {file}, block {block}: not what its writing number {version} put there")]
+    #[error("file {file}, block {block}: does not hold what write number {version} wrote")]
     Content {
         /// The file.
         file: u32,

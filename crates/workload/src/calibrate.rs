@@ -178,7 +178,7 @@ fn measure(
     Ok(Times { median: at(50), p99: at(99), count: times.len() })
 }
 
-/// Measures a device, which loses what it holds. `clock` tells the time: [`wall_clock`], or a device's virtual time.
+/// Measures a device. Its content is lost. `clock` tells the time: [`wall_clock`], or a device's virtual time.
 ///
 /// # Errors
 /// [`CalibrateError`].

@@ -107,7 +107,7 @@ pub enum CopyError {
         wanted: u64,
     },
     /// An entry in the volume has a name that no system could have given it.
-    #[error("{} in the volume: an entry has the name {}, which is none: it is not copied", Quoted::path(.path), Quoted(.name))]
+    #[error("{} in the volume: an entry has the invalid name {}, and is not copied", Quoted::path(.path), Quoted(.name))]
     BadName {
         /// The directory.
         path: PathBuf,
@@ -121,7 +121,7 @@ pub enum CopyError {
         path: PathBuf,
     },
     /// The copy of a tree ended before its end, since nothing more could be copied.
-    #[error("{source}; the copy ends there, and what it did not come to is missing ({copied} entries were copied)")]
+    #[error("{source}; the copy stopped there, after {copied} entries")]
     Ended {
         /// Entries that were copied until then.
         copied: u64,

@@ -33,7 +33,7 @@ pub enum ExperimentError {
     #[error(transparent)]
     Format(#[from] f2fs::volume::format::FormatVolumeError),
     /// The new file does not hold what was written to it.
-    #[error("block {block} of the new file reads as something else")]
+    #[error("block {block} of the new file does not hold what was written")]
     Content {
         /// The block.
         block: u64,

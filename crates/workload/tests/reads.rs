@@ -1,4 +1,4 @@
-//! The driver of reads: what it measures is what it was told, and what it reads is right.
+//! The driver of reads: it measures as it was told, and its reads return the right bytes.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;

@@ -29,8 +29,8 @@ pub(crate) fn format() -> Result<()> {
     process::run(&mut process::cargo(["fmt", "--all", "--check"]))
 }
 
-/// Runs clippy on everything, with warnings denied; and on the library as embedders build it, which is without the feature
-/// `baselines` that the command turns on.
+/// Runs clippy on everything, with warnings denied; and on the library as embedders build it, without the feature
+/// `baselines`, which the command turns on.
 pub(crate) fn clippy() -> Result<()> {
     process::run(&mut process::cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     process::run(&mut process::cargo(["clippy", "--package", "f2fs", "--lib", "--", "-D", "warnings"]))

@@ -1,9 +1,9 @@
 //! `cargo xtask mutants`: faults that a program makes, and what the tests see of them.
 //!
-//! The mutants of `loom.rs` and `shuttle.rs` are faults that people thought of. [cargo-mutants] changes each operator, each
-//! condition and each function's result once, runs the tests of the changed crate, for `volume` also those of `files`, which judge most of it, and
-//! says which changes nobody noticed.
-//! Parts that it must not change are in `.cargo/mutants.toml`, with the reasons.
+//! The mutants of `loom.rs` and `shuttle.rs` are faults that people thought of. [cargo-mutants] changes each operator,
+//! each condition and each function's result once. It runs the tests of the changed crate, and lists the changes that
+//! no test noticed. For `volume` it runs those of `files` as well, which judge most of it. Parts that it must not
+//! change are in `.cargo/mutants.toml`, with the reasons.
 //!
 //! ```text
 //!   list ──► sample or all ──► without those that are known ──► batch after batch ──► results ──► survivors, rate
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     report: bool,
 }
 
-/// Tries the mutants whose results are not known, and prints what became of all that were asked for.
+/// Tries the mutants whose results are not known, and prints the results of all that were asked for.
 ///
 /// # Errors
 ///

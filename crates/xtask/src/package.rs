@@ -111,7 +111,7 @@ fn published() -> Result<Vec<String>> {
     let metadata = process::output(&mut process::cargo(["metadata", "--offline", "--no-deps", "--format-version=1"]))?;
     let metadata: serde_json::Value = serde_json::from_slice(&metadata)?;
     let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
-    // An empty list of registries is what `publish = false` comes to.
+    // `publish = false` becomes an empty list of registries.
     let published = packages.iter().filter(|package| package["publish"].as_array().is_none_or(|to| !to.is_empty()));
     let names: Vec<String> = published.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect();
     if names.is_empty() {

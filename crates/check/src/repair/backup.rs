@@ -40,7 +40,7 @@ pub enum BackupError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// It is no backup, or a damaged one.
-    #[error("this is no whole backup of a repair: {what}, record {record}")]
+    #[error("the backup of the repair is damaged or cut short at record {record}: {what}")]
     Damaged {
         /// The reason.
         what: &'static str,
@@ -48,7 +48,7 @@ pub enum BackupError {
         record: u64,
     },
     /// It belongs to another device, or the device was changed since the repair.
-    #[error("block {block} was changed since the repair: its sum is {found:#010x}, not {expected:#010x}")]
+    #[error("block {block} was changed since the repair: its checksum is {found:#010x}, not {expected:#010x}")]
     Changed {
         /// The block.
         block: u64,

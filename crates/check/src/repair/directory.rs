@@ -132,8 +132,8 @@ impl Directory {
                     clear(area, slot, length);
                     let put = view_mut(area, block).insert(slot, &name, hash::dentry_hash(&name), ino, file_type);
                     if !put {
-                        // Something else stands where the name would go on: it is looked at as what it is. The inode is
-                        // found again as one without a name.
+                        // Something else stands where the name would go on: it is treated as the kind that it is. The
+                        // inode is found again as one without a name.
                         walk.state.act(|| format!("directory {}: slot {slot} has no room for it", self.ino));
                         self.names.remove(&name);
                         if !matches!(&name[..], b"." | b"..") {

@@ -292,7 +292,7 @@ fn mend_inline(node: &mut NodeBlock, features: Features) {
     }
 }
 
-/// The size is at least what has blocks, and the depth what has entries.
+/// The size covers at least the blocks that there are, and the depth the entries.
 fn mend_size(node: &mut NodeBlock, features: Features, file_type: FileType, content: &Content, orphan: bool) {
     use f2fs_format::inode::advise;
     let inode = node.inode_mut();

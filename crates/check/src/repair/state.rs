@@ -74,7 +74,7 @@ pub(super) struct State {
     pub(super) orphans: BTreeSet<Nid>,
     /// Reserved blocks (`NEW_ADDR`).
     pub(super) reserved: u64,
-    /// Segments that inodes which are not reached yet have blocks in, by what their nodes say.
+    /// Segments with blocks of inodes that are not reached yet, by what their nodes say.
     pub(super) spoken_for: BTreeSet<SegmentNo>,
     /// Free segments that new blocks go to.
     pub(super) own: Vec<OwnSegment>,

@@ -123,11 +123,11 @@ impl FromStr for Slowness {
                 Some(("reads", name)) => slow.reads = Some(model(name)?),
                 Some(("flush", time)) => {
                     let milliseconds: f64 =
-                        time.parse().map_err(|_| format!("{time:?} is no number of milliseconds"))?;
+                        time.parse().map_err(|_| format!("{time:?} is not a number of milliseconds"))?;
                     let duration = Duration::try_from_secs_f64(milliseconds / 1e3);
-                    slow.flush = duration.map_err(|_| format!("{time:?} is no time"))?;
+                    slow.flush = duration.map_err(|_| format!("{time:?} is not a possible time"))?;
                 }
-                _ => return Err(format!("{part:?} is none of reads=MODEL, flush=MILLISECONDS")),
+                _ => return Err(format!("{part:?} is not one of reads=MODEL, flush=MILLISECONDS")),
             }
         }
         Ok(slow)
@@ -150,7 +150,7 @@ fn model(name: &str) -> Result<CostModel, String> {
             // More than any model has; a device may have no end.
             let mut text = String::new();
             let read = File::open(path).and_then(|file| file.take(LONGEST_MODEL).read_to_string(&mut text));
-            read.map_err(|error| format!("{path:?} is none of {known}: {}", reason(path.as_ref(), &error)))?;
+            read.map_err(|error| format!("{path:?} is not one of {known}: {}", reason(path.as_ref(), &error)))?;
             return CostModel::from_text(path.to_owned(), &text).map_err(|error| format!("{path}: {error}"));
         }
     };

@@ -64,12 +64,12 @@ impl FromStr for Zones {
         let mut zones = Self { size, zone, capacity, conventional: 0, open: 0, active: 0 };
         for part in parts {
             let (name, number) = part.split_once('=').ok_or_else(|| format!("{part:?} is not NAME=N"))?;
-            let number = number.parse().map_err(|_| format!("{number:?} is no number"))?;
+            let number = number.parse().map_err(|_| format!("{number:?} is not a number"))?;
             match name {
                 "conventional" => zones.conventional = number,
                 "open" => zones.open = number,
                 "active" => zones.active = number,
-                _ => return Err(format!("{name:?} is none of conventional, open, active")),
+                _ => return Err(format!("{name:?} is not one of conventional, open, active")),
             }
         }
         Ok(zones)

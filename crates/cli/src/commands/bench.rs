@@ -61,7 +61,7 @@ impl Target {
                 return Err(CliError::at(path, "is not empty; --force overwrites it"));
             }
             if !file.is_file() && !file.file_type().is_block_device() {
-                return Err(CliError::at(path, "is no file and no block device"));
+                return Err(CliError::at(path, "is neither a file nor a block device"));
             }
             if let Some(size) = args.size
                 && file.is_file()

@@ -96,7 +96,7 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
     Ok(if report.is_consistent() && journal_is_good { ExitCode::SUCCESS } else { ExitCode::from(CORRUPT) })
 }
 
-/// What is to be said about a journal.
+/// The verdict on a journal.
 struct JournalVerdict {
     /// Why it cannot be brought back.
     trouble: Option<String>,

@@ -57,7 +57,7 @@ pub(crate) fn get(image: &Path, access: Access, paths: &[PathBuf], options: &Cop
 fn split(paths: &[PathBuf]) -> Result<(&[PathBuf], &Path), CliError> {
     match paths.split_last() {
         Some((last, sources)) if !sources.is_empty() => Ok((sources, last)),
-        _ => Err(CliError::usage("what to copy, and where to?")),
+        _ => Err(CliError::usage("a source and a destination are needed")),
     }
 }
 
@@ -75,7 +75,7 @@ fn each(
     mut copy: impl FnMut(&Path, &Path, Watch<'_>) -> Result<CopyProgress, CliError>,
 ) -> Result<(), CliError> {
     if sources.len() > 1 && !is_directory {
-        return Err(CliError::at(last, "is no directory; several sources go into one"));
+        return Err(CliError::at(last, "is not a directory; several sources need one"));
     }
     let mut names = HashSet::new();
     let mut failed = Vec::new();
@@ -95,7 +95,7 @@ fn each(
         };
         let name = name_of(source);
         let result = if sources.len() > 1 && name.is_some_and(|name| !names.insert(name.to_os_string())) {
-            Err(CliError::at(source, "another source of the same name was copied to its place"))
+            Err(CliError::at(source, "not copied: another source of the same name was copied to the same place"))
         } else {
             copy(source, &name.map_or_else(|| last.to_path_buf(), |name| last.join(name)), &tell)
         };

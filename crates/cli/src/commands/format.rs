@@ -199,7 +199,7 @@ fn impossible(error: &FormatError) -> String {
         FormatError::Layout { what, found, min, max } if *what == DEVICE_BYTES => {
             let (limit, bytes) = if found < min { ("at least", min) } else { ("at most", max) };
             format!(
-                "{} is no size for a volume: with these options it takes {limit} {bytes} bytes, {}",
+                "{} is not a size for a volume: with these options it takes {limit} {bytes} bytes, {}",
                 human(*found),
                 human(*bytes)
             )

@@ -26,15 +26,15 @@ pub(crate) fn run(command: &JournalCommand) -> Result<(), CliError> {
 }
 
 fn create(path: &Path, image: &Path, size: Option<Size>, force: bool) -> Result<(), CliError> {
-    // What stands in the way is found before anything is made.
+    // Obstacles are found before anything is made.
     drop(device(image, Access::Read)?);
     if !force {
         check_not_needed(image)?;
     }
     let exists = path.try_exists().about(path)?;
     match (exists, size) {
-        (false, None) => return Err(CliError::usage("a journal that is not there yet needs --size")),
-        (true, Some(_)) => return Err(CliError::usage("--size is for a new file: this one is there")),
+        (false, None) => return Err(CliError::usage("the journal does not exist; --size creates it")),
+        (true, Some(_)) => return Err(CliError::usage("--size is for a new file, and this one exists")),
         (false, Some(size)) => {
             let made = File::create_new(path).map_err(|error| CliError::at(path, medium::reason(path, &error)))?;
             made.set_len(size.0).about(path)?;
@@ -144,7 +144,7 @@ fn inspect(path: &Path, as_json: bool) -> Result<(), CliError> {
         writeln!(out, "volume:   {}", found.owner())?;
         writeln!(out, "journal:  {}", f2fs::journal::Uuid(found.id()))?;
         match (area, base, next) {
-            (None, ..) => writeln!(out, "base:     unknown: its owner is no volume")?,
+            (None, ..) => writeln!(out, "base:     unknown: its owner is not a volume")?,
             (_, None, _) => writeln!(out, "base:     none: it was not in use yet")?,
             (_, Some(base), None) => writeln!(out, "base:     checkpoint {base}")?,
             (_, Some(base), Some(next)) => {
@@ -164,6 +164,6 @@ fn inspect(path: &Path, as_json: bool) -> Result<(), CliError> {
 fn detach(path: &Path, image: &Path) -> Result<(), CliError> {
     let journal = JournalOptions::new(medium::journal_at(path, false)?, JournalMode::Ordered);
     open_with(image, Access::Write, Some(journal))?.close().about(image)?;
-    say(format_args!("{} is closed, and needs {} no more", Quoted::path(image), Quoted::path(path)));
+    say(format_args!("{} is closed, and no longer needs {}", Quoted::path(image), Quoted::path(path)));
     Ok(())
 }

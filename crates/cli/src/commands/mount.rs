@@ -157,7 +157,8 @@ fn in_background(args: &MountArgs, image: &Path, dir: &Path, all: &Arguments) ->
     Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
-/// Tells that it is mounted, and goes on in a session of its own with nothing open that belongs to who started it.
+/// Tells that the volume is mounted, and goes on in a session of its own, with nothing open of the process that started
+/// it.
 fn leave_the_terminal() -> std::io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     // Fails for the leader of a session, which has no terminal to leave.

@@ -32,7 +32,7 @@ pub(crate) fn make_all(fs: &FileSystem, path: &Path) -> Result<(), CliError> {
         match fs.create_dir(&here, DIRECTORY_MODE) {
             Ok(_) => {}
             Err(FsError::Exists) if fs.metadata(&here).is_ok_and(|stat| stat.kind == FileKind::Directory) => {}
-            Err(FsError::Exists) => return Err(CliError::at(&here, "is there, and no directory")),
+            Err(FsError::Exists) => return Err(CliError::at(&here, "exists, and is not a directory")),
             Err(error) => return Err(CliError::at(&here, error)),
         }
     }
@@ -81,7 +81,7 @@ pub(crate) fn ln(image: &Path, target: &Path, path: &Path, symbolic: bool) -> Re
             return Ok(());
         }
         match fs.symlink_metadata(target).about(target)?.kind {
-            FileKind::Directory => Err(CliError::at(target, "is a directory; it has one name only")),
+            FileKind::Directory => Err(CliError::at(target, "is a directory, which cannot have another name")),
             _ => fs.link(target, path).about(path),
         }
     })

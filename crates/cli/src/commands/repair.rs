@@ -85,7 +85,7 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         if changed > 0 {
             let _ = writeln!(
                 out,
-                "{changed} blocks changed; `f2fs check --undo {} {}` leads back",
+                "{changed} blocks changed; `f2fs check --undo {} {}` undoes the repair",
                 Quoted::path(&backup),
                 Quoted::path(image)
             );

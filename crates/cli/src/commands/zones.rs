@@ -58,12 +58,12 @@ pub(crate) fn run(args: &ZonesArgs) -> Result<(), CliError> {
 /// Makes a file with zones; if that fails, there is none.
 fn make(image: &Path, zones: &Zones) -> Result<(), CliError> {
     if zones.zone == 0 || !zones.size.is_multiple_of(zones.zone) {
-        return Err(CliError::usage("the size is not that of whole zones"));
+        return Err(CliError::usage("SIZE is not a multiple of ZONE"));
     }
     let layout = zones.layout();
     let bytes = KeptZones::<Arc<dyn BlockDevice>>::blocks_needed(&layout, zones.size / zones.zone)
         .and_then(|blocks| blocks.checked_mul(BLOCK_SIZE as u64))
-        .ok_or_else(|| CliError::usage("a file has not so many bytes"))?;
+        .ok_or_else(|| CliError::usage("the size is more than a file can have"))?;
     let device = medium::create(image, bytes)?;
     KeptZones::create(device, layout).map(drop).map_err(|error| {
         // It was made here a moment ago.

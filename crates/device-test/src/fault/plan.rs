@@ -11,15 +11,15 @@ use super::{Fault, FaultRule};
 #[non_exhaustive]
 pub enum ParseFaultError {
     /// A word that no operation has.
-    #[error("{0:?} is none of read, write, fua, discard, flush, change, any")]
+    #[error("{0:?} is not one of read, write, fua, discard, flush, change, any")]
     Operation(String),
-    /// A word that is no fault, and nothing about when it comes.
+    /// A word that names neither a fault nor the time of one.
     #[error(
-        "{0:?} is none of after=N, for-good, error=NUMBER, torn=BLOCKS, short=BLOCKS, lost, misdirected=BLOCKS, flipped=BIT"
+        "{0:?} is not one of after=N, for-good, error=NUMBER, torn=BLOCKS, short=BLOCKS, lost, misdirected=BLOCKS, flipped=BIT"
     )]
     Word(String),
-    /// Something that is to be a number, and is none that fits.
-    #[error("{word}: {value:?} is not a number that fits")]
+    /// A value that is not a number in range.
+    #[error("{word}: {value:?} is not a number in range")]
     Number {
         /// The key.
         word: String,
@@ -136,13 +136,13 @@ mod tests {
     #[test]
     fn what_is_no_rule_is_refused() {
         for (text, said) in [
-            ("", "\"\" is none of read"),
-            ("wrote", "\"wrote\" is none of read"),
-            ("write+", "\"\" is none of read"),
-            ("write,", "\"\" is none of after=N"),
-            ("write,lost=1", "\"lost=1\" is none of after=N"),
-            ("write,after", "\"after\" is none of"),
-            ("write,panic", "\"panic\" is none of"),
+            ("", "\"\" is not one of read"),
+            ("wrote", "\"wrote\" is not one of read"),
+            ("write+", "\"\" is not one of read"),
+            ("write,", "\"\" is not one of after=N"),
+            ("write,lost=1", "\"lost=1\" is not one of after=N"),
+            ("write,after", "\"after\" is not one of"),
+            ("write,panic", "\"panic\" is not one of"),
             ("write,after=x", "after: \"x\" is not a number that fits"),
             ("write,after=18446744073709551616", "after: "),
             ("write,error=65536", "error: "),

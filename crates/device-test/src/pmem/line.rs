@@ -76,7 +76,7 @@ impl Line {
         }
     }
 
-    /// Applies what is certain, and not behind what is not, to the line's content; whether no store is left.
+    /// Applies stores that are certain, up to the first that is not, to the line's content; whether no store is left.
     pub(super) fn settle(&mut self, content: &mut [u8; LINE]) -> bool {
         while let Some(word) = self.words.front().filter(|word| word.certain) {
             word.apply(content);

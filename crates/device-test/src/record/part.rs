@@ -1,4 +1,4 @@
-//! One of several devices that are recorded together, so that the order of what happens on all of them is known.
+//! One of several devices that are recorded together, so that the order of events on all of them is known.
 //!
 //! No locks of its own.
 

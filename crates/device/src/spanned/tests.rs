@@ -131,7 +131,11 @@ fn zones_are_those_of_the_devices_in_their_places() {
     );
     whole.write_slice(18, b"at the pointer").unwrap();
     let error = whole.write_slice(50, b"not there").unwrap_err();
-    assert_eq!((error.start, error.to_string().contains("zone 0 is to be written at block 0")), (50, true), "{error}");
+    assert_eq!(
+        (error.start, error.to_string().contains("zone 0 can only be written at its write pointer, block 0")),
+        (50, true),
+        "{error}"
+    );
     assert_eq!(whole.report_zones(18, 1).unwrap()[0].write_pointer(), Some(19));
     whole.change_zone(18, ZoneChange::Finish).unwrap();
     assert_eq!(whole.report_zones(18, 1).unwrap()[0].state, ZoneState::Full);

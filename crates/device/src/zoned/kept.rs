@@ -46,7 +46,9 @@ pub enum KeptError {
     #[error("no zones are kept on this device")]
     NotThere,
     /// The kept states contradict each other.
-    #[error("the zones that are kept on this device are damaged: {what} {found}, not {expected} at most")]
+    #[error(
+        "the zones that are kept on this device are damaged: {what} is {found}, and at most {expected} is possible"
+    )]
     Damaged {
         /// The field that is wrong.
         what: &'static str,

@@ -1,9 +1,11 @@
-//! Writes in their order: a device over one with zones that holds a write back until all in front of it in its zone are there.
+//! Puts writes in order: a device above a zoned one, which holds a write back until all writes in front of it in its
+//! zone are there.
 //!
-//! Whoever writes takes blocks of a zone from its start to its end, each once, and submits the writes in any order, from any thread. The
-//! zones take them in one order only, and the system below does not keep an order between requests that are on their way together. So
-//! each zone has one request with the device at a time; what comes meanwhile waits, and what follows each other goes together as the next
-//! one. At the device's limit of active zones, the first write of a zone waits until another zone is full.
+//! A writer takes blocks of a zone from its start to its end, each once. It submits the writes in any order, from any
+//! thread. The zones take them in one order only, and the system below keeps no order between requests in flight. So
+//! each zone has one request with the device at a time. Writes that come meanwhile wait, and those that follow each
+//! other go together as the next request. At the device's limit of active zones, the first write of a zone waits until
+//! another zone is full.
 //!
 //! ```text
 //!   threads:  [8..12)   [0..4)   [4..8)          the zone's queue                the device
@@ -12,17 +14,18 @@
 //!                 └────────────────────────────► when 0..4 is over, they go as one: 4..12
 //! ```
 //!
-//! What fails closes its zone: where its pointer stands is not known any more. Writes to it fail with the same error, until it is reset
-//! or finished.
+//! A failed write closes its zone, since the position of the zone's pointer is not known any more. Writes to the zone
+//! fail with the same error until it is reset or finished.
 //!
 //! # Locking rules
 //!
-//! Each zone's queue has a lock, and under it the slots of completions and the list of active zones are locked for a look. No lock is held
-//! while the device works. **There is no thread here**: who waits for a write waits for the request that its zone has with the device,
-//! and sends the next one. If its write waits for another zone to be full, it waits for requests of the active ones. If there
-//! is nothing to wait for, it sleeps; whoever leaves a request with the device, or ends one, wakes all who sleep. A thread that is about to
-//! sleep says so first, and looks into the queues once more afterwards; who changes a queue looks for sleepers afterwards. The queue's lock
-//! puts the two in an order, so one of them sees the other (`tests/loom_ordered.rs`).
+//! Each zone's queue has a lock, and under it the slots of completions and the list of active zones are locked for a
+//! look. No lock is held while the device works. **There is no thread of its own.** A thread that waits for a write
+//! waits for the request that the write's zone has with the device, and sends the next one. If its write waits for
+//! another zone to be full, it waits for requests of the active zones. If there is nothing to wait for, it sleeps; a
+//! thread that submits a request to the device, or completes one, wakes all sleepers. A thread that is about to sleep
+//! announces it, and then looks into the queues once more. A thread that changes a queue then looks for sleepers. The
+//! queue's lock puts the two in an order, so one of them sees the other (`tests/loom_ordered.rs`).
 
 mod queue;
 mod waiter;
@@ -35,7 +38,7 @@ use self::waiter::{Piece, Waiter};
 use super::{Zone, ZoneChange, ZoneState};
 use crate::{BlockDevice, Claims, Completion, DeviceError, DeviceErrorKind, DeviceInfo, Op, Request, Ticket};
 
-/// A device whose zones are written in order, whatever the order in which writes are submitted.
+/// A zoned device to which writes may be submitted in any order.
 ///
 /// Everything but a write into a zone that is written in its order passes unchanged.
 ///
@@ -57,7 +60,7 @@ pub struct OrderedZones {
     shared: Arc<Shared>,
 }
 
-/// What waiting threads need.
+/// The state that waiting threads need.
 #[derive(Debug)]
 struct Shared {
     inner: PlainArc<dyn BlockDevice>,
@@ -202,7 +205,7 @@ impl Shared {
         self.zones[zone].lock().enter(request)
     }
 
-    /// Sends what a zone has to send, and what zones have that waited for this one to be full.
+    /// Sends the next request of a zone, and of zones that waited for this one to be full.
     fn drive(&self, zone: usize) {
         let mut next = Some(zone);
         while let Some(zone) = next.take() {

@@ -118,7 +118,7 @@ pub enum ZoneError {
         state: ZoneState,
     },
     /// A write that begins elsewhere than at the write pointer.
-    #[error("zone {zone} is to be written at block {write_pointer}")]
+    #[error("zone {zone} can only be written at its write pointer, block {write_pointer}")]
     WritePointer {
         /// The zone.
         zone: u32,
@@ -126,7 +126,7 @@ pub enum ZoneError {
         write_pointer: u64,
     },
     /// A write that goes on behind the blocks of a zone that can be written.
-    #[error("zone {zone} can be written up to block {end}")]
+    #[error("zone {zone} can only be written up to its end, block {end}")]
     Capacity {
         /// The zone.
         zone: u32,
@@ -134,19 +134,21 @@ pub enum ZoneError {
         end: u64,
     },
     /// No zone can be opened: all that are open were opened explicitly.
-    #[error("{limit} zones are open explicitly, no more are allowed")]
+    #[error("{limit} zones are open explicitly, and the device allows no more")]
     TooManyOpen {
         /// Zones that may be open.
         limit: u32,
     },
     /// No zone can become active until another one is finished or reset.
-    #[error("{limit} zones are active, no more are allowed")]
+    #[error("{limit} zones are active, and the device allows no more")]
     TooManyActive {
         /// Zones that may be active.
         limit: u32,
     },
     /// A write that waits for others in front of it, which never come.
-    #[error("what was to be written in front of it never comes: zone {zone} is to be written at block {write_pointer}")]
+    #[error(
+        "a write that this one has to follow was given up: the write pointer of zone {zone} is at block {write_pointer}"
+    )]
     GivenUp {
         /// The zone.
         zone: u32,
@@ -154,7 +156,7 @@ pub enum ZoneError {
         write_pointer: u64,
     },
     /// A command that names a block within a zone, not its start.
-    #[error("zone {zone} begins at block {start}")]
+    #[error("the block is not the start of a zone: zone {zone} begins at block {start}")]
     NotAStart {
         /// The zone.
         zone: u32,
@@ -162,7 +164,7 @@ pub enum ZoneError {
         start: u64,
     },
     /// A layout that makes no sense.
-    #[error("{what}: {value} is not from {min} to {max}")]
+    #[error("{what}: {value} is not in the range {min} to {max}")]
     Layout {
         /// The quantity that is wrong.
         what: &'static str,

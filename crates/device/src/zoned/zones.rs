@@ -18,8 +18,8 @@
 //! | full | refused | refused | refused | stays | empty |
 //! | read-only, offline | refused | refused | refused | refused | refused |
 //!
-//! Where the limit of open zones is reached, a zone that opens, or is finished from a state that is not open, has the zone closed
-//! that a write opened first. Every sequential zone can become read-only or offline, for good.
+//! At the limit of open zones, the zone that a write opened first is closed when another zone opens, or is finished
+//! without being open. Every sequential zone can become read-only or offline, for good.
 //!
 //! Locking rules: `open` counts the zones that are open and closed, and is held whenever a zone changes its state; each zone has a
 //! lock of its own for state and write pointer. `open` is taken before a zone. Who holds `open` may lock two zones at

@@ -32,7 +32,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The last block up to which all blocks from `first` on have these bits, which it has.
+    /// The last block up to which all blocks from `first` on have these bits. `first` has them.
     pub(super) fn forward(&self, first: u64, bits: Bits) -> u64 {
         let mut last = None;
         let mut next = Some(first);
@@ -56,7 +56,7 @@ impl<'a> View<'a> {
         last.unwrap_or(first)
     }
 
-    /// The first block from which on all blocks up to `last` have these bits, which it has.
+    /// The first block from which on all blocks up to `last` have these bits. `last` has them.
     fn backward(&self, last: u64, bits: Bits) -> u64 {
         let mut first = None;
         let mut next = Some(last);

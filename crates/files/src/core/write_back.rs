@@ -137,8 +137,8 @@ impl WriteBack<'_> {
         result.map(|()| tried)
     }
 
-    /// Writes back what is dirty in front of a checkpoint, so that little is left for the time in which its gate is closed. Not for one that
-    /// makes room: it needs the room itself.
+    /// Writes back dirty pages before a checkpoint closes the gate, so that little is left for the time in which it is
+    /// closed. Not for one that makes room: it needs the room itself.
     pub(crate) fn write_back_ahead(&self) {
         if self.pages.is_on() && !self.volume.is_read_only() {
             // The checkpoint tries again, and tells.
@@ -149,7 +149,7 @@ impl WriteBack<'_> {
     /// Writes back all that was dirty of a file when this was called.
     pub(crate) fn write_back_file(&self, inode: &Arc<Inode>) -> Result<(), FsError> {
         let Some(pages) = inode.pages() else { return Ok(()) };
-        // What was dirtied meanwhile is not waited for for ever: in the order of the file, once through.
+        // Pages that become dirty meanwhile are not waited for without end: in the order of the file, once through.
         let mut from = 0;
         while let Some((first, _)) = pages.next_dirty(from) {
             from = self.write_back_next(inode, first)?;
@@ -203,7 +203,7 @@ impl WriteBack<'_> {
         Ok(())
     }
 
-    /// Writes back what is dirty of blocks `first ..= last`, for a caller who has them exclusively, and no operation.
+    /// Writes back the dirty blocks of `first ..= last`. The caller holds the range exclusively, and no operation.
     pub(crate) fn write_back_range(&self, inode: &Arc<Inode>, first: u64, last: u64) -> Result<(), FsError> {
         let (Some(content), Some(pages)) = (inode.content(), inode.pages()) else { return Ok(()) };
         let mut from = first;

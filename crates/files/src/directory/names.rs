@@ -4,16 +4,16 @@
 //! or so. A name that is not among them is not there, and no block is looked at; one that is among them is looked for in its
 //! slot. A directory that was found on the device knows nothing, and its blocks are searched, level by level.
 //!
-//! Names count against a budget of the file system ([`NAMES`]). A stripe that gets no more of it forgets what it knows, and
-//! is searched from then on.
+//! Names count against a budget of the file system ([`NAMES`]). A stripe that gets no more of the budget forgets its
+//! names, and is searched from then on.
 //!
 //! ```text
 //!   searched (never left)  <--- forget, when the budget is spent ---  known  <--- begin, for a new directory
 //! ```
 //!
-//! A stripe may know *too much* (that a name is in a slot where it is not, or that there may be more names of a hash than
-//! there are): then it is searched for. It never says too little: a name is noted by whoever adds it, before its stripe is
-//! free.
+//! A stripe may know *too much* (a name in a slot where it is not, or more names of a hash than there are): then the
+//! name is searched for. It never knows too little: an operation that adds a name notes it before it unlocks the
+//! stripe.
 
 use std::collections::hash_map::Entry;
 

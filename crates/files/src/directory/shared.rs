@@ -1,5 +1,5 @@
-//! What all directories of a file system share: how they are locked, the budget of the names that they know, and the count of their
-//! blocks in memory.
+//! State that all directories of a file system share: how they are locked, the budget of the names that they know, and
+//! the count of their blocks in memory.
 //!
 //! # Locking
 //!
@@ -13,7 +13,7 @@ use super::STRIPES;
 use super::names::NAMES;
 use crate::options::DirectoryLock;
 
-/// What all directories share.
+/// The state that all directories share.
 #[derive(Debug)]
 pub(crate) struct Directories {
     lock: DirectoryLock,

@@ -46,7 +46,7 @@ impl FileData<'_> {
         let _range = if tail { content.lock_from(offset) } else { content.lock_to_write(offset, len) };
         self.refill_nids();
         let (first, last) = (offset / BLOCK, (end - 1) / BLOCK);
-        // What is dirty there has its blocks counted already.
+        // Dirty pages there have their blocks counted already.
         let _past = self.past_cache(inode, first, last)?;
         self.require_room(inode, content, first, last)?;
         if content.is_inline() {

@@ -112,8 +112,8 @@ impl<'a> FileData<'a> {
         Ok(())
     }
 
-    /// Reads blocks `first .. end`, of which none is in the cache, into `buf`, which begins at byte `offset`, and into the cache; if they are the
-    /// `last` ones of a read, perhaps more.
+    /// Reads blocks `first .. end`, none of which is in the cache, into `buf`, whose first byte is byte `offset` of the
+    /// file, and into the cache; if they are the `last` ones of a read, perhaps more.
     #[allow(clippy::too_many_arguments)]
     fn fetch(
         &self,
@@ -261,7 +261,7 @@ impl<'a> FileData<'a> {
         Ok(holes)
     }
 
-    /// What stands in the blocks of which a write has a part, where no page has it.
+    /// The content of the blocks that a write covers in part, where no page has it.
     fn edges(
         &self,
         inode: &Inode,
@@ -323,7 +323,7 @@ impl Holes {
         behind > 0 && self.list.get(behind - 1).is_some_and(|(first, len)| block < first + len)
     }
 
-    /// What there was space for, if it was any.
+    /// The part that there was space for, if there was any.
     fn or(self, data: &FileData<'_>, op: &Op<'_>, error: FsError) -> Result<Holes, FsError> {
         if error.is_no_space() && !error.is_shortage() && self.blocks > 0 {
             return Ok(self);

@@ -66,7 +66,7 @@ impl FileData<'_> {
             let Some(readable) = content.lock_to_read(offset, buf.len()) else { return Ok(0) };
             let _gate = self.volume.begin_read();
             let (first, last) = blocks_of(offset, readable.len);
-            // What is dirty is newer than the device.
+            // Dirty pages are newer than the device.
             let dirty = inode.pages().is_some_and(|pages| pages.is_dirty_in(first, last));
             if !dirty && !content.is_inline() && last - first < DIRECT && last - first + 1 == buf.blocks() as u64 {
                 content.cache.refresh(self.volume.moves(inode.ino));

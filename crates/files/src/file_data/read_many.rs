@@ -133,7 +133,7 @@ impl<'c> Reader<'c, '_, '_> {
         }
         let (first, last) = blocks_of(offset, readable.len);
         if let Some(pages) = self.inode.pages().filter(|pages| pages.is_dirty_in(first, last)) {
-            // What is dirty is newer than the device.
+            // Dirty pages are newer than the device.
             self.begun.push(Begun { range: None, left: 0 });
             return FileData(self.core).read_cached(self.inode, self.content, pages, offset, buf);
         }

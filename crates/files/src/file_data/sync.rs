@@ -1,7 +1,7 @@
 //! Making a file durable.
 //!
-//! The file's nodes go to the log ([`Volume::sync_file`](f2fs_volume::Volume::sync_file)) where roll-forward can repeat what
-//! happened to it, and to a checkpoint where it cannot.
+//! The file's nodes go to the log ([`Volume::sync_file`](f2fs_volume::Volume::sync_file)) if roll-forward can repeat
+//! the changes of the file, and else to a checkpoint.
 
 use f2fs_format::hash::dentry_hash;
 use f2fs_sync::{Arc, protocol_step};

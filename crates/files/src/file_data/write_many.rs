@@ -3,8 +3,9 @@
 //!
 //! # Locking
 //!
-//! Each write locks its own range until it is done. While the call holds one, and the gate, it asks for others only without
-//! waiting; when that fails it finishes what it has begun, lets go of everything, and waits with nothing held.
+//! Each write locks its own range until it is done. While the call holds one, and the gate, it asks for others only
+//! without waiting; if that fails, it finishes the writes that it has begun, unlocks all, and waits with nothing
+//! locked.
 
 use f2fs_format::BLOCK_SIZE;
 use f2fs_sync::Arc;

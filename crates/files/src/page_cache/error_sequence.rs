@@ -1,7 +1,8 @@
 //! Errors of write-back, told to each handle of the file once (Linux's `errseq_t`, `lib/errseq.c`).
 //!
-//! Pages are written back by whoever comes by, and their writer may have left. So an error is kept with the file: the next sync through
-//! each handle that was open then fails with it, once. An error that nobody has seen is told to one who opens the file later as well.
+//! Any thread may write pages back, and their writer may have closed the file by then. So an error is kept with the
+//! file: the next sync through each handle that was open then fails with it, once. An error that nobody has seen is
+//! told to one who opens the file later as well.
 //!
 //! # Locking
 //!
@@ -39,7 +40,7 @@ impl ErrorSequence {
         protocol_step!("cached_error_told_to_nobody", self.noted.fetch_add(1, Ordering::AcqRel));
     }
 
-    /// What a handle that is being opened counts as told: all but an error that nobody has seen.
+    /// The errors that a newly opened handle counts as told: all but one that nobody has seen.
     pub(crate) fn opened(&self) -> Seen {
         let last = self.last.lock();
         let noted = self.noted.load(Ordering::Acquire);

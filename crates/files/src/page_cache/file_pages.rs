@@ -1,9 +1,9 @@
-//! What one file has of the page cache.
+//! The pages of one file in the page cache.
 //!
 //! # Locking
 //!
-//! `writing` is held by whoever writes the file's pages back beside operations, before its range and the gate. `dirty` is held for a look or
-//! a change; nothing is asked for under it.
+//! A thread that writes the file's pages back beside operations holds `writing`, and takes it before the range and the
+//! gate. `dirty` is held for a look or a change; nothing is asked for under it.
 
 use f2fs_sync::Mutex;
 use f2fs_sync::atomic::{AtomicU64, Ordering};

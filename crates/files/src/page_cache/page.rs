@@ -3,7 +3,7 @@
 use f2fs_format::BLOCK_SIZE;
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 
-/// Which block of which file a page holds.
+/// The block of the file that a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     /// The number of the file's pages, which no other file ever has.

@@ -61,7 +61,7 @@ impl PageCache {
         }
     }
 
-    /// What is written back at a time for want of room.
+    /// Pages that are written back at a time for want of room.
     pub(crate) fn share(&self) -> u64 {
         (self.most_dirty / 4).max(512)
     }

@@ -126,8 +126,8 @@ impl Volume {
     }
 }
 
-/// A scan of NAT blocks, with the locks held that Linux holds. Were it before them, whoever waits for the scan would not wait for
-/// the directory, and the baselines would be faster than what they stand for.
+/// A scan of NAT blocks, with the locks held that Linux holds. Without these locks, a thread that waits for the scan
+/// would not wait for the directory, and the baselines would be faster than Linux.
 #[test]
 fn a_baseline_scans_inside_the_directorys_lock() {
     for lock in [DirectoryLock::Whole, DirectoryLock::Bucket] {

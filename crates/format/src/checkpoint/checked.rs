@@ -10,7 +10,7 @@ use crate::{BLOCKS_PER_SEGMENT, Corruption, Geometry, LogType, Nid, SegmentNo, n
 pub struct LogPosition {
     /// The segment that it fills.
     pub segment: SegmentNo,
-    /// The block of that segment that it takes next: below 512.
+    /// The next block that it takes of its segment: below 512.
     pub next_offset: u16,
     /// [`alloc_type::LFS`] or [`alloc_type::SSR`].
     pub alloc_type: u8,

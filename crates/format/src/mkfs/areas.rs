@@ -9,7 +9,7 @@ use crate::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, FormatError, LogType, nat, sit};
 
 /// Bytes between the checkpoint header and the checksum at the end of the block: what both bitmaps share.
 const BITMAPS_IN_CHECKPOINT: u64 = 4092 - 192;
-/// The part of that which the SIT bitmap may take, so that the NAT keeps at least a segment.
+/// The part of these bytes that the SIT bitmap may take, so that the NAT keeps at least a segment.
 const SIT_BITMAP_IN_CHECKPOINT: u64 = BITMAPS_IN_CHECKPOINT - 64;
 /// SIT bitmap of the largest volume.
 const MAX_SIT_BITMAP: u64 = 298 * BITMAP_PER_SEGMENT;

@@ -1,4 +1,5 @@
-//! Numbers that mkfs.f2fs 1.15 gave, and what it refuses. The comparison with the tool itself is in `f2fs-volume`.
+//! Numbers that mkfs.f2fs 1.15 gave, and options that it refuses. The comparison with the tool itself is in
+//! `f2fs-volume`.
 
 use alloc::collections::BTreeSet;
 use alloc::string::ToString;

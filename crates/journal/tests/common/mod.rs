@@ -293,7 +293,7 @@ pub fn records(image: &[u8]) -> Vec<Lying> {
         hasher.update(&image[copy + 32..copy + 48]);
         hasher.update(&(lane as u64).to_le_bytes());
         let seed = hasher.finalize();
-        // What says more is no header that counts.
+        // A header that says more does not count.
         let head = number::<8>(image, copy + 256 + 16 * lane).filter(|head| *head < 1 << 62);
         let Some(head) = head.map(|head| head as usize).filter(|_| ring > 0 && 8192 + (lane + 1) * ring <= image.len())
         else {

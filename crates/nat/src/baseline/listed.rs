@@ -1,9 +1,9 @@
 //! Finding free NIDs as Linux does, and as CLUE does.
 //!
-//! A list of free NIDs is refilled by a *build*, whose first stage goes through the bitmaps of the NAT blocks that were
-//! scanned already, and whose second stage scans the next 8 NAT blocks. A build does nothing while the list holds 455 NIDs,
-//! and its first stage ends when it holds 3640. A build is triggered by an allocation that finds the list empty; a create or
-//! an unlink ([`balance`](Listed::balance)) once 100,000 entries are cached; with `lazy`, a checkpoint.
+//! A *build* refills the list of free NIDs. Its first stage goes through the bitmaps of the NAT blocks that were
+//! scanned already, its second stage scans the next 8 NAT blocks. A build does nothing while the list holds 455 NIDs,
+//! and its first stage ends when it holds 3640. A build is triggered by an allocation that finds the list empty; a
+//! create or an unlink ([`balance`](Listed::balance)) once 100,000 entries are cached; with `lazy`, a checkpoint.
 //!
 //! | | kernel | optimistic | heuristic | lazy |
 //! |---|---|---|---|---|
@@ -19,7 +19,7 @@
 //! # Locking rules
 //!
 //! - `list` protects the list, the bits of free NIDs in the slots (no bit changes without it), `counts`, `scanned` and
-//!   `unscanned`. So a NID whose bit is set is free, and one that is listed is not taken, whoever scans at the time.
+//!   `unscanned`. So a NID whose bit is set is free, and one that is listed is not taken, also while a scan runs.
 //! - Order: `build`, or `bitmap` and then, that given up, `blocks`; the lock of the kernel's cache; a slot's lock; `list`.
 //! - "None is free" is said with `list` held, every block scanned, no NID listed and no bit set.
 

@@ -16,13 +16,13 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum CostError {
     /// The table does not begin with the cost of one block.
-    #[error("the first point is for {found:?} blocks, not for 1")]
+    #[error("the first line is for {found:?} blocks, not for 1")]
     First {
         /// The size that it is for; `None`: the table is empty.
         found: Option<u32>,
     },
     /// Sizes do not rise.
-    #[error("a point for {next} blocks follows one for {previous}")]
+    #[error("a line for {next} blocks follows one for {previous}: the numbers have to rise")]
     Order {
         /// Blocks of a point.
         previous: u32,
@@ -30,7 +30,7 @@ pub enum CostError {
         next: u32,
     },
     /// A cost is not a positive number.
-    #[error("{seconds} seconds a block for {blocks} blocks")]
+    #[error("{seconds} seconds per block is not a possible time for writes of {blocks} blocks")]
     Seconds {
         /// Blocks of the point.
         blocks: u32,
@@ -38,7 +38,7 @@ pub enum CostError {
         seconds: f64,
     },
     /// A line of a stored model cannot be read.
-    #[error("line {line}: {text:?} is not a number of blocks, a tab, and seconds a block")]
+    #[error("line {line}: {text:?} is not a number of blocks, a tab, and seconds per block")]
     Line {
         /// The line, from 1.
         line: usize,

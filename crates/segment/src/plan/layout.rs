@@ -1,4 +1,4 @@
-//! Holes and what lies between them, in the order in which a log meets them.
+//! Holes and the valid runs between them, in the order in which a log meets them.
 
 use f2fs_format::BLOCKS_PER_SEGMENT;
 

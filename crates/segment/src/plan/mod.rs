@@ -16,10 +16,10 @@
 //! The paper overwrites a run as soon as it has been copied. Until a checkpoint records the move, the durable checkpoint
 //! still points to the old place, and a crash would leave other bytes there. Here:
 //!
-//! - *Self partial* writes bytes that are already there to the place where they already are. Whichever of them reach the
-//!   device, each block holds what it held. It is done only where every block of the run had been written before the last
-//!   durable checkpoint, so that what is read back is what was written. (A device that can destroy a sector by being
-//!   interrupted while writing it breaks this as it breaks every in-place update.)
+//! - *Self partial* writes bytes that are already there to the place where they already are. Whichever of them reach
+//!   the device, each block holds what it held. It is done only if every block of the run was written before the last
+//!   durable checkpoint, so that the bytes read back are those on the media. (A device that can destroy a sector by
+//!   being interrupted while writing it breaks this as it breaks every in-place update.)
 //! - *Partial* is done ahead: the cleaner moves the run ([`SegmentManager::preclean`](crate::SegmentManager::preclean)),
 //!   which frees its old place as any other; the place is *taken* until a checkpoint that knows the move is durable, and no
 //!   log gets it before. The write that comes after finds one long hole.

@@ -24,10 +24,11 @@
 //! Each write, read-modify-write and lock stands for a share of the operation's other instructions
 //! ([`Pace`]); reads in the own cache cost their hit only, so that loops over many words are not charged twice.
 //!
-//! The core with the smallest clock runs. It may go on until its clock is ahead of all others; while it hits lines of its own, until
-//! it is ahead by the shortest transfer, because no access of another core could have taken the line before. So each access sees
-//! what it would see if the cores ran at the same time, and a run is the same each time (lines are told by address: with
-//! address-space randomisation, two processes differ in which neighbours share a line where the allocator says so).
+//! The core with the smallest clock runs. It may go on until its clock is ahead of all others; while it hits lines of
+//! its own, until it is ahead by the shortest transfer, because no access of another core could have taken the line
+//! before. So each access has the result that it would have if the cores ran at the same time. A run is the same each
+//! time (lines are told by address: with address-space randomisation, two processes differ in which neighbours share a
+//! line where the allocator says so).
 //!
 //! A lock is waited for as `parking_lot` does: ten rounds of spinning, the last seven with a system call each, then parking. A release
 //! wakes the first that is parked; whoever comes first has the lock.

@@ -1,4 +1,4 @@
-//! Who waits for which lock or condition variable.
+//! The cores that wait for a lock or condition variable.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,9 @@
 //! The halves for models: the locks of loom or of shuttle, whichever is chosen, behind `parking_lot`'s signatures.
 //!
-//! The two crates (the *backend*) show the standard library's interface. Each lock here is two: the backend's lock over
-//! nothing, which decides who may enter and is a point at which it may switch threads, and a standard one that holds the
-//! value and is never contended, because the backend's has decided. That way values may be unsized, and guards can be waited
-//! on by reference, without unsafe code.
+//! The two crates (the *backend*) show the standard library's interface. Each lock here is two. The backend's lock has
+//! no value: it decides who may enter, and the backend may switch threads there. A standard lock holds the value. It is
+//! never contended, because the backend's lock has decided before. That way values may be unsized, and guards can be
+//! waited on by reference, without unsafe code.
 
 #[cfg(loom)]
 use loom as backend;

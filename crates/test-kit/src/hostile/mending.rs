@@ -11,8 +11,9 @@ use f2fs_volume::VolumeError;
 use super::readers::{each_path, open_and_check, walk};
 use f2fs_device_test::SparseDevice;
 
-/// Rolls forward in memory and for good: what a reader is shown is what a writer finds. `whole` says that the chain has no damage: then
-/// it is rolled forward, files are what they were for the reader in all that `stat` tells, and the volume is sound afterwards.
+/// Rolls forward in memory and for good: a reader sees the same tree as a writer. `whole` says that the chain has no
+/// damage: then it is rolled forward, files are what they were for the reader in all that `stat` tells, and the volume
+/// is sound afterwards.
 pub fn roll_forward(device: &Arc<SparseDevice>, whole: bool) {
     // Of each directory its names, if it can be read.
     let names = |fs: &FileSystem| {

@@ -124,7 +124,7 @@ pub fn fill(device: &Arc<SparseDevice>, kind: u8) -> Result<(), FsError> {
     let gone = fs.create_file("/gone", 0o600)?;
     gone.write_at(&[9; 20_000], 0)?;
     fs.remove_file("/gone")?;
-    // Whoever opens an unclean volume reads three segments of nodes, which takes longer than all the rest.
+    // Opening an unclean volume reads three segments of nodes, which takes longer than all the rest.
     if kind % 6 != 5 { fs.close() } else { fs.checkpoint().map(|_| ()) }
 }
 

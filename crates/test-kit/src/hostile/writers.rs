@@ -185,8 +185,8 @@ pub fn change_by_two(
     open_and_check(device);
 }
 
-/// The same on a device that fails meanwhile, and says so, or not. What is left of a sound volume by a device that only fails, and
-/// keeps what it wrote, is sound.
+/// The same on a device that fails meanwhile, and says so, or not. A sound volume stays sound if its device only fails,
+/// and keeps what it wrote.
 pub fn change_on_failing(
     device: &Arc<SparseDevice>,
     names: &[PathBuf],

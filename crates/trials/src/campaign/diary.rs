@@ -28,7 +28,7 @@ pub enum DiaryError {
         error: std::io::Error,
     },
     /// The file is something else, or only a part of one.
-    #[error("{} is no diary of campaigns: {what}", path.display())]
+    #[error("{} is not a diary of campaigns: {what}", path.display())]
     Other {
         /// The file.
         path: PathBuf,

@@ -41,7 +41,7 @@ pub enum Class {
     Threads,
     /// Several threads that share files and directories.
     Shared,
-    /// Operations by chance on a volume on several devices, each of which keeps what it likes until it is flushed.
+    /// Random operations on a volume on several devices. Each device keeps any part of its writes until it is flushed.
     Several,
     /// Operations by chance on a volume with a journal for its syncs, on a device of its own.
     Journaled,

@@ -1,4 +1,4 @@
-//! One run: an episode on a device that fails once, what its operations say, and what is there afterwards.
+//! One run: an episode on a device that fails once, the results of its operations, and the state afterwards.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -236,7 +236,7 @@ impl Trial<'_> {
             }
         }
         if !episode.closed {
-            // Handles that close free what has no name any more, which the next opening does as well.
+            // Handles that close free files without a name, as the next opening would.
             let closed = met(move || {
                 drop(open);
                 Ok(())
@@ -314,7 +314,7 @@ impl Trial<'_> {
         if found != self.tree && self.way.is_honest() && !with.is_some_and(|with| same_but_numbers(&found, with)) {
             return Err(format!("after `{op}` the tree is neither old nor new:\n{}", found.difference(&self.tree)));
         }
-        // Where the device lied, what it made of the tree stays in the model only if it was said.
+        // If the device lied, its effect on the tree stays in the model only if it was reported.
         if with.is_some() || self.way.is_honest() {
             self.tree = found;
         }

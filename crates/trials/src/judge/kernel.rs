@@ -1,4 +1,5 @@
-//! Judges what Linux left: its checkpoints hold what had been done to names and attributes, and of data what was synced.
+//! Judges what Linux left: its checkpoints hold all changes of names and attributes before them, and all data that was
+//! synced.
 //!
 //! - Names, links, modes, owners and extended attributes are those of the checkpoint, or of a file's `fsync` since, as they are here.
 //! - Data goes to the device when Linux likes. So each sector of a file is as it was at some time since the last `fsync` of the file, or

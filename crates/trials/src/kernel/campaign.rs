@@ -26,7 +26,7 @@ use crate::explore::{Explorer, Plan, Tally};
 use crate::pool;
 use crate::record::Recording;
 
-/// What a campaign looks at.
+/// The settings of a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The directory.
@@ -71,7 +71,7 @@ pub struct Outcome {
     pub tallies: BTreeMap<&'static str, Tally>,
     /// Operations that the kernel did, and that it refused.
     pub operations: (u64, u64),
-    /// What was found.
+    /// The faults that were found.
     pub findings: Vec<Finding>,
     /// Scripts of which no state was looked at, and why.
     pub broken: Vec<(String, String)>,
@@ -181,7 +181,7 @@ pub fn run(settings: &Settings, progress: &(dyn Fn(u64, u64, u64) + Sync)) -> Re
     Ok(Outcome { took: begun.elapsed(), ..outcome })
 }
 
-/// What the kernel did for a script, for people.
+/// The kernel's answers to a script, for people.
 ///
 /// # Errors
 /// What cannot be read, for people.

@@ -1,4 +1,4 @@
-//! A recording of what the kernel did: its log, what it said, and the checkpoints that the log shows.
+//! A recording of what the kernel did: its log, its output, and the checkpoints that the log shows.
 
 use f2fs_device_test::{CrashLog, Event};
 use f2fs_format::BLOCKS_PER_SEGMENT;
@@ -29,7 +29,7 @@ pub fn recording(floor: &Floor, script: &Script, log: CrashLog, report: &[Line])
     let versions = Versions::of(&log, floor);
     let mut tree = floor.tree.clone();
     let mut lane = Lane { dir: "/".to_owned(), first: Arc::new(tree.clone()), steps: Vec::new() };
-    // What a mount wrote belongs to the first operation.
+    // Writes of the mount belong to the first operation.
     let mut before = 0;
     for (index, line) in said.iter().enumerate() {
         let (op, ino) = match line.said {

@@ -1,4 +1,4 @@
-//! What the kernel said: a line for each operation, with the length of the log of writes when it was over.
+//! The kernel's answers: a line for each operation, with the length of the log of writes at its end.
 //!
 //! ```text
 //! 4608 begin            before the first

@@ -95,7 +95,7 @@ pub struct Floor {
     pub ground: Ground,
     /// Its blocks.
     pub device: MemoryDevice,
-    /// What it holds.
+    /// Its content.
     pub tree: Tree,
     /// The version of its checkpoint.
     pub version: u64,

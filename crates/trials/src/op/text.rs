@@ -41,7 +41,7 @@ impl fmt::Display for Op {
 
 /// A text that is no operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no operation")]
+#[error("`{0}` is not an operation")]
 pub struct ParseOpError(String);
 
 impl FromStr for Op {

@@ -1,6 +1,6 @@
-//! The enumeration: that of ACE (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash Testing", OSDI
-//! 2018). Every sequence of so many operations over a bounded set of files and of parameters, each followed by nothing, an
-//! `fsync` of what it was about, or a checkpoint; the last one always by one of the two.
+//! The enumeration: that of ACE (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash Testing",
+//! OSDI 2018). Every sequence of so many operations over a bounded set of files and of parameters. Each is followed by
+//! nothing, an `fsync` of its file, or a checkpoint; the last one always by one of the two.
 
 use super::Workload;
 use crate::base::Base;

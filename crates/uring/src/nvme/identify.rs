@@ -6,7 +6,7 @@ use f2fs_device::{AlignedBuf, BLOCK_SIZE, DeviceErrorKind};
 
 use super::command::identify;
 
-/// What is asked for (CNS).
+/// The structure that is asked for (CNS).
 const NAMESPACE: u8 = 0;
 const CONTROLLER: u8 = 1;
 const DESCRIPTORS: u8 = 3;

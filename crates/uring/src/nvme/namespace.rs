@@ -211,7 +211,7 @@ fn again(run: impl Fn() -> Answer) -> Result<(), DeviceErrorKind> {
 fn passes(answer: Answer) -> bool {
     const EINTR: i32 = 4;
     const EAGAIN: i32 = 11;
-    // The kernel cancels what it has only queued when the thread that submitted it exits.
+    // When a thread exits, the kernel cancels the requests of that thread that it has only queued.
     const ECANCELED: i32 = 125;
     match answer {
         Answer::Status(status) => status.passes(),

@@ -4,8 +4,8 @@
 //!   dirty nodes get their places and are copied (dnodes, then indirect) -> SIT, summaries -> NAT -> zones -> counts -> orphans, cleared segments
 //! ```
 //!
-//! Nodes come first: their new places are in the SIT and the NAT that are taken then. An error here stops the volume, whose memory may be
-//! ahead of what the tables say.
+//! Nodes come first: their new places are in the SIT and the NAT that are taken then. An error here stops the volume,
+//! since its memory may be ahead of its tables.
 //!
 //! # Locking
 //!

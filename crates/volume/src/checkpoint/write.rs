@@ -1,4 +1,4 @@
-//! Writing what was frozen, so that all of it counts from one block on.
+//! Writes the frozen state, so that all of it counts from the write of one block on.
 //!
 //! ```text
 //!   nodes -> SIT, NAT, SSA, into the copies that no durable checkpoint names -> device flush

@@ -106,7 +106,7 @@ impl Flight {
         Ok(flight)
     }
 
-    /// Finds the slots of a piece, counts those that are holes, and reads what stands around its ends.
+    /// Finds the slots of a piece, counts the holes among them, and reads the old content around its ends.
     fn find_places(
         &mut self,
         op: &Op<'_>,
@@ -184,7 +184,7 @@ impl Flight {
     }
 }
 
-/// What a journal is to have of a flight. A checkpoint makes its own blocks durable.
+/// The data of a flight that a journal has to hold. A checkpoint makes its own blocks durable.
 fn keep(op: &Op<'_>, rewrites: &[Run]) -> Keep {
     match op.volume.keeps_data() && op.gate.is_some() {
         false => Keep::No,

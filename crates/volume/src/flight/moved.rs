@@ -48,8 +48,9 @@ impl Flight {
         Ok(flight)
     }
 
-    /// Waits for the device, and moves the blocks whose slots still name the places that they were copied from (`from`, in the order in
-    /// which the flight began). Of each, the place that no slot names is free then. `cause` counts those that moved.
+    /// Waits for the device, and moves each block whose slot still names the place that it was copied from. `from` has
+    /// these places, in the order in which the flight began. Of each, the place that no slot names is free then.
+    /// `cause` counts those that moved.
     ///
     /// Beside operations the copies are flushed before a slot names them: a sync may write the node before any checkpoint.
     pub(crate) fn land_move(mut self, op: &Op<'_>, from: &[BlockAddr], cause: Count) -> Result<Moved, VolumeError> {

@@ -33,7 +33,7 @@ impl Piece<'_> {
     }
 }
 
-/// A block of which a piece has only a part, with what stood around it.
+/// A block that a piece covers in part, with its old content around that part.
 pub(super) struct Edge {
     pub(super) block: u64,
     pub(super) data: AlignedBuf,

@@ -1,4 +1,4 @@
-//! What a volume keeps in the header of its journal.
+//! The fields that a volume keeps in the header of its journal.
 //!
 //! ```text
 //!  0      8      16

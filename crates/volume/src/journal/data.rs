@@ -93,7 +93,8 @@ impl UnflushedData {
         }
     }
 
-    /// Keeps what requests of a file wrote, which no slot names yet. `is_whole`: they are all that is about to be named.
+    /// Keeps data that requests of a file wrote and that no slot names yet. `is_whole`: they are all that is about to
+    /// be named.
     pub(crate) fn keep(&self, ino: Nid, requests: impl Iterator<Item = Request>, is_whole: bool) {
         let mut files = self.files.stripe(&ino).lock();
         let file = files.entry(ino).or_default();
@@ -140,7 +141,7 @@ impl UnflushedData {
         self.files.stripe(&ino).lock().entry(ino).or_default().is_syncing = true;
     }
 
-    /// Takes what is kept of a file whose nodes were packed, into an empty list.
+    /// Takes the data that is kept of a file whose nodes were packed, into an empty list.
     pub(crate) fn collect(&self, ino: Nid, into: &mut Collected) {
         into.is_partial = false;
         let mut files = self.files.stripe(&ino).lock();

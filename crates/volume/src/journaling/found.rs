@@ -206,7 +206,7 @@ impl Volume {
         let FoundJournal { recovered, mode, nodes, .. } = found;
         let journal = recovered.start().map_err(JournalTrouble::from)?;
         if nodes.records() == 0 {
-            // What there is builds on an earlier checkpoint, if it is there.
+            // The records, if there are any, build on an earlier checkpoint.
             let mark = journal.mark();
             let area = JournalArea { base: self.footer_version(), next: 0 };
             journal.truncate_with(&mark, &area.bytes()).map_err(JournalTrouble::from)?;

@@ -8,8 +8,9 @@ use crate::blocks::WriteBatch;
 use crate::{Volume, VolumeError};
 
 impl Volume {
-    /// Writes the data that records hold of these blocks, which synced nodes name, and which the checkpoint does not. It becomes durable with
-    /// the next checkpoint; a crash before that leaves records that bring it back again. Returns how many blocks that were.
+    /// Writes the data of these blocks from the records. Synced nodes name the blocks, and the checkpoint does not. It
+    /// becomes durable with the next checkpoint; a crash before that leaves records that bring it back again. Returns
+    /// how many blocks that were.
     ///
     /// # Errors
     /// [`VolumeError::Corrupt`] if the checkpoint uses one of the blocks; [`VolumeError::Device`].

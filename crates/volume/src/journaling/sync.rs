@@ -56,7 +56,7 @@ impl Volume {
     fn send_for_journal(&self, op: &Op<'_>, flight: &Mutex<Joined>) -> Result<(), VolumeError> {
         let mut flight = flight.lock();
         if self.keeps_data() {
-            // What the record is to hold comes back from the device.
+            // The data of the record is read back from the device.
             flight.land(&*self.device)?;
         }
         flight.name(op);
@@ -114,7 +114,7 @@ impl Volume {
         }
         drop(block);
         if !anything && journal.data.is_some() {
-            // What is kept for the file is not named yet.
+            // The data that is kept for the file is not named yet.
             return Ok(Synced::Logged);
         }
         // All data that the nodes name was written before they were read.

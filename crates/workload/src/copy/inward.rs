@@ -223,7 +223,7 @@ impl Inward<'_> {
         Ok(())
     }
 
-    /// Takes away what was copied in part, so that nobody holds it for the whole.
+    /// Removes a file that was copied in part, so that nobody takes it for the whole.
     fn undo(&self, to: &Path, error: CopyError) -> CopyError {
         match self.fs.remove_file(to) {
             Ok(()) => error,

@@ -1,4 +1,4 @@
-//! Owner, permissions, extended attributes and times of what was copied to the host.
+//! Sets owner, permissions, extended attributes and times of a file that was copied to the host.
 
 use std::ffi::{CString, OsStr};
 use std::fs::Permissions;

@@ -30,9 +30,9 @@ use super::{CopyError, CopyOptions, CopyProgress, Watch, host, incomplete, volum
 /// Entries of a directory that one worker copies before another may go on.
 const PAGE: usize = 128;
 
-/// Copies `from` of the volume to `to` on this machine. A directory that exists there is merged into, a file or symbolic link
-/// below it replaced, and nothing outside of it is touched, whatever names and links the volume holds. A file that is
-/// copied by itself is written into what `to` names, as `cp` does: a device or pipe gets the bytes.
+/// Copies `from` of the volume to `to` on this machine. A directory that exists there is merged into; a file or
+/// symbolic link below it is replaced. Nothing outside of it is touched, whatever names and links the volume holds. A
+/// file that is copied by itself is written into what `to` names, as `cp` does: a device or pipe gets the bytes.
 ///
 /// Entries of a directory that cannot be copied are told to `watch` and counted; the rest is copied.
 ///

@@ -146,9 +146,9 @@ pub(super) fn fill(
     Ok(size)
 }
 
-/// Writes a file of the volume to whatever `out` is, at the place where it stands: a pipe, a device, a file that was redirected to.
-/// Holes are written as zeros without being read; behind the end of a regular file they are skipped, so that they are holes there
-/// too. Gives the size.
+/// Writes a file of the volume to `out`, from the current position of `out`: a pipe, a device, a file that was
+/// redirected to. Holes are written as zeros without being read; behind the end of a regular file they are skipped, so
+/// that they are holes there too. Gives the size.
 ///
 /// # Errors
 /// [`CopyError`]; what was written until then is written.

@@ -67,7 +67,7 @@ pub enum QuickstartError {
         found: u8,
     },
     /// A file that was unlinked is there.
-    #[error("{}: was unlinked, and is there", .path.display())]
+    #[error("{}: still exists after it was unlinked", .path.display())]
     Undead {
         /// The file.
         path: PathBuf,

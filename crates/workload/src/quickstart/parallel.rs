@@ -7,8 +7,8 @@ use super::{Observer, QuickstartError};
 /// Numbers that a thread takes at a time.
 const BATCH: u64 = 64;
 
-/// Does `work` for each number below `count`, on `threads` threads, each with memory of its own; returns the sum of what `work`
-/// returns. After the first error no more work is begun.
+/// Does `work` for each number below `count`, on `threads` threads, each with memory of its own; returns the sum of the
+/// results of `work`. After the first error no more work is begun.
 pub(super) fn share(
     threads: usize,
     count: u64,

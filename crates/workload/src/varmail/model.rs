@@ -1,11 +1,12 @@
 //! Varmail in virtual time.
 //!
-//! One thread plays all: always the one whose time is the earliest, for one operation. A device knows when its earlier requests end, and so
-//! has the threads wait for each other; who asks for a flush while one runs shares the next with all who come meanwhile. When an operation
-//! wrote a checkpoint, all others wait for its end, as the gate of a volume has them.
+//! One thread plays all: always the one whose time is the earliest, for one operation. A device knows when its earlier
+//! requests end, and so has the threads wait for each other; a thread that asks for a flush while one runs shares the
+//! next flush with all that come meanwhile. When an operation wrote a checkpoint, all others wait for its end, as the
+//! gate of a volume has them.
 //!
-//! What the model leaves out: a thread's own work costs the same for each operation ([`Model::processor`]), and an operation that is played
-//! holds locks at no time that others could see.
+//! The model leaves out: a thread's own work costs the same for each operation ([`Model::processor`]), and an operation
+//! that is played holds locks at no time that others could see.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use f2fs_files::{FileSystem, FsError, Options};
 
 use super::{Measured, Work, Worker, prepare};
 
-/// Bytes of the volume, of which only what is written takes memory.
+/// Bytes of the volume. Only blocks that are written take memory.
 const VOLUME: u64 = 4 << 30;
 /// Bytes of a journal.
 const JOURNAL: usize = 128 << 20;

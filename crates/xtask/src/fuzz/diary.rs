@@ -58,7 +58,7 @@ pub(super) struct Diary {
 }
 
 impl Diary {
-    /// Goes on with what the file says, which is made if it is not there; without one, begins with nothing.
+    /// Goes on with the counts in the file, which is created if it is missing; without one, begins with nothing.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Diary {
     }
 }
 
-/// Opens the file, which is made if it is not there, while no other program has it so.
+/// Opens the file, which is created if it is missing, so that no other program can at the same time.
 fn open_alone(path: &Path) -> Result<File> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;

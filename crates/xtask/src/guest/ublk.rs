@@ -1,6 +1,6 @@
-//! Block devices served by `f2fs ublk` in the guest: data through the kernel's block layer, file systems on them, zones beside
-//! `null_blk`'s, a server that is killed under load and another that takes over, devices that
-//! are slow, fail, and log what is done to them, and servers that are told to stop.
+//! Block devices served by `f2fs ublk` in the guest: data through the kernel's block layer, file systems on them, zones
+//! beside `null_blk`'s, a server that is killed under load and its successor, devices that are slow, that fail, and
+//! that log their changes, and servers that are told to stop.
 
 use std::time::Duration;
 

@@ -171,7 +171,7 @@ fn verdict(mutant: bool, outcome: &Outcome) -> (bool, String) {
     }
 }
 
-/// The sum of what `f2fs_sync::model` or `scenario` printed.
+/// The sum of the numbers that `f2fs_sync::model` or `scenario` printed.
 fn iterations(stdout: &str) -> Option<u64> {
     let lines = stdout.lines().filter_map(|line| line.split_once("model ")?.1.split_once(": "));
     let counts = lines.filter_map(|(_, rest)| rest.split_once(" iterations")?.0.parse::<u64>().ok());

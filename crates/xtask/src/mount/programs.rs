@@ -56,7 +56,8 @@ fn database(bench: &Bench, journal: &str, transactions: u64) -> Result<()> {
     let (mut before, mut all) = (0, 0);
     // Killed in the middle, and then left to end.
     for killed in [true, false] {
-        // `EXTRA`: with less, sqlite3 does not sync the directory after it has removed its journal, by which it commits.
+        // `EXTRA`: with less, sqlite3 does not sync the directory after the removal of its journal, which is its
+        // commit.
         let script = bench.images.join("transactions.sql");
         let mut sql = format!("PRAGMA journal_mode={journal};\nPRAGMA synchronous=EXTRA;\n");
         sql += "CREATE TABLE IF NOT EXISTS t(n INTEGER PRIMARY KEY, text TEXT);\n";

@@ -17,8 +17,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Makes the copy equal to the sources: what git tracks, and what is new and not ignored. Files that are equal already stay
-    /// as they are, so that only what changed is built again.
+    /// Makes the copy equal to the sources: files that git tracks, and new ones that it does not ignore. Files that are
+    /// equal already stay as they are, so that only changed crates are built again.
     ///
     /// # Errors
     ///
