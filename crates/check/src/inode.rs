@@ -152,7 +152,7 @@ fn check_extra(view: &InodeView<'_, '_>) {
     let size = u64::from(extra.i_extra_isize.get());
     view.range(FindingKind::Inode, "i_extra_isize", size, MIN_EXTRA_SIZE, EXTRA_SIZE as u64);
     if !size.is_multiple_of(4) {
-        view.fault(FindingKind::Inode, "i_extra_isize is no multiple of 4", size);
+        view.fault(FindingKind::Inode, "i_extra_isize is not a multiple of 4", size);
     }
     if features.contains(Features::FLEXIBLE_INLINE_XATTR) {
         let (least, most) = INLINE_XATTR_WORDS;

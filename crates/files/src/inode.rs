@@ -245,7 +245,7 @@ pub(crate) fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<Fil
         return Err(FsError::corrupt("inline data flag of a file that is neither regular nor a symlink", 1, 0, 0));
     }
     if dentry && kind != FileKind::Directory {
-        return Err(FsError::corrupt("inline dentry flag of a file that is no directory", 1, 0, 0));
+        return Err(FsError::corrupt("inline dentry flag of a file that is not a directory", 1, 0, 0));
     }
     if data {
         let room = inode.layout(volume.features()).inline_data_size() as u64;

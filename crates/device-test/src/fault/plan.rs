@@ -143,7 +143,7 @@ mod tests {
             ("write,lost=1", "\"lost=1\" is not one of after=N"),
             ("write,after", "\"after\" is not one of"),
             ("write,panic", "\"panic\" is not one of"),
-            ("write,after=x", "after: \"x\" is not a number that fits"),
+            ("write,after=x", "after: \"x\" is not a number in range"),
             ("write,after=18446744073709551616", "after: "),
             ("write,error=65536", "error: "),
             ("write,torn=-1", "torn: "),

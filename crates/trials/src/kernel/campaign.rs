@@ -97,7 +97,7 @@ pub fn scripts(directory: &Path) -> Result<Vec<(String, Script)>, String> {
     let path = directory.join("scripts");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let script = |line: &str| {
-        let (name, script) = line.split_once(' ').ok_or_else(|| format!("`{line}` is no script with a name"))?;
+        let (name, script) = line.split_once(' ').ok_or_else(|| format!("`{line}` is not a script with a name"))?;
         Ok((name.to_owned(), script.parse()?))
     };
     text.lines().map(script).collect()

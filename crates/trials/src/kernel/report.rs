@@ -35,7 +35,7 @@ impl FromStr for Line {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Line, String> {
-        parse(text).ok_or_else(|| format!("`{text}` is no line of a report"))
+        parse(text).ok_or_else(|| format!("`{text}` is not a line of a report"))
     }
 }
 

@@ -138,7 +138,7 @@ impl FromStr for Script {
 
     fn from_str(text: &str) -> Result<Script, String> {
         let (name, ops) =
-            text.split_once(':').ok_or_else(|| format!("`{text}` is no script: GROUND: OPERATION; ..."))?;
+            text.split_once(':').ok_or_else(|| format!("`{text}` is not a script: GROUND: OPERATION; ..."))?;
         let ground = Ground::ALL.into_iter().find(|ground| ground.name() == name.trim());
         let ground = ground.ok_or_else(|| format!("there is no ground `{}`", name.trim()))?;
         let ops = ops.split(';').map(str::trim).filter(|op| !op.is_empty());
