@@ -8,17 +8,19 @@
 //!
 //! - *lines*: distinct lines that an operation writes;
 //! - *shared*: those of them that another thread writes as well, in some operation of its own;
-//! - *moved*: lines that the operation has to fetch, because another thread wrote them, or to take from others that read them;
-//! - *global*: lines that half of the threads and at least two write, each in at least one of a hundred of its operations.
-//!   Below the table each is named by where it is written; `--all` names every line that two threads write.
+//! - *moved*: lines that the operation has to fetch, because another thread wrote them, or to take from others that
+//!   read them;
+//! - *global*: lines that half of the threads and at least two write, each in at least one of a hundred of its
+//!   operations. Below the table each is named by where it is written; `--all` names every line that two threads write.
 //!
-//! The documentation of `f2fs_sync::counting` says what is counted: every clone and drop of a reference, but not the memory that
-//! a value behind a lock points to (the bytes of a page, the entries of a map), and not the allocator's own lines.
+//! The documentation of `f2fs_sync::counting` says what is counted: every clone and drop of a reference, but not the
+//! memory that a value behind a lock points to (the bytes of a page, the entries of a map), and not the allocator's own
+//! lines.
 //!
 //! # Measured
 //!
-//! This table is a test: `cargo xtask counting` fails if what it says is no longer so (`benches/tests/cache_lines.rs`). Names
-//! that are unlinked and renamed were there before the last checkpoint, as in FxMark.
+//! This table is a test: `cargo xtask counting` fails if what it says is no longer so (`benches/tests/cache_lines.rs`).
+//! Names that are unlinked and renamed were there before the last checkpoint, as in FxMark.
 //!
 //! ```text
 //!                                                         2 threads                        8 threads
@@ -48,21 +50,21 @@
 //! overwrite 4 KiB, shared file                    20.5     3.9     1.3      10     24.1    11.0     8.0       4
 //! ```
 //!
-//! In private directories no line of the whole file system is written by one operation in a hundred. The lines that
-//! are shared are those of stripes (locks of names, shards of inodes, of nodes and of the NAT), which meet by chance in up to
-//! one operation of a hundred; the state of segments in which files of several threads stand; and the budgets' pools, once in
-//! 256 operations. In one directory the names of all threads share its dentry blocks, hash buckets and counts:
-//! some hundred lines, each in a few of a hundred operations.
+//! In private directories no line of the whole file system is written by one operation in a hundred. The lines that are
+//! shared are those of stripes (locks of names, shards of inodes, of nodes and of the NAT), which meet by chance in up
+//! to one operation of a hundred; the state of segments in which files of several threads stand; and the budgets'
+//! pools, once in 256 operations. In one directory the names of all threads share its dentry blocks, hash buckets and
+//! counts: some hundred lines, each in a few of a hundred operations.
 //!
-//! One operation is known to have global lines: a *sync* joins a group, and writes eight lines every time that all others write:
-//! the lock and the state
-//! of the group's queue; the head of the warm-node log, of which there is one, because roll-forward follows one chain; the count of
-//! nodes that were logged since the checkpoint; and four of the NAT block in which the nodes' addresses change, because the files were
-//! made one after the other. Whether roll-forward has room is told once in 512 blocks of a processor; only where it is scarce are the
-//! counts of all processors added up. About two hundred lines more are written in a few of a hundred operations: the segments and
-//! counts that the files' old blocks leave, and the chunks of the memory device. *Overwrites* of one file change one inode, and clone
-//! and drop its reference. *Allocation* from one log takes the log's lock; lanes meet when they begin a segment, so long writes
-//! write six such lines once in 2 MiB.
+//! One operation is known to have global lines: a *sync* joins a group, and writes eight lines every time that all
+//! others write: the lock and the state of the group's queue; the head of the warm-node log, of which there is one,
+//! because roll-forward follows one chain; the count of nodes that were logged since the checkpoint; and four of the
+//! NAT block in which the nodes' addresses change, because the files were made one after the other. Whether
+//! roll-forward has room is told once in 512 blocks of a processor; only where it is scarce are the counts of all
+//! processors added up. About two hundred lines more are written in a few of a hundred operations: the segments and
+//! counts that the files' old blocks leave, and the chunks of the memory device. *Overwrites* of one file change one
+//! inode, and clone and drop its reference. *Allocation* from one log takes the log's lock; lanes meet when they begin
+//! a segment, so long writes write six such lines once in 2 MiB.
 
 #[cfg(f2fs_counting)]
 fn main() {

@@ -5,15 +5,17 @@
 //!     [--threads 1] [--dir DIR]
 //! ```
 //!
-//! For each number of inodes, and each round: a new volume, and that many new empty files in directories of 1000. Then threads go on,
-//! each with steps of four operations: it makes a file in a directory of its own, looks up an earlier one, overwrites 4 KiB of one of
-//! 64 files, and removes every second file that it made. After `--seconds` of that alone, a checkpoint is written beside them.
-//! Each operation's time goes into a histogram: *during* if it overlapped the checkpoint, else *alone*.
+//! For each number of inodes, and each round: a new volume, and that many new empty files in directories of 1000. Then
+//! threads go on, each with steps of four operations: it makes a file in a directory of its own, looks up an earlier
+//! one, overwrites 4 KiB of one of 64 files, and removes every second file that it made. After `--seconds` of that
+//! alone, a checkpoint is written beside them. Each operation's time goes into a histogram: *during* if it overlapped
+//! the checkpoint, else *alone*.
 //!
-//! The volume is on a device in memory, or with `--dir` in a file there. The longest wait is that of one operation in one round; a busy
-//! machine adds times for which the thread was not run, so the longest wait *alone* stands beside it. *pause* is how long the checkpoint
-//! kept operations out, by its own report; *ratio* is operations a second during by alone; *cpu* the same for a second of the
-//! threads' processor time, which leaves out what other programs took. `target/checkpoint_pause.csv` has every round.
+//! The volume is on a device in memory, or with `--dir` in a file there. The longest wait is that of one operation in
+//! one round; a busy machine adds times for which the thread was not run, so the longest wait *alone* stands beside it.
+//! *pause* is how long the checkpoint kept operations out, by its own report; *ratio* is operations a second during by
+//! alone; *cpu* the same for a second of the threads' processor time, which leaves out what other programs took.
+//! `target/checkpoint_pause.csv` has every round.
 
 use std::error::Error;
 use std::path::PathBuf;

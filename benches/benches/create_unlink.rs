@@ -4,11 +4,12 @@
 //! cargo bench -p f2fs-benches --bench create_unlink
 //! ```
 //!
-//! Fixed work: each thread creates [`FILES`] files, or unlinks them in the order in which they were made; a sample is the time
-//! from the first thread's start to the last one's end, with full path names resolved each time. The variants: `bucket` is
-//! the library as it is; `whole` locks the whole directory for each change, as the kernel's VFS does, and is the baseline for
-//! the shared directory. With more threads than processors the numbers show behaviour under oversubscription, not scaling.
-//! `F2FS_BENCH_THREADS` chooses other thread counts. `target/create_unlink.csv` has a line for each sample.
+//! Fixed work: each thread creates [`FILES`] files, or unlinks them in the order in which they were made; a sample is
+//! the time from the first thread's start to the last one's end, with full path names resolved each time. The variants:
+//! `bucket` is the library as it is; `whole` locks the whole directory for each change, as the kernel's VFS does, and
+//! is the baseline for the shared directory. With more threads than processors the numbers show behaviour under
+//! oversubscription, not scaling. `F2FS_BENCH_THREADS` chooses other thread counts. `target/create_unlink.csv` has a
+//! line for each sample.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, RwLock};

@@ -1,9 +1,10 @@
 //! How fair range locks are when far more threads want a block than there are processors.
 //!
-//! `cargo bench --bench extent_fairness`: 120 threads share or take one block, half and half, each the same number of times.
-//! A wait is counted in grants: how many others got the block between a thread's asking and its getting it. Its fair share
-//! is one grant for each of the others. A thread that loses the processor after reading the count and before it asks is
-//! counted as if it had asked: such waits are the machine's, so the 99.9th percentile stands beside the longest.
+//! `cargo bench --bench extent_fairness`: 120 threads share or take one block, half and half, each the same number of
+//! times. A wait is counted in grants: how many others got the block between a thread's asking and its getting it. Its
+//! fair share is one grant for each of the others. A thread that loses the processor after reading the count and before
+//! it asks is counted as if it had asked: such waits are the machine's, so the 99.9th percentile stands beside the
+//! longest.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;

@@ -1,8 +1,8 @@
 //! Range locks under load, from one thread to 128: f2fs-extent and its peers in one run.
 //!
-//! `cargo bench --bench extent_locks` runs all; `-- shared_random` those with that in their name; `F2FS_BENCH_THREADS=1,2`
-//! chooses thread counts. One iteration is one lock and unlock by every thread, with nothing in between; the time is from
-//! the first thread's start to the last one's end. Results also go to
+//! `cargo bench --bench extent_locks` runs all; `-- shared_random` those with that in their name;
+//! `F2FS_BENCH_THREADS=1,2` chooses thread counts. One iteration is one lock and unlock by every thread, with nothing
+//! in between; the time is from the first thread's start to the last one's end. Results also go to
 //! `target/extent_locks.csv` and, a chart for each workload, `target/extent_locks.svg`.
 //!
 //! | Workload | each operation |
@@ -53,7 +53,8 @@ impl Workload {
     ];
 }
 
-/// The results of runs of the team: workload, variant, threads; nanoseconds an operation of a thread, slowest over fastest.
+/// The results of runs of the team: workload, variant, threads; nanoseconds an operation of a thread, slowest over
+/// fastest.
 type Results = BTreeMap<(&'static str, &'static str, usize), Vec<(f64, f64)>>;
 
 static RESULTS: Mutex<Results> = Mutex::new(BTreeMap::new());

@@ -4,11 +4,11 @@
 //! cargo bench -p f2fs-benches --bench files_vs_fio -- [--dir DIR] [--mib 512] [--seconds 2] [--rounds 5] [--only NAME]
 //! ```
 //!
-//! Each round runs fio (`--ioengine=io_uring --direct=1`) and this library one after the other; the ratio of a round is ours by
-//! fio's. Who is first changes from round to round, because a throttled device may favour the first. The table has the
-//! medians, and the least and the greatest ratio; `target/files_vs_fio.csv` has every round. Before its rounds each workload
-//! gets a volume with a file written in order; image and plain file have no holes. Processor time a request (user and
-//! system, of the process) is what a busy machine disturbs least.
+//! Each round runs fio (`--ioengine=io_uring --direct=1`) and this library one after the other; the ratio of a round is
+//! ours by fio's. Who is first changes from round to round, because a throttled device may favour the first. The table
+//! has the medians, and the least and the greatest ratio; `target/files_vs_fio.csv` has every round. Before its rounds
+//! each workload gets a volume with a file written in order; image and plain file have no holes. Processor time a
+//! request (user and system, of the process) is what a busy machine disturbs least.
 //!
 //! | Name | How a file of the volume is used |
 //! |---|---|
@@ -16,16 +16,16 @@
 //! | ... d32, threads | the same calls from 32 threads; fio: one thread, depth 32 |
 //! | ... d32, one thread | `File::read_many` or `File::write_many`, 2048 pieces a call (64 for 2 MiB) |
 //!
-//! The work in each: fio reads and writes in place at fixed offsets of an ext4 (or other) file. The library finds the address of
-//! each block in the file's nodes, copies between the caller's memory and aligned memory, writes every block to a new
-//! place, and keeps the tables of nodes and segments; checkpoints that a full log makes necessary are in its time, one
-//! checkpoint between two rounds is not. What `File::write_many` is given for all over the file goes to one place of the log,
-//! in requests of several blocks: it writes more a second than the device takes requests.
+//! The work in each: fio reads and writes in place at fixed offsets of an ext4 (or other) file. The library finds the
+//! address of each block in the file's nodes, copies between the caller's memory and aligned memory, writes every block
+//! to a new place, and keeps the tables of nodes and segments; checkpoints that a full log makes necessary are in its
+//! time, one checkpoint between two rounds is not. What `File::write_many` is given for all over the file goes to one
+//! place of the log, in requests of several blocks: it writes more a second than the device takes requests.
 //!
 //! # What is expected of range locks and of writing runs as they are allocated
 //!
-//! Put down before any measurement of them; "before": with one reader-writer lock a file, on two AMD EPYC processors; "came":
-//! the table in the README, on two Intel Xeon processors.
+//! Put down before any measurement of them; "before": with one reader-writer lock a file, on two AMD EPYC processors;
+//! "came": the table in the README, on two Intel Xeon processors.
 //!
 //! | Workload | before | expected | came | because |
 //! |---|--:|--:|--:|---|

@@ -12,11 +12,11 @@
 //! | durable | the same in one call, `File::write_durable`: data and node are on their way at once |
 //! | checkpoint | as sync, with `FileSystem::checkpoint` |
 //!
-//! They run one after the other in each round, who is first changes; ratios: sync by device and sync by same, of one round. A
-//! thread does a fixed number of operations, as many as the device alone would do in `--seconds` with one thread. A sync writes
-//! a block of data, a block of its node, and waits for one flush. The table has medians over the rounds, and the least and the
-//! greatest ratio; `target/fsync.csv` has every round. More threads than processors say how it behaves when oversubscribed,
-//! not how it scales.
+//! They run one after the other in each round, who is first changes; ratios: sync by device and sync by same, of one
+//! round. A thread does a fixed number of operations, as many as the device alone would do in `--seconds` with one
+//! thread. A sync writes a block of data, a block of its node, and waits for one flush. The table has medians over the
+//! rounds, and the least and the greatest ratio; `target/fsync.csv` has every round. More threads than processors say
+//! how it behaves when oversubscribed, not how it scales.
 //!
 //! Seen once (two virtual AMD EPYC processors, ext4 on a virtio disk, `--seconds 0.2 --rounds 7`):
 //!
@@ -31,19 +31,21 @@
 //! | 64 | 74045 | 42346 | 58504 | 99783 | 2137 | 0.80, 0.78 to 1.01 | 1.36, 1.28 to 1.68 | 1.43, 1.28 to 1.78 |
 //! | 128 | 66480 | 37284 | 65972 | 116752 | 2244 | 1.00, 0.94 to 1.08 | 1.76, 1.65 to 1.88 | 1.75, 1.60 to 1.98 |
 //!
-//! A sync is two writes in turn (the data, then the node that names it) and a flush, the device's own thread does one and a
-//! flush: beside the same requests a sync gives 0.96 and more. A durable write has both on their way at once, and the data of a
-//! whole group is one request: from two threads on that is more than each thread's own write and a shared flush give.
+//! A sync is two writes in turn (the data, then the node that names it) and a flush, the device's own thread does one
+//! and a flush: beside the same requests a sync gives 0.96 and more. A durable write has both on their way at once, and
+//! the data of a whole group is one request: from two threads on that is more than each thread's own write and a shared
+//! flush give.
 //!
-//! Tried: each thread sends the data of its durable write itself. The two processors were short of time from 8 threads on (a
-//! request costs them more than it costs the disk), and it gave 0.71 at 8 and 16 threads, 0.66 at 64; expected from sending them
-//! together was 1 and more there, and nothing lost below, since data and nodes still wait side by side.
+//! Tried: each thread sends the data of its durable write itself. The two processors were short of time from 8 threads
+//! on (a request costs them more than it costs the disk), and it gave 0.71 at 8 and 16 threads, 0.66 at 64; expected
+//! from sending them together was 1 and more there, and nothing lost below, since data and nodes still wait side by
+//! side.
 //!
-//! Tried for few threads: to let the next group write while one is flushed, with more expected from 2 to 16 threads, gave 0.58
-//! at 2, 0.57 at 8, 0.59 at 16, 0.60 at 32. Groups get smaller, and a group's nodes are one request; it was not kept. To wait
-//! for those who were in the last group gave, at 2 and 4 threads, 0.58 to 0.62 and 0.75 in place of 0.49 and 0.66. Up to how
-//! many threads are waited for, durable by device at 8 and at 16: 4 gave 0.92 and 0.91, 8 gave 1.11 and 0.96, 16 gave 1.15 and
-//! 1.08, 64 gave 1.14 and 1.12 and less at 64. It is 16.
+//! Tried for few threads: to let the next group write while one is flushed, with more expected from 2 to 16 threads,
+//! gave 0.58 at 2, 0.57 at 8, 0.59 at 16, 0.60 at 32. Groups get smaller, and a group's nodes are one request; it was
+//! not kept. To wait for those who were in the last group gave, at 2 and 4 threads, 0.58 to 0.62 and 0.75 in place of
+//! 0.49 and 0.66. Up to how many threads are waited for, durable by device at 8 and at 16: 4 gave 0.92 and 0.91, 8 gave
+//! 1.11 and 0.96, 16 gave 1.15 and 1.08, 64 gave 1.14 and 1.12 and less at 64. It is 16.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

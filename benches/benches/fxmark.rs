@@ -7,18 +7,20 @@
 //! F2FS_BENCH_IMAGE=/mnt/image cargo bench -p f2fs-benches --bench fxmark    # on a file, by io_uring; it is overwritten
 //! ```
 //!
-//! The driver is `f2fs_workload::fxmark`, which `f2fs bench fxmark` runs as well: fixed work, full paths, persistent workers
-//! that are released together, the time from the first start to the last end, a new volume for each sample. `mwul` and `mwum`
-//! begin with no free NID, as FxMark, which fills the volume; the volume has 64 GiB, of which only what is written takes
-//! memory, so that it has 13.5 million NIDs, as many as the paper's SSD of 250 GB (mkfs.f2fs caps the table there). In the
-//! quick setting it has 4 GiB and 1.2 million. `F2FS_BENCH_THREADS=1,2` measures only those thread counts. Beside criterion's report,
-//! `target/fxmark.csv` has a line for each sample, and `target/fxmark.svg` a chart for each workload, of medians.
+//! The driver is `f2fs_workload::fxmark`, which `f2fs bench fxmark` runs as well: fixed work, full paths, persistent
+//! workers that are released together, the time from the first start to the last end, a new volume for each sample.
+//! `mwul` and `mwum` begin with no free NID, as FxMark, which fills the volume; the volume has 64 GiB, of which only
+//! what is written takes memory, so that it has 13.5 million NIDs, as many as the paper's SSD of 250 GB (mkfs.f2fs caps
+//! the table there). In the quick setting it has 4 GiB and 1.2 million. `F2FS_BENCH_THREADS=1,2` measures only those
+//! thread counts. Beside criterion's report, `target/fxmark.csv` has a line for each sample, and `target/fxmark.svg` a
+//! chart for each workload, of medians.
 //!
 //! # What was seen
 //!
-//! AMD EPYC, 2 processors, 24 GiB, Linux 6.18, a **busy machine** (load averages of 12 to 33);
-//! `f2fs bench fxmark --files 100000 --memory 8G` and `64G`. At the start no NID is free and all are cached: 2.1 and 13.5 million. Thousands of unlinks a second,
-//! medians of five rounds, everything in turn in each; ratios are medians of the rounds' own, with the least and the greatest:
+//! AMD EPYC, 2 processors, 24 GiB, Linux 6.18, a **busy machine** (load averages of 12 to 33); `f2fs bench fxmark
+//! --files 100000 --memory 8G` and `64G`. At the start no NID is free and all are cached: 2.1 and 13.5 million.
+//! Thousands of unlinks a second, medians of five rounds, everything in turn in each; ratios are medians of the rounds'
+//! own, with the least and the greatest:
 //!
 //! | | volume | threads | kernel-scan | clue | sharded | clue / kernel-scan | sharded / clue |
 //! |---|--:|--:|--:|--:|--:|--:|--:|
@@ -47,28 +49,30 @@
 //! | `mwum`, by bucket | 64 GiB | 16 | 28 | 28 | 144 | 0.9 (0.8 to 1.5) | 5.6 (5.1 to 8.3) |
 //! | `mwum`, by bucket | 64 GiB | 120 | 33 | 108 | 151 | 3.3 (1.1 to 4.3) | 2.5 (1.0 to 6.0) |
 //!
-//! The meaning of these rows, with the baselines' differences from Linux in mind ([`Policy`] lists them: most make the baselines faster):
+//! The meaning of these rows, with the baselines' differences from Linux in mind ([`Policy`] lists them: most make the
+//! baselines faster):
 //!
-//! - **The size of the volume decides.** A scan looks at each NAT block, 29,700 of them on 64 GiB and 4,600 on 8 GiB, and a baseline does one in
-//!   each unlink. So any ratio of these is of a size: `sharded` over `kernel-scan` for `mwul` is 2.5 to 5.3 on 8 GiB and 11 to 13 on
-//!   64 GiB.
-//! - **`mwum` with the directory locked whole, as in Linux: `clue` gains nothing here**, on either volume, with any number of threads. Linux scans
-//!   with the directory's lock held, so no thread of that directory meets a scan that it could pass by. The 3 times of the paper, which
-//!   has 120 processors, are neither reached nor refuted.
-//! - **`mwul`: `clue` gains as much as there are threads that pass a scan by**, little with two, and most with 120 on two processors, where
-//!   they pass by whoever was put to sleep in its scan. That is oversubscription, not scaling.
+//! - **The size of the volume decides.** A scan looks at each NAT block, 29,700 of them on 64 GiB and 4,600 on 8 GiB,
+//!   and a baseline does one in each unlink. So any ratio of these is of a size: `sharded` over `kernel-scan` for
+//!   `mwul` is 2.5 to 5.3 on 8 GiB and 11 to 13 on 64 GiB.
+//! - **`mwum` with the directory locked whole, as in Linux: `clue` gains nothing here**, on either volume, with any
+//!   number of threads. Linux scans with the directory's lock held, so no thread of that directory meets a scan that it
+//!   could pass by. The 3 times of the paper, which has 120 processors, are neither reached nor refuted.
+//! - **`mwul`: `clue` gains as much as there are threads that pass a scan by**, little with two, and most with 120 on
+//!   two processors, where they pass by whoever was put to sleep in its scan. That is oversubscription, not scaling.
 //! - `sharded` scans nothing, so the volume's size does not matter to it; under `whole` it is bound by the one lock.
 //!
-//! **Open, because two processors cannot show it:** the 15 and 3 times of the paper at 120 processors; how any of the three scales beyond two;
-//! what it costs when a lock, or a line, goes between sockets. Which lines would go is counted (`cache_lines`).
+//! **Open, because two processors cannot show it:** the 15 and 3 times of the paper at 120 processors; how any of the
+//! three scales beyond two; what it costs when a lock, or a line, goes between sockets. Which lines would go is counted
+//! (`cache_lines`).
 //!
-//! Where the time of an unlink under `sharded` goes: 12 % finding the inode in memory, 11 % hashing names (three times a name
-//! then, once since), 9 % finding the block of the name, 8 % taking the node out of the cache, 4 % the clock; no more than
-//! 1.6 % in the allocator.
+//! Where the time of an unlink under `sharded` goes: 12 % finding the inode in memory, 11 % hashing names (three times
+//! a name then, once since), 9 % finding the block of the name, 8 % taking the node out of the cache, 4 % the clock; no
+//! more than 1.6 % in the allocator.
 //!
-//! The other workloads (`--files 50000` on 64 GiB, three rounds, the same busy machine, so that a factor of two between neighbours
-//! says nothing; no NID is short there, so the policies differ by their locks: `kernel-scan` and `clue` take two of the whole table for
-//! each new file, `sharded` none; thousands a second):
+//! The other workloads (`--files 50000` on 64 GiB, three rounds, the same busy machine, so that a factor of two between
+//! neighbours says nothing; no NID is short there, so the policies differ by their locks: `kernel-scan` and `clue` take
+//! two of the whole table for each new file, `sharded` none; thousands a second):
 //!
 //! | | threads | kernel-scan | clue | sharded |
 //! |---|--:|--:|--:|--:|
@@ -82,8 +86,9 @@
 //! | `mwrl` | 2 | 182 | 159 | 182 |
 //! | `mwrl` | 120 | 713 | 452 | 732 |
 //!
-//! More than two threads show behaviour under oversubscription, not scaling. Not measured: `mwrm` and the other workloads on a file
-//! through io_uring at this size, single techniques of `clue` at this size, more than two processors.
+//! More than two threads show behaviour under oversubscription, not scaling. Not measured: `mwrm` and the other
+//! workloads on a file through io_uring at this size, single techniques of `clue` at this size, more than two
+//! processors.
 //!
 //! [`Policy`]: f2fs::nat::Policy
 #![allow(clippy::unwrap_used)]

@@ -1,14 +1,16 @@
-//! Appends to a journal in ordinary memory, which stands in for persistent memory, beside a log as it is usually written.
+//! Appends to a journal in ordinary memory, which stands in for persistent memory, beside a log as it is usually
+//! written.
 //!
 //! ```text
 //! cargo bench -p f2fs-benches --bench journal -- [--milliseconds 200] [--rounds 5]
 //! ```
 //!
-//! The baseline (`naive`) is one log for all threads: a mutex, the record past the cache, a fence, the tail pointer past the cache, and a second
-//! fence; it has the same checksum and begins anew when it is full. Both run in turns, round by round, with the same threads; the
-//! ratio is that of the medians. With more threads than processors the numbers show behaviour under oversubscription, not scaling.
-//! `F2FS_BENCH_THREADS` chooses other thread counts. `target/journal.csv` has a line for each round. Times are processor time of all threads for
-//! an append, and time that passed. In the end: the processor time of a sync of 4 KiB of a file, with its data in the journal.
+//! The baseline (`naive`) is one log for all threads: a mutex, the record past the cache, a fence, the tail pointer
+//! past the cache, and a second fence; it has the same checksum and begins anew when it is full. Both run in turns,
+//! round by round, with the same threads; the ratio is that of the medians. With more threads than processors the
+//! numbers show behaviour under oversubscription, not scaling. `F2FS_BENCH_THREADS` chooses other thread counts.
+//! `target/journal.csv` has a line for each round. Times are processor time of all threads for an append, and time that
+//! passed. In the end: the processor time of a sync of 4 KiB of a file, with its data in the journal.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};

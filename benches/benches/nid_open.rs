@@ -1,11 +1,12 @@
 //! Opening a node address table of 16 million NIDs, two thirds of them bound, on the memory device.
 //!
-//! `lazy`: until the table is open and the first NID is allocated; the goal is under 50 ms. `eager`: until all of it is in
-//! memory, on all processors, as NIDs per second. `checkpoint`: flushing a change in every block, with the copying of blocks,
-//! without writing them.
+//! `lazy`: until the table is open and the first NID is allocated; the goal is under 50 ms. `eager`: until all of it is
+//! in memory, on all processors, as NIDs per second. `checkpoint`: flushing a change in every block, with the copying
+//! of blocks, without writing them.
 //!
-//! Measured (two virtual Intel Xeon processors, tests running beside it; lowest and highest of a sample's means): lazy 3.3 to 7.6 ms,
-//! eager 24.7 to 34.3 million NIDs a second, checkpoint 245 to 425 ms; 9.61 bytes of memory a NID with all of them cached.
+//! Measured (two virtual Intel Xeon processors, tests running beside it; lowest and highest of a sample's means): lazy
+//! 3.3 to 7.6 ms, eager 24.7 to 34.3 million NIDs a second, checkpoint 245 to 425 ms; 9.61 bytes of memory a NID with
+//! all of them cached.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;

@@ -1,16 +1,18 @@
-//! Transfers on persistent memory, beside a bare copy with the same instructions on the same mapping, and beside `io_uring`.
+//! Transfers on persistent memory, beside a bare copy with the same instructions on the same mapping, and beside
+//! `io_uring`.
 //!
 //! ```text
 //! cargo bench -p f2fs-benches --bench pmem -- [--mib 256] [--milliseconds 300] [--rounds 7] [FILE]
 //! ```
 //!
-//! FILE is a file that lies in persistent memory (mounted with dax), or a character device of memory; what it holds is lost.
-//! Without one, ordinary memory stands in for it, and is labelled so: it shows what the device adds to a copy, and not how fast
-//! persistent memory is. `io_uring` works on a file of the same size in `/dev/shm` then, which is a copy in the kernel; with a
-//! character device or a DAX file, the guest test `pmem` has the comparison with the block device below.
+//! FILE is a file that lies in persistent memory (mounted with dax), or a character device of memory; what it holds is
+//! lost. Without one, ordinary memory stands in for it, and is labelled so: it shows what the device adds to a copy,
+//! and not how fast persistent memory is. `io_uring` works on a file of the same size in `/dev/shm` then, which is a
+//! copy in the kernel; with a character device or a DAX file, the guest test `pmem` has the comparison with the block
+//! device below.
 //!
-//! The table has the medians of the rounds; `target/pmem.csv` has every round. Lines and fences of each operation are counted on a
-//! device beside it.
+//! The table has the medians of the rounds; `target/pmem.csv` has every round. Lines and fences of each operation are
+//! counted on a device beside it.
 
 use std::error::Error;
 use std::fs;

@@ -1,12 +1,13 @@
 //! The segment manager: taking and freeing blocks, and choosing victims.
 //!
-//! `allocate and free/VARIANT/N`: batches of 512 blocks taken from a log and freed again, by N threads; the time is for one
-//! block of each thread taken and freed. Checkpoints in between (their time counted too) make freed segments available.
-//! `victim/POLICY/N`: one choice among N dirty segments, one of which changed since the last choice; with two looks at the clock.
-//! `company/age/N`: one block taken among others of its age (`AT_SSR`), with N dirty segments, and freed again.
-//! `cleaning, per block moved/WAY`: sections of a volume in memory whose every other block is valid are emptied: their summary,
-//! the owners of their blocks, reads of single blocks, writes, the change of each address. The checkpoints that free the
-//! sections are not counted. *device alone*: the same number of blocks read in one request and written in another.
+//! `allocate and free/VARIANT/N`: batches of 512 blocks taken from a log and freed again, by N threads; the time is for
+//! one block of each thread taken and freed. Checkpoints in between (their time counted too) make freed segments
+//! available. `victim/POLICY/N`: one choice among N dirty segments, one of which changed since the last choice; with
+//! two looks at the clock. `company/age/N`: one block taken among others of its age (`AT_SSR`), with N dirty segments,
+//! and freed again. `cleaning, per block moved/WAY`: sections of a volume in memory whose every other block is valid
+//! are emptied: their summary, the owners of their blocks, reads of single blocks, writes, the change of each address.
+//! The checkpoints that free the sections are not counted. *device alone*: the same number of blocks read in one
+//! request and written in another.
 //!
 //! Seen once on a virtual machine with two Intel Xeon processors (Linux 6.18), alone on it, medians with short runs:
 //!
@@ -24,8 +25,8 @@
 //! | a block among others of its age, 10^3 ... 10^6 segments | 0.13 to 0.21 us |
 //! | cleaning, a block moved: greedy, age threshold | 2.9, 3.9 us: 81 % and 60 % of the device alone, 2.3 us |
 //!
-//! Beyond two threads these tell how the manager bears more threads than processors, not how it scales. That no line of the
-//! whole file system is written on the way is what `f2fs_benches::cache_lines` counts.
+//! Beyond two threads these tell how the manager bears more threads than processors, not how it scales. That no line of
+//! the whole file system is written on the way is what `f2fs_benches::cache_lines` counts.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::sync::Barrier;
@@ -146,7 +147,8 @@ fn victim(c: &mut Criterion) {
             let first = manager.choose_victim(policy, 2_000_000).unwrap();
             manager.release_victim(&first).unwrap();
             group.bench_function(BenchmarkId::new(name, segments), |b| {
-                // Choosing marks the victim; releasing it puts it back, so that the next choice has one change to look at.
+                // Choosing marks the victim; releasing it puts it back, so that the next choice has one change to look
+                // at.
                 b.iter_custom(|choices| {
                     let choose = || {
                         let start = Instant::now();

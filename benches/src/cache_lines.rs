@@ -1,7 +1,7 @@
 //! The operations whose cache lines are counted, in the counting half of f2fs-sync.
 //!
-//! Each is done by several threads in turns, each with objects of its own, after a warm-up that has the structures in the
-//! state that they keep.
+//! Each is done by several threads in turns, each with objects of its own, after a warm-up that has the structures in
+//! the state that they keep.
 
 use std::sync::Arc;
 
@@ -112,8 +112,8 @@ fn blocks(threads: usize, lanes: usize, batch: usize) -> Footprint {
     Footprint::measure(threads, OPERATIONS, operation)
 }
 
-/// A volume on the memory device, with a private directory for each thread and a shared one. Their number of files is that of
-/// a directory of several levels.
+/// A volume on the memory device, with a private directory for each thread and a shared one. Their number of files is
+/// that of a directory of several levels.
 fn volume() -> FileSystem {
     let device = Arc::new(MemoryDevice::new(256 * 1024));
     format(&*device, &FormatOptions::default()).expect("the device is large enough");
@@ -197,7 +197,8 @@ enum Data {
     Sync,
 }
 
-/// Overwrites blocks of files and syncs them into a journal in memory, together with their data. `operations`: of each thread.
+/// Overwrites blocks of files and syncs them into a journal in memory, together with their data. `operations`: of each
+/// thread.
 ///
 /// # Panics
 /// If there is no room.

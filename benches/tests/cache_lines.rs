@@ -28,8 +28,8 @@ fn assert_none_global(name: &str) -> &'static Footprint {
     footprint
 }
 
-/// Whether one of these is in the name of a file that writes the line. What stands in the rest of the line, or stood there before
-/// its memory was freed, is of no account.
+/// Whether one of these is in the name of a file that writes the line. What stands in the rest of the line, or stood
+/// there before its memory was freed, is of no account.
 fn is_of(common: &Common, parts: &[&str]) -> bool {
     common.sites.iter().any(|site| parts.iter().any(|part| site.file.contains(part)))
 }
@@ -95,8 +95,9 @@ fn the_readme_and_the_crates_documentation_say_the_same() {
     }
 }
 
-/// The syncs of threads on files of their own meet nowhere each time: no queue, no head of a log, no count. (The write before each sync frees
-/// a block of a segment, and the old blocks of many files lie in one: that is what an overwrite costs, and is left out here.)
+/// The syncs of threads on files of their own meet nowhere each time: no queue, no head of a log, no count. (The write
+/// before each sync frees a block of a segment, and the old blocks of many files lie in one: that is what an overwrite
+/// costs, and is left out here.)
 #[test]
 fn syncs_into_a_journal_write_no_line_that_all_write() {
     for (threads, operations) in [(1, 200), (8, 200), (128, 20)] {
@@ -183,7 +184,8 @@ fn names_in_private_directories_write_no_line_of_the_whole_file_system() {
 
 #[test]
 fn names_in_one_directory_meet_in_the_directory_only() {
-    // Its dentry blocks, its names, the stripes of its names, the nodes of its files, and the segments where these were.
+    // Its dentry blocks, its names, the stripes of its names, the nodes of its files, and the segments where these
+    // were.
     let known = [
         "files/src/directory",
         "files/src/namespace.rs",

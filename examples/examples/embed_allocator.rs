@@ -1,8 +1,9 @@
 //! A log-structured key-value store on `f2fs-nat` and `f2fs-segment` alone: no file system, no volume.
 //!
-//! The store has a block for each record. `f2fs-segment` says where the next block goes, which blocks are in use, and which segment is
-//! worth emptying; `f2fs-nat` gives each record an ID, and maps IDs to blocks, so that a record moves without anybody who knows its
-//! ID being told. The store brings the rest: what a record looks like, the index of keys, and all I/O.
+//! The store has a block for each record. `f2fs-segment` says where the next block goes, which blocks are in use, and
+//! which segment is worth emptying; `f2fs-nat` gives each record an ID, and maps IDs to blocks, so that a record moves
+//! without anybody who knows its ID being told. The store brings the rest: what a record looks like, the index of keys,
+//! and all I/O.
 //!
 //! ```text
 //!   put, delete ──► a block from a log, the record written there, the ID bound to it, the block before given back
@@ -11,8 +12,8 @@
 //!   open        ──► the newest checkpoint that is whole; the keys are read from the records
 //! ```
 //!
-//! A crash leaves the last checkpoint: the tests cut the power at every write, with the writes behind the last flush there, gone, and
-//! in part.
+//! A crash leaves the last checkpoint: the tests cut the power at every write, with the writes behind the last flush
+//! there, gone, and in part.
 //!
 //! ```text
 //! cargo run --release --example embed_allocator              memory
@@ -45,7 +46,8 @@ const HEAD: usize = 12;
 /// Bytes that a key and its value may have together.
 const LONGEST: usize = BLOCK - HEAD;
 
-/// Blocks of a device for so many segments of records: six where the logs stand, two that stay free for the cleaner, and more.
+/// Blocks of a device for so many segments of records: six where the logs stand, two that stay free for the cleaner,
+/// and more.
 const fn blocks_for(segments: u64) -> u64 {
     (BEFORE + segments) * 512
 }
@@ -166,8 +168,8 @@ fn decoded(buf: &AlignedBuf, nid: Nid) -> Result<(&[u8], &[u8])> {
     Ok(both.split_at(key))
 }
 
-/// The store. Whoever shares it between threads closes a gate around `checkpoint` (`f2fs::sync::Gate`); all else of both
-/// crates may be called from several at once.
+/// The store. Whoever shares it between threads closes a gate around `checkpoint` (`f2fs::sync::Gate`); all else of
+/// both crates may be called from several at once.
 struct Store {
     device: Arc<dyn BlockDevice>,
     geometry: Geometry,
@@ -291,7 +293,8 @@ impl Store {
         Ok(())
     }
 
-    /// Moves the records out of the segment that has the fewest. It is free after the next checkpoint. False: there is none.
+    /// Moves the records out of the segment that has the fewest. It is free after the next checkpoint. False: there is
+    /// none.
     fn clean(&mut self) -> Result<bool> {
         let Some(victim) = self.segments.choose_victim(VictimPolicy::Greedy, self.now) else { return Ok(false) };
         let emptied = self.empty(&victim);

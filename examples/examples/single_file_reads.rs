@@ -1,21 +1,24 @@
-//! The experiment of "Analysis of Btrfs single file read performance on manycore systems", in user space: random reads of
-//! 4 KiB of one file, by 1 to 120 threads.
+//! The experiment of "Analysis of Btrfs single file read performance on manycore systems", in user space: random reads
+//! of 4 KiB of one file, by 1 to 120 threads.
 //!
 //! ```text
 //! cargo run --release --example single_file_reads [-- [--threads 1,2,128] [--reads N] [--csv FILE] [--svg FILE]]
 //! ```
 //!
-//! The paper found that Btrfs stops scaling at 20 jobs because all readers of a file take turns at its tree of extent states;
-//! ext4 and F2FS, which lock the file as a whole, reach what the device gives. Here one volume is read with the lock table of
-//! `f2fs-extent`, on which readers share, and with a tree of locked ranges under one mutex, on which they do not; on a device
-//! in memory and on a file through io_uring; one read at a time in each thread (as fio's psync) and many (`--depth`).
+//! The paper found that Btrfs stops scaling at 20 jobs because all readers of a file take turns at its tree of extent
+//! states; ext4 and F2FS, which lock the file as a whole, reach what the device gives. Here one volume is read with the
+//! lock table of `f2fs-extent`, on which readers share, and with a tree of locked ranges under one mutex, on which they
+//! do not; on a device in memory and on a file through io_uring; one read at a time in each thread (as fio's psync) and
+//! many (`--depth`).
 //!
-//! The paper's figures, of 120 cores, stand beside them for the shape, not for comparison: with more threads than processors,
-//! ours show whether anything collapses. A device in memory is as fast as memory: it shows the locks at their worst. Where fio
-//! is installed it reads a plain file of the same size in the same directory, with one job at both depths.
+//! The paper's figures, of 120 cores, stand beside them for the shape, not for comparison: with more threads than
+//! processors, ours show whether anything collapses. A device in memory is as fast as memory: it shows the locks at
+//! their worst. Where fio is installed it reads a plain file of the same size in the same directory, with one job at
+//! both depths.
 //!
-//! One run (`--reads 100000 --mib 1024 --fio-seconds 3`; two virtual Intel Xeon processors, ext4 on a virtio disk, Linux 6.18;
-//! thousands of reads a second, in brackets the share of the threads' time in which they waited for locks of the file):
+//! One run (`--reads 100000 --mib 1024 --fio-seconds 3`; two virtual Intel Xeon processors, ext4 on a virtio disk,
+//! Linux 6.18; thousands of reads a second, in brackets the share of the threads' time in which they waited for locks
+//! of the file):
 //!
 //! | threads, one read at a time | paper: Btrfs | memory: tree | memory: ours | io_uring: tree | io_uring: ours |
 //! |--:|--:|--:|--:|--:|--:|
@@ -33,10 +36,11 @@
 //! | 8 | 413 (76 %) | 550 (0 %) | 60.2 (2 %) | 58.9 (0 %) |
 //! | 120 | 166 (91 %) | 365 (0 %) | 61.6 (23 %) | 59.6 (0 %) |
 //!
-//! On a device of 60 thousand reads a second the tree's mutex is not what limits two processors; in memory it is, and ours
-//! has no such limit. Beside fio, one thread each, nine rounds in turns: at depth 1 22.1 and 24.0 thousand a second, in the
-//! median round 96 % (83 to 101); at depth 32 58.2 and 62.1 thousand, 91 % (80 to 114). The device's rate changes by as much
-//! from one second to the next. At depth 32 both send 32 requests in 110 to 150 us and wait 190 to 210 us for the device.
+//! On a device of 60 thousand reads a second the tree's mutex is not what limits two processors; in memory it is, and
+//! ours has no such limit. Beside fio, one thread each, nine rounds in turns: at depth 1 22.1 and 24.0 thousand a
+//! second, in the median round 96 % (83 to 101); at depth 32 58.2 and 62.1 thousand, 91 % (80 to 114). The device's
+//! rate changes by as much from one second to the next. At depth 32 both send 32 requests in 110 to 150 us and wait 190
+//! to 210 us for the device.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

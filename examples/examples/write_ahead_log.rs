@@ -1,12 +1,14 @@
-//! A map that survives crashes: its changes go to a journal first, and the journal is taken back when the map was saved.
+//! A map that survives crashes: its changes go to a journal first, and the journal is taken back when the map was
+//! saved.
 //!
 //! ```text
 //! cargo run --release --example write_ahead_log              memory
 //! cargo run --release --example write_ahead_log -- FILE      a new file: in persistent memory if it is mounted with dax
 //! ```
 //!
-//! The map itself stands for any engine: a tree, a table, a file system. It is saved as a whole (`Saved`), together with a number; the
-//! journal's owner's area says on which number it builds, so that a crash between the two does no harm.
+//! The map itself stands for any engine: a tree, a table, a file system. It is saved as a whole (`Saved`), together
+//! with a number; the journal's owner's area says on which number it builds, so that a crash between the two does no
+//! harm.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -52,7 +54,8 @@ impl Map {
         let number = saved.number + 1;
         *saved =
             Saved { number, content: content.iter().map(|(key, (value, _))| (key.clone(), value.clone())).collect() };
-        // A crash here: the journal builds on the number before, and is replayed over the new one, which changes nothing.
+        // A crash here: the journal builds on the number before, and is replayed over the new one, which changes
+        // nothing.
         self.journal.truncate_with(&mark, &number.to_le_bytes())?;
         Ok(())
     }

@@ -1,15 +1,16 @@
-//! How much more than the user's blocks is written, by how victims are chosen: the segment manager alone, over blocks that
-//! are overwritten again and again.
+//! How much more than the user's blocks is written, by how victims are chosen: the segment manager alone, over blocks
+//! that are overwritten again and again.
 //!
 //! ```text
 //! cargo run --release --example write_amplification [-- SEGMENTS [TURNOVER]]
 //! ```
 //!
-//! Writes go to free segments only (no SSR), as on zoned devices; moved blocks go to the cold log, or, in the last column, into
-//! the holes of segments whose blocks are about as old (`AT_SSR`). Each cell is blocks written
-//! (user's and moved) for each block of the user's, over the last TURNOVER (6) times the volume's size, after half as much that
-//! does not count. *Uniform*: every block is as likely. *Zipf*: exponent 0.99, places shuffled. *Hot and cold*: nine of ten
-//! writes go to a tenth of the blocks. Time, which ages are counted in, passes by a second each thousandth of the volume.
+//! Writes go to free segments only (no SSR), as on zoned devices; moved blocks go to the cold log, or, in the last
+//! column, into the holes of segments whose blocks are about as old (`AT_SSR`). Each cell is blocks written (user's and
+//! moved) for each block of the user's, over the last TURNOVER (6) times the volume's size, after half as much that
+//! does not count. *Uniform*: every block is as likely. *Zipf*: exponent 0.99, places shuffled. *Hot and cold*: nine of
+//! ten writes go to a tenth of the blocks. Time, which ages are counted in, passes by a second each thousandth of the
+//! volume.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -1,8 +1,10 @@
-//! The journal: records, truncations and reopenings by choice, then damage by choice: bytes at any place, or fields of the header and of
-//! records with their checksums made right. What is there is opened, replayed, appended to and opened again.
+//! The journal: records, truncations and reopenings by choice, then damage by choice: bytes at any place, or fields of
+//! the header and of records with their checksums made right. What is there is opened, replayed, appended to and opened
+//! again.
 //!
-//! Nothing panics or hangs. A journal without damage replays what was appended and not taken back, no more. One with damage replays no
-//! record that nobody wrote, unless its checksums were made right; and what is appended behind the damage is replayed in any case.
+//! Nothing panics or hangs. A journal without damage replays what was appended and not taken back, no more. One with
+//! damage replays no record that nobody wrote, unless its checksums were made right; and what is appended behind the
+//! damage is replayed in any case.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -81,8 +83,8 @@ impl Model {
     }
 }
 
-/// The numbers of the records that are replayed, which are as many as were counted. `None` for one that nobody wrote. No record lies on both
-/// sides of a lane's start.
+/// The numbers of the records that are replayed, which are as many as were counted. `None` for one that nobody wrote.
+/// No record lies on both sides of a lane's start.
 fn replayed(found: &Recovered<Memory>, starts: &[u64]) -> Vec<Option<u64>> {
     let (mut all, mut last) = (Vec::new(), None);
     let mut replay = found.replay();

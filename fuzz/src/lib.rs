@@ -9,8 +9,8 @@ mod volumes;
 pub use f2fs_test_kit::hostile as harness;
 pub use input::Input;
 
-/// Steps of a target before its first input: it writes its seeds, and has checks run in the thread that asks for them. Handing
-/// their parts to another thread would take longer than most parts do.
+/// Steps of a target before its first input: it writes its seeds, and has checks run in the thread that asks for them.
+/// Handing their parts to another thread would take longer than most parts do.
 ///
 /// # Panics
 /// If the seeds cannot be written, or threads were started before.

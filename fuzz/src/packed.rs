@@ -1,8 +1,8 @@
 //! Volumes as files of some KiB: blocks of metadata and their numbers, deflated. The data of files is zeros.
 //!
-//! `cargo run --manifest-path fuzz/Cargo.toml --bin pack IMAGE FILE` packs an image. There is one of `mkfs.f2fs` and `sload.f2fs`, and
-//! four of Linux 6.12, which `cargo xtask guest fuzz-volumes --keep` leaves in `target/guest/images`: closed, aged, and two that
-//! were stopped behind syncs.
+//! `cargo run --manifest-path fuzz/Cargo.toml --bin pack IMAGE FILE` packs an image. There is one of `mkfs.f2fs` and
+//! `sload.f2fs`, and four of Linux 6.12, which `cargo xtask guest fuzz-volumes --keep` leaves in `target/guest/images`:
+//! closed, aged, and two that were stopped behind syncs.
 
 use std::sync::{Arc, OnceLock};
 

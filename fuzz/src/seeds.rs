@@ -1,5 +1,5 @@
-//! Inputs to begin with: blocks of real volumes for the parsers, damage to every field of every kind of structure for the volumes,
-//! and steps of every kind for the extent table, the zones and the journal.
+//! Inputs to begin with: blocks of real volumes for the parsers, damage to every field of every kind of structure for
+//! the volumes, and steps of every kind for the extent table, the zones and the journal.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -85,7 +85,8 @@ fn damages(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Two threads that make, use and remove the same names of a sound volume at once, and wait for each other all the time.
+/// Two threads that make, use and remove the same names of a sound volume at once, and wait for each other all the
+/// time.
 fn meetings(corpus: &Path) -> io::Result<()> {
     // Files and directories come, get other names, and go. From 128 on a name is a new one.
     const WHAT: [u8; 10] = [0, 20, 128 + 2 + 16, 128 + 2 + 16, 1, 128 + 3 + 16, 7, 128 + 6 + 16, 6, 2];
@@ -120,7 +121,8 @@ fn borders(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Nodes of the chain with what others have: the numbers of other nodes, of the chain and of the checkpoint, and their blocks.
+/// Nodes of the chain with what others have: the numbers of other nodes, of the chain and of the checkpoint, and their
+/// blocks.
 fn taken(corpus: &Path) -> io::Result<()> {
     for number in 0..160_u32 {
         let mixed = mix(number.into());

@@ -102,7 +102,8 @@ impl Input {
         }
     }
 
-    /// A volume of another geometry. The largest, for which everything takes longest (a second, for 16 TiB), are for few inputs.
+    /// A volume of another geometry. The largest, for which everything takes longest (a second, for 16 TiB), are for
+    /// few inputs.
     pub fn shaped(&self) -> &'static Base {
         match (self.base, self.choices.first()) {
             (255, Some(0)) => SHAPED[7].get(),

@@ -1,7 +1,7 @@
 //! Instructions, allocations and nanoseconds of a lock and unlock, on one thread without contention.
 //!
-//! `cargo bench -p f2fs-instructions --bench extent_instructions` prints one line for each case. It fails if a shared lock of one block takes more
-//! than 120 instructions or allocates.
+//! `cargo bench -p f2fs-instructions --bench extent_instructions` prints one line for each case. It fails if a shared
+//! lock of one block takes more than 120 instructions or allocates.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;

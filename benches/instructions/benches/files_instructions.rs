@@ -1,4 +1,5 @@
-//! Instructions, allocations and nanoseconds of operations on files, on the memory device, on one thread without contention.
+//! Instructions, allocations and nanoseconds of operations on files, on the memory device, on one thread without
+//! contention.
 //!
 //! `cargo bench -p f2fs-instructions --bench files_instructions` prints one line for each case. Names are resolved from the root each time, as in
 //! FxMark. The last column of a case that undoes itself is for both halves; what an unlink takes is the difference to the

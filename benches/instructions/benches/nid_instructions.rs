@@ -1,7 +1,7 @@
 //! Instructions and nanoseconds per operation of the NID allocator, on one thread without contention.
 //!
-//! `cargo bench -p f2fs-instructions --bench nid_instructions` prints one line for each operation. It fails if the sharded policy takes more
-//! than 250 instructions for allocating and freeing a NID.
+//! `cargo bench -p f2fs-instructions --bench nid_instructions` prints one line for each operation. It fails if the
+//! sharded policy takes more than 250 instructions for allocating and freeing a NID.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;

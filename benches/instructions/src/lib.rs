@@ -1,10 +1,10 @@
 //! Instructions per operation, counted by valgrind's callgrind: the measure that a noisy machine does not spoil.
 //!
-//! This package has none of the feature `baselines` unless told so, so it counts what programs get that embed the crates. It stands alone
-//! because cargo unites the features of all that it builds together.
+//! This package has none of the feature `baselines` unless told so, so it counts what programs get that embed the
+//! crates. It stands alone because cargo unites the features of all that it builds together.
 //!
-//! A bench binary runs itself again under callgrind, once with few operations and once with many; the difference, divided by
-//! the difference in operations, is free of start-up and of the first touch of memory.
+//! A bench binary runs itself again under callgrind, once with few operations and once with many; the difference,
+//! divided by the difference in operations, is free of start-up and of the first touch of memory.
 
 use std::io;
 use std::process::{Command, Stdio};

@@ -34,7 +34,8 @@ impl Curve {
     }
 }
 
-/// Plays a workload on these numbers of cores of a machine, `laps` operations on each; with the band under other costs, if asked.
+/// Plays a workload on these numbers of cores of a machine, `laps` operations on each; with the band under other costs,
+/// if asked.
 #[must_use]
 pub fn measure(subject: &Subject, machine: &Machine, cores: &[usize], laps: u64, band: bool) -> Curve {
     let pace = subject.pace(laps.max(200));

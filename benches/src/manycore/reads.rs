@@ -1,5 +1,5 @@
-//! Random reads of one file through one tree of extent states, on a device of 440,000 requests a second, as in the paper on reads of
-//! Btrfs.
+//! Random reads of one file through one tree of extent states, on a device of 440,000 requests a second, as in the
+//! paper on reads of Btrfs.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ pub(super) fn play(machine: &Machine, pace: &Pace, cores: usize, laps: u64) -> O
         for _ in 0..laps {
             block = block.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let at = (block >> 33) % BLOCKS;
-            // The range is locked while its pages are looked for; the request goes out with its pages locked, not the range.
+            // The range is locked while its pages are looked for; the request goes out with its pages locked, not the
+            // range.
             drop(tree.lock(at..=at));
             device.request();
             // And once more when the pages are up to date.

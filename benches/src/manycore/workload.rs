@@ -127,8 +127,8 @@ impl Subject {
         }
     }
 
-    /// The share of the instructions for each access that writes: so that an operation takes on one core of this project's machine
-    /// what it takes there.
+    /// The share of the instructions for each access that writes: so that an operation takes on one core of this
+    /// project's machine what it takes there.
     #[must_use]
     pub fn pace(&self, laps: u64) -> Pace {
         let sharded = self.with(Policy::Sharded);

@@ -1,5 +1,5 @@
-//! A range lock that is a list of ranges under one lock, in order of arrival: a range is held when no earlier one conflicts.
-//! Shared, fair and correct, and everyone writes its one cache line.
+//! A range lock that is a list of ranges under one lock, in order of arrival: a range is held when no earlier one
+//! conflicts. Shared, fair and correct, and everyone writes its one cache line.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

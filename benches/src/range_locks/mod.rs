@@ -64,8 +64,8 @@ impl RangeLock for FileLock {
     }
 }
 
-/// The `range-lock` crate. It knows no sharing and no waiting: readers exclude each other, and who cannot have the range tries
-/// again.
+/// The `range-lock` crate. It knows no sharing and no waiting: readers exclude each other, and who cannot have the
+/// range tries again.
 #[derive(Debug)]
 pub struct CrateLock(VecRangeLock<u8>);
 

@@ -1,5 +1,5 @@
-//! Segment locks, as pNOVA has them: the file in pieces of equal size with a reader-writer lock each. A range takes the locks of
-//! all pieces that it touches, so neighbours wait for each other, and the whole file takes every lock.
+//! Segment locks, as pNOVA has them: the file in pieces of equal size with a reader-writer lock each. A range takes the
+//! locks of all pieces that it touches, so neighbours wait for each other, and the whole file takes every lock.
 
 use f2fs_sync::{CachePadded, RwLock};
 

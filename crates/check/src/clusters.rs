@@ -50,8 +50,8 @@ impl Clusters {
         Slot::Block
     }
 
-    /// The right value of `i_compr_blocks`: a cluster's blocks but those that hold its data. `None` once they were released: while that
-    /// goes on the field falls cluster by cluster.
+    /// The right value of `i_compr_blocks`: a cluster's blocks but those that hold its data. `None` once they were
+    /// released: while that goes on the field falls cluster by cluster.
     pub(super) fn saved(&self) -> Option<u64> {
         (!self.released).then_some(self.saved)
     }

@@ -29,7 +29,8 @@ pub enum CheckError {
         /// Blocks of the device.
         found: u64,
     },
-    /// The volume lies on other devices than were given. The lists have the blocks of each; an empty one stands for one device.
+    /// The volume lies on other devices than were given. The lists have the blocks of each; an empty one stands for one
+    /// device.
     #[error("the volume lies on {}, and {} given", count(.expected), count(.found))]
     Devices {
         /// By the superblock.

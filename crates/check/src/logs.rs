@@ -125,8 +125,8 @@ pub(super) fn check_nat_bits(
     let blocks: Vec<RawBlock> = (0..read.blocks()).map(|index| *read.block(index)).collect();
     let Some(bits) = NatBits::read(&blocks, geometry) else { return Ok(()) };
     if Ok(bits.signature) != nat_bits::signature(&pack.block) {
-        // The kernel keeps the flag over checkpoints between mount and unmount, and then ignores the bits, which belong to
-        // an older pack. Only a clean stop writes them.
+        // The kernel keeps the flag over checkpoints between mount and unmount, and then ignores the bits, which belong
+        // to an older pack. Only a clean stop writes them.
         let expected = nat_bits::signature(&pack.block).unwrap_or_default();
         if pack.has(flags::UMOUNT) {
             findings.add(kind, place, Problem::Bits { what: "signature", expected, found: bits.signature });

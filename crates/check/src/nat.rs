@@ -96,8 +96,8 @@ impl NatTable {
         }
     }
 
-    /// Checks the entries by themselves: NID 0 is free, 1 and 2 are reserved, the others lie in the main area and belong
-    /// to an inode that is in use. Counts the nodes and the inodes.
+    /// Checks the entries by themselves: NID 0 is free, 1 and 2 are reserved, the others lie in the main area and
+    /// belong to an inode that is in use. Counts the nodes and the inodes.
     pub(super) fn check(&self, geometry: &Geometry, findings: &Collector) -> (u64, u64) {
         let count = |index: usize| {
             let mut counts = (0, 0);
@@ -146,8 +146,8 @@ impl NatTable {
         });
     }
 
-    /// Checks the NAT bits of a pack: which NAT blocks are full, and which are empty. `full` and `empty` count from the
-    /// lowest bit of each byte. Blocks that the journal changes are left out: mkfs.f2fs leaves the bits as they were.
+    /// Checks the NAT bits of a pack: the full NAT blocks, and the empty ones. `full` and `empty` count from the lowest
+    /// bit of each byte. Blocks that the journal changes are left out: mkfs.f2fs leaves the bits as they were.
     pub(super) fn check_bits(&self, full: &[u8], empty: &[u8], journalled: &[usize], findings: &Collector) {
         for index in (0..self.blocks.len()).filter(|index| !journalled.contains(index)) {
             let used = self.used_in(index);

@@ -8,15 +8,15 @@
 //!    chunk n        all there: checked, group by group
 //! ```
 //!
-//! The blocks to read ahead are foreseen from the NAT and from inodes that were not judged yet. It is a hint (see [`ahead`](super::ahead)):
-//! the check asks for each block when it comes to it, in the same order and with the same outcome, and what is not there
-//! then is read then.
+//! The blocks to read ahead are foreseen from the NAT and from inodes that were not judged yet. It is a hint (see
+//! [`ahead`](super::ahead)): the check asks for each block when it comes to it, in the same order and with the same
+//! outcome. A block that is not there is read then.
 //!
 //! # Bounds
 //!
-//! A thread has three chunks in memory at most, of [`CHUNK`] inodes and [`MOST_BEHIND`] blocks behind them; with the blocks
-//! that lie between, and are read with them, that is at most five times as much: 60 MiB. A volume on which the blocks lie
-//! together takes a tenth of that.
+//! A thread has three chunks in memory at most, of [`CHUNK`] inodes and [`MOST_BEHIND`] blocks behind them; with the
+//! blocks that lie between, and are read with them, that is at most five times as much: 60 MiB. A volume on which the
+//! blocks lie together takes a tenth of that.
 //!
 //! # Locking rules
 //!
@@ -63,7 +63,8 @@ pub(super) fn check(subject: &Subject<'_>, wave: &[Task]) -> Found {
     Ok(found.collect::<Result<Vec<_>, CheckError>>()?.into_iter().flatten().collect())
 }
 
-/// A thread's part: chunks that `take` gives, until there is none. `stop` sees to that there is none, when the device failed.
+/// A thread's part: chunks that `take` gives, until there is none. `stop` sees to that there is none, when the device
+/// failed.
 fn work<'c>(subject: &Subject<'_>, take: impl Fn() -> Option<&'c (&'c [Task], OnceLock<Found>)>, stop: impl Fn()) {
     let mut inodes: Option<(_, Coming)> = None;
     let mut behind: Option<(_, Ahead, Coming)> = None;

@@ -1,7 +1,7 @@
 //! The chain of node blocks that roll-forward would follow after an unclean stop.
 //!
-//! The check judges the checkpoint, not what roll-forward would make of it. But a chain that loops, or runs over blocks that
-//! the checkpoint holds for valid, is no chain that a crash leaves.
+//! The check judges the checkpoint, not what roll-forward would make of it. But a chain that loops, or runs over blocks
+//! that the checkpoint holds for valid, is no chain that a crash leaves.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::checkpoint::flags;

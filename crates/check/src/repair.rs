@@ -19,8 +19,8 @@
 //!   without an inode are freed. If the root itself is gone, an empty one is made, which they come back to.
 //! - What cannot be told is left alone: the check of the result then still finds it, and [`Repair::after`] says so.
 //!
-//! A volume that was not closed is repaired at its last checkpoint: open it for writing first if it can be opened, so that
-//! what was made durable behind the checkpoint is rolled forward.
+//! A volume that was not closed is repaired at its last checkpoint: open it for writing first if it can be opened, so
+//! that files that were synced after the checkpoint are rolled forward.
 //!
 //! # Bounds
 //!

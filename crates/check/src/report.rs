@@ -2,8 +2,9 @@
 //!
 //! # Locking rules
 //!
-//! One mutex around the list. It is taken for one finding at a time, and no other lock is taken while it is held. Findings
-//! are rare; where they are not, [`MAX_PER_KIND`] stops the list from growing and counting is all that goes on.
+//! One mutex around the list. It is taken for one finding at a time, and no other lock is taken while it is held.
+//! Findings are rare; where they are not, [`MAX_PER_KIND`] stops the list from growing and counting is all that goes
+//! on.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,7 +48,8 @@ pub struct CheckReport {
     pub suppressed: u64,
     /// The counts.
     pub counts: Counts,
-    /// Whether every structure was looked at. When the checkpoint itself is unusable there is nothing behind it to judge.
+    /// Whether every structure was looked at. When the checkpoint itself is unusable there is nothing behind it to
+    /// judge.
     pub complete: bool,
 }
 

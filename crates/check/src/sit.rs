@@ -146,8 +146,8 @@ impl SitTable {
         });
     }
 
-    /// Checks a log against the table: its type, that its next block is free, and that a log which fills in order has
-    /// nothing behind that.
+    /// Checks a log against the table: its type, that its next block is free, and that no block behind it is valid if
+    /// the log fills in order.
     pub(super) fn check_log(&self, log: LogType, at: (SegmentNo, u32), ssr: bool, findings: &Collector) {
         let (segment, offset) = at;
         let entry = self.get(segment);

@@ -93,7 +93,8 @@ impl<'a> Source<'a> {
         if !missing.is_empty() {
             self.begin(&mut missing, |len| vec![self.recycler.take_stale(len)]).arrive(&mut now);
         }
-        // A block that failed is read again by itself: the error may have been one of its neighbours, which nobody asked for.
+        // A block that failed is read again by itself: the error may have been one of its neighbours, which nobody
+        // asked for.
         missing.retain(|addr| now.find(*addr).is_none());
         missing.dedup();
         let alone = missing.iter().map(|addr| Ok((*addr, self.block(*addr)?)));
@@ -106,8 +107,8 @@ impl<'a> Source<'a> {
         Ok(Blocks { ahead, now, places })
     }
 
-    /// Begins to read blocks, and a few that lie between them, into buffers that have as many together as asked for. Sorts
-    /// the addresses.
+    /// Begins to read blocks, and a few that lie between them, into buffers that have as many together as asked for.
+    /// Sorts the addresses.
     pub(super) fn begin(&self, addrs: &mut [BlockAddr], mut take: impl FnMut(usize) -> Vec<AlignedBuf>) -> Coming {
         let runs = ahead::runs(addrs);
         self.blocks_read.fetch_add(runs.iter().map(|(_, len)| u64::from(*len)).sum(), Relaxed);

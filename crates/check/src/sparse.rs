@@ -4,8 +4,8 @@
 //!
 //! # Locking rules
 //!
-//! None are taken. A chunk appears once (`OnceLock`), its words are atomics. `Relaxed` suffices: each word stands for itself,
-//! and the phases of a check are separated by the joins of the thread pool.
+//! None are taken. A chunk appears once (`OnceLock`), its words are atomics. `Relaxed` suffices: each word stands for
+//! itself, and the phases of a check are separated by the joins of the thread pool.
 
 use f2fs_sync::OnceLock;
 use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

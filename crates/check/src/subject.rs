@@ -2,9 +2,10 @@
 //!
 //! # Locking rules
 //!
-//! The tables are read-only while threads walk. The nodes and blocks they reach are kept in [`sparse`](super::sparse) bitmaps and counters,
-//! one atomic word at a time; whoever sets a bit first owns the block, the node or the inode, and the others report. The
-//! only locks are the collector's and those of the summary cache; neither is held while the other is taken.
+//! The tables are read-only while threads walk. The nodes and blocks they reach are kept in [`sparse`](super::sparse)
+//! bitmaps and counters, one atomic word at a time; whoever sets a bit first owns the block, the node or the inode, and
+//! the others report. The only locks are the collector's and those of the summary cache; neither is held while the
+//! other is taken.
 
 use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
@@ -128,8 +129,8 @@ impl<'a> Subject<'a> {
         fresh
     }
 
-    /// Follows a reference to a node: its NAT entry, its block, that block's summary. `None`: there is no block to read, or
-    /// it was followed before; findings say why. `place` is where the reference stands.
+    /// Follows a reference to a node: its NAT entry, its block, that block's summary. `None`: there is no block to
+    /// read, or it was followed before; findings say why. `place` is where the reference stands.
     pub(super) fn resolve(
         &self,
         nid: Nid,

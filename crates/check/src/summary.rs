@@ -2,9 +2,9 @@
 //!
 //! # Locking rules
 //!
-//! A direct-mapped cache of SSA blocks, one mutex a slot, held to look or to store and never across a read. Two threads may
-//! read the same summary twice; it is the same. It is filled before the walk, in large requests, as far as it reaches. Most
-//! lookups do not get here: a [`SummaryCursor`] keeps the last one.
+//! A direct-mapped cache of SSA blocks, one mutex a slot, held to look or to store and never across a read. Two threads
+//! may read the same summary twice; it is the same. It is filled before the walk, in large requests, as far as it
+//! reaches. Most lookups do not get here: a [`SummaryCursor`] keeps the last one.
 
 use f2fs_format::feature::Features;
 use f2fs_format::summary::{SummaryBlock, TYPE_DATA, TYPE_NODE};

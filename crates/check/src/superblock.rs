@@ -50,8 +50,8 @@ pub(super) fn load(source: &Source<'_>, findings: &Collector) -> Result<(SuperBl
     Ok((sb, geometry))
 }
 
-/// The first byte in which two copies differ for other reasons than that only one was written lately: the kernel's version
-/// strings (fsck.f2fs updates one copy alone), the error log, and the checksum over them may differ.
+/// The first byte in which two copies differ, other than in fields of which only one copy is written: the kernel's
+/// version strings (fsck.f2fs updates one copy alone), the error log, and the checksum over them may differ.
 fn first_difference(a: &SuperBlock, b: &SuperBlock) -> Option<usize> {
     let comparable = |sb: &SuperBlock| {
         let mut sb = *sb;

@@ -74,8 +74,8 @@ impl<'s, 'a> TreeWalk<'s, 'a> {
         self.extent.broken()
     }
 
-    /// The address slots of a node with its version, of which the first is the file's block `first`. Holes are passed over quickly:
-    /// a small file is little else.
+    /// The address slots of a node with its version, of which the first is the file's block `first`. Holes are passed
+    /// over quickly: a small file is little else.
     fn see_addresses(&mut self, (nid, version): (Nid, u8), first: u64, slots: &[U32]) -> Result<(), CheckError> {
         for (group, slots) in slots.chunks(GROUP).enumerate() {
             if slots.as_bytes() == &ZEROS[..size_of_val(slots)] {

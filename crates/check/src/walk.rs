@@ -1,8 +1,8 @@
 //! The walk over everything that is reachable, in waves: the roots, then the inodes that their entries name, and so on.
 //!
-//! A wave is cut into groups; a thread resolves the inodes of a group and checks one after the other. Their blocks were read
-//! ahead by the [pipeline](super::pipeline). An inode joins a wave once, when its first entry is met, so that neither looped
-//! directories nor hard links are walked twice.
+//! A wave is cut into groups; a thread resolves the inodes of a group and checks one after the other. Their blocks were
+//! read ahead by the [pipeline](super::pipeline). An inode joins a wave once, when its first entry is met, so that
+//! neither looped directories nor hard links are walked twice.
 
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BlockAddr, Nid};

@@ -20,9 +20,9 @@ const OPENING: &str = "Options for opening a volume";
 
 /// Work with F2FS volumes in files and on devices, without mounting them.
 ///
-/// IMAGE is a file, a block device, or a character device. Character devices are persistent memory (/dev/dax0.0) and NVMe
-/// namespaces (/dev/ng0n1), which are driven by their own commands. A path in the volume begins at the root of the volume,
-/// with or without a slash in front.
+/// IMAGE is a file, a block device, or a character device. Character devices are persistent memory (/dev/dax0.0) and
+/// NVMe namespaces (/dev/ng0n1), which are driven by their own commands. A path in the volume begins at the root of the
+/// volume, with or without a slash in front.
 #[derive(Debug, Parser)]
 #[command(
     name = "f2fs",
@@ -51,20 +51,20 @@ Exit codes:
 pub(crate) struct Arguments {
     /// Map IMAGE as persistent memory.
     ///
-    /// A file on a file system that is mounted with dax is then read and written without system calls. Any other file is mapped
-    /// through the page cache, which is slower. Character devices of memory (/dev/dax0.0) are always mapped.
+    /// A file on a file system that is mounted with dax is then read and written without system calls. Any other file
+    /// is mapped through the page cache, which is slower. Character devices of memory (/dev/dax0.0) are always mapped.
     #[arg(long, global = true, help_heading = OPENING)]
     pub(crate) pmem: bool,
     /// Another device of a volume that lies on several devices.
     ///
-    /// Give it once for each device behind the first, in their order. `f2fs inspect` shows the paths that the volume recorded for
-    /// its devices; none of them is opened unless it is given here.
+    /// Give it once for each device behind the first, in their order. `f2fs inspect` shows the paths that the volume
+    /// recorded for its devices; none of them is opened unless it is given here.
     #[arg(long = "device", global = true, value_name = "PATH", help_heading = OPENING)]
     pub(crate) devices: Vec<PathBuf>,
     /// Memory for a page cache.
     ///
-    /// Blocks that are read or written stay in it. Written blocks go to the image with a sync, with a checkpoint, or after a few
-    /// seconds. 0: there is no page cache, and every read and write goes to the image at once.
+    /// Blocks that are read or written stay in it. Written blocks go to the image with a sync, with a checkpoint, or
+    /// after a few seconds. 0: there is no page cache, and every read and write goes to the image at once.
     #[arg(long, global = true, value_name = "SIZE", default_value = "0", help_heading = OPENING)]
     pub(crate) page_cache: Limit,
     #[command(flatten)]
@@ -77,7 +77,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Make a volume.
     ///
-    /// A file that is missing is created, with the size of --size. A file system that is there is overwritten only with --force.
+    /// A file that is missing is created, with the size of --size. A file system that is there is overwritten only with
+    /// --force.
     #[command(after_help = "\
 Examples:
   f2fs format disk.img --size 1.5G --label data
@@ -86,8 +87,8 @@ Examples:
     Format(FormatArgs),
     /// Print the superblock, the checkpoint, features, counts and logs.
     ///
-    /// Of a volume that cannot be opened, it prints both superblocks and both checkpoint packs as far as they can be read, with
-    /// the fault of each, and exits with 1.
+    /// Of a volume that cannot be opened, it prints both superblocks and both checkpoint packs as far as they can be
+    /// read, with the fault of each, and exits with 1.
     #[command(after_help = "\
 Examples:
   f2fs inspect disk.img
@@ -104,8 +105,8 @@ Examples:
     },
     /// Check a volume, or repair it.
     ///
-    /// Without --repair and --undo nothing is written. Each finding is one line. With --journal the journal is checked too: it has to
-    /// belong to the volume, be whole, and replay (in memory).
+    /// Without --repair and --undo nothing is written. Each finding is one line. With --journal the journal is checked
+    /// too: it has to belong to the volume, be whole, and replay (in memory).
     #[command(after_help = "\
 Exit codes:
   0  the volume is clean
@@ -121,8 +122,8 @@ Examples:
     Check(CheckArgs),
     /// Measure how long a device takes for writes of each size.
     ///
-    /// The result is a cost model: the library's partial cleaning plans with it, and `f2fs ublk add --slow FILE` imitates the device.
-    /// The content of IMAGE is overwritten.
+    /// The result is a cost model: the library's partial cleaning plans with it, and `f2fs ublk add --slow FILE`
+    /// imitates the device. The content of IMAGE is overwritten.
     #[command(after_help = "\
 Examples:
   f2fs calibrate scratch.img --size 256M --svg cost.svg
@@ -169,9 +170,9 @@ Examples:
     },
     /// Print every file of the tree with its attributes and a digest of its content.
     ///
-    /// Each line has nine fields between tabs: type, mode, owner, group, size in bytes, links, SHA-256 of the content (or the
-    /// target of a link, or the number of a device), extended attributes, path. In names, characters that are not printable are
-    /// written as \xNN. Two trees are the same if their manifests are the same.
+    /// Each line has nine fields between tabs: type, mode, owner, group, size in bytes, links, SHA-256 of the content
+    /// (or the target of a link, or the number of a device), extended attributes, path. In names, characters that are
+    /// not printable are written as \xNN. Two trees are the same if their manifests are the same.
     #[command(after_help = "\
 Examples:
   f2fs manifest disk.img > a; f2fs manifest --host tree > b; diff a b")]
@@ -183,8 +184,8 @@ Examples:
         host: bool,
         /// Hash no file that is larger than this, holes included.
         ///
-        /// Larger files are listed as `unhashed`, and counted. With 0, only empty files are hashed. Holes are hashed too, without
-        /// being read: 64 GiB take some 40 seconds.
+        /// Larger files are listed as `unhashed`, and counted. With 0, only empty files are hashed. Holes are hashed
+        /// too, without being read: 64 GiB take some 40 seconds.
         #[arg(long, value_name = "SIZE", default_value = "64G", allow_hyphen_values = true)]
         max_hash: Limit,
         /// File or block device; with --host, a directory.
@@ -207,14 +208,15 @@ Examples:
         image: PathBuf,
         /// The files to copy, and last the path in the volume.
         ///
-        /// `-` is standard input. If the path in the volume is a directory, files are copied into it; a single directory with -r is
-        /// merged with it.
+        /// `-` is standard input. If the path in the volume is a directory, files are copied into it; a single
+        /// directory with -r is merged with it.
         #[arg(required = true, num_args = 2.., value_names = ["HOST", "PATH"])]
         paths: Vec<PathBuf>,
     },
     /// Copy files out of a volume.
     ///
-    /// Files that cannot be read, since they are encrypted or compressed, are left out; a message counts them, and the exit code is 1.
+    /// Files that cannot be read, since they are encrypted or compressed, are left out; a message counts them, and the
+    /// exit code is 1.
     #[command(after_help = "\
 Examples:
   f2fs get disk.img /docs/today.txt .
@@ -312,9 +314,9 @@ Examples:
     },
     /// Mount a volume by FUSE.
     ///
-    /// The command returns when the volume is mounted. A process in the background serves it until it is unmounted (`f2fs umount`,
-    /// `umount`, `fusermount3 -u`) or the process gets SIGTERM, and then closes the volume. Users other than root need the program
-    /// fusermount3.
+    /// The command returns when the volume is mounted. A process in the background serves it until it is unmounted
+    /// (`f2fs umount`, `umount`, `fusermount3 -u`) or the process gets SIGTERM, and then closes the volume. Users other
+    /// than root need the program fusermount3.
     #[command(after_help = "\
 Examples:
   f2fs mount disk.img /mnt
@@ -340,8 +342,8 @@ Examples:
     Journal(journal::JournalCommand),
     /// Show the zones of a device, or make a file with zones.
     ///
-    /// A file with zones behaves as a zoned disk does: each zone is written from its start to its end. The file keeps its zones
-    /// and their write pointers when it is closed.
+    /// A file with zones behaves as a zoned disk does: each zone is written from its start to its end. The file keeps
+    /// its zones and their write pointers when it is closed.
     #[command(after_help = "\
 Examples:
   f2fs zones --make 512M:4M,conventional=16 disk.img
@@ -439,7 +441,8 @@ pub(crate) struct CalibrateArgs {
     /// Store the result as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
-    /// Store the model as text: on each line the size of a write in blocks, a tab, and the seconds for each of its blocks.
+    /// Store the model as text: on each line the size of a write in blocks, a tab, and the seconds for each of its
+    /// blocks.
     #[arg(long, value_name = "FILE")]
     pub(crate) text: Option<PathBuf>,
     /// Draw the result as SVG.

@@ -36,7 +36,8 @@ impl From<View> for Access {
     }
 }
 
-/// The content of a device without a good superblock, in words: another file system, only zeros. `None` if it is not known.
+/// The content of a device without a good superblock, in words: another file system, only zeros. `None` if it is not
+/// known.
 pub(crate) fn foreign(device: &dyn BlockDevice) -> Option<String> {
     /// Blocks at the front that are looked at: 1 MiB.
     const FRONT: u64 = 256;
@@ -69,8 +70,9 @@ pub(crate) fn open_with(image: &Path, access: Access, journal: Option<JournalOpt
     open_on(image, access, &device(image, access)?, Options::new(), journal)
 }
 
-/// The file system of an image of which everything is read or written once: its caches are small, some 30 MiB, and the transfers
-/// go through the page cache, whose read-ahead and write-back make up for files that are smaller than a transfer.
+/// The file system of an image of which everything is read or written once: its caches are small, some 30 MiB, and the
+/// transfers go through the page cache, whose read-ahead and write-back make up for files that are smaller than a
+/// transfer.
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<FileSystem, CliError> {
     let device = medium::open_to_copy(image, access)?;
     let volume = f2fs::volume::OpenOptions::new().node_cache(COPY_NODES).dirty_nodes(2 * COPY_NODES.get() as u64);
@@ -119,7 +121,8 @@ fn open_on(
     Ok(fs)
 }
 
-/// Opens an image, changes it, and closes it cleanly, also when the change failed half-way: what was done until then is kept.
+/// Opens an image, changes it, and closes it cleanly, also when the change failed half-way: what was done until then is
+/// kept.
 pub(crate) fn change(
     image: &Path,
     change: impl FnOnce(&FileSystem) -> Result<(), CliError> + Send,
@@ -135,8 +138,9 @@ pub(crate) fn change_by_copying(
     change_with(image, || open_to_copy(image, Access::Write), "; the last files may be incomplete", change)
 }
 
-/// Changes a file system, and closes it cleanly, also when the change failed half-way or a signal came. No operation is left half
-/// done: closing waits for those on their way, and refuses the others. `unfinished` says what else a signal leaves.
+/// Changes a file system, and closes it cleanly, also when the change failed half-way or a signal came. No operation is
+/// left half done: closing waits for those on their way, and refuses the others. `unfinished` says what else a signal
+/// leaves.
 fn change_with(
     image: &Path,
     open: impl FnOnce() -> Result<FileSystem, CliError> + Send,

@@ -1,10 +1,12 @@
 //! SIGINT, SIGTERM and SIGHUP while an image is changed.
 //!
-//! Work that changes a volume runs on a thread of its own, and the first thread waits for its end or for a signal. When one comes,
-//! it brings what is changed into a state that it can name: a volume is closed, which waits for the operations on their way and
-//! refuses all others. A second signal ends the command at once; what a volume is left as then is its last checkpoint.
+//! Work that changes a volume runs on a thread of its own, and the first thread waits for its end or for a signal. When
+//! one comes, it brings the volume into a state that it can name: a volume is closed, which waits for the operations on
+//! their way and refuses all others. A second signal ends the command at once; what a volume is left as then is its
+//! last checkpoint.
 //!
-//! A signal that was ignored when the command began stays ignored: shells do so for commands in the background, and so does `nohup`.
+//! A signal that was ignored when the command began stays ignored: shells do so for commands in the background, and so
+//! does `nohup`.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -44,7 +46,7 @@ static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(|| {
 /// Something is brought to its end because of a signal.
 static STOPPING: AtomicBool = AtomicBool::new(false);
 
-/// Whether a signal ended the work: what fails now fails because of that.
+/// Whether a signal ended the work: an error that comes now is a result of that.
 pub(crate) fn is_stopping() -> bool {
     STOPPING.load(Ordering::Relaxed)
 }

@@ -34,8 +34,9 @@ fn main() -> ExitCode {
     commands::run(&Arguments::parse_from(args)).unwrap_or_else(|error| ExitCode::from(&error))
 }
 
-/// Under a name that `mount` looks for (`mount.f2fs-fuse IMAGE DIR -o OPTIONS`) this is `f2fs mount`. Flags that mount(8) hands on and
-/// that mean nothing here are left out. `None`: nothing is to be done, since its `-f` asks for a mount that is not made (`--fake`).
+/// Under a name that `mount` looks for (`mount.f2fs-fuse IMAGE DIR -o OPTIONS`) this is `f2fs mount`. Flags that
+/// mount(8) hands on and that mean nothing here are left out. `None`: nothing is to be done, since its `-f` asks for a
+/// mount that is not made (`--fake`).
 fn as_helper(mut args: Vec<OsString>) -> Option<Vec<OsString>> {
     let name = args.first().and_then(|program| Path::new(program).file_name());
     if name.is_some_and(|name| name == "mount.f2fs-fuse" || name == "mount.fuse.f2fs") {

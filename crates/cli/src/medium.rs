@@ -1,5 +1,5 @@
-//! Opening the file or block device below an image, through the kernel or as memory that is mapped. A replacement of this module decides
-//! where all images lie: the fuzz targets keep them in memory.
+//! Opening the file or block device below an image, through the kernel or as memory that is mapped. A replacement of
+//! this module decides where all images lie: the fuzz targets keep them in memory.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -82,8 +82,8 @@ fn choice() -> &'static Choice {
     CHOICE.get_or_init(Choice::default)
 }
 
-/// Whether an image is mapped: because the command line says so, or because it is a character device and no NVMe namespace: then it is
-/// memory or nothing.
+/// Whether an image is mapped: because the command line says so, or because it is a character device and no NVMe
+/// namespace: then it is memory or nothing.
 fn is_mapped(image: &Path) -> bool {
     let character = || image.metadata().is_ok_and(|file| file.file_type().is_char_device());
     choice().pmem || (character() && !NvmeDevice::is_at(image))
@@ -187,16 +187,16 @@ fn cannot_map(error: &f2fs::pmem::OpenError) -> CliError {
 
 /// The device below an image.
 ///
-/// A check reads an image file through the page cache, which mostly has it: it was made, copied or checked shortly before. A
-/// block device has nothing there, because the kernel drops it with the last close, and F2FS does not use it.
+/// A check reads an image file through the page cache, which mostly has it: it was made, copied or checked shortly
+/// before. A block device has nothing there, because the kernel drops it with the last close, and F2FS does not use it.
 pub(crate) fn device(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
     let cached = matches!(access, Access::Check | Access::Repair) && image.is_file();
     let options = OpenOptions::new().direct(if cached { Direct::Off } else { Direct::Auto });
     open_volume(image, !matches!(access, Access::Write | Access::Repair), &options)
 }
 
-/// The same for one who reads or writes everything once: through the page cache, whose read-ahead and write-back make up for files
-/// that are smaller than a transfer.
+/// The same for one who reads or writes everything once: through the page cache, whose read-ahead and write-back make
+/// up for files that are smaller than a transfer.
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
     let options = OpenOptions::new().direct(Direct::Off).engine(Engine::Syscalls);
     open_volume(image, access != Access::Write, &options)

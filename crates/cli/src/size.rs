@@ -32,8 +32,8 @@ impl FromStr for Limit {
     }
 }
 
-/// Digits, perhaps with a fraction, perhaps with a unit: K, KB and KiB are the same, in any case. A fraction of a byte that a unit
-/// leaves is dropped.
+/// Digits, perhaps with a fraction, perhaps with a unit: K, KB and KiB are the same, in any case. A fraction of a byte
+/// that a unit leaves is dropped.
 fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let number_len = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
@@ -75,7 +75,8 @@ pub(crate) fn human(bytes: u64) -> String {
     }
 }
 
-/// A number of bytes for people who have a column for it, as `ls -h` writes it: rounded up, one digit behind the point below ten.
+/// A number of bytes for people who have a column for it, as `ls -h` writes it: rounded up, one digit behind the point
+/// below ten.
 pub(crate) fn short(bytes: u64) -> String {
     let (value, unit) = scaled(bytes);
     match unit {

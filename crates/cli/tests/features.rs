@@ -1,4 +1,5 @@
-//! Volumes with features that are only read: what the tools of f2fs-tools make of them is shown, checked and copied out.
+//! Volumes with features that are only read: what the tools of f2fs-tools make of them is shown, checked and copied
+//! out.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -77,9 +78,9 @@ fn a_read_only_volume_that_sload_filled_is_shown_checked_and_copied() {
     fail(&mut f2fs(&["mkdir", "/new"], &image), 1, "with readonly");
 }
 
-/// A read-only volume with compressed files. The tools of Debian are built without compressors, so this image is kept here: pieces of
-/// it that are not zero, each with its place and its length. It was made by `mkfs.f2fs -O extra_attr,ro,compression` and
-/// `sload.f2fs -c -L 2 -a lz4` of f2fs-tools 1.15, built with lz4.
+/// A read-only volume with compressed files. The tools of Debian are built without compressors, so this image is kept
+/// here: pieces of it that are not zero, each with its place and its length. It was made by `mkfs.f2fs -O
+/// extra_attr,ro,compression` and `sload.f2fs -c -L 2 -a lz4` of f2fs-tools 1.15, built with lz4.
 fn with_compressed_files() -> Vec<u8> {
     let mut bytes = vec![0; 26 << 20];
     let mut pieces = &include_bytes!("data/read-only-lz4.sparse")[..];

@@ -1,7 +1,7 @@
 //! A machine without room: what `get` and `put` leave on it, and in the volume.
 //!
-//! The file system that is full is a tmpfs of the test's own, which other processes do not see. Where none can be mounted (that takes
-//! root, or user namespaces), a limit on the size of files stands for it, and the test says so.
+//! The file system that is full is a tmpfs of the test's own, which other processes do not see. Where none can be
+//! mounted (that takes root, or user namespaces), a limit on the size of files stands for it, and the test says so.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;

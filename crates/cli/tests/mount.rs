@@ -1,4 +1,5 @@
-//! `f2fs mount`, by programs that use the mount. These tests need root and `/dev/fuse`; elsewhere they say that they were not run.
+//! `f2fs mount`, by programs that use the mount. These tests need root and `/dev/fuse`; elsewhere they say that they
+//! were not run.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;

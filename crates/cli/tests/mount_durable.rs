@@ -1,5 +1,5 @@
-//! The data that a mount keeps when its server is killed or told to end. These tests need root and `/dev/fuse`; elsewhere they
-//! say that they were not run.
+//! The data that a mount keeps when its server is killed or told to end. These tests need root and `/dev/fuse`;
+//! elsewhere they say that they were not run.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;

@@ -1,4 +1,5 @@
-//! How a volume is mounted: options, names, devices. These tests need root and `/dev/fuse`; elsewhere they say that they were not run.
+//! How a volume is mounted: options, names, devices. These tests need root and `/dev/fuse`; elsewhere they say that
+//! they were not run.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;

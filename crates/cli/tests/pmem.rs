@@ -1,5 +1,5 @@
-//! `--pmem`: the same images, mapped. Where the build lies is no persistent memory, so that what is tested here is the slow way of it;
-//! the guest's tests have the fast one.
+//! `--pmem`: the same images, mapped. Where the build lies is no persistent memory, so that what is tested here is the
+//! slow way of it; the guest's tests have the fast one.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;

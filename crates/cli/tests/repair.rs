@@ -1,5 +1,5 @@
-//! `f2fs check --repair` and `--undo` as scripts use them: exit codes, the backup, what programs are told, and what fsck.f2fs
-//! says afterwards. And what `inspect` says of a volume that stopped.
+//! `f2fs check --repair` and `--undo` as scripts use them: exit codes, the backup, what programs are told, and what
+//! fsck.f2fs says afterwards. And what `inspect` says of a volume that stopped.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::fs;
@@ -155,8 +155,8 @@ fn what_is_repaired_is_saved_first_and_undone_again() {
     assert_eq!(place.ok(&["cat"], &["/docs/small"]).into_bytes(), content("/docs/small", 20));
     let repaired = place.bytes();
 
-    // The blocks that differ are those that the backup holds, beside the first block of the pack that was in force and the one
-    // where synced nodes go.
+    // The blocks that differ are those that the backup holds, beside the first block of the pack that was in force and
+    // the one where synced nodes go.
     let backup = place.path("image.f2fs-backup");
     let differ = repaired.chunks(BLOCK).zip(harmed.chunks(BLOCK)).filter(|(new, old)| new != old).count();
     assert_eq!(fs::metadata(&backup).unwrap().len(), 28 + (differ as u64 + 2) * (16 + BLOCK as u64));

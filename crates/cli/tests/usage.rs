@@ -1,5 +1,5 @@
-//! A wrong command line ends every subcommand with 2, before anything is opened. A refusal of the machine or of a volume ends it
-//! with 1 (`check`: 8).
+//! A wrong command line ends every subcommand with 2, before anything is opened. A refusal of the machine or of a
+//! volume ends it with 1 (`check`: 8).
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;

@@ -78,7 +78,8 @@ fn zones_that_make_no_sense_leave_no_file() {
     }
 }
 
-/// A volume may have any bytes in its last block: those of a file, say, whose owner would like to keep others from their volume.
+/// A volume may have any bytes in its last block: those of a file, say, whose owner would like to keep others from
+/// their volume.
 #[test]
 fn what_looks_like_kept_zones_belongs_to_the_volume_that_has_the_block() {
     let place = Place::new();

@@ -80,7 +80,8 @@ impl Event {
         matches!(self, Self::Flush | Self::FlushPart { .. })
     }
 
-    /// The blocks that a flush makes durable if their changes were seen to complete before it; none for any other event.
+    /// The blocks that a flush makes durable if their changes were seen to complete before it; none for any other
+    /// event.
     fn flushed(&self) -> std::ops::Range<u64> {
         match self {
             Self::Flush => 0..u64::MAX,
@@ -188,8 +189,8 @@ impl CrashLog {
         (0..self.events.len()).filter(is_overtaken).collect()
     }
 
-    /// The image of a cut at `position` (that many events had been begun), keeping the volatile blocks for which `survives`
-    /// (event index, block address) says so. For many cuts, [`replay`](Self::replay) is cheaper.
+    /// The image of a cut at `position` (that many events had been begun), keeping the volatile blocks for which
+    /// `survives` (event index, block address) says so. For many cuts, [`replay`](Self::replay) is cheaper.
     #[must_use]
     pub fn image_at(&self, position: usize, survives: impl FnMut(usize, u64) -> bool) -> MemoryDevice {
         let mut replay = self.replay();
@@ -198,7 +199,7 @@ impl CrashLog {
     }
 }
 
-/// A walk through a [`CrashLog`] that knows at each step what is durable and what is volatile.
+/// A walk through a [`CrashLog`] that knows at each step which writes are durable and which are volatile.
 #[derive(Debug)]
 pub struct Replay<'a> {
     pub(crate) events: &'a [Event],
@@ -219,8 +220,8 @@ impl<'a> Replay<'a> {
         self.position
     }
 
-    /// Indices of the events that a cut here may lose, wholly or in part; durable writes that have completed are among them
-    /// until the next flush, though nothing loses them.
+    /// Indices of the events that a cut here may lose, wholly or in part; durable writes that have completed are among
+    /// them until the next flush, though nothing loses them.
     #[must_use]
     pub fn volatile(&self) -> &[usize] {
         &self.volatile
@@ -249,11 +250,11 @@ impl<'a> Replay<'a> {
         Some(event)
     }
 
-    /// The image of a power cut here: what is durable, completed durable writes, and those volatile blocks for which
+    /// The image of a power cut here: everything durable, completed durable writes, and the volatile blocks for which
     /// `survives` (event index, block address) says so, in the order of the log.
     ///
-    /// `in_flight` further events (up to the next flush) count as begun but not completed, so all their blocks, even those of
-    /// durable writes, are volatile.
+    /// `in_flight` further events (up to the next flush) count as begun but not completed, so all their blocks, even
+    /// those of durable writes, are volatile.
     #[must_use]
     pub fn image(&self, in_flight: usize, mut survives: impl FnMut(usize, u64) -> bool) -> MemoryDevice {
         let image = self.durable.snapshot();

@@ -1,7 +1,7 @@
 //! The images that a power cut may leave, one after the other.
 //!
-//! A log falls into *epochs*: an epoch ends where a flush begins or where a durable write has been seen to complete. What was
-//! written in an epoch is outstanding together, so that any part of it may survive:
+//! A log falls into *epochs*: an epoch ends where a flush begins or where a durable write has been seen to complete.
+//! What was written in an epoch is outstanding together, so that any part of it may survive:
 //!
 //! ```text
 //!   write A   write B   write C | flush | write D   FUA E (seen) | write F ...
@@ -13,9 +13,9 @@
 //! is another question. A promise may have been given in the middle of an epoch, because a flush is missing or another
 //! thread has written since. For that position alone cuts are made with `start` and `end` the same.
 //!
-//! Events reach the device in the order of the log, but for those that overlap and were in flight together: of two such events
-//! either may be the last, whole or torn, and stay so for good, whatever is flushed afterwards. There are cuts for both orders
-//! ([`Cut::late`]).
+//! Events reach the device in the order of the log, but for those that overlap and were in flight together: of two such
+//! events either may be the last, whole or torn, and stay so for good, whatever is flushed afterwards. There are cuts
+//! for both orders ([`Cut::late`]).
 
 mod plan;
 #[cfg(test)]
@@ -113,8 +113,8 @@ fn parse(text: &str) -> Option<Cut> {
 }
 
 impl Replay<'_> {
-    /// Where the epoch that begins here ends: the next flush, the next position at which a durable write had been seen to
-    /// complete, or the end of the log.
+    /// Where the epoch that begins here ends: the next flush, the next position at which a durable write had been seen
+    /// to complete, or the end of the log.
     #[must_use]
     pub fn epoch_end(&self) -> usize {
         let rest = &self.events[self.position..];
@@ -134,7 +134,8 @@ impl Replay<'_> {
         while self.position < position && self.advance().is_some() {}
     }
 
-    /// The events that a cut may lose if those up to `end` (at most all) were begun: not yet flushed, and not durable by themselves.
+    /// The events that a cut may lose if those up to `end` (at most all) were begun: not yet flushed, and not durable
+    /// by themselves.
     #[must_use]
     pub fn outstanding(&self, end: usize) -> Vec<usize> {
         let end = end.min(self.events.len());
@@ -148,9 +149,9 @@ impl Replay<'_> {
         self.events[index].durable() && self.events[index].seen_at(self.position)
     }
 
-    /// The image that a cut leaves, and a fingerprint of how it differs from the content before the log: cuts of logs with
-    /// the same beginning leave the same content if they have the same fingerprint (a hash of 64 bits). `before`: the
-    /// fingerprint that [`advanced_to`](Self::advanced_to) gave for the present position.
+    /// The image that a cut leaves, and a fingerprint of how it differs from the content before the log: cuts of logs
+    /// with the same beginning leave the same content if they have the same fingerprint (a hash of 64 bits). `before`:
+    /// the fingerprint that [`advanced_to`](Self::advanced_to) gave for the present position.
     #[must_use]
     pub fn cut(&self, cut: &Cut, before: u64) -> (MemoryDevice, u64) {
         let image = self.durable.snapshot();
@@ -210,8 +211,8 @@ impl Replay<'_> {
         }
     }
 
-    /// [`advance_to`](Self::advance_to), and the fingerprint of what is durable then, from the one before it (0 at the beginning of
-    /// a log).
+    /// [`advance_to`](Self::advance_to), and the fingerprint of the durable state then, from the one before it (0 at
+    /// the beginning of a log).
     pub fn advanced_to(&mut self, position: usize, before: u64) -> u64 {
         let old = self.durable.snapshot();
         let volatile = self.volatile.clone();

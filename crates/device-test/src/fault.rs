@@ -19,14 +19,14 @@ pub enum Fault {
     Error(i32),
     /// The first so many blocks of a write are written, then it fails with `EIO`. Other operations just fail.
     Torn(u64),
-    /// Nothing is done and the operation claims success: a write or flush that the device forgot. A lost read leaves the buffer
-    /// as it was.
+    /// Nothing is done and the operation claims success: a write or flush that the device forgot. A lost read leaves
+    /// the buffer as it was.
     Lost,
-    /// The first so many blocks are transferred, then the operation fails as a transfer that stopped early. Discards and
-    /// flushes fail with `EIO`.
+    /// The first so many blocks are transferred, then the operation fails as a transfer that stopped early. Discards
+    /// and flushes fail with `EIO`.
     Short(u64),
-    /// A write goes so many blocks further (backwards, if negative; round and round the device) and claims success. Other
-    /// operations are done as they should be.
+    /// A write goes so many blocks further (backwards, if negative; round and round the device) and claims success.
+    /// Other operations are done as they should be.
     Misdirected(i64),
     /// A read succeeds with this bit of it flipped, taken modulo its bits. Other operations are done as they should be.
     Flipped(u64),
@@ -96,7 +96,8 @@ impl FaultRule {
     }
 }
 
-/// A device that fails where its rules say, and keeps the promises of a device otherwise: a flush that fails poisons it.
+/// A device that fails where its rules say, and keeps the promises of a device otherwise: a flush that fails poisons
+/// it.
 #[derive(Debug)]
 pub struct FaultDevice {
     inner: PlainArc<dyn BlockDevice>,

@@ -26,7 +26,8 @@ struct Control {
     changed: Condvar,
 }
 
-/// A device that passes everything on, and holds one request back when a test says so: for looking at what others do meanwhile.
+/// A device that passes everything on, and holds one request back when a test says so: for looking at what others do
+/// meanwhile.
 #[derive(Debug)]
 pub struct HeldDevice {
     inner: PlainArc<dyn BlockDevice>,

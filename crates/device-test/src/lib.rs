@@ -1,7 +1,8 @@
 //! Block devices for tests: they fail, record, list what a power cut may leave, and charge virtual time.
 //!
-//! Each of them implements or wraps a [`BlockDevice`](f2fs_device::BlockDevice), so that a storage engine runs on it unchanged.
-//! All are safe code and depend on nothing but their calls: the same calls give the same faults, images and times.
+//! Each of them implements or wraps a [`BlockDevice`](f2fs_device::BlockDevice), so that a storage engine runs on it
+//! unchanged. All are safe code and depend on nothing but their calls: the same calls give the same faults, images and
+//! times.
 //!
 //! | Item | What it is |
 //! |---|---|
@@ -20,11 +21,10 @@
 //!
 //! # Locking model
 //!
-//! These devices are made to be exact, not to scale. [`RecordingDevice`] applies one change at a time, since its point is a total
-//! order; so does [`LoggingDevice`] with its log. [`FaultDevice`] counts operations under a lock, which it does not hold during
-//! I/O. [`TimingDevice`] adds to shared counters;
-//! [`SlowDevice`] gives each request its place in one line.
-//! [`SimulatedRegion`](pmem::SimulatedRegion) has one lock for all of a region.
+//! These devices are made to be exact, not to scale. [`RecordingDevice`] applies one change at a time, since its point
+//! is a total order; so does [`LoggingDevice`] with its log. [`FaultDevice`] counts operations under a lock, which it
+//! does not hold during I/O. [`TimingDevice`] adds to shared counters; [`SlowDevice`] gives each request its place in
+//! one line. [`SimulatedRegion`](pmem::SimulatedRegion) has one lock for all of a region.
 #![forbid(unsafe_code)]
 
 mod crash;

@@ -1,7 +1,7 @@
 //! A device that writes down what is done to it, into a file.
 //!
-//! Locking rules: one lock, `log`, is held while an entry is written, and during a flush: a write that is not in the log when a flush
-//! begins comes behind it. It is not held while a request runs.
+//! Locking rules: one lock, `log`, is held while an entry is written, and during a flush: a write that is not in the
+//! log when a flush begins comes behind it. It is not held while a request runs.
 
 use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -15,12 +15,14 @@ use f2fs_sync::Mutex;
 use crate::Event;
 use crate::write_log::{SECTOR, entry, superblock};
 
-/// A device that logs each change as Linux's `log-writes` does, for [`CrashLog::from_write_log`](crate::CrashLog::from_write_log) and for the
-/// tools of others. It serves one request of a thread at a time.
+/// A device that logs each change as Linux's `log-writes` does, for
+/// [`CrashLog::from_write_log`](crate::CrashLog::from_write_log) and for the tools of others. It serves one request of
+/// a thread at a time.
 ///
-/// A change that cannot be logged fails, after it was made. An entry is in `out` when its change completes, so the length of the log says
-/// what had happened ([`CrashLog::events_in`](crate::CrashLog::events_in)). The number of entries in the log is brought up to date at
-/// each flush, and when the device is dropped: what a killed process leaves is right up to its last flush.
+/// A change that cannot be logged fails, after it was made. An entry is in `out` when its change completes, so the
+/// length of the log says what had happened ([`CrashLog::events_in`](crate::CrashLog::events_in)). The number of
+/// entries in the log is brought up to date at each flush, and when the device is dropped: what a killed process leaves
+/// is right up to its last flush.
 ///
 /// ```
 /// use std::fs::File;

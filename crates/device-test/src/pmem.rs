@@ -8,9 +8,10 @@
 //!  store, nontemporal ► in the thread's buffers: any part of its words ──────┤
 //!                         └──────────► certain at a fence of that thread ────┘
 //! ```
-//! That is x86-TSO. Stores to one line through the cache reach the media in their order, in words of 8 bytes; lines do so in any
-//! order. Stores past the cache are not ordered at all before their fence, not even within their line. A fence counts for the thread that
-//! made it. Nothing else is assumed: no line is written whole, and a write-back that no fence followed may have happened or not.
+//! That is x86-TSO. Stores to one line through the cache reach the media in their order, in words of 8 bytes; lines do
+//! so in any order. Stores past the cache are not ordered at all before their fence, not even within their line. A
+//! fence counts for the thread that made it. Nothing else is assumed: no line is written whole, and a write-back that
+//! no fence followed may have happened or not.
 //!
 //! [`SimulatedRegion`] is a region for whatever runs on one. [`SimulatedRegion::cut`] gives the [`PowerCut`] of this
 //! moment, and [`SimulatedRegion::log`] all stores and fences, of which a [`Replay`] gives the cut at each. A cut

@@ -1,6 +1,7 @@
 //! Numbers by chance, the same for the same seed in every run and version (`SplitMix64`).
 
-/// Numbers by chance, the same for the same seed in every run: what a workload, a choice of cuts or a test is named by and found again.
+/// Numbers by chance, the same for the same seed in every run: what a workload, a choice of cuts or a test is named by
+/// and found again.
 ///
 /// ```
 /// use f2fs_device_test::Random;

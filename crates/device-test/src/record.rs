@@ -1,7 +1,8 @@
 //! A device that records every write, discard and flush.
 //!
-//! Locking rules: one lock, `log`, is held while a change is applied to the live device and written down, so the order of the
-//! log is the order of the changes. Reads take no lock of the recorder. The lock is also taken when completions are handed out.
+//! Locking rules: one lock, `log`, is held while a change is applied to the live device and written down, so the order
+//! of the log is the order of the changes. Reads take no lock of the recorder. The lock is also taken when completions
+//! are handed out.
 
 mod part;
 
@@ -39,11 +40,11 @@ pub struct IoCounts {
     pub flushes: u64,
 }
 
-/// A memory device that logs each write, discard and flush, so that a test can build every image that a power cut might leave:
-/// see [`CrashLog`].
+/// A memory device that logs each write, discard and flush, so that a test can build every image that a power cut might
+/// leave: see [`CrashLog`].
 ///
-/// It is strict about completions: a flush makes durable only those writes whose completion the caller had *seen* when the
-/// flush began. Code that flushes before it has waited for its tickets is found out.
+/// It is strict about completions: a flush makes durable only those writes whose completion the caller had *seen* when
+/// the flush began. Code that flushes before it has waited for its tickets is found out.
 #[derive(Debug)]
 pub struct RecordingDevice {
     live: MemoryDevice,
@@ -95,7 +96,8 @@ impl RecordingDevice {
         }
     }
 
-    /// Lets each request, and each batch, take so long at least, so that those of several threads are in flight together.
+    /// Lets each request, and each batch, take so long at least, so that those of several threads are in flight
+    /// together.
     #[must_use]
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;

@@ -1,7 +1,7 @@
 //! A device that takes its time.
 //!
-//! Locking rules: `free_at` says until when the device works. It is locked to give a request its place in the line, never while anybody
-//! sleeps or transfers.
+//! Locking rules: `free_at` says until when the device works. It is locked to give a request its place in the line,
+//! never while anybody sleeps or transfers.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use f2fs_sync::Mutex;
 
 use crate::timing::Cost;
 
-/// A device that works on one request after the other, each for as long as its size costs: a slow card in real time, where
-/// [`TimingDevice`](crate::TimingDevice) charges virtual time.
+/// A device that works on one request after the other, each for as long as its size costs: a slow card in real time,
+/// where [`TimingDevice`](crate::TimingDevice) charges virtual time.
 ///
-/// A request reaches the device below at once, and its completion comes when its time is over. Requests without a cost (reads,
-/// unless told otherwise) wait for nobody. The clock is the system's: a request takes longer if the processors are busy, by some
-/// 60 microseconds if they are not.
+/// A request reaches the device below at once, and its completion comes when its time is over. Requests without a cost
+/// (reads, unless told otherwise) wait for nobody. The clock is the system's: a request takes longer if the processors
+/// are busy, by some 60 microseconds if they are not.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -53,8 +53,8 @@ impl<D: fmt::Debug> fmt::Debug for SlowDevice<D> {
 }
 
 impl<D: BlockDevice> SlowDevice<D> {
-    /// A device whose writes of so many blocks take `seconds` of them. What is negative or no number takes no time, and no request takes
-    /// more than an hour.
+    /// A device whose writes of so many blocks take `seconds` of them. What is negative or no number takes no time, and
+    /// no request takes more than an hour.
     #[must_use]
     pub fn new(inner: D, seconds: impl Fn(u64) -> f64 + Send + Sync + 'static) -> SlowDevice<D> {
         let free_at = Mutex::new(Instant::now());

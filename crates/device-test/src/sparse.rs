@@ -31,8 +31,8 @@ impl Hasher for Spread {
 
 type Blocks<B> = HashMap<u64, B, BuildHasherDefault<Spread>>;
 
-/// A device in memory of which many copies are made, or that is larger than memory. Blocks of zeros take no memory, a copy of the device takes as much as was changed on it, and a write
-/// copies one block.
+/// A device in memory of which many copies are made, or that is larger than memory. Blocks of zeros take no memory, a
+/// copy of the device takes as much as was changed on it, and a write copies one block.
 #[derive(Debug)]
 pub struct SparseDevice {
     info: DeviceInfo,

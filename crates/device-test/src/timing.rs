@@ -22,7 +22,8 @@ pub struct Traffic {
     pub blocks: u64,
     /// Virtual nanoseconds of all of them.
     pub nanoseconds: u64,
-    /// Requests by size: index `i` counts those of more than `2^(i-1)` and at most `2^i` blocks; the last one also all larger.
+    /// Requests by size: index `i` counts those of more than `2^(i-1)` and at most `2^i` blocks; the last one also all
+    /// larger.
     pub sizes: [u64; SIZES],
 }
 
@@ -109,9 +110,9 @@ impl Counters {
 
 /// A device that passes requests on and charges virtual time for them.
 ///
-/// A cost is a function from the blocks of a request to seconds, such as `CostModel::seconds` of `f2fs-segment`. Reads and flushes
-/// cost nothing unless told otherwise, since reads are much faster than writes on flash. Requests that the device below refuses
-/// for their range or kind are not charged.
+/// A cost is a function from the blocks of a request to seconds, such as `CostModel::seconds` of `f2fs-segment`. Reads
+/// and flushes cost nothing unless told otherwise, since reads are much faster than writes on flash. Requests that the
+/// device below refuses for their range or kind are not charged.
 ///
 /// ```
 /// use f2fs_device::{BlockDevice, MemoryDevice};

@@ -9,7 +9,8 @@
 //! superblock: 8 bytes magic, 8 version, 8 number of entries, 4 size of a sector
 //! entry:      8 bytes first sector, 8 sectors, 8 flags, 8 bytes of data within the entry's own sector (marks)
 //! ```
-//! All numbers are little endian. A write stands in the log when it is complete; a flush behind all writes that it makes durable.
+//! All numbers are little endian. A write stands in the log when it is complete; a flush behind all writes that it
+//! makes durable.
 
 use std::io::{self, Read};
 
@@ -96,8 +97,8 @@ pub enum WriteLogError {
 }
 
 impl CrashLog {
-    /// Reads a log of writes to a device that had `blocks` blocks of zeros when it began. Marks are left out. Each event counts as seen at
-    /// once by whoever wrote: that is what this format knows.
+    /// Reads a log of writes to a device that had `blocks` blocks of zeros when it began. Marks are left out. Each
+    /// event counts as seen at once by the writer: this format has no more.
     ///
     /// # Errors
     /// [`WriteLogError`].
@@ -215,7 +216,8 @@ impl<R: Read> Source<R> {
 mod tests {
     use super::*;
 
-    /// A log with sectors of 4096 bytes, as the kernel writes it on such devices: a mark, a durable write of block 2, a flush.
+    /// A log with sectors of 4096 bytes, as the kernel writes it on such devices: a mark, a durable write of block 2, a
+    /// flush.
     fn of_large_sectors() -> Vec<u8> {
         let mut log = superblock(3).to_vec();
         log[24..28].copy_from_slice(&4096_u32.to_le_bytes());

@@ -1,5 +1,6 @@
-//! Every size, count and offset that a caller can hand in, at the ends of what its type holds: a result or an error, no panic, and
-//! no memory by what was asked for. Memory itself (`AlignedBuf`, `MemoryDevice`) takes what it is asked for, as a vector does.
+//! Every size, count and offset that a caller can hand in, at the ends of what its type holds: a result or an error, no
+//! panic, and no memory by what was asked for. Memory itself (`AlignedBuf`, `MemoryDevice`) takes what it is asked for,
+//! as a vector does.
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

@@ -36,7 +36,8 @@ pub struct AlignedBuf {
 
 /// Where the memory of a buffer goes when the buffer is dropped: a pool whose memory a device knows beforehand.
 ///
-/// A buffer with a home never frees or reallocates that memory. An operation that needs more room, or ownership of the memory, copies.
+/// A buffer with a home never frees or reallocates that memory. An operation that needs more room, or ownership of the
+/// memory, copies.
 pub trait BufHome: fmt::Debug + Send + Sync {
     /// Takes memory back that [`AlignedBuf::with_home`] was made of.
     fn take_back(&self, blocks: Vec<Block>);

@@ -1,7 +1,7 @@
 //! Claims to a device: one writer has it open, or any number of readers.
 //!
-//! Locking rules: one lock for a device's claims, held to look and to count; nothing else is locked under it. It is taken when
-//! something opens or closes, never for a transfer.
+//! Locking rules: one lock for a device's claims, held to look and to count; nothing else is locked under it. It is
+//! taken when something opens or closes, never for a transfer.
 //!
 //! ```text
 //!           exclusive                      shared                  shared
@@ -53,8 +53,8 @@ impl Claims {
         Self::default()
     }
 
-    /// Claims the device for writing, for as long as the [`Claim`] lives: nobody else has it open meanwhile. `by` says to
-    /// others who that is ("a file system").
+    /// Claims the device for writing, for as long as the [`Claim`] lives: nobody else has it open meanwhile. `by` says
+    /// to others who that is ("a file system").
     ///
     /// # Errors
     /// [`AlreadyOpen`]: somebody has it open, for whatever.

@@ -16,12 +16,12 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// The device's description: size, alignment, abilities.
     fn info(&self) -> &DeviceInfo;
 
-    /// The claims to the device in this process. It is the same object at every call; a wrapper returns that of the device
-    /// which it wraps.
+    /// The claims to the device in this process. It is the same object at every call; a wrapper returns that of the
+    /// device which it wraps.
     fn claims(&self) -> &Claims;
 
-    /// Starts a batch of requests, without waiting for them where the back end can. Requests of a batch may run in any order
-    /// and at the same time.
+    /// Starts a batch of requests, without waiting for them where the back end can. Requests of a batch may run in any
+    /// order and at the same time.
     ///
     /// Errors come with each request's completion: out of range, read-only, poisoned, or what the device said.
     fn submit(&self, requests: Vec<Request>) -> Ticket;
@@ -33,8 +33,9 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// [`Poisoned`](crate::DeviceErrorKind::Poisoned) until it is opened anew.
     fn flush(&self) -> Result<(), DeviceError>;
 
-    /// The zones from the one on that has block `start`, as they are now, in their order, so many at most. There are none behind the
-    /// device, and none at all on a device without zones. Of a device that is made of several, those without zones are passed over.
+    /// The zones from the one on that has block `start`, as they are now, in their order, so many at most. There are
+    /// none behind the device, and none at all on a device without zones. Of a device that is made of several, those
+    /// without zones are passed over.
     ///
     /// # Errors
     /// The error of the device.
@@ -45,7 +46,8 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     /// Changes the state of the zone that begins at block `start`.
     ///
     /// # Errors
-    /// Refusals of the zone and whatever the device said; [`Unsupported`](crate::DeviceErrorKind::Unsupported) where there are no zones.
+    /// Refusals of the zone and whatever the device said; [`Unsupported`](crate::DeviceErrorKind::Unsupported) where
+    /// there are no zones.
     fn change_zone(&self, start: u64, _change: ZoneChange) -> Result<(), DeviceError> {
         Err(DeviceError::new(Operation::ChangeZone, start, 0, DeviceErrorKind::Unsupported))
     }

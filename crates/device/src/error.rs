@@ -90,7 +90,8 @@ pub enum DeviceErrorKind {
     /// The device was opened for reading only. No I/O was done.
     #[error("the device is open for reading only")]
     ReadOnly,
-    /// A flush (or durable write) failed earlier, so nothing written since the flush before it can be trusted. No I/O was done.
+    /// A flush (or durable write) failed earlier, so nothing written since the flush before it can be trusted. No I/O
+    /// was done.
     #[error("an earlier flush failed ({cause}), no further writes are accepted")]
     Poisoned {
         /// The error of the failed flush.

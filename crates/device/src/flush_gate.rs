@@ -1,8 +1,8 @@
 //! Shared flushes: one flush serves all threads that wait for one, and a failed one poisons the device for good.
 //!
-//! Locking rules: `state` is held for bookkeeping only, never during a flush. One flush runs at a time. A caller needs a flush
-//! that *starts* after its call, because one that runs already may have passed its writes by; so it waits for the running one
-//! and then either runs the next one itself or finds that another waiter is running it and joins.
+//! Locking rules: `state` is held for bookkeeping only, never during a flush. One flush runs at a time. A caller needs
+//! a flush that *starts* after its call, because one that runs already may have passed its writes by; so it waits for
+//! the running one and then either runs the next one itself or finds that another waiter is running it and joins.
 //!
 //! ```text
 //!  idle --flush: started += 1--> running --ok: finished = started, wake all--> idle
@@ -12,8 +12,8 @@
 //! ```
 //! There is no edge out of poisoned.
 //!
-//! Flushes never overlap for a reason beyond economy: the kernel reports a lost write-back to one of two concurrent fsyncs of
-//! a file, and the other says all is well.
+//! Flushes never overlap for a reason beyond economy: the kernel reports a lost write-back to one of two concurrent
+//! fsyncs of a file, and the other says all is well.
 
 use f2fs_sync::{
     Condvar, Mutex,

@@ -1,8 +1,9 @@
 //! One completion queue for many waiting threads, without a thread of its own.
 //!
-//! Locking rules: one lock holds the requests in flight and whether somebody reaps. It is never held while a thread waits for
-//! the device. **While somebody reaps, nobody else takes completions from the queue**: the reaper sleeps until one arrives, and
-//! if another thread took that one, it might sleep for ever. Submitting needs the lock only to enter requests in the table.
+//! Locking rules: one lock holds the requests in flight and whether somebody reaps. It is never held while a thread
+//! waits for the device. **While somebody reaps, nobody else takes completions from the queue**: the reaper sleeps
+//! until one arrives, and if another thread took that one, it might sleep for ever. Submitting needs the lock only to
+//! enter requests in the table.
 //!
 //! ```text
 //!  waiter --nobody reaps--> reaper: unlock, sleep for a completion, lock, drain all, stop reaping, wake the others --+
@@ -62,8 +63,8 @@ pub struct HandoverGuard<'a, T> {
 impl<T> HandoverGuard<'_, T> {
     /// Waits until `ready` finds what the caller waits for.
     ///
-    /// Without the lock, `sleep` returns when the queue holds a completion (or for no reason at all); with it, `drain` enters
-    /// all completions of the queue in the table. Neither may panic.
+    /// Without the lock, `sleep` returns when the queue holds a completion (or for no reason at all); with it, `drain`
+    /// enters all completions of the queue in the table. Neither may panic.
     pub fn wait<R>(
         mut self,
         mut ready: impl FnMut(&mut T) -> Option<R>,

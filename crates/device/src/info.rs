@@ -10,7 +10,8 @@ pub struct DeviceInfo {
     pub blocks: u64,
     /// Bytes of a logical sector: the smallest unit that the medium itself can write (512 or 4096).
     pub logical_sector: u32,
-    /// Bytes to which memory must be aligned for direct transfers. [`AlignedBuf`](crate::AlignedBuf) always satisfies it.
+    /// Bytes to which memory must be aligned for direct transfers. [`AlignedBuf`](crate::AlignedBuf) always satisfies
+    /// it.
     pub dma_alignment: u32,
     /// Bytes of a transfer that the device likes best, a multiple of 4096.
     pub optimal_io: u32,
@@ -18,7 +19,8 @@ pub struct DeviceInfo {
     pub read_only: bool,
     /// Whether [`Op::Discard`] does something. Where it is false a discard fails with [`DeviceErrorKind::Unsupported`].
     pub supports_discard: bool,
-    /// Of a device that is made of several: of each, the blocks that are used, and the blocks that it has. Empty for any other.
+    /// Of a device that is made of several: of each, the blocks that are used, and the blocks that it has. Empty for
+    /// any other.
     pub parts: Vec<(u64, u64)>,
     /// The limits of all zones of a device that has some; see [`report_zones`](crate::BlockDevice::report_zones). For a
     /// device made of several: the limits of those of its devices that have zones.
@@ -44,7 +46,8 @@ impl DeviceInfo {
         }
     }
 
-    /// The properties of this device and another one together; `None` if they have zones of different sizes. The size is this one's.
+    /// The properties of this device and another one together; `None` if they have zones of different sizes. The size
+    /// is this one's.
     pub(crate) fn beside(self, other: &Self) -> Option<Self> {
         let zones = match (self.zones, other.zones) {
             (Some(one), Some(other)) => Some(one.beside(other)?),

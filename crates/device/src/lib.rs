@@ -1,7 +1,8 @@
 //! Block devices: the contract between a storage engine and the device under it.
 //!
-//! This crate owns the contract between the file system and the device that stores its blocks. It does no I/O on real hardware:
-//! the `io_uring` back end is `f2fs-uring`. The devices here live in memory; those that fail on purpose are `f2fs-device-test`.
+//! This crate owns the contract between the file system and the device that stores its blocks. It does no I/O on real
+//! hardware: the `io_uring` back end is `f2fs-uring`. The devices here live in memory; those that fail on purpose are
+//! `f2fs-device-test`.
 //!
 //! | Item | What it is |
 //! |---|---|
@@ -17,19 +18,21 @@
 //! | [`FlushGate`] | for back ends: shared flushes and the poison of a failed one |
 //! | [`Handover`] | for back ends: waiting threads that share one completion queue |
 //!
-//! A block is 4096 bytes ([`BLOCK_SIZE`]) and every address is a `u64` block index from the start of the device. This crate
-//! knows nothing of F2FS structures.
+//! A block is 4096 bytes ([`BLOCK_SIZE`]) and every address is a `u64` block index from the start of the device. This
+//! crate knows nothing of F2FS structures.
 //!
 //! # What a device promises
 //!
 //! - **Ownership.** Buffers move into a [`Request`] and come back in its [`Completion`]. Whatever the caller drops, the
 //!   device keeps buffers and file until the transfer is over.
-//! - **Order.** None between requests in flight at the same time, in one batch or in several. A caller that needs order waits.
-//! - **Durability.** A completed write is visible to later reads; it survives a power cut only after a [`BlockDevice::flush`]
-//!   that *began after the write completed*, or if it was an [`Op::WriteFua`] (which makes itself durable, nothing else).
+//! - **Order.** None between requests in flight at the same time, in one batch or in several. A caller that needs order
+//!   waits.
+//! - **Durability.** A completed write is visible to later reads; it survives a power cut only after a
+//!   [`BlockDevice::flush`] that *began after the write completed*, or if it was an [`Op::WriteFua`] (which makes
+//!   itself durable, nothing else).
 //! - **Poison.** A flush that failed is never tried again: after it every write, discard and flush fails with
-//!   [`DeviceErrorKind::Poisoned`]. The kernel reports a lost write-back once and then forgets it, so a second flush that
-//!   succeeded would prove nothing. Reads go on.
+//!   [`DeviceErrorKind::Poisoned`]. The kernel reports a lost write-back once and then forgets it, so a second flush
+//!   that succeeded would prove nothing. Reads go on.
 //! - **Ranges.** Each request is checked against the size before any I/O.
 //! - **Claims.** A device has one set of [`Claims`] for its whole life, the same through every wrapper around it. The
 //!   device does not ask for a claim before a transfer. Opening a volume, formatting and checking claim the device, and
@@ -47,10 +50,10 @@
 //!
 //! # Locking model
 //!
-//! The trait has no locks. [`MemoryDevice`] has one reader-writer lock per 256 KiB, taken one at a time, so transfers to
-//! different chunks meet nowhere. [`FlushGate`] and [`Handover`] hold their locks for
-//! bookkeeping only, never while the device works; their protocols are model checked (`tests/loom_waiting.rs`). [`ZonedDevice`]
-//! locks the zone that it writes, and one lock for all when a zone opens or ends (`tests/loom_zones.rs`).
+//! The trait has no locks. [`MemoryDevice`] has one reader-writer lock per 256 KiB, taken one at a time, so transfers
+//! to different chunks meet nowhere. [`FlushGate`] and [`Handover`] hold their locks for bookkeeping only, never while
+//! the device works; their protocols are model checked (`tests/loom_waiting.rs`). [`ZonedDevice`] locks the zone that
+//! it writes, and one lock for all when a zone opens or ends (`tests/loom_zones.rs`).
 //!
 //! # Example
 //!

@@ -1,16 +1,16 @@
 //! A device in memory.
 //!
-//! Locking rules: one reader-writer lock per group of 64 blocks. A transfer takes the locks of its groups one after the other,
-//! never two at a time, so there is no order to keep; transfers that share no group share nothing. Two overlapping transfers
-//! of several groups may interleave at their borders, as on real devices.
+//! Locking rules: one reader-writer lock per group of 64 blocks. A transfer takes the locks of its groups one after the
+//! other, never two at a time, so there is no order to keep; transfers that share no group share nothing. Two
+//! overlapping transfers of several groups may interleave at their borders, as on real devices.
 //!
 //! ```text
 //!   groups:  lock -> [ chunk, chunk, ... ]     64 blocks; one chunk, unless chunks are smaller
 //!                      '-> blocks
 //! ```
 //!
-//! Groups and chunks are reference counted: a [`MemoryDevice::snapshot`] shares all groups, and the first write to a shared
-//! group copies its list of chunks and the chunks that are written.
+//! Groups and chunks are reference counted: a [`MemoryDevice::snapshot`] shares all groups, and the first write to a
+//! shared group copies its list of chunks and the chunks that are written.
 
 use std::{
     fmt,
@@ -35,7 +35,8 @@ type Chunk = Option<Arc<Vec<Block>>>;
 /// The chunks behind one lock. `None`: all of them read as zeros.
 type Group = RwLock<Option<Arc<Vec<Chunk>>>>;
 
-/// A sparse device in memory; 64 GiB cost 4 MiB until they are written. Its flush is a no-op: nothing here survives the process.
+/// A sparse device in memory; 64 GiB cost 4 MiB until they are written. Its flush is a no-op: nothing here survives the
+/// process.
 ///
 /// A discard makes blocks read as zeros.
 pub struct MemoryDevice {
@@ -55,15 +56,16 @@ impl fmt::Debug for MemoryDevice {
 }
 
 impl MemoryDevice {
-    /// A device of `blocks` blocks that reads as zeros. A block that was never written takes no memory, but its chunk takes some
-    /// bytes: of more than there are, the process aborts, as for a vector.
+    /// A device of `blocks` blocks that reads as zeros. A block that was never written takes no memory, but its chunk
+    /// takes some bytes: of more than there are, the process aborts, as for a vector.
     #[must_use]
     pub fn new(blocks: u64) -> Self {
         Self::with_chunks(blocks, CHUNK)
     }
 
-    /// A device of `blocks` blocks that reads as zeros, and shares and copies `chunk` blocks at a time: few (4) for devices
-    /// of which many snapshots differ in a few blocks each, at the price of more locks for a long transfer. 0 counts as 1.
+    /// A device of `blocks` blocks that reads as zeros, and shares and copies `chunk` blocks at a time: few (4) for
+    /// devices of which many snapshots differ in a few blocks each, at the price of more locks for a long transfer. 0
+    /// counts as 1.
     #[must_use]
     pub fn with_chunks(blocks: u64, chunk: u64) -> Self {
         let chunk = chunk.clamp(1, blocks.max(1));
@@ -85,7 +87,8 @@ impl MemoryDevice {
         device
     }
 
-    /// A copy of the present content on a device whose chunks have another size; see [`with_chunks`](Self::with_chunks).
+    /// A copy of the present content on a device whose chunks have another size; see
+    /// [`with_chunks`](Self::with_chunks).
     #[must_use]
     pub fn rechunked(&self, chunk: u64) -> Self {
         let device = Self { info: self.info.clone(), ..Self::with_chunks(self.info.blocks, chunk) };
@@ -106,8 +109,8 @@ impl MemoryDevice {
         self
     }
 
-    /// A copy of the present content, sharing memory with this device until either side writes. Writes that run meanwhile
-    /// may be in it or not, group by group. The copy is a device of its own, which nobody has open.
+    /// A copy of the present content, sharing memory with this device until either side writes. Writes that run
+    /// meanwhile may be in it or not, group by group. The copy is a device of its own, which nobody has open.
     #[must_use]
     pub fn snapshot(&self) -> Self {
         Self {
@@ -179,7 +182,8 @@ impl MemoryDevice {
         file.sync_all()
     }
 
-    /// Calls `each` with (first block, blocks inside the device, content) for every chunk, in order. No lock is held meanwhile.
+    /// Calls `each` with (first block, blocks inside the device, content) for every chunk, in order. No lock is held
+    /// meanwhile.
     fn each_chunk(&self, mut each: impl FnMut(u64, u64, &Chunk)) {
         let mut start = 0;
         for group in &self.groups {

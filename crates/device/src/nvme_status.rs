@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-/// The status with which an NVMe device completed a command, other than success: the field of the completion, without its phase bit.
+/// The status with which an NVMe device completed a command, other than success: the field of the completion, without
+/// its phase bit.
 ///
-/// It has a type and a code (NVM Express Base Specification, "Status Field"), and says whether it makes sense to try again.
+/// It has a type and a code (NVM Express Base Specification, "Status Field"), and says whether it makes sense to try
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NvmeStatus(u16);
 

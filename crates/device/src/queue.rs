@@ -6,8 +6,9 @@ use crate::{AlignedBuf, BlockDevice, Completion, Request, Ticket};
 
 /// A stream of requests from one thread, with a bounded number in flight.
 ///
-/// It belongs to the thread that made it (it is not `Send`), so that a back end needs no lock for it. Completions come in the
-/// order in which the requests finish and bring the buffers back for the next request: a steady stream allocates nothing.
+/// It belongs to the thread that made it (it is not `Send`), so that a back end needs no lock for it. Completions come
+/// in the order in which the requests finish and bring the buffers back for the next request: a steady stream allocates
+/// nothing.
 ///
 /// ```
 /// use f2fs_device::{AlignedBuf, BlockDevice, MemoryDevice, Request};
@@ -37,8 +38,9 @@ pub trait IoQueue: fmt::Debug {
     /// How many requests were pushed whose completions have not been taken.
     fn in_flight(&self) -> usize;
 
-    /// `count` zeroed buffers of `blocks` blocks in memory that the queue transfers to and from with the least effort. They
-    /// are like any others, here and elsewhere; large ones gain most. Best asked for once, before the first request.
+    /// `count` zeroed buffers of `blocks` blocks in memory that the queue transfers to and from with the least effort.
+    /// They are like any others, here and elsewhere; large ones gain most. Best asked for once, before the first
+    /// request.
     fn buffers(&mut self, count: usize, blocks: usize) -> Vec<AlignedBuf> {
         (0..count).map(|_| AlignedBuf::new(blocks)).collect()
     }
@@ -47,7 +49,8 @@ pub trait IoQueue: fmt::Debug {
     fn ready(&self) -> usize;
 
     /// Adds a request. It reaches the device at the latest with the next [`submit`](Self::submit), or when
-    /// [`next_completion`](Self::next_completion) has to wait. When the queue is full this waits for a completion, which is kept.
+    /// [`next_completion`](Self::next_completion) has to wait. When the queue is full this waits for a completion,
+    /// which is kept.
     fn push(&mut self, request: Request);
 
     /// Sends everything pushed to the device, without waiting.

@@ -1,7 +1,8 @@
 //! Long buffers that are used again, so that each transfer does not have the kernel map and clear new memory.
 //!
-//! Locking rules: one lock a processor, on the memory that waits there; held to take or put back one piece. A buffer comes home to where
-//! it was taken from, whoever drops it: it refers to that place, whose count of references so belongs to one processor, too.
+//! Locking rules: one lock a processor, on the memory that waits there; held to take or put back one piece. A buffer
+//! goes back to the pool that it was taken from, whichever thread drops it: it refers to that place, whose count of
+//! references so belongs to one processor, too.
 
 use f2fs_sync::{Arc, Mutex, PerCore};
 
@@ -56,8 +57,8 @@ impl Recycler {
         Self { homes: Arc::new(PerCore::new(|_| Arc::default())) }
     }
 
-    /// A buffer of `blocks` blocks whose content is not defined: zeros, or what an earlier buffer held. The caller overwrites
-    /// all of it. Its memory returns here when it is dropped.
+    /// A buffer of `blocks` blocks whose content is not defined: zeros, or what an earlier buffer held. The caller
+    /// overwrites all of it. Its memory returns here when it is dropped.
     #[must_use]
     pub fn take_stale(&self, blocks: usize) -> AlignedBuf {
         let Some(size) = blocks.checked_next_power_of_two().filter(|_| blocks >= SHORTEST) else {

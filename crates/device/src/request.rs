@@ -11,7 +11,8 @@ pub enum Op {
     Read,
     /// Store the buffers.
     Write,
-    /// Store the buffers; they are durable when the request completes (forced unit access). Nothing else becomes durable.
+    /// Store the buffers; they are durable when the request completes (forced unit access). Nothing else becomes
+    /// durable.
     WriteFua,
     /// Give `blocks` blocks back; what a later read of them sees is undefined until they are written again.
     Discard {
@@ -33,7 +34,8 @@ impl Op {
     }
 }
 
-/// One contiguous run of blocks on the device, and the (scattered) memory for it. A request of no blocks completes at once.
+/// One contiguous run of blocks on the device, and the (scattered) memory for it. A request of no blocks completes at
+/// once.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The operation.

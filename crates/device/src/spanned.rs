@@ -5,8 +5,8 @@
 //!                        first device     | second        | third
 //! ```
 //!
-//! Locking rules: none of its own but the [`FlushGate`]'s, which is held for bookkeeping only. A transfer goes to the devices below
-//! on the thread that submits it.
+//! Locking rules: none of its own but the [`FlushGate`]'s, which is held for bookkeeping only. A transfer goes to the
+//! devices below on the thread that submits it.
 
 mod batch;
 
@@ -100,8 +100,8 @@ impl Part {
 
 /// Several devices as one, one behind the other; transfers across a border are split, and flushes run side by side.
 ///
-/// The claims are those of the first device. The others are claimed for the life of this device: for writing, unless one of them
-/// is read-only.
+/// The claims are those of the first device. The others are claimed for the life of this device: for writing, unless
+/// one of them is read-only.
 ///
 /// ```
 /// use f2fs_device::{BlockDevice, MemoryDevice, SpannedDevice};
@@ -127,8 +127,8 @@ pub struct SpannedDevice {
 impl SpannedDevice {
     /// The first so many blocks of each device, in this order.
     ///
-    /// It discards if all of them do but those with zones, which are reset instead; and it is read-only if one of them is. Its
-    /// sector and its transfers are as large as the largest of them.
+    /// It discards if all of them do but those with zones, which are reset instead; and it is read-only if one of them
+    /// is. Its sector and its transfers are as large as the largest of them.
     ///
     /// # Errors
     /// [`SpanError`].

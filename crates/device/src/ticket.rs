@@ -15,19 +15,20 @@ use std::{collections::VecDeque, fmt, thread};
 
 use crate::Completion;
 
-/// The back end's half of a [`Ticket`]: requests that were in flight when [`submit`](crate::BlockDevice::submit) returned.
+/// The back end's half of a [`Ticket`]: requests that were in flight when [`submit`](crate::BlockDevice::submit)
+/// returned.
 ///
 /// Dropping it abandons the requests: the back end keeps their buffers until the transfers are over, then frees them.
 pub trait Pending: Send + fmt::Debug {
-    /// Appends finished requests to `out`, each with its index in the submitted batch and each just once. With `block`, waits
-    /// until there is at least one, unless all have been handed out before.
+    /// Appends finished requests to `out`, each with its index in the submitted batch and each just once. With `block`,
+    /// waits until there is at least one, unless all have been handed out before.
     fn collect(&mut self, block: bool, out: &mut VecDeque<(usize, Completion)>);
 }
 
 /// A submitted batch of requests; wait for all of them or one by one.
 ///
-/// Dropping a ticket is safe at any time: the requests still happen, and their results are lost. If it is dropped because its
-/// thread panics, the drop waits for them.
+/// Dropping a ticket is safe at any time: the requests still happen, and their results are lost. If it is dropped
+/// because its thread panics, the drop waits for them.
 #[must_use = "the results of the requests come through the ticket"]
 #[derive(Debug)]
 pub struct Ticket {
@@ -44,7 +45,8 @@ impl Ticket {
         Self { total: finished.len(), handed_out: 0, finished, pending: None }
     }
 
-    /// A batch of `total` requests of which `finished` (with their indices in the batch) are over and `pending` holds the rest.
+    /// A batch of `total` requests of which `finished` (with their indices in the batch) are over and `pending` holds
+    /// the rest.
     pub fn pending(total: usize, finished: Vec<(usize, Completion)>, pending: Box<dyn Pending>) -> Self {
         Self { total, handed_out: 0, finished: finished.into(), pending: Some(pending) }
     }
@@ -55,8 +57,8 @@ impl Ticket {
         self.total - self.handed_out
     }
 
-    /// Waits for all requests; the completions come in request order (those that [`wait_any`](Self::wait_any) handed out
-    /// are left out).
+    /// Waits for all requests; the completions come in request order (those that [`wait_any`](Self::wait_any) handed
+    /// out are left out).
     #[must_use]
     pub fn wait(mut self) -> Vec<Completion> {
         let mut all = Vec::with_capacity(self.remaining());
@@ -67,8 +69,8 @@ impl Ticket {
         all.into_iter().map(|(_, completion)| completion).collect()
     }
 
-    /// Waits for one request that has not been handed out; returns it and its index in the batch, in the order in which they
-    /// finish. `None` when there is none left.
+    /// Waits for one request that has not been handed out; returns it and its index in the batch, in the order in which
+    /// they finish. `None` when there is none left.
     pub fn wait_any(&mut self) -> Option<(usize, Completion)> {
         self.next(true)
     }

@@ -1,5 +1,5 @@
-//! A zoned device over any other one: zones that are written from their start to their end, as host-managed disks (ZBC, ZAC)
-//! and NVMe zoned namespaces demand.
+//! A zoned device over any other one: zones that are written from their start to their end, as host-managed disks (ZBC,
+//! ZAC) and NVMe zoned namespaces demand.
 //!
 //! | Item | What it is |
 //! |---|---|
@@ -17,11 +17,13 @@
 //! open zones one that a write opened is closed for the new one. Other than there, the one is the zone opened first,
 //! and a closed zone opens at the limit of active zones, too, since it is active already.
 //!
-//! - A write moves the write pointer when it is accepted. One that fails in the device below afterwards leaves the pointer behind
-//!   blocks of undefined content; whoever goes on asks for the pointer ([`zone`](ZonedDevice::zone)).
+//! - A write moves the write pointer when it is accepted. One that fails in the device below afterwards leaves the
+//!   pointer behind blocks of undefined content; whoever goes on asks for the pointer ([`zone`](ZonedDevice::zone)).
 //! - What lies behind the write pointer reads as zeros.
-//! - Conventional zones are written anywhere. A write may not leave its zone, but for the next conventional one; a read may.
-//! - A discard is [`Unsupported`](DeviceErrorKind::Unsupported): a sequential zone is given back by [`reset`](ZonedDevice::reset).
+//! - Conventional zones are written anywhere. A write may not leave its zone, but for the next conventional one; a read
+//!   may.
+//! - A discard is [`Unsupported`](DeviceErrorKind::Unsupported): a sequential zone is given back by
+//!   [`reset`](ZonedDevice::reset).
 //!
 //! Locking: see `zones.rs`. A write into an open zone locks that zone, for its bookkeeping only.
 
@@ -197,8 +199,8 @@ impl<D: BlockDevice> ZonedDevice<D> {
         self.zones.retire(zone, ZoneState::Offline)
     }
 
-    /// Writes `buf` at the write pointer of a zone, wherever that is, and returns the first block it went to. Threads that
-    /// append to one zone need no lock of their own.
+    /// Writes `buf` at the write pointer of a zone, wherever that is, and returns the first block it went to. Threads
+    /// that append to one zone need no lock of their own.
     ///
     /// # Errors
     /// Refusals of the zone ([`DeviceErrorKind::Zone`]; the block is the start of the zone), and those of a write.

@@ -1,14 +1,14 @@
-//! Btrfs' extent states in the shape of Linux 5.8, to measure against: one tree of states under one mutex. Readers exclude each
-//! other. The feature `baselines` has it.
+//! Btrfs' extent states in the shape of Linux 5.8, to measure against: one tree of states under one mutex. Readers
+//! exclude each other. The feature `baselines` has it.
 //!
-//! A range is locked by setting a bit on the states that make it up, which are split at its ends; it is unlocked by clearing
-//! the bit and merging them again. States that have nothing but the lock are there while the range is locked.
+//! A range is locked by setting a bit on the states that make it up, which are split at its ends; it is unlocked by
+//! clearing the bit and merging them again. States that have nothing but the lock are there while the range is locked.
 //!
 //! # Locking rules
 //!
-//! The mutex protects tree and counts; it is held for a search and a change of the tree, and while it is waited for nothing
-//! else is. A request whose range is locked in part sleeps on the condition variable of the state in its way, and then begins
-//! again: there is no order among those who wait.
+//! The mutex protects tree and counts; it is held for a search and a change of the tree, and while it is waited for
+//! nothing else is. A request whose range is locked in part sleeps on the condition variable of the state in its way,
+//! and then begins again: there is no order among those who wait.
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -143,7 +143,8 @@ impl States {
         }
     }
 
-    /// Locks a range; the error is the first block of a locked state in its way. Usually there is no state at all: one search.
+    /// Locks a range; the error is the first block of a locked state in its way. Usually there is no state at all: one
+    /// search.
     fn lock(&mut self, range: BlockRange) -> Result<(), u64> {
         let below = self.tree.range(..=range.last()).rev();
         let mut overlapping = below.take_while(|(_, (end, _))| *end >= range.first()).peekable();

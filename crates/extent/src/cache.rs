@@ -1,17 +1,18 @@
 //! Where the blocks of a file lie on the device, found without a lock: the read extent cache.
 //!
-//! The kernel keeps a tree of extents for each inode under a reader-writer lock (`fs/f2fs/extent_cache.c`): whoever reads a file
-//! writes that lock's cache line. Here each block has a cell of its own with its address, and a run is found by looking along
-//! the cells. A look-up loads, and stores nothing. A file that was overwritten at random costs no more than one in order.
+//! The kernel keeps a tree of extents for each inode under a reader-writer lock (`fs/f2fs/extent_cache.c`): whoever
+//! reads a file writes that lock's cache line. Here each block has a cell of its own with its address, and a run is
+//! found by looking along the cells. A look-up loads, and stores nothing. A file that was overwritten at random costs
+//! no more than one in order.
 //!
 //! ```text
 //! cache ── first cells (blocks 0 ..= 63)
 //!      └── classes ── class k ── slot ── chunk of cells      lines of 64 blocks 2^k ..= 2^(k+1)-1, k = 0 ..= 23
 //! ```
 //!
-//! A class below 64 lines has one chunk of just its size, a larger one has one for every 64 lines (4096 blocks, 16 KiB of cells).
-//! Chunks are made when a look-up had to go to the nodes, as long as the [budget](CacheBudget) allows it; then they stay until
-//! the cache goes.
+//! A class below 64 lines has one chunk of just its size, a larger one has one for every 64 lines (4096 blocks, 16 KiB
+//! of cells). Chunks are made when a look-up had to go to the nodes, as long as the [budget](CacheBudget) allows it;
+//! then they stay until the cache goes.
 //!
 //! # Rules
 //!
@@ -28,20 +29,21 @@
 //!      unlock
 //! ```
 //!
-//! - *Cells are stored with the page locked that has the slot* (shared to fill, exclusively to change). So of two stores the
-//!   later one has the later slot, and a fill cannot undo a change. A chunk that a fill installs before B1 is seen by B3; one
-//!   that it installs after B4 is filled with what B2 left.
-//! - *A changed block* is seen by its next reader, because the range lock hands B3 on to A2. That a fill or a clearing of
-//!   neighbours runs meanwhile does not matter: they store what the slot says, or *unknown*.
+//! - *Cells are stored with the page locked that has the slot* (shared to fill, exclusively to change). So of two
+//!   stores the later one has the later slot, and a fill cannot undo a change. A chunk that a fill installs before B1
+//!   is seen by B3; one that it installs after B4 is filled with what B2 left.
+//! - *A changed block* is seen by its next reader, because the range lock hands B3 on to A2. That a fill or a clearing
+//!   of neighbours runs meanwhile does not matter: they store what the slot says, or *unknown*.
 //! - *A moved block* leaves a stale cell behind. It is right until its old place is written again, and that is not
 //!   before a checkpoint, which waits for every operation that has begun (the volume's gate). C4 comes before that
 //!   checkpoint, and A1 compares the version: every operation that begins after it drops all cells first. A fill may
 //!   run while another thread drops them. It stores the address that the slot had before C1 or after it. Before C1 is
 //!   before C4, and so before the drop.
-//! - *A reader that finds an address finds the block written there.* The cell may have been filled by another reader, with which it
-//!   has no lock in common. The address was stored with release and is loaded with acquire, so it sees all that the other one saw.
-//! - *A freed place* (overwritten, truncated) is treated in the same way: B2 takes its block out of use, and it is not handed
-//!   out before the checkpoint that waits for all who may have looked it up.
+//! - *A reader that finds an address finds the block written there.* The cell may have been filled by another reader,
+//!   with which it has no lock in common. The address was stored with release and is loaded with acquire, so it sees
+//!   all that the other one saw.
+//! - *A freed place* (overwritten, truncated) is treated in the same way: B2 takes its block out of use, and it is not
+//!   handed out before the checkpoint that waits for all who may have looked it up.
 
 use std::fmt;
 
@@ -137,8 +139,8 @@ impl AddressCache {
         AddressCache { version: AtomicU64::new(0), first: OnceLock::new(), classes: OnceLock::new(), budget }
     }
 
-    /// Drops everything if blocks were moved since the version of the cells. Every operation on the file begins with this, after
-    /// it has entered the gate. Versions only grow.
+    /// Drops everything if blocks were moved since the version of the cells. Every operation on the file begins with
+    /// this, after it has entered the gate. Versions only grow.
     #[inline]
     pub fn refresh(&self, version: u64) {
         if self.version.load(Ordering::Acquire) < version {
@@ -150,13 +152,14 @@ impl AddressCache {
     fn renew(&self, version: u64) {
         protocol_never!("cache_renewed_before_it_is_empty", self.version.fetch_max(version, Ordering::Release));
         self.forget(0);
-        // Several may do this at once, also for different versions: none goes on before everything was dropped by somebody who
-        // knew of its version.
+        // Several may do this at once, also for different versions: none goes on before everything was dropped by
+        // somebody who knew of its version.
         self.version.fetch_max(version, Ordering::Release);
     }
 
-    /// The longest run that begins with block `first` and ends with block `last` at most, as far as it is known. `None`: the
-    /// address of `first` is unknown. A run may end early; the next call goes on. It has at least one block, also where `last` comes before.
+    /// The longest run that begins with block `first` and ends with block `last` at most, as far as it is known.
+    /// `None`: the address of `first` is unknown. A run may end early; the next call goes on. It has at least one
+    /// block, also where `last` comes before.
     #[inline]
     #[must_use]
     pub fn run(&self, first: u64, last: u64) -> Option<CachedRun> {
@@ -172,8 +175,8 @@ impl AddressCache {
         Some(CachedRun { addr, len })
     }
 
-    /// Learns the addresses of the blocks from `first` on, 0 for a hole. The caller has the page locked that says so. An address
-    /// of `u32::MAX` is not kept, and nothing is when the budget is used up.
+    /// Learns the addresses of the blocks from `first` on, 0 for a hole. The caller has the page locked that says so.
+    /// An address of `u32::MAX` is not kept, and nothing is when the budget is used up.
     pub fn fill(&self, first: u64, addrs: impl Iterator<Item = u32>) {
         let mut cells: &[AtomicU32] = &[];
         for (index, addr) in addrs.enumerate() {

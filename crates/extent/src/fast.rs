@@ -1,7 +1,7 @@
 //! The fast path: locks that nobody stands in the way of, taken and released in the words of their blocks.
 //!
-//! The rules are those of [`table`](crate::table): words first, then the mark of the line, then the hull; what cannot be had
-//! whole is put back before anything else.
+//! The rules are those of [`table`](crate::table): words first, then the mark of the line, then the hull; what cannot
+//! be had whole is put back before anything else.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use f2fs_sync::{protocol_never, protocol_value};
@@ -74,8 +74,8 @@ impl ExtentTable {
         }
     }
 
-    /// Takes a range inside one word, if its line is there and nobody is in the way. One for each mode, so that the common case
-    /// is a straight line.
+    /// Takes a range inside one word, if its line is there and nobody is in the way. One for each mode, so that the
+    /// common case is a straight line.
     #[inline(never)]
     pub(crate) fn take_one<const EXCLUSIVE: bool>(&self, range: BlockRange) -> Option<InWord<'_>> {
         let mode = if EXCLUSIVE { Mode::Exclusive } else { Mode::Shared };

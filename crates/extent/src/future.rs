@@ -1,7 +1,7 @@
 //! Locks for asynchronous code: futures that queue a waker in the place of a sleeping thread.
 //!
-//! A future asks for its range when it is first polled, keeps its place in the queue between polls, and gives it up when it
-//! is dropped. No executor is assumed.
+//! A future asks for its range when it is first polled, keeps its place in the queue between polls, and gives it up
+//! when it is dropped. No executor is assumed.
 
 use std::future::Future;
 use std::ops::RangeBounds;
@@ -119,14 +119,15 @@ impl<'a> Future for ExclusiveFuture<'a> {
 }
 
 impl ExtentTable {
-    /// A future that shares the blocks, in its turn among waiting threads and futures. Do not poll it again after it was ready.
+    /// A future that shares the blocks, in its turn among waiting threads and futures. Do not poll it again after it
+    /// was ready.
     pub fn shared_async(&self, range: impl RangeBounds<u64>) -> SharedFuture<'_> {
         let range = BlockRange::of(range);
         SharedFuture(Pending { table: self, range, mode: Mode::Shared, state: State::New })
     }
 
-    /// A future that takes the blocks alone, in its turn among waiting threads and futures. Do not poll it again after it was
-    /// ready.
+    /// A future that takes the blocks alone, in its turn among waiting threads and futures. Do not poll it again after
+    /// it was ready.
     pub fn exclusive_async(&self, range: impl RangeBounds<u64>) -> ExclusiveFuture<'_> {
         let range = BlockRange::of(range);
         ExclusiveFuture(Pending { table: self, range, mode: Mode::Exclusive, state: State::New })

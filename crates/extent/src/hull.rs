@@ -1,7 +1,7 @@
 //! The announcement of covering locks: the only thing about them that a lock of a few blocks looks at.
 //!
-//! The hull is a range that contains every covering claim of the table, waiting or granted; it is empty when there is none.
-//! It is written under the queue's lock and read without one, from a line that is otherwise only read.
+//! The hull is a range that contains every covering claim of the table, waiting or granted; it is empty when there is
+//! none. It is written under the queue's lock and read without one, from a line that is otherwise only read.
 //!
 //! ```text
 //!   a lock of a few blocks (or a release)        a covering request

@@ -1,9 +1,11 @@
-//! A lock table over the blocks of a file: shared, exclusive and fair locks on ranges, on which readers do not serialise.
+//! A lock table over the blocks of a file: shared, exclusive and fair locks on ranges, on which readers do not
+//! serialise.
 //!
-//! File systems that lock ranges of a file do it with a tree or a list under one lock. Every read then writes the same cache
-//! line, and reads of one file stop scaling at some ten cores although no two of them are in each other's way: measured for
-//! Btrfs' extent states, 4 KiB random reads of one file on 120 cores spend 89 % of their time in that lock. This crate has no
-//! such line. A reader of a block writes the cache line of that block and its 63 neighbours, and nothing else.
+//! File systems that lock ranges of a file do it with a tree or a list under one lock. Every read then writes the same
+//! cache line, and reads of one file stop scaling at some ten cores although no two of them are in each other's way:
+//! measured for Btrfs' extent states, 4 KiB random reads of one file on 120 cores spend 89 % of their time in that
+//! lock. This crate has no such line. A reader of a block writes the cache line of that block and its 63 neighbours,
+//! and nothing else.
 //!
 //! ```
 //! use f2fs_extent::ExtentTable;
@@ -46,11 +48,13 @@
 //!           mutex of the table
 //! ```
 //!
-//! - A range inside one word is taken by one compare-and-swap and released by one subtraction. A longer one takes its words
-//!   in ascending order, and puts them back if it cannot have them all: nobody holds a part while waiting for the rest.
-//! - A range of 4096 blocks (16 MiB) and more, or one that ends beyond block 2^30, is a *covering* claim: it is announced
-//!   in the hull, kept in the queue's list, and the lines that are marked are searched for holders. Short requests look at
-//!   the hull after taking their word; the argument that one of the two sees the other is in `hull.rs`.
+//! - A range inside one word is taken by one compare-and-swap and released by one subtraction. A longer one takes its
+//!   words in ascending order, and puts them back if it cannot have them all: nobody holds a part while waiting for the
+//!   rest.
+//! - A range of 4096 blocks (16 MiB) and more, or one that ends beyond block 2^30, is a *covering* claim: it is
+//!   announced in the hull, kept in the queue's list, and the lines that are marked are searched for holders. Short
+//!   requests look at the hull after taking their word; the argument that one of the two sees the other is in
+//!   `hull.rs`.
 //! - Who cannot have a range queues. The request sets the queued bit of each of its blocks; that turns newcomers to the
 //!   queue and tells the thread that releases the block to look there. The queue is one for the table: it is entered by
 //!   requests that conflict, and those are about to sleep. It makes a request over many blocks, and over several
@@ -71,18 +75,18 @@
 //! | big-reader lock per file | yes | no | little | its core's line | every core; short writers too |
 //! | words with a hull and a queue (here) | yes | strictly | little | the line of 64 blocks | what was locked since the last one |
 //!
-//! Wait queues hashed by block were weighed against the one queue here. They let waiters for different blocks of one file
-//! queue in parallel, but a request over several blocks then has several places, waits while holding some of them, and can
-//! be overtaken at one while it waits at another.
+//! Wait queues hashed by block were weighed against the one queue here. They let waiters for different blocks of one
+//! file queue in parallel, but a request over several blocks then has several places, waits while holding some of them,
+//! and can be overtaken at one while it waits at another.
 //!
 //! Strict order has its price: a block that many writers want is handed from thread to thread, and each has to be
 //! woken. An unfair lock would let running threads take it again and again.
 //!
 //! # Measured
 //!
-//! *On one thread* (`cargo bench -p f2fs-instructions --bench extent_instructions`, `cargo xtask counting`): nanoseconds are
-//! the shortest of 20 runs on 2
-//! virtual Intel Xeon processors, alone on the machine, with the loop around taken off; in brackets those of an AMD EPYC.
+//! *On one thread* (`cargo bench -p f2fs-instructions --bench extent_instructions`, `cargo xtask counting`):
+//! nanoseconds are the shortest of 20 runs on 2 virtual Intel Xeon processors, alone on the machine, with the loop
+//! around taken off; in brackets those of an AMD EPYC.
 //!
 //! | Operation | instructions | allocations | ns |
 //! |---|---|---|---|
@@ -94,8 +98,9 @@
 //! | the same, when every line was locked since the last one | | | 13,900 (7600) |
 //! | a reader-writer lock for the file, read | 19 | 0 | 18.3 (3.9) |
 //!
-//! *Against others* (`cargo bench --bench extent_locks`): nanoseconds between two locks of the same thread, file of 2.5 GB, on the
-//! same Xeon alone. Lowest of 10 samples; 128 threads on 2 processors show behaviour under pressure, not scaling:
+//! *Against others* (`cargo bench --bench extent_locks`): nanoseconds between two locks of the same thread, file of 2.5
+//! GB, on the same Xeon alone. Lowest of 10 samples; 128 threads on 2 processors show behaviour under pressure, not
+//! scaling:
 //!
 //! | | random shared, 1 thread | 2 | 128 | own half exclusive, 1 | 2 | 128 | 95 shared to 5, 1 | 2 | 128 | 1 in 1000 the whole file, 1 | 2 | 128 |
 //! |---|---|---|---|---|---|---|---|---|---|---|---|---|
@@ -107,29 +112,29 @@
 //! | tree of states, empty | 108 | 352 | 39285 | 78 | 424 | 34847 | 113 | 409 | 48227 | 70 | 288 | 59744 |
 //! | tree of 640,000 states | 1536 | 4497 | 321581 | 2106 | 4778 | 262141 | 705 | 2168 | 147105 | 669122 | 671836 | 349724163 |
 //!
-//! Two threads on their own halves do 2.0 times what one does (the reader-writer lock: 0.4 times). Two threads do 101 times as many
-//! random shared locks as with the full tree, and as many a second as 128 threads do. The worst case here is the whole file among many
-//! threads: everybody who comes while a covering request waits goes through the queue and sleeps, so each such request costs as
-//! many wake-ups as there are threads. A lock that lets running threads in again does better there.
+//! Two threads on their own halves do 2.0 times what one does (the reader-writer lock: 0.4 times). Two threads do 101
+//! times as many random shared locks as with the full tree, and as many a second as 128 threads do. The worst case here
+//! is the whole file among many threads: everybody who comes while a covering request waits goes through the queue and
+//! sleeps, so each such request costs as many wake-ups as there are threads. A lock that lets running threads in again
+//! does better there.
 //!
-//! *Fairness* (`cargo bench --bench extent_fairness`): with 120 threads that share or take one block, half and half, the longest wait
-//! is 1.35 times the fair share of 119 grants to others, the median 1.00 times. Of the peers, the list is as fair; a
-//! reader-writer lock, segment locks and a tree have longest waits of 355, 25 and 109 times the fair share. The first two of them do
-//! 45 and 63 times as many locks a second meanwhile, because a running thread takes the block again and again and the others
-//! sleep. That is the price of the order.
+//! *Fairness* (`cargo bench --bench extent_fairness`): with 120 threads that share or take one block, half and half,
+//! the longest wait is 1.35 times the fair share of 119 grants to others, the median 1.00 times. Of the peers, the list
+//! is as fair; a reader-writer lock, segment locks and a tree have longest waits of 355, 25 and 109 times the fair
+//! share. The first two of them do 45 and 63 times as many locks a second meanwhile, because a running thread takes the
+//! block again and again and the others sleep. That is the price of the order.
 //!
 //! Not measured: more than two processors, and with that how anything scales beyond two. The state bits' map of runs
 //! allocates under its own lock, which short operations do not take.
 //!
 //! # How it is tested
 //!
-//! Scenarios of eight threads and more run under random schedules (`tests/shuttle_*.rs`, `cargo xtask shuttle`), and a fuzz target
-//! plays locks and bits beside the models (`cargo xtask fuzz extent`).
-//! Models (`tests/loom_*.rs`, `cargo xtask loom -p f2fs-extent`) run this code under every schedule of two threads (one model
-//! with five preemptions: it did not end in 20 minutes), or of three with three preemptions, and each is seen to find a fault.
-//! Random operations are compared with a naive model of
-//! every block and of the queue (`tests/oracle_*.rs`; `F2FS_EXTENT_OPS=100000000` for the long run), Btrfs' own scenarios are in
-//! `tests/btrfs_scenarios.rs`, and threads contend in `tests/stress.rs`.
+//! Scenarios of eight threads and more run under random schedules (`tests/shuttle_*.rs`, `cargo xtask shuttle`), and a
+//! fuzz target plays locks and bits beside the models (`cargo xtask fuzz extent`). Models (`tests/loom_*.rs`, `cargo
+//! xtask loom -p f2fs-extent`) run this code under every schedule of two threads (one model with five preemptions: it
+//! did not end in 20 minutes), or of three with three preemptions, and each is seen to find a fault. Random operations
+//! are compared with a naive model of every block and of the queue (`tests/oracle_*.rs`; `F2FS_EXTENT_OPS=100000000`
+//! for the long run), Btrfs' own scenarios are in `tests/btrfs_scenarios.rs`, and threads contend in `tests/stress.rs`.
 #![forbid(unsafe_code)]
 
 mod acquire;

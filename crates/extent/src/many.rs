@@ -42,8 +42,8 @@ pub struct ManyGuard<'a> {
 }
 
 impl ManyGuard<'_> {
-    /// The ranges that are locked, table by table, disjoint within each: the requested ones, joined where they overlap or
-    /// touch.
+    /// The ranges that are locked, table by table, disjoint within each: the requested ones, joined where they overlap
+    /// or touch.
     pub fn ranges(&self) -> impl Iterator<Item = (&ExtentTable, BlockRange, Mode)> {
         self.held.iter().flat_map(|(table, claims, _)| claims.iter().map(|claim| (*table, claim.range, claim.mode)))
     }
@@ -59,8 +59,8 @@ impl Drop for ManyGuard<'_> {
 
 /// Waits until all the ranges are locked. Ranges of one file may overlap: the stronger mode counts where they do.
 ///
-/// Any number of threads may do this with any ranges in any order: they do not deadlock, unless a thread holds another lock
-/// of these tables while it calls.
+/// Any number of threads may do this with any ranges in any order: they do not deadlock, unless a thread holds another
+/// lock of these tables while it calls.
 ///
 /// ```
 /// use f2fs_extent::{ExtentTable, LockRequest, lock_many};

@@ -16,7 +16,8 @@ impl ExtentTable {
         self.word(block / BLOCKS_PER_WORD).is_some()
     }
 
-    /// Whether the blocks are announced as those of a covering claim, so that a lock of some of them goes through the queue.
+    /// Whether the blocks are announced as those of a covering claim, so that a lock of some of them goes through the
+    /// queue.
     #[must_use]
     pub fn announced(&self, range: BlockRange) -> bool {
         !self.hull.misses(range)

@@ -14,8 +14,9 @@ pub(crate) fn store_load() {
 
 /// The value to try a compare-and-swap with first: the present one.
 ///
-/// Of all accesses to a variable loom remembers the last; a thread that reads and then swaps would hide the read that another
-/// thread made before, and loom would not try the other order. There, the swap is tried without reading, and may fail.
+/// Of all accesses to a variable loom remembers the last; a thread that reads and then swaps would hide the read that
+/// another thread made before, and loom would not try the other order. There, the swap is tried without reading, and
+/// may fail.
 #[inline(always)]
 pub(crate) fn first_guess(word: &AtomicU64) -> u64 {
     if cfg!(loom) { 0 } else { word.load(Relaxed) }

@@ -14,17 +14,19 @@
 //!   edges that do not exist: granted ──► waiting; waiting ──► gone without clearing its queued bits
 //! ```
 //!
-//! *Order.* The list is in order of arrival. A request is granted when it conflicts with no older waiting request, with no
-//! claim that is held in the list and with no holder in the words: all its claims at once, so it never holds one while it
-//! waits for another. Hence no overtaking among requests that conflict, no starvation, and no deadlock among single requests.
+//! *Order.* The list is in order of arrival. A request is granted when it conflicts with no older waiting request, with
+//! no claim that is held in the list and with no holder in the words: all its claims at once, so it never holds one
+//! while it waits for another. Hence no overtaking among requests that conflict, no starvation, and no deadlock among
+//! single requests.
 //!
-//! *Who wakes whom.* A waiting request has set the `queued` bit of each of its blocks, or widened the hull, before it looked
-//! at the words for the last time. A thread that releases a block changes the word first. Then it looks at the
-//! bit (in the value that this change returned) and at the hull. If either is set for its block, it comes here, and goes through the
-//! list for the requests that touch the released blocks. So either the request saw the release, or the releaser sees the request.
+//! *Who wakes whom.* A waiting request has set the `queued` bit of each of its blocks, or widened the hull, before it
+//! looked at the words for the last time. A thread that releases a block changes the word first. Then it looks at the
+//! bit (in the value that this change returned) and at the hull. If either is set for its block, it comes here, and
+//! goes through the list for the requests that touch the released blocks. So either the request saw the release, or the
+//! releaser sees the request.
 //!
-//! *While a request's bits are set*, newcomers to its blocks come here too; the states of its blocks can only fall, except by
-//! grants under this lock. That is why a grant may look first and add afterwards.
+//! *While a request's bits are set*, newcomers to its blocks come here too; the states of its blocks can only fall,
+//! except by grants under this lock. That is why a grant may look first and add afterwards.
 //!
 //! *Readers beyond the counter.* The byte of a block counts [`MAX_READERS`](crate::geometry::MAX_READERS) readers. A
 //! request that finds one of its blocks full is granted all the same, and held in the list: none of its claims is
@@ -232,7 +234,8 @@ impl ExtentTable {
         Arrival::Waits(ticket)
     }
 
-    /// Gives a waiting request its doorbell. If it was granted meanwhile, the caller has the locks under the ticket returned.
+    /// Gives a waiting request its doorbell. If it was granted meanwhile, the caller has the locks under the ticket
+    /// returned.
     pub(crate) fn attach(&self, ticket: Ticket, cell: &Arc<Cell>) -> Option<Ticket> {
         let mut queue = self.queue_or_new().lock();
         match queue.find(ticket) {
@@ -287,7 +290,8 @@ impl ExtentTable {
         }
     }
 
-    /// Releases the claims of a granted request that is in the list: the claims that the list holds, and the claims in words.
+    /// Releases the claims of a granted request that is in the list: the claims that the list holds, and the claims in
+    /// words.
     #[cold]
     pub(crate) fn release_listed(&self, ticket: Ticket, claims: &Claims) {
         let mut queue = self.queue_or_new().lock();

@@ -5,11 +5,11 @@
 //! longer row ── piece ── place           a piece is made when the first of its places is wanted
 //! ```
 //!
-//! A short row is found with one load less. A long one is that of a file of more than 32 GiB; only the pieces that its blocks
-//! in use lie in take memory, since a file may be as long as it likes with hardly a block in it.
+//! A short row is found with one load less. A long one is that of a file of more than 32 GiB; only the pieces that its
+//! blocks in use lie in take memory, since a file may be as long as it likes with hardly a block in it.
 //!
-//! **Rules.** Rows and pieces are written once, and then never move or go until their owner does. Two threads may make the same
-//! piece; the later drops its own.
+//! **Rules.** Rows and pieces are written once, and then never move or go until their owner does. Two threads may make
+//! the same piece; the later drops its own.
 
 use f2fs_sync::OnceLock;
 

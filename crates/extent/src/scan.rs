@@ -1,7 +1,8 @@
 //! The search of a range for holders.
 //!
-//! It reads words and changes none. A covering request searches with the queue's lock held and the hull announced, and may
-//! clear marks (see [`directory`](crate::directory)); anybody else may search without, and learns what was the case.
+//! It reads words and changes none. A covering request searches with the queue's lock held and the hull announced, and
+//! may clear marks (see [`directory`](crate::directory)); anybody else may search without, and learns what was the
+//! case.
 
 use f2fs_sync::atomic::Ordering::{Relaxed, SeqCst};
 use f2fs_sync::protocol_value;
@@ -14,8 +15,8 @@ use crate::word::{self, Mode, QUEUED};
 use crate::words::bytes_in;
 
 impl ExtentTable {
-    /// A block before which nobody in the range excludes a covering lock in this mode, if somebody in the range does: the first
-    /// block, inside the range, of the first word with such a holder.
+    /// A block before which nobody in the range excludes a covering lock in this mode, if somebody in the range does:
+    /// the first block, inside the range, of the first word with such a holder.
     pub(crate) fn first_holder(&self, range: BlockRange, mode: Mode, clear: bool) -> Option<u64> {
         let range = range.intersection(BlockRange::new(0, MAPPED_BLOCKS - 1)?)?;
         let order = protocol_value!("scan_order", SeqCst, Relaxed);

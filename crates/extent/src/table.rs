@@ -2,10 +2,11 @@
 //!
 //! # Rules
 //!
-//! *The words* (`fast.rs`) hold the readers and writers of ranges below [`COVERING_BLOCKS`](crate::geometry::COVERING_BLOCKS) blocks. The
-//! fast path changes them without a lock: a range inside one word by one compare-and-swap; a longer one word by word in
-//! ascending order, and what was taken is put back before anything else happens if one word cannot be had. Nobody waits
-//! while holding words that are not yet granted, so no order among ranges is needed.
+//! *The words* (`fast.rs`) hold the readers and writers of ranges below
+//! [`COVERING_BLOCKS`](crate::geometry::COVERING_BLOCKS) blocks. The fast path changes them without a lock: a range
+//! inside one word by one compare-and-swap; a longer one word by word in ascending order, and what was taken is put
+//! back before anything else happens if one word cannot be had. Nobody waits while holding words that are not yet
+//! granted, so no order among ranges is needed.
 //!
 //! *The hull* is looked at after the words were taken (and after they were released); see [`hull`](crate::hull).
 //!
@@ -36,12 +37,12 @@ use crate::word::Mode;
 
 /// The lock table of one file: shared and exclusive locks on ranges of blocks.
 ///
-/// An empty table is two cache lines with no heap behind them, and stays so while the file has at most 64 blocks and nobody
-/// has to wait.
+/// An empty table is two cache lines with no heap behind them, and stays so while the file has at most 64 blocks and
+/// nobody has to wait.
 ///
 /// Ranges are given as Rust ranges of block numbers: `7..=7`, `0..256`, `100..` (to the end of the file, however far it
-/// reaches), `..` (the whole file). An empty range locks nothing. A thread that asks for a range of which it holds a part in
-/// a conflicting mode waits for itself, as with any lock.
+/// reaches), `..` (the whole file). An empty range locks nothing. A thread that asks for a range of which it holds a
+/// part in a conflicting mode waits for itself, as with any lock.
 ///
 /// ```
 /// use f2fs_extent::ExtentTable;
@@ -71,10 +72,10 @@ impl ExtentTable {
 
     /// Waits until the blocks may be shared with other readers.
     ///
-    /// Any number of holders may share a block, and none of them waits for another. 126 of them are counted in the block's
-    /// byte. While a block has more, locks of it go through the table's queue: each lock and unlock takes the queue's lock
-    /// and looks at all entries of the queue. All further holders of one range are one entry, unless they waited for it.
-    /// An exclusive request waits for those who came before it, and later readers wait behind it, as always.
+    /// Any number of holders may share a block, and none of them waits for another. 126 of them are counted in the
+    /// block's byte. While a block has more, locks of it go through the table's queue: each lock and unlock takes the
+    /// queue's lock and looks at all entries of the queue. All further holders of one range are one entry, unless they
+    /// waited for it. An exclusive request waits for earlier requests, and later readers wait behind it, as always.
     #[inline(always)]
     pub fn shared(&self, range: impl RangeBounds<u64>) -> SharedGuard<'_> {
         let range = BlockRange::of(range);
@@ -109,8 +110,8 @@ impl ExtentTable {
         self.exclusive(..)
     }
 
-    /// Shares the blocks if that needs no waiting: nobody has them exclusively, or waits for them. May fail without cause
-    /// while another request is just being turned down.
+    /// Shares the blocks if that needs no waiting: nobody has them exclusively, or waits for them. May fail without
+    /// cause while another request is just being turned down.
     #[inline(always)]
     pub fn try_shared(&self, range: impl RangeBounds<u64>) -> Option<SharedGuard<'_>> {
         let range = BlockRange::of(range);
@@ -120,8 +121,8 @@ impl ExtentTable {
         }
     }
 
-    /// Takes the blocks if that needs no waiting: nobody has them, or waits for them. May fail without cause while another
-    /// request is just being turned down.
+    /// Takes the blocks if that needs no waiting: nobody has them, or waits for them. May fail without cause while
+    /// another request is just being turned down.
     #[inline(always)]
     pub fn try_exclusive(&self, range: impl RangeBounds<u64>) -> Option<ExclusiveGuard<'_>> {
         let range = BlockRange::of(range);
@@ -169,8 +170,8 @@ impl ExtentTable {
         Ok(OwnedGuard::new(PlainArc::clone(self), range, mode, ticket))
     }
 
-    /// How the blocks are locked now, by whomever: the strongest mode that is held on any of them, `None` if they are free.
-    /// A hint, unless the caller knows that nobody comes or goes.
+    /// How the blocks are locked now, by whomever: the strongest mode that is held on any of them, `None` if they are
+    /// free. A hint, unless the caller knows that nobody comes or goes.
     #[must_use]
     pub fn locked(&self, range: impl RangeBounds<u64>) -> Option<Mode> {
         let range = BlockRange::of(range)?;

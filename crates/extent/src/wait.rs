@@ -1,9 +1,9 @@
 //! How a request waits, and how a wait ends early.
 //!
-//! **Rules.** A [`Cell`] is one waiting request's doorbell: a flag and a waker under a lock of its own. Whether a request is
-//! granted is decided in the table's queue, under the queue's lock; the cell only tells. Locks are taken one at a time:
-//! nobody holds the queue's lock, a cell's or a token's together with another of them. So a ring may come late (the
-//! request was withdrawn meanwhile: nobody looks) but not too early.
+//! **Rules.** A [`Cell`] is one waiting request's doorbell: a flag and a waker under a lock of its own. Whether a
+//! request is granted is decided in the table's queue, under the queue's lock; the cell only tells. Locks are taken one
+//! at a time: nobody holds the queue's lock, a cell's or a token's together with another of them. So a ring may come
+//! late (the request was withdrawn meanwhile: nobody looks) but not too early.
 
 use std::fmt;
 use std::task::Waker;

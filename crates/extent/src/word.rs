@@ -12,12 +12,12 @@
 //!   edges that do not exist: readers ──► 127 (no upgrade); any ──take──► any while `queued` is set
 //! ```
 //!
-//! `queued` says that a request for the block waits in the table's queue, or that readers are held there because the byte
-//! could not count them. It turns every newcomer into the queue, and tells whoever releases the block to look there. It is
-//! set and cleared under the queue's lock only.
+//! `queued` says that a request for the block waits in the table's queue, or that readers are held there because the
+//! byte could not count them. It turns every newcomer into the queue, and tells whoever releases the block to look
+//! there. It is set and cleared under the queue's lock only.
 //!
-//! All of this is arithmetic on eight bytes at once: a byte never carries into its neighbour, because a reader is added only to
-//! bytes below [`MAX_READERS`] and taken only from bytes above zero.
+//! All of this is arithmetic on eight bytes at once: a byte never carries into its neighbour, because a reader is added
+//! only to bytes below [`MAX_READERS`] and taken only from bytes above zero.
 
 use f2fs_sync::protocol_value;
 
@@ -104,8 +104,8 @@ pub(crate) const fn in_order(word: u64, mask: u64) -> bool {
     above == (word + ONES) & QUEUED
 }
 
-/// Whether a holder of a block in `mask` excludes a lock in `mode`. A full set of readers does not exclude a reader: the
-/// queue's list has room for it.
+/// Whether a holder of a block in `mask` excludes a lock in `mode`. A full set of readers does not exclude a reader:
+/// the queue's list has room for it.
 #[inline]
 pub(crate) fn excludes(word: u64, mask: u64, mode: Mode) -> bool {
     match mode {

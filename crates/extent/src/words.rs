@@ -4,7 +4,8 @@ use crate::geometry::BLOCKS_PER_WORD;
 use crate::range::BlockRange;
 use crate::word;
 
-/// The words that a range of mapped blocks touches, ascending: the number of each, and the bytes that the range has there.
+/// The words that a range of mapped blocks touches, ascending: the number of each, and the bytes that the range has
+/// there.
 #[derive(Clone)]
 pub(crate) struct Words {
     range: BlockRange,

@@ -1,5 +1,5 @@
-//! The scenarios that Btrfs tests its extent io tree with (`fs/btrfs/tests/extent-io-tests.c`), in blocks of 4 KiB where they
-//! count in bytes.
+//! The scenarios that Btrfs tests its extent io tree with (`fs/btrfs/tests/extent-io-tests.c`), in blocks of 4 KiB
+//! where they count in bytes.
 #![cfg(not(any(loom, shuttle)))]
 
 use f2fs_extent::{Bits, BlockRange, ExtentBits};

@@ -1,5 +1,5 @@
-//! Models of the address cache alone: cells that are stored and found at the same time. What readers, writers and movers of a file do
-//! with it is modelled where they are, in `f2fs-files`. Lines have 2 blocks.
+//! Models of the address cache alone: cells that are stored and found at the same time. What readers, writers and
+//! movers of a file do with it is modelled where they are, in `f2fs-files`. Lines have 2 blocks.
 //!
 //! ```text
 //! mutant: cache_fills_a_chunk_of_its_own, killed by: two_fills_meet_in_one_chunk

@@ -32,8 +32,8 @@ fn a_covering_writer_finds_a_chunk_that_is_being_installed() {
             guarded.value.store(1, Relaxed);
             guarded.table.make_words(BlockRange::one(20));
         });
-        // The value orders nothing. loom reverses only the last of the accesses to one variable, and the other thread looks
-        // for the chunk itself before it makes one: without a variable of its own, it would always be late.
+        // The value orders nothing. loom reverses only the last of the accesses to one variable, and the other thread
+        // looks for the chunk itself before it makes one: without a variable of its own, it would always be late.
         if guarded.value() == 1
             && guarded.table.has_word(20)
             && let Some(_held) = guarded.table.try_exclusive(20..=20)

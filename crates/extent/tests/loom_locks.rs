@@ -1,5 +1,5 @@
-//! Models of the lock table: the production code, with the geometry of `geometry.rs` shrunk (2 words a line, 2 readers a block,
-//! covering from 16 blocks on).
+//! Models of the lock table: the production code, with the geometry of `geometry.rs` shrunk (2 words a line, 2 readers
+//! a block, covering from 16 blocks on).
 //!
 //! ```text
 //! mutant: release_publishes, killed by: a_holder_sees_what_the_one_before_did

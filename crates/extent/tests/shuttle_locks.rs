@@ -1,5 +1,5 @@
-//! Scenarios of eight threads and more, with the production geometry (8 words a line, 126 readers a block, covering from 4096
-//! blocks on). A lost wake-up leaves a deadlock behind, which shuttle reports.
+//! Scenarios of eight threads and more, with the production geometry (8 words a line, 126 readers a block, covering
+//! from 4096 blocks on). A lost wake-up leaves a deadlock behind, which shuttle reports.
 //!
 //! ```text
 //! mutant: enqueue_sets_no_bit, killed by: ten_threads_on_neighbouring_blocks
@@ -157,7 +157,8 @@ fn covering_locks_among_eight_threads() {
             }
             _ => {
                 for round in 0..2 {
-                    // Lines of their own beyond the first have marks; who holds one stands for the block that is counted.
+                    // Lines of their own beyond the first have marks; who holds one stands for the block that is
+                    // counted.
                     let (block, counted) = (64 * number as u64 + round, 2 + (number as u64) * 3);
                     let _line = arena.table.exclusive(block..=block);
                     arena.visit(counted, counted, Mode::Exclusive);

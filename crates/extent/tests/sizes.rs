@@ -1,5 +1,5 @@
-//! Every block, range and budget that a caller can hand in, at the ends of what its type holds: an answer, no panic, and no memory
-//! by what was asked for.
+//! Every block, range and budget that a caller can hand in, at the ends of what its type holds: an answer, no panic,
+//! and no memory by what was asked for.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

@@ -19,9 +19,9 @@
 //! # }
 //! ```
 //!
-//! [`FileSystem::open`] takes any device instead of a path: in memory, NVMe, or one of your own. [`OpenOptions`] opens files as the standard
-//! library's does, [`Cursor`] reads and writes them as streams, [`File::punch_hole`] and its like are `fallocate` and `lseek`, and
-//! [`FileSystem::stats`] is for those who export counts.
+//! [`FileSystem::open`] takes any device instead of a path: in memory, NVMe, or one of your own. [`OpenOptions`] opens
+//! files as the standard library's does, [`Cursor`] reads and writes them as streams, [`File::punch_hole`] and its like
+//! are `fallocate` and `lseek`, and [`FileSystem::stats`] is for those who export counts.
 //!
 //! # Features
 //!
@@ -49,8 +49,8 @@
 //! | [`format`](mod@format) | on-disk structures |
 //! | [`sync`] | the locks and atomics that all of it uses |
 //!
-//! The feature `baselines`, off by default, adds what Linux and others do in place of three parts, to measure against: the search
-//! for free NIDs, the lock of a directory, the lock of a file's ranges.
+//! The feature `baselines`, off by default, adds what Linux and others do in place of three parts, to measure against:
+//! the search for free NIDs, the lock of a directory, the lock of a file's ranges.
 #![forbid(unsafe_code)]
 
 pub use f2fs_check as check;

@@ -235,7 +235,8 @@ impl FileSystem {
         self.namespace().rmdir(&last.parent, last.name.map_err(unremovable)?)
     }
 
-    /// Removes whatever is under a path, a directory with all that it holds. A symbolic link is removed, not what it leads to.
+    /// Removes whatever is under a path, a directory with all that it holds. A symbolic link is removed, not its
+    /// target.
     ///
     /// # Errors
     /// As [`remove_dir`](Self::remove_dir) for a path that ends in `.`, `..` or nothing, and [`FsError::NotDirectory`] for one that

@@ -13,7 +13,7 @@
 //!
 //! # Locking
 //!
-//! `rename` comes before all locks of directories. Each part says in its own file what it locks.
+//! `rename` comes before all locks of directories. The locks of each part are described in its own file.
 
 use core::fmt;
 

@@ -97,7 +97,8 @@ impl FileSystem {
         Ok(FileSystem::open(device, options)?)
     }
 
-    /// Makes a file of `bytes` bytes (sparse: it takes space only where it was written), a volume in it, and opens that.
+    /// Makes a file of `bytes` bytes (sparse: it takes space only where it was written), makes a volume in it, and
+    /// opens that.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

@@ -26,9 +26,10 @@
 //!
 //! # Paths
 //!
-//! A path begins at the root, with or without a slash. Its last component, and slashes behind it, mean the same as in Linux:
-//! a path that ends in a slash means a directory, and a symbolic link there is followed; what a path that ends in `.` or `..` means
-//! is looked at, but neither made, moved nor removed, and nor is the root. Such a path is refused before anything is changed.
+//! A path begins at the root, with or without a slash. Its last component, and slashes behind it, mean the same as in
+//! Linux: a path that ends in a slash means a directory, and a symbolic link there is followed. A path that ends in `.`
+//! or `..` can be looked up, but it can neither be made, moved nor removed, and neither can the root. Such a path is
+//! refused before anything is changed.
 //!
 //! # Locking model
 //!
@@ -43,8 +44,8 @@
 //!   for those in its range only, and each call sees the whole of another one or nothing of it.
 //! - Whoever holds a range asks for another one only if it need not wait ([`File::read_many`], [`File::write_many`]): so no two
 //!   wait for each other.
-//! - A read of blocks whose addresses are known touches no node: `f2fs_extent::AddressCache` has the argument why what it
-//!   remembers is never stale. The size is read without a lock, see `content.rs`.
+//! - A read of blocks whose addresses are known touches no node: `f2fs_extent::AddressCache` has the argument why its
+//!   addresses are never stale. The size is read without a lock, see `content.rs`.
 //! - A lock left of the gate is taken before an operation begins, so that nobody waits for it with the gate held. A
 //!   checkpoint, which closes the gate, takes only locks right of it.
 //! - File-system-wide: the rename lock, for renames between two directories, as in the kernel's VFS.
@@ -61,9 +62,10 @@
 //! | overwrite 4 KiB | 21 | 2 | none |
 //! | overwrite 4 KiB and sync | 48 | 18 | 8 |
 //!
-//! A processor remembers the directories on its paths (module `path_cache`), so look-ups write nothing of those. Things that are fetched, and by no
-//! all written, is met by chance: stripes, shards, and segments in which files of several threads stand. A sync joins its group and
-//! writes to the one log of warm nodes (`benches/benches/cache_lines.rs` names the lines).
+//! A processor remembers the directories on its paths (module `path_cache`), so look-ups write nothing of those. A line
+//! that is fetched but not written by all is one where two threads meet by chance: a stripe, a shard, or a segment with
+//! files of several threads. A sync joins its group and writes to the one log of warm nodes
+//! (`benches/benches/cache_lines.rs` names the lines).
 //!
 //! In one directory, threads meet in the dentry block in which both change an entry, and, while it is inline, in its inode.
 //!

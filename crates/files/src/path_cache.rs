@@ -1,11 +1,11 @@
 //! The directories that paths lead through, remembered by each processor.
 //!
-//! Every path begins at the root, and most go on through directories that many threads share. To look a name up takes a shared
-//! lock of its stripe and of a block, and a reference to the inode: lines that all threads would write for directories that
-//! none of them changes. So a processor remembers what it found: the child of a directory, by name, with the directory's
-//! stamp ([`Stamp`]), which changes before a subdirectory is moved or removed. While the stamp holds, the child is returned
-//! without a lock that others take, and the reference that is handed out is counted in a line of the processor's own
-//! ([`CachedDirectory`]).
+//! Every path begins at the root, and most go on through directories that many threads share. To look a name up takes a
+//! shared lock of its stripe and of a block, and a reference to the inode: lines that all threads would write for
+//! directories that none of them changes. So a processor remembers its look-ups: the child of a directory, by name,
+//! with the directory's stamp ([`Stamp`]), which changes before a subdirectory is moved or removed. While the stamp
+//! holds, the child is returned without a lock that others take, and the reference that is handed out is counted in a
+//! line of the processor's own ([`CachedDirectory`]).
 //!
 //! Only directories are remembered: names of files come and go without changing a stamp.
 //!

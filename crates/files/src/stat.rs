@@ -185,7 +185,7 @@ pub struct Metadata {
     pub generation: u32,
     /// Whether data or entries stand in the inode itself.
     pub inline: bool,
-    /// Whether data, names or target are encrypted. The size of a symbolic link is then that of what is shown of its target.
+    /// Whether data, names or target are encrypted. The size of a symbolic link is then the length of its shown target.
     pub encrypted: bool,
     /// Whether it is a directory whose names are looked up without case.
     pub casefolded: bool,

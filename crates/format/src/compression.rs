@@ -10,7 +10,8 @@
 
 use core::fmt;
 
-/// Least and greatest base-2 logarithm of a cluster's size in blocks (`MIN_COMPRESS_LOG_SIZE`, `MAX_COMPRESS_LOG_SIZE`).
+/// Least and greatest base-2 logarithm of a cluster's size in blocks (`MIN_COMPRESS_LOG_SIZE`,
+/// `MAX_COMPRESS_LOG_SIZE`).
 pub const LOG_CLUSTER_SIZES: core::ops::RangeInclusive<u8> = 2..=8;
 
 /// How a file is compressed.

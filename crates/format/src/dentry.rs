@@ -195,8 +195,8 @@ impl DentryLayout {
     /// The layout of a dentry block.
     pub const BLOCK: DentryLayout = DentryLayout::of_size(4096);
 
-    /// The layout of an inline area of `size` bytes (`NR_INLINE_DENTRY` and its neighbours in `fs/f2fs/f2fs.h`): as many
-    /// slots as fit with one bit each, then the bitmap, the rest of the bytes unused, entries, names.
+    /// The layout of an inline area of `size` bytes (`NR_INLINE_DENTRY` and its neighbours in `fs/f2fs/f2fs.h`): as
+    /// many slots as fit with one bit each, then the bitmap, the rest of the bytes unused, entries, names.
     #[must_use]
     pub const fn of_size(size: usize) -> DentryLayout {
         let slots = size * 8 / ((ENTRY_SIZE + SLOT_LEN) * 8 + 1);

@@ -1,7 +1,8 @@
-//! Encrypted files as they look without their key: the name of an entry as the kernel shows it, and the policy of an inode.
+//! Encrypted files as they look without their key: the name of an entry as the kernel shows it, and the policy of an
+//! inode.
 //!
-//! Without its key a directory's names are ciphertext, which may hold any byte. They are shown as a text that leads back
-//! to the entry (`struct fscrypt_nokey_name` in `fs/crypto/fname.c`):
+//! Without its key a directory's names are ciphertext, which may hold any byte. They are shown as a text that leads
+//! back to the entry (`struct fscrypt_nokey_name` in `fs/crypto/fname.c`):
 //!
 //! ```text
 //!  base64url, without padding, of  | hash 4 | minor hash 4 | ciphertext, up to 149 bytes | SHA-256 of the rest, if there is one |
@@ -31,7 +32,8 @@ const CONTEXT: &[u8] = b"c";
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The name that stands for an encrypted one as long as there is no key: `hash` is what its entry states, `name` the ciphertext.
+/// The name that stands for an encrypted one as long as there is no key: `hash` is what its entry states, `name` the
+/// ciphertext.
 ///
 /// ```
 /// use f2fs_format::encryption::{NoKeyName, no_key_name};
@@ -208,7 +210,8 @@ mod tests {
     fn what_is_no_such_name_is_refused() {
         let good = no_key_name(1, &[9; 16]);
         assert!(NoKeyName::parse(&good).is_some());
-        // Nothing behind the hashes; another alphabet; padding; a length that no bytes have; bits that stand for no byte.
+        // Nothing behind the hashes; another alphabet; padding; a length that no bytes have; bits that stand for no
+        // byte.
         for bad in
             [&b""[..], b"AAAAAAAAAAA", b"a+b/AAAAAAAAAAAA", b"AAAAAAAAAAAAAA==", b"AAAAAAAAAAAAA", b"AAAAAAAAAAAAAB"]
         {

@@ -85,7 +85,7 @@ pub enum Corruption {
         /// The block.
         addr: BlockAddr,
     },
-    /// A directory entry cannot be what it says.
+    /// A directory entry has impossible fields.
     #[error("directory entry in slot {slot}: {what}: {found} is not in the range {min} to {max}")]
     Dentry {
         /// Its first slot in the dentry block or inline area.
@@ -99,7 +99,7 @@ pub enum Corruption {
         /// Largest legal value.
         max: u64,
     },
-    /// An extended attribute cannot be what it says.
+    /// An extended attribute has impossible sizes.
     #[error("xattr entry at byte {offset}: {what}: {found} is more than {max}")]
     Xattr {
         /// Where the entry begins, in bytes from the xattr header.

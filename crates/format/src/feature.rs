@@ -20,8 +20,8 @@
 //! | `atomic_write` (never used by any kernel) | 0x0004 | refused | refused |
 //! | anything else | | refused | refused |
 //!
-//! A feature that is refused for writing is refused also where no file uses it yet: a new file takes encryption, compression and
-//! casefolding from its directory, and quota files go stale with every block.
+//! A feature that is refused for writing is refused also where no file uses it yet: a new file takes encryption,
+//! compression and casefolding from its directory, and quota files go stale with every block.
 
 use alloc::format;
 use alloc::string::String;
@@ -88,7 +88,8 @@ impl Features {
         (Features::DEVICE_ALIAS, "device_alias"),
     ];
 
-    /// Features that are opened for writing, and that `format` can set; [`BLKZONED`](Self::BLKZONED) on devices with zones only.
+    /// Features that are opened for writing, and that `format` can set; [`BLKZONED`](Self::BLKZONED) on devices with
+    /// zones only.
     pub const READ_WRITE: Features = Features(
         Self::EXTRA_ATTR.0
             | Self::PROJECT_QUOTA.0

@@ -81,8 +81,8 @@ impl Geometry {
         })
     }
 
-    /// Whether a log is in use: a read-only volume has two, of hot nodes and of hot data, in which everything stands. What its
-    /// checkpoint says of the others means nothing.
+    /// Whether a log is in use: a read-only volume has two, of hot nodes and of hot data, in which everything stands.
+    /// What its checkpoint says of the others means nothing.
     #[must_use]
     pub fn has_log(&self, log: LogType) -> bool {
         !self.features.contains(Features::READONLY) || matches!(log, LogType::HotData | LogType::HotNode)
@@ -217,7 +217,8 @@ fn check_identity(sb: &SuperBlock) -> Result<(), Corruption> {
     Ok(())
 }
 
-/// Its counts of segments, sections, zones and blocks fit each other, and its own inodes have the numbers that F2FS gives them.
+/// Its counts of segments, sections, zones and blocks fit each other, and its own inodes have the numbers that F2FS
+/// gives them.
 fn check_counts(sb: &SuperBlock) -> Result<(), Corruption> {
     let segment_count = sb.segment_count.get();
     let main_segments = sb.segment_count_main.get();

@@ -17,7 +17,8 @@ pub const MAX_DEPTH: u32 = 63;
 /// Buckets in a level, at most.
 pub const MAX_BUCKETS: u32 = 1 << (MAX_DEPTH / 2 - 1);
 
-/// The hash of a name as it stands in a directory entry: 0 for `.` and `..`, else TEA over the name in runs of 16 bytes.
+/// The hash of a name as it stands in a directory entry: 0 for `.` and `..`, else TEA over the name in runs of 16
+/// bytes.
 ///
 /// The header's `F2FS_HASH_COL_BIT` is bit 63, so clearing it leaves all 32 bits that are stored: the top bit of the
 /// stored word is part of the hash.
@@ -37,8 +38,8 @@ pub fn dentry_hash(name: &[u8]) -> u32 {
     }
 }
 
-/// The hash of an ASCII name in a casefolded directory, which is that of its folded form: for ASCII, of the name in small
-/// letters. `None` for other names, which Unicode folds (`f2fs_init_casefolded_name` in `fs/f2fs/dir.c`).
+/// The hash of an ASCII name in a casefolded directory, which is that of its folded form: for ASCII, of the name in
+/// small letters. `None` for other names, which Unicode folds (`f2fs_init_casefolded_name` in `fs/f2fs/dir.c`).
 #[must_use]
 pub fn folded_ascii_hash(name: &[u8]) -> Option<u32> {
     if !name.is_ascii() || name.len() > NAME_LEN {

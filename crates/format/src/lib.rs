@@ -1,9 +1,10 @@
 //! F2FS's structures on the device: superblock, checkpoints, tables, nodes, directories, attributes.
 //!
-//! The crate does no I/O, takes no lock and holds no unsafe code. Without its feature `std` it needs only `alloc`; the feature lets
-//! checksums use the processor's own instructions. Raw structures keep the names of the kernel's `include/linux/f2fs_fs.h`, so
-//! that a reader with that header open finds each field by search. Checked values are domain types ([`Nid`], [`BlockAddr`],
-//! [`SegmentNo`], [`Geometry`]) that cannot be mixed up. `docs/FORMAT.md` in the repository has byte maps of all structures.
+//! The crate does no I/O, takes no lock and holds no unsafe code. Without its feature `std` it needs only `alloc`; the
+//! feature lets checksums use the processor's own instructions. Raw structures keep the names of the kernel's
+//! `include/linux/f2fs_fs.h`, so that a reader with that header open finds each field by search. Checked values are
+//! domain types ([`Nid`], [`BlockAddr`], [`SegmentNo`], [`Geometry`]) that cannot be mixed up. `docs/FORMAT.md` in the
+//! repository has byte maps of all structures.
 //!
 //! | Module | What it describes |
 //! |---|---|
@@ -16,7 +17,8 @@
 //! | [`mkfs`] | the layout of a new volume |
 //! | [`crc`], [`bits`] | checksums and the two bit orders |
 //!
-//! Only blocks of 4 KiB are described, with 512 blocks to a segment. Every volume on x86-64 and on arm64 with 4 KiB pages has them.
+//! Only blocks of 4 KiB are described, with 512 blocks to a segment. Every volume on x86-64 and on arm64 with 4 KiB
+//! pages has them.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -15,14 +15,15 @@
 //!
 //! # Where this differs from mkfs.f2fs
 //!
-//! * A device that is not a whole number of zones: mkfs.f2fs counts the segments behind the last zone as usable, so that
-//!   it states too many free segments (which its own fsck.f2fs rejects) and user blocks. Reserve and overprovision are
-//!   the same here; free segments and user blocks are counted over the main area only.
-//! * A zoned device that comes first: mkfs.f2fs counts the segments of the zone with the superblocks as usable, so that it states too
-//!   many free segments and user blocks.
+//! * A device that is not a whole number of zones: mkfs.f2fs counts the segments behind the last zone as usable, so
+//!   that it states too many free segments (which its own fsck.f2fs rejects) and user blocks. Reserve and overprovision
+//!   are the same here; free segments and user blocks are counted over the main area only.
+//! * A zoned device that comes first: mkfs.f2fs counts the segments of the zone with the superblocks as usable, so that
+//!   it states too many free segments and user blocks.
 //! * `project_quota` does not switch on `quota`: no quota files are made.
-//! * A device of exactly 16 TiB is refused, because its last two blocks would have the addresses that mean "reserved" and
-//!   "compressed"; zones of 4 GiB and more and extension lists that do not fit are refused where mkfs.f2fs overflows.
+//! * A device of exactly 16 TiB is refused, because its last two blocks would have the addresses that mean "reserved"
+//!   and "compressed"; zones of 4 GiB and more and extension lists that do not fit are refused where mkfs.f2fs
+//!   overflows.
 
 mod areas;
 mod blocks;
@@ -65,11 +66,13 @@ pub struct FormatOptions {
     pub heap: bool,
     /// Whether the NAT is made for many nodes, a fifth of all blocks (`-i`).
     pub large_nat_bitmap: bool,
-    /// Features, out of [`Features::READ_WRITE`] (`-O`), and `blkzoned` (`-m`), for devices with [`zones`](Self::zones).
+    /// Features, out of [`Features::READ_WRITE`] (`-O`), and `blkzoned` (`-m`), for devices with
+    /// [`zones`](Self::zones).
     pub features: Features,
     /// The UUID (`-U`). `None` stands for a random one, which `f2fs-volume` draws.
     pub uuid: Option<[u8; 16]>,
-    /// Time stamps of the root directory, in seconds since 1970 (`-T`). `None` stands for now, which `f2fs-volume` fills in.
+    /// Time stamps of the root directory, in seconds since 1970 (`-T`). `None` stands for now, which `f2fs-volume`
+    /// fills in.
     pub time: Option<u64>,
     /// Owner and group of the root directory (`-R`).
     pub root_owner: (u32, u32),
@@ -78,11 +81,12 @@ pub struct FormatOptions {
     /// Version of the first checkpoint. `None` stands for a random odd number, which `f2fs-volume` draws, so that nodes
     /// of an older volume on the device do not look recoverable.
     pub checkpoint_version: Option<u64>,
-    /// For a volume on several devices: the path of each, first that of the main one, as the superblock is to name them (`-c`). The kernel
-    /// looks for the devices there. At most 8, of 1 to 63 bytes each, without zeros. Empty for a volume on one device.
+    /// For a volume on several devices: the path of each, first that of the main one, as the superblock is to name them
+    /// (`-c`). The kernel looks for the devices there. At most 8, of 1 to 63 bytes each, without zeros. Empty for a
+    /// volume on one device.
     pub device_paths: Vec<Vec<u8>>,
-    /// The zones of each device, in the order of the devices; `f2fs-volume` asks the devices. Empty where none has any. Sections are
-    /// zones then, whatever `segs_per_sec` says.
+    /// The zones of each device, in the order of the devices; `f2fs-volume` asks the devices. Empty where none has any.
+    /// Sections are zones then, whatever `segs_per_sec` says.
     pub zones: Vec<Option<DeviceZones>>,
     /// Whether the whole device is discarded first (`-t`).
     pub discard: bool,
@@ -302,7 +306,8 @@ impl Measures {
         Some(Measures { areas, reserve })
     }
 
-    /// The smallest size of all devices together that is large enough, found by trying one after the other for the first device.
+    /// The smallest size of all devices together that is large enough, found by trying one after the other for the
+    /// first device.
     fn smallest(options: &FormatOptions, devices: &[u64]) -> Option<u64> {
         let zone = u64::from(options.segs_per_sec * options.secs_per_zone) * SEGMENT_SIZE;
         let mut devices = devices.to_vec();

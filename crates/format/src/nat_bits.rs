@@ -23,8 +23,8 @@ pub const fn block_count(geometry: &Geometry) -> u32 {
     (8 + 2 * map).div_ceil(BLOCK_SIZE as u64) as u32
 }
 
-/// The block of a pack, counted from its first one, in which the NAT bits begin; `None` if a pack of `pack_blocks` blocks
-/// leaves no room for them, and the flag must stay clear.
+/// The block of a pack, counted from its first one, in which the NAT bits begin; `None` if a pack of `pack_blocks`
+/// blocks leaves no room for them, and the flag must stay clear.
 #[must_use]
 pub const fn first_block(geometry: &Geometry, pack_blocks: u32) -> Option<u32> {
     match BLOCKS_PER_SEGMENT.checked_sub(block_count(geometry)) {

@@ -147,7 +147,8 @@ impl NodeBlock {
         self.address_slots(features).iter().map(|raw| BlockAddr::from(*raw))
     }
 
-    /// All address slots that are usable in this node: of the inode (less extra attributes and inline xattr), or of a direct node.
+    /// All address slots that are usable in this node: of the inode (less extra attributes and inline xattr), or of a
+    /// direct node.
     #[must_use]
     pub fn address_slots(&self, features: crate::feature::Features) -> &[U32] {
         if !self.is_inode() {

@@ -7,12 +7,11 @@
 //!   └─ i_nid[4]        double indirect (2041)   ─ 1018 indirect ─ 1018 direct nodes each
 //! ```
 //!
-//! A is what [`InodeLayout::address_count`](crate::inode::InodeLayout::address_count) says. In a compressed file no cluster
-//! lies in two nodes: A and D are multiples of the cluster's size, and slots at the end of a node stay empty ([`Addresses`],
-//! `addrs_per_page` in `fs/f2fs/inode.c`). Every node of a file has a
-//! *node offset*: its place in a walk of the tree that visits parents before children. Footers carry it, and with it a
-//! stray node finds its blocks again. Source: `get_node_path` in `fs/f2fs/node.c`, `f2fs_start_bidx_of_node` in
-//! `fs/f2fs/gc.c`, `IS_DNODE` in `fs/f2fs/node.h`.
+//! A is [`InodeLayout::address_count`](crate::inode::InodeLayout::address_count). In a compressed file no cluster lies
+//! in two nodes: A and D are multiples of the cluster's size, and slots at the end of a node stay empty ([`Addresses`],
+//! `addrs_per_page` in `fs/f2fs/inode.c`). Every node of a file has a *node offset*: its place in a walk of the tree
+//! that visits parents before children. Footers carry it, and with it a stray node finds its blocks again. Source:
+//! `get_node_path` in `fs/f2fs/node.c`, `f2fs_start_bidx_of_node` in `fs/f2fs/gc.c`, `IS_DNODE` in `fs/f2fs/node.h`.
 
 use crate::node::{ADDRS_PER_BLOCK, XATTR_NODE_OFFSET};
 
@@ -205,8 +204,8 @@ impl NodePath {
         (self.level > 0).then_some(usize::from(self.slots[0]))
     }
 
-    /// How many blocks, from this one on, lie below the node at `level` of the way, 1 to [`level`](Self::level): all of a hole, if
-    /// that node does not exist (`f2fs_get_next_page_offset`). 1 at any other level.
+    /// How many blocks, from this one on, lie below the node at `level` of the way, 1 to [`level`](Self::level): all of
+    /// a hole, if that node does not exist (`f2fs_get_next_page_offset`). 1 at any other level.
     #[must_use]
     pub fn blocks_below(&self, level: usize) -> u64 {
         let below = self.slots().get(level..).filter(|_| level > 0).unwrap_or_default();

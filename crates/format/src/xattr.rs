@@ -5,9 +5,9 @@
 //! |<---- inline area (often 200 bytes) ---->|<-- xattr node body (4072 bytes) -->|
 //! ```
 //!
-//! An entry is `{name_index, name_len, value_size}` in four bytes, the name without its prefix, the value, and padding to
-//! a multiple of four. A zero word ends the list; where the buffer ends behind the last entry there is none. Entries cross
-//! from the inline area into the node as if they were one. Source: `fs/f2fs/xattr.c`, `fs/f2fs/xattr.h`.
+//! An entry is `{name_index, name_len, value_size}` in four bytes, the name without its prefix, the value, and padding
+//! to a multiple of four. A zero word ends the list; where the buffer ends behind the last entry there is none. Entries
+//! cross from the inline area into the node as if they were one. Source: `fs/f2fs/xattr.c`, `fs/f2fs/xattr.h`.
 
 mod buffer;
 
@@ -95,8 +95,8 @@ pub fn split_name(full: &[u8]) -> Option<(u8, &[u8])> {
         .filter(|(_, name)| !name.is_empty())
 }
 
-/// The full name of an entry, which [`split_name`] takes apart again; `None` where there is none: for indexes that are never
-/// shown to users (encryption, verity, unknown ones), and for entries that no name leads to.
+/// The full name of an entry, which [`split_name`] takes apart again; `None` where there is none: for indexes that are
+/// never shown to users (encryption, verity, unknown ones), and for entries that no name leads to.
 #[must_use]
 pub fn full_name(index: u8, name: &[u8]) -> Option<Vec<u8>> {
     let (_, prefix) = PREFIXES.iter().chain(WHOLE.iter()).find(|(known, _)| *known == index)?;

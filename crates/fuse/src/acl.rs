@@ -1,4 +1,5 @@
-//! POSIX access control lists as the protocol hands them on: what the kernel leaves to the file system. It enforces them itself.
+//! POSIX access control lists as the protocol hands them on: what the kernel leaves to the file system. It enforces
+//! them itself.
 //!
 //! A list is a version (2) and entries of tag, permissions and id, little endian (`struct posix_acl_xattr_entry`).
 
@@ -63,8 +64,8 @@ pub(crate) fn set_mode(list: &[u8], mode: u16) -> Result<Vec<u8>, FsError> {
     Ok(list)
 }
 
-/// The inheritance of a new file from the default list of its directory: its own list, and its permission bits. The bits asked for
-/// limit the list.
+/// The inheritance of a new file from the default list of its directory: its own list, and its permission bits. The
+/// bits asked for limit the list.
 pub(crate) fn inherit(default: &[u8], asked: u16) -> Result<(Vec<u8>, u16), FsError> {
     let masked = entries(default)?.any(|entry| tag(entry) == MASK);
     let mut list = default.to_vec();

@@ -1,7 +1,7 @@
 //! Checkpoints by age: what nobody syncs is durable after a while, too.
 //!
-//! A thread of its own wakes every so often, and writes a checkpoint if the volume has changed. It ends with the mount, and with the first
-//! error that stops the volume: every later change is refused then, and closing the volume says so.
+//! A thread of its own wakes every so often, and writes a checkpoint if the volume has changed. It ends with the mount,
+//! and with the first error that stops the volume: every later change is refused then, and closing the volume says so.
 //!
 //! # Locking
 //!

@@ -68,7 +68,8 @@ pub struct Mount {
 pub struct Unmounter(SessionUnmounter);
 
 impl Mount {
-    /// Mounts a file system on a directory. When this returns, programs can use it as soon as it is [served](Self::serve).
+    /// Mounts a file system on a directory. When this returns, programs can use it as soon as it is
+    /// [served](Self::serve).
     ///
     /// # Errors
     /// [`MountError`], which names the missing program or module.
@@ -105,8 +106,8 @@ impl Mount {
         Unmounter(self.session.unmount_callable())
     }
 
-    /// Answers requests until the file system is unmounted, and writes checkpoints meanwhile as the options say. All references to its
-    /// inodes are gone when this returns.
+    /// Answers requests until the file system is unmounted, and writes checkpoints meanwhile as the options say. All
+    /// references to its inodes are gone when this returns.
     ///
     /// # Errors
     /// Those of `/dev/fuse`, and if a thread cannot be started.

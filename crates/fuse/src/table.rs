@@ -1,23 +1,25 @@
 //! The inodes that the kernel knows.
 //!
-//! The kernel names an inode by a number, counts each time that it was told of one, and gives the counts back by *forget*. Until then the
-//! reference here keeps the inode alive, with a name or without: its number is not another file's meanwhile.
+//! The kernel names an inode by a number, counts each time that it was told of one, and gives the counts back by
+//! *forget*. Until then the reference here keeps the inode alive, with a name or without: its number is not another
+//! file's meanwhile.
 //!
 //! # Locking
 //!
-//! One reader-writer lock a shard of the numbers, held to look up, count or take out. No other lock is taken under it; what is dropped is
-//! dropped without it.
+//! One reader-writer lock a shard of the numbers, held to look up, count or take out. No other lock is taken under it;
+//! what is dropped is dropped without it.
 
 use f2fs_files::{Dir, File, FsError, InodeRef};
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{Arc, CachePadded, OnceLock, RwLock};
 use rustc_hash::FxHashMap;
 
-/// The number of the root in the protocol. No file of F2FS has it: 1 is the inode of all nodes, which is in no directory.
+/// The number of the root in the protocol. No file of F2FS has it: 1 is the inode of all nodes, which is in no
+/// directory.
 pub(crate) const ROOT: u64 = 1;
 const SHARDS: usize = 64;
 
-/// An inode that the kernel knows, with what was opened of it.
+/// An inode that the kernel knows, with its open handles.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) inode: InodeRef,

@@ -1,6 +1,8 @@
-//! The protocol, as the crate `fuser` speaks it: each callback takes a request apart, has [`Mounted`] do it, and replies.
+//! The protocol, as the crate `fuser` speaks it: each callback takes a request apart, has [`Mounted`] do it, and
+//! replies.
 //!
-//! A panic below is answered with `EIO`, and the session goes on; the library refuses changes from then on where the panic left one undone.
+//! A panic below is answered with `EIO`, and the session goes on; the library refuses changes from then on where the
+//! panic left one undone.
 //!
 //! Files are neither opened nor closed: *open* is answered with `ENOSYS`, and then the kernel does it by itself. The
 //! exception is a mount without the kernel's cache, where each open has to say so. An inode is held by its look-ups,
@@ -25,7 +27,7 @@ use crate::attributes::{attr, decode, file_type, nothing};
 use crate::options::Cache;
 use crate::volume::{Caller, Change, Mounted, now};
 
-/// How long the kernel keeps what it was told: nobody else changes the volume.
+/// How long the kernel keeps names and attributes: nobody else changes the volume.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bytes of a write at most.
 const MAX_WRITE: u32 = 1 << 20;
@@ -44,7 +46,7 @@ thread_local! {
 pub(crate) struct Transport(pub(crate) Mounted);
 
 impl Transport {
-    /// Runs an operation; what it came to, or the number of its error.
+    /// Runs an operation; its result, or the number of its error.
     fn run<T>(&self, operation: impl FnOnce(&Mounted) -> Result<T, FsError>) -> Result<T, Errno> {
         match catch_unwind(AssertUnwindSafe(|| operation(&self.0))) {
             Ok(Ok(done)) => Ok(done),

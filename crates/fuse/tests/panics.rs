@@ -1,4 +1,5 @@
-//! A device that panics below a mount. These tests need root and `/dev/fuse`; elsewhere they say that they were not run.
+//! A device that panics below a mount. These tests need root and `/dev/fuse`; elsewhere they say that they were not
+//! run.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::fs::{self, File, OpenOptions};
@@ -19,7 +20,8 @@ use f2fs_volume::StopCause;
 const EIO: Option<i32> = Some(5);
 const EROFS: Option<i32> = Some(30);
 
-/// A volume on a device that can panic, mounted on a directory, while `work` is done; then it is unmounted. `None` where nobody may mount.
+/// A volume on a device that can panic, mounted on a directory, while `work` is done; then it is unmounted. `None`
+/// where nobody may mount.
 fn mounted<T>(test: &str, work: impl FnOnce(&Path, &FaultDevice) -> T) -> Option<(FileSystem, T)> {
     let device = Arc::new(FaultDevice::new(Arc::new(MemoryDevice::new(32 * 1024))));
     f2fs_volume::format::format(&*device, &Default::default()).unwrap();

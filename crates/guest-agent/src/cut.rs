@@ -9,7 +9,8 @@ use f2fs_device_test::Random;
 
 /// Writes what a cut leaves to `image`; returns the event at which it happens, and how many blocks are lost.
 ///
-/// `seed` 0 cuts at the end, and loses all that was not flushed. Others cut anywhere, and keep every other block or so of it.
+/// `seed` 0 cuts at the end, and loses all that was not flushed. Others cut anywhere, and keep every other block or so
+/// of it.
 pub(crate) fn save(log: &CrashLog, seed: u64, image: &Path) -> io::Result<(usize, u64)> {
     let mut random = Random::new(seed);
     let events = log.events().len();

@@ -1,8 +1,8 @@
-//! How fast one request after the other is: reads, writes and syncs of one block at random places, by system calls on the
-//! device, by the library's device, by the library's files, and by the kernel's F2FS, on one device in turns.
+//! How fast one request after the other is: reads, writes and syncs of one block at random places, by system calls on
+//! the device, by the library's device, by the library's files, and by the kernel's F2FS, on one device in turns.
 //!
-//! Each round formats the device and makes one file of blocks. The library reads and writes it, then the kernel mounts the
-//! same volume and does; what goes to the bare device comes last, since its writes destroy the volume.
+//! Each round formats the device and makes one file of blocks. The library reads and writes it, then the kernel mounts
+//! the same volume and does; what goes to the bare device comes last, since its writes destroy the volume.
 
 use std::fs::{File as HostFile, OpenOptions as HostOptions};
 use std::io::Write;

@@ -1,4 +1,5 @@
-//! Files that are written and synced one after the other until the process is killed, and whether they are there afterwards.
+//! Files that are written and synced one after the other until the process is killed, and whether they are there
+//! afterwards.
 
 use std::fs;
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! The program that `cargo xtask guest` runs on both sides of a test. It makes and changes trees by the scripts of
-//! [`f2fs_workload::tree`], prints their manifests, compares zones, and measures single requests. Linked statically, so that it
-//! runs in a guest that has no C library.
+//! [`f2fs_workload::tree`], prints their manifests, compares zones, and measures single requests. Linked statically, so
+//! that it runs in a guest that has no C library.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -47,8 +47,8 @@ enum Command {
     Make(TreeArgs),
     /// Changes that tree in many places.
     Change(TreeArgs),
-    /// Changes files of the tree that `make` made and syncs them. An image is not closed afterwards, as if the machine had
-    /// lost its power.
+    /// Changes files of the tree that `make` made and syncs them. An image is not closed afterwards, as if the machine
+    /// had lost its power.
     Sync(TreeArgs),
     /// Makes the small tree that `random-syncs` changes.
     RandomBase(RandomArgs),
@@ -75,8 +75,8 @@ enum Command {
     Zones(zones::Args),
     /// Makes a volume on zones with mkfs.f2fs and with the library, and compares them. The devices' contents are lost.
     ZonedFormat(zoned::Args),
-    /// Measures one request after the other: reads, writes and syncs of one block at random places of a device and of a file
-    /// on it, by the library and by the kernel.
+    /// Measures one request after the other: reads, writes and syncs of one block at random places of a device and of a
+    /// file on it, by the library and by the kernel.
     DepthOne(depth_one::Args),
     /// Writes and syncs one file after the other until it is killed, and says which are synced.
     Endure(endure::Args),
@@ -123,8 +123,8 @@ struct TreeArgs {
     /// Ends after a checkpoint, with the changes begun and the volume not closed.
     #[arg(long, requires = "image")]
     abandon: bool,
-    /// Leaves an image as a power cut might: what was not flushed is lost or not, as this number says. It also says when the
-    /// power is cut: 0 is the end.
+    /// Leaves an image as a power cut might: what was not flushed is lost or not, as this number says. It also says
+    /// when the power is cut: 0 is the end.
     #[arg(long, requires = "image")]
     cut: Option<u64>,
     /// How large the tree is.

@@ -24,8 +24,8 @@ impl Deferred {
         Self { directory, threshold, copies: 0, buffer: vec![0; 256 << 10] }
     }
 
-    /// The digest of a file below the threshold; for others the content `@deferred/N` (where a manifest shows a digest),
-    /// `N` being the copy's name in the directory.
+    /// The digest of a file below the threshold; for others the content `@deferred/N` (where a manifest shows a
+    /// digest), `N` being the copy's name in the directory.
     pub(crate) fn content(&mut self, file: &File, meta: &Metadata) -> io::Result<Content> {
         if meta.size() < self.threshold {
             return self.digest(file, meta.size());

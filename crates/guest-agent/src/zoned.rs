@@ -102,8 +102,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// On a single device mkfs.f2fs counts the segments in front of the volume's first one as free and the user's: takes them from its
-/// checkpoints.
+/// On a single device mkfs.f2fs counts the segments in front of the volume's first one as free and the user's: takes
+/// them from its checkpoints.
 fn take_front(theirs: &mut Found, superblock: &SuperBlock) -> anyhow::Result<()> {
     let geometry = Geometry::from_superblock(superblock)?;
     let front = geometry.segs_per_sec;

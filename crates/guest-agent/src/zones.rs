@@ -1,8 +1,8 @@
-//! The zones of [`ZonedDevice`] beside those of the kernel's `null_blk`: the same random commands and writes to both, and the
-//! same reports afterwards.
+//! The zones of [`ZonedDevice`] beside those of the kernel's `null_blk`: the same random commands and writes to both,
+//! and the same reports afterwards.
 //!
-//! Left out is what the two choose differently, and the standards leave open: which of several zones gives its place up, and
-//! whether one does for a closed zone when no more may become active.
+//! Left out is what the two choose differently, and the standards leave open: which of several zones gives its place
+//! up, and whether one does for a closed zone when no more may become active.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -146,8 +146,8 @@ impl Pair<'_> {
         let left = zone.capacity - zone.written.unwrap_or(0);
         let at = zone.write_pointer().unwrap_or(zone.start);
         let blocks = if random.below_u64(3) == 0 { left } else { 1 + random.below_u64(zone.capacity / 2) };
-        // One block too many, and never across the end of the zone: the kernel cuts what is long or crosses that, and the first
-        // part would be written.
+        // One block too many, and never across the end of the zone: the kernel cuts what is long or crosses that, and
+        // the first part would be written.
         let most = if left < LONGEST { (left + 1).min(zone.start + zone.blocks - at) } else { left };
         self.write_both("write", at, blocks.min(most).max(1))
     }

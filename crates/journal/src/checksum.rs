@@ -1,7 +1,8 @@
 //! Checksums that tell whether bytes are those that were written: CRC-32.
 //!
-//! A record has two: one over its payload, and one over its header, the payload's checksum and its length included. The header's begins
-//! with a *seed* of the journal's identity and the lane, so that a record of another journal or lane is none of this one.
+//! A record has two: one over its payload, and one over its header, the payload's checksum and its length included. The
+//! header's begins with a *seed* of the journal's identity and the lane, so that a record of another journal or lane is
+//! none of this one.
 
 use crc32fast::Hasher;
 use f2fs_sync::protocol_never;

@@ -4,8 +4,8 @@ use f2fs_device::{AlignedBuf, AlreadyOpen, BLOCK_SIZE, BlockDevice, Claim};
 
 use crate::{Gather, Medium, MediumError};
 
-/// A block device as a medium. Its grain is a block. A record that lies in one piece is one durable write; what lies in several is
-/// written, and then flushed.
+/// A block device as a medium. Its grain is a block. A record that lies in one piece is one durable write; what lies in
+/// several is written, and then flushed.
 ///
 /// It claims the device as its only user. Each write takes a buffer from the allocator.
 #[derive(Debug)]

@@ -92,8 +92,8 @@ pub enum Error {
     /// No record was given.
     #[error("there is nothing to append")]
     Nothing,
-    /// The medium failed before to make something durable, or every lane is closed: nothing more is appended before the journal is opened
-    /// anew.
+    /// The medium failed before to make something durable, or every lane is closed: nothing more is appended before the
+    /// journal is opened anew.
     #[error("the journal's medium failed before, or all of its lanes are closed: open it again")]
     Closed,
     /// A counter of the journal has come to its end: make a new one.
@@ -115,7 +115,7 @@ pub enum Error {
         /// Bytes that there are.
         most: usize,
     },
-    /// A record is no longer what it was when the journal was opened.
+    /// A record has changed since the journal was opened.
     #[error("the record at position {position} of lane {lane} changed while the journal was open")]
     Changed {
         /// Its lane.

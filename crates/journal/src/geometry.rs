@@ -79,8 +79,8 @@ fn check_grain(medium: &impl Medium) -> Result<u32, Error> {
     Ok(grain as u32)
 }
 
-/// The bytes of a lane, used round and round. A *position* counts all bytes that were ever given to records, so it only grows; the same
-/// byte of the medium has a position in each round.
+/// The bytes of a lane, used round and round. A *position* counts all bytes that were ever given to records, so it only
+/// grows; the same byte of the medium has a position in each round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ring {
     base: u64,

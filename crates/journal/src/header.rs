@@ -28,7 +28,7 @@ pub(crate) const VERSION: u32 = 1;
 pub const AREA: usize = 160;
 /// Where the checksum lies.
 const CRC_AT: usize = 12;
-/// Bytes in front of what is said of the lanes, and for each lane.
+/// Bytes in front of the lanes' entries, and bytes of each entry.
 const FIXED: usize = 256;
 const LANE: usize = size_of::<RawLane>();
 /// In a head: nothing in this lane is read or appended any more, since it could not be read.
@@ -80,8 +80,9 @@ pub(crate) struct Header {
     pub(crate) stamp: u64,
     pub(crate) area: Vec<u8>,
     pub(crate) heads: Vec<Head>,
-    /// Where each lane ended when the epoch began: records behind that are of this epoch, and those before it of earlier ones. What a power
-    /// cut left behind the end of a lane is thus none, even if words of a new record complete it.
+    /// Where each lane ended when the epoch began: records behind that are of this epoch, and those before it of
+    /// earlier ones. So bytes that a power cut left behind the end of a lane are not a record, even if words of a new
+    /// record complete them.
     pub(crate) starts: Vec<u64>,
 }
 
@@ -153,8 +154,8 @@ impl Header {
     /// The copy that counts.
     ///
     /// # Errors
-    /// [`Error::NotAJournal`], [`Error::DamagedHeader`], [`Error::Version`], the medium's if it cannot read either copy, and what
-    /// [`Geometry::check`] says.
+    /// [`Error::NotAJournal`], [`Error::DamagedHeader`], [`Error::Version`], the medium's if it cannot read either
+    /// copy, and what [`Geometry::check`] says.
     pub(crate) fn read(medium: &impl Medium) -> Result<Header, Error> {
         let (mut best, mut damaged, mut version, mut unreadable) = (None::<Box<Raw>>, false, None, None);
         for at in [0, 1] {
@@ -252,9 +253,9 @@ pub(crate) fn check_free(medium: &impl Medium) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the copy that is written next invalid. A power cut may have left a part of a header there, and words of the next one might
-/// complete it: it would come true after it had been found not to be. The first grain holds nothing but words that no header has as
-/// zero, or that all headers of a journal have in common.
+/// Makes the copy that is written next invalid. A power cut may have left a part of a header there, and words of the
+/// next one might complete it: it would come true after it had been found not to be. The first grain holds nothing but
+/// words that no header has as zero, or that all headers of a journal have in common.
 ///
 /// # Errors
 /// Those of the medium.

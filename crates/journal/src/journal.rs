@@ -1,8 +1,8 @@
 //! A journal that takes records.
 //!
-//! Locking rules: `header` is held while space is taken back, over the write of the header; under it lanes are locked one by one, when
-//! the header is durable. An append locks lanes only (`lane.rs`), and reads the rest, which does not change; `failed` is written when the
-//! medium fails.
+//! Locking rules: `header` is held while space is taken back, over the write of the header; under it lanes are locked
+//! one by one, when the header is durable. An append locks lanes only (`lane.rs`), and reads the rest, which does not
+//! change; `failed` is written when the medium fails.
 
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{CachePadded, Mutex, PerCore, protocol_never};
@@ -52,15 +52,15 @@ impl Create {
         Create { area: area.to_vec(), ..self }
     }
 
-    /// The journal's own identity, in place of a number by chance: for tests that are to do the same each time. Two journals that ever lie
-    /// on the same medium must not have the same.
+    /// The journal's own identity, in place of a number by chance: for tests that are to do the same each time. Two
+    /// journals that ever lie on the same medium must not have the same.
     #[must_use]
     pub fn id(self, id: [u8; 16]) -> Self {
         Create { id: Some(id), ..self }
     }
 }
 
-/// A redo journal. The crate's documentation says what it promises.
+/// A redo journal. Its promises are in the crate's documentation.
 ///
 /// Any number of threads append at the same time.
 #[derive(Debug)]
@@ -78,7 +78,8 @@ impl<M: Medium> Journal<M> {
     /// Makes a journal that fills `medium`, and opens it.
     ///
     /// # Errors
-    /// The medium is too small, is for reading only, fails, or, without [`force`](Create::force), there is something on it.
+    /// The medium is too small, is for reading only, fails, or, without [`force`](Create::force), there is something on
+    /// it.
     pub fn create(medium: M, options: &Create) -> Result<Self, Error> {
         let geometry = Geometry::fill(&medium, options.lanes)?;
         check_area(&options.area)?;
@@ -100,12 +101,12 @@ impl<M: Medium> Journal<M> {
         Journal::begin(medium, header, &[])
     }
 
-    /// Finds the journal on `medium`; `owner` is whose it must be, if that matters. Nothing is written before
+    /// Finds the journal on `medium`; `owner` is the owner that it must have; `None`: any. Nothing is written before
     /// [`Recovered::start`].
     ///
     /// # Errors
-    /// There is no journal, its header is damaged or says what is impossible, it is somebody else's, or the header cannot be read. What is
-    /// wrong with a lane is no error: see [`Recovered::lanes`].
+    /// There is no journal, its header is damaged or says what is impossible, it is somebody else's, or the header
+    /// cannot be read. What is wrong with a lane is no error: see [`Recovered::lanes`].
     pub fn open(medium: M, owner: Option<Uuid>) -> Result<Recovered<M>, Error> {
         Recovered::open(medium, owner)
     }
@@ -148,8 +149,8 @@ impl<M: Medium> Journal<M> {
 
     /// Appends a record of these parts, one behind the other. It is durable on return.
     ///
-    /// Its stamp is higher than `after`: that of the record that it must follow in a replay, which is the stamp of the last record for the same
-    /// object; 0 if there is none.
+    /// Its stamp is higher than `after`: the stamp of the record that it must follow in a replay, which is the last one
+    /// for the same object; 0 if there is none.
     ///
     /// # Errors
     /// As for [`append_batch`](Self::append_batch).
@@ -157,8 +158,8 @@ impl<M: Medium> Journal<M> {
         self.append_batch(after, &[Entry::new(parts)])
     }
 
-    /// Appends several records, one behind the other in one lane. All are durable on return. A power cut before that leaves
-    /// any number of the first of them.
+    /// Appends several records, one behind the other in one lane. All are durable on return. A power cut before that
+    /// leaves any number of the first of them.
     ///
     /// # Errors
     /// [`Error::Full`] if no lane has room, [`Error::TooLarge`] if no lane could have: nothing was written. After
@@ -201,8 +202,8 @@ impl<M: Medium> Journal<M> {
         if open { Err(Error::Full { wanted: bytes, free: most_free }) } else { Err(Error::Closed) }
     }
 
-    /// The end of each lane at this moment, for which all lanes are held for a moment. Each append that returned before this call lies
-    /// before it; all that come behind it have higher stamps than those before it.
+    /// The end of each lane at this moment, for which all lanes are held for a moment. Each append that returned before
+    /// this call lies before it; all that come behind it have higher stamps than those before it.
     #[must_use]
     pub fn mark(&self) -> Mark {
         protocol_never!("journal_mark_lane_by_lane", {
@@ -216,12 +217,12 @@ impl<M: Medium> Journal<M> {
         Mark { journal: self.id, epoch: self.epoch, ends, stamp }
     }
 
-    /// Takes the space of all records before `mark` back: they will not be replayed any more. All lanes change at once, and what
-    /// this says is durable before any of the space is used again.
+    /// Takes the space of all records before `mark` back: they will not be replayed any more. All lanes change at once,
+    /// and what this says is durable before any of the space is used again.
     ///
     /// # Errors
-    /// [`Error::ForeignMark`], and the medium's. After one of those it is not known whether the records will be replayed, and nothing
-    /// more is appended before the journal is opened anew ([`Error::Closed`]).
+    /// [`Error::ForeignMark`], and the medium's. After one of those it is not known whether the records will be
+    /// replayed, and nothing more is appended before the journal is opened anew ([`Error::Closed`]).
     pub fn truncate_to(&self, mark: &Mark) -> Result<(), Error> {
         self.change(Some(mark), None)
     }

@@ -1,8 +1,8 @@
 //! A lane in memory: a ring, and who may append to it.
 //!
-//! Locking rules: a lane's lock is held over the stores of a batch and the fence behind them, so all before a durable record is
-//! durable, and nobody sees a position that is not. An append holds one lane's lock at most. A mark takes the locks of all lanes,
-//! by ascending number, and holds them together. No other lock is taken under a lane's lock.
+//! Locking rules: a lane's lock is held over the stores of a batch and the fence behind them, so all before a durable
+//! record is durable, and nobody sees a position that is not. An append holds one lane's lock at most. A mark takes the
+//! locks of all lanes, by ascending number, and holds them together. No other lock is taken under a lane's lock.
 
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{Mutex, MutexGuard, protocol_never, protocol_value};
@@ -36,7 +36,7 @@ pub(crate) struct LaneState {
 /// Why a lane takes no records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// An append is under way, or one failed: what it wrote may be there or not.
+    /// An append is under way, or one failed: its record may be there or not.
     Append,
     /// A record was damaged: the lane begins anew at this position once its space is taken back.
     Damaged { resume: u64 },

@@ -33,25 +33,29 @@
 //! | [`truncate_to`](Journal::truncate_to), [`truncate_with`](Journal::truncate_with) return | that the records before the mark are gone, in all lanes at once, and with them the owner's area |
 //! | [`set_area`](Journal::set_area) returns | the owner's area |
 //!
-//! A power cut during an append leaves the record or not, and of a batch any number of its first records. During a truncation it
-//! leaves what was before, or all that the call was to change. Space is not written again before it is durable that it is free.
+//! A power cut during an append leaves the record or not, and of a batch any number of its first records. During a
+//! truncation a crash leaves the state before it, or the state after it. Space is not written again before it is
+//! durable that it is free.
 //!
-//! A record in memory costs its lines, stored past the cache, and one fence: there is no tail pointer, since a record says by its
-//! checksums that it is whole. Where memory is not durable at a fence ([`Durability::Sync`](f2fs_pmem::Durability::Sync)) the
-//! region is synced behind it. On a device a record is one durable write (FUA), and a batch is some writes and a flush.
+//! A record in memory costs its lines, stored past the cache, and one fence: there is no tail pointer, since a record
+//! says by its checksums that it is whole. Where memory is not durable at a fence
+//! ([`Durability::Sync`](f2fs_pmem::Durability::Sync)) the region is synced behind it. On a device a record is one
+//! durable write (FUA), and a batch is some writes and a flush.
 //!
 //! # The order of records
 //!
 //! - Records of one lane are replayed in the order in which they were appended.
-//! - A record that was appended *after* a stamp is replayed behind the record with that stamp, whichever lanes they are in. Its own stamp
-//!   is higher.
+//! - A record that was appended *after* a stamp is replayed behind the record with that stamp, whichever lanes they are
+//!   in. Its own stamp is higher.
 //! - Records that were appended since the journal was opened are replayed behind those that were there before.
-//! - Two records of different lanes of which neither follows the other are replayed in either order, the same in each replay, though one
-//!   of them may have been acknowledged before the other began. Whoever needs an order between them hands in the stamp.
-//! - What is replayed is closed: with a record, all that it follows is replayed, or was taken back. That holds as long as a stamp is
-//!   handed to nobody before its append returned.
+//! - Two records of different lanes of which neither follows the other are replayed in either order, the same in each
+//!   replay, though one of them may have been acknowledged before the other began. Whoever needs an order between them
+//!   hands in the stamp.
+//! - What is replayed is closed: with a record, all that it follows is replayed, or was taken back. That holds as long
+//!   as a stamp is handed to nobody before its append returned.
 //!
-//! Stamps are Lamport's clocks: each lane has one, it is raised above the stamp that is handed in, and there is no counter for all.
+//! Stamps are Lamport's clocks: each lane has one, it is raised above the stamp that is handed in, and there is no
+//! counter for all.
 //!
 //! # Layout
 //!
@@ -79,39 +83,41 @@
 //!  |       |         |     |       |    |      |       |       |            |       | used |        |          | 160    | 16 each |
 //!  +-------+---------+-----+-------+----+------+-------+-------+------------+-------+------+--------+----------+--------+---------+
 //! ```
-//! A grain is 64 bytes in memory, and 4096 on a device. Positions in a lane count on, round after round of the ring, so what was there before
-//! is never taken for new. The header has two copies, which are written in turn. The number `id` is new with each journal, and the
-//! checksums of record headers begin with it and the number of the lane.
+//! A grain is 64 bytes in memory, and 4096 on a device. Positions in a lane count on, round after round of the ring, so
+//! what was there before is never taken for new. The header has two copies, which are written in turn. The number `id`
+//! is new with each journal, and the checksums of record headers begin with it and the number of the lane.
 //!
 //! # How a lane ends
 //!
-//! A lane is followed from its head to the first thing that is no record at that position. What then tells a power cut from damage: each record
-//! says where its batch began, and all before that was durable when it was written. So if a sound record behind the end began its batch
-//! behind the end, the end is damage ([`LaneEnd::Damaged`]). So it is if the lane was longer when it was last opened to append. Only the
-//! last record of a lane can be damaged unnoticed, as in every log without a second copy: it counts as torn, or as not there.
+//! A lane is followed from its head to the first thing that is no record at that position. What then tells a power cut
+//! from damage: each record says where its batch began, and all before that was durable when it was written. So if a
+//! sound record behind the end began its batch behind the end, the end is damage ([`LaneEnd::Damaged`]). So it is if
+//! the lane was longer when it was last opened to append. Only the last record of a lane can be damaged unnoticed, as
+//! in every log without a second copy: it counts as torn, or as not there.
 //!
-//! If a lane is damaged, or cannot be read, [`Recovered::whole_up_to`] is the stamp up to which nothing is missing, and a replay
-//! [`up_to`](Replay::up_to) it keeps the order. A damaged lane takes records again when its space was taken back, at positions beyond all that
-//! were ever there. A lane that cannot be read is not used any more.
+//! If a lane is damaged, or cannot be read, [`Recovered::whole_up_to`] is the stamp up to which nothing is missing, and
+//! a replay [`up_to`](Replay::up_to) it keeps the order. A damaged lane takes records again when its space was taken
+//! back, at positions beyond all that were ever there. A lane that cannot be read is not used any more.
 //!
-//! Bytes that a power cut left behind the end of a lane stay there. They have an earlier epoch than all that is appended later,
-//! and count as none,
-//! also where words of a new record complete it.
+//! Bytes that a power cut left behind the end of a lane stay there. They have an earlier epoch than all that is
+//! appended later, and count as none, also where words of a new record complete it.
 //!
 //! # Errors
 //!
-//! [`Error::Full`] says how much is wanted and how much is left, when no lane has room. An append that the medium failed leaves it open whether
-//! its record is there: the lane takes no more, and if the medium could not make something durable, none does, before the journal is
-//! opened anew. A journal of another owner, of another version, or with a damaged header is an error of its own each. Whatever is on the medium,
-//! opening and replaying it ends, reads each grain a few times at most, and takes no more memory than the journal has bytes.
+//! [`Error::Full`] says how much is wanted and how much is left, when no lane has room. An append that the medium
+//! failed leaves it open whether its record is there: the lane takes no more, and if the medium could not make
+//! something durable, none does, before the journal is opened anew. A journal of another owner, of another version, or
+//! with a damaged header is an error of its own each. Whatever is on the medium, opening and replaying it ends, reads
+//! each grain a few times at most, and takes no more memory than the journal has bytes.
 //!
 //! # Locking model
 //!
-//! Each lane has a lock, on lines of its own, which is held over the stores of a batch and the fence behind them. A thread tries the lane of its
-//! processor, and then the others, and waits only if all are taken. An append takes no other lock, and writes no other memory that threads
-//! share. Checksums are computed before the lane is locked ([`Entry`]). A [`mark`](Journal::mark) holds the locks of all lanes for a moment, in
-//! ascending order, so that it is one moment for all: with a record that lies before it, so does what that record follows. Taking space
-//! back holds the header's lock over the write of the header, and a lane's only to change a number.
+//! Each lane has a lock, on lines of its own, which is held over the stores of a batch and the fence behind them. A
+//! thread tries the lane of its processor, and then the others, and waits only if all are taken. An append takes no
+//! other lock, and writes no other memory that threads share. Checksums are computed before the lane is locked
+//! ([`Entry`]). A [`mark`](Journal::mark) holds the locks of all lanes for a moment, in ascending order, so that it is
+//! one moment for all: if a record lies before it, so do all records that this one follows. Taking space back holds the
+//! header's lock over the write of the header, and a lane's only to change a number.
 #![forbid(unsafe_code)]
 
 mod checksum;

@@ -1,6 +1,7 @@
 //! A moment of a journal, up to which its space can be taken back.
 
-/// A moment of a journal: the end of each lane, all at once. Whatever record lies before the mark, so does each that it follows.
+/// A moment of a journal: the end of each lane, all at once. If a record lies before the mark, so does each that it
+/// follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub(crate) journal: [u8; 16],

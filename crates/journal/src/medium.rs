@@ -11,11 +11,12 @@ pub const SMALLEST_GRAIN: usize = 64;
 /// The largest grain: a block of a device.
 pub const LARGEST_GRAIN: usize = 4096;
 
-/// A medium that a journal lies on. [`RegionMedium`](crate::RegionMedium) is persistent memory, [`DeviceMedium`](crate::DeviceMedium) a
-/// block device.
+/// A medium that a journal lies on. [`RegionMedium`](crate::RegionMedium) is persistent memory,
+/// [`DeviceMedium`](crate::DeviceMedium) a block device.
 ///
-/// A medium is written in whole *grains*. A power cut may leave any part of the words of 8 bytes that were written since they were last
-/// made durable, in any order. The journal needs no more than that, and never writes the same grain from two threads at once.
+/// A medium is written in whole *grains*. A power cut may leave any part of the words of 8 bytes that were written
+/// since they were last made durable, in any order. The journal needs no more than that, and never writes the same
+/// grain from two threads at once.
 pub trait Medium: fmt::Debug + Send + Sync + 'static {
     /// Bytes of a grain: a power of two, from 64 to 4096. Every read and write begins at a multiple of it.
     fn grain(&self) -> usize;

@@ -7,10 +7,11 @@
 //!  | CRC    | CRC    |        |       |          |       |       | up to a whole grain  |
 //!  +--------+--------+--------+-------+----------+-------+-------+----------------------+
 //! ```
-//! All numbers are little-endian. *Position* is that of the record itself: a record of an earlier round of the ring has another one,
-//! so what was there before is never taken for new. *Epoch* counts how often the journal was opened to append: what a power cut left
-//! behind the end of a lane is of an earlier one than all that is appended behind that end. *Batch* is the position at which the
-//! batch of this record began: all before it was durable when this record was written, which tells a damaged record from a torn one.
+//! All numbers are little-endian. *Position* is that of the record itself: a record of an earlier round of the ring has
+//! another one, so what was there before is never taken for new. *Epoch* counts how often the journal was opened to
+//! append: bytes that a power cut left behind the end of a lane have an earlier epoch than all records that are
+//! appended there. *Batch* is the position at which the batch of this record began: all before it was durable when this
+//! record was written, which tells a damaged record from a torn one.
 
 use f2fs_sync::protocol_never;
 use zerocopy::little_endian::{U32, U64};
@@ -76,8 +77,8 @@ impl Header {
     }
 }
 
-/// The parts of one record that is to be appended, with their length and checksum, which are computed here and not while a lane is
-/// locked.
+/// The parts of one record that is to be appended, with their length and checksum, which are computed here and not
+/// while a lane is locked.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     pub(crate) parts: &'a [&'a [u8]],
@@ -119,7 +120,8 @@ pub struct Record<'a> {
 pub struct Appended {
     /// The stamp of the first record.
     pub first: u64,
-    /// The stamp of the last record, which is the same if there is one record: what a record that must follow is to be appended after.
+    /// The stamp of the last record, which is the same if there is one record: what a record that must follow is to be
+    /// appended after.
     pub stamp: u64,
     /// Where they are.
     pub lane: usize,

@@ -20,11 +20,11 @@ pub struct Recovered<M> {
 }
 
 impl<M: Medium> Recovered<M> {
-    /// Reads all of a journal. `owner` is whose it must be, if that matters.
+    /// Reads all of a journal. `owner` is the owner that it must have; `None`: any.
     ///
     /// # Errors
-    /// There is no journal, its header is damaged or says what is impossible, it is somebody else's, or the header cannot be read. What is
-    /// wrong with a lane is no error: see [`lanes`](Self::lanes).
+    /// There is no journal, its header is damaged or says what is impossible, it is somebody else's, or the header
+    /// cannot be read. What is wrong with a lane is no error: see [`lanes`](Self::lanes).
     pub(crate) fn open(medium: M, owner: Option<Uuid>) -> Result<Self, Error> {
         let header = Header::read(&medium)?;
         if let Some(expected) = owner.filter(|owner| *owner != header.owner) {
@@ -98,8 +98,8 @@ impl<M: Medium> Recovered<M> {
         self.lanes.iter().all(LaneReport::is_whole)
     }
 
-    /// If records are lost: the highest stamp up to which none is. Replaying [`up_to`](Replay::up_to) it keeps the order: no record that is
-    /// replayed follows one that is lost.
+    /// If records are lost: the highest stamp up to which none is. Replaying [`up_to`](Replay::up_to) it keeps the
+    /// order: no record that is replayed follows one that is lost.
     #[must_use]
     pub fn whole_up_to(&self) -> Option<u64> {
         self.lanes.iter().filter(|lane| !lane.is_whole()).map(|lane| lane.stamp).min()
@@ -123,7 +123,8 @@ impl<M: Medium> Recovered<M> {
         Ok(())
     }
 
-    /// Opens the journal to append. Its records stay until they are taken back; records that follow have higher stamps than all of it.
+    /// Opens the journal to append. Its records stay until they are taken back; records that follow have higher stamps
+    /// than all of it.
     ///
     /// # Errors
     /// The medium is for reading only, or fails, or a counter has come to its end.

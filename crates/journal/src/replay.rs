@@ -51,7 +51,7 @@ impl<'a, M: Medium> Replay<'a, M> {
     /// The next record; `None` at the end.
     ///
     /// # Errors
-    /// The medium's, and [`Error::Changed`] if a record is no longer what it was when the journal was opened.
+    /// The medium's, and [`Error::Changed`] if a record has changed since the journal was opened.
     pub fn advance(&mut self) -> Result<Option<Record<'_>>, Error> {
         let mut first: Option<(u64, usize)> = None;
         for (at, cursor) in self.lanes.iter_mut().enumerate() {

@@ -1,8 +1,9 @@
 //! Where a lane ends, and why.
 //!
-//! Records are followed from the head. The first thing that is no record of this lane at this position ends it. Then all of the ring
-//! behind that is looked at once more, for a record that says that it began when all before it was durable: if there is one behind the
-//! end, then the end is damage, and not a power cut. So it is if the lane was longer when it was last opened to append. Each grain is read twice at most, whatever it holds.
+//! Records are followed from the head. The first thing that is no record of this lane at this position ends it. Then
+//! the whole ring behind that is searched once more, for a record whose batch began when all before it was durable: if
+//! there is one behind the end, then the end is damage, and not a power cut. So it is if the lane was longer when it
+//! was last opened to append. Each grain is read twice at most, whatever it holds.
 
 use f2fs_sync::protocol_value;
 
@@ -20,7 +21,8 @@ pub enum LaneEnd {
     Clean,
     /// There is a part of a record, which a power cut interrupted. It had not been acknowledged.
     Torn,
-    /// A record that had been acknowledged is damaged, and so is lost what came behind it: there is a sound record behind it.
+    /// A record that had been acknowledged is damaged, and the records behind it are lost: there is a sound record
+    /// behind it.
     Damaged {
         /// Where such a record begins, or the end that the lane had when the journal was last opened to append.
         evidence: u64,
@@ -129,7 +131,8 @@ pub(crate) fn scan(medium: &impl Medium, ring: Ring, head: u64, bounds: Bounds) 
         look_behind(&mut window, ring, &mut report, bounds);
     }
     if matches!(report.how, LaneEnd::Damaged { .. }) {
-        // Beyond all that could be seen, and all that could not: one header before this one, the ring was used twice at most.
+        // Beyond all that could be seen, and all that could not: one header before this one, the ring was used twice at
+        // most.
         let beyond = report.resume.max(head.saturating_add(2 * ring.bytes)).max(bounds.start);
         report.resume = beyond.div_ceil(ring.bytes).saturating_mul(ring.bytes);
     }

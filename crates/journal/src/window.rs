@@ -9,7 +9,8 @@ use crate::{Medium, MediumError};
 /// Bytes that are read at once.
 const PIECE: u64 = 64 << 10;
 
-/// A piece of a ring in memory. It reads on by pieces; where a piece cannot be read, by the grain, so that only what is bad is lost.
+/// A piece of a ring in memory. It reads on by pieces; where a piece cannot be read, by the grain, so that only bad
+/// grains are lost.
 #[derive(Debug)]
 pub(crate) struct Window<'a, M> {
     medium: &'a M,

@@ -299,7 +299,8 @@ fn a_lane_that_failed_takes_no_more_and_what_is_not_durable_closes_all() {
     assert!(matches!(journal.truncate_to(&journal.mark()), Err(Error::Closed)));
 }
 
-/// Damage of any kind: opening, replaying and going on end well or with an error, and take no more memory than there are bytes.
+/// Damage of any kind: opening, replaying and going on end well or with an error, and take no more memory than there
+/// are bytes.
 fn survive(image: &[u8]) {
     let size = image.len();
     let medium = memory(size);

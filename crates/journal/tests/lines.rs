@@ -1,7 +1,7 @@
 //! Power cuts between any two stores and fences of several threads, on a simulator of lines: what is replayed then.
 //!
-//! `F2FS_JOURNAL_SEEDS=N` takes N workloads in place of a few. A cut is looked at in all of its states if it has few, else in some that
-//! are drawn. Some are lived on: opened, appended to, and cut again.
+//! `F2FS_JOURNAL_SEEDS=N` takes N workloads in place of a few. A cut is looked at in all of its states if it has few,
+//! else in some that are drawn. Some are lived on: opened, appended to, and cut again.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -290,8 +290,8 @@ fn a_power_cut_while_a_journal_is_made_leaves_the_old_one_the_new_one_or_none() 
     assert!(seen.iter().all(|states| *states > 0), "{seen:?}");
 }
 
-/// Each fault that needs no race is found by the test above (the models of `loom_journal.rs` find those that do). `cargo test -p
-/// f2fs-journal --features mutants --test lines` runs this.
+/// Each fault that needs no race is found by the test above (the models of `loom_journal.rs` find those that do).
+/// `cargo test -p f2fs-journal --features mutants --test lines` runs this.
 #[cfg(feature = "mutants")]
 #[test]
 fn mutants_are_found() {

@@ -1,5 +1,6 @@
-//! Models of appending, of taking space back, and of marks. Whenever something was written or made durable, and whenever an append
-//! was acknowledged, the power is cut: of what is not durable, any of the writes may have reached the medium.
+//! Models of appending, of taking space back, and of marks. Whenever something was written or made durable, and
+//! whenever an append was acknowledged, the power is cut: of what is not durable, any of the writes may have reached
+//! the medium.
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, reason = "a model fails by panicking")]
 

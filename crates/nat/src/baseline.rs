@@ -1,4 +1,5 @@
-//! The policies that are there to be measured against: Linux's list of free NIDs, and CLUE's. The feature `baselines` has them.
+//! The policies that are there to be measured against: Linux's list of free NIDs, and CLUE's. The feature `baselines`
+//! has them.
 //!
 //! | File | What it is |
 //! |---|---|
@@ -7,8 +8,9 @@
 //! | `ahead.rs` | blocks of the table that are read before they are locked |
 //! | `allocator.rs` | the choice between these policies and [`Sharded`](crate::sharded::Sharded) |
 //!
-//! The rest of the crate knows of them in the lines that are marked with the feature: `Nat` asks the policies at the end of a
-//! checkpoint and when an operation comes by, and the table takes the cache's lock and counts what is in the cache.
+//! The rest of the crate knows of them in the lines that are marked with the feature: `Nat` asks the policies at the
+//! end of a checkpoint and when an operation comes by, and the table takes the cache's lock and counts what is in the
+//! cache.
 
 mod ahead;
 mod allocator;

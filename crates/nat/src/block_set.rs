@@ -56,7 +56,7 @@ impl BlockSet {
         self.levels[0][index / WORD_BITS].load(Ordering::Acquire) & mask(index) != 0
     }
 
-    /// Makes the block a member. Whoever removes it sees everything that the caller wrote before.
+    /// Makes the block a member. The thread that removes it sees everything that the caller wrote before.
     pub(crate) fn insert(&self, block: u32) {
         self.raise(0, block as usize);
     }

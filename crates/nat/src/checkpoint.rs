@@ -1,14 +1,16 @@
 //! The blocks and journal entries that a checkpoint has to write of the table.
 //!
 //! The choice is the kernel's (`f2fs_flush_nat_entries`): if all changed entries, with those that stand in the journal
-//! already, fit into the journal, they go there and no block is written. Else the journal is emptied into the blocks' sets;
-//! the sets go to the journal, smallest first, while they fit, and the blocks of the others are written, each to the copy
-//! that is not current. No entry that stood in the journal is lost: it is in the new journal, or in a block that is written.
+//! already, fit into the journal, they go there and no block is written. Else the journal is emptied into the blocks'
+//! sets; the sets go to the journal, smallest first, while they fit, and the blocks of the others are written, each to
+//! the copy that is not current. No entry that stood in the journal is lost: it is in the new journal, or in a block
+//! that is written.
 //!
 //! # Locking rules
 //!
-//! `Checkpoints::begun` is held over the whole of `begin` and of `end`; inside it, one slot's lock at a time, and the ledger's lock
-//! alone. A change that runs beside is either in this checkpoint (made before its slot was frozen) or in the next.
+//! `Checkpoints::begun` is held over the whole of `begin` and of `end`; inside it, one slot's lock at a time, and the
+//! ledger's lock alone. A change that runs beside is either in this checkpoint (made before its slot was frozen) or in
+//! the next.
 
 use std::collections::BTreeMap;
 
@@ -98,8 +100,8 @@ impl Checkpoints {
         }
     }
 
-    /// The checkpoint is durable; `freed` gets the NIDs that may be handed out again, block by block, with the block's lock
-    /// held.
+    /// The checkpoint is durable; `freed` gets the NIDs that may be handed out again, block by block, with the block's
+    /// lock held.
     pub(crate) fn end(&self, table: &Table, freed: impl Fn(u32, &Bits)) {
         let mut begun = self.begun.lock();
         let Some(Begun { frozen, ledger }) = begun.take() else { return };
@@ -130,7 +132,8 @@ fn give_up(table: &Table, frozen: &[u32]) {
     }
 }
 
-/// Freezes the blocks and chooses what goes where. `ledger` becomes the new version bitmap; the new journal is returned.
+/// Freezes the blocks and chooses what goes where. `ledger` becomes the new version bitmap; the new journal is
+/// returned.
 #[allow(clippy::type_complexity)]
 fn freeze(
     table: &Table,

@@ -14,14 +14,14 @@ pub struct NatConfig {
     pub next_free_nid: Nid,
     /// How free NIDs are found.
     pub policy: Policy,
-    /// How many NAT blocks of entries to keep in memory, 4.1 KB each. Blocks that a checkpoint has to write stay in any case.
-    /// Default: all.
+    /// How many NAT blocks of entries to keep in memory, 4.1 KB each. Blocks that a checkpoint has to write stay in any
+    /// case. Default: all.
     pub cached_blocks: usize,
     /// Valid nodes, inodes included (`valid_node_count` of the checkpoint). Where it is not known,
     /// [`Nat::free_nids`](crate::Nat::free_nids) has to read the whole table.
     pub valid_nodes: Option<u64>,
-    /// How many NAT blocks are handed out from at once: processors are spread over so many lanes. Rounded up to a power of
-    /// two, at most 128. Default: one a processor.
+    /// How many NAT blocks are handed out from at once: processors are spread over so many lanes. Rounded up to a power
+    /// of two, at most 128. Default: one a processor.
     pub lanes: usize,
     /// How many entries have to be in memory before [`Nat::balance`](crate::Nat::balance) does something (the kernel's
     /// `DEF_NAT_CACHE_THRESHOLD`): those that were looked up, changed or handed out. Default: 100,000.

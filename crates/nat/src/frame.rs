@@ -70,8 +70,8 @@ impl FramePool {
         self.frames.get(frame as usize)?.get().map(|frame| &**frame)
     }
 
-    /// A frame for the slot. Beyond the limit, other frames are asked for, one at a time, going round: `take_from(holder,
-    /// frame)` tells whether that slot gave that frame up. If none does, the pool grows.
+    /// A frame for the slot. Beyond the limit, other frames are asked for, one at a time, going round:
+    /// `take_from(holder, frame)` tells whether that slot gave that frame up. If none does, the pool grows.
     pub(crate) fn lend(&self, slot: u32, take_from: impl Fn(u32, u32) -> bool) -> (u32, &Frame) {
         let mut lending = self.lending.lock();
         let lending = &mut *lending;

@@ -26,54 +26,58 @@
 //! | [`cancel`](Nat::cancel) | the block's lock, then the lock on returns | both: creates that fail are rare |
 //! | [`begin_checkpoint`](Nat::begin_checkpoint) | one block's lock at a time | |
 //!
-//! Few things are global: the sets of blocks with free NIDs and of blocks not read yet, touched once for a lane's
-//! batch of up to 455 NIDs; the lock on returned NIDs, for creates that failed and at the end of a checkpoint; the pool of
+//! Few things are global: the sets of blocks with free NIDs and of blocks not read yet, touched once for a lane's batch
+//! of up to 455 NIDs; the lock on returned NIDs, for creates that failed and at the end of a checkpoint; the pool of
 //! memory for entries, when a block is loaded. Locks are taken in this order: a block's; then one of the others, alone.
 //!
 //! # Policies
 //!
-//! [`Policy::Sharded`] is the default and is what the table above describes. The feature `baselines` has two more to measure it
-//! against: `Policy::KernelScan` does what Linux does, and `Policy::Clue` adds the techniques of the paper "CLUE: Compact and Lazy
-//! Update for unlink in F2FS" to it, one by one. Those two keep a list of free NIDs under one lock, on allocation and on binding a
-//! new NID, and take one lock more for every look-up and change, as the kernel's cache of entries does; their users call
-//! `Nat::balance` in every create and unlink with the directory locked, as the kernel does. [`Policy`] lists what still differs.
-//! All of them share the table, the checkpoint and the promise about freed NIDs.
+//! [`Policy::Sharded`] is the default; the table above describes it. The feature `baselines` has two more to measure it
+//! against: `Policy::KernelScan` does what Linux does, and `Policy::Clue` adds the techniques of the paper "CLUE:
+//! Compact and Lazy Update for unlink in F2FS" to it, one by one. Those two keep a list of free NIDs under one lock, on
+//! allocation and on binding a new NID, and take one lock more for every look-up and change, as the kernel's cache of
+//! entries does; their users call `Nat::balance` in every create and unlink with the directory locked, as the kernel
+//! does. [`Policy`] lists what still differs. All of them share the table, the checkpoint and the promise about freed
+//! NIDs.
 //!
 //! # Memory
 //!
 //! [`Nat::bytes_per_nid`]: under 10 bytes with all blocks cached, entries included. With
-//! [`cached_blocks`](NatConfig::cached_blocks) set, entries of blocks that are clean and were not used lately are given up,
-//! and what stays is 0.6 bytes per NID.
+//! [`cached_blocks`](NatConfig::cached_blocks) set, entries of blocks that are clean and were not used lately are given
+//! up, and what stays is 0.6 bytes per NID.
 //!
 //! # Size and exhaustion
 //!
-//! A table of `n` blocks has `455 n` NIDs, of which `455 n - 3` can be allocated: 0, 1 and 2 belong to no node. When none is free,
-//! [`allocate`](Nat::allocate) says `None`, which is no error of the table; [`free`](Nat::free) never needs a NID, so deleting goes
-//! on, and a NID that was freed can be had after the next durable checkpoint. An owner that answers `None` with a
-//! checkpoint and tries once more therefore fails only if every NID is in use.
+//! A table of `n` blocks has `455 n` NIDs, of which `455 n - 3` can be allocated: 0, 1 and 2 belong to no node. When
+//! none is free, [`allocate`](Nat::allocate) returns `None`, which is not an error of the table; [`free`](Nat::free)
+//! never needs a NID, so deleting goes on, and a NID that was freed can be had after the next durable checkpoint. An
+//! owner that answers `None` with a checkpoint and tries once more therefore fails only if every NID is in use.
 //!
 //! # Opening, and the order of a checkpoint's writes
 //!
-//! The table stands on the device twice, and a *checkpoint record* of the owner's says which copy of each block is current (the
-//! version bitmap), and holds a journal of entries that are newer than their blocks. The record is the point from which on a
-//! checkpoint counts: it must be written whole or not at all, so give it a checksum and two places in turn.
+//! The table stands on the device twice. A *checkpoint record* of the owner says which copy of each block is current
+//! (the version bitmap), and holds a journal of entries that are newer than their blocks. The record is the point from
+//! which on a checkpoint counts: it must be written whole or not at all, so give it a checksum and two places in turn.
 //!
 //! Opening: read the newest record that is whole; give its bitmap, journal, `next_free_nid` and number of nodes to
 //! [`Nat::new`]. The table's blocks are read when they are needed.
 //!
 //! A checkpoint, with no other call of the table while it runs but [`get`](Nat::get):
 //!
-//! 1. Write every node whose entry says [`BlockAddr::NEW`](f2fs_format::BlockAddr::NEW), and [`bind`](Nat::bind) it to its block.
-//! 2. [`begin_checkpoint`](Nat::begin_checkpoint). Write each block of [`NatFlush::blocks`] to the copy that it names: never the one
-//!    that the last durable record calls current, so a crash up to here changes nothing.
+//! 1. Write every node whose entry says [`BlockAddr::NEW`](f2fs_format::BlockAddr::NEW), and [`bind`](Nat::bind) it to
+//!    its block.
+//! 2. [`begin_checkpoint`](Nat::begin_checkpoint). Write each block of [`NatFlush::blocks`] to the copy that it names:
+//!    never the one that the last durable record calls current, so a crash up to here changes nothing.
 //! 3. Flush the device: nodes and blocks are durable **before** the record that points to them.
 //! 4. Write the record: [`NatFlush::version_bitmap`], [`NatFlush::journal`] (all of it: it replaces the one before),
 //!    [`next_free_nid`](Nat::next_free_nid). Make it durable (flush, or a write with FUA).
-//! 5. [`end_checkpoint`](Nat::end_checkpoint), and **not before 4 is durable**: it lets NIDs be handed out that were freed before 2. A
-//!    NID that is bound anew while the durable record still calls it bound would name two nodes after a crash.
+//! 5. [`end_checkpoint`](Nat::end_checkpoint), and **not before 4 is durable**: it lets NIDs be handed out that were
+//!    freed before 2. A NID that is bound anew while the durable record still calls it bound would name two nodes after
+//!    a crash.
 //!
-//! If a step fails, leave out the rest: the table is as after the last durable checkpoint plus what was changed since, and the
-//! next `begin_checkpoint` takes everything over. An owner that has `f2fs-segment` too makes one record for both.
+//! If a step fails, leave out the rest: the table is as after the last durable checkpoint plus what was changed since,
+//! and the next `begin_checkpoint` takes everything over. An owner that has `f2fs-segment` too makes one record for
+//! both.
 //!
 //! # Example
 //!

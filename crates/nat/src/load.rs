@@ -15,13 +15,13 @@ pub struct LoadProgress {
 
 #[cfg(not(loom))]
 impl Nat {
-    /// Reads every block of the table on `threads` threads, the caller's among them, so that no later operation has to wait for
-    /// one (as long as [`cached_blocks`](crate::NatConfig::cached_blocks) are not fewer), and all free NIDs are known. The
-    /// threads end before this returns. `progress` is called from all of them, about a hundred times.
+    /// Reads every block of the table on `threads` threads, the caller's among them, so that no later operation has to
+    /// wait for one (as long as [`cached_blocks`](crate::NatConfig::cached_blocks) are not fewer), and all free NIDs
+    /// are known. The threads end before this returns. `progress` is called from all of them, about a hundred times.
     ///
     /// # Errors
-    /// [`NatError::Source`](crate::NatError::Source) and [`NatError::Corrupt`](crate::NatError::Corrupt) of one of the blocks
-    /// that could not be read; the others may be in memory.
+    /// [`NatError::Source`](crate::NatError::Source) and [`NatError::Corrupt`](crate::NatError::Corrupt) of one of the
+    /// blocks that could not be read; the others may be in memory.
     pub fn load_all(&self, threads: usize, progress: &(dyn Fn(LoadProgress) + Sync)) -> Result<(), crate::NatError> {
         use f2fs_sync::atomic::{AtomicU32, Ordering};
 

@@ -33,8 +33,8 @@ use crate::table::Table;
 ///         end_checkpoint of a checkpoint that began after the free
 /// ```
 ///
-/// There is no edge from freed to free but a durable checkpoint, and none from free to bound: what a mount finds in the log
-/// beyond the checkpoint is [reserved](Nat::reserve) first.
+/// There is no edge from freed to free but a durable checkpoint, and none from free to bound: what a mount finds in the
+/// log beyond the checkpoint is [reserved](Nat::reserve) first.
 #[derive(Debug)]
 pub struct Nat {
     pub(crate) table: Table,
@@ -49,8 +49,8 @@ impl Nat {
     /// second). `journal`: entries newer than the table's. Nothing is read yet.
     ///
     /// # Errors
-    /// [`NatError::Size`], [`NatError::VersionBitmap`] if the bitmap is too short, [`NatError::Journal`] if the journal names
-    /// a NID that does not exist.
+    /// [`NatError::Size`], [`NatError::VersionBitmap`] if the bitmap is too short, [`NatError::Journal`] if the journal
+    /// names a NID that does not exist.
     #[allow(clippy::needless_pass_by_value)]
     pub fn new(
         config: NatConfig,
@@ -79,11 +79,12 @@ impl Nat {
         self.table.max_nid()
     }
 
-    /// The entry of a NID; one that is not bound has a NULL address. Takes no lock and writes to nothing that is shared,
-    /// unless the block has to be read or is being changed at this moment.
+    /// The entry of a NID; one that is not bound has a NULL address. Takes no lock and writes to nothing that is
+    /// shared, unless the block has to be read or is being changed at this moment.
     ///
     /// # Errors
-    /// [`NatError::OutOfRange`]; [`NatError::Source`] and [`NatError::Corrupt`] if the block has to be read and cannot be.
+    /// [`NatError::OutOfRange`]; [`NatError::Source`] and [`NatError::Corrupt`] if the block has to be read and cannot
+    /// be.
     #[inline]
     pub fn get(&self, nid: Nid) -> Result<NatEntry, NatError> {
         #[cfg(feature = "baselines")]
@@ -96,14 +97,15 @@ impl Nat {
     /// Takes a free NID. `None` is exact: at some moment during the call no NID was free.
     ///
     /// # Errors
-    /// [`NatError::Source`] and [`NatError::Corrupt`] if no NID is free in the blocks that can be read, and there are others.
+    /// [`NatError::Source`] and [`NatError::Corrupt`] if no NID is free in the blocks that can be read, and there are
+    /// others.
     #[inline]
     pub fn allocate(&self) -> Result<Option<Nid>, NatError> {
         self.allocator.allocate(&self.table, &self.stats)
     }
 
-    /// Gives back a NID that was allocated and never bound: it is free again at once. A NID that is not in that state is left
-    /// as it is; so is one whose block cannot be read again, which is free after the next open.
+    /// Gives back a NID that was allocated and never bound: it is free again at once. A NID that is not in that state
+    /// is left as it is; so is one whose block cannot be read again, which is free after the next open.
     pub fn cancel(&self, nid: Nid) {
         let Ok((block, index)) = self.table.find_ours(nid) else { return };
         let Ok((locked, frame)) = self.table.lock(block) else { return };
@@ -115,20 +117,20 @@ impl Nat {
     /// Takes this NID if it is free, as roll-forward recovery does with the nodes that it finds; tells whether it was.
     ///
     /// # Errors
-    /// [`NatError::OutOfRange`], [`NatError::Reserved`]; [`NatError::Source`] and [`NatError::Corrupt`] if the block has to be
-    /// read and cannot be.
+    /// [`NatError::OutOfRange`], [`NatError::Reserved`]; [`NatError::Source`] and [`NatError::Corrupt`] if the block
+    /// has to be read and cannot be.
     pub fn reserve(&self, nid: Nid) -> Result<bool, NatError> {
         let (block, index) = self.table.find_ours(nid)?;
         self.allocator.know(&self.table, block)?;
         Ok(self.allocator.reserve(&self.table, block, index))
     }
 
-    /// Says where the node of an allocated NID is: [`BlockAddr::NEW`] for a new one that has no block yet, or the block that
-    /// it was written to. Returns what was there before.
+    /// Says where the node of an allocated NID is: [`BlockAddr::NEW`] for a new one that has no block yet, or the block
+    /// that it was written to. Returns what was there before.
     ///
     /// # Errors
-    /// [`NatError::NotAllocated`] if the NID is free, or freed and not durably so; [`NatError::AlreadyBound`] if a bound one
-    /// is bound to `NEW`; [`NatError::InvalidAddress`]; [`NatError::OutOfRange`], [`NatError::Reserved`];
+    /// [`NatError::NotAllocated`] if the NID is free, or freed and not durably so; [`NatError::AlreadyBound`] if a
+    /// bound one is bound to `NEW`; [`NatError::InvalidAddress`]; [`NatError::OutOfRange`], [`NatError::Reserved`];
     /// [`NatError::Source`] and [`NatError::Corrupt`] if the block has to be read and cannot be.
     pub fn bind(&self, nid: Nid, ino: Nid, addr: BlockAddr) -> Result<NatEntry, NatError> {
         if !addr.is_real() && addr != BlockAddr::NEW {
@@ -150,9 +152,9 @@ impl Nat {
         Ok(old)
     }
 
-    /// Frees the NID of a node: its address becomes NULL, and its version rises unless the node was never written. It may be
-    /// handed out again after [`end_checkpoint`](Nat::end_checkpoint) of a checkpoint that begins after this. Returns what was
-    /// there before.
+    /// Frees the NID of a node: its address becomes NULL, and its version rises unless the node was never written. It
+    /// may be handed out again after [`end_checkpoint`](Nat::end_checkpoint) of a checkpoint that begins after this.
+    /// Returns what was there before.
     ///
     /// # Errors
     /// [`NatError::NotBound`]; [`NatError::OutOfRange`], [`NatError::Reserved`]; [`NatError::Source`] and
@@ -193,14 +195,16 @@ impl Nat {
         Ok(known + self.table.unknown_free.load(Ordering::Relaxed))
     }
 
-    /// Takes all changes so far into a checkpoint, and says what it has to write. `journal_capacity`: how many entries the
-    /// journal may hold; 0 empties it. Changes made after this belong to the next checkpoint.
+    /// Takes all changes so far into a checkpoint, and returns the entries and blocks that it has to write.
+    /// `journal_capacity`: how many entries the journal may hold; 0 empties it. Changes made after this belong to the
+    /// next checkpoint.
     ///
     /// A checkpoint that began and does not end is given up by the next call, which takes its changes over.
     ///
     /// # Errors
-    /// [`NatError::Unwritten`] if an entry is bound to [`BlockAddr::NEW`]; [`NatError::Source`] and [`NatError::Corrupt`] if a
-    /// block of which only the journal has something has to be read and cannot be. Nothing has changed then.
+    /// [`NatError::Unwritten`] if an entry is bound to [`BlockAddr::NEW`]; [`NatError::Source`] and
+    /// [`NatError::Corrupt`] if a block of which only the journal has something has to be read and cannot be. Nothing
+    /// has changed then.
     pub fn begin_checkpoint(&self, journal_capacity: usize) -> Result<NatFlush, NatError> {
         #[cfg(feature = "baselines")]
         let _cache = self.table.change_cache();
@@ -219,16 +223,17 @@ impl Nat {
         }
     }
 
-    /// Where the next search for free NIDs should begin (`next_free_nid` of the checkpoint). Always below the number of NIDs.
+    /// Where the next search for free NIDs should begin (`next_free_nid` of the checkpoint). Always below the number of
+    /// NIDs.
     #[must_use]
     pub fn next_free_nid(&self) -> Nid {
         let nid = self.allocator.next_nid().0.max(FIRST_NID);
         Nid(nid.min(self.table.max_nid() - 1))
     }
 
-    /// Every create and unlink calls it (the kernel's `f2fs_balance_fs_bg`), with the directory's lock held if it is to compare with
-    /// Linux: the policies that keep a list refill it here
-    /// once [`NatConfig::balance_entries`] entries are in memory; [`Policy::Sharded`](crate::Policy::Sharded) does nothing.
+    /// Every create and unlink calls it (the kernel's `f2fs_balance_fs_bg`), with the directory's lock held if it is to
+    /// compare with Linux: the policies that keep a list refill it here once [`NatConfig::balance_entries`] entries are
+    /// in memory; [`Policy::Sharded`](crate::Policy::Sharded) does nothing.
     #[cfg(feature = "baselines")]
     #[inline]
     pub fn balance(&self) {

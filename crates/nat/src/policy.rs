@@ -24,11 +24,11 @@ use std::str::FromStr;
 /// | a first write to a node since a checkpoint | triggers a build, too | triggers none | faster |
 /// | who waits for a lock | spins while its holder runs | spins shortly, then sleeps | either |
 ///
-/// FxMark's unlinks begin with all NAT blocks scanned and all entries cached: there the fifth row's difference is that of a look into
-/// the page cache, and the sixth has no effect on a machine such as the paper's.
+/// FxMark's unlinks begin with all NAT blocks scanned and all entries cached: there the fifth row's difference is that
+/// of a look into the page cache, and the sixth has no effect on a machine such as the paper's.
 ///
-/// As text, for commands and reports: `sharded`; and of the baselines `kernel-scan`, `clue`, and `clue:` with one or more of
-/// `optimistic`, `heuristic`, `lazy` joined by `+`.
+/// As text, for commands and reports: `sharded`; and of the baselines `kernel-scan`, `clue`, and `clue:` with one or
+/// more of `optimistic`, `heuristic`, `lazy` joined by `+`.
 ///
 /// ```
 /// use f2fs_nat::Policy;
@@ -49,7 +49,8 @@ pub enum Policy {
     /// Linux's way (`fs/f2fs/node.c`): a list of free NIDs under a lock, refilled by scans under another.
     #[cfg(feature = "baselines")]
     KernelScan,
-    /// The same with the techniques of CLUE ("Compact and Lazy Update for unlink in F2FS"), each of which can be had alone.
+    /// The same with the techniques of CLUE ("Compact and Lazy Update for unlink in F2FS"), each of which can be had
+    /// alone.
     #[cfg(feature = "baselines")]
     Clue {
         /// The two stages of a scan have a lock each, and nobody waits for a bitmap scan that runs.

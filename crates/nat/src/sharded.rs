@@ -1,8 +1,8 @@
 //! Finding free NIDs without a list and without a global lock.
 //!
-//! The free NIDs of a NAT block are bits in the block's slot, and a thread takes one by clearing its bit. So that threads do
-//! not meet, each lane (one a processor) has a block of its own, its *batch*, and goes on to another
-//! when that runs dry:
+//! The free NIDs of a NAT block are bits in the block's slot, and a thread takes one by clearing its bit. So that
+//! threads do not meet, each lane (one a processor) has a block of its own, its *batch*, and goes on to another when
+//! that runs dry:
 //!
 //! ```text
 //!   lane 0 ----> block 17   (batch: what is free in it)
@@ -11,9 +11,9 @@
 //!                block 20   in `unread`: nobody knows yet
 //! ```
 //!
-//! A refill looks, in this order, for a spare block near its last one; for an unread block, which it loads; at the other
-//! lanes' batches, from which it steals single NIDs. NIDs never move to another place, so none can be lost on the way: a free
-//! NID is its bit, wherever the hints point.
+//! A refill looks, in this order, for a spare block near its last one; for an unread block, which it loads; at the
+//! other lanes' batches, from which it steals single NIDs. NIDs never move to another place, so none can be lost on the
+//! way: a free NID is its bit, wherever the hints point.
 //!
 //! # Locking rules
 //!
@@ -21,10 +21,10 @@
 //!   `unread`, once for a whole batch (up to 455 NIDs).
 //! - A block becomes a batch by leaving `spare`: of several lanes one gets it. If the lane has found another batch
 //!   meanwhile, the block goes back.
-//! - NIDs are returned with `returns` held: first the bits, then the block's entry in `spare`. Returning is rare (a create
-//!   that failed; once a checkpoint for all freed NIDs), so a lock is good enough, and it gives the answer "none is free" a
-//!   moment at which it is true: with `returns` held and every block known, the free NIDs only get fewer, so a scan that
-//!   finds none is right when it ends. `exhausted` remembers that answer until the next return.
+//! - NIDs are returned with `returns` held: first the bits, then the block's entry in `spare`. Returning is rare (a
+//!   create that failed; once a checkpoint for all freed NIDs), so a lock is good enough, and it gives the answer "none
+//!   is free" a moment at which it is true: with `returns` held and every block known, the free NIDs only get fewer, so
+//!   a scan that finds none is right when it ends. `exhausted` remembers that answer until the next return.
 //! - Order: a slot's lock, then `returns`; never the other way round.
 
 use f2fs_format::Nid;
@@ -142,7 +142,8 @@ impl Sharded {
         (self.first + self.lanes.slot_index() as u32) % table.blocks()
     }
 
-    /// Reads an unread block, near if possible. Tells whether there was one. A block that cannot be read is passed over.
+    /// Reads an unread block, near if possible. Tells whether there was one. A block that cannot be read is passed
+    /// over.
     fn read_near(&self, table: &Table, near: u32) -> Result<bool, NatError> {
         let mut failed = None;
         for range in [near..table.blocks(), 0..near] {
@@ -184,8 +185,8 @@ impl Sharded {
     fn scan(&self, table: &Table) -> Option<Option<Nid>> {
         let _returns = self.returns.lock();
         for (block, slot) in table.slots.iter().enumerate() {
-            // Nobody comes here while `unread` has a member, and it loses only blocks that are known: this is for sure, not for
-            // a case that there is.
+            // Nobody comes here while `unread` has a member, and it loses only blocks that are known: this is for sure,
+            // not for a case that there is.
             if !slot.is_known() {
                 return None;
             }
@@ -211,7 +212,8 @@ impl Sharded {
         table.slot(block).take(index)
     }
 
-    /// Makes a NID free that was taken, and never bound. One that is free already stays so. Called with the block's lock held.
+    /// Makes a NID free that was taken, and never bound. One that is free already stays so. Called with the block's
+    /// lock held.
     pub(crate) fn put(&self, table: &Table, block: u32, index: usize) {
         if !self.done(table, block, index) {
             return;

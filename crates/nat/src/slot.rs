@@ -12,16 +12,16 @@
 //!
 //! There is no edge from dirty or flushing to absent: what is not on the device yet stays in memory.
 //!
-//! - `marks`, the frame's words and `frame` change with the slot's lock held. One lock protects 455 entries; two changes
-//!   meet on it only if they are of the same NAT block.
-//! - `version` makes reads of entries free of writes: it is odd while an entry changes or the frame goes, so a reader that saw
-//!   the same even number before and after its look has seen one entry, whole, of this block. A reader that did not takes
-//!   the lock instead of trying forever.
-//! - `free` holds the NIDs that may be handed out now; a set bit is taken by clearing it, without the lock. Bits are set by
-//!   the loader (before `known`), and by whoever returns NIDs, by the rules of the policy ([`crate::sharded`],
+//! - `marks`, the frame's words and `frame` change with the slot's lock held. One lock protects 455 entries; two
+//!   changes meet on it only if they are of the same NAT block.
+//! - `version` makes reads of entries free of writes: it is odd while an entry changes or the frame goes, so a reader
+//!   that saw the same even number before and after its look has seen one entry, whole, of this block. A reader that
+//!   did not takes the lock instead of trying forever.
+//! - `free` holds the NIDs that may be handed out now; a set bit is taken by clearing it, without the lock. Bits are
+//!   set by the loader (before `known`), and by whoever returns NIDs, by the rules of the policy ([`crate::sharded`],
 //!   `baseline/listed.rs`).
-//! - An entry that is NULL while dirty or flushing belongs to a node that was freed since the last durable checkpoint: its
-//!   NID is not free yet.
+//! - An entry that is NULL while dirty or flushing belongs to a node that was freed since the last durable checkpoint:
+//!   its NID is not free yet.
 
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use f2fs_sync::{Mutex, MutexGuard, protocol_value};
@@ -111,8 +111,9 @@ impl Slot {
     /// Takes the frame away if the slot has that one, it is clean, and it was not used lately.
     pub(crate) fn evict(&self, frame: u32) -> bool {
         let Some(mut marks) = self.marks.try_lock() else { return false };
-        // With the pool's lock held by the caller and this one by us, the slot that the pool names has the frame: a loader holds
-        // the slot's lock from before it is lent the frame until it is filled. The look costs nothing and asks no more of callers.
+        // With the pool's lock held by the caller and this one by us, the slot that the pool names has the frame: a
+        // loader holds the slot's lock from before it is lent the frame until it is filled. The look costs nothing and
+        // asks no more of callers.
         if self.frame.load(Ordering::Relaxed) != frame || marks.is_dirty() {
             return false;
         }

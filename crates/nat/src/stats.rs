@@ -12,15 +12,16 @@ use f2fs_sync::{Mutex, MutexGuard};
 pub struct NatStats {
     /// Blocks of entries in memory.
     pub cached_blocks: usize,
-    /// Entries in memory: all of those blocks; where a policy counts as Linux does, those that were looked up, changed or handed
-    /// out.
+    /// Entries in memory: all of those blocks; where a policy counts as Linux does, those that were looked up, changed
+    /// or handed out.
     pub cached_entries: usize,
     /// NIDs in the list of free NIDs (under `sharded`, which has none: 0).
     pub listed: usize,
     /// Scans for free NIDs (under `sharded`: refills of a lane).
     pub scans: u64,
-    /// Free NIDs to which no hint of `sharded` led, so that a look at every block had to find them. That is slow, not wrong:
-    /// a hint may be out of sight for the moment in which another thread moves it. Among threads that do not meet, 0.
+    /// Free NIDs to which no hint of `sharded` led, so that a look at every block had to find them. That is slow, not
+    /// wrong: a hint may be out of sight for the moment in which another thread moves it. Among threads that do not
+    /// meet, 0.
     pub missed_hints: u64,
     /// Time that threads spent in scans, or waiting for one to end, added up over all threads.
     pub scan_time: Duration,

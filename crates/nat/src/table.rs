@@ -2,9 +2,10 @@
 //!
 //! # Locking rules
 //!
-//! In this order: a slot's lock; the pool's lock or the ledger's; other slots' locks are only tried. The ledger says what the
-//! device has: readers are the loaders, the writer is the end of a checkpoint, which holds no slot's lock then. A block whose
-//! place in the ledger changes is in memory at that moment (it is flushing), so nobody is loading it.
+//! In this order: a slot's lock; the pool's lock or the ledger's; other slots' locks are only tried. The ledger says
+//! what the device has: readers are the loaders, the writer is the end of a checkpoint, which holds no slot's lock
+//! then. A block whose place in the ledger changes is in memory at that moment (it is flushing), so no thread is
+//! loading it.
 
 use std::collections::BTreeMap;
 

@@ -45,15 +45,15 @@ impl Nat {
     /// All NIDs that are bound to a node, in ascending order, with their entries; those whose node has no block yet
     /// ([`BlockAddr::NEW`](f2fs_format::BlockAddr::NEW)) are among them. The reserved NIDs 0, 1 and 2 are not.
     ///
-    /// Blocks of the table that are not in memory are read, one at a time, and not kept. A block that cannot be read is an
-    /// error in its place; the walk goes on behind it.
+    /// Blocks of the table that are not in memory are read, one at a time, and not kept. A block that cannot be read is
+    /// an error in its place; the walk goes on behind it.
     ///
     /// # What is consistent
     ///
     /// The entries of one block (455 NIDs) are those of one moment. Across blocks the walk is exact if nobody calls
-    /// [`bind`](Nat::bind) or [`free`](Nat::free) meanwhile: between opening a table and the first operation, or where an owner
-    /// keeps operations out, as for a checkpoint. Otherwise a NID that is bound or freed during the walk may be seen either way; one
-    /// that is bound all the time is seen once, with one of the addresses that it had.
+    /// [`bind`](Nat::bind) or [`free`](Nat::free) meanwhile: between opening a table and the first operation, or where
+    /// an owner keeps operations out, as for a checkpoint. Otherwise a NID that is bound or freed during the walk may
+    /// be seen either way; one that is bound all the time is seen once, with one of the addresses that it had.
     pub fn used(&self) -> UsedNids<'_> {
         UsedNids { nat: self, block: 0, entries: Vec::new().into_iter() }
     }

@@ -1,4 +1,5 @@
-//! Every count and number that a caller can hand in, at the ends of what its type holds: an answer or an error, no panic.
+//! Every count and number that a caller can hand in, at the ends of what its type holds: an answer or an error, no
+//! panic.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

@@ -1,5 +1,5 @@
-//! Random histories against a naive model: allocation, binding, moving, freeing, checkpoints, reopening, and stops without
-//! a checkpoint, for every policy.
+//! Random histories against a naive model: allocation, binding, moving, freeing, checkpoints, reopening, and stops
+//! without a checkpoint, for every policy.
 #![allow(clippy::unwrap_used)]
 
 mod common;

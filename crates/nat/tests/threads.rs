@@ -58,7 +58,8 @@ fn the_last_nid_goes_to_one_of_the_racing_threads_every_time() {
     }
 }
 
-/// Threads create, move, free and cancel while checkpoints run; an evicting cache and a full table make every path likely.
+/// Threads create, move, free and cancel while checkpoints run; an evicting cache and a full table make every path
+/// likely.
 #[test]
 fn creates_and_frees_run_beside_checkpoints() {
     for policy in policies() {

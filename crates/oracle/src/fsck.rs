@@ -72,15 +72,16 @@ impl fmt::Display for FsckReport {
 ///
 /// # Errors
 ///
-/// [`OracleError::MissingTool`], [`OracleError::Run`] and [`OracleError::TimedOut`]. Damage is not an error: it is in the
-/// report.
+/// [`OracleError::MissingTool`], [`OracleError::Run`] and [`OracleError::TimedOut`]. Damage is not an error: it is in
+/// the report.
 pub fn fsck(path: impl AsRef<Path>) -> Result<FsckReport, OracleError> {
     let args = ["--dry-run".as_ref(), path.as_ref().as_os_str()];
     let finished = process::run("fsck.f2fs", PACKAGE, &args)?;
     Ok(FsckReport::judge(finished.status, finished.output))
 }
 
-/// Panics unless [`fsck`] finds the volume [clean](FsckReport::is_clean). For tests, after a clean close or a checkpoint.
+/// Panics unless [`fsck`] finds the volume [clean](FsckReport::is_clean). For tests, after a clean close or a
+/// checkpoint.
 ///
 /// # Panics
 ///

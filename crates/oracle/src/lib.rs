@@ -1,10 +1,10 @@
-//! `mkfs.f2fs` and `fsck.f2fs` (f2fs-tools 1.15) as judges for this project's tests. A development crate: nothing that is
-//! published depends on it.
+//! `mkfs.f2fs` and `fsck.f2fs` (f2fs-tools 1.15) as judges for this project's tests. A development crate: nothing that
+//! is published depends on it.
 //!
 //! * [`fsck`] runs `yes n | fsck.f2fs --dry-run PATH` and judges the status **and every line**: the tool reports some
-//!   damage with status 0 and a single `[FIX]` line, and some with status 1 although a dry run writes nothing. Lines are
-//!   judged by a list of what a clean volume may print; any other line is a [finding](FsckReport::findings), so that a
-//!   message nobody thought of cannot pass.
+//!   damage with status 0 and a single `[FIX]` line, and some with status 1 although a dry run writes nothing. Lines
+//!   are judged by a list of lines that a clean volume may print; any other line is a [finding](FsckReport::findings),
+//!   so that a message nobody thought of cannot pass.
 //! * [`mkfs`] and [`mkfs_sized`] make volumes, [`sload`] fills them.
 //! * [`assert_clean`] and [`assert_accepted`] are the one-line forms for tests; they panic with the findings.
 //!

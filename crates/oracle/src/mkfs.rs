@@ -9,7 +9,7 @@ use crate::{OracleError, process};
 /// The Debian package of all the tools used here.
 pub(crate) const PACKAGE: &str = "f2fs-tools";
 
-/// Runs `mkfs.f2fs -f ARGS PATH` on an existing file or device and returns what it printed.
+/// Runs `mkfs.f2fs -f ARGS PATH` on an existing file or device and returns its output.
 ///
 /// # Errors
 ///

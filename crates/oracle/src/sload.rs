@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::mkfs::PACKAGE;
 use crate::{OracleError, process};
 
-/// Copies a host directory into an existing volume with `sload.f2fs -f DIRECTORY PATH` and returns what it printed. Takes
+/// Copies a host directory into an existing volume with `sload.f2fs -f DIRECTORY PATH` and returns its output. Takes
 /// directories, regular files, hard links, symbolic links and special files along; neither owners nor attributes.
 ///
 /// # Errors

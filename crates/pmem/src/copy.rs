@@ -1,8 +1,8 @@
 //! Copying to and from mapped memory.
 //!
-//! The instructions are written out. The compiler knows nothing of memory that other processes and threads change meanwhile, so it
-//! must neither split a word nor read one twice; and what is stored past the cache needs instructions of its own. Lines are moved
-//! with SSE2, which every x86-64 processor has.
+//! The instructions are written out. The compiler knows nothing of memory that other processes and threads change
+//! meanwhile, so it must neither split a word nor read one twice; and what is stored past the cache needs instructions
+//! of its own. Lines are moved with SSE2, which every x86-64 processor has.
 
 use crate::{LINE, WORD};
 
@@ -31,13 +31,13 @@ pub(crate) unsafe fn store(to: *mut u8, from: *const u8, bytes: usize) {
     while at < bytes {
         let here = to.wrapping_add(at);
         if here.addr().is_multiple_of(WORD) && bytes - at >= WORD {
-            // SAFETY: a whole word is left of what the caller lends.
+            // SAFETY: a whole word is left of the caller's memory.
             let word = unsafe { from.wrapping_add(at).cast::<u64>().read_unaligned() };
             // SAFETY: as above, and `here` is aligned to a word.
             unsafe { here.cast::<u64>().write_volatile(word) };
             at += WORD;
         } else {
-            // SAFETY: a byte is left of what the caller lends.
+            // SAFETY: a byte is left of the caller's memory.
             let byte = unsafe { from.wrapping_add(at).read() };
             // SAFETY: as above.
             unsafe { here.write_volatile(byte) };
@@ -55,7 +55,8 @@ unsafe fn load_lines(to: *mut u8, from: *const u8, lines: usize) {
     if lines == 0 {
         return;
     }
-    // SAFETY: the loop moves `lines` lines, which the caller lends; it names all registers that it changes, and no stack.
+    // SAFETY: the loop moves `lines` lines, which the caller lends; it names all registers that it changes, and no
+    // stack.
     unsafe {
         std::arch::asm!(
             "2:",

@@ -1,7 +1,7 @@
 //! The processor's instructions for persistent memory: those that write a line back, and the fence.
 //!
-//! `clwb` leaves the line in the cache, `clflushopt` drops it, and `clflush` drops it and waits for the flushes before it. CPUID leaf 7
-//! says which of the first two there are; every x86-64 processor has the third.
+//! `clwb` leaves the line in the cache, `clflushopt` drops it, and `clflush` drops it and waits for the flushes before
+//! it. CPUID leaf 7 says which of the first two there are; every x86-64 processor has the third.
 
 use std::fmt;
 
@@ -69,8 +69,8 @@ fn by_cpuid() -> WriteBack {
 /// Waits for the stores past the cache and the write-backs of this thread.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn fence() {
-    // SAFETY: `sfence` only waits; every x86-64 processor has it. The compiler takes the block for one that touches memory, so that
-    // it moves no store across it.
+    // SAFETY: `sfence` only waits; every x86-64 processor has it. The compiler takes the block for one that touches
+    // memory, so that it moves no store across it.
     unsafe { std::arch::asm!("sfence", options(nostack, preserves_flags)) };
 }
 
@@ -91,7 +91,8 @@ pub(crate) unsafe fn write_back(first: *const u8, lines: usize, how: WriteBack) 
     let mut at = first;
     for _ in 0..lines {
         match how {
-            // SAFETY: the caller says that `at` is mapped; the instruction changes no memory, and this processor has it.
+            // SAFETY: the caller says that `at` is mapped; the instruction changes no memory, and this processor has
+            // it.
             WriteBack::Clwb => unsafe { asm!("clwb [{}]", in(reg) at, options(nostack, preserves_flags)) },
             // SAFETY: as above.
             WriteBack::ClflushOpt => unsafe { asm!("clflushopt [{}]", in(reg) at, options(nostack, preserves_flags)) },

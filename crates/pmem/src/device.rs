@@ -1,7 +1,7 @@
 //! A block device on persistent memory: transfers are copies, and no call enters the kernel.
 //!
-//! Locking rules: none of its own. Where durability takes a system call, [`FlushGate`] lets one flush run at a time; nothing else is
-//! locked then. Transfers that overlap in time and place may interleave, as on other devices.
+//! Locking rules: none of its own. Where durability takes a system call, [`FlushGate`] lets one flush run at a time;
+//! nothing else is locked then. Transfers that overlap in time and place may interleave, as on other devices.
 //!
 //! The steps of a write, and why:
 //!

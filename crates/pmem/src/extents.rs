@@ -56,8 +56,8 @@ pub(crate) fn within(fd: BorrowedFd<'_>, bytes: u64, disk: &[Range<u64>]) -> rus
         let none = Extent { logical: 0, physical: 0, length: 0, reserved: [0; 2], flags: 0, reserved_words: [0; 3] };
         let head = Head { start, length: bytes - start, flags: 0, mapped: 0, count: COUNT as u32, reserved: 0 };
         let mut map = Map { head, extents: [none; COUNT] };
-        // SAFETY: the opcode is that of FIEMAP, which reads the head, and writes it and as many extents as the head says there is room
-        // for: those of `Map`.
+        // SAFETY: the opcode is that of FIEMAP, which reads the head, and writes it and as many extents as the head
+        // says there is room for: those of `Map`.
         let update = unsafe { Updater::<FIEMAP, Map>::new(&mut map) };
         // SAFETY: the call has access to `map` alone, which it is lent, and to none after it returns.
         unsafe { rustix::ioctl::ioctl(fd, update) }?;

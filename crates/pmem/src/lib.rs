@@ -27,27 +27,26 @@
 //!  store_nontemporal ─► the processor's buffers ────────────┘
 //!                     └─ at any time, in any order ─► media
 //! ```
-//! [`WORD`]s of 8 bytes are stored as a whole, and nothing larger is. Stores to one [`LINE`] through the cache reach the media in
-//! their order; lines do so in any order; stores past the cache have no order before the fence. A fence counts for the thread that
-//! makes it. That holds where [`durability`](PersistentRegion::durability) is [`Durability::Fence`]: there `MAP_SYNC` makes the file
-//! system keep its own records of the file durable before a page can be written. Elsewhere a fence only orders, and
-//! [`sync`](PersistentRegion::sync) is a system call.
+//! [`WORD`]s of 8 bytes are stored as a whole, and nothing larger is. Stores to one [`LINE`] through the cache reach
+//! the media in their order; lines do so in any order; stores past the cache have no order before the fence. A fence
+//! counts for the thread that makes it. That holds where [`durability`](PersistentRegion::durability) is
+//! [`Durability::Fence`]: there `MAP_SYNC` makes the file system keep its own records of the file durable before a page
+//! can be written. Elsewhere a fence only orders, and [`sync`](PersistentRegion::sync) is a system call.
 //!
-//! [`PmemDevice`] adds two promises: a completed write is durable, and the last word of a block reaches the media after the rest of it.
-//! The effects of a tear on each structure of F2FS, and why they do no harm, are in `docs/PMEM.md`.
+//! [`PmemDevice`] adds two promises: a completed write is durable, and the last word of a block reaches the media after
+//! the rest of it. The effects of a tear on each structure of F2FS, and why they do no harm, are in `docs/PMEM.md`.
 //!
 //! # Locking model
 //!
-//! No lock is taken to read or write. [`FlushGate`](f2fs_device::FlushGate) makes flushes one where they are system calls. Between
-//! processes, and between two openings in one, `flock` says who may open.
+//! No lock is taken to read or write. [`FlushGate`](f2fs_device::FlushGate) makes flushes one where they are system
+//! calls. Between processes, and between two openings in one, `flock` says who may open.
 //!
 //! # Unsafe code
 //!
 //! This crate is an unsafe leaf: the instructions that copy, write back and wait (`copy.rs`, `cpu.rs`), the mapping
-//! (`mapping.rs`), and one ioctl (`extents.rs`). Each says why it is sound; what they rest on is that a range is
-//! checked before it becomes an address, and that no reference to mapped bytes is ever made. Neither loom nor miri has
-//! instructions of a processor: the simulator of lines in `f2fs-device-test`, which is safe code, judges the order of
-//! stores.
+//! (`mapping.rs`), and one ioctl (`extents.rs`). Each says why it is sound; they rest on two rules: a range is checked
+//! before it becomes an address, and no reference to mapped bytes is ever made. Neither loom nor miri has instructions
+//! of a processor: the simulator of lines in `f2fs-device-test`, which is safe code, judges the order of stores.
 
 mod copy;
 mod cpu;

@@ -1,8 +1,8 @@
 //! A file or a character device of memory, mapped.
 //!
-//! Nothing here may end in a SIGBUS that could have been known. So before anything is touched, the file's size is compared with the
-//! mapping's, its holes are filled, and what the kernel knows to be bad is looked up. The lock is `flock`, the same that
-//! `f2fs-uring` takes, so that the two keep each other out.
+//! Nothing here may end in a SIGBUS that could have been known. So before anything is touched, the file's size is
+//! compared with the mapping's, its holes are filled, and what the kernel knows to be bad is looked up. The lock is
+//! `flock`, the same that `f2fs-uring` takes, so that the two keep each other out.
 //!
 //! No locks of this process.
 
@@ -33,8 +33,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// A mapped file or character device of memory. It is one writer's or many readers', across processes.
 ///
-/// The size is that of the opening. Who makes the file shorter while it is mapped, against its lock, makes the next access behind its end
-/// a SIGBUS; a [`sync`](PersistentRegion::sync) of a file that is not in persistent memory finds it out by itself.
+/// The size is that of the opening. Who makes the file shorter while it is mapped, against its lock, makes the next
+/// access behind its end a SIGBUS; a [`sync`](PersistentRegion::sync) of a file that is not in persistent memory finds
+/// it out by itself.
 #[derive(Debug)]
 pub struct MappedRegion {
     mapping: Mapping,
@@ -60,8 +61,8 @@ impl PmemDevice<MappedRegion> {
 }
 
 impl MappedRegion {
-    /// Opens and maps a regular file, or a character device of memory (`/dev/dax*`). The holes of a file that is opened for writing
-    /// are filled.
+    /// Opens and maps a regular file, or a character device of memory (`/dev/dax*`). The holes of a file that is opened
+    /// for writing are filled.
     ///
     /// # Errors
     /// See [`OpenError`].

@@ -1,6 +1,7 @@
 //! Mapped memory: the address range that a region's bytes lie in.
 //!
-//! No locks. Threads share the range through raw pointers; only `copy.rs` touches the bytes, so that no reference to them is ever made.
+//! No locks. Threads share the range through raw pointers; only `copy.rs` touches the bytes, so that no reference to
+//! them is ever made.
 
 use std::{ffi::c_void, io, ops::Range, os::fd::BorrowedFd, ptr::NonNull};
 
@@ -23,13 +24,14 @@ pub(crate) struct Mapping {
 // SAFETY: the range belongs to the process, not to a thread, and `Mapping` owns it.
 unsafe impl Send for Mapping {}
 
-// SAFETY: all access goes through `copy.rs`, which makes no reference to the bytes and moves them by volatile accesses and machine
-// instructions, as is right for memory that somebody else changes meanwhile. Who mixes loads with stores of the same bytes gets a
-// mixture of words, as the trait says, and never more than bytes.
+// SAFETY: all access goes through `copy.rs`, which makes no reference to the bytes and moves them by volatile accesses
+// and machine instructions, as is right for memory that somebody else changes meanwhile. Who mixes loads with stores of
+// the same bytes gets a mixture of words, as the trait says, and never more than bytes.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `len` bytes (at least 1) of a file, shared, with `flags` (`MAP_SHARED` or `MAP_SHARED_VALIDATE | MAP_SYNC`).
+    /// Maps the first `len` bytes (at least 1) of a file, shared, with `flags` (`MAP_SHARED` or `MAP_SHARED_VALIDATE |
+    /// MAP_SYNC`).
     pub(crate) fn of_file(fd: BorrowedFd<'_>, len: usize, writable: bool, flags: MapFlags) -> io::Result<Mapping> {
         // SAFETY: no address is asked for, so the range is a new one that nobody else uses.
         let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, protection(writable), flags, fd, 0) }?;
@@ -68,15 +70,16 @@ impl Mapping {
 
     pub(crate) fn load(&self, offset: usize, into: &mut [u8]) -> Result<(), RegionError> {
         let range = check_range(self.len, offset, into.len())?;
-        // SAFETY: the range was checked to lie in the mapping, which is readable; `into` is borrowed mutably and, as memory of Rust,
-        // no part of the mapping.
+        // SAFETY: the range was checked to lie in the mapping, which is readable; `into` is borrowed mutably and, as
+        // memory of Rust, no part of the mapping.
         unsafe { copy::load(into.as_mut_ptr(), self.at(range.start), range.len()) };
         Ok(())
     }
 
     pub(crate) fn store(&self, offset: usize, bytes: &[u8]) -> Result<(), RegionError> {
         let range = self.check_store(offset, bytes.len())?;
-        // SAFETY: the range was checked to lie in the mapping, which is writable; `bytes` is borrowed, and no part of the mapping.
+        // SAFETY: the range was checked to lie in the mapping, which is writable; `bytes` is borrowed, and no part of
+        // the mapping.
         unsafe { copy::store(self.at(range.start), bytes.as_ptr(), range.len()) };
         Ok(())
     }
@@ -91,14 +94,16 @@ impl Mapping {
             }
         }
         let from = bytes[whole.start - offset..].as_ptr();
-        // SAFETY: whole lines of the checked range; the mapping begins at a page, so that a line's offset is a line's address.
+        // SAFETY: whole lines of the checked range; the mapping begins at a page, so that a line's offset is a line's
+        // address.
         unsafe { copy::store_lines_nontemporal(self.at(whole.start), from, whole.len() / LINE) };
         Ok(())
     }
 
     pub(crate) fn write_back(&self, offset: usize, bytes: usize) -> Result<(), RegionError> {
         let lines = lines(&check_range(self.len, offset, bytes)?);
-        // SAFETY: the range was checked; its last line may go on behind it, in the page that it ends in, which is mapped as a whole.
+        // SAFETY: the range was checked; its last line may go on behind it, in its last page, which is mapped as a
+        // whole.
         unsafe { cpu::write_back(self.at(lines.start * LINE), lines.len(), self.how) };
         Ok(())
     }
@@ -116,8 +121,8 @@ fn protection(writable: bool) -> ProtFlags {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `mmap` with this length, and whoever could use it borrows `self`. It fails for ranges
-        // that are no mappings only.
+        // SAFETY: the range was mapped by `mmap` with this length, and whoever could use it borrows `self`. It fails
+        // for ranges that are no mappings only.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

@@ -6,7 +6,8 @@ use std::{io, ops::Range, path::PathBuf, time::Duration};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dax {
-    /// Where it does not, its page cache is mapped, and a flush is a system call: [`Durability::Sync`](crate::Durability::Sync).
+    /// Where it does not, its page cache is mapped, and a flush is a system call:
+    /// [`Durability::Sync`](crate::Durability::Sync).
     #[default]
     Auto,
     /// Or fail with [`OpenError::NotDax`].
@@ -70,8 +71,8 @@ pub enum OpenError {
         /// The path.
         path: PathBuf,
     },
-    /// Neither a regular file nor a character device of memory. A block device of persistent memory is none of them: the kernel
-    /// maps its page cache only, so that it is better off with `io_uring`.
+    /// Neither a regular file nor a character device of memory. A block device of persistent memory is none of them:
+    /// the kernel maps its page cache only, so that it is better off with `io_uring`.
     #[error("{}: is a {kind}, not a regular file or a character device of memory (/dev/dax*)", .path.display())]
     NotMemory {
         /// The path.
@@ -105,7 +106,8 @@ pub enum OpenError {
         /// Its size.
         bytes: u64,
     },
-    /// The file has holes, and its file system no room to fill them. A store to such a hole would kill the process (SIGBUS).
+    /// The file has holes, and its file system no room to fill them. A store to such a hole would kill the process
+    /// (SIGBUS).
     #[error("{}: has holes of {holes} bytes, and its file system has room for {room}", .path.display())]
     NoRoom {
         /// The path.

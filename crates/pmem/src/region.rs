@@ -35,8 +35,9 @@ impl fmt::Display for Durability {
 
 /// Bytes that keep their content without power, in the address space of the process.
 ///
-/// Any number of threads use a region at once. Offsets and lengths are bytes. Two accesses to the same bytes at the same time,
-/// one of them a store, give the load any mixture of old and new words; the region itself orders nothing between threads.
+/// Any number of threads use a region at once. Offsets and lengths are bytes. Two accesses to the same bytes at the
+/// same time, one of them a store, give the load any mixture of old and new words; the region itself orders nothing
+/// between threads.
 pub trait PersistentRegion: fmt::Debug + Send + Sync + 'static {
     /// Bytes in the region.
     fn len(&self) -> usize;
@@ -60,22 +61,24 @@ pub trait PersistentRegion: fmt::Debug + Send + Sync + 'static {
     /// [`RegionError::OutOfRange`].
     fn load(&self, offset: usize, into: &mut [u8]) -> Result<(), RegionError>;
 
-    /// Stores `bytes` at `offset`, through the cache: words in ascending order, each word that `bytes` covers as a whole with one
-    /// store. A line may reach the media at any time from then on, and does for certain once it was written back.
+    /// Stores `bytes` at `offset`, through the cache: words in ascending order, each word that `bytes` covers as a
+    /// whole with one store. A line may reach the media at any time from then on, and does for certain once it was
+    /// written back.
     ///
     /// # Errors
     /// [`RegionError::OutOfRange`], [`RegionError::ReadOnly`].
     fn store(&self, offset: usize, bytes: &[u8]) -> Result<(), RegionError>;
 
-    /// Stores `bytes` at `offset`, past the cache (non-temporal): in any order, until the fence of this thread, which makes them
-    /// visible to other threads and durable. Lines that `bytes` covers in part are stored through the cache and written back.
+    /// Stores `bytes` at `offset`, past the cache (non-temporal): in any order, until the fence of this thread, which
+    /// makes them visible to other threads and durable. Lines that `bytes` covers in part are stored through the cache
+    /// and written back.
     ///
     /// # Errors
     /// [`RegionError::OutOfRange`], [`RegionError::ReadOnly`].
     fn store_nontemporal(&self, offset: usize, bytes: &[u8]) -> Result<(), RegionError>;
 
-    /// Begins to write the lines of `bytes` bytes from `offset` back from the cache to the media. It is certain to be over at the
-    /// next fence of this thread.
+    /// Begins to write the lines of `bytes` bytes from `offset` back from the cache to the media. It is certain to be
+    /// over at the next fence of this thread.
     ///
     /// # Errors
     /// [`RegionError::OutOfRange`].
@@ -84,8 +87,8 @@ pub trait PersistentRegion: fmt::Debug + Send + Sync + 'static {
     /// Waits for all that this thread stored past the cache or wrote back before. It says nothing of other threads.
     fn fence(&self);
 
-    /// Makes durable what any thread had fenced before this call, where a fence alone does not ([`Durability::Sync`]). Elsewhere it
-    /// does nothing.
+    /// Makes durable what any thread had fenced before this call, where a fence alone does not ([`Durability::Sync`]).
+    /// Elsewhere it does nothing.
     ///
     /// # Errors
     /// Those of the operating system. Bytes that had not been synced before may be lost then.
@@ -113,7 +116,8 @@ pub enum RegionError {
     ReadOnly,
 }
 
-/// Checks that `bytes` bytes at `offset` lie in a region of `region` bytes, and gives them as a range. For regions of one's own.
+/// Checks that `bytes` bytes at `offset` lie in a region of `region` bytes, and gives them as a range. For regions of
+/// one's own.
 ///
 /// # Errors
 /// [`RegionError::OutOfRange`].

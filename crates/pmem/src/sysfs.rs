@@ -55,8 +55,8 @@ pub(crate) fn dax_device(root: &Path, number_of: u64) -> Option<DaxDevice> {
     Some(DaxDevice { size, align })
 }
 
-/// The bad bytes of a block device or of a character device of memory, counted from its own beginning. Nothing where the kernel
-/// keeps no list.
+/// The bad bytes of a block device or of a character device of memory, counted from its own beginning. Nothing where
+/// the kernel keeps no list.
 pub(crate) fn bad_bytes(root: &Path, device: DeviceNumber) -> Vec<Range<u64>> {
     let Ok(directory) = fs::canonicalize(device.directory(root)) else { return Vec::new() };
     // A partition's disk has the list, and so has the region of a character device: one or more directories up.

@@ -1,8 +1,9 @@
 //! Moved blocks among others of their age (`AT_SSR`, `get_atssr_segment` in `fs/f2fs/segment.c`).
 //!
-//! Age-threshold cleaning takes old sections. Were their blocks moved to the cold log, blocks of all ages would meet there and
-//! wear holes into it at different times. So they go into the holes of a dirty segment of the same log whose blocks are about
-//! as old, the fullest of those: fragments of an age are merged. The blocks keep their age, for the segment's sake.
+//! Age-threshold cleaning takes old sections. Were their blocks moved to the cold log, blocks of all ages would meet
+//! there and wear holes into it at different times. So they go into the holes of a dirty segment of the same log whose
+//! blocks are about as old, the fullest of those: fragments of an age are merged. The blocks keep their age, for the
+//! segment's sake.
 //!
 //! ```text
 //!                    claim_aged: fullest dirty segment near the victim's age      its last hole is filled, or
@@ -13,9 +14,10 @@
 //!
 //! # Locking
 //!
-//! The open segment is one more lane (see `lanes`): behind a lock of its own, taken before the index; a dirty segment to a
-//! checkpoint, which writes its summary. It is released before what finds no room goes to the cold log. Who claims a segment
-//! looks at it once more under its lock: it may have lost its last block since the index was brought up to date.
+//! The open segment is one more lane (see `lanes`): behind a lock of its own, taken before the index; a dirty segment
+//! to a checkpoint, which writes its summary. It is released before the rest goes to the cold log. A thread that claims
+//! a segment looks at it once more under its lock: it may have lost its last block since the index was brought up to
+//! date.
 
 use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
@@ -27,10 +29,10 @@ use crate::segment::Phase;
 use crate::{Class, SegmentError, SegmentManager};
 
 impl SegmentManager {
-    /// Takes one block for each summary for data that a cleaner moves out of segment `from`, among data of the same log and of
-    /// about the same age, as far as there are segments with holes; the rest from the cold-data log. Appends where they are to
-    /// `runs`, in the order of the summaries, and tells how many are among their age. All or nothing. `now` is for the cold-data
-    /// log: elsewhere blocks keep their age.
+    /// Takes one block for each summary for data that a cleaner moves out of segment `from`, among data of the same log
+    /// and of about the same age, as far as there are segments with holes; the rest from the cold-data log. Appends
+    /// their places to `runs`, in the order of the summaries, and returns how many are among blocks of their age. All
+    /// or nothing. `now` is for the cold-data log: elsewhere blocks keep their age.
     ///
     /// # Errors
     /// As [`allocate_as`](Self::allocate_as) for the cold-data log; [`SegmentError::OutsideTable`] for `from`, and

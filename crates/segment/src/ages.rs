@@ -1,9 +1,9 @@
 //! Sections by utilisation and age: what cost-benefit and age-threshold selection choose from.
 //!
-//! Both scores grow with age at a given utilisation, so the best section of a utilisation is its oldest one. The sections
-//! are therefore sorted into [`CLASSES`] classes of utilisation, and a choice compares the oldest of each class, a constant
-//! number of candidates whatever the number of sections, and few of them: a bound for each chunk of classes rules out most.
-//! Updates are logarithmic.
+//! Both scores grow with age at a given utilisation, so the best section of a utilisation is its oldest one. The
+//! sections are therefore sorted into [`CLASSES`] classes of utilisation, and a choice compares the oldest of each
+//! class, a constant number of candidates whatever the number of sections, and few of them: a bound for each chunk of
+//! classes rules out most. Updates are logarithmic.
 //!
 //! A section that is held (marked by a cleaner, or a log stands in it) is no candidate. While nothing else changes in
 //! it, it stays where it is sorted in, on a short list of sections that do not count: marking a victim and releasing it
@@ -14,13 +14,13 @@ use std::collections::BTreeSet;
 use crate::age_threshold::AgeThreshold;
 use crate::ranked::Ranked;
 
-/// Classes of utilisation. With sections of one segment each class is one count of valid blocks, so a choice is exact; with
-/// larger sections the candidates of a class differ by less than 1/512 of a section.
+/// Classes of utilisation. With sections of one segment each class is one count of valid blocks, so a choice is exact;
+/// with larger sections the candidates of a class differ by less than 1/512 of a section.
 const CLASSES: u32 = 512;
 
 /// Lanes of the comparison: wide enough for any vector unit.
 const LANES: usize = 8;
-/// Classes with a bound: where that is not greater than what was found, none of them is looked at.
+/// Classes with a bound: if that is not greater than the best so far, none of them is compared.
 const CHUNK: usize = 32;
 const CHUNKS: usize = CLASSES as usize / CHUNK;
 
@@ -90,8 +90,8 @@ impl Ages {
         }
     }
 
-    /// Sorts a section in, with `valid` valid blocks of a mean time of `mtime`; `None` takes it out. One that is held does not
-    /// count.
+    /// Sorts a section in, with `valid` valid blocks of a mean time of `mtime`; `None` takes it out. One that is held
+    /// does not count.
     pub(crate) fn update(&mut self, section: u32, state: Option<(u32, u64)>, held: bool) {
         let new = state.map(|(valid, mtime)| (self.class(valid), mtime));
         if section as usize >= self.places.len() {
@@ -171,8 +171,8 @@ impl Ages {
         self.first(class).map(|(_, section)| section)
     }
 
-    /// The section with the greatest (1 - u) * age / (1 + u), age counted from `now` (`get_cb_cost`, without its rounding
-    /// to hundredths).
+    /// The section with the greatest (1 - u) * age / (1 + u), age counted from `now` (`get_cb_cost`, without its
+    /// rounding to hundredths).
     pub(crate) fn cost_benefit(&self, now: u64) -> Option<u32> {
         let now = now as f64 + 1.0;
         // A time that is still to come counts as no age.

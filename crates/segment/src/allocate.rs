@@ -1,8 +1,8 @@
 //! Blocks are taken and freed.
 //!
-//! A call locks its log, then makes sure of every segment that it will need, and only then takes the first block: so it is
-//! all or nothing. A log never rests on a full segment (a node's footer names the block that its log hands out next), so
-//! the segment behind the last block is part of what a call needs.
+//! A call locks its log, then makes sure of every segment that it will need, and only then takes the first block: so it
+//! is all or nothing. A log never rests on a full segment (a node's footer names the block that its log hands out
+//! next), so the segment behind the last block is part of what a call needs.
 
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, SegmentNo};
@@ -74,9 +74,9 @@ impl SegmentManager {
         }
     }
 
-    /// Takes one block for a node that is written again, by a checkpoint say ([`Class::Checkpoint`]): it may have the last
-    /// segment. Gives its address, and the address that the log will hand out next, which belongs into the node's footer
-    /// (`next_blkaddr`).
+    /// Takes one block for a node that is written again, by a checkpoint say ([`Class::Checkpoint`]): it may have the
+    /// last segment. Gives its address, and the address that the log will hand out next, which belongs into the node's
+    /// footer (`next_blkaddr`).
     ///
     /// # Errors
     /// As [`allocate`](Self::allocate).

@@ -1,8 +1,9 @@
 //! Nodes that are written before their checkpoint, aside from the logs that it records.
 //!
-//! A checkpoint that has many nodes to write begins while operations run. Syncs write nodes meanwhile, and roll-forward follows theirs
-//! along the warm-node log: a node that is written ahead must not stand among them. So each node log has one more lane for these nodes. To a
-//! checkpoint its segment is a dirty one of that kind, as for every lane ([`crate::lanes`]); roll-forward never comes there.
+//! A checkpoint that has many nodes to write begins while operations run. Syncs write nodes meanwhile, and roll-forward
+//! follows theirs along the warm-node log: a node that is written ahead must not stand among them. So each node log has
+//! one more lane for these nodes. To a checkpoint its segment is a dirty one of that kind, as for every lane
+//! ([`crate::lanes`]); roll-forward never comes there.
 //!
 //! Nodes that are written ahead may change again before the checkpoint, and then take a second block. Hence room for
 //! them is never taken from what is kept free for the checkpoint: none is given if users would find no space, or if
@@ -18,8 +19,8 @@ use crate::run::{Run, Sink};
 use crate::{Class, NodeLog, SegmentError, SegmentManager};
 
 impl SegmentManager {
-    /// Takes one block for each summary, for nodes that are written before their checkpoint, and appends where they are to `runs`. All or
-    /// nothing; false: free sections are too few for that, and the nodes are left to the checkpoint.
+    /// Takes one block for each summary, for nodes that are written before their checkpoint, and appends where they are
+    /// to `runs`. All or nothing; false: free sections are too few for that, and the nodes are left to the checkpoint.
     ///
     /// # Errors
     /// As [`allocate`](Self::allocate), without `NoSpace`.

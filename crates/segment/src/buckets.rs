@@ -1,5 +1,5 @@
-//! Items sorted into buckets by a small key, first in first out, each operation in constant time. Memory is for the items up
-//! to the greatest one that was ever placed.
+//! Items sorted into buckets by a small key, first in first out, each operation in constant time. Memory is for the
+//! items up to the greatest one that was ever placed.
 
 use crate::bitset::BitSet;
 

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! `begin_checkpoint` changes nothing that a failure would have to undo: the version bitmap and the journal of the last
-//! durable checkpoint stay in force until `end_checkpoint`, and a second `begin_checkpoint` writes again all that the first
-//! one wrote. Operations may run between the two halves: blocks that they free are not given out by that `end_checkpoint`.
+//! durable checkpoint stay in force until `end_checkpoint`, and a second `begin_checkpoint` writes again all that the
+//! first one wrote. Operations may run between the two halves: blocks that they free are not given out by that
+//! `end_checkpoint`.
 
 use std::collections::BTreeSet;
 
@@ -101,8 +102,9 @@ impl SegmentManager {
         Frozen { segment, freed, prefree: state.phase == Phase::Prefree }
     }
 
-    /// The segments that [`end_checkpoint`](Self::end_checkpoint) will make free, as runs of blocks: nobody writes there until then. Who
-    /// discards them does so when the checkpoint is durable, and waits for the device before that call.
+    /// The segments that [`end_checkpoint`](Self::end_checkpoint) will make free, as runs of blocks: nobody writes
+    /// there until then. Who discards them does so when the checkpoint is durable, and waits for the device before that
+    /// call.
     #[must_use]
     pub fn freed_by_checkpoint(&self) -> Vec<Run> {
         let sit = self.sit.lock();
@@ -112,8 +114,8 @@ impl SegmentManager {
         self.runs_of(&segments)
     }
 
-    /// The checkpoint is durable: what was free in it may be written, prefree segments are free. Returns the segments that
-    /// became free, as runs of blocks. Does nothing without a [`begin_checkpoint`](Self::begin_checkpoint).
+    /// The checkpoint is durable: what was free in it may be written, prefree segments are free. Returns the segments
+    /// that became free, as runs of blocks. Does nothing without a [`begin_checkpoint`](Self::begin_checkpoint).
     pub fn end_checkpoint(&self) -> Vec<Run> {
         let mut sit = self.sit.lock();
         let Some(pending) = sit.pending.take() else { return Vec::new() };

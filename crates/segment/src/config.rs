@@ -17,7 +17,7 @@ pub trait SummarySource: Send + Sync {
     fn read_summary(&self, segment: SegmentNo) -> Result<Box<SummaryBlock>, Box<dyn Error + Send + Sync>>;
 }
 
-/// Who asks for blocks, which decides how many free sections must be left for the others.
+/// The caller's class, which decides how many free sections must be left for the others.
 ///
 /// | Class | must leave |
 /// |---|---|
@@ -25,7 +25,8 @@ pub trait SummarySource: Send + Sync {
 /// | [`Cleaner`](Class::Cleaner) | the worst case of dirty nodes and dentries |
 /// | [`Checkpoint`](Class::Checkpoint) | nothing |
 ///
-/// A volume whose users leave that much can always write a checkpoint, and a cleaner always has where to move blocks to.
+/// A volume whose users leave that much can always write a checkpoint, and a cleaner always finds room to move blocks
+/// to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// File data written for a user.
@@ -57,8 +58,9 @@ pub struct SegmentConfig {
     pub lanes: usize,
     /// Whether SSR may be used at all. Zoned volumes (`blkzoned`) never use it.
     pub ssr: bool,
-    /// The first section of which not all can be written, and how many blocks of it and of each behind it, from its start on: the capacity
-    /// of the zones that these sections are. `None`: all of all sections.
+    /// The first section that cannot be written to its end, and how many blocks can be written of it and of each
+    /// section behind it, from its start on: the capacity of the zones that these sections are. `None`: all of all
+    /// sections.
     pub section_capacity: Option<(u32, u32)>,
     /// Whether nodes that are written before their checkpoint have segments of their own: one more open segment for each log of nodes. Without
     /// them none is written ahead.

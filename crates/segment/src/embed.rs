@@ -12,13 +12,13 @@ use crate::{LogState, SegmentConfig, SegmentError, SegmentManager, SegmentTable}
 
 impl SegmentConfig {
     /// The configuration of a main area of `main_segments` segments that no superblock describes, in sections of
-    /// `segs_per_sec`, with nothing reserved. The areas before it have the sizes that mkfs.f2fs would give them; an engine
-    /// that has no use for them takes [`main_blkaddr`](Geometry::main_blkaddr) off each address. How much of it users can fill
-    /// is said in the [crate's documentation](crate#sizes-and-exhaustion).
+    /// `segs_per_sec`, with nothing reserved. The areas before it have the sizes that mkfs.f2fs would give them; an
+    /// engine that has no use for them takes [`main_blkaddr`](Geometry::main_blkaddr) off each address. How much of it
+    /// users can fill is said in the [crate's documentation](crate#sizes-and-exhaustion).
     ///
     /// # Errors
-    /// [`SegmentError::Config`], if the sections do not make up the segments, six logs do not fit (one section each), or the
-    /// addresses need more than 32 bits.
+    /// [`SegmentError::Config`], if the sections do not make up the segments, six logs do not fit (one section each),
+    /// or the addresses need more than 32 bits.
     pub fn embedded(main_segments: u32, segs_per_sec: u32) -> Result<SegmentConfig, SegmentError> {
         let wrong = |what, expected: u64, found: u64| Err(SegmentError::Config { what, expected, found });
         if segs_per_sec == 0 || !main_segments.is_multiple_of(segs_per_sec) {
@@ -88,7 +88,8 @@ impl SegmentManager {
 }
 
 impl LogState {
-    /// Where the log stands, as 8 bytes for an owner's checkpoint record. The summary, which goes there too, is a block of its own.
+    /// Where the log stands, as 8 bytes for an owner's checkpoint record. The summary, which goes there too, is a block
+    /// of its own.
     #[must_use]
     pub fn position(&self) -> [u8; 8] {
         let mut bytes = [0; 8];
@@ -98,8 +99,8 @@ impl LogState {
         bytes
     }
 
-    /// The log that stood at a [`position`](Self::position), with its summary. A position that makes no sense is found by
-    /// [`SegmentManager::load`].
+    /// The log that stood at a [`position`](Self::position), with its summary. A position that makes no sense is found
+    /// by [`SegmentManager::load`].
     #[must_use]
     pub fn from_position([s0, s1, s2, s3, n0, n1, alloc_type, _]: [u8; 8], summary: Box<SummaryBlock>) -> LogState {
         LogState {
@@ -112,9 +113,9 @@ impl LogState {
 }
 
 impl SegmentManager {
-    /// The manager that a checkpoint record describes, for an owner who keeps the table where
-    /// [`Geometry::sit_block`] says: `read` is asked for the current copy of each block, in ascending order. The SIT journal is that
-    /// in the summary of the cold-data log; a table of many segments is loaded faster by [`SegmentTable`], on several threads.
+    /// The manager that a checkpoint record describes, for an owner who keeps the table where [`Geometry::sit_block`]
+    /// says: `read` is asked for the current copy of each block, in ascending order. The SIT journal is that in the
+    /// summary of the cold-data log; a table of many segments is loaded faster by [`SegmentTable`], on several threads.
     ///
     /// # Errors
     /// [`SegmentError::Table`] if `read` fails; otherwise as [`open`](SegmentManager::open).

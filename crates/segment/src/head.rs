@@ -56,8 +56,8 @@ pub(crate) struct Head {
     pub(crate) segment: SegmentNo,
     pub(crate) next: u32,
     pub(crate) alloc: AllocType,
-    /// All valid blocks of the segment beyond `next` were written before the last durable checkpoint: they may be read back and
-    /// rewritten in its place.
+    /// All valid blocks of the segment beyond `next` were written before the last durable checkpoint: they may be read
+    /// back and rewritten in its place.
     pub(crate) settled: bool,
     pub(crate) summary: Box<SummaryBlock>,
 }

@@ -92,7 +92,8 @@ impl Index {
         self.neighbours.is_some()
     }
 
-    /// Sorts all segments that the index has seen by age, each locked for as long as it is looked at, and keeps them sorted from now on.
+    /// Sorts all segments that the index has seen by age, each locked for as long as it is looked at, and keeps them
+    /// sorted from now on.
     pub(crate) fn sort_neighbours<'a>(&mut self, lock: impl Fn(SegmentNo) -> MutexGuard<'a, Segment>) {
         let mut neighbours = Neighbours::new();
         let seen = self.segments.iter().filter(|segment| **segment != NO_SEGMENT);

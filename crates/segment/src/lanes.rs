@@ -1,10 +1,11 @@
 //! More open segments than the six that a checkpoint records.
 //!
-//! A log has one head that the checkpoint knows, lane 0, and any number of others in memory, so that writers who use
-//! different lanes do not meet in one lock. To a checkpoint, the segment of another lane is a dirty segment like any other:
-//! its entry goes to the SIT and its summary to the SSA. The lane goes on writing into it afterwards; it writes to blocks
-//! that are free in both maps. So after a crash the segment is a dirty one with holes, as the checkpoint says. Lanes begin segments only
-//! while there is no need for SSR, and are given up when space is short, so that holes are not kept from others.
+//! A log has one head that the checkpoint knows, lane 0, and any number of others in memory. So writers that use
+//! different lanes do not meet in one lock. To a checkpoint, the segment of another lane is a dirty segment like any
+//! other: its entry goes to the SIT and its summary to the SSA. The lane goes on writing into it afterwards; it writes
+//! to blocks that are free in both maps. So after a crash the segment is a dirty one with holes, as the checkpoint
+//! says. Lanes begin segments only while there is no need for SSR, and are given up when space is short, so that holes
+//! are not kept from others.
 //!
 //! The warm-node log has lane 0 alone for the nodes that syncs write: roll-forward follows a single chain. Nodes that no sync writes have a lane
 //! of their own ([`crate::aside`]).

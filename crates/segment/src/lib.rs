@@ -51,12 +51,13 @@
 //!
 //! # Sizes and exhaustion
 //!
-//! Six logs stand in a section each. A caller of [`Class::User`] gets [`SegmentError::NoSpace`] while [`floor`](SegmentManager::floor)
-//! sections are still free ([`user_floor`](SegmentConfig::user_floor), 6 unless set otherwise, and what is dirty): that room is
-//! for deleting, which writes nodes and no user data. So data goes through [`allocate`](SegmentManager::allocate), which is
-//! `User` for data logs; a *new* node through [`allocate_node_as`](SegmentManager::allocate_node_as) with `User`; a node that is
-//! written again, because something was deleted from it or by a checkpoint, through [`allocate_node`](SegmentManager::allocate_node), which may
-//! have the last segment. `NoSpace` takes nothing; freed blocks are to be had after the next durable checkpoint.
+//! Six logs stand in a section each. A caller of [`Class::User`] gets [`SegmentError::NoSpace`] while
+//! [`floor`](SegmentManager::floor) sections are still free ([`user_floor`](SegmentConfig::user_floor), 6 unless set
+//! otherwise, and what is dirty): that room is for deleting, which writes nodes and no user data. So data goes through
+//! [`allocate`](SegmentManager::allocate), which is `User` for data logs; a *new* node through
+//! [`allocate_node_as`](SegmentManager::allocate_node_as) with `User`; a node that is written again, by a checkpoint or
+//! because something was deleted from it, goes through [`allocate_node`](SegmentManager::allocate_node), which may have
+//! the last segment. `NoSpace` takes nothing; freed blocks are to be had after the next durable checkpoint.
 //!
 //! Of `n` sections of a new main area, one data log can so fill `n - 5 - user_floor` sections, less the one block that it stands on.
 //!

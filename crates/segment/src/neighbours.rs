@@ -17,8 +17,8 @@ struct Place {
     taken: u16,
 }
 
-/// The dirty segments of the data logs with room, sorted by the mean time of their blocks. They go by the numbers of their
-/// states.
+/// The dirty segments of the data logs with room, sorted by the mean time of their blocks. They go by the numbers of
+/// their states.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     by_age: [BTreeSet<(u64, u32)>; DATA_LOGS],
@@ -59,8 +59,8 @@ impl Neighbours {
         }
     }
 
-    /// Of the segments of a log that are nearest to an age, older and younger ones, the fullest; among those the nearest
-    /// (`atssr_lookup_victim`).
+    /// Of the segments of a log that are nearest to an age, older and younger ones, the fullest; among those the
+    /// nearest (`atssr_lookup_victim`).
     pub(crate) fn fullest_near(&self, log: LogType, age: u64) -> Option<u32> {
         let set = self.by_age.get(log.index())?;
         let reach = reach(set.len());

@@ -7,8 +7,8 @@
 //!   pieces   [ (t, n) (t, n) ... ] [ ... ] ...     at most 512 items, sorted
 //! ```
 //!
-//! Finding a key is a binary search over `lasts` and one in a piece; finding a rank adds up groups and counts. Both touch a few
-//! cache lines that lie together, where a tree of a million nodes misses the cache at each level.
+//! Finding a key is a binary search over `lasts` and one in a piece; finding a rank adds up groups and counts. Both
+//! touch a few cache lines that lie together, where a tree of a million nodes misses the cache at each level.
 
 /// Items of a piece at most.
 const MOST: usize = 512;

@@ -1,9 +1,9 @@
 //! Roll-forward: blocks that were written after the checkpoint that was opened.
 //!
-//! A chain of node blocks behind the checkpoint, and the data that they name, stand where the tables say that nothing is. Before
-//! anything is written they are *held*, so that no log writes over them and a crash during the recovery finds them again; the
-//! logs leave the segments where they are held. Those that a recovered file refers to are then *adopted*: valid, with a
-//! summary. The next checkpoint lets go of what is held and was not adopted.
+//! A chain of node blocks behind the checkpoint, and the data that they name, stand where the tables say that nothing
+//! is. Before anything is written they are *held*, so that no log writes over them and a crash during the recovery
+//! finds them again; the logs leave the segments where they are held. Those that a recovered file refers to are then
+//! *adopted*: valid, with a summary. The next checkpoint releases held blocks that were not adopted.
 //!
 //! ```text
 //!   Free -- hold --> Prefree -- adopt --> Dirty, Full        (of a segment)
@@ -57,8 +57,8 @@ impl SegmentManager {
         result
     }
 
-    /// Moves a log, if blocks are held where it stands, to where none are. A claimed segment that is no better goes to `unfit`:
-    /// kept until all logs have moved, so that it is not claimed again.
+    /// Moves a log, if blocks are held where it stands, to where none are. A claimed segment that is no better goes to
+    /// `unfit`: kept until all logs have moved, so that it is not claimed again.
     fn leave_if_held(&self, log: LogType, unfit: &mut Vec<Head>) -> Result<(), SegmentError> {
         let mut head = self.head(log);
         while self.holds_blocks(head.segment) {
@@ -80,8 +80,9 @@ impl SegmentManager {
     /// Makes a data block valid that no log has handed out: a recovered file refers to it.
     ///
     /// # Errors
-    /// [`SegmentError::InUse`] if it is valid; [`SegmentError::Phase`] if a log writes into its segment (it was not held);
-    /// [`SegmentError::LogType`] if nodes stand in the segment; [`SegmentError::Source`]; [`SegmentError::OutsideMain`].
+    /// [`SegmentError::InUse`] if it is valid; [`SegmentError::Phase`] if a log writes into its segment (it was not
+    /// held); [`SegmentError::LogType`] if nodes stand in the segment; [`SegmentError::Source`];
+    /// [`SegmentError::OutsideMain`].
     pub fn adopt(&self, addr: BlockAddr, summary: Summary, now: u64) -> Result<(), SegmentError> {
         let (segment, offset) = self.locate(addr)?;
         self.hold(addr)?;

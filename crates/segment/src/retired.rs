@@ -9,7 +9,7 @@ use f2fs_sync::Mutex;
 /// The summaries, behind a lock that is taken once for a segment.
 ///
 /// Each carries the number of the flush that will write it first. A summary that was taken out and put back between the
-/// two halves of a checkpoint is newer than what that checkpoint wrote, and stays.
+/// two halves of a checkpoint is newer than the one that the checkpoint wrote, and stays.
 #[derive(Debug)]
 pub(crate) struct Retired(Mutex<Summaries>);
 

@@ -10,10 +10,10 @@
 //!       +---------------- Prefree <---------------+                          0 valid
 //! ```
 //!
-//! Roll-forward adds two edges (see `recover`): Free to Prefree, for a segment that holds blocks of the chain, and from there to
-//! Dirty or Full.
+//! Roll-forward adds two edges (see `recover`): Free to Prefree, for a segment that holds blocks of the chain, and from
+//! there to Dirty or Full.
 //!
-//! *Dirty* is what the cleaner and SSR choose from. *Prefree* segments hold nothing that is valid now, but the last
+//! The cleaner and SSR choose among the *dirty* ones. *Prefree* segments hold nothing that is valid now, but the last
 //! durable checkpoint may still point into them: they are not used, discarded or reset before the next one is durable.
 
 use f2fs_format::sit::RawSitEntry;
@@ -77,7 +77,8 @@ pub struct SegmentInfo {
 }
 
 impl SegmentInfo {
-    /// A segment as its SIT entry describes it, for who does not open the whole table. `stands`: whether a log stands in it.
+    /// A segment as its SIT entry describes it, for who does not open the whole table. `stands`: whether a log stands
+    /// in it.
     ///
     /// # Errors
     /// [`SegmentError::BadType`], [`SegmentError::BadCount`].

@@ -16,10 +16,10 @@ const LOOKED_AT: usize = 64;
 const PLANNED: usize = 4;
 
 impl SegmentManager {
-    /// As [`allocate_as`](Self::allocate_as), but where the log writes into holes, the planner says which of the valid runs
-    /// between them are worth being rewritten in their place. They are appended to `rewrites`, in ascending order within a
-    /// segment; each lies between two of the new runs. The caller reads them and writes the same bytes in one request with
-    /// the new blocks on both sides.
+    /// As [`allocate_as`](Self::allocate_as), but where the log writes into holes, the planner says which of the valid
+    /// runs between them are worth being rewritten in their place. They are appended to `rewrites`, in ascending order
+    /// within a segment; each lies between two of the new runs. The caller reads them and writes the same bytes in one
+    /// request with the new blocks on both sides.
     ///
     /// Runs are never moved here, whatever the planner allows. They are rewritten only in a segment that had not been
     /// written to since the last durable checkpoint began when the log took it; what such a checkpoint finds handed out
@@ -42,11 +42,11 @@ impl SegmentManager {
         self.take_from_log(class, log, summaries, now, &mut Sink::selective(runs, &planner, rewrites))
     }
 
-    /// Marks a dirty segment that a log could take next, and says which runs of it a request of `request` blocks would rather
-    /// have moved than in its way: of the segments with the most room the first one that has such runs. The caller moves them
-    /// to the cold log (as [`Class::Cleaner`]) and frees their old places; after the next durable checkpoint they are holes,
-    /// and [`release_segment`](Self::release_segment) lets the logs have the segment. `None`: none of them is worth it, or the
-    /// planner's [bound](Planner::at_most) does not allow it.
+    /// Marks a dirty segment that a log could take next, and returns the runs of it that a request of `request` blocks
+    /// would rather have moved away: of the segments with the most room the first one that has such runs. The caller
+    /// moves them to the cold log (as [`Class::Cleaner`]) and frees their old places; after the next durable checkpoint
+    /// they are holes, and [`release_segment`](Self::release_segment) lets the logs have the segment. `None`: none of
+    /// them is worth it, or the planner's [bound](Planner::at_most) does not allow it.
     #[must_use]
     pub fn preclean(&self, log: LogType, planner: &Planner, request: u32) -> Option<(SegmentNo, Vec<Run>)> {
         let mut index = self.fresh_index();
@@ -97,9 +97,9 @@ impl SegmentManager {
         Ok(())
     }
 
-    /// The mean length of the holes that a log writes into, in blocks: for the cold-data log, the planner's `H_cold`. Of a log
-    /// that writes in order, the rest of its segment; but if holes are next, those of the segment that it would take: what is
-    /// left of one segment says little about the cost of many blocks.
+    /// The mean length of the holes that a log writes into, in blocks: for the cold-data log, the planner's `H_cold`.
+    /// Of a log that writes in order, the rest of its segment; but if holes are next, those of the segment that it
+    /// would take: what is left of one segment says little about the cost of many blocks.
     #[must_use]
     pub fn mean_hole(&self, log: LogType) -> f64 {
         let (segment, next, alloc) = {

@@ -1,8 +1,8 @@
 //! Which SIT entries a checkpoint must write, and where to.
 //!
-//! An entry is found on disk in the journal, else in the one of its block's two copies that the version bitmap names. An
-//! entry that leaves the journal must therefore be in its block by then, and a block is always written whole, to the copy
-//! that the last durable checkpoint does not use.
+//! An entry is found on disk in the journal, else in the one of its block's two copies that the version bitmap names.
+//! An entry that leaves the journal must therefore be in its block by then, and a block is always written whole, to the
+//! copy that the last durable checkpoint does not use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,8 +91,8 @@ pub(crate) struct Plan {
 }
 
 impl Sit {
-    /// Divides the entries that changed, and those that stand in the journal now, between journal and blocks: the blocks
-    /// with the fewest of them give theirs to the journal as long as it has room.
+    /// Divides the entries that changed, and those that stand in the journal now, between journal and blocks: the
+    /// blocks with the fewest of them give theirs to the journal as long as it has room.
     pub(crate) fn plan(&self, changed: impl Iterator<Item = SegmentNo>, capacity: usize) -> Plan {
         let mut groups: BTreeMap<u32, BTreeSet<SegmentNo>> = BTreeMap::new();
         for segment in changed.chain(self.journaled.iter().copied()) {

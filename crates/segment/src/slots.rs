@@ -1,8 +1,9 @@
-//! Where a block's new place and the address slot that names it meet: [`switch_slots`]. Nothing else gives a slot of a node another
-//! address while the volume runs.
+//! Where a block's new place and the address slot that names it meet: [`switch_slots`]. Nothing else gives a slot of a
+//! node another address while the volume runs.
 //!
-//! A writer and a cleaner may both be about to give a block a new place. Each writes its copy first, and only then changes the
-//! address slot, under the lock of the node's page. The second of the two sees the slot as the first left it:
+//! A writer and a cleaner may both be about to give a block a new place. Each writes its copy first, and only then
+//! changes the address slot, under the lock of the node's page. The second of the two sees the slot as the first left
+//! it:
 //!
 //! ```text
 //!   writer:  write new at W ...... lock page { old = slot; slot = W }  invalidate old
@@ -29,9 +30,10 @@ use crate::Run;
 pub enum Change {
     /// It stays as it is.
     Keep,
-    /// It names this block from now on, or none ([`BlockAddr::NULL`], [`BlockAddr::NEW`]), whatever it names until then.
+    /// From now on it names this block, or none ([`BlockAddr::NULL`], [`BlockAddr::NEW`]), whatever it named before.
     To(BlockAddr),
-    /// A block moves: the slot names `to` if it names `from` until then. Somebody was quicker otherwise, and `to` is not needed.
+    /// A block moves: the slot names `to` if it names `from` until then. Somebody was quicker otherwise, and `to` is
+    /// not needed.
     Move {
         /// Where the block was when it was copied.
         from: BlockAddr,
@@ -79,10 +81,11 @@ impl Displaced {
     }
 }
 
-/// Gives slots of one node new addresses, under the lock of its page, and adds what they do not name any more to `displaced`.
+/// Gives slots of one node new addresses, under the lock of its page, and adds what they do not name any more to
+/// `displaced`.
 ///
-/// `lock` locks the page. `change` decides for each slot, by its number and its address. `named` is told the new address of each slot
-/// that was changed. Both are called with the page locked.
+/// `lock` locks the page. `change` decides for each slot, by its number and its address. `named` is told the new
+/// address of each slot that was changed. Both are called with the page locked.
 #[inline]
 pub fn switch_slots<G: DerefMut<Target = NodeBlock>>(
     mut lock: impl FnMut() -> G,

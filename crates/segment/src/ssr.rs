@@ -18,8 +18,8 @@ impl SegmentManager {
         index
     }
 
-    /// Claims the dirty segment with the most room for a log (`get_ssr_segment`), with the blocks that may be written in
-    /// it: free now and in the last checkpoint. Its summary keeps the entries of the blocks that stay.
+    /// Claims the dirty segment with the most room for a log (`get_ssr_segment`), with the blocks that may be written
+    /// in it: free now and in the last checkpoint. Its summary keeps the entries of the blocks that stay.
     ///
     /// Never for the warm-node log: roll-forward follows its blocks in the order in which they were written, and holes
     /// would lead it through nodes of another time.

@@ -1,7 +1,7 @@
 //! Where the segments' states are: nowhere, as long as a segment has not been used.
 //!
-//! A main area of 16 TiB has eight million segments, and most of them may never have held a block. A segment is therefore one
-//! *word* of 32 bits, and a state of its own only once it holds valid blocks or is about to:
+//! A main area of 16 TiB has eight million segments, and most of them may never have held a block. A segment is
+//! therefore one *word* of 32 bits, and a state of its own only once it holds valid blocks or is about to:
 //!
 //! ```text
 //!   word    0 | log (3) | mtime (28)      idle: no valid block, no log in it, free
@@ -15,9 +15,10 @@
 //!
 //! # Locking rules
 //!
-//! - A word changes once, from idle to used, with `next` held: so a segment never gets two states, nor a state two segments.
-//! - The state is written first, under its own lock, and the word after it (release). Who reads a used word (acquire) finds the
-//!   chunk and the state.
+//! - A word changes once, from idle to used, with `next` held: so a segment never gets two states, nor a state two
+//!   segments.
+//! - The state is written first, under its own lock, and the word after it (release). Who reads a used word (acquire)
+//!   finds the chunk and the state.
 //! - An idle word says all there is to know about its segment. A thread that finds one acts as if it had locked the
 //!   segment at that moment, found it free and unlocked it.
 //! - `next` is the last lock of every order, except for that of a state that no word names yet.
@@ -36,8 +37,8 @@ const CHUNK: usize = if cfg!(loom) { 2 } else { 64 };
 const USED: u32 = 1 << 31;
 /// Bits of the time in an idle word.
 const MTIME_BITS: u32 = 28;
-/// The greatest time that fits, seconds: eight years of use. The time of an empty segment decides nothing, so a greater one
-/// becomes this one.
+/// The greatest time that fits, seconds: eight years of use. The time of an empty segment decides nothing, so a greater
+/// one becomes this one.
 const MTIME_MAX: u64 = (1 << MTIME_BITS) - 1;
 
 type Chunk = [Mutex<Segment>; CHUNK];
@@ -173,8 +174,8 @@ impl States {
         slot
     }
 
-    /// Takes over the entries of the segments from `first` on, each of which is loaded once. Tells how many valid blocks they
-    /// have, by log.
+    /// Takes over the entries of the segments from `first` on, each of which is loaded once. Tells how many valid
+    /// blocks they have, by log.
     pub(crate) fn load(&self, first: SegmentNo, entries: &[RawSitEntry]) -> Result<[u64; 6], SegmentError> {
         let mut valid = [0; 6];
         let mut used: Vec<(usize, Segment)> = Vec::new();

@@ -47,8 +47,8 @@ pub struct SegmentTable {
 }
 
 impl SegmentTable {
-    /// A table of so many main segments, all empty but those of the SIT journal, whose entries are newer than the table's:
-    /// what the table's blocks say of them is passed over.
+    /// A table of so many main segments. All are empty but those in the SIT journal, whose entries are newer than the
+    /// table's: what the table's blocks say of them is passed over.
     ///
     /// # Errors
     /// As [`load`](Self::load), for the journal.
@@ -78,8 +78,8 @@ impl SegmentTable {
     /// segments.
     ///
     /// # Errors
-    /// [`SegmentError::BadType`], [`SegmentError::BadCount`], [`SegmentError::OutsideTable`], [`SegmentError::LoadedTwice`]. The
-    /// table is of no use then.
+    /// [`SegmentError::BadType`], [`SegmentError::BadCount`], [`SegmentError::OutsideTable`],
+    /// [`SegmentError::LoadedTwice`]. The table is of no use then.
     pub fn load(&self, first: SegmentNo, entries: &[RawSitEntry]) -> Result<(), SegmentError> {
         let mut at = 0;
         while at < entries.len() {

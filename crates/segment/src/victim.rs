@@ -2,8 +2,9 @@
 //!
 //! A chosen section is *marked*: no log takes a segment of it and no other cleaner chooses it, until the cleaner
 //! [releases](SegmentManager::release_victim) it, or, segment by segment, until it is free again. Choosing and taking a
-//! segment with holes both hold the index lock, so each sees what the other did. A log may go on to a free segment of its
-//! own section without that lock; but then it stands in that section all the while, and such a section is not chosen.
+//! segment with holes both hold the index lock, so each sees what the other did. A log may go on to a free segment of
+//! its own section without that lock; but then it stands in that section all the while, and such a section is not
+//! chosen.
 
 use f2fs_format::SegmentNo;
 use f2fs_sync::{protocol_step, protocol_value};
@@ -13,10 +14,10 @@ use crate::{AgeThreshold, SegmentError, SegmentManager};
 
 /// How a victim is chosen.
 ///
-/// Blocks written for each block of the user's, by `examples/write_amplification -- 320 3` (320 segments, no SSR for the user's
-/// writes; a count, the same on every machine). The last column puts moved blocks into the holes of segments of their age
-/// ([`allocate_aged`](SegmentManager::allocate_aged)), so that no free segment is used up for them: fewer blocks are moved, but
-/// each is a small write.
+/// Blocks written for each block of the user's, by `examples/write_amplification -- 320 3` (320 segments, no SSR for
+/// the user's writes; a count, the same on every machine). The last column puts moved blocks into the holes of segments
+/// of their age ([`allocate_aged`](SegmentManager::allocate_aged)), so that no free segment is used up for them: fewer
+/// blocks are moved, but each is a small write.
 ///
 /// | updates, utilisation | greedy | cost-benefit | age threshold | the same, `AT_SSR` |
 /// |---|--:|--:|--:|--:|
@@ -63,11 +64,11 @@ impl Victim {
 }
 
 impl SegmentManager {
-    /// Chooses a section and marks it. `now` is the time in seconds, as given to [`allocate`](Self::allocate). `None`: no
-    /// section has both valid blocks and others, apart from those where logs stand and those already marked.
+    /// Chooses a section and marks it. `now` is the time in seconds, as given to [`allocate`](Self::allocate). `None`:
+    /// no section has both valid blocks and others, apart from those where logs stand and those already marked.
     ///
-    /// Costs a constant number of steps ([`Greedy`](VictimPolicy::Greedy)) or a logarithmic one, beyond those for the
-    /// segments that changed since the last choice, each of which is looked at once.
+    /// Costs a constant number of steps ([`Greedy`](VictimPolicy::Greedy)) or a logarithmic one, and one for each
+    /// segment that changed since the last choice.
     #[must_use]
     pub fn choose_victim(&self, policy: VictimPolicy, now: u64) -> Option<Victim> {
         let mut index = self.fresh_index();

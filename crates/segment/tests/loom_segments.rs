@@ -182,7 +182,8 @@ fn a_log_that_takes_a_left_segment_finds_its_summary() {
 #[test]
 fn no_log_stands_in_a_victim() {
     model::exhaustive("no_log_stands_in_a_victim", || {
-        // The log goes on within its section of three segments, to one that the index looks at before the one that it leaves.
+        // The log goes on within its section of three segments, to one that the index looks at before the one that it
+        // leaves.
         let manager = manager(18, 3, 0, &[(LogType::WarmData, SegmentNo(3), 511)]);
         let writer = spawn(&manager, |manager| take(manager, Class::Checkpoint, LogType::WarmData).unwrap());
         let victim = manager.choose_victim(VictimPolicy::Greedy, 5);

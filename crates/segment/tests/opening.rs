@@ -1,4 +1,5 @@
-//! Volumes that a manager refuses to open, by name and number; and the small behaviours that a random test does not name.
+//! Volumes that a manager refuses to open, by name and number; and the small behaviours that a random test does not
+//! name.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -291,8 +292,8 @@ impl SummarySource for Ssa {
     }
 }
 
-/// The checkpoint that was opened stays the valid one while the next is written: after a crash then it needs the summaries of all
-/// its blocks, those among them that the recovery before gave up.
+/// The checkpoint that was opened stays the valid one while the next is written: after a crash then it needs the
+/// summaries of all its blocks, those among them that the recovery before gave up.
 #[test]
 fn an_adopted_block_keeps_the_summaries_of_the_checkpoint() {
     let geometry = geometry(20, 1);

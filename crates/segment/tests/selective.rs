@@ -108,7 +108,8 @@ fn what_no_checkpoint_has_seen_is_not_rewritten() {
     assert_eq!(settled.0, manager.geometry().locate(first[0]).unwrap().0.0);
     let (_, rewrites) = selective(&manager, Strategy::PartialAlways, 20);
     assert_eq!(rewrites.len(), 19);
-    // The other segment had holes at the checkpoint too, but was written to since: those writes may still be on their way.
+    // The other segment had holes at the checkpoint too, but was written to since: those writes may still be on their
+    // way.
     while manager.log(LogType::WarmData).segment == settled {
         take(&manager, LogType::WarmData, 1);
     }

@@ -1,5 +1,5 @@
-//! Every address, count and share that a caller can hand in, at the ends of what its type holds: an answer or an error, no panic,
-//! and no memory by what was asked for.
+//! Every address, count and share that a caller can hand in, at the ends of what its type holds: an answer or an error,
+//! no panic, and no memory by what was asked for.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

@@ -18,12 +18,13 @@
 //!              a give that makes the pool large again
 //! ```
 //!
-//! *Cached* is the common case. When units run short, the budget *freezes*: with `state` held, each cache is emptied into the
-//! pool and marked frozen in one swap. From its mark on, a cache serves nobody, and those who find the mark wait for `state`.
-//! So once all are marked, the pool holds every unit that is not taken, at one moment: a take that is refused is refused
-//! because there were fewer units than it asked for. (Emptying the caches without stopping them would miss units given to a
-//! cache behind the collector's back while others leave a cache ahead of it.) While frozen, all takes and gives go through
-//! the pool, exact and one by one. Caches thaw when the pool has enough to fill them all several times over.
+//! *Cached* is the common case. When units run short, the budget *freezes*: with `state` held, each cache is emptied
+//! into the pool and marked frozen in one swap. From its mark on, a cache serves nobody, and those who find the mark
+//! wait for `state`. So once all are marked, the pool holds every unit that is not taken, at one moment: a take that is
+//! refused is refused because there were fewer units than it asked for. (Emptying the caches without stopping them
+//! would miss units given to a cache behind the collector's back while others leave a cache ahead of it.) While frozen,
+//! all takes and gives go through the pool, exact and one by one. Caches thaw when the pool has enough to fill them all
+//! several times over.
 
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -32,15 +33,15 @@ use crate::{Mutex, PerCore, protocol_never, protocol_value};
 /// A cache that serves nobody. No cache holds as many units: see [`Budget::give`].
 const FROZEN: u64 = u64::MAX;
 
-/// The largest number of units that move between a cache and the pool at once. The pool's lock is taken in one of so many
-/// operations: far below one in a hundred.
+/// The largest number of units that move between a cache and the pool at once. The pool's lock is taken in one of so
+/// many operations: far below one in a hundred.
 const LARGEST_BATCH: u64 = 256;
 
 /// A bounded number of units (free blocks, free node IDs): threads take some and give some back.
 ///
-/// [`try_take`](Budget::try_take) is exact: it says no only if, at some moment during the call, fewer units were left than
-/// were asked for; and never hands out a unit twice. It is cheap too: a thread takes from a cache of its processor's own, and
-/// only where units run short do all threads go through one lock.
+/// [`try_take`](Budget::try_take) is exact: it says no only if, at some moment during the call, fewer units were left
+/// than were asked for; and never hands out a unit twice. It is cheap too: a thread takes from a cache of its
+/// processor's own, and only where units run short do all threads go through one lock.
 ///
 /// ```
 /// use f2fs_sync::Budget;
@@ -76,7 +77,8 @@ impl Budget {
         Budget::with_batch(units, (units / (16 * slots)).min(LARGEST_BATCH))
     }
 
-    /// A budget of `units` whose caches take `batch` units at once; with 0 there are no caches, and every call takes the lock.
+    /// A budget of `units` whose caches take `batch` units at once; with 0 there are no caches, and every call takes
+    /// the lock.
     #[must_use]
     pub fn with_batch(units: u64, batch: u64) -> Self {
         let mut caches = PerCore::new(|_| AtomicU64::new(FROZEN));
@@ -204,8 +206,8 @@ impl Budget {
     }
 }
 
-/// How many units the pool has when the caches thaw: more than a freeze can bring together (three batches from each cache),
-/// so that a budget that hovers at its end does not change its state with each call.
+/// How many units the pool has when the caches thaw: more than a freeze can bring together (three batches from each
+/// cache), so that a budget that hovers at its end does not change its state with each call.
 fn thaw_at(batch: u64, slots: usize) -> u64 {
     4 * batch * slots as u64
 }

@@ -5,10 +5,11 @@ use crate::atomic::AtomicI64;
 use crate::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::protocol_never;
 
-/// A signed counter kept as one delta per processor: changing it writes no line that another processor writes, reading it
-/// adds all deltas up.
+/// A signed counter kept as one delta per processor: changing it writes no line that another processor writes, reading
+/// it adds all deltas up.
 ///
-/// Single deltas may be negative (what one processor adds another may take away), and deltas and their sum wrap on overflow.
+/// Single deltas may be negative (what one processor adds another may take away), and deltas and their sum wrap on
+/// overflow.
 ///
 /// ```
 /// use f2fs_sync::ShardedCounter;
@@ -30,8 +31,8 @@ impl ShardedCounter {
         ShardedCounter { deltas: PerCore::new(|slot| AtomicI64::new(if slot == 0 { value } else { 0 })) }
     }
 
-    /// Adds `amount`. The new delta of this processor, which tells nothing of the sum: it serves to do something once in so
-    /// many additions.
+    /// Adds `amount`. The new delta of this processor, which tells nothing of the sum: it serves to do something once
+    /// in so many additions.
     #[inline]
     pub fn add(&self, amount: i64) -> i64 {
         let delta = self.deltas.slot();
@@ -51,8 +52,9 @@ impl ShardedCounter {
 
     /// The value.
     ///
-    /// Exact if nobody changes the counter meanwhile (a checkpoint has the gate closed, say). Else it holds every change that
-    /// happened before the call, and any of those that happen during it: it need not be a value that the counter ever had.
+    /// Exact if nobody changes the counter meanwhile (a checkpoint has the gate closed, say). Else it holds every
+    /// change that happened before the call, and any of those that happen during it: it need not be a value that the
+    /// counter ever had.
     #[must_use]
     pub fn sum(&self) -> i64 {
         self.deltas.iter().fold(0, |sum, delta| sum.wrapping_add(delta.load(Acquire)))

@@ -11,15 +11,17 @@
 //! references that are a [`PlainArc`](crate::PlainArc) (the device and the source of tables, which no operation
 //! clones), and the allocator's own state.
 //!
-//! [`Footprint::measure`] has several threads do an operation in turns, each on its own objects, and tells three things:
+//! [`Footprint::measure`] has several threads do an operation in turns, each on its own objects, and tells three
+//! things:
 //!
 //! - the lines that an operation writes;
-//! - the lines that *several* threads write: those that belong to no object, to the file system at large. What is striped
-//!   meets by chance; what is per processor meets when a batch is refilled. So each such line comes with its share of the
-//!   operations. A line is [global](Footprint::global) if at least two threads, and at least half of them, write it in
-//!   one operation of a hundred or more: at 120 cores, such a line is somebody's all the time;
-//! - the lines that *move*: those that a thread reads or writes after another thread wrote them, or writes after another one
-//!   read them. This is what the caches of a machine with one processor for each thread would fetch from each other.
+//! - the lines that *several* threads write: those that belong to no object, to the file system at large. What is
+//!   striped meets by chance; what is per processor meets when a batch is refilled. So each such line comes with its
+//!   share of the operations. A line is [global](Footprint::global) if at least two threads, and at least half of them,
+//!   write it in one operation of a hundred or more: at 120 cores, such a line is somebody's all the time;
+//! - the lines that *move*: those that a thread reads or writes after another thread wrote them, or writes after
+//!   another one read them. This is what the caches of a machine with one processor for each thread would fetch from
+//!   each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -81,8 +83,8 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Has `threads` threads, as if on processors of their own, do `operation(thread, n)` for each `n` below `operations`, in
-    /// turns. It is up to the operation to use objects of its thread's own.
+    /// Has `threads` threads, as if on processors of their own, do `operation(thread, n)` for each `n` below
+    /// `operations`, in turns. It is up to the operation to use objects of its thread's own.
     pub fn measure(threads: usize, operations: usize, operation: impl Fn(usize, usize) + Sync) -> Footprint {
         Self::measure_prepared(threads, operations, |_, _| (), |thread, n, ()| operation(thread, n))
     }
@@ -180,7 +182,7 @@ struct Line {
     writes: Vec<usize>,
     /// Whose caches have the line as it is now.
     holders: BTreeSet<usize>,
-    /// Whether somebody wrote it: who has it no more must fetch it.
+    /// Whether somebody wrote it: a thread that has lost it must fetch it.
     dirty: bool,
     sites: BTreeSet<Site>,
 }

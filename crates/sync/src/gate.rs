@@ -2,10 +2,10 @@
 //!
 //! # Rules
 //!
-//! - An operation *enters*; any number are inside at once. Whoever *closes* the gate waits until all have left and is then
-//!   alone until it opens the gate again. Entrants wait meanwhile.
-//! - Entering and leaving an open gate writes one line, the reader count of this processor's slot, and reads one that is
-//!   written only when a gate closes or opens.
+//! - An operation *enters*; any number are inside at once. Whoever *closes* the gate waits until all have left and is
+//!   then alone until it opens the gate again. Entrants wait meanwhile.
+//! - Entering and leaving an open gate writes one line, the reader count of this processor's slot, and reads one that
+//!   is written only when a gate closes or opens.
 //! - `state` is the only lock. It is held while the gate changes hands, never while anybody is inside. Nothing else is
 //!   locked under it. The flag `closed` is written only with it held.
 //!
@@ -23,21 +23,22 @@
 //!
 //! There is no edge from draining back to open, and none from closed to draining: a second closer takes the way through
 //! open, and only after everybody who waited to enter is inside. So neither closers nor entrants starve: an entrant
-//! waits for the one closer that it met. A closer waits for the entrants that are inside, and for those that are let in before it.
+//! waits for the one closer that it met. A closer waits for the entrants that are inside, and for those that are let in
+//! before it.
 //!
 //! # Why it is right
 //!
-//! Entering: *count up, fence, look at `closed`*. Closing: *set `closed`, fence, look at the counts*. Whichever fence comes
-//! second sees the other's store: either the closer sees the count and waits, or the entrant sees the flag and turns back.
-//! Leaving is the same pair: *count down, fence, look at `closed`*; either the closer's look sees the lower count, or the
-//! leaver sees the flag and wakes the closer. It takes `state` before it does, so that the closer is not between its look
-//! and its sleep. A slot that a closer has seen at zero stays without a guard: new ones turn back.
+//! Entering: *count up, fence, look at `closed`*. Closing: *set `closed`, fence, look at the counts*. Whichever fence
+//! comes second sees the other's store: either the closer sees the count and waits, or the entrant sees the flag and
+//! turns back. Leaving is the same pair: *count down, fence, look at `closed`*; either the closer's look sees the lower
+//! count, or the leaver sees the flag and wakes the closer. It takes `state` before it does, so that the closer is not
+//! between its look and its sleep. A slot that a closer has seen at zero stays without a guard: new ones turn back.
 //!
 //! # Nesting
 //!
-//! A thread that enters a gate it is already inside of deadlocks when a closer waits in between: the closer waits for the
-//! first guard, the second entry for the closer. [`GateGuard::again`] is the way to have a second guard. Debug builds panic
-//! instead of waiting, where the thread's own record shows the deadlock.
+//! A thread that enters a gate it is already inside of deadlocks when a closer waits in between: the closer waits for
+//! the first guard, the second entry for the closer. [`GateGuard::again`] is the way to have a second guard. Debug
+//! builds panic instead of waiting, where the thread's own record shows the deadlock.
 
 mod held;
 
@@ -187,7 +188,8 @@ impl Gate {
         self.drained.notify_one();
     }
 
-    /// The rest of entering, for one who counted up and then saw the flag. The count is up on return, and the gate open.
+    /// The rest of entering, for one who counted up and then saw the flag. The count is up on return, and the gate
+    /// open.
     #[cold]
     fn wait_to_enter(&self, slot: usize) {
         let mut state = self.state.lock();
@@ -255,8 +257,8 @@ impl<'a> GateGuard<'a> {
 
     /// Takes the guard out of this thread's record of the gates it is inside of, for one that goes to another thread.
     ///
-    /// Only debug builds keep the record. A guard that leaves its thread without this call makes them panic wrongly if the
-    /// thread then waits at the gate.
+    /// Only debug builds keep the record. A guard that leaves its thread without this call makes them panic wrongly if
+    /// the thread then waits at the gate.
     pub fn unbind(mut self) -> Self {
         self.held.forget(self.gate);
         self

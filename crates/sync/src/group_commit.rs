@@ -2,8 +2,8 @@
 //!
 //! # Locking
 //!
-//! `state` guards the queue and whether somebody leads; a seat's lock guards the news for one thread that waits. Neither is
-//! held while the work runs, and no two at a time.
+//! `state` guards the queue and whether somebody leads; a seat's lock guards the news for one thread that waits.
+//! Neither is held while the work runs, and no two at a time.
 //!
 //! ```text
 //!             join, as many as are expected                      work done, queue empty
@@ -19,17 +19,17 @@
 //!  a thread that joins meanwhile: waits in the queue -> its group's answer, or the lead, or the watch
 //! ```
 //!
-//! One group is worked on at a time, so what the groups do happens in the order in which they were formed; and the work on a
-//! request begins after the request was made. There is no edge from a running group back to its queue: who comes late is in
-//! the next group.
+//! One group is worked on at a time, so what the groups do happens in the order in which they were formed; and the work
+//! on a request begins after the request was made. There is no edge from a running group back to its queue: who comes
+//! late is in the next group.
 //!
 //! # Who is expected
 //!
-//! The leader expects the threads of the last group, and the threads that came while it was worked on. Without that, a few threads
-//! that sync over and over would take turns in groups of one. The leader waits for as long as the last group took (as ext4's journal
-//! does, `jbd2_journal_stop`), 1 ms at most. If nobody came, the next groups form at once; each vain wait makes more of them do so. No
-//! group of more than [`FEW`] threads waits: the missing threads keep the device busy meanwhile, and the queue fills while a group
-//! is worked on.
+//! The leader expects the threads of the last group, and the threads that came while it was worked on. Without that, a
+//! few threads that sync over and over would take turns in groups of one. The leader waits for as long as the last
+//! group took (as ext4's journal does, `jbd2_journal_stop`), 1 ms at most. If nobody came, the next groups form at
+//! once; each vain wait makes more of them do so. No group of more than [`FEW`] threads waits: the missing threads keep
+//! the device busy meanwhile, and the queue fills while a group is worked on.
 
 use core::time::Duration;
 
@@ -130,9 +130,9 @@ impl<T, R> GroupCommit<T, R> {
         GroupCommit { state: Mutex::new(state) }
     }
 
-    /// Hands in a request and returns its answer. `work` is called by one of the threads of each group with all requests of
-    /// the group, in the order in which they came, and gives one answer for each; another thread's `work` may serve this
-    /// request.
+    /// Hands in a request and returns its answer. `work` is called by one of the threads of each group with all
+    /// requests of the group, in the order in which they came, and gives one answer for each; another thread's `work`
+    /// may serve this request.
     ///
     /// `None`: the work panicked, or gave fewer answers than there were requests.
     pub fn join(&self, request: T, work: impl FnOnce(Vec<T>) -> Vec<R>) -> Option<R> {

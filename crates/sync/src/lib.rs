@@ -1,10 +1,10 @@
 //! The only crate of the family that names a lock or an atomic.
 //!
 //! Everything concurrent in f2fs is written against these types. In production they are `parking_lot`'s locks and the
-//! standard atomics; under `--cfg loom` they are loom's and under `--cfg shuttle` shuttle's, behind the same signatures, so
-//! that the models drive the production code and never a copy of it. Under `--cfg f2fs_counting` they put every write on
-//! record, so that the cache lines that an operation writes are counted and not guessed; under `--cfg f2fs_manycore` they let time
-//! pass on the virtual cores of a machine that is played (`manycore`).
+//! standard atomics; under `--cfg loom` they are loom's and under `--cfg shuttle` shuttle's, behind the same
+//! signatures, so that the models drive the production code and never a copy of it. Under `--cfg f2fs_counting` they
+//! put every write on record, so that the cache lines that an operation writes are counted and not guessed; under
+//! `--cfg f2fs_manycore` they let time pass on the virtual cores of a machine that is played (`manycore`).
 //!
 //! | Item | production | `cfg(loom)`, `cfg(shuttle)` | `cfg(f2fs_counting)` |
 //! |---|---|---|---|
@@ -21,7 +21,8 @@
 //! | `meeting` | under `cfg(fuzzing)`: two threads wait for each other at locks, where an input says | absent | absent |
 //! | [`mutant`](mutant()) | the constant `false` | `F2FS_MUTANT` names it | the constant `false` |
 //!
-//! `tests/halves.rs` uses every item above in all halves. Only the items that it uses are common to them: `parking_lot` offers more.
+//! `tests/halves.rs` uses every item above in all halves. Only the items that it uses are common to them: `parking_lot`
+//! offers more.
 //!
 //! Code that needs a store-buffering (Dekker) pair uses `atomic::fence(SeqCst)`: loom treats `SeqCst` accesses as
 //! acquire-release only.
@@ -38,8 +39,9 @@
 //! | [`GroupCommit`] | many want one slow thing: one does it for all | the queue's lock |
 //! | [`Stamp`] | whether what was looked up still holds | none |
 //!
-//! None of them takes a lock of another crate or calls back while it has one of its own, so they are last in every order
-//! of locks. A gate is entered before any lock is taken, because entering waits for a closer, which waits for everybody.
+//! None of them takes a lock of another crate or calls back while it has one of its own, so they are last in every
+//! order of locks. A gate is entered before any lock is taken, because entering waits for a closer, which waits for
+//! everybody.
 //!
 //! # The counting half
 //!
@@ -51,9 +53,10 @@
 //!
 //! # Models and mutants
 //!
-//! A crate's models are the tests in its `tests/loom_*.rs`, which begin with `#![cfg(loom)]` and run their bodies through
-//! `f2fs_sync::model`. Each model has a fault in the production code that it must find: the mutant of a point of the
-//! protocol ([`protocol_step!`], [`protocol_value!`], [`protocol_never!`]), announced by a comment line of this form in the file:
+//! A crate's models are the tests in its `tests/loom_*.rs`, which begin with `#![cfg(loom)]` and run their bodies
+//! through `f2fs_sync::model`. Each model has a fault in the production code that it must find: the mutant of a point
+//! of the protocol ([`protocol_step!`], [`protocol_value!`], [`protocol_never!`]), announced by a comment line of this
+//! form in the file:
 //!
 //! ```text
 //! // mutant: gate_enter_fence, killed by: a_closer_is_alone
@@ -64,8 +67,8 @@
 //! does not exist.
 //!
 //! A case too large for every schedule (eight threads and more, the production geometry) is a *scenario*, in
-//! `tests/shuttle_*.rs`, run by `cargo xtask shuttle` in the same way. shuttle is sequentially consistent: it finds faults of
-//! protocols, not of memory orders.
+//! `tests/shuttle_*.rs`, run by `cargo xtask shuttle` in the same way. shuttle is sequentially consistent: it finds
+//! faults of protocols, not of memory orders.
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -119,8 +122,8 @@ pub use std::sync::{Arc, Weak};
 /// An [`Arc`] that is on record in no half: for trait objects that callers make, and for what is cloned on no hot path.
 pub use std::sync::Arc as PlainArc;
 
-/// An [`Arc`] of a type as one of a trait object: `coerce!(arc => dyn Trait)`. A wrapper of the counting half cannot be converted in
-/// place, as the standard library's can.
+/// An [`Arc`] of a type as one of a trait object: `coerce!(arc => dyn Trait)`. A wrapper of the counting half cannot be
+/// converted in place, as the standard library's can.
 #[cfg(not(any(f2fs_counting, f2fs_manycore)))]
 #[macro_export]
 macro_rules! coerce {

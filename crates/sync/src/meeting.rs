@@ -1,14 +1,17 @@
-//! Two threads of a fuzz target that meet where the input says: every lock is a point at which one may wait for the other.
+//! Two threads of a fuzz target that meet where the input says: every lock is a point at which one may wait for the
+//! other.
 //!
-//! On a busy machine two threads with operations of some microseconds take turns, and hardly ever are in two of them at once. So a
-//! thread that takes part in a [`two`] passes a number of locks that the input gives, then waits until the other one passed so many more,
-//! and so on. It never waits for one that waits, is blocked by a lock, or is over; so nothing hangs that would not hang without it.
+//! On a busy machine two threads with operations of some microseconds take turns, and hardly ever are in two of them at
+//! once. So a thread that takes part in a [`two`] passes a number of locks that the input gives, then waits until the
+//! other one passed so many more, and so on. It never waits for one that waits, is blocked by a lock, or is over; so
+//! nothing hangs that would not hang without it.
 //!
-//! Only the builds of the fuzz targets have it (`cfg(fuzzing)`, which `cargo xtask fuzz` and cargo-fuzz set). There the locks are
-//! `parking_lot`'s with such a point in front. For a thread that takes no part, the point is a look at an atomic that nobody writes.
+//! Only the builds of the fuzz targets have it (`cfg(fuzzing)`, which `cargo xtask fuzz` and cargo-fuzz set). There the
+//! locks are `parking_lot`'s with such a point in front. For a thread that takes no part, the point is a look at an
+//! atomic that nobody writes.
 //!
-//! Locking rules: none. Each side has atomics that it alone writes, and the other side reads; the waiting side is parked, and
-//! looks again when it is woken or [`LIMIT`] is over.
+//! Locking rules: none. Each side has atomics that it alone writes, and the other side reads; the waiting side is
+//! parked, and looks again when it is woken or [`LIMIT`] is over.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -133,8 +136,8 @@ impl Drop for TakesPart {
     }
 }
 
-/// Runs both at once, in the caller's thread and in another one. Each follows its half of the schedule, the first one the longer half: numbers
-/// of points to pass and of points to wait for, in turns.
+/// Runs both at once, in the caller's thread and in another one. Each follows its half of the schedule, the first one
+/// the longer half: numbers of points to pass and of points to wait for, in turns.
 ///
 /// # Panics
 /// If one of them does.
@@ -304,7 +307,8 @@ mod tests {
 
     #[test]
     fn who_waits_sees_the_other_pass_its_points() {
-        // Before its first lock the first one waits until the second one has passed twenty points, if the machine lets that one run at all.
+        // Before its first lock the first one waits until the second one has passed twenty points, if the machine lets
+        // that one run at all.
         let met = || {
             let (lock, seen) = (Mutex::new(0), Mutex::new(0));
             let first = || *seen.lock() = *lock.lock();

@@ -15,10 +15,10 @@
 //! }
 //! ```
 //!
-//! Two threads (the model's own and one that it spawns) are explored exhaustively; three with at most three preemptions.
-//! Every schedule must end: no thread may wait for something other than a lock, a condition variable, a join or a park.
-//! A model must not mix `park` with locks (loom may wake a thread from a lock by an `unpark`), and drops read guards on the
-//! thread that took them.
+//! Two threads (the model's own and one that it spawns) are explored exhaustively; three with at most three
+//! preemptions. Every schedule must end: no thread may wait for something other than a lock, a condition variable, a
+//! join or a park. A model must not mix `park` with locks (loom may wake a thread from a lock by an `unpark`), and
+//! drops read guards on the thread that took them.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub fn exhaustive(name: &str, model: impl Fn() + Send + Sync + 'static) {
     run(name, None, model);
 }
 
-/// Runs the model under every schedule that takes the processor from a thread that could go on at most `preemptions` times;
-/// `LOOM_MAX_PREEMPTIONS` may ask for more.
+/// Runs the model under every schedule that takes the processor from a thread that could go on at most `preemptions`
+/// times; `LOOM_MAX_PREEMPTIONS` may ask for more.
 ///
 /// # Panics
 ///
@@ -59,8 +59,9 @@ const STACK: usize = 1 << 20;
 /// The size of a thread's stack in loom: so many machine words.
 const WORD: usize = size_of::<usize>();
 
-/// Runs a model of something that takes many steps to set up: `setup` once in each iteration, with nothing explored, then `body`
-/// as [`bounded`] does. Both run on a thread with room for deep calls; `body` starts others with [`spawn`], three at most.
+/// Runs a model of something that takes many steps to set up: `setup` once in each iteration, with nothing explored,
+/// then `body` as [`bounded`] does. Both run on a thread with room for deep calls; `body` starts others with [`spawn`],
+/// three at most.
 ///
 /// # Panics
 ///

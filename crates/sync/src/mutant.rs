@@ -1,10 +1,10 @@
 //! Mutants: one-line faults that a model must find.
 //!
-//! A model that passes proves little until it is seen to fail. Each model therefore has a mutant: the line of production
-//! code that the model is about, left out or spoilt when [`mutant`] says so. In production [`mutant`] is the constant
-//! `false` and the compiler removes the test; in the halves for models it compares with the environment variable `F2FS_MUTANT`, so
-//! one build serves all mutants. So it does with the feature `mutants`, for tests that are no
-//! models (`f2fs-trials`); nothing that ships turns it on.
+//! A model that passes proves little until it is seen to fail. Each model therefore has a mutant: the line of
+//! production code that the model is about, left out or spoilt when [`mutant`] says so. In production [`mutant`] is the
+//! constant `false` and the compiler removes the test; in the halves for models it compares with the environment
+//! variable `F2FS_MUTANT`, so one build serves all mutants. So it does with the feature `mutants`, for tests that are
+//! no models (`f2fs-trials`); nothing that ships turns it on.
 //!
 //! A protocol names its steps with [`protocol_step!`](crate::protocol_step), the values, conditions and orderings that
 //! it depends on with [`protocol_value!`](crate::protocol_value), and actions that it must not take with
@@ -65,9 +65,11 @@ pub fn mutant(name: &str) -> bool {
     CHOSEN.get_or_init(|| std::env::var("F2FS_MUTANT").ok()).as_deref() == Some(name)
 }
 
-/// Runs a test of this test program once for each mutant, in a process of its own, and panics unless it fails for each of them.
+/// Runs a test of this test program once for each mutant, in a process of its own, and panics unless it fails for each
+/// of them.
 ///
-/// `test` is the full name of the test, `sign` what its failure prints: a test that fails for another reason proves nothing.
+/// `test` is the full name of the test, `sign` what its failure prints: a test that fails for another reason proves
+/// nothing.
 #[cfg(feature = "mutants")]
 #[allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)] // a part of tests
 pub fn assert_found(test: &str, mutants: &[&str], sign: &str) {

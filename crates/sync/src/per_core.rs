@@ -7,15 +7,15 @@ use crate::CachePadded;
 /// The most slots there are, however many processors the machine has.
 const MOST_SLOTS: usize = 128;
 
-/// How many processors this process may use, as it was at the first call: asking costs reading files of control groups, every
-/// time. 2 in a loom model.
+/// How many processors this process may use, as it was at the first call: asking costs reading files of control groups,
+/// every time. 2 in a loom model.
 #[must_use]
 pub fn processors() -> usize {
     imp::available()
 }
 
-/// One `T` per processor (a slot), each on cache lines of its own, so that threads on different processors that use their
-/// own slots write no common line.
+/// One `T` per processor (a slot), each on cache lines of its own, so that threads on different processors that use
+/// their own slots write no common line.
 ///
 /// # What is guaranteed
 ///
@@ -25,8 +25,8 @@ pub fn processors() -> usize {
 /// lock). Something taken from one slot may be given back to another, unless the caller remembers
 /// [`slot_index`](PerCore::slot_index).
 ///
-/// The number of slots is the next power of two at or above the number of processors available to the process, from 1 to
-/// 128; in a loom model it is 2, and a thread's slot is the parity of its number.
+/// The number of slots is the next power of two at or above the number of processors available to the process, from 1
+/// to 128; in a loom model it is 2, and a thread's slot is the parity of its number.
 ///
 /// ```
 /// use f2fs_sync::PerCore;

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Unlike a loom model, a scenario that passes is no proof: it is as good as the number of its schedules, which
-//! `F2FS_SHUTTLE_FACTOR` multiplies. Every access is sequentially consistent, time does not pass, and a schedule in which
-//! nobody can go on is reported as a deadlock. A schedule that fails is printed, and can be run again with
+//! `F2FS_SHUTTLE_FACTOR` multiplies. Every access is sequentially consistent, time does not pass, and a schedule in
+//! which nobody can go on is reported as a deadlock. A schedule that fails is printed, and can be run again with
 //! `shuttle::replay`.
 
 use std::sync::Arc;
@@ -38,8 +38,9 @@ pub fn random(name: &str, schedules: usize, scenario: impl Fn() + Send + Sync + 
     run(name, "random", RandomScheduler::new(schedules), scenario);
 }
 
-/// Runs the scenario under so many schedules in which threads have random priorities that change at `depth` random points:
-/// one thread may run far ahead of the others or stay far behind, which random choice at each step makes unlikely.
+/// Runs the scenario under so many schedules in which threads have random priorities that change at `depth` random
+/// points: one thread may run far ahead of the others or stay far behind, which random choice at each step makes
+/// unlikely.
 ///
 /// # Panics
 ///

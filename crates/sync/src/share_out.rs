@@ -2,8 +2,8 @@
 
 use crate::atomic::{AtomicU32, Ordering};
 
-/// Does `work` for each number below `pieces`, each once, on up to `threads` threads, the caller's among them. They have ended when
-/// this returns. After an error no piece is begun any more.
+/// Does `work` for each number below `pieces`, each once, on up to `threads` threads, the caller's among them. They
+/// have ended when this returns. After an error no piece is begun any more.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering};

@@ -26,7 +26,8 @@ pub struct Striped<T> {
 }
 
 impl<T> Striped<T> {
-    /// At least `stripes` stripes (the next power of two, from 1 to 2^20), filled by `init`, which gets the stripe's index.
+    /// At least `stripes` stripes (the next power of two, from 1 to 2^20), filled by `init`, which gets the stripe's
+    /// index.
     pub fn new(stripes: usize, init: impl FnMut(usize) -> T) -> Self {
         let stripes = stripes.clamp(1, 1 << 20).next_power_of_two();
         Striped { stripes: (0..stripes).map(init).map(CachePadded::new).collect() }
@@ -80,8 +81,8 @@ impl<T: fmt::Debug> fmt::Debug for Striped<T> {
     }
 }
 
-/// Multiplies by 2^64 / the golden ratio after each word: a few cycles, and neighbouring keys fall far apart. It is the same
-/// in every process, and not meant against an adversary: keys that collide share a lock, nothing worse.
+/// Multiplies by 2^64 / the golden ratio after each word: a few cycles, and neighbouring keys fall far apart. It is the
+/// same in every process, and not meant against an adversary: keys that collide share a lock, nothing worse.
 struct Folded(u64);
 
 impl Folded {

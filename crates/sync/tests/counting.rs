@@ -165,7 +165,8 @@ fn what_is_read_moves_after_it_was_written() {
         }
         written.load(Ordering::Relaxed);
     });
-    // Nobody writes the one. The other one is taken from its readers nine times, and fetched by three of them ten times.
+    // Nobody writes the one. The other one is taken from its readers nine times, and fetched by three of them ten
+    // times.
     assert!((footprint.moved - 39.0 / 400.0).abs() < 1e-9, "{footprint:?}");
     assert_eq!((footprint.common.len(), footprint.shared), (0, 0.0), "only one thread writes");
 }

@@ -147,8 +147,9 @@ fn units_carry_what_was_done_before() {
 
 /// One thread gives units to the cache of its slot, and another one takes them there.
 ///
-/// The taker asks a flag first: of the accesses to one variable loom reverses only the last, so it would never try the order
-/// in which the first look at the cache finds what was given. The flag is a variable of its own, and orders nothing.
+/// The taker asks a flag first: of the accesses to one variable loom reverses only the last, so it would never try the
+/// order in which the first look at the cache finds what was given. The flag is a variable of its own, and orders
+/// nothing.
 fn from_cache_to_cache(after: fn(&Budget)) {
     let budget = Budget::with_batch(16, 2);
     // Two units are in this slot's cache after that, one in the pool.

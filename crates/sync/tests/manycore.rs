@@ -1,4 +1,5 @@
-//! The played machine on structures whose behaviour is known: what is slower than what, and how it goes with the number of cores.
+//! The played machine on structures whose behaviour is known: what is slower than what, and how it goes with the number
+//! of cores.
 #![cfg(f2fs_manycore)]
 
 use f2fs_sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};

@@ -1,5 +1,5 @@
-//! Volumes with arbitrary damage behind right checksums, and what is done with them: shared by the property tests and the
-//! fuzz targets. Nothing here may panic, hang, or take memory without bound.
+//! Volumes with arbitrary damage behind right checksums, and what is done with them: shared by the property tests and
+//! the fuzz targets. Nothing here may panic, hang, or take memory without bound.
 //!
 //! | Module | What it has |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Small volumes in memory, and the judges of what is left of them.
+//! Small volumes in memory, and their judges.
 
 use std::any::Any;
 use std::path::Path;

@@ -38,10 +38,11 @@ pub enum BaseKind {
     Tight,
     /// Hardly a free segment, and files that fill segments of their own.
     Full,
-    /// The plain one with large directories: `/D` has three levels of its hash table, `/E` is about to leave its inode, `/F` to
-    /// get its second level.
+    /// The plain one with large directories: `/D` has three levels of its hash table, `/E` is about to leave its inode,
+    /// `/F` to get its second level.
     Broad,
-    /// The plain one on three devices ([`DEVICES`]), with the metadata and a few segments of the main area on the first.
+    /// The plain one on three devices ([`DEVICES`]), with the metadata and a few segments of the main area on the
+    /// first.
     Several,
     /// The plain one with a journal for its syncs on a device of its own.
     Journaled,
@@ -105,8 +106,8 @@ pub struct Base {
     pub tree: Tree,
 }
 
-/// How volumes are opened in trials: hardly any cache, so that things are read again; and at a time that stands still, so that
-/// what differs between two images differs for a reason.
+/// How volumes are opened in trials: hardly any cache, so that things are read again; and at a time that stands still,
+/// so that what differs between two images differs for a reason.
 #[must_use]
 pub fn options(volume: impl FnOnce(OpenOptions) -> OpenOptions) -> Options {
     let few = NonZeroUsize::MIN.saturating_add(255);
@@ -209,8 +210,8 @@ fn lanes(fs: &FileSystem) -> Result<(), FsError> {
     LANES.iter().try_for_each(|dir| fs.create_dir(dir, 0o755).map(drop))
 }
 
-/// The large directories, with how many names they have: an inode has room for 182, the first level of a hash table (two
-/// blocks) for 428, the second for 856.
+/// The large directories, with how many names they have: an inode has room for 182, the first level of a hash table
+/// (two blocks) for 428, the second for 856.
 const LARGE: [(&str, usize); 3] = [("/D", 1400), ("/E", 178), ("/F", 422)];
 /// Files of a large directory; all its other names are links to one file.
 pub(crate) const FILES_OF_LARGE: usize = 6;

@@ -104,7 +104,8 @@ impl Bases {
     }
 }
 
-/// Runs a campaign, after those of the diary. `progress` is told of workloads done, of how many, and of distinct states.
+/// Runs a campaign, after those of the diary. `progress` is told of workloads done, of how many, and of distinct
+/// states.
 ///
 /// # Errors
 /// The diary cannot be written.

@@ -87,12 +87,12 @@ struct Arguments {
     /// With --faults: only this request, EPISODE:INDEX.
     #[arg(long, value_parser = request)]
     request: Option<(usize, u64)>,
-    /// Instead of crashes that lose sectors: those on persistent memory, which lose words of 8 bytes; `--states` and other options
-    /// have no meaning here.
+    /// Instead of crashes that lose sectors: those on persistent memory, which lose words of 8 bytes; `--states` and
+    /// other options have no meaning here.
     #[arg(long)]
     lines: bool,
-    /// Instead: joint states of a volume and of its journal in persistent memory, which loses words; `--states`, `--seed` and `--threads`
-    /// have their meaning.
+    /// Instead: joint states of a volume and of its journal in persistent memory, which loses words; `--states`,
+    /// `--seed` and `--threads` have their meaning.
     #[arg(long)]
     joint: bool,
     /// Print the names of the mutants with the classes that find them, and do nothing.

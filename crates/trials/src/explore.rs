@@ -1,8 +1,8 @@
 //! Looks at the states that a crash of a recorded workload may leave.
 //!
-//! Each state is checked without a write, opened, and compared with what must and may be there (module `state`). Some are
-//! used and closed as well, with a check and a comparison afterwards; what the use wrote, the recovery included, is recorded,
-//! and of some of these the states that a crash *in that* leaves are looked at in the same way.
+//! Each state is checked without a write, opened, and compared with what must and may be there (module `state`). Some
+//! are used and closed as well, with a check and a comparison afterwards; what the use wrote, the recovery included, is
+//! recorded, and of some of these the states that a crash *in that* leaves are looked at in the same way.
 
 use std::collections::HashSet;
 
@@ -48,8 +48,8 @@ pub struct Tally {
     pub epochs: u64,
     /// Cuts that there were.
     pub cuts: u64,
-    /// States that were looked at: of one workload, each differs from the others in its content or in what was promised by
-    /// then.
+    /// States that were looked at: of one workload, each differs from the others in its content or in what was promised
+    /// by then.
     pub states: u64,
     /// Of them: whose content differs from that of all other states, of all workloads.
     pub distinct: u64,
@@ -121,8 +121,8 @@ struct Level<'a> {
 }
 
 impl<'a> Explorer<'a> {
-    /// Chooses as `plan` says, by chance as `random` gives it. `print` tells the volume that the workload begins on from
-    /// others that `contents` knows.
+    /// Chooses as `plan` says, by chance as `random` gives it. `print` tells the volume that the workload begins on
+    /// from others that `contents` knows.
     #[must_use]
     pub fn new(plan: Plan, random: Random, print: u64, contents: &'a Contents) -> Explorer<'a> {
         Explorer { plan, random, print, contents, seen: HashSet::new(), tally: Tally::default(), findings: Vec::new() }
@@ -168,8 +168,9 @@ impl<'a> Explorer<'a> {
         loop {
             let (start, end) = (replay.position(), replay.epoch_end());
             let next = replay.epoch_behind(end);
-            // The states that the end of an epoch may leave are judged by the promises at its beginning; and by the promises in its
-            // middle, what that position may leave. A promise where the next epoch begins is looked at with that.
+            // The states that the end of an epoch may leave are judged by the promises at its beginning; and by the
+            // promises in its middle, what that position may leave. A promise where the next epoch begins is looked at
+            // with that.
             let inside = promises.range(start..=end).filter(|at| **at != start && (**at != next || next == events));
             for (start, end) in std::iter::once((start, end)).chain(inside.map(|at| (*at, *at))) {
                 replay.advance_to(start);

@@ -1,5 +1,5 @@
-//! The states that a crash leaves of a volume and of its journal in persistent memory, both at the same time: the volume loses whole requests
-//! that were not flushed, the journal words of 8 bytes that no fence was behind.
+//! The states that a crash leaves of a volume and of its journal in persistent memory, both at the same time: the
+//! volume loses whole requests that were not flushed, the journal words of 8 bytes that no fence was behind.
 //!
 //! ```text
 //!   events:   write volume | write journal: line, line, line ... | fence | write volume | flush
@@ -235,7 +235,8 @@ fn print(image: &MemoryDevice, changed: &[u64], journal: u64) -> u64 {
     hasher.finish()
 }
 
-/// Runs workloads by chance until so many states were looked at, from this seed on; gives the counts, and the faults with their workloads.
+/// Runs workloads by chance until so many states were looked at, from this seed on; gives the counts, and the faults
+/// with their workloads.
 ///
 /// # Errors
 /// The base volumes cannot be made.
@@ -279,7 +280,8 @@ mod tests {
         println!("{tally:?}");
     }
 
-    /// A judge that cannot see a lost fence would pass anything: here the last sync's record loses a line that a fence was behind.
+    /// A judge that cannot see a lost fence would pass anything: here the last sync's record loses a line that a fence
+    /// was behind.
     #[test]
     fn a_line_that_is_lost_behind_its_fence_is_seen() {
         let base = Base::new(BaseKind::DataJournaled).unwrap();

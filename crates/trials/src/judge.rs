@@ -1,6 +1,7 @@
 //! The contents that a volume may have after a crash, and those that it must have.
 //!
-//! - The checkpoint that is found is the last one that had completed, or a later one. Whatever lies between is no state.
+//! - The checkpoint that is found is the last one that had completed, or a later one. Whatever lies between is no
+//!   state.
 //! - Each lane's part of the tree is exactly what the lane had done when that checkpoint was taken.
 //! - Unless files were made durable by themselves after it (`fsync` and roll-forward): then such a file has a content
 //!   that it had at its last completed `fsync` or later, under names that it had then or later; a file whose `fsync`
@@ -8,8 +9,9 @@
 //!   at the checkpoint or since; no file is there that was neither in the checkpoint nor made durable. A name is an
 //!   entry in a directory: where that directory is by then, its own `fsync` or a checkpoint decides.
 //! - A content is bytes, mode, owner, times and extended attributes together.
-//! - As in the kernel, an `fsync` that had not completed promises nothing of the blocks that it was to make durable: its node
-//!   may be on the device, and the data, which no flush came before, may not. Blocks that were not written are as they were.
+//! - As in the kernel, an `fsync` that had not completed promises nothing of the blocks that it was to make durable:
+//!   its node may be on the device, and the data, which no flush came before, may not. Blocks that were not written are
+//!   as they were.
 
 mod kernel;
 mod shared;
@@ -230,8 +232,8 @@ fn written(lane: &Lane, from: usize, to: usize, ino: u32) -> BTreeSet<usize> {
     of.flat_map(|range| range.start / BLOCK..range.end.div_ceil(BLOCK)).collect()
 }
 
-/// Whether the tree is that after `base` operations but for the next one, which wrote some of its blocks. Where a volume is nearly full a
-/// write goes block by block, and a checkpoint that makes room may come in its middle.
+/// Whether the tree is that after `base` operations but for the next one, which wrote some of its blocks. Where a
+/// volume is nearly full a write goes block by block, and a checkpoint that makes room may come in its middle.
 fn is_half_written(lane: &Lane, base: usize, found: &Tree) -> bool {
     let Some(Op::Write(path, ..)) = lane.steps.get(base).map(|step| &step.op) else { return false };
     let (old, new) = (lane.history(base), lane.history(base + 1));

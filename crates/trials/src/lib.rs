@@ -29,24 +29,26 @@
 //! chosen by chance, or all (`--exhaustive`).
 //!
 //! *Which promises.* Names, bytes, extended attributes, modes, owners and times (but for the time of the last change of
-//! the inode): after a checkpoint of everything, after a sync of the file that was synced ([`judge`]). Threads that share files and
-//! directories are judged by the orders of their operations that explain what they were told ([`record::shared`]).
+//! the inode): after a checkpoint of everything, after a sync of the file that was synced ([`judge`]). Threads that
+//! share files and directories are judged by the orders of their operations that explain what they were told
+//! ([`record::shared`]).
 //!
 //! *What is not seen.* Reads beside a crash; links, orphans and subdirectories that threads share; how the blocks of
-//! one write stand to each other where another thread syncs the file meanwhile (any of them may be there); more than three
-//! threads; volumes of more than 128 MiB.
+//! one write stand to each other where another thread syncs the file meanwhile (any of them may be there); more than
+//! three threads; volumes of more than 128 MiB.
 //!
-//! *Each state* is checked without a write, opened, which recovers it, and compared with what was promised. *One in four* is
-//! used as well (files are made, changed, synced, renamed and removed), closed, checked, opened and compared again; of these,
-//! *one in six* is crashed again, in its recovery and its use. *One in 500* of the used ones is given to fsck.f2fs, before and after.
+//! *Each state* is checked without a write, opened, which recovers it, and compared with what was promised. *One in
+//! four* is used as well (files are made, changed, synced, renamed and removed), closed, checked, opened and compared
+//! again; of these, *one in six* is crashed again, in its recovery and its use. *One in 500* of the used ones is given
+//! to fsck.f2fs, before and after.
 //!
-//! *Distinct* are states whose contents differ. Times of files stand still, so that they make no difference; of workloads that
-//! begin on the same volume the same content counts once.
+//! *Distinct* are states whose contents differ. Times of files stand still, so that they make no difference; of
+//! workloads that begin on the same volume the same content counts once.
 //!
 //! # Locking model
 //!
-//! Workloads are explored independently of each other; the results meet behind one mutex, which is held for adding numbers,
-//! and the contents that were seen behind another, held for one look-up a state.
+//! Workloads are explored independently of each other; the results meet behind one mutex, which is held for adding
+//! numbers, and the contents that were seen behind another, held for one look-up a state.
 #![forbid(unsafe_code)]
 
 pub mod base;

@@ -59,7 +59,8 @@ pub struct LineViolation {
     pub image: MemoryDevice,
 }
 
-/// Does what a recording holds to a device on simulated lines; gives it, and the line events that had happened after each request.
+/// Does what a recording holds to a device on simulated lines; gives it, and the line events that had happened after
+/// each request.
 fn repeat(recording: &Recording) -> Result<(PmemDevice<SimulatedRegion>, Vec<usize>), f2fs_device::DeviceError> {
     let device = PmemDevice::new(SimulatedRegion::on(&recording.log.image_at(0, |_, _| false)));
     let mut after = vec![0];
@@ -120,8 +121,8 @@ pub fn explore_lines(
     }
 }
 
-/// Workloads whose states are looked at line by line. In their order: the nodes of a sync, written and found again; data in the inode; direct nodes; a checkpoint with its
-/// summaries, NAT and SIT; orphans; a durable write.
+/// Workloads whose states are looked at line by line. In their order: the nodes of a sync, written and found again;
+/// data in the inode; direct nodes; a checkpoint with its summaries, NAT and SIT; orphans; a durable write.
 pub const WORKLOADS: [&str; 4] = [
     "plain: write /A/foo 0 5000; sync /A/foo; write /A/bar 0 300; sync /A/bar; write /B/baz 0 100; sync /B/baz",
     "plain: create /A/new; write /A/new 0 60; sync /A/new; write /A/new 0 90; sync /A/new; rename /A/bar /B/moved; sync /B/moved",
@@ -154,8 +155,8 @@ mod tests {
         }
     }
 
-    /// Why the order within a block matters: a node of a sync that carries its footer, and not all of the rest, is taken for a whole
-    /// one by recovery, and so would be seen here.
+    /// Why the order within a block matters: a node of a sync that carries its footer, and not all of the rest, is
+    /// taken for a whole one by recovery, and so would be seen here.
     #[test]
     fn a_torn_node_with_its_footer_is_seen() {
         let base = Base::new(BaseKind::Plain).unwrap();

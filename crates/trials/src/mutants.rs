@@ -1,7 +1,7 @@
 //! Faults in the production code that the explorer must find, each by the class of workloads that reaches it.
 //!
-//! They are switched like those of the loom models, by `f2fs_sync::mutant`, but in a build with the feature `mutants`: without
-//! it (and without loom) the switch is the constant `false`, and costs nothing.
+//! They are switched like those of the loom models, by `f2fs_sync::mutant`, but in a build with the feature `mutants`:
+//! without it (and without loom) the switch is the constant `false`, and costs nothing.
 
 use crate::campaign::Class;
 

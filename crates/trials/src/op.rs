@@ -1,4 +1,5 @@
-//! Operations of a workload, and how each is done. `model` says what it does to the model, `text` how it is written down.
+//! Operations of a workload, and how each is done. `model` says what it does to the model, `text` how it is written
+//! down.
 
 mod model;
 mod text;
@@ -73,7 +74,8 @@ pub enum Op {
     Clean,
 }
 
-/// Whether a healthy volume may refuse an operation so, whatever the model says: it is full, or an inode's attributes are.
+/// Whether a healthy volume may refuse an operation so, whatever the model says: it is full, or an inode's attributes
+/// are.
 #[must_use]
 pub fn is_refusal(error: &FsError) -> bool {
     error.is_no_space() || matches!(error, FsError::Attribute { .. })
@@ -158,7 +160,8 @@ impl Op {
         }
     }
 
-    /// Whether it can be done on this tree; decides which sequences are worth trying. An operation that it rules out may still succeed.
+    /// Whether it can be done on this tree; decides which sequences are worth trying. An operation that it rules out
+    /// may still succeed.
     #[must_use]
     pub fn fits(&self, tree: &Tree) -> bool {
         let file = |path: &str| tree.node(path).is_some_and(|node| matches!(node.content, Content::File(_)));

@@ -13,8 +13,9 @@ pub fn threads(asked: usize) -> usize {
     }
 }
 
-/// Does the jobs on so many threads (0: as many as processors), in order as threads become free. `work` is told the number of
-/// jobs begun before, and says whether to go on. A check within it runs on its thread, and nothing else runs on that meanwhile.
+/// Does the jobs on so many threads (0: as many as processors), in order as threads become free. `work` is told the
+/// number of jobs begun before, and says whether to go on. A check within it runs on its thread, and nothing else runs
+/// on that meanwhile.
 pub(crate) fn each<T: Sync>(jobs: &[T], asked: usize, work: impl Fn(usize, &T) -> bool + Sync) {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let run = || {

@@ -274,8 +274,8 @@ impl<'a> Tape<'a> {
     }
 }
 
-/// Runs lanes at the same time on a copy of `device`, which holds `tree`, and records them. `closed`: the volume is closed
-/// at the end, which is a checkpoint more.
+/// Runs lanes at the same time on a copy of `device`, which holds `tree`, and records them. `closed`: the volume is
+/// closed at the end, which is a checkpoint more.
 ///
 /// # Errors
 /// [`StepError`] if an operation fails that the model says succeeds.
@@ -292,7 +292,8 @@ pub fn record(
     let on = several::laid_out(&device).map_err(|error| failed(0, FsError::Invalid(error)))?;
     let with_journal = several::with_journal(&device, options).map_err(|error| failed(0, FsError::Invalid(error)))?;
     let fs = FileSystem::open(on, with_journal).map_err(|error| failed(0, error))?;
-    // The first sync after an opening is a checkpoint: it is behind us, and those of the workload are written to the log.
+    // The first sync after an opening is a checkpoint: it is behind us, and those of the workload are written to the
+    // log.
     fs.checkpoint().map_err(|error| failed(0, error))?;
     device.restart();
     let recording = record_on(&device, &fs, tree, salt, &mut sources, closed)?;

@@ -1,7 +1,9 @@
-//! Volumes on several devices, on zones, or with a journal on another device: each device has its own cache, and the log of all of them is one.
+//! Volumes on several devices, on zones, or with a journal on another device: each device has its own cache, and the
+//! log of all of them is one.
 //!
-//! A cut then falls between the flushes of single devices as well, and what was not flushed on one of them survives or not whatever
-//! happened on the others. Of a zone a cut leaves what was written up to some place, since the last flush at least.
+//! A cut then falls between the flushes of single devices as well, and what was not flushed on one of them survives or
+//! not whatever happened on the others. Of a zone a cut leaves what was written up to some place, since the last flush
+//! at least.
 
 use std::path::{Path, PathBuf};
 
@@ -71,8 +73,8 @@ fn has_data(image: &MemoryDevice) -> bool {
     SuperBlock::read(&image.block(0).0).uuid == [BaseKind::DataJournaled as u8; 16]
 }
 
-/// Persistent memory that is recorded as the blocks of a device: a journal there has grains of a line, and each write of lines is one of the
-/// blocks that they lie in. One thread writes.
+/// Persistent memory that is recorded as the blocks of a device: a journal there has grains of a line, and each write
+/// of lines is one of the blocks that they lie in. One thread writes.
 #[derive(Debug)]
 struct LineMedium(RecordedPart);
 
@@ -128,8 +130,8 @@ fn parts(image: &MemoryDevice) -> Result<Vec<u64>, &'static str> {
     Ok(devices.into_iter().map(|device| device.blocks).collect())
 }
 
-/// Saves an image as files in a directory, one for each device, with their paths in both superblocks, so that fsck.f2fs finds them. Gives
-/// the path of the first.
+/// Saves an image as files in a directory, one for each device, with their paths in both superblocks, so that fsck.f2fs
+/// finds them. Gives the path of the first.
 pub(crate) fn save(image: &MemoryDevice, directory: &Path) -> Result<PathBuf, String> {
     let path = |index: usize| directory.join(format!("disk{index}"));
     let parts = parts(image)?;

@@ -65,8 +65,8 @@ pub(crate) fn look(image: &MemoryDevice, expectation: &Expectation<'_>) -> Resul
     expectation.judge(opened.version, &opened.tree)
 }
 
-/// The same, and goes on: a new file, changes of old ones, a file made durable, a close; then it is checked and compared
-/// again. Gives the recording of the recovery and the use, and the state afterwards. `depth`: crashes before.
+/// The same, and goes on: a new file, changes of old ones, a file made durable, a close; then it is checked and
+/// compared again. Gives the recording of the recovery and the use, and the state afterwards. `depth`: crashes before.
 pub(crate) fn look_and_use(
     image: &MemoryDevice,
     expectation: &Expectation<'_>,
@@ -132,8 +132,9 @@ pub(crate) fn judged_by_fsck(image: &MemoryDevice, closed: bool) -> Result<(), S
     Err(format!("fsck.f2fs finds{}:\n{report}", if closed { " after the use" } else { "" }))
 }
 
-/// Whether synced nodes stand, or name blocks, where fsck.f2fs 1.15 takes the volume to have ended. Following a chain it counts
-/// the segments of the main area from the first segment of the metadata on (`MAX_BLKADDR`), and gives up at what lies behind.
+/// Whether synced nodes stand, or name blocks, where fsck.f2fs 1.15 takes the volume to have ended. Following a chain
+/// it counts the segments of the main area from the first segment of the metadata on (`MAX_BLKADDR`), and gives up at
+/// what lies behind.
 fn chain_leaves_fsck_behind(image: &MemoryDevice) -> Result<bool, String> {
     let options = OpenOptions::new().read_only(true).recovery(false);
     let device = several::laid_out(&Arc::new(RecordingDevice::new(image.snapshot())))?;

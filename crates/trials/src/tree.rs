@@ -1,5 +1,5 @@
-//! The contents of a file system, as a value: names, and the inodes that they name. It is the model of a workload, and the result
-//! of a walk.
+//! The contents of a file system, as a value: names, and the inodes that they name. It is the model of a workload, and
+//! the result of a walk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -236,8 +236,8 @@ impl Tree {
         self.names.iter().filter(|(_, named)| **named == ino).map(|(path, _)| path.as_str()).collect()
     }
 
-    /// The entries that name an inode: the directory (0: not in this part of the tree) and the name in it. A file keeps them when
-    /// a directory above it moves.
+    /// The entries that name an inode: the directory (0: not in this part of the tree) and the name in it. A file keeps
+    /// them when a directory above it moves.
     #[must_use]
     pub fn entries_of(&self, ino: u32) -> BTreeSet<(u32, &str)> {
         let entry = |path: &'_ String| self.names.get(parent(path)).copied().unwrap_or(0);

@@ -37,8 +37,8 @@ pub use deep::deep;
 pub use holes::holes;
 use shared::{Meeting, Sharing};
 
-/// Checkpoints that a workload with several threads writes at most, beside what its operations cause: now and then, with an even
-/// seed, and else one after the other, so that one lies between the two halves of whatever has two.
+/// Checkpoints that a workload with several threads writes at most, beside what its operations cause: now and then,
+/// with an even seed, and else one after the other, so that one lies between the two halves of whatever has two.
 const CHECKPOINTS: [usize; 2] = [12, 100];
 
 /// Bytes of the page cache on [`BaseKind::Cached`].
@@ -113,8 +113,9 @@ impl Workload {
         }
     }
 
-    /// How the volume is opened for it, and after its crashes. Enumerated workloads run in a way that does not depend on the
-    /// processor they run on; those by chance take turns with the ways to find free NIDs and to use segments with holes.
+    /// How the volume is opened for it, and after its crashes. Enumerated workloads run in a way that does not depend
+    /// on the processor they run on; those by chance take turns with the ways to find free NIDs and to use segments
+    /// with holes.
     #[must_use]
     pub fn options(&self) -> Options {
         use f2fs_nat::Policy;
@@ -191,8 +192,8 @@ fn written_ahead(volume: OpenOptions, seed: u64) -> OpenOptions {
     if (seed / 2).is_multiple_of(2) { volume.nodes_left_to_freeze(0) } else { volume }
 }
 
-/// A lane for each directory that is made for one, and a last one that writes checkpoints. Where sections are worth it, that
-/// one empties them as well, and has the files whose blocks move.
+/// A lane for each directory that is made for one, and a last one that writes checkpoints. Where sections are worth it,
+/// that one empties them as well, and has the files whose blocks move.
 fn lanes<'a>(kind: BaseKind, seed: u64) -> Vec<(String, Source<'a>)> {
     let done = Arc::new(AtomicUsize::new(0));
     let mut sources: Vec<(String, Source<'_>)> = Vec::new();

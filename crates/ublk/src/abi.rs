@@ -1,7 +1,7 @@
 //! The structures and numbers of the kernel's ublk interface, as far as this crate uses them.
 //!
-//! Source: the kernel's `include/uapi/linux/ublk_cmd.h` and `blkzoned.h`, Linux 6.12. All integers are of the machine's own byte
-//! order, all structures without gaps.
+//! Source: the kernel's `include/uapi/linux/ublk_cmd.h` and `blkzoned.h`, Linux 6.12. All integers are of the machine's
+//! own byte order, all structures without gaps.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

@@ -1,8 +1,8 @@
 //! Commands to the driver, through `/dev/ublk-control`.
 //!
-//! The driver takes commands as `io_uring` commands only, and has some of them done by a thread of the kernel. Each has a time limit. At
-//! the limit the command is cancelled, which ends those that wait for something. One that does not end even then leaves its memory to
-//! the kernel for good, and the control is not used again ([`UblkError::Stuck`]).
+//! The driver takes commands as `io_uring` commands only, and has some of them done by a thread of the kernel. Each has
+//! a time limit. At the limit the command is cancelled, which ends those that wait for something. One that does not end
+//! even then leaves its memory to the kernel for good, and the control is not used again ([`UblkError::Stuck`]).
 //!
 //! No locks: a control belongs to one thread at a time.
 
@@ -198,7 +198,8 @@ impl Control {
     }
 
     fn push(&mut self, entry: &Entry128) -> Result<(), UblkError> {
-        // SAFETY: the file lives as long as the ring. The memory of a command is kept by `run` until the command has ended, or leaked.
+        // SAFETY: the file lives as long as the ring. The memory of a command is kept by `run` until the command has
+        // ended, or leaked.
         unsafe { self.ring.submission().push(entry) }
             .map_err(|_| UblkError::NoRing(io::Error::other("the submission queue is full")))
     }

@@ -58,7 +58,7 @@ pub struct Device {
     pub recoverable: bool,
 }
 
-/// The names of what this kernel's driver can do.
+/// The names of this kernel's driver's features.
 ///
 /// # Errors
 /// See [`UblkError`].

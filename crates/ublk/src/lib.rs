@@ -1,7 +1,7 @@
 //! Block devices of f2fs as block devices of Linux, through ublk.
 //!
-//! [`Server`] exports any [`BlockDevice`](f2fs_device::BlockDevice), and [`ZonedDevice`](f2fs_device::ZonedDevice)s with all commands of
-//! zones, as `/dev/ublkbN`: for mkfs, mount, fio, or whatever else wants a block device.
+//! [`Server`] exports any [`BlockDevice`](f2fs_device::BlockDevice), and [`ZonedDevice`](f2fs_device::ZonedDevice)s
+//! with all commands of zones, as `/dev/ublkbN`: for mkfs, mount, fio, or whatever else wants a block device.
 //!
 //! | Item | What it is |
 //! |---|---|
@@ -28,8 +28,8 @@
 //!
 //! # Protocol
 //!
-//! The driver has a control device, which takes the commands of `server.rs`, and a character device for each block device. A queue of
-//! that has tags, as many as its depth; a tag carries one request at a time:
+//! The driver has a control device, which takes the commands of `server.rs`, and a character device for each block
+//! device. A queue of that has tags, as many as its depth; a tag carries one request at a time:
 //!
 //! ```text
 //!   server                                              driver
@@ -38,18 +38,18 @@
 //!   ... the device does it ...
 //!   COMMIT_AND_FETCH(tag, result, memory) ------------>  the request is over, the tag waits for the next one
 //! ```
-//! All commits of a round and the wait for the next requests are one entry into the kernel (`worker.rs`), so a busy queue enters it
-//! once for many requests; the rings defer their completions to that entry.
+//! All commits of a round and the wait for the next requests are one entry into the kernel (`worker.rs`), so a busy
+//! queue enters it once for many requests; the rings defer their completions to that entry.
 //!
-//! *How data move.* By copy: the driver copies between the request and the tag's memory, which is the buffer that the device gets. A read
-//! or write of a [`MemoryDevice`](f2fs_device::MemoryDevice) is so two copies, one of a file with `O_DIRECT` is one. Zoned devices need
-//! user copy: the server reads and writes the data of requests in the character device, a system call each. Without a copy, as Linux 6.15
-//! offers it, is not done.
+//! *How data move.* By copy: the driver copies between the request and the tag's memory, which is the buffer that the
+//! device gets. A read or write of a [`MemoryDevice`](f2fs_device::MemoryDevice) is so two copies, one of a file with
+//! `O_DIRECT` is one. Zoned devices need user copy: the server reads and writes the data of requests in the character
+//! device, a system call each. Without a copy, as Linux 6.15 offers it, is not done.
 //!
 //! # Locking model
 //!
-//! Queues share the device below and nothing else. Each has a thread, a ring and memory of its own; the first thread has the control.
-//! One lock for each queue holds the memory that devices have dropped (`ring.rs`).
+//! Queues share the device below and nothing else. Each has a thread, a ring and memory of its own; the first thread
+//! has the control. One lock for each queue holds the memory that devices have dropped (`ring.rs`).
 //!
 //! # Unsafe code
 //!

@@ -1,4 +1,5 @@
-//! The kernel's side of a queue: commands of its tags in an `io_uring`, its descriptors, and the memory of its requests.
+//! The kernel's side of a queue: commands of its tags in an `io_uring`, its descriptors, and the memory of its
+//! requests.
 //!
 //! ```text
 //!              FETCH, COMMIT_AND_FETCH                  completion 0
@@ -8,8 +9,9 @@
 //! ```
 //! The memory of a tag may be written and read by the kernel while the tag is the kernel's, and only then.
 //!
-//! Locking rules: a channel belongs to the thread that made it, as its ring does and as the driver wants it. One lock, on the memory that
-//! has come home, is held to take or put back one piece: a device may drop a buffer in another thread.
+//! Locking rules: a channel belongs to the thread that made it, as its ring does and as the driver wants it. One lock,
+//! on the memory that has come home, is held to take or put back one piece: a device may drop a buffer in another
+//! thread.
 
 use std::{fs::File, io, mem, os::fd::AsRawFd, os::unix::fs::FileExt, ptr};
 
@@ -52,7 +54,8 @@ impl Drop for Descriptors {
 
 /// Where the memory of tags comes back to when a device has dropped its buffers.
 ///
-/// A buffer with a home keeps its memory to itself and brings it back whole, so all of it is initialised, as it was at first.
+/// A buffer with a home keeps its memory to itself and brings it back whole, so all of it is initialised, as it was at
+/// first.
 #[derive(Debug, Default)]
 struct Home(Mutex<Vec<Vec<Block>>>);
 
@@ -67,8 +70,9 @@ impl Home {
     fn take(&self, blocks: usize) -> Option<Vec<Block>> {
         let mut memory = self.0.lock().pop()?;
         debug_assert!(memory.capacity() >= blocks, "memory of another channel");
-        // SAFETY: only memory that `RingChannel` made with `blocks` initialised blocks gets this home. `AlignedBuf` shortens and fills it
-        // and never moves it or hands it out, and bytes behind the end of a shortened vector stay as they are.
+        // SAFETY: only memory that `RingChannel` made with `blocks` initialised blocks gets this home. `AlignedBuf`
+        // shortens and fills it and never moves it or hands it out, and bytes behind the end of a shortened vector stay
+        // as they are.
         unsafe { memory.set_len(blocks) };
         Some(memory)
     }
@@ -151,8 +155,8 @@ impl<'a> RingChannel<'a> {
         let entry = opcode::UringCmd16::new(Fixed(0), number).cmd(bytes).build().user_data(tag.into());
         state.owner = Owner::Kernel;
         self.untold += 1;
-        // SAFETY: the file is registered with the ring. The tag's memory is the kernel's from here on: it is neither touched nor freed
-        // until the command's completion was seen (`arrive`), or ever, if that is not seen (`drop`).
+        // SAFETY: the file is registered with the ring. The tag's memory is the kernel's from here on: it is neither
+        // touched nor freed until the command's completion was seen (`arrive`), or ever, if that is not seen (`drop`).
         unsafe { self.ring.submission().push(&entry) }.map_err(|_| io::Error::other("the submission queue is full"))
     }
 
@@ -218,7 +222,8 @@ impl Channel for RingChannel<'_> {
         }
         // SAFETY: the mapping has a descriptor for each tag, and lives as long as this.
         let at = unsafe { self.descriptors.start.add(tag.into()) };
-        // SAFETY: it is mapped and aligned, and any bytes are a descriptor. The driver writes it only while the tag is the kernel's.
+        // SAFETY: it is mapped and aligned, and any bytes are a descriptor. The driver writes it only while the tag is
+        // the kernel's.
         unsafe { at.read_volatile() }
     }
 

@@ -203,7 +203,8 @@ impl Server {
         self.record.queues
     }
 
-    /// Serves until `should_stop` says so, or the device is deleted by somebody else, or a queue fails; then deletes the device.
+    /// Serves until `should_stop` says so, or the device is deleted by somebody else, or a queue fails; then deletes
+    /// the device.
     ///
     /// # Errors
     /// Why a queue ended by itself, or why the device could not be deleted.
@@ -303,7 +304,8 @@ fn wait_for_death(control: &mut Control, number: u32) -> Result<DeviceRecord, Ub
     }
 }
 
-/// Opens the character device, which may appear a moment after the driver made it, and be busy a moment after a server's death.
+/// Opens the character device, which may appear a moment after the driver made it, and be busy a moment after a
+/// server's death.
 fn open(path: PathBuf) -> Result<File, UblkError> {
     let end = Instant::now() + PATIENCE;
     loop {

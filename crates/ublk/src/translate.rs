@@ -1,7 +1,7 @@
 //! The requests in descriptors, and the error numbers for errors of the device. No I/O, no state.
 //!
-//! A descriptor comes from the kernel, which checks requests against the limits it was told. It is checked here all the same: a number
-//! out of range is answered with an error and never becomes an address or a length.
+//! A descriptor comes from the kernel, which checks requests against the limits it was told. It is checked here all the
+//! same: a number out of range is answered with an error and never becomes an address or a length.
 
 use f2fs_device::{DeviceErrorKind, ZoneError};
 
@@ -71,7 +71,8 @@ pub(crate) fn translate(descriptor: &Descriptor, shape: &Shape) -> Result<Work, 
     })
 }
 
-/// The error number for an error of the device. Limits of zones have their own, as the kernel's zoned drivers give them.
+/// The error number for an error of the device. Limits of zones have their own, as the kernel's zoned drivers give
+/// them.
 pub(crate) fn error_number(kind: &DeviceErrorKind) -> i32 {
     match kind {
         DeviceErrorKind::Io { errno: Some(errno), .. } if *errno > 0 && *errno < 4096 => *errno,

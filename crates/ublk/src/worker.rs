@@ -1,5 +1,5 @@
-//! One queue's work: requests from a [`Channel`], through the device, and their results back. Safe code, which knows no kernel: tests
-//! give it a channel of their own.
+//! One queue's work: requests from a [`Channel`], through the device, and their results back. Safe code, which knows no
+//! kernel: tests give it a channel of their own.
 //!
 //! ```text
 //!  arrive (one kernel entry: results out, requests in)
@@ -10,8 +10,9 @@
 //!     +------------------------- commit <--- completions ---------------+
 //! ```
 //!
-//! A round takes all requests that have come, gives them to the device at once, and takes what has finished. It sleeps in the channel if
-//! the device has nothing, and in the device otherwise: then a request that comes meanwhile waits for the next completion.
+//! A round takes all requests that have come, gives them to the device at once, and takes what has finished. It sleeps
+//! in the channel if the device has nothing, and in the device otherwise: then a request that comes meanwhile waits for
+//! the next completion.
 //!
 //! No locks and no shared state: a worker belongs to its thread.
 
@@ -28,10 +29,11 @@ use crate::{
     zone_record::record,
 };
 
-/// Where requests come from and their results go. A tag is with the worker from [`arrive`](Self::arrive) to [`commit`](Self::commit).
+/// Where requests come from and their results go. A tag is with the worker from [`arrive`](Self::arrive) to
+/// [`commit`](Self::commit).
 pub(crate) trait Channel {
-    /// Hands over what was committed, and appends the tags that have a request to `arrived`. With `wait`, sleeps until there is one,
-    /// or until the channel has ended, or for no reason.
+    /// Hands over what was committed, and appends the tags that have a request to `arrived`. With `wait`, sleeps until
+    /// there is one, or until the channel has ended, or for no reason.
     fn arrive(&mut self, wait: bool, arrived: &mut Vec<u16>) -> io::Result<()>;
     /// Whether no more requests will come.
     fn has_ended(&self) -> bool;
@@ -180,7 +182,8 @@ impl<'a, C: Channel> Worker<'a, C> {
                     (first..first + zones).map(|zone| zoned.zone(zone).map(|zone| record(&zone))).collect();
                 let records = records.map_err(|error| zone_error_number(&error))?;
                 self.channel.deliver(tag, records.as_bytes()).map_err(|error| number_of(&error))?;
-                // All of the kernel's memory, whose size it does not tell; it takes no more than that. With less, it asks again.
+                // All of the kernel's memory, whose size it does not tell; it takes no more than that. With less, it
+                // asks again.
                 Ok(((self.shape.max_blocks * 4096) as i32, 0))
             }
             _ => Err(errno::EOPNOTSUPP),

@@ -7,8 +7,8 @@ use crate::abi::{SECTORS, ZoneRecord};
 const CONVENTIONAL: u8 = 1;
 const SEQUENTIAL: u8 = 2;
 
-/// The record of a zone. Where the write pointer means nothing it is as `null_blk` has it: at the end of a full zone, at the start of an
-/// offline one, and for a conventional zone behind its start by all of it.
+/// The record of a zone. Where the write pointer means nothing it is as `null_blk` has it: at the end of a full zone,
+/// at the start of an offline one, and for a conventional zone behind its start by all of it.
 pub(crate) fn record(zone: &Zone) -> ZoneRecord {
     let condition = match zone.state {
         ZoneState::Conventional => 0x0,

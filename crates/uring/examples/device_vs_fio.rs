@@ -5,17 +5,17 @@
 //! cargo run --release -p f2fs-uring --example device_vs_fio -- --device /dev/ng0n1 [--io-poll yes] [--sq-poll yes] ...
 //! ```
 //!
-//! With `--device` it measures a block device or an NVMe namespace, **whose content is lost**, beside fio's engine `io_uring` or
-//! `io_uring_cmd`: reads and writes of 4 KiB at random places, at depths of 1, 32 and 128, by one thread and by four. `--fio WORDS` says how fio
-//! is started, `--io-poll` and `--sq-poll` have both sides poll.
+//! With `--device` it measures a block device or an NVMe namespace, **whose content is lost**, beside fio's engine
+//! `io_uring` or `io_uring_cmd`: reads and writes of 4 KiB at random places, at depths of 1, 32 and 128, by one thread
+//! and by four. `--fio WORDS` says how fio is started, `--io-poll` and `--sq-poll` have both sides poll.
 //!
-//! Each round runs fio (`--direct=1`; `--ioengine=psync` beside calls, `io_uring` beside queues) and this crate one after the
-//! other; the ratio of a round is ours by fio's. The table shows the medians, and the least and greatest ratio. Processor time a request (user and system, of the
-//! process) is the measure that a busy machine disturbs least; fio's includes its statistics, and ours the
-//! choice of addresses.
+//! Each round runs fio (`--direct=1`; `--ioengine=psync` beside calls, `io_uring` beside queues) and this crate one
+//! after the other; the ratio of a round is ours by fio's. The table shows the medians, and the least and greatest
+//! ratio. Processor time a request (user and system, of the process) is the measure that a busy machine disturbs least;
+//! fio's includes its statistics, and ours the choice of addresses.
 //!
-//! Lines marked "own buffers" use the buffers of the queue, which are registered with the ring; lines marked fixedbufs compare fio
-//! with itself, to show what registering gains.
+//! Lines marked "own buffers" use the buffers of the queue, which are registered with the ring; lines marked fixedbufs
+//! compare fio with itself, to show what registering gains.
 #![allow(clippy::unwrap_used, reason = "a failed measurement has nothing better to do")]
 
 use std::{

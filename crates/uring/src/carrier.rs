@@ -1,4 +1,4 @@
-//! The trait of what carries requests over a ring: an open file or block device, or a namespace of an NVMe device.
+//! The trait of a carrier of requests over a ring: an open file or block device, or a namespace of an NVMe device.
 //!
 //! The ring, its table of requests, the slots of threads and the queues are the same for all; a carrier fills in the
 //! entries and reads the answers.
@@ -25,7 +25,8 @@ pub(crate) trait Carrier: fmt::Debug + Send + Sync + Sized + 'static {
     /// The operations of `io_uring` that the entries use.
     const OPERATIONS: &'static [u8];
 
-    /// The files that a ring has registered. Entries name the first; the others stay open as long as the ring has requests.
+    /// The files that a ring has registered. Entries name the first; the others stay open as long as the ring has
+    /// requests.
     fn files(&self) -> Vec<RawFd>;
 
     /// Checks a request against size, abilities and poison.

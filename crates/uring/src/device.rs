@@ -18,8 +18,8 @@ use crate::{
 
 /// An open file or block device.
 ///
-/// It is one writer's or many readers', across processes: see [`OpenError::AlreadyOpen`]. Dropping it waits for all requests
-/// in flight, also those whose tickets were dropped.
+/// It is one writer's or many readers', across processes: see [`OpenError::AlreadyOpen`]. Dropping it waits for all
+/// requests in flight, also those whose tickets were dropped.
 #[derive(Debug)]
 pub struct UringDevice {
     traffic: Traffic<Target>,
@@ -36,8 +36,8 @@ impl UringDevice {
         Self::with_target(path, Target::open(path, options)?, options)
     }
 
-    /// Creates a sparse file of `bytes` bytes, which must not exist yet, and opens it (for writing too, whatever the options
-    /// say).
+    /// Creates a sparse file of `bytes` bytes, which must not exist yet, and opens it (for writing too, whatever the
+    /// options say).
     ///
     /// # Errors
     /// See [`OpenError`]; a size that cannot be leaves no file behind.
@@ -117,9 +117,9 @@ impl BlockDevice for UringDevice {
         self.target().change_zone(start, change)
     }
 
-    /// By a system call even where there are rings. The thread waits for this one request: a ring would submit it with one entry
-    /// to the kernel too, but completes it by work for this thread, and hands it to a worker thread where the device
-    /// cannot take it without waiting (persistent memory): two changes of threads for each request.
+    /// By a system call even where there are rings. The thread waits for this one request: a ring would submit it with
+    /// one entry to the kernel too, but completes it by work for this thread, and hands it to a worker thread where the
+    /// device cannot take it without waiting (persistent memory): two changes of threads for each request.
     fn execute(&self, request: Request) -> Completion {
         self.traffic.call(request)
     }

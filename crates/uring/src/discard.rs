@@ -47,7 +47,7 @@ pub(crate) fn run(fd: BorrowedFd<'_>, block_device: bool, offset: u64, bytes: u6
 fn blkdiscard(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> rustix::io::Result<()> {
     // SAFETY: BLKDISCARD is a valid opcode and reads two u64 through the pointer that `Setter` passes.
     let range = unsafe { Setter::<BLKDISCARD, [u64; 2]>::new([offset, bytes]) };
-    // SAFETY: the ioctl reads `range` only during the call and touches no other memory of this process; the descriptor is a
-    // block device opened for writing.
+    // SAFETY: the ioctl reads `range` only during the call and touches no other memory of this process; the descriptor
+    // is a block device opened for writing.
     unsafe { rustix::ioctl::ioctl(fd, range) }
 }

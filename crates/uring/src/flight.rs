@@ -1,4 +1,4 @@
-//! A request on a ring. It owns the request's memory, and says which part of it is not transferred yet.
+//! A request on a ring. It owns the request's memory, and knows the part that is not transferred yet.
 
 use f2fs_device::{AlignedBuf, Block, Op, Request};
 
@@ -7,8 +7,8 @@ use crate::{
     target::MAX_VECTORS,
 };
 
-/// A request and how far it has got. It owns the memory that the kernel transfers to or from, so it must be kept until it has
-/// landed.
+/// A request and how far it has got. It owns the memory that the kernel transfers to or from, so it must be kept until
+/// it has landed.
 #[derive(Debug)]
 pub(crate) struct Flight {
     request: Request,
@@ -29,7 +29,7 @@ pub(crate) enum Memory {
         base: *mut u8,
         /// Its bytes.
         len: usize,
-        /// The index under which the buffer that it is part of is registered.
+        /// The registered index of the buffer that it is part of.
         registered: Option<u16>,
     },
     /// Several.
@@ -61,7 +61,8 @@ pub(crate) struct Vector {
     len: usize,
 }
 
-// SAFETY: the pointer is an address for the kernel into memory that the same `Flight` owns; nothing in this process follows it.
+// SAFETY: the pointer is an address for the kernel into memory that the same `Flight` owns; nothing in this process
+// follows it.
 unsafe impl Send for Vector {}
 
 impl Vector {
@@ -97,8 +98,8 @@ impl Flight {
         self.progress.expected()
     }
 
-    /// The memory of the next entry, of `most` bytes at most. It belongs to this flight and stays where it is when the flight itself
-    /// moves.
+    /// The memory of the next entry, of `most` bytes at most. It belongs to this flight and stays where it is when the
+    /// flight itself moves.
     pub(crate) fn memory(&mut self, most: usize) -> Memory {
         if let [buf] = &mut self.request.bufs[..] {
             let (base, len) = rest(buf, self.request.op, self.progress.done() as usize, most);

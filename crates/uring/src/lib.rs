@@ -1,8 +1,8 @@
 //! The `io_uring` back end of f2fs for regular files and block devices.
 //!
-//! [`UringDevice`] is a [`BlockDevice`](f2fs_device::BlockDevice): it opens a file or block device with `O_DIRECT`, locks it against other
-//! writers, and carries requests through `io_uring`, or through `preadv` and `pwritev` where rings are forbidden.
-//! `info().description` says which, and why.
+//! [`UringDevice`] is a [`BlockDevice`](f2fs_device::BlockDevice): it opens a file or block device with `O_DIRECT`,
+//! locks it against other writers, and carries requests through `io_uring`, or through `preadv` and `pwritev` where
+//! rings are forbidden. `info().description` says which, and why.
 //!
 //! ```
 //! use f2fs_device::{AlignedBuf, BlockDevice, Request};
@@ -35,43 +35,45 @@
 //! | `flush` | none: `fdatasync`, shared by threads that wait for one | 1 |
 //! | discard of a block device | none: `BLKDISCARD` | 1 |
 //!
-//! *Single requests.* A thread that waits for the one request it makes gains nothing from a ring: it enters the kernel once either
-//! way, and the ring adds work to complete it. Where a device cannot take requests without waiting, `io_uring` hands each to a worker
-//! thread, which costs two changes of threads and, when processors are busy, waits for the scheduler: in an emulated
-//! machine a read of 4 KiB of persistent memory took 115 us through a ring and 12 us as a call. Persistent memory is such a device,
-//! and a transfer is a copy there, so there batches and queues are calls too (unless [`Engine::IoUring`] is asked for).
+//! *Single requests.* A thread that waits for the one request it makes gains nothing from a ring: it enters the kernel
+//! once either way, and the ring adds work to complete it. Where a device cannot take requests without waiting,
+//! `io_uring` hands each to a worker thread, which costs two changes of threads and, when processors are busy, waits
+//! for the scheduler: in an emulated machine a read of 4 KiB of persistent memory took 115 us through a ring and 12 us
+//! as a call. Persistent memory is such a device, and a transfer is a copy there, so there batches and queues are calls
+//! too (unless [`Engine::IoUring`] is asked for).
 //!
 //! *Slots.* A thread that submits batches uses the ring of its slot, one of 64, each made when it is first used.
 //! Threads share a ring only when there are more threads than slots. There is no thread of our own: a waiting thread
 //! takes completions for all threads on that ring, and hands that duty on when it leaves
 //! ([`Handover`](f2fs_device::Handover)).
 //!
-//! *Ownership.* A request's buffers are in the ring's table until the kernel is done with them; a ticket holds only names.
-//! Dropping a ticket leaves the request to itself, and dropping the last of device, tickets and queues waits for what is in
-//! flight. A request whose ticket was dropped may be held (finished, or its rest after a short transfer) until its slot
-//! is used again or the device is dropped.
+//! *Ownership.* A request's buffers are in the ring's table until the kernel is done with them; a ticket holds only
+//! names. Dropping a ticket leaves the request to itself, and dropping the last of device, tickets and queues waits for
+//! what is in flight. A request whose ticket was dropped may be held (finished, or its rest after a short transfer)
+//! until its slot is used again or the device is dropped.
 //!
 //! *Short transfers* are continued where they stopped; where nothing more comes (the file was truncated) the error is
-//! [`ShortTransfer`](f2fs_device::DeviceErrorKind::ShortTransfer). Requests that the kernel gives back untried (`EINTR`, `EAGAIN`, and `ECANCELED`
-//! after the exit of the thread that submitted it) is submitted again.
+//! [`ShortTransfer`](f2fs_device::DeviceErrorKind::ShortTransfer). Requests that the kernel gives back untried
+//! (`EINTR`, `EAGAIN`, and `ECANCELED` after the exit of the thread that submitted it) is submitted again.
 //!
-//! *NVMe commands.* [`NvmeDevice`] has the same rings with larger entries, which carry commands of NVMe (`IORING_OP_URING_CMD`), and an ioctl
-//! for one command at a time. [`open()`] takes it for the character device of a namespace, such as `/dev/ng0n1`, and [`UringDevice`] for the rest.
+//! *NVMe commands.* [`NvmeDevice`] has the same rings with larger entries, which carry commands of NVMe
+//! (`IORING_OP_URING_CMD`), and an ioctl for one command at a time. [`open()`] takes it for the character device of a
+//! namespace, such as `/dev/ng0n1`, and [`UringDevice`] for the rest.
 //!
 //! *Durability.* A flush is `fdatasync`; flushes of a device never overlap, because the kernel tells only one of two
-//! overlapping ones of a lost write. A durable write is `RWF_DSYNC`, or, through the page cache, a write and a flush. A failed
-//! flush or durable write poisons the device.
+//! overlapping ones of a lost write. A durable write is `RWF_DSYNC`, or, through the page cache, a write and a flush. A
+//! failed flush or durable write poisons the device.
 //!
-//! *Registered memory.* Each ring has the file registered. Registered buffers pay for large transfers only (below), and only a
-//! queue has them: [`IoQueue::buffers`](f2fs_device::IoQueue::buffers) gives buffers that it need not pin for each transfer, as far as
-//! `RLIMIT_MEMLOCK` allows, and plain ones beyond.
+//! *Registered memory.* Each ring has the file registered. Registered buffers pay for large transfers only (below), and
+//! only a queue has them: [`IoQueue::buffers`](f2fs_device::IoQueue::buffers) gives buffers that it need not pin for
+//! each transfer, as far as `RLIMIT_MEMLOCK` allows, and plain ones beyond.
 //!
 //! # Measured
 //!
-//! Against fio on the same file in alternating rounds: `cargo run --release -p f2fs-uring --example device_vs_fio`. AMD EPYC, 2
-//! CPUs (shared with other work, load average 10, hence the spread), Linux 6.18.44, ext4 on virtio, fio-3.33
-//! `--direct=1` (`--ioengine=psync` beside calls, `io_uring` beside queues), 7 rounds of 1 s (calls: 7 to 9 rounds of 0.5 s);
-//! medians, and the least and greatest ratio of a round.
+//! Against fio on the same file in alternating rounds: `cargo run --release -p f2fs-uring --example device_vs_fio`. AMD
+//! EPYC, 2 CPUs (shared with other work, load average 10, hence the spread), Linux 6.18.44, ext4 on virtio, fio-3.33
+//! `--direct=1` (`--ioengine=psync` beside calls, `io_uring` beside queues), 7 rounds of 1 s (calls: 7 to 9 rounds of
+//! 0.5 s); medians, and the least and greatest ratio of a round.
 //!
 //! | Workload | Depth | fio | this crate | ratio (spread) | processor time a request, fio / ours |
 //! |---|---|---|---|---|---|
@@ -87,35 +89,37 @@
 //! | read 2 MiB, sequential, queue's own buffers | 8 | 1040 MB/s | 1124 MB/s | 109 % (101..111) | 125 / 47 us |
 //! | read 4 KiB, random, queue's own buffers | 32 | 49027 /s | 51250 /s | 108 % (89..111) | 5.3 / 3.7 us |
 //!
-//! So registering saves 60 % of the processor time of a 2 MiB transfer (pinning 512 pages) and hardly anything of a 4 KiB one;
-//! fio with and without `--fixedbufs` shows the same. Not measured: fast NVMe devices, and more than two processors.
+//! So registering saves 60 % of the processor time of a 2 MiB transfer (pinning 512 pages) and hardly anything of a 4
+//! KiB one; fio with and without `--fixedbufs` shows the same. Not measured: fast NVMe devices, and more than two
+//! processors.
 //!
 //! # Locks between openers
 //!
 //! One writer or many readers, across processes and within one: `flock` on the open file, and `O_EXCL` on block devices
-//! that are opened for writing, which also keeps out mounts. (Tools that take no lock, such as mkfs.f2fs on a file, are not kept out.)
-//! A lock that udev holds on a block device for a moment is waited for, half a second at most. Who lives and has the file open is
-//! named by [`OpenError::AlreadyOpen`], at once.
+//! that are opened for writing, which also keeps out mounts. (Tools that take no lock, such as mkfs.f2fs on a file, are
+//! not kept out.) A lock that udev holds on a block device for a moment is waited for, half a second at most. Who lives
+//! and has the file open is named by [`OpenError::AlreadyOpen`], at once.
 //!
-//! *After a crash.* The kernel finishes the requests of a process that died after the process is gone, and takes its rings down
-//! some time later. The lock is that long: a lock that ended with the process would let the next one write while the last
-//! writes of the dead are still on their way. So [`UringDevice::open`] waits for the dead, as long as
-//! [`OpenOptions::patience`] says. Measured by `tests/died.rs` (a process killed with 128 and more writes of 64 KiB in flight, 100 times
-//! in a row; 2 processors shared with other work, Linux 6.18.44, ext4 on virtio): median 51 ms, p90 85 ms, at most 193 ms on a
-//! file; 57, 87 and 383 ms on a loop device on it.
+//! *After a crash.* The kernel finishes the requests of a process that died after the process is gone, and takes its
+//! rings down some time later. The lock is that long: a lock that ended with the process would let the next one write
+//! while the last writes of the dead are still on their way. So [`UringDevice::open`] waits for the dead, as long as
+//! [`OpenOptions::patience`] says. Measured by `tests/died.rs` (a process killed with 128 and more writes of 64 KiB in
+//! flight, 100 times in a row; 2 processors shared with other work, Linux 6.18.44, ext4 on virtio): median 51 ms, p90
+//! 85 ms, at most 193 ms on a file; 57, 87 and 383 ms on a loop device on it.
 //!
-//! *What an embedder must know.* The lock is on the inode, so other names of a file (links of both kinds) make no difference. A
-//! child that was forked without an `exec` has its parent's open file, and keeps the lock when the parent dies. Not kept apart
-//! are a file and the loop device on it, and two readers, or a reader and a writer, of a disk and its partition; two writers of
-//! these are, by the claim of `O_EXCL`. In another PID namespace processes cannot be told dead from alive, so that one that lives
-//! is waited for as well. Within a process a volume claims the [`UringDevice`] that it is opened on
-//! ([`BlockDevice::claims`](f2fs_device::BlockDevice::claims)), so that a device given to two volumes is refused to the second.
+//! *What an embedder must know.* The lock is on the inode, so other names of a file (links of both kinds) make no
+//! difference. A child that was forked without an `exec` has its parent's open file, and keeps the lock when the parent
+//! dies. Not kept apart are a file and the loop device on it, and two readers, or a reader and a writer, of a disk and
+//! its partition; two writers of these are, by the claim of `O_EXCL`. In another PID namespace processes cannot be told
+//! dead from alive, so that one that lives is waited for as well. Within a process a volume claims the [`UringDevice`]
+//! that it is opened on ([`BlockDevice::claims`](f2fs_device::BlockDevice::claims)), so that a device given to two
+//! volumes is refused to the second.
 //!
 //! # Alignment
 //!
-//! Asked of `statx` (`STATX_DIOALIGN`, Linux 6.1), else of `BLKSSZGET`. All transfers are whole blocks of 4096 bytes to memory
-//! aligned to 4096, so anything up to that suits. Where a file system refuses `O_DIRECT`, or merely pretends (tmpfs), transfers
-//! go through the page cache.
+//! Asked of `statx` (`STATX_DIOALIGN`, Linux 6.1), else of `BLKSSZGET`. All transfers are whole blocks of 4096 bytes to
+//! memory aligned to 4096, so anything up to that suits. Where a file system refuses `O_DIRECT`, or merely pretends
+//! (tmpfs), transfers go through the page cache.
 //!
 //! # Locking model
 //!
@@ -127,10 +131,11 @@
 //!
 //! # Unsafe code
 //!
-//! This crate is an unsafe leaf: pushing entries that point into memory (`table.rs`), the shared view of a ring's queues (`table.rs`),
-//! a raw kernel entry (`ring.rs`), ioctls (`discard.rs`, `zones.rs`, `nvme/command.rs`), commands on memory of a request (`nvme/namespace.rs`),
-//! registering buffers (`pool.rs`), and `Send` for the vectors of a request (`flight.rs`). Each says why it is
-//! sound; what they rest on is that a request stays in its table from before its entry is pushed until its completion was seen.
+//! This crate is an unsafe leaf: pushing entries that point into memory (`table.rs`), the shared view of a ring's
+//! queues (`table.rs`), a raw kernel entry (`ring.rs`), ioctls (`discard.rs`, `zones.rs`, `nvme/command.rs`), commands
+//! on memory of a request (`nvme/namespace.rs`), registering buffers (`pool.rs`), and `Send` for the vectors of a
+//! request (`flight.rs`). Each says why it is sound; what they rest on is that a request stays in its table from before
+//! its entry is pushed until its completion was seen.
 
 mod carrier;
 mod device;

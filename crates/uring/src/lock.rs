@@ -1,9 +1,9 @@
 //! The locks between openers: one writer or many readers, across processes.
 //!
-//! Both are locks of the open file that the rings use, `flock` on it and, on block devices, the claim of `O_EXCL`. That is on
-//! purpose. When a process dies, the kernel keeps its open file until the requests of its rings are over, some time after
-//! the process is gone. Whoever opened before that would have writes of the dead among its own. So a lock that goes with the process
-//! would be too short; this one is exactly as long as the requests.
+//! Both are locks of the open file that the rings use, `flock` on it and, on block devices, the claim of `O_EXCL`. That
+//! is on purpose. When a process dies, the kernel keeps its open file until the requests of its rings are over, some
+//! time after the process is gone. Whoever opened before that would have writes of the dead among its own. So a lock
+//! that goes with the process would be too short; this one is exactly as long as the requests.
 //!
 //! ```text
 //!   try ──ok──► locked
@@ -29,7 +29,8 @@ use crate::OpenError;
 /// Between two tries at first, and at most.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
-/// How long udev keeps a block device that it looks at, with room to spare. The same for a claim that comes with no lock.
+/// How long udev keeps a block device that it looks at, with room to spare. The same for a claim that comes with no
+/// lock.
 const UDEV: Duration = Duration::from_millis(500);
 
 /// A process that has a file open.
@@ -64,7 +65,8 @@ impl Holder {
     }
 }
 
-/// Whether a process goes on to run, by its `/proc/PID/stat` and `/proc/PID/status`: neither gone, nor at its end, nor killed.
+/// Whether a process goes on to run, by its `/proc/PID/stat` and `/proc/PID/status`: neither gone, nor at its end, nor
+/// killed.
 fn is_living(stat: &str, status: &str) -> bool {
     /// Of the task's flags: it is at its end (`PF_EXITING`).
     const EXITING: u64 = 4;
@@ -120,7 +122,8 @@ pub(crate) fn until_free<T>(
 fn holders(path: &Path) -> Vec<Holder> {
     let (Ok(stat), Ok(locks)) = (rustix::fs::stat(path), fs::read_to_string("/proc/locks")) else { return Vec::new() };
     let mut devices = vec![(rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev))];
-    // Some file systems (btrfs) say another device to who asks for the file than the lock's list has: that of the mount.
+    // Some file systems (btrfs) say another device to who asks for the file than the lock's list has: that of the
+    // mount.
     devices.extend(device_of_mount(path));
     let mut pids: Vec<u32> = locks.lines().filter_map(|line| locker(line, &devices, stat.st_ino)).collect();
     pids.dedup();

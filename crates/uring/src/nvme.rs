@@ -40,10 +40,10 @@ pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<PlainArc<dyn
 ///
 /// # Who else is kept out
 /// The character device cannot be claimed, so the namespace's block device is, as [`UringDevice`] claims it: that keeps
-/// out mounts, other openers of this crate by either path, and programs that open the block device with `O_EXCL`. Who
-/// sends commands without any claim is not kept out (`nvme format`), nor are other hosts, nor a controller's other
-/// namespaces that share its media. Where the kernel shows no block device the lock on the character device is all
-/// there is; `info().description` says so.
+/// out mounts, other openers of this crate by either path, and programs that open the block device with `O_EXCL`.
+/// Programs that send commands without a claim are not kept out (`nvme format`), nor are other hosts, nor other
+/// namespaces of a controller that share its media. Where the kernel shows no block device the lock on the character
+/// device is all there is; `info().description` says so.
 #[derive(Debug)]
 pub struct NvmeDevice {
     traffic: Traffic<Namespace>,

@@ -13,8 +13,8 @@ pub enum Direct {
     Auto,
     /// Or fail with [`OpenError::DirectRefused`].
     Required,
-    /// Never; transfers go through the page cache. A device with zones that is opened for writing has direct transfers all the same, because the
-    /// page cache keeps no order.
+    /// Never; transfers go through the page cache. A device with zones that is opened for writing has direct transfers
+    /// all the same, because the page cache keeps no order.
     Off,
 }
 
@@ -22,8 +22,8 @@ pub enum Direct {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Engine {
-    /// `io_uring` where it is allowed, else system calls; `info().description` tells which and why. Persistent memory gets system
-    /// calls where a ring would only hand its requests to worker threads. The environment variable
+    /// `io_uring` where it is allowed, else system calls; `info().description` tells which and why. Persistent memory
+    /// gets system calls where a ring would only hand its requests to worker threads. The environment variable
     /// `F2FS_NO_IO_URING`, set to anything but `0` or nothing, chooses system calls.
     #[default]
     Auto,
@@ -109,33 +109,35 @@ impl OpenOptions {
         Self { engine, ..self }
     }
 
-    /// How long to wait for the last requests of a process that died with the file open; 10 seconds by default. The kernel
-    /// finishes them after the process is gone, and until then nobody else may write. A process that lives is not waited
-    /// for, where it can be told: it cannot for one in another PID namespace.
+    /// How long to wait for the last requests of a process that died with the file open; 10 seconds by default. The
+    /// kernel finishes them after the process is gone, and until then nobody else may write. A process that lives is
+    /// not waited for, where it can be told: it cannot for one in another PID namespace.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
     /// Whether the queues of the device look for completions themselves instead of waiting for the device's interrupt
-    /// (`IORING_SETUP_IOPOLL`); no by default. It saves the time of an interrupt for each completion, and costs a processor while
-    /// a thread waits. The device must be a block device or NVMe namespace with queues for it (for NVMe: the parameter
-    /// `poll_queues` of the kernel's module `nvme`), else opening fails with [`OpenError::NoPolling`].
+    /// (`IORING_SETUP_IOPOLL`); no by default. It saves the time of an interrupt for each completion, and costs a
+    /// processor while a thread waits. The device must be a block device or NVMe namespace with queues for it (for
+    /// NVMe: the parameter `poll_queues` of the kernel's module `nvme`), else opening fails with
+    /// [`OpenError::NoPolling`].
     #[must_use]
     pub fn io_poll(self, io_poll: bool) -> Self {
         Self { polling: Polling { completions: io_poll, ..self.polling }, ..self }
     }
 
-    /// Whether a thread of the kernel takes the requests of each queue (`IORING_SETUP_SQPOLL`), so that submitting needs no system
-    /// call; it sleeps after so long without a request. No by default: each queue then has a busy thread of the kernel, which pays only
-    /// where processors are idle.
+    /// Whether a thread of the kernel takes the requests of each queue (`IORING_SETUP_SQPOLL`), so that submitting
+    /// needs no system call; it sleeps after so long without a request. No by default: each queue then has a busy
+    /// thread of the kernel, which pays only where processors are idle.
     #[must_use]
     pub fn sq_poll(self, idle: Option<Duration>) -> Self {
         Self { polling: Polling { submissions: idle, ..self.polling }, ..self }
     }
 
     /// How long an NVMe command may take before the kernel gives it up and it fails, for
-    /// [`NvmeDevice`](crate::NvmeDevice); zero, the default, stands for the kernel's own limit (`nvme_core.io_timeout`, 30 seconds).
+    /// [`NvmeDevice`](crate::NvmeDevice); zero, the default, stands for the kernel's own limit (`nvme_core.io_timeout`,
+    /// 30 seconds).
     #[must_use]
     pub fn command_timeout(self, command_timeout: Duration) -> Self {
         Self { command_timeout, ..self }

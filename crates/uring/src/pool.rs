@@ -1,8 +1,8 @@
 //! Registered buffers: memory that the kernel pinned beforehand for a ring.
 //!
-//! Registering pins the memory once instead of for each transfer. The ring knows a buffer by an index, and the pool finds the index by
-//! the address: that is unambiguous because this memory is never freed while the pool lives. Buffers made of it come home when
-//! they are dropped ([`BufHome`]), and the queue that registered it keeps the pool.
+//! Registering pins the memory once instead of for each transfer. The ring knows a buffer by an index, and the pool
+//! finds the index by the address: that is unambiguous because this memory is never freed while the pool lives. Buffers
+//! made of it come home when they are dropped ([`BufHome`]), and the queue that registered it keeps the pool.
 //!
 //! Locking rules: one lock, on the memory that is at home; held to take or put back one piece.
 
@@ -53,8 +53,8 @@ impl Pool {
         let vectors: Vec<Vector> = memory.iter_mut().map(|blocks| Vector::of(blocks)).collect();
         // SAFETY: `Vector` is laid out as `struct iovec`, and there are `count` of them.
         let iovecs = unsafe { slice::from_raw_parts(vectors.as_ptr().cast(), vectors.len()) };
-        // SAFETY: the memory is owned by `memory`, which goes into the home. A buffer made of it neither frees nor moves it but
-        // brings it home, and the queue that owns `ring` keeps the home until it has closed the ring.
+        // SAFETY: the memory is owned by `memory`, which goes into the home. A buffer made of it neither frees nor
+        // moves the memory: it brings it home. The queue that owns `ring` keeps the home until it has closed the ring.
         unsafe { ring.submitter().register_buffers(iovecs) }?;
         let indices = memory.iter().enumerate().map(|(index, blocks)| (blocks.as_ptr().addr(), index as u16)).collect();
         Ok(Self { home: Arc::new(Home { memory: Mutex::new(memory) }), indices })

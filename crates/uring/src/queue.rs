@@ -30,7 +30,8 @@ pub(crate) struct RingQueue<C: Carrier> {
     in_flight: usize,
     /// Requests pushed since the kernel was last told.
     untold: usize,
-    /// How many of them the kernel is told of at once: preparing them takes as long as a fast device takes to serve some.
+    /// How many of them the kernel is told of at once: preparing them takes as long as a fast device takes to serve
+    /// some.
     share: usize,
     finished: VecDeque<Completion>,
     /// The ring was set up for one thread: not `Send`.

@@ -53,8 +53,8 @@ fn build<C: Carrier>(entries: u32, users: Users, polling: Polling) -> io::Result
         builder
     };
     // A ring of one thread needs no interrupt to run completions, because that thread is the one that waits for them
-    // (SINGLE_ISSUER, DEFER_TASKRUN: Linux 6.1). A ring of many needs it: the thread that submitted may be busy elsewhere
-    // while another one waits. With a thread of the kernel that submits there is no work to defer.
+    // (SINGLE_ISSUER, DEFER_TASKRUN: Linux 6.1). A ring of many needs it: the thread that submitted may be busy
+    // elsewhere while another one waits. With a thread of the kernel that submits there is no work to defer.
     for one_thread in [true, false] {
         if one_thread && (users == Users::Many || polling.submissions.is_some()) {
             continue;
@@ -72,7 +72,8 @@ fn build<C: Carrier>(entries: u32, users: Users, polling: Polling) -> io::Result
     builder().build(entries)
 }
 
-/// Has the kernel take what is in the submission queue: at least `pushed` entries that the caller knows of, by whomever.
+/// Has the kernel take what is in the submission queue: at least `pushed` entries that the caller knows of, by
+/// whomever.
 pub(crate) fn submit<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUring<S, A>, pushed: usize) {
     let mut taken = 0;
     while taken < pushed {
@@ -84,8 +85,8 @@ pub(crate) fn submit<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUr
     }
 }
 
-/// Has the kernel take what is in the submission queue, and sleeps until the completion queue is not empty, or wakes for no
-/// reason.
+/// Has the kernel take what is in the submission queue, and sleeps until the completion queue is not empty, or wakes
+/// for no reason.
 pub(crate) fn submit_and_sleep<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUring<S, A>) {
     if let Err(error) = ring.submit_and_wait(1) {
         pause_after(&error);
@@ -99,17 +100,17 @@ pub(crate) fn run_completions<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ri
     let _ = unsafe { ring.submitter().enter::<()>(0, 0, GETEVENTS, None) };
 }
 
-/// The kernel says EINTR for a signal, and EAGAIN or EBUSY when it is short of memory: then the entries are still in the queue,
-/// and later is a better time. Nothing else is expected; requests in flight could not be given up for it anyhow, because the
-/// kernel may still write to their memory.
+/// The kernel says EINTR for a signal, and EAGAIN or EBUSY when it is short of memory: then the entries are still in
+/// the queue, and later is a better time. Nothing else is expected; requests in flight could not be given up for it
+/// anyhow, because the kernel may still write to their memory.
 fn pause_after(error: &io::Error) {
     if error.kind() != io::ErrorKind::Interrupted {
         thread::sleep(PAUSE);
     }
 }
 
-/// Lets go of the registered file at once, which closing the ring does only some time later. Tells whether that went well; a
-/// ring that does not let go still does so when it is closed.
+/// Lets go of the registered file at once, which closing the ring does only some time later. Tells whether that went
+/// well; a ring that does not let go still does so when it is closed.
 pub(crate) fn release_file<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUring<S, A>) -> bool {
     ring.submitter().unregister_files().is_ok()
 }

@@ -1,9 +1,9 @@
 //! A ring that threads share.
 //!
-//! Locking rules: the lock of `table` (a [`Handover`]) protects the table and, with it, the ring's two queues. Entering the kernel
-//! happens without it: the kernel has a lock of its own, and takes from the submission queue only what has been published.
-//! While somebody reaps, only that thread touches the completion queue. The lock is taken after no other and
-//! with none held; the carrier's flush gate may be taken inside it (to poison).
+//! Locking rules: the lock of `table` (a [`Handover`]) protects the table and, with it, the ring's two queues. Entering
+//! the kernel happens without it: the kernel has a lock of its own, and takes from the submission queue only what has
+//! been published. While somebody reaps, only that thread touches the completion queue. The lock is taken after no
+//! other and with none held; the carrier's flush gate may be taken inside it (to poison).
 
 use std::{collections::VecDeque, fmt};
 
@@ -47,8 +47,8 @@ impl<C: Carrier> Slot<C> {
         Box::new(flying)
     }
 
-    /// With the right to reap: takes completions and puts waiting requests in the submission queue, which the reaper's next
-    /// sleep, or `start`, hands to the kernel.
+    /// With the right to reap: takes completions and puts waiting requests in the submission queue, which the reaper's
+    /// next sleep, or `start`, hands to the kernel.
     fn drain(&self, table: &mut Table) {
         table.drain(&self.ring, &*self.carrier, None);
         let pushed = table.fill(&self.ring, &*self.carrier);

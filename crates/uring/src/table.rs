@@ -42,7 +42,8 @@ impl Table {
         Self { entries: Vec::new(), free: Vec::new(), waiting: VecDeque::new(), in_kernel: 0, limit }
     }
 
-    /// Enters an admitted request, whose only buffer is registered with the ring under an index, or not; it goes to the kernel with the next [`fill`](Self::fill) that has room.
+    /// Enters an admitted request, whose only buffer is registered with the ring under an index, or not; it goes to the
+    /// kernel with the next [`fill`](Self::fill) that has room.
     pub(crate) fn start(&mut self, request: Request, registered: Option<u16>) -> Id {
         let entry = Entry::Flying { flight: Flight::new(request, registered), abandoned: false };
         let id = match self.free.pop() {
@@ -78,8 +79,8 @@ impl Table {
             let Entry::Flying { flight, .. } = &mut self.entries[id as usize] else { continue };
             let mut entry = carrier.entry(flight);
             entry.set_user_data(u64::from(id));
-            // SAFETY: the entry points into memory owned by the flight, which stays in the table until `drain` has seen its
-            // completion; the table outlives the ring or is leaked with it (see `Slot` and `RingQueue`).
+            // SAFETY: the entry points into memory owned by the flight, which stays in the table until `drain` has seen
+            // its completion; the table outlives the ring or is leaked with it (see `Slot` and `RingQueue`).
             if unsafe { queue.push(&entry) }.is_err() {
                 self.waiting.push_front(id);
                 break;
@@ -90,8 +91,8 @@ impl Table {
         queue.len()
     }
 
-    /// Takes all completions from the ring. Requests that are not over wait for [`fill`](Self::fill) again; finished ones that
-    /// nobody abandoned stay to be taken, or go to `finished` if it is given.
+    /// Takes all completions from the ring. Requests that are not over wait for [`fill`](Self::fill) again; finished
+    /// ones that nobody abandoned stay to be taken, or go to `finished` if it is given.
     pub(crate) fn drain<C: Carrier>(
         &mut self,
         ring: &Ring<C>,

@@ -1,6 +1,7 @@
 //! An open file or block device: its facts, its lock, its flush gate, and transfers by plain system calls.
 //!
-//! Locking rules: none of its own; [`FlushGate`] serialises flushes. All calls are positioned, so threads share the descriptor.
+//! Locking rules: none of its own; [`FlushGate`] serialises flushes. All calls are positioned, so threads share the
+//! descriptor.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -175,9 +176,9 @@ impl Target {
         Ok(())
     }
 
-    /// Whether this request has to go through [`run`](Self::run) even where there is a ring:
-    /// a discard of a block device is an ioctl, and a durable write to the page cache must share the flush gate, because its
-    /// fsync might be the one that the kernel tells of another write's loss. A ring that is polled takes plain transfers only.
+    /// Whether this request has to go through [`run`](Self::run) even where there is a ring: a discard of a block
+    /// device is an ioctl, and a durable write to the page cache must share the flush gate, because its fsync might be
+    /// the one that the kernel tells of another write's loss. A ring that is polled takes plain transfers only.
     pub(crate) fn needs_syscalls(&self, op: Op) -> bool {
         match op {
             Op::Read | Op::Write => false,
@@ -315,7 +316,8 @@ fn rest_mut<'b>(buf: &'b mut AlignedBuf, skip: &mut usize) -> &'b mut [u8] {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        // The kernel may hold a reference to the file for a while after a ring is closed; the lock must not live as long.
+        // The kernel may hold a reference to the file for a while after a ring is closed; the lock must not live as
+        // long.
         let _ = rustix::fs::flock(&self.fd, FlockOperation::Unlock);
     }
 }

@@ -54,7 +54,8 @@ impl<C: Carrier> Deref for ThreadRing<C> {
 impl<C: Carrier> Drop for ThreadRing<C> {
     fn drop(&mut self) {
         let Some(ring) = self.ring.take() else { return };
-        // The files are let go of at once, which closing the ring does only some time later. One that keeps them is closed.
+        // The files are let go of at once, which closing the ring does only some time later. One that keeps them is
+        // closed.
         let released = ring::release_file(&ring);
         if self.keep && released {
             // A thread that is at its end keeps nothing.

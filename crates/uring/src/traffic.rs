@@ -1,7 +1,7 @@
 //! Requests on their way through rings, or through system calls where rings are forbidden.
 //!
-//! Locking rules: each thread uses one slot, chosen by its number, so that threads meet only when there are more of them than
-//! slots. There is no lock around all slots: a slot is made once and stays.
+//! Locking rules: each thread uses one slot, chosen by its number, so that threads meet only when there are more of
+//! them than slots. There is no lock around all slots: a slot is made once and stays.
 
 use std::hash::{Hash, Hasher};
 
@@ -101,7 +101,8 @@ impl<C: Carrier> Traffic<C> {
         }
     }
 
-    /// Answers a request that needs no ring, because it is refused or empty, or system calls carry it; gives back any other one.
+    /// Answers a request that needs no ring, because it is refused or empty, or system calls carry it; gives back any
+    /// other one.
     fn answer(&self, request: Request) -> Result<Completion, Request> {
         let by_ring = self.rings.is_some() && !self.carrier.needs_call(request.op);
         if by_ring && request.blocks() > 0 && self.carrier.admit(&request).is_ok() {

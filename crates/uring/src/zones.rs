@@ -150,8 +150,9 @@ fn ask(fd: BorrowedFd<'_>, sector: u64, count: u32) -> Result<Box<Report>, Devic
     let head = Head { sector, count, flags: 0 };
     let mut report = Box::new(Report { head, zones: [Record::default(); BATCH] });
     again(|| {
-        // SAFETY: the opcode is BLKREPORTZONE. It reads the head, and writes the head and as many records as the head says at most, which
-        // is at most `BATCH`: `Report` has room for them. All bit patterns are values of these integers.
+        // SAFETY: the opcode is BLKREPORTZONE. It reads the head, and writes the head and as many records as the head
+        // says at most, which is at most `BATCH`: `Report` has room for them. All bit patterns are values of these
+        // integers.
         let updater = unsafe { Updater::<BLKREPORTZONE, Report>::new(&mut report) };
         // SAFETY: see above; the memory is borrowed for the call. The descriptor is a block device.
         unsafe { rustix::ioctl::ioctl(fd, updater) }
@@ -171,10 +172,11 @@ pub(crate) fn change(fd: BorrowedFd<'_>, start: u64, blocks: u64, change: ZoneCh
 }
 
 fn command<const OPCODE: Opcode>(fd: BorrowedFd<'_>, range: [u64; 2]) -> rustix::io::Result<()> {
-    // SAFETY: all callers name an opcode of a command to zones, which reads two u64 through the pointer that `Setter` passes.
+    // SAFETY: all callers name an opcode of a command to zones, which reads two u64 through the pointer that `Setter`
+    // passes.
     let setter = unsafe { Setter::<OPCODE, [u64; 2]>::new(range) };
-    // SAFETY: the ioctl reads `range` only during the call and touches no other memory of this process; the descriptor is a
-    // block device.
+    // SAFETY: the ioctl reads `range` only during the call and touches no other memory of this process; the descriptor
+    // is a block device.
     unsafe { rustix::ioctl::ioctl(fd, setter) }
 }
 

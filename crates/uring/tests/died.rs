@@ -1,5 +1,5 @@
-//! A process that dies with many requests in flight: whoever opens next gets the file, at the first try, and not before the
-//! requests of the dead are over. A process that lives keeps it, and is named.
+//! A process that dies with many requests in flight: whoever opens next gets the file, at the first try, and not before
+//! the requests of the dead are over. A process that lives keeps it, and is named.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod loop_device;

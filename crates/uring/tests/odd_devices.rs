@@ -1,4 +1,5 @@
-//! Block devices that are not as they should be: for reading only, at an odd place of their disk, shorter than they were.
+//! Block devices that are not as they should be: for reading only, at an odd place of their disk, shorter than they
+//! were.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod loop_device;

@@ -27,8 +27,8 @@
 //!
 //! # Locking
 //!
-//! One checkpoint runs at a time: it has the turn ([`Epochs::turn`](crate::epoch::Epochs::turn)), which it takes before it closes the gate. No other
-//! lock is held from the freeze to the publication.
+//! One checkpoint runs at a time: it takes the turn ([`Epochs::turn`](crate::epoch::Epochs::turn)) before it closes the
+//! gate. No other lock is held from the freeze to the publication.
 
 mod freeze;
 mod publish;

@@ -184,8 +184,8 @@ impl Volume {
     /// `None`: there is nothing worth it, or free sections are so few that [`clean_with`](Self::clean_with) must do it.
     ///
     /// # Errors
-    /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`], and those of reading and writing blocks, which leave everything
-    /// whole: a block that was not moved is where it was.
+    /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`], and errors of reading and writing blocks, which leave
+    /// everything whole: a block that was not moved is where it was.
     pub fn clean_step(&self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
         let op = self.begin()?;
         let section = self.segments.manager()?.section_blocks();

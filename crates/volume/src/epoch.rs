@@ -26,7 +26,7 @@
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use f2fs_sync::{Condvar, Mutex, MutexGuard, protocol_step};
 
-/// The first epoch; 0 is that of what was read from the device.
+/// The first epoch; 0 is the epoch of pages that were read from the device.
 const FIRST: u64 = 1;
 
 /// The epochs of a volume.

@@ -1,5 +1,5 @@
-//! What a volume does with a journal: it finds it when it is opened, brings its data back, lets syncs go to it, and tells it of checkpoints. The journal
-//! itself is [`SyncJournal`], whose file has the picture and the locks.
+//! What a volume does with a journal: an opening finds the journal and brings its data back; syncs go to it, and
+//! checkpoints are announced to it. The journal itself is [`SyncJournal`], whose file has the picture and the locks.
 
 mod found;
 mod restore;

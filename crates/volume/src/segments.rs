@@ -1,4 +1,5 @@
-//! The main area as an open volume knows it: all of it when it is open for writing, what is asked for when it is not.
+//! The main area as an open volume knows it: all of it if the volume is open for writing, else the blocks that are
+//! asked for.
 //!
 //! Who only reads files needs no segment information: addresses stand in nodes, and nodes in the NAT. A volume that is open for
 //! reading therefore reads neither SIT nor summaries when it is opened, and a block of the SIT when somebody asks about one of

@@ -45,8 +45,9 @@ const CHUNK: usize = if cfg!(loom) { 2 } else { 512 };
 const PASSES: u32 = if cfg!(loom) { 1 } else { 16 };
 
 impl Volume {
-    /// Writes ahead what is dirty, until little is left or there is no room for that. `above` does it with the blocks of what lies on the
-    /// volume. Gives how many nodes were written. The caller has the turn to write a checkpoint. An error at a node stops the volume.
+    /// Writes ahead what is dirty, until little is left or there is no room for that. `above` does it with the blocks
+    /// of the layer above the volume. Gives how many nodes were written. The caller has the turn to write a checkpoint.
+    /// An error at a node stops the volume.
     pub(crate) fn write_ahead<E: From<VolumeError>>(&self, mut above: impl FnMut() -> Result<(), E>) -> Result<u64, E> {
         let _unwinding = Unwinding::new(self);
         let mut written = 0;

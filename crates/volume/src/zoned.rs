@@ -59,8 +59,8 @@ impl Volume {
         }
     }
 
-    /// The checkpoint is durable, and what it frees not yet given out: its zones are begun anew. Gives the runs that it frees and that may be
-    /// discarded.
+    /// The checkpoint is durable, and blocks that it frees are not yet given out: its zones are begun anew. Gives the
+    /// runs that it frees and that may be discarded.
     pub(crate) fn begin_zones_anew(&self, segments: &SegmentManager) -> Vec<Run> {
         match &self.zones {
             Some(zones) => zones.begin_anew(segments),

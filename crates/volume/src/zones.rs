@@ -133,8 +133,8 @@ impl Zones {
         }
     }
 
-    /// A checkpoint is durable: sections that it frees as a whole are reset, and zones that were left before it are finished. Gives the runs
-    /// that may be discarded, which lie in no zone that is reset.
+    /// A checkpoint is durable: sections that it frees as a whole are reset, and zones that were left before it are
+    /// finished. Returns the runs that may be discarded: they lie in no zone that is reset.
     pub(crate) fn begin_anew(&self, segments: &SegmentManager) -> Vec<Run> {
         for section in segments.sections_freed_by_checkpoint() {
             let start = self.main.start + u64::from(section) * self.section;

@@ -1,9 +1,9 @@
 //! Ageing: a volume is filled, and then overwritten here and there for many times its size.
 //!
-//! The content of every block follows from its file, its place and how often it was written, so that nothing has to be kept to
-//! compare with. Unclean stops come in between: the file system is dropped without being closed, and opened again it must be
-//! what its last checkpoint said. The driver sees checkpoints come by their version, and remembers what stood in the blocks
-//! then.
+//! The content of every block follows from its file, its place and how often it was written, so that nothing has to be
+//! kept to compare with. Unclean stops come in between: the file system is dropped without being closed, and opened
+//! again it must be what its last checkpoint said. The driver sees checkpoints come by their version, and remembers
+//! what stood in the blocks then.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -64,7 +64,8 @@ impl Plan {
         self
     }
 
-    /// Empties a section, chosen so, after as many overwrites as [`CLEANING`] says: while writes go on, as in the background.
+    /// Empties a section, chosen so, after as many overwrites as [`CLEANING`] says: while writes go on, as in the
+    /// background.
     #[must_use]
     pub fn cleaning(mut self, policy: VictimPolicy) -> Plan {
         self.cleaning = Some(policy);

@@ -1,7 +1,7 @@
 //! Trees in and out of a volume: kinds, permissions, owners, times, extended attributes, hard links and holes are kept.
 //!
-//! Extended attributes that the other side refuses (`trusted.*` and `security.*` need privileges; some file systems have
-//! none) are counted, not fatal; so are owners on a host where we are not root.
+//! Extended attributes that the other side refuses (`trusted.*` and `security.*` need privileges; some file systems
+//! have none) are counted, not fatal; so are owners on a host where we are not root.
 
 mod below;
 mod crew;
@@ -40,7 +40,7 @@ impl CopyOptions {
     }
 }
 
-/// How far a copy is, and at its end what it did.
+/// The progress of a copy, and its totals at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyProgress {
     /// Files of all kinds so far.

@@ -11,9 +11,10 @@
 //! * [`reads`]: reads of one file from many threads; `f2fs bench read` runs them.
 //! * [`report`]: the machine that a number was taken on, percentiles, and charts.
 //! * [`shell`]: names as a shell takes them back.
-//! * [`varmail`]: a mail server's files, each synced twice, on models of devices or on real ones; `f2fs bench varmail` runs it.
-//! * [`tree`]: scripts of file system operations that make and change trees of every kind of file, to be run alike by the
-//!   kernel and by the library.
+//! * [`varmail`]: a mail server's files, each synced twice, on models of devices or on real ones; `f2fs bench varmail`
+//!   runs it.
+//! * [`tree`]: scripts of file system operations that make and change trees of every kind of file, to be run alike by
+//!   the kernel and by the library.
 #![forbid(unsafe_code)]
 
 pub mod ageing;

@@ -14,8 +14,8 @@
 //! | xattrs | `name=hex;name=hex` sorted by name; `-` when there are none |
 //! | path | from `/`, which is the root's own path |
 //!
-//! In paths, targets and attribute names, bytes outside printable UTF-8 (and tab, newline and backslash) stand as `\xNN`;
-//! in attribute names also `;` and `=`. An empty `/lost+found` is left out.
+//! In paths, targets and attribute names, bytes outside printable UTF-8 (and tab, newline and backslash) stand as
+//! `\xNN`; in attribute names also `;` and `=`. An empty `/lost+found` is left out.
 //!
 //! The same code prints volumes ([`walk_volume`]) and host directories ([`walk_host`]), so two
 //! views of one tree can be compared byte by byte.

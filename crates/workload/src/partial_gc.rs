@@ -1,9 +1,10 @@
-//! The experiment of "Partial Garbage Collection Technique for Improving Write Performance of Log-Structured File Systems": a
-//! long sequential write into an aged volume, with each way of dealing with the valid blocks in its way.
+//! The experiment of "Partial Garbage Collection Technique for Improving Write Performance of Log-Structured File
+//! Systems": a long sequential write into an aged volume, with each way of dealing with the valid blocks in its way.
 //!
-//! Warm and cold files of equal size fill the volume, a block or two at a time in turn; half of them are removed and some
-//! blocks of the others are overwritten, which leaves the volume half full and its segments full of holes; then a new file is
-//! written. [`Aged::measure`] lets each way write to a copy of the same volume over a device of virtual time.
+//! Warm and cold files of equal size fill the volume, a block or two at a time in turn; half of them are removed and
+//! some blocks of the others are overwritten, which leaves the volume half full and its segments full of holes; then a
+//! new file is written. [`Aged::measure`] lets each way write to a copy of the same volume over a device of virtual
+//! time.
 
 use std::time::{Duration, Instant};
 
@@ -54,8 +55,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The share of requests that the best choice saves that rewrites at most `share` blocks for each block that goes into a
-    /// hole: a request less for each run, so the shortest runs. No way to choose saves more.
+    /// The share of requests that the best choice saves that rewrites at most `share` blocks for each block that goes
+    /// into a hole: a request less for each run, so the shortest runs. No way to choose saves more.
     ///
     /// ```
     /// # let shape = f2fs_workload::partial_gc::Shape { hole: 2.0, run: 2.0, holes: 4, runs: vec![1, 1, 4] };

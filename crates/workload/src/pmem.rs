@@ -1,7 +1,8 @@
-//! Transfers on persistent memory: by the device, beside a bare copy with the same instructions on the same mapping, and by other
-//! devices on the same memory.
+//! Transfers on persistent memory: by the device, beside a bare copy with the same instructions on the same mapping,
+//! and by other devices on the same memory.
 //!
-//! The ways are measured in turn in each round, and the ratio of a round is that of two measurements next to each other. One thread.
+//! The ways are measured in turn in each round, and the ratio of a round is that of two measurements next to each
+//! other. One thread.
 
 use std::fmt;
 use std::time::{Duration, Instant};

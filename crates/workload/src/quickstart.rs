@@ -1,9 +1,9 @@
 //! A whole life of a volume: format, create, write, read, unlink, checkpoint, close, open again, verify, check.
 //!
-//! The files are numbered. Name, directory, size and content of each follow from its number ([`Plan`]), so that after the
-//! volume was opened again every byte can be verified without a note of what was written. Half of the small files fit into
-//! their inodes, most others are one block, some are up to five blocks and end inside one; a few large ones are written and
-//! read in pieces of 2 MiB. Every file with an odd number is unlinked.
+//! The files are numbered. Name, directory, size and content of each follow from its number ([`Plan`]). So every byte
+//! can be verified after the volume was opened again, without a record of the writes. Half of the small files fit into
+//! their inodes, most others are one block, some are up to five blocks and end inside one; a few large ones are written
+//! and read in pieces of 2 MiB. Every file with an odd number is unlinked.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -19,10 +19,10 @@
 //!
 //! # What the rates say
 //!
-//! Operations of a phase over its time, from before its threads start until the last has ended. Paths are resolved from the
-//! root each time. Creating and unlinking change nodes and directories in memory, which the checkpoints of the phase (if it
-//! is long enough to need one) and the phase `checkpoint` write. Small reads in the phase `read` find inodes in memory;
-//! those in `verify` come from the device, node and data, because the volume was opened anew.
+//! Operations of a phase over its time, from before its threads start until the last has ended. Paths are resolved from
+//! the root each time. Creating and unlinking change nodes and directories in memory, which the checkpoints of the
+//! phase (if it is long enough to need one) and the phase `checkpoint` write. Small reads in the phase `read` find
+//! inodes in memory; those in `verify` come from the device, node and data, because the volume was opened anew.
 //!
 //! # Locking model
 //!

@@ -83,8 +83,8 @@ fn is_plain(character: char) -> bool {
     character.is_alphanumeric()
 }
 
-/// Whether a character is not seen as what it is: control characters, and those that have no width, join others, or turn the
-/// direction of a line.
+/// Whether a character cannot be told from others by eye: control characters, and those that have no width, join
+/// others, or turn the direction of a line.
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(

@@ -1,4 +1,5 @@
-//! The files of a mail server, as Filebench's Varmail has them, and how fast they are with a journal in different places.
+//! The files of a mail server, as Filebench's Varmail has them, and how fast they are with a journal in different
+//! places.
 //!
 //! A thousand files of some 16 KiB lie in one directory. Each thread does this again and again:
 //!
@@ -6,10 +7,12 @@
 //!   remove a file | make one, append, sync | open one, read it all, append, sync | open one, read it all
 //! ```
 //!
-//! A file that a thread has open is not chosen by another. An append has 1 byte to 16 KiB. Opening, closing, reading, and so on count as an operation each: 13 in a round, as in Filebench.
+//! A file that a thread has open is not chosen by another. An append has 1 byte to 16 KiB. Opening, closing, reading,
+//! and so on count as an operation each: 13 in a round, as in Filebench.
 //!
-//! [`model`] runs this for many threads in virtual time, on the models of an SSD and of persistent memory, so that the outcome depends on
-//! nothing else that the machine does. [`measure`] runs it with real threads on real devices. Both run the same rounds ([`Worker`]).
+//! [`model`] runs this for many threads in virtual time, on the models of an SSD and of persistent memory, so that the
+//! outcome depends on nothing else that the machine does. [`measure`] runs it with real threads on real devices. Both
+//! run the same rounds ([`Worker`]).
 //!
 //! # Locking
 //!

@@ -1,4 +1,5 @@
-//! Aged volumes: every policy, at several utilisations, with unclean stops, judged by fsck.f2fs and by every block's content.
+//! Aged volumes: every policy, at several utilisations, with unclean stops, judged by fsck.f2fs and by every block's
+//! content.
 //!
 //! `F2FS_AGEING=20` overwrites twenty times the volume's size (the usual is two) on volumes of `F2FS_AGEING_MIB` (80).
 #![allow(missing_docs, clippy::unwrap_used)] // a test fails by panicking

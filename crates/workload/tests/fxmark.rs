@@ -69,8 +69,8 @@ fn every_workload_leaves_a_sound_volume() {
     }
 }
 
-/// As `f2fs_balance_fs` of fs/f2fs/segment.c: with 100,000 entries of the node address table in memory, every create and
-/// unlink builds free NIDs; the build scans as long as the list holds fewer than 455.
+/// As `f2fs_balance_fs` of fs/f2fs/segment.c: with 100,000 entries of the node address table in memory, every create
+/// and unlink builds free NIDs; the build scans as long as the list holds fewer than 455.
 #[test]
 fn the_baseline_scans_when_the_kernel_does() {
     let unlink =

@@ -1,4 +1,5 @@
-//! The tree scripts through the library: the volume is sound, and a remount shows the same tree as a host directory does.
+//! The tree scripts through the library: the volume is sound, and a remount shows the same tree as a host directory
+//! does.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! `cargo xtask counting`: the cache lines that operations write, in the counting half of f2fs-sync.
 //!
-//! It builds with `RUSTFLAGS="--cfg f2fs_counting"` and a target directory of its own (`target/counting`), and runs the tests
-//! that pin which lines an operation may write, or prints the table. Counts do not depend on optimisation, so the build has
-//! none, which halves its time.
+//! It builds with `RUSTFLAGS="--cfg f2fs_counting"` and a target directory of its own (`target/counting`). It runs the
+//! tests that pin the lines that an operation may write, or prints the table. Counts do not depend on optimisation, so
+//! the build has none, which halves its time.
 
 use std::env;
 

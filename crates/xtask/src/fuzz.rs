@@ -5,9 +5,9 @@
 //! what broke a target in `fuzz/artifacts`. Copy an input whose fault was mended to `fuzz/regressions/TARGET`: it is
 //! tried in every run.
 //!
-//! `--total 1e9` goes on until all targets together were given that many inputs, where the last run stopped: `fuzz/executions` says how
-//! many that were, by target and commit. That file is kept with the sources, so that the next machine goes on. A run may be stopped by
-//! Ctrl-C at any time, and several may work on one file.
+//! `--total 1e9` goes on until all targets together were given that many inputs, where the last run stopped:
+//! `fuzz/executions` says how many that were, by target and commit. That file is kept with the sources, so that the
+//! next machine goes on. A run may be stopped by Ctrl-C at any time, and several may work on one file.
 
 mod diary;
 mod plan;
@@ -39,14 +39,15 @@ const TARGETS: [&str; 13] = [
     "zones",
     "journal",
 ];
-/// Coverage counters for libFuzzer (what cargo-fuzz sets, without the sanitizers, which would need a nightly compiler and find
-/// nothing in code without `unsafe`).
+/// Coverage counters for libFuzzer (what cargo-fuzz sets, without the sanitizers, which would need a nightly compiler
+/// and find nothing in code without `unsafe`).
 const COUNTERS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table";
-/// Makes the code report the values that it compares, from which libFuzzer learns the input that a parser expects. Targets that open
-/// volumes do without: it would take half of their time, and their inputs hold no such values.
+/// Makes the code report the values that it compares, from which libFuzzer learns the input that a parser expects.
+/// Targets that open volumes do without: it would take half of their time, and their inputs hold no such values.
 const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
-/// Seconds after which one input counts as a hang, MiB of memory that a target may take; and all lengths from the beginning.
+/// Seconds after which one input counts as a hang, MiB of memory that a target may take; and all lengths from the
+/// beginning.
 const LIMITS: [&str; 4] = ["-timeout=120", "-rss_limit_mb=4096", "-len_control=0", "-print_final_stats=1"];
 /// How libFuzzer says how many inputs it tried.
 const EXECUTED: &str = "stat::number_of_executed_units:";
@@ -66,7 +67,8 @@ pub(crate) struct Args {
     /// Repeat the targets until the diary counts so many inputs, as in 1e9. Each turn of a target takes `--seconds`.
     #[arg(long, value_name = "INPUTS", conflicts_with_all = ["runs", "quick"])]
     total: Option<Total>,
-    /// Add a line for each target to this file, and print the sum of all its lines [default with --total: fuzz/executions].
+    /// Add a line for each target to this file, and print the sum of all its lines [default with --total:
+    /// fuzz/executions].
     #[arg(long, value_name = "FILE")]
     diary: Option<PathBuf>,
     /// Build the targets in half the time, half as fast: for a run of seconds.
@@ -151,7 +153,7 @@ fn longest(target: &str) -> u32 {
     }
 }
 
-/// Runs a target to its end: what it was given, and how it ended.
+/// Runs a target to its end: returns the number of inputs, and how it ended.
 fn fuzz_one(fuzz: &Path, Built { target, program }: &Built, args: &Args) -> Result<(Line, ExitStatus)> {
     let limit = match args.runs {
         Some(runs) => format!("-runs={runs}"),

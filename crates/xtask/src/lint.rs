@@ -1,4 +1,5 @@
-//! `cargo xtask lint`: formatting, clippy and the documentation, with warnings denied; licences and advisories on request.
+//! `cargo xtask lint`: formatting, clippy and the documentation, with warnings denied; licences and advisories on
+//! request.
 
 use anyhow::{Context, bail};
 

@@ -2,9 +2,10 @@
 //!
 //! # What it reads
 //!
-//! - *Models* are the tests of `crates/*/tests/loom_*.rs`. Such a file starts with `#![cfg(loom)]`, and its tests run their
-//!   bodies through `f2fs_sync::model::exhaustive` or `bounded`, which print how many schedules there were.
-//! - *Mutants* are faults in the production code, switched by `f2fs_sync::mutant("name")` (a constant `false` in production):
+//! - *Models* are the tests of `crates/*/tests/loom_*.rs`. Such a file starts with `#![cfg(loom)]`, and its tests run
+//!   their bodies through `f2fs_sync::model::exhaustive` or `bounded`, which print how many schedules there were.
+//! - *Mutants* are faults in the production code, switched by `f2fs_sync::mutant("name")` (a constant `false` in
+//!   production):
 //!
 //!   ```text
 //!   protocol_step!("gate_enter_fence", fence(SeqCst));
@@ -16,17 +17,17 @@
 //!   // mutant: gate_enter_fence, killed by: a_closer_is_alone
 //!   ```
 //!
-//!   Names are unique in the workspace: begin them with the noun. A mutant may be announced more than once, with several
-//!   models, each of which must kill it. For the mutants of a crate without models, a scenario of any crate will do
-//!   (see `shuttle.rs`).
+//!   Names are unique in the workspace: begin them with the noun. A mutant may be announced more than once, with
+//!   several models, each of which must kill it. For the mutants of a crate without models, a scenario of any crate
+//!   will do (see `shuttle.rs`).
 //!
 //! # What it does
 //!
-//! It builds the models of all crates with `RUSTFLAGS="--cfg loom"`, the `checked` profile and a target directory of its own
-//! (`target/loom`). It runs each model in a process of its own, as many at once as there are processors; then each mutant, by
-//! setting `F2FS_MUTANT`. One line each tells the name, the iterations, the seconds, and `passed` or `killed` with the first line
-//! of the panic. It fails if a model fails, a mutant survives, a mutant in the sources is announced nowhere, or one that is
-//! announced does not exist.
+//! It builds the models of all crates with `RUSTFLAGS="--cfg loom"`, the `checked` profile and a target directory of
+//! its own (`target/loom`). It runs each model in a process of its own, as many at once as there are processors; then
+//! each mutant, by setting `F2FS_MUTANT`. One line each tells the name, the iterations, the seconds, and `passed` or
+//! `killed` with the first line of the panic. It fails if a model fails, a mutant survives, a mutant in the sources is
+//! announced nowhere, or one that is announced does not exist.
 
 mod build;
 mod half;

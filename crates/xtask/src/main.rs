@@ -79,7 +79,8 @@ fn main() -> ExitCode {
     match Args::parse().command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // An error that `main` returns is printed with a backtrace of this program, which says nothing of what failed.
+            // An error that `main` returns is printed with a backtrace of this program, which says nothing of what
+            // failed.
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }

@@ -1,8 +1,9 @@
 //! `cargo xtask manycore`: a machine with many processors, played in the half of f2fs-sync that is made for it.
 //!
-//! It builds with `RUSTFLAGS="--cfg f2fs_manycore"` and a target directory of its own (`target/manycore`). Without options it runs the
-//! tests: structures with known answers, and a small form of the validation. With options it passes them to the bench
-//! `manycore`, which plays workloads (`cargo xtask manycore --help` of the bench: `cargo xtask manycore -- --help`).
+//! It builds with `RUSTFLAGS="--cfg f2fs_manycore"` and a target directory of its own (`target/manycore`). Without
+//! options it runs the tests: structures with known answers, and a small form of the validation. With options it passes
+//! them to the bench `manycore`, which plays workloads (`cargo xtask manycore --help` of the bench: `cargo xtask
+//! manycore -- --help`).
 
 use std::env;
 

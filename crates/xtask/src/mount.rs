@@ -4,7 +4,8 @@
 //!   format ── mount ── a suite, programs ── unmount ── f2fs check, fsck.f2fs --dry-run
 //! ```
 //!
-//! They need root and `/dev/fuse`. The suites are programs in Rust, which cargo installs below `target/mount/tools`; they stay there.
+//! They need root and `/dev/fuse`. The suites are programs in Rust, which cargo installs below `target/mount/tools`;
+//! they stay there.
 
 mod fsx;
 mod pjdfstest;

@@ -9,10 +9,10 @@
 //!   list ──► sample or all ──► without those that are known ──► batch after batch ──► results ──► survivors, rate
 //! ```
 //!
-//! It works on a copy of the tree in `target/mutants/tree`, in place, so that only the changed crate is built again. Each
-//! result is kept in `target/mutants/results` until the changed file changes: a run that was stopped goes on where it was.
-//! A survivor that somebody has looked at and found to be none of the tests' business stands in `docs/mutants-accepted.txt`
-//! with the reason. Any other one makes the chore fail.
+//! It works on a copy of the tree in `target/mutants/tree`, in place, so that only the changed crate is built again.
+//! Each result is kept in `target/mutants/results` until the changed file changes: a run that was stopped goes on where
+//! it was. A survivor that somebody has looked at and found to be none of the tests' business stands in
+//! `docs/mutants-accepted.txt` with the reason. Any other one makes the chore fail.
 //!
 //! [cargo-mutants]: https://mutants.rs
 
@@ -125,7 +125,7 @@ fn try_all(tree: &Tree, mutants: &[&Mutant], args: &Args, start: Instant, result
     Ok(())
 }
 
-/// The packages whose tests judge the mutants of a crate: its own, and those of the crates above it that judge most of it.
+/// The packages whose tests judge the mutants of a crate: its own, and some of the crates above it.
 fn judges(name: &str) -> Vec<String> {
     let above = JUDGED_ABOVE.iter().filter(|(judged, _)| *judged == name).map(|(_, judge)| *judge);
     std::iter::once(name).chain(above).map(|name| format!("f2fs-{name}")).collect()

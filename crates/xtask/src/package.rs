@@ -1,5 +1,6 @@
-//! `cargo xtask package`: every published crate is packaged, and built from its package alone; and `f2fs-format` is built without
-//! the standard library. Nothing is fetched. Packages that build on each other are packaged together, which cargo does since 1.90.
+//! `cargo xtask package`: every published crate is packaged, and built from its package alone; and `f2fs-format` is
+//! built without the standard library. Nothing is fetched. Packages that build on each other are packaged together,
+//! which cargo does since 1.90.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,8 +21,9 @@ pub(crate) struct Args {
 /// How long one build may take.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// A crate that has no standard library, and the handler of panics that only the standard library or such a crate can have: with
-/// both, the compiler finds two. So it accepts the crate only if nothing that it is built on uses the standard library.
+/// A crate that has no standard library, and the handler of panics that only the standard library or such a crate can
+/// have: with both, the compiler finds two. So it accepts the crate only if nothing that it is built on uses the
+/// standard library.
 const BARE: &str = "#![no_std]
 extern crate f2fs_format as _;
 #[panic_handler]
@@ -53,9 +55,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     process::run(&mut command)
 }
 
-/// Removes what cargo keeps of these packages from an earlier run: it takes a package that it has unpacked once for the same one for
-/// ever, since a version does not change in a registry. The registry of packages that are not published yet has no host in its name,
-/// which so begins with a hyphen.
+/// Removes what cargo keeps of these packages from an earlier run: it takes a package that it has unpacked once for the
+/// same one for ever, since a version does not change in a registry. The registry of packages that are not published
+/// yet has no host in its name, which so begins with a hyphen.
 fn forget_unpacked(crates: &[String]) -> Result<()> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo"))) else { return Ok(()) };
@@ -79,7 +81,8 @@ fn forget_unpacked(crates: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Builds `f2fs-format` below a crate without the standard library, and, to know that this tells, the same crate with it.
+/// Builds `f2fs-format` below a crate without the standard library, and, to know that this tells, the same crate with
+/// it.
 fn no_std(home: &Path) -> Result<()> {
     println!("building f2fs-format without the standard library");
     let plain = build_bare(home, "")?;

@@ -47,11 +47,11 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command to its end and returns what it printed.
+/// Runs a command to its end and returns its output.
 ///
 /// # Errors
 ///
-/// If it cannot be started or ends with anything but success; the error shows what it printed.
+/// If it cannot be started or ends with anything but success; the error shows its output.
 pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.output().with_context(|| format!("cannot start `{}`", shown(command)))?;
     if !output.status.success() {
@@ -61,7 +61,7 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// How a command ended and what it wrote.
+/// The end of a command, and its output.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// Whether it ended with success.

@@ -1,4 +1,5 @@
-//! `cargo xtask shuttle`: runs the larger scenarios of all crates under random schedules, and the mutants that they must kill.
+//! `cargo xtask shuttle`: runs the larger scenarios of all crates under random schedules, and the mutants that they
+//! must kill.
 //!
 //! A scenario is a test of a `crates/*/tests/shuttle_*.rs`, which starts with `#![cfg(shuttle)]` and runs its body
 //! through `f2fs_sync::scenario`. Files, announcements of mutants and output are as for the loom models (see

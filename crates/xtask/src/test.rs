@@ -1,17 +1,17 @@
 //! `cargo xtask test`: everything that the project promises, checked in order of increasing cost.
 //!
-//! Tests are built as cargo builds them by default, optimised a little: building all of the workspace so takes four fifths
-//! of the processor time that full optimisation takes, this program's own dependencies are shared, and the tests spend
-//! theirs in other programs and in the kernel.
+//! Tests are built as cargo builds them by default, optimised a little: building all of the workspace so takes four
+//! fifths of the processor time that full optimisation takes, this program's own dependencies are shared, and the tests
+//! spend theirs in other programs and in the kernel.
 //!
 //! ```text
 //!   tools ── fmt ── clippy ── doc ── tests ── doctests ── examples ── crash ──────────────── guest
 //!                └─ loom ── shuttle ── counting ── fuzz ── package ── prepare ─┘      beside the others
 //! ```
 //!
-//! The models, the counting half, the fuzz targets and the programs for the guest have target directories of their own, and
-//! compilers seldom keep all processors busy: so those steps run beside the others, and their output is printed when they
-//! have ended.
+//! The models, the counting half, the fuzz targets and the programs for the guest have target directories of their own,
+//! and compilers seldom keep all processors busy: so those steps run beside the others, and their output is printed
+//! when they have ended.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +24,8 @@ use clap::ValueEnum;
 
 use crate::{Result, as_tested, chore, crash, lint, process, tools};
 
-/// This program, by a link that stays. The path that it was started by does not do: the tests of the workspace may build it anew, with
-/// other features, and replace the file there.
+/// This program, by a link that stays. The path that it was started by does not do: the tests of the workspace may
+/// build it anew, with other features, and replace the file there.
 const SELF: &str = "/proc/self/exe";
 
 /// Options of `cargo xtask test`.
@@ -128,7 +128,7 @@ impl Step {
         }
     }
 
-    /// Runs the step as a program of its own, and prints what it said when it has ended.
+    /// Runs the step as a program of its own, and prints its output when it has ended.
     fn run_beside(self) -> Result<()> {
         let mut command = Command::new(SELF);
         let outcome = process::capture(command.args(self.words()), LIMIT)?;

@@ -1,5 +1,5 @@
-//! Two promises to users of the crate `f2fs`: its root has every type that a signature there names, and a variant or an option more is
-//! no breaking change.
+//! Two promises to users of the crate `f2fs`: its root has every type that a signature there names, and a variant or an
+//! option more is no breaking change.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,8 @@ const CLOSED_TOO: [(&str, &str); 4] = [
     ("segment::Card", "the cards of one publication"),
     ("segment::Interior", "the pieces of a cost function, which has an end on both sides"),
 ];
-/// Structs with public fields that are plain values, and no options or reports: those who use them name all of their fields.
+/// Structs with public fields that are plain values, and no options or reports: those who use them name all of their
+/// fields.
 const VALUES: [(&str, &str); 17] = [
     ("files::DeviceNumber", "a pair of numbers"),
     ("files::Time", "a pair of numbers"),
@@ -88,7 +89,8 @@ fn parsed(krate: &str) -> Vec<syn::File> {
     files
 }
 
-/// The names that a root re-exports from files of its own and from other crates: public name, and name where it comes from.
+/// The names that a root re-exports from files of its own and from other crates: public name, and name where it comes
+/// from.
 fn exports(krate: &str) -> BTreeMap<String, String> {
     fn collect(tree: &UseTree, all: &mut BTreeMap<String, String>) {
         match tree {

@@ -16,8 +16,8 @@ fn a_life_with_a_crash() {
     run("memory", &device).unwrap();
 }
 
-/// Writes, deletions and checkpoints on a small store that has to be cleaned again and again, and what it held at each checkpoint that
-/// was complete, with the position in the log.
+/// Writes, deletions and checkpoints on a small store that has to be cleaned again and again, and what it held at each
+/// checkpoint that was complete, with the position in the log.
 fn recorded() -> (f2fs_device_test::CrashLog, Vec<(usize, Contents)>) {
     let device = MemoryDevice::new(blocks_for(10));
     Store::format(&device).unwrap();

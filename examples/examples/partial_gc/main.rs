@@ -1,5 +1,5 @@
-//! The experiment of "Partial Garbage Collection Technique for Improving Write Performance of Log-Structured File Systems"
-//! on device models: a long sequential write into the holes of an aged warm log.
+//! The experiment of "Partial Garbage Collection Technique for Improving Write Performance of Log-Structured File
+//! Systems" on device models: a long sequential write into the holes of an aged warm log.
 //!
 //! ```text
 //! cargo run --release --example partial_gc [-- OPTION...]
@@ -11,9 +11,10 @@
 //!     --csv FILE, --svg FILE
 //! ```
 //!
-//! The first table is of whole volumes over devices of virtual time: `f2fs_workload::partial_gc`. Everything that the library
-//! writes costs time there, moves ahead of the write and checkpoints as well; reads and flushes cost nothing. On 512 MiB, half full, with holes and runs of 2.9
-//! blocks in warm segments (the paper: 3.0, 2.5 and 3.0), against SSR, per cent of speed, blocks and requests:
+//! The first table is of whole volumes over devices of virtual time: `f2fs_workload::partial_gc`. Everything that the
+//! library writes costs time there, moves ahead of the write and checkpoints as well; reads and flushes cost nothing.
+//! On 512 MiB, half full, with holes and runs of 2.9 blocks in warm segments (the paper: 3.0, 2.5 and 3.0), against
+//! SSR, per cent of speed, blocks and requests:
 //!
 //! | way, log-log curve | card A | card B | card C |
 //! |---|---|---|---|
@@ -24,20 +25,19 @@
 //! | selective, optimal | +194, +80, -98 | +213, +80, -98 | +284, +80, -98 |
 //! | partial: all moved ahead, or rewritten | +58, +59, -63 | +62, +59, -63 | +74, +59, -63 |
 //!
-//! Bounded, the paper's rule gains less than the paper did on each card. It is the optimum over the request, this library's own, that
-//! gains at least the paper's speed under this curve, with fewer requests saved; under the
-//! affine one it gains 56, 59 and 68 % with 55 to 56 % fewer requests. More than 56 % cannot be saved here with 27 % more blocks,
-//! whatever is chosen: that is what the shortest runs come to (the header of the table computes it). The paper's 62 % asks
-//! for more runs of one block than holes and runs of these means have by chance. No selective way is slower than SSR under
-//! any curve.
-//! Moving everything may be: on 128 MiB it moves 3542 blocks out of the way of 2843 and takes 1.4 times as long as SSR.
-//! The selective ways move next to nothing: a run that is rewritten costs the difference of two long requests, one that is
-//! moved as much as writes into the holes of the cold log (3.2 blocks here, 5.1 in the paper), which is dearer under all
-//! these curves unless the cold log has long holes.
+//! Bounded, the paper's rule gains less than the paper did on each card. It is the optimum over the request, this
+//! library's own, that gains at least the paper's speed under this curve, with fewer requests saved; under the affine
+//! one it gains 56, 59 and 68 % with 55 to 56 % fewer requests. More than 56 % cannot be saved here with 27 % more
+//! blocks, whatever is chosen: that is what the shortest runs come to (the header of the table computes it). The
+//! paper's 62 % asks for more runs of one block than holes and runs of these means have by chance. No selective way is
+//! slower than SSR under any curve. Moving everything may be: on 128 MiB it moves 3542 blocks out of the way of 2843
+//! and takes 1.4 times as long as SSR. The selective ways move next to nothing: a run that is rewritten costs the
+//! difference of two long requests, one that is moved as much as writes into the holes of the cold log (3.2 blocks
+//! here, 5.1 in the paper), which is dearer under all these curves unless the cold log has long holes.
 //!
-//! In measured time the model does not hold everywhere. `--on FILE --mib 192` on a virtio disk (ext4, `O_DIRECT` through
-//! `io_uring`; Intel Xeon, 2 processors, Linux 6.18; 29 us for one block, 1.4 us a block in requests of 512, each waited for),
-//! medians of three rounds with the least and greatest, against SSR:
+//! In measured time the model does not hold everywhere. `--on FILE --mib 192` on a virtio disk (ext4, `O_DIRECT`
+//! through `io_uring`; Intel Xeon, 2 processors, Linux 6.18; 29 us for one block, 1.4 us a block in requests of 512,
+//! each waited for), medians of three rounds with the least and greatest, against SSR:
 //!
 //! | way | speed | spread | blocks | requests |
 //! |---|--:|--:|--:|--:|
@@ -48,22 +48,23 @@
 //! | selective, optimal, at most +27 % | -69 % | -71 to -58 | +25 % | -56 % |
 //! | selective, optimal | -78 % | -79 to -69 | +75 % | -95 % |
 //!
-//! There many requests are on their way at once, so that small ones cost far less than one that is waited for, and the blocks
-//! that are rewritten have to be read first, which the model counts as nothing. SSR, the default, is right for such a device;
-//! the other ways are for those that serve one request after the other, as the cards do.
+//! There many requests are on their way at once, so that small ones cost far less than one that is waited for, and the
+//! blocks that are rewritten have to be read first, which the model counts as nothing. SSR, the default, is right for
+//! such a device; the other ways are for those that serve one request after the other, as the cards do.
 //!
 //! The second table is of the planner alone:
 //!
-//! Requests of 1079 blocks are written into segments whose holes and valid runs have geometric lengths of mean 3.0, which is
-//! what the paper measured at 50 % utilisation; runs that are moved go into holes of mean 5.1. Each way of choosing sees the
-//! same segments. Time is that of the model, so a run repeats exactly. The paper publishes two points of each card's cost,
-//! and the curve between them decides everything; so the experiment runs under five curves.
+//! Requests of 1079 blocks are written into segments whose holes and valid runs have geometric lengths of mean 3.0,
+//! which is what the paper measured at 50 % utilisation; runs that are moved go into holes of mean 5.1. Each way of
+//! choosing sees the same segments. Time is that of the model, so a run repeats exactly. The paper publishes two points
+//! of each card's cost, and the curve between them decides everything; so the experiment runs under five curves.
 //!
-//! Under the log-log curve the paper's rule (*selective, greedy*) comes nearest to the paper: about +21, +24, +39 % speed and
-//! +28, +30, +39 % blocks for the cards A, B, C, with 51 to 61 % fewer requests, against +29, +27, +40 %, +26, +27, +27 % and
-//! 62 to 63 %. Under curves with a fixed cost for each request (affine, page) nearly all runs are worth rewriting, which the
-//! paper did not see; under a late one few are, though rewriting all of them would be several times faster: the rule looks at
-//! two holes, where a card that rewards only long requests needs the whole of it. The optimum over the request does.
+//! Under the log-log curve the paper's rule (*selective, greedy*) comes nearest to the paper: about +21, +24, +39 %
+//! speed and +28, +30, +39 % blocks for the cards A, B, C, with 51 to 61 % fewer requests, against +29, +27, +40 %,
+//! +26, +27, +27 % and 62 to 63 %. Under curves with a fixed cost for each request (affine, page) nearly all runs are
+//! worth rewriting, which the paper did not see; under a late one few are, though rewriting all of them would be
+//! several times faster: the rule looks at two holes, where a card that rewards only long requests needs the whole of
+//! it. The optimum over the request does.
 #![allow(clippy::print_stdout)]
 
 mod measured;
@@ -402,7 +403,8 @@ mod tests {
         assert!(svg_of_rows(&rows).is_ok());
     }
 
-    /// The sentence of the README and of the page of numbers on both ways under the same bound, and on the planner without it.
+    /// The sentence of the README and of the page of numbers on both ways under the same bound, and on the planner
+    /// without it.
     #[test]
     fn the_documents_say_what_is_measured() {
         let words = |text: &str| text.split_whitespace().collect::<Vec<&str>>().join(" ");

@@ -1,5 +1,5 @@
-//! The command on a damaged image: its own modules (links to `crates/cli/src`), which read and change a volume in memory. What it
-//! prints goes nowhere.
+//! The command on a damaged image: its own modules (links to `crates/cli/src`), which read and change a volume in
+//! memory. What it prints goes nowhere.
 #![no_main]
 #![allow(dead_code)] // of the command's modules a part is used
 

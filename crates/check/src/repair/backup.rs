@@ -10,12 +10,12 @@
 //! | 4 | CRC-32 (that of F2FS) of the 24 bytes in front |
 //! | records | 8: block; 4: sum of its new content; 4: sum of its old content; 4096: its old content |
 //!
-//! Beside those that change, the first blocks of both checkpoint packs are among them, and the block where the next chain of
-//! synced nodes begins: a checkpoint or a sync since the repair changes one of them, and whoever undid a repair behind its back
-//! would put old tables in front of new files.
+//! Beside those that change, the first blocks of both checkpoint packs are among them, and the block where the next
+//! chain of synced nodes begins: a checkpoint or a sync since the repair changes one of them, and whoever undid a
+//! repair behind its back would put old tables in front of new files.
 //!
-//! A sum is the CRC-32 of the content from its last byte to its first: forwards, all blocks that end with a CRC of their own,
-//! as checkpoint blocks do, would have the same one.
+//! A sum is the CRC-32 of the content from its last byte to its first: forwards, all blocks that end with a CRC of
+//! their own, as checkpoint blocks do, would have the same one.
 
 use std::io::{self, Read, Write};
 

@@ -321,7 +321,8 @@ impl Directory {
     }
 }
 
-/// The level of hashing by which most entries stand where they are looked for: the present one, unless another is better.
+/// The level of hashing by which most entries stand where they are looked for: the present one, unless another is
+/// better.
 fn best_level(walk: &Walk<'_>, content: &Content, present: u8) -> Result<u8, RepairError> {
     let mut misfits = [0u32; MAX_DIR_LEVEL as usize + 1];
     let mut wrong = 0;

@@ -69,8 +69,8 @@ pub(super) fn out_of_inode(walk: &mut Walk<'_>, dir: Nid) -> Result<bool, Repair
     Ok(true)
 }
 
-/// Adds an empty block where a name with this hash belongs, as far as the inode's own addresses reach; tells whether that can
-/// be.
+/// Adds an empty block where a name with this hash belongs, as far as the inode's own addresses reach; tells whether
+/// that can be.
 pub(super) fn add_block(walk: &mut Walk<'_>, dir: Nid, wanted: u32) -> Result<bool, RepairError> {
     let features = walk.tables.geometry.features;
     let (addr, mut node) = node_of(walk, dir)?;

@@ -91,7 +91,7 @@ impl State {
         self.cuts.len()
     }
 
-    /// Whether this pass took for right what it found to be wrong later.
+    /// Whether this pass used something that it later found to be wrong.
     pub(super) fn is_too_late(&self) -> bool {
         self.too_late
     }
@@ -116,8 +116,8 @@ impl State {
         self.cuts.contains(&reference)
     }
 
-    /// Enters a claim; tells whether the reference holds. If it displaces another one, that one is cut and another pass is
-    /// needed.
+    /// Enters a claim; tells whether the reference holds. If it displaces another one, that one is cut and another pass
+    /// is needed.
     pub(super) fn claim_block(&mut self, addr: u32, claim: Claim) -> bool {
         match self.blocks.get(&addr).copied() {
             None => {

@@ -1,4 +1,5 @@
-//! How the check reads: in large requests, ahead of what it looks at, never too much at once, and without that mattering.
+//! How the check reads: in large requests, ahead of what it looks at, never too much at once, and without that
+//! mattering.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -71,7 +72,8 @@ fn neighbours_are_read_together() {
     assert!(requests <= 160, "{requests} requests for {blocks} blocks");
 }
 
-/// Puts the inodes of 700 files into each other's blocks, so that neighbours in their directory are far from each other.
+/// Puts the inodes of 700 files into each other's blocks, so that neighbours in their directory are far from each
+/// other.
 fn scatter(image: &Image) {
     let name = |index: usize| format!("many/a name that takes several slots, number {index:04}");
     let inodes: Vec<_> = (0..700).map(|index| image.find(&name(index)).ino).collect();
@@ -149,6 +151,7 @@ fn inodes_that_refer_to_many_blocks_do_not_fill_the_memory() {
     let device = Watched::new(&image.device, u64::MAX);
     assert!(!device.check().unwrap().is_consistent());
     let largest = device.largest.into_inner();
-    // 768 blocks, and two in each gap. Without a limit it would be a hundred times that: 64 inodes are checked in a row.
+    // 768 blocks, and two in each gap. Without a limit it would be a hundred times that: 64 inodes are checked in a
+    // row.
     assert!((768..=3 * 768).contains(&largest), "{largest} blocks at once");
 }

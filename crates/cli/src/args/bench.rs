@@ -42,8 +42,8 @@ Examples:
 pub(crate) struct VarmailArgs {
     /// File or block device to measure on. Its content is lost.
     ///
-    /// The journal is that of --journal; its content is lost, too, which needs --force. Without --image, models are measured, which
-    /// need no device.
+    /// The journal is that of --journal; its content is lost, too, which needs --force. Without --image, models are
+    /// measured, which need no device.
     #[arg(long)]
     pub(crate) image: Option<PathBuf>,
     /// Size of an image that is created.
@@ -142,13 +142,15 @@ pub(crate) struct FxmarkArgs {
         clue:TECHNIQUE or clue:TECHNIQUE+TECHNIQUE (optimistic, heuristic, lazy), sharded."
     )]
     pub(crate) policy: Vec<Policy>,
-    /// Operations of one measurement, of all threads together. Where each needs a file of its own, this is the number of files.
+    /// Operations of one measurement, of all threads together. Where each needs a file of its own, this is the number
+    /// of files.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) files: u64,
     /// The lock that a change of a name takes.
     #[arg(long, value_enum, default_value = "bucket")]
     pub(crate) directory_lock: LockArg,
-    /// Node IDs that are free at the start [default: 0 for mwul and mwum, as FxMark fills the volume; all for the others].
+    /// Node IDs that are free at the start [default: 0 for mwul and mwum, as FxMark fills the volume; all for the
+    /// others].
     #[arg(long, value_name = "N")]
     pub(crate) free_nids: Option<u64>,
     /// Check the volume after each measurement.

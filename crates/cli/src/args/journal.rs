@@ -12,8 +12,8 @@ use crate::size::Size;
 pub(crate) struct JournalChoice {
     /// The journal of the volume, into which files are synced.
     ///
-    /// It is a file in persistent memory, a character device of such memory, a block device, or any other file, which is slower.
-    /// `f2fs journal create` makes one. The word `none` means no journal (`./none` is a file).
+    /// It is a file in persistent memory, a character device of such memory, a block device, or any other file, which
+    /// is slower. `f2fs journal create` makes one. The word `none` means no journal (`./none` is a file).
     #[arg(long, global = true, value_name = "PATH", help_heading = super::OPENING)]
     pub(crate) journal: Option<PathBuf>,
     /// The order between the data of a file and its record in the journal.
@@ -30,9 +30,11 @@ pub(crate) enum Mode {
     /// A sync flushes the data to the volume, and then writes the record that names it.
     #[default]
     Ordered,
-    /// A sync does not wait for data. After a power cut, blocks that were written shortly before may hold other content.
+    /// A sync does not wait for data. After a power cut, blocks that were written shortly before may hold other
+    /// content.
     Writeback,
-    /// A sync writes the data into the journal, with the record, and does not flush the device. A sync of more than a record takes does.
+    /// A sync writes the data into the journal, with the record, and does not flush the device. A sync of more than a
+    /// record takes does.
     Journal,
 }
 

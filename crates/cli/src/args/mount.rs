@@ -10,9 +10,10 @@ use f2fs_fuse::{Cache, MountOptions};
 pub(crate) struct MountArgs {
     /// Mount options, separated by commas.
     ///
-    /// ro: read only. `allow_other`: other users may use the mount. uid=N, gid=N, umask=OCTAL: owner, group and permissions that
-    /// files are shown with. cache=through, writeback or none: how the kernel caches. commit=SECONDS: time between checkpoints
-    /// (0: none). threads=N: threads that serve. dev, suid: device nodes and set-id bits work. noexec: programs do not.
+    /// ro: read only. `allow_other`: other users may use the mount. uid=N, gid=N, umask=OCTAL: owner, group and
+    /// permissions that files are shown with. cache=through, writeback or none: how the kernel caches. commit=SECONDS:
+    /// time between checkpoints (0: none). threads=N: threads that serve. dev, suid: device nodes and set-id bits work.
+    /// noexec: programs do not.
     #[arg(short = 'o', value_delimiter = ',', value_name = "OPTION")]
     pub(crate) options: Vec<String>,
     /// Stay in the foreground until the volume is unmounted or a signal comes.

@@ -87,19 +87,20 @@ pub(crate) struct AddArgs {
 pub(crate) struct Laboratory {
     /// Make the device slow: MODEL[,reads=MODEL][,flush=MILLISECONDS].
     ///
-    /// Requests then take the time of the model, one after the other. A model is card-a, card-b, card-c, sata-ssd, nvme, or a file
-    /// that `f2fs calibrate --store` or `--text` wrote. Reads and flushes take no time unless a model or a time is given for them.
-    /// No request takes more than an hour.
+    /// Requests then take the time of the model, one after the other. A model is card-a, card-b, card-c, sata-ssd,
+    /// nvme, or a file that `f2fs calibrate --store` or `--text` wrote. Reads and flushes take no time unless a model
+    /// or a time is given for them. No request takes more than an hour.
     #[arg(long, value_name = "MODEL")]
     pub(crate) slow: Option<Slowness>,
     /// Make requests fail: OPERATIONS[,after=N][,for-good][,FAULT]. Give it once for each rule.
     ///
-    /// OPERATIONS are read, write, fua, discard, flush, change or any, joined by +. The rule lets N of them through and fails the
-    /// next, or all that follow (for-good). FAULT is error=NUMBER (default: 5), torn=BLOCKS, short=BLOCKS, lost,
-    /// misdirected=BLOCKS or flipped=BIT.
+    /// OPERATIONS are read, write, fua, discard, flush, change or any, joined by +. The rule lets N of them through and
+    /// fails the next, or all that follow (for-good). FAULT is error=NUMBER (default: 5), torn=BLOCKS, short=BLOCKS,
+    /// lost, misdirected=BLOCKS or flipped=BIT.
     #[arg(long, value_name = "RULE")]
     pub(crate) faults: Vec<FaultRule>,
-    /// Log each change into a new file, in the format of Linux's dm-log-writes. Each queue then serves one request at a time.
+    /// Log each change into a new file, in the format of Linux's dm-log-writes. Each queue then serves one request at a
+    /// time.
     #[arg(long, value_name = "LOG")]
     pub(crate) record: Option<PathBuf>,
 }
@@ -168,8 +169,8 @@ pub(crate) struct Kind {
     pub(crate) file: Option<PathBuf>,
     /// Make a zoned device of memory: SIZE:ZONE[:CAPACITY][,conventional=N][,open=N][,active=N].
     ///
-    /// SIZE is that of the device, ZONE that of a zone, CAPACITY the part of a zone that can be written. `conventional` zones at
-    /// the front take writes anywhere. At most `open` zones are open and `active` zones active at a time.
+    /// SIZE is that of the device, ZONE that of a zone, CAPACITY the part of a zone that can be written. `conventional`
+    /// zones at the front take writes anywhere. At most `open` zones are open and `active` zones active at a time.
     #[arg(long, value_name = "ZONES")]
     pub(crate) zoned: Option<Zones>,
 }

@@ -14,8 +14,8 @@ const BLOCK: u64 = BLOCK_SIZE as u64;
 pub(crate) struct ZonesArgs {
     /// Make the file: SIZE:ZONE[:CAPACITY][,conventional=N][,open=N][,active=N].
     ///
-    /// SIZE is that of the file, ZONE that of a zone, CAPACITY the part of a zone that can be written. `conventional` zones at the
-    /// front take writes anywhere. At most `open` zones are open and `active` zones active at a time.
+    /// SIZE is that of the file, ZONE that of a zone, CAPACITY the part of a zone that can be written. `conventional`
+    /// zones at the front take writes anywhere. At most `open` zones are open and `active` zones active at a time.
     #[arg(long, value_name = "ZONES")]
     pub(crate) make: Option<Zones>,
     /// Print JSON, for programs.

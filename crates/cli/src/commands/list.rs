@@ -53,7 +53,8 @@ struct List<'a, W> {
 }
 
 impl<W: Write> List<'_, W> {
-    /// Whether what a directory holds is shown, not the path itself. A link to one is followed where it would not be shown as a link.
+    /// Whether what a directory holds is shown, not the path itself. A link to one is followed where it would not be
+    /// shown as a link.
     fn is_listed(&self, path: &Path) -> Result<bool, CliError> {
         let stat = self.fs.symlink_metadata(path).about(path)?;
         if self.args.directory {

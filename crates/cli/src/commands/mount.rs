@@ -1,7 +1,8 @@
 //! `f2fs mount` and `f2fs umount`.
 //!
-//! In the background the mount is served by a process of its own: this command, started again with `--told`. It opens the image itself, so
-//! that the lock of the image names it; when it is mounted it says so on its standard output, and leaves the terminal.
+//! In the background the mount is served by a process of its own: this command, started again with `--told`. It opens
+//! the image itself, so that the lock of the image names it; when it is mounted it says so on its standard output, and
+//! leaves the terminal.
 //!
 //! ```text
 //!   f2fs mount ──spawns──► f2fs mount --told

@@ -1,7 +1,8 @@
 //! `f2fs ublk`.
 //!
-//! Without `--foreground` the command starts itself anew with it, in a process group of its own, waits for the path of the device on that
-//! one's standard output, and ends. A driver that does not answer so never holds the command that a person waits for.
+//! Without `--foreground` the command starts itself anew with it, in a process group of its own, waits for the path of
+//! the device on that one's standard output, and ends. A driver that does not answer so never holds the command that a
+//! person waits for.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -94,8 +95,8 @@ fn open(file: &Path) -> Result<PlainArc<dyn BlockDevice>, CliError> {
     medium::open_plain(file, false, OpenOptions::new())
 }
 
-/// A device that does what the command line asks for beside its work: changes are logged as they reach the medium, faults hit them before,
-/// and all of it takes its time.
+/// A device that does what the command line asks for beside its work: changes are logged as they reach the medium,
+/// faults hit them before, and all of it takes its time.
 fn outfit(
     mut device: PlainArc<dyn BlockDevice>,
     laboratory: &Laboratory,

@@ -10,7 +10,8 @@ use crate::{Event, Replay};
 pub struct CutPlan {
     /// Up to so many outstanding requests every subset is made: 12 are 4096 cuts. At most 20 count.
     pub exhaustive: usize,
-    /// With more of them: every prefix, every single one missing, every single one surviving, and so many subsets by chance.
+    /// With more of them: every prefix, every single one missing, every single one surviving, and so many subsets by
+    /// chance.
     pub sampled: usize,
     /// Places in each request where it is torn, at most (all of them, if it has fewer sectors).
     pub tears: usize,
@@ -23,8 +24,9 @@ impl Default for CutPlan {
 }
 
 impl CutPlan {
-    /// The cuts of the epoch from the position of `replay` to `end` (of [`Replay::epoch_end`]). If `end` is that position itself, the
-    /// cuts of the requests that are outstanding there. `random` gives the numbers for choices by chance.
+    /// The cuts of the epoch from the position of `replay` to `end` (of [`Replay::epoch_end`]). If `end` is that
+    /// position itself, the cuts of the requests that are outstanding there. `random` gives the numbers for choices by
+    /// chance.
     #[must_use]
     pub fn cuts(&self, replay: &Replay<'_>, end: usize, mut random: impl FnMut() -> u64) -> Vec<Cut> {
         let outstanding = replay.outstanding(end);

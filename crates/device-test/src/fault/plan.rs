@@ -30,10 +30,10 @@ pub enum ParseFaultError {
 
 /// Reads `OPERATIONS[,after=N][,for-good][,FAULT]`.
 ///
-/// Operations are `read`, `write`, `fua` (a durable write), `discard`, `flush`, `change` (all but reads) and `any`, joined by `+`. A fault
-/// is `error=NUMBER` (of the system, such as 28 for a full device; 5 if no fault is named), `torn=BLOCKS`, `short=BLOCKS`, `lost`,
-/// `misdirected=BLOCKS` (negative: backwards) or `flipped=BIT`: see [`Fault`]. `after=N` lets N such operations pass; `for-good` lets
-/// all others behind them fail.
+/// Operations are `read`, `write`, `fua` (a durable write), `discard`, `flush`, `change` (all but reads) and `any`,
+/// joined by `+`. A fault is `error=NUMBER` (of the system, such as 28 for a full device; 5 if no fault is named),
+/// `torn=BLOCKS`, `short=BLOCKS`, `lost`, `misdirected=BLOCKS` (negative: backwards) or `flipped=BIT`: see [`Fault`].
+/// `after=N` lets N such operations pass; `for-good` lets all others behind them fail.
 ///
 /// ```
 /// use f2fs_device_test::FaultRule;

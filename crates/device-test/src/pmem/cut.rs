@@ -8,7 +8,8 @@ use crate::Random;
 use super::line::{Choice, Line};
 use super::lines::change;
 
-/// The contents that a power cut may leave: lines that are certain, and lines of which any of several contents may be on the media.
+/// The contents that a power cut may leave: lines that are certain, and lines of which any of several contents may be
+/// on the media.
 #[derive(Debug)]
 pub struct PowerCut {
     certain: MemoryDevice,
@@ -54,14 +55,15 @@ impl PowerCut {
         self.uncertain.iter().map(|(number, _)| *number)
     }
 
-    /// How many states there are, counted by the stores that reached the media; `u128::MAX` if there are more. Two of them may have
-    /// the same content.
+    /// How many states there are, counted by the stores that reached the media; `u128::MAX` if there are more. Two of
+    /// them may have the same content.
     #[must_use]
     pub fn states(&self) -> u128 {
         self.uncertain.iter().fold(1, |states: u128, (_, line)| states.saturating_mul(choices(line)))
     }
 
-    /// The state with this number, below [`states`](Self::states). 0: nothing uncertain is on the media; the last one: all is.
+    /// The state with this number, below [`states`](Self::states). 0: nothing uncertain is on the media; the last one:
+    /// all is.
     #[must_use]
     pub fn state(&self, number: u128) -> State {
         let mut left = number;
@@ -94,8 +96,8 @@ impl PowerCut {
         self.state_by(whole)
     }
 
-    /// A state drawn by a seed. Seeds in turn draw in these ways: each word by itself; each line by itself, as a whole; one line by
-    /// word, and all others kept; the same, all others lost; all lines up to one; all lines from one on.
+    /// A state drawn by a seed. Seeds in turn draw in these ways: each word by itself; each line by itself, as a whole;
+    /// one line by word, and all others kept; the same, all others lost; all lines up to one; all lines from one on.
     #[must_use]
     pub fn draw(&self, seed: u64) -> State {
         let mut random = Random::new(seed);

@@ -64,7 +64,7 @@ impl Line {
         self.written_back.push((thread, next));
     }
 
-    /// A thread's fence: what it streamed or wrote back is certain.
+    /// A thread's fence: its non-temporal stores and write-backs are certain.
     pub(super) fn fence(&mut self, thread: u32) {
         let covered = self.written_back.iter().filter(|(by, _)| *by == thread).map(|(_, next)| *next).max();
         self.written_back.retain(|(by, _)| *by != thread);

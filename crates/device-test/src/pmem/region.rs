@@ -14,8 +14,8 @@ use super::log::{Event, LineLog};
 
 /// Persistent memory in a test: it keeps what each line may have on the media, and a log of all that was done.
 ///
-/// Between threads it is stricter than real memory in that each call happens at one moment; what reaches the media when is not
-/// touched by that.
+/// Between threads it is stricter than real memory in that each call happens at one moment; what reaches the media when
+/// is not touched by that.
 pub struct SimulatedRegion {
     len: usize,
     state: Mutex<Content>,

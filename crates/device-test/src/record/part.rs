@@ -11,8 +11,8 @@ use f2fs_sync::Arc;
 use super::RecordingDevice;
 use crate::Event;
 
-/// Some blocks of a [`RecordingDevice`], as a device with its own cache: its flush covers its own blocks only. The log of the whole has
-/// the changes and the flushes of all parts in their order.
+/// Some blocks of a [`RecordingDevice`], as a device with its own cache: its flush covers its own blocks only. The log
+/// of the whole has the changes and the flushes of all parts in their order.
 ///
 /// ```
 /// use f2fs_device::{BlockDevice, MemoryDevice};

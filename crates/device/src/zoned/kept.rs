@@ -1,21 +1,22 @@
-//! Zones that outlive the process: their states and write pointers stand at the end of the device that has their blocks.
+//! Zones that outlive the process: their states and write pointers stand at the end of the device that has their
+//! blocks.
 //!
 //! ```text
 //!   zones ................................. | table: 8 bytes a zone | header: 1 block
 //! ```
 //!
-//! The table says no more than is durable. A flush makes the data durable first, and then what the table says of it; a reset and a finish
-//! are in the table before they return. So a power cut leaves of each zone a prefix of what was written to it, at least as long as at the
-//! last flush, and never a block from before a reset.
+//! The table says no more than is durable. A flush makes the data durable first, and then what the table says of it; a
+//! reset and a finish are in the table before they return. So a power cut leaves of each zone a prefix of what was
+//! written to it, at least as long as at the last flush, and never a block from before a reset.
 //!
 //! | state | in the table |
 //! |---|---|
 //! | empty, open, closed | the write pointer: an open zone is closed when the device is opened again |
 //! | full, read-only, offline | the state and the write pointer |
 //!
-//! Locking rules: `order` is held shared while a write is with the device below, and exclusively while a flush or a command looks at the
-//! pointers: so a pointer in the table never lies behind a block that is on its way. `stored` is taken within it. Both are held during
-//! I/O: these devices are made to be exact, not to scale.
+//! Locking rules: `order` is held shared while a write is with the device below, and exclusively while a flush or a
+//! command looks at the pointers: so a pointer in the table never lies behind a block that is on its way. `stored` is
+//! taken within it. Both are held during I/O: these devices are made to be exact, not to scale.
 
 use f2fs_sync::{Mutex, RwLock};
 
@@ -59,7 +60,8 @@ pub enum KeptError {
     },
 }
 
-/// A device with zones that are the same when it is opened again: a [`ZonedDevice`] for everyone who has a file and no zoned disk.
+/// A device with zones that are the same when it is opened again: a [`ZonedDevice`] for everyone who has a file and no
+/// zoned disk.
 ///
 /// Writes are done when they are submitted, one system call each.
 ///
@@ -99,8 +101,8 @@ struct Place {
 impl Place {
     /// As many whole zones as there is room for, with their table and the header.
     fn new(blocks: u64, layout: &ZoneLayout) -> Result<Place, ZoneError> {
-        // In 128 bits, where nothing of a hostile header overflows. A table that were not rounded to blocks would leave room for so many
-        // zones, and rounding takes one at most.
+        // In 128 bits, where nothing of a hostile header overflows. A table that were not rounded to blocks would leave
+        // room for so many zones, and rounding takes one at most.
         let (zone_blocks, entries) = (u128::from(layout.zone_blocks.max(1)), u128::from(ENTRIES));
         let mut zones = u128::from(blocks.saturating_sub(1)) * entries / (zone_blocks * entries + 1);
         if zones * zone_blocks + zones.div_ceil(entries) + 1 > blocks.into() {
@@ -133,7 +135,8 @@ impl<D: BlockDevice> KeptZones<D> {
         zones.checked_mul(layout.zone_blocks)?.checked_add(zones.div_ceil(ENTRIES) + 1)
     }
 
-    /// Makes zones of a device, all of them empty; what it held is lost. Its blocks become whole zones, and a few that keep them.
+    /// Makes zones of a device, all of them empty; what it held is lost. Its blocks become whole zones, and a few that
+    /// keep them.
     ///
     /// # Errors
     /// [`KeptError`].
@@ -264,7 +267,8 @@ impl<D: BlockDevice> KeptZones<D> {
         self.zoned.inner()
     }
 
-    /// Brings the table on the device in line for these zones. The caller holds `order` exclusively; the data is durable.
+    /// Brings the table on the device in line for these zones. The caller holds `order` exclusively; the data is
+    /// durable.
     fn store(&self, zones: impl Iterator<Item = u32>) -> Result<(), DeviceErrorKind> {
         let kind = |error: DeviceError| error.kind;
         let mut stored = self.stored.lock();

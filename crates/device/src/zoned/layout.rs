@@ -50,8 +50,8 @@ impl ZoneLimits {
         Self { max_open, max_active, ..self }
     }
 
-    /// The limits for the zones of two devices of one volume; `None` if they have not the same size. They are those of each
-    /// device, so the smaller one is safe for both.
+    /// The limits for the zones of two devices of one volume; `None` if they have not the same size. They are those of
+    /// each device, so the smaller one is safe for both.
     pub(crate) fn beside(self, other: Self) -> Option<Self> {
         let least = |one: u32, other: u32| if one == 0 || other == 0 { one.max(other) } else { one.min(other) };
         (self.zone_blocks == other.zone_blocks).then(|| Self {

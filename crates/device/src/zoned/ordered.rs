@@ -78,7 +78,8 @@ struct Active {
     /// At most so many.
     limit: usize,
     zones: Vec<usize>,
-    /// Zones in which a write failed, and that nobody has finished or reset since: whether the device counts them is not known.
+    /// Zones in which a write failed, and that nobody has finished or reset since: whether the device counts them is
+    /// not known.
     failed: Vec<usize>,
     /// Zones with a first write that waits, in their order.
     waiting: std::collections::VecDeque<usize>,
@@ -149,8 +150,8 @@ impl OrderedZones {
         self.shared.zone_of(block).is_some()
     }
 
-    /// The block at which the next write to the zone of `block` has to begin, as far as writes were sent. `None`: it takes none (it is full,
-    /// worn out, offline, or a write failed), or it is written anywhere.
+    /// The block at which the next write to the zone of `block` has to begin, as far as writes were sent. `None`: it
+    /// takes none (it is full, worn out, offline, or a write failed), or it is written anywhere.
     #[must_use]
     pub fn write_pointer(&self, block: u64) -> Option<u64> {
         self.shared.zones[self.shared.zone_of(block)?].lock().write_pointer()
@@ -168,14 +169,16 @@ impl OrderedZones {
         u32::try_from(self.shared.active.lock().limit).ok()
     }
 
-    /// The first blocks of the zones that are written in part: those that count against the limit, and those in which a write failed.
+    /// The first blocks of the zones that are written in part: zones that count against the limit, and zones in which a
+    /// write failed.
     #[must_use]
     pub fn active(&self) -> Vec<u64> {
         let active = self.shared.active.lock();
         active.zones.iter().chain(&active.failed).map(|zone| self.shared.places[*zone].0).collect()
     }
 
-    /// Writes that never came will not come: those that wait behind them fail, and so do all from here on. For an owner that cannot go on.
+    /// Writes that never came will not come: those that wait behind them fail, and so do all from here on. For an owner
+    /// that cannot go on.
     pub fn give_up(&self) {
         for zone in &self.shared.zones {
             zone.lock().give_up();
@@ -269,8 +272,8 @@ impl Shared {
         None
     }
 
-    /// The zone of a request that a thread can wait for, so that its own writes go on: one of these zones, or an active one that has to be
-    /// full before one of these may begin.
+    /// The zone of a request that a thread can wait for, so that its own writes go on: one of these zones, or an active
+    /// one that has to be full before one of these may begin.
     fn somewhere_to_wait(&self, pieces: &[Piece]) -> Option<usize> {
         let is_left = |zone: usize| matches!(self.zones[zone].lock().flying, Flying::Left(..));
         let own = pieces.iter().map(|piece| piece.zone);
@@ -314,7 +317,8 @@ impl Shared {
     }
 }
 
-/// A request that this thread hands to the device, or waits for. If a panic of the device unwinds it, the zone is closed.
+/// A request that this thread hands to the device, or waits for. If a panic of the device unwinds it, the zone is
+/// closed.
 struct OnTheWay<'a> {
     shared: &'a Shared,
     zone: usize,

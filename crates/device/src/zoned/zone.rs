@@ -79,7 +79,8 @@ pub struct Zone {
     pub capacity: u64,
     /// Its state.
     pub state: ZoneState,
-    /// Blocks from its start up to the write pointer; `None` where the pointer means nothing (conventional, full, offline).
+    /// Blocks from its start up to the write pointer; `None` where the pointer means nothing (conventional, full,
+    /// offline).
     pub written: Option<u64>,
 }
 

@@ -21,10 +21,10 @@
 //! At the limit of open zones, the zone that a write opened first is closed when another zone opens, or is finished
 //! without being open. Every sequential zone can become read-only or offline, for good.
 //!
-//! Locking rules: `open` counts the zones that are open and closed, and is held whenever a zone changes its state; each zone has a
-//! lock of its own for state and write pointer. `open` is taken before a zone. Who holds `open` may lock two zones at
-//! once (one to open and one to close for it); everybody else locks one. A write into a zone that is open and stays so, the
-//! hot path, locks that zone only, so writers of different zones meet nowhere.
+//! Locking rules: `open` counts the zones that are open and closed, and is held whenever a zone changes its state; each
+//! zone has a lock of its own for state and write pointer. `open` is taken before a zone. Who holds `open` may lock two
+//! zones at once (one to open and one to close for it); everybody else locks one. A write into a zone that is open and
+//! stays so, the hot path, locks that zone only, so writers of different zones meet nowhere.
 
 use std::collections::BTreeMap;
 
@@ -129,8 +129,8 @@ impl Zones {
         }
     }
 
-    /// Takes `blocks` blocks of a zone for a write at its write pointer, which must be `at` (a block of the device) if that is
-    /// said, and returns where they begin. A conventional zone is left alone, and takes no append.
+    /// Takes `blocks` blocks of a zone for a write at its write pointer, and returns where they begin. If `at` is given
+    /// (a block of the device), the pointer must be there. A conventional zone is left alone, and takes no append.
     pub(super) fn write(&self, zone: u32, at: Option<u64>, blocks: u64) -> Result<u64, ZoneError> {
         let mut cell = self.lock(zone)?;
         let (start, capacity) = (self.start(zone), self.capacity(zone));
@@ -251,8 +251,8 @@ impl Zones {
         Ok(())
     }
 
-    /// Sees to it that a zone in state `from` (empty or closed) may be opened: at the limit, the zone that a write opened first
-    /// is closed.
+    /// Sees to it that a zone in state `from` (empty or closed) may be opened: at the limit, the zone that a write
+    /// opened first is closed.
     fn make_room(&self, open: &mut Open, from: ZoneState) -> Result<(), ZoneError> {
         let ZoneLayout { max_open, max_active, .. } = self.layout;
         let is_open = open.explicit + open.implicit.len() as u32;

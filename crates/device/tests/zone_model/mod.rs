@@ -1,7 +1,8 @@
-//! A naive model of a zoned device, and the interpreter of bytes that the property test and the fuzz target share: every byte
-//! string is a layout and a sequence of commands, which the device and the model take side by side.
+//! A naive model of a zoned device, and the interpreter of bytes that the property test and the fuzz target share:
+//! every byte string is a layout and a sequence of commands, which the device and the model take side by side.
 //!
-//! The model counts what is open by looking at all zones, remembers the time of each opening, and keeps a value for each block.
+//! The model counts what is open by looking at all zones, remembers the time of each opening, and keeps a value for
+//! each block.
 
 use f2fs_device::{
     AlignedBuf, BLOCK_SIZE, BlockDevice, DeviceErrorKind, MemoryDevice, Op, Request, ZoneError, ZoneLayout, ZoneState,
@@ -194,8 +195,8 @@ struct Pair {
     value: u8,
 }
 
-/// Takes bytes for a layout and commands, and compares the device with the model after each: results, errors with their numbers,
-/// the report, and what reads find.
+/// Takes bytes for a layout and commands, and compares the device with the model after each: results, errors with their
+/// numbers, the report, and what reads find.
 pub(crate) fn run(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let Some(mut pair) = pair(&mut bytes) else { return };

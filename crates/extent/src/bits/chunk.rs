@@ -3,8 +3,9 @@
 //! # Rules
 //!
 //! A change inside one word is one atomic operation on it, without a lock. A change of several words takes the chunk's
-//! lock and makes the version odd before it, even after it; readers of any number of words take no lock, and look at the
-//! version before and after: if it was odd or has changed they take the lock, which outlasts the change, and read again.
+//! lock and makes the version odd before it, even after it; readers of any number of words take no lock, and look at
+//! the version before and after: if it was odd or has changed they take the lock, which outlasts the change, and read
+//! again.
 //!
 //! ```text
 //!   change of several words            reader
@@ -14,8 +15,8 @@
 //!   version + 1; unlock                version, the same?  ── no ──► lock, words, unlock
 //! ```
 //!
-//! A reader that sees one of the new words has synchronized with the change (the word's write releases, its read acquires), so
-//! it sees the odd version too.
+//! A reader that sees one of the new words has synchronized with the change (the word's write releases, its read
+//! acquires), so it sees the odd version too.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use f2fs_sync::{Mutex, MutexGuard, protocol_never, protocol_step, protocol_value};
@@ -99,8 +100,8 @@ impl Chunk {
         bytes_set(old ^ change.of_word(old, bytes))
     }
 
-    /// The result of `look` on the words of a range, each with the bytes that the range has in it. They are as they were at one
-    /// moment, except for changes inside one word that ran meanwhile. `look` may be called twice.
+    /// The result of `look` on the words of a range, each with the bytes that the range has in it. They are as they
+    /// were at one moment, except for changes inside one word that ran meanwhile. `look` may be called twice.
     #[inline]
     pub(super) fn read<T>(&self, range: BlockRange, look: impl Fn(WordsRead<'_>) -> T) -> T {
         let words = || WordsRead { chunk: self, words: Words::of(range) };

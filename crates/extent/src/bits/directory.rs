@@ -1,8 +1,8 @@
 //! Where the chunks of bits lie: chunk n in class `log2(n + 1)`, so that small files need few classes.
 //!
-//! **Rules.** As for the words of locks: written once, never moved, found without a lock. A chunk is installed with the lock of
-//! the map of runs held, because its bits are taken over from there; it is allocated before. Searches, which hold that lock
-//! too, see from a bitmap which chunks are there.
+//! **Rules.** As for the words of locks: written once, never moved, found without a lock. A chunk is installed with the
+//! lock of the map of runs held, because its bits are taken over from there; it is allocated before. Searches, which
+//! hold that lock too, see from a bitmap which chunks are there.
 
 use f2fs_sync::OnceLock;
 

@@ -17,9 +17,9 @@
 //! | test, count, inside one chunk | nothing (the lock if a change of several words runs) | sees each longer change whole or not |
 //! | longer test, count, search | the map's lock, then one chunk's lock at a time | the same |
 //!
-//! Order of locks: the map's, then chunks' in ascending order. A change inside one word that runs together with a longer
-//! one is before or after it word by word. Whoever holds the range locked (see [`ExtentTable`](crate::ExtentTable)) has
-//! no one beside him, and everything is exact.
+//! Order of locks: the map's, then chunks' in ascending order. A change inside one word that runs together with a
+//! longer one is before or after it word by word. Whoever holds the range locked (see
+//! [`ExtentTable`](crate::ExtentTable)) has no one beside him, and everything is exact.
 //!
 //! Readers of chunks write to no shared line; changes write the lines of their own blocks, and of several words the
 //! chunk's version.
@@ -47,8 +47,8 @@ use crate::words::bytes_in;
 
 /// The state bits of a file's blocks.
 ///
-/// Every block up to `u64::MAX` has a set of [`Bits`], at first none. Ranges are given as Rust ranges of block numbers; nothing
-/// happens to, and nothing is found in, an empty one.
+/// Every block up to `u64::MAX` has a set of [`Bits`], at first none. Ranges are given as Rust ranges of block numbers;
+/// nothing happens to, and nothing is found in, an empty one.
 ///
 /// ```
 /// use f2fs_extent::{Bits, ExtentBits};
@@ -256,8 +256,8 @@ impl ExtentBits {
         changed
     }
 
-    /// Calls `look` with the bits of the range and how many blocks in a row have them, ascending, until it says `false`; whether
-    /// it never did.
+    /// Calls `look` with the bits of the range and how many blocks in a row have them, ascending, until it says
+    /// `false`; whether it never did.
     fn read_runs(&self, range: BlockRange, mut look: impl FnMut(Bits, u128) -> bool) -> bool {
         let view = self.view();
         let mut next = Some(range.first());
@@ -272,7 +272,8 @@ impl ExtentBits {
         true
     }
 
-    /// The parts of a range that lie in chunks, and those between that lie in the map, ascending. The map's lock is held.
+    /// The parts of a range that lie in chunks, and those between that lie in the map, ascending. The map's lock is
+    /// held.
     fn places(&self, range: BlockRange) -> impl Iterator<Item = (BlockRange, Place<'_>)> {
         let mut next = Some(range.first());
         std::iter::from_fn(move || {

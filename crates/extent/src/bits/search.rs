@@ -120,8 +120,8 @@ impl ExtentBits {
         })
     }
 
-    /// The first run that reaches to or beyond `from` and has one of these bits (`find_first_extent_bit`). It may begin before
-    /// `from`.
+    /// The first run that reaches to or beyond `from` and has one of these bits (`find_first_extent_bit`). It may begin
+    /// before `from`.
     #[must_use]
     pub fn find_with(&self, from: u64, bits: Bits) -> Option<Run> {
         self.find_from(from, |here| here.has_any(bits))
@@ -135,8 +135,9 @@ impl ExtentBits {
     /// The first range at or beyond `from` of which no block has one of these bits (`find_first_clear_extent_bit`).
     ///
     /// As there: it begins where the run begins that contains its first block, perhaps before `from`; it goes on over
-    /// runs without these bits and gaps between them; and it ends with the last run that has any bits, or, if no run comes
-    /// after the gap in which it begins, with block `u64::MAX`. `None` if every block from `from` on has one of the bits.
+    /// runs without these bits and gaps between them; and it ends with the last run that has any bits. If no run comes
+    /// after the gap in which it begins, it ends with block `u64::MAX`. `None` if every block from `from` on has one of
+    /// the bits.
     #[must_use]
     pub fn find_without(&self, from: u64, bits: Bits) -> Option<BlockRange> {
         let view = self.view();
@@ -156,8 +157,8 @@ impl ExtentBits {
         BlockRange::new(start.range.first(), end.unwrap_or(u64::MAX))
     }
 
-    /// The first range at or beyond `from` of which every block has one of these bits (`find_contiguous_extent_bit`), as
-    /// long as possible. It may begin before `from`, where the run with its first block begins.
+    /// The first range at or beyond `from` of which every block has one of these bits (`find_contiguous_extent_bit`),
+    /// as long as possible. It may begin before `from`, where the run with its first block begins.
     #[must_use]
     pub fn find_contiguous(&self, from: u64, bits: Bits) -> Option<BlockRange> {
         let view = self.view();
@@ -168,11 +169,11 @@ impl ExtentBits {
         BlockRange::new(start.first(), last)
     }
 
-    /// Delayed allocation to be written: blocks with [`Bits::DELALLOC`] in a row, the first of them in `within`, at most `most`
-    /// of them (`find_lock_delalloc_range` less the locking). They may go on beyond `within`.
+    /// Delayed allocation to be written: blocks with [`Bits::DELALLOC`] in a row, the first of them in `within`, at
+    /// most `most` of them (`find_lock_delalloc_range` less the locking). They may go on beyond `within`.
     ///
-    /// As there, only the first run that reaches to or beyond the start of `within` counts: if it has no delayed allocation
-    /// there is none, even if a later run in `within` has.
+    /// As there, only the first run that reaches to or beyond the start of `within` counts: if it has no delayed
+    /// allocation there is none, even if a later run in `within` has.
     #[must_use]
     pub fn find_delalloc(&self, within: BlockRange, most: u64) -> Option<BlockRange> {
         let view = self.view();

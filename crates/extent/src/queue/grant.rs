@@ -1,4 +1,5 @@
-//! Who among the waiting requests gets its locks, and when: under the queue's lock, by the rules in [`queue`](crate::queue).
+//! Who among the waiting requests gets its locks, and when: under the queue's lock, by the rules in
+//! [`queue`](crate::queue).
 
 use f2fs_sync::atomic::Ordering::SeqCst;
 use f2fs_sync::{Arc, MutexGuard, protocol_never, protocol_value};
@@ -55,7 +56,8 @@ impl Bells {
 }
 
 impl ExtentTable {
-    /// Grants what can be granted among the requests that touch `released`, and rings their bells with the lock released.
+    /// Grants what can be granted among the requests that touch `released`, and rings their bells with the lock
+    /// released.
     pub(super) fn settle<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, released: &[Claim]) {
         if queue.requests.is_empty() {
             return;
@@ -127,8 +129,8 @@ impl ExtentTable {
         true
     }
 
-    /// Gives the request at `at` its locks, in this place: the ticket to release them with, and the doorbell to ring. The
-    /// request leaves the list if all its claims are in the words.
+    /// Gives the request at `at` its locks, in this place: the ticket to release them with, and the doorbell to ring.
+    /// The request leaves the list if all its claims are in the words.
     pub(super) fn grant(&self, queue: &mut Queue, at: usize, place: Place) -> (Ticket, Option<Arc<Cell>>) {
         queue.requests[at].state = match place {
             Place::Words => State::Covering,

@@ -1,8 +1,8 @@
 //! Locks beside a naive model of every block and of the queue.
 //!
-//! One thread plays all holders and, with futures, all waiters. After every step the model says exactly which of the waiters
-//! have their locks: that nobody overtakes a conflicting request that came before, and that nobody is left waiting, is the same
-//! comparison.
+//! One thread plays all holders and, with futures, all waiters. After every step the model says exactly which of the
+//! waiters have their locks: that nobody overtakes a conflicting request that came before, and that nobody is left
+//! waiting, is the same comparison.
 
 use std::future::Future;
 use std::pin::Pin;

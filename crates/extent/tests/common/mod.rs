@@ -1,5 +1,5 @@
-//! Shared by the oracle tests and the fuzz target: a file cut into cells, so that a naive model of every block of a file of 2^64
-//! blocks is short.
+//! Shared by the oracle tests and the fuzz target: a file cut into cells, so that a naive model of every block of a
+//! file of 2^64 blocks is short.
 //!
 //! Operations begin and end at the borders of cells, so all blocks of a cell are alike. The cells lie densely where the
 //! structures have borders: words, lines, chunks, classes, the end of what has words.

@@ -8,8 +8,8 @@ use f2fs_extent::ExtentTable;
 use f2fs_sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use f2fs_sync::{Arc, thread};
 
-/// A table, and a number that only who holds the right lock may touch: it is read and written without any ordering of its own,
-/// so that a lock that does not order its holders shows.
+/// A table, and a number that only who holds the right lock may touch: it is read and written without any ordering of
+/// its own, so that a lock that does not order its holders shows.
 pub(crate) struct Guarded {
     pub(crate) table: Arc<ExtentTable>,
     pub(crate) value: AtomicUsize,

@@ -23,7 +23,7 @@ pub(crate) enum Seek {
 }
 
 impl FileData<'_> {
-    /// The first byte at or behind `offset` that is what is looked for; `None` if the file ends before.
+    /// The first byte at or behind `offset` that is data or hole, as asked for; `None` if the file ends before.
     pub(crate) fn seek(&self, inode: &Arc<Inode>, offset: u64, what: Seek) -> Result<Option<u64>, FsError> {
         // The nodes say where data is, once it is there.
         WriteBack(self).write_back_file(inode)?;

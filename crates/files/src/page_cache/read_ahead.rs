@@ -1,7 +1,8 @@
 //! How much is read beyond what was asked for.
 //!
-//! A read that misses where the last one that missed ended goes on with it: the window grows to twice what it was, up to 1 MiB. Any other
-//! miss is a place by itself, and nothing is read ahead; but a file that is read from its start on is expected to be read on.
+//! A read that misses where the last one that missed ended goes on with it: the window doubles, up to 1 MiB. Any other
+//! miss is a place by itself, and nothing is read ahead; but a file that is read from its start on is expected to be
+//! read on.
 //!
 //! # Locking
 //!

@@ -68,7 +68,8 @@ impl VersionBitmaps {
     /// Takes the bitmaps from the first checkpoint block of a pack and the payload blocks behind it.
     ///
     /// # Errors
-    /// [`Corruption::Range`] if the bitmaps do not fit, [`Corruption::Mismatch`] if `payload` is not `cp_payload` blocks.
+    /// [`Corruption::Range`] if the bitmaps do not fit, [`Corruption::Mismatch`] if `payload` is not `cp_payload`
+    /// blocks.
     pub fn read(
         block: &CheckpointBlock,
         payload: &[RawBlock],
@@ -83,8 +84,8 @@ impl VersionBitmaps {
     /// Puts the bitmaps into a checkpoint block and the payload blocks behind it. Seal the block afterwards.
     ///
     /// # Errors
-    /// [`Corruption::Range`] if the bitmaps do not fit, [`Corruption::Mismatch`] if `payload` is not `cp_payload` blocks,
-    /// or a bitmap has another size than the geometry says.
+    /// [`Corruption::Range`] if the bitmaps do not fit, [`Corruption::Mismatch`] if `payload` is not `cp_payload`
+    /// blocks, or a bitmap has another size than the geometry says.
     pub fn write(
         &self,
         block: &mut CheckpointBlock,

@@ -16,7 +16,8 @@ pub struct LogPosition {
     pub alloc_type: u8,
 }
 
-/// The content of a checkpoint, checked (`f2fs_sanity_check_ckpt` in `fs/f2fs/super.c`, and facts that the kernel takes for granted).
+/// The content of a checkpoint, checked (`f2fs_sanity_check_ckpt` in `fs/f2fs/super.c`, and facts that the kernel takes
+/// for granted).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The higher one of two packs is in force.

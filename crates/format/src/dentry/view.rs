@@ -50,8 +50,8 @@ impl<'a> DentryView<'a> {
         DentryView { layout: DentryLayout::BLOCK, bytes: block }
     }
 
-    /// The inline area of an inode ([`Inode::inline_data`](crate::inode::Inode::inline_data)). One that is too small has
-    /// no slots.
+    /// The inline area of an inode ([`Inode::inline_data`](crate::inode::Inode::inline_data)). One that is too small
+    /// has no slots.
     #[must_use]
     pub fn inline(area: &'a [u8]) -> DentryView<'a> {
         DentryView { layout: DentryLayout::of_size(area.len()), bytes: area }
@@ -117,8 +117,8 @@ impl<'a> DentryView<'a> {
         Ok(Some(Entry { slot, hash, ino, file_type: raw.file_type, name }))
     }
 
-    /// All entries, in the order of their slots. A corrupt one is an error by itself: the next one is looked for behind it. Slots
-    /// in use that state no length, behind a corrupt entry, are taken for the rest of its name.
+    /// All entries, in the order of their slots. A corrupt one is an error by itself: the next one is looked for behind
+    /// it. Slots in use that state no length, behind a corrupt entry, are taken for the rest of its name.
     #[must_use]
     pub fn entries(&self) -> Entries<'a> {
         Entries { view: *self, slot: 0 }
@@ -239,8 +239,8 @@ impl<'a> DentryViewMut<'a> {
         self.bytes[at..at + ENTRY_SIZE].copy_from_slice(raw.as_bytes());
     }
 
-    /// Puts an entry into free slots from `slot` on (`f2fs_update_dentry`). Tells whether it did: not if the name is empty
-    /// or too long, runs beyond the last slot, or a slot is taken.
+    /// Puts an entry into free slots from `slot` on (`f2fs_update_dentry`). Tells whether it did: not if the name is
+    /// empty or too long, runs beyond the last slot, or a slot is taken.
     #[must_use]
     pub fn insert(&mut self, slot: usize, name: &[u8], hash: u32, ino: Nid, file_type: FileType) -> bool {
         let count = slots_for(name.len());
@@ -302,8 +302,8 @@ impl<'a> DentryViewMut<'a> {
         Ok(true)
     }
 
-    /// Clears everything and enters `.` and `..`: the first block, or the inline area, of a new directory. Tells whether
-    /// there was room, which only fails in an inline area of fewer than two slots.
+    /// Clears everything and enters `.` and `..`: the first block, or the inline area, of a new directory. Tells
+    /// whether there was room, which only fails in an inline area of fewer than two slots.
     #[must_use]
     pub fn make_empty(&mut self, own: Nid, parent: Nid) -> bool {
         self.bytes.fill(0);

@@ -51,8 +51,8 @@ impl Areas {
         let (segs_per_sec, secs_per_zone) = (u64::from(options.segs_per_sec), u64::from(options.secs_per_zone));
         let zone = segs_per_sec * secs_per_zone;
 
-        // Segment 0 begins at the first zone that leaves the two superblocks alone. Where zones follow on another device, as far behind
-        // that as makes sections end where this device ends.
+        // Segment 0 begins at the first zone that leaves the two superblocks alone. Where zones follow on another
+        // device, as far behind that as makes sections end where this device ends.
         let zoned = options.zones.iter().any(Option::is_some);
         let odd = if zoned && !others.is_empty() { in_sectors(first) % (zone * SEGMENT_SIZE) } else { 0 };
         let front = zone * SEGMENT_SIZE + odd;
@@ -117,8 +117,8 @@ impl Areas {
         self.sections * self.segs_per_sec
     }
 
-    /// The segments that mkfs.f2fs takes for usable: the main area and what lies behind the last zone. Of a device with zones, all
-    /// segments with blocks that can be written, those in front of the volume's first one among them.
+    /// The segments that mkfs.f2fs takes for usable: the main area and what lies behind the last zone. Of a device with
+    /// zones, all segments with blocks that can be written, those in front of the volume's first one among them.
     pub(super) fn usable(&self) -> u64 {
         if self.zones.is_empty() {
             return self.main() + self.total - self.segments;

@@ -21,9 +21,9 @@ use crate::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, BlockAddr, FormatError, LogType, Nid
 const LOST_FOUND: &[u8] = b"lost+found";
 
 impl VolumePlan {
-    /// Ranges of blocks that must read as zeros before [`blocks`](Self::blocks) are written: the first copies of SIT and
-    /// NAT, and the first block of the warm-node log, where a mount would look for nodes to recover. On a zoned volume that block lies in
-    /// a zone, which is reset.
+    /// Ranges of blocks that must read as zeros before [`blocks`](Self::blocks) are written: the first copies of SIT
+    /// and NAT, and the first block of the warm-node log, where a mount would look for nodes to recover. On a zoned
+    /// volume that block lies in a zone, which is reset.
     #[must_use]
     pub fn zeroed(&self) -> Vec<Range<u64>> {
         let geometry = &self.geometry;
@@ -40,8 +40,8 @@ impl VolumePlan {
         ranges
     }
 
-    /// All other blocks of the volume but the superblocks: directories, the first NAT block, both checkpoint packs. Each
-    /// address comes once.
+    /// All other blocks of the volume but the superblocks: directories, the first NAT block, both checkpoint packs.
+    /// Each address comes once.
     ///
     /// # Errors
     /// [`FormatError::Corrupt`] if the plan was changed so that its parts contradict each other.

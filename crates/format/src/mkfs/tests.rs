@@ -28,8 +28,8 @@ fn a_gibibyte() {
     assert!((plan.overprovision - 6.36).abs() < 0.001);
 }
 
-/// The results of mkfs.f2fs 1.15 for sizes that take it too long for a test: sections, segments, SIT, NAT, SSA and main segments,
-/// payload; user blocks, reserved and overprovision segments; warm and cold data log.
+/// The results of mkfs.f2fs 1.15 for sizes that take it too long for a test: sections, segments, SIT, NAT, SSA and main
+/// segments, payload; user blocks, reserved and overprovision segments; warm and cold data log.
 #[test]
 fn terabytes() {
     type Change = fn(&mut FormatOptions);

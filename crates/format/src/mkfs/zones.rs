@@ -30,8 +30,8 @@ impl DeviceZones {
         self.usable_segments(0..self.capacities.len())
     }
 
-    /// Those of the segments from `first` on, `count` of them, in which a block can be written. Both are counted from the start of the
-    /// device; a zone is cut only at its end.
+    /// The number of segments in which a block can be written, of the `count` from `first` on. Both are counted from
+    /// the start of the device; a zone is cut only at its end.
     pub(super) fn usable_among(&self, first: u64, count: u64) -> u64 {
         let per_zone = self.zone_blocks / u64::from(BLOCKS_PER_SEGMENT);
         let within = |zone: usize| {
@@ -46,7 +46,8 @@ impl DeviceZones {
 /// The options with sections as long as the zones, if the volume is to be zoned.
 ///
 /// # Errors
-/// Devices have zones that a volume cannot be made of, or `blkzoned` is not asked for and a device has zones, or the other way round.
+/// Devices have zones that a volume cannot be made of, or `blkzoned` is not asked for and a device has zones, or the
+/// other way round.
 pub(super) fn with_sections(options: &FormatOptions) -> Result<FormatOptions, FormatError> {
     let mut options = options.clone();
     let zoned: Vec<&DeviceZones> = options.zones.iter().flatten().collect();

@@ -5,8 +5,8 @@
 //! block 1: | 584 entries | 8 unused |
 //! ```
 //!
-//! The entries of hot, warm and cold data follow each other without gaps. A log that takes blocks in order (LFS) has
-//! as many entries as its next offset says, one that fills holes (SSR) all 512. Source: `f2fs_npages_for_summary_flush`,
+//! The entries of hot, warm and cold data follow each other without gaps. A log that takes blocks in order (LFS) has as
+//! many entries as its next offset says, one that fills holes (SSR) all 512. Source: `f2fs_npages_for_summary_flush`,
 //! `write_compacted_summaries` and `read_compacted_summaries` in `fs/f2fs/segment.c`.
 
 use alloc::boxed::Box;

@@ -43,7 +43,8 @@ impl Medium for Image {
     }
 }
 
-/// The payload of the record with this number: the number, that of the record which it follows, and bytes that both of them give.
+/// The payload of the record with this number: the number, that of the record which it follows, and bytes that both of
+/// them give.
 pub fn payload(number: u64, follows: u64, bytes: usize) -> Vec<u8> {
     let mut all = [number.to_le_bytes(), follows.to_le_bytes(), (bytes as u64).to_le_bytes()].concat();
     // Half of them differ in their numbers only, so that words of one may complete another one.
@@ -115,7 +116,8 @@ impl Ledger {
         self.judge_between(at, at, found)
     }
 
-    /// As [`judge`](Self::judge), when all is durable that was acknowledged up to `at`, and what was begun up to `begun` may be.
+    /// As [`judge`](Self::judge), when all is durable that was acknowledged up to `at`, and what was begun up to
+    /// `begun` may be.
     pub fn judge_between<M: Medium>(
         &self,
         at: usize,
@@ -206,7 +208,8 @@ impl Ledger {
         Ok(replayed)
     }
 
-    /// The ledger after a power cut left just these records and this area: they are acknowledged, and no other one may ever come back.
+    /// The ledger after a power cut left just these records and this area: they are acknowledged, and no other one may
+    /// ever come back.
     pub fn after(&self, replayed: &[Replayed], area: u64) -> Ledger {
         let there: BTreeMap<u64, &Replayed> = replayed.iter().map(|record| (record.number, record)).collect();
         let kept = |batch: &Batch| {
@@ -282,7 +285,8 @@ fn newer(image: &[u8]) -> usize {
     if turn(4096) > turn(0) { 4096 } else { 0 }
 }
 
-/// The records of all lanes, as the newer copy of the header and the lengths of the records say. The first one is at the lane's head.
+/// The records of all lanes, as the newer copy of the header and the lengths of the records say. The first one is at
+/// the lane's head.
 pub fn records(image: &[u8]) -> Vec<Lying> {
     let mut all = Vec::new();
     let copy = newer(image);
@@ -326,7 +330,8 @@ impl Lying {
         image[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Makes its checksums right: of the payload, as long as the header says and round the end of the lane, and of the header.
+    /// Makes its checksums right: of the payload, as long as the header says and round the end of the lane, and of the
+    /// header.
     pub fn mend(&self, image: &mut [u8]) {
         let length = self.get::<4>(image, 8).unwrap_or(0) as usize;
         if length <= 2 * self.ring {

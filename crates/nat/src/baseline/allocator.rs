@@ -56,7 +56,8 @@ impl Allocator {
         }
     }
 
-    /// A NID that was taken, and never bound, is free again; its block's lock is held. One that is free already stays so.
+    /// A NID that was taken, and never bound, is free again; its block's lock is held. One that is free already stays
+    /// so.
     pub(crate) fn put(&self, table: &Table, block: u32, index: usize) {
         match self {
             Allocator::Sharded(sharded) => sharded.put(table, block, index),

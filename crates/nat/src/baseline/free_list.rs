@@ -8,7 +8,8 @@
 //!                         +----------------------+
 //! ```
 //!
-//! A NID is here once: listed or taken. One that is taken cannot be listed by a scan, although its entry still says NULL.
+//! A NID is here once: listed or taken. One that is taken cannot be listed by a scan, although its entry still says
+//! NULL.
 
 use std::collections::VecDeque;
 

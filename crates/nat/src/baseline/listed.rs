@@ -13,14 +13,15 @@
 //! | a bitmap scan begins | at block 0 | | where the last one ended | |
 //! | NAT blocks are scanned | in every build that is still short | | | at a checkpoint, and for an allocation that has nothing |
 //!
-//! Both stages share the lock of the kernel's cache ([`NatCache`](super::nat_cache::NatCache)), which binding and freeing a NID take
-//! exclusively. [`Policy`] lists the differences from Linux that remain.
+//! Both stages share the lock of the kernel's cache ([`NatCache`](super::nat_cache::NatCache)), which binding and
+//! freeing a NID take exclusively. [`Policy`] lists the differences from Linux that remain.
 //!
 //! # Locking rules
 //!
 //! - `list` protects the list, the bits of free NIDs in the slots (no bit changes without it), `counts`, `scanned` and
 //!   `unscanned`. So a NID whose bit is set is free, and one that is listed is not taken, also while a scan runs.
-//! - Order: `build`, or `bitmap` and then, that given up, `blocks`; the lock of the kernel's cache; a slot's lock; `list`.
+//! - Order: `build`, or `bitmap` and then, that given up, `blocks`; the lock of the kernel's cache; a slot's lock;
+//!   `list`.
 //! - "None is free" is said with `list` held, every block scanned, no NID listed and no bit set.
 
 use f2fs_format::Nid;
@@ -251,8 +252,8 @@ impl Listed {
     fn list_known(&self, block: u32, index: usize) -> usize {
         let mut lists = self.list.lock();
         let nid = nid_at(block, index);
-        // The bit was seen without the lock: the NID may have been taken since. It is not bound, because binding waits for the
-        // lock of the kernel's cache, which this scan shares.
+        // The bit was seen without the lock: the NID may have been taken since. It is not bound, because binding waits
+        // for the lock of the kernel's cache, which this scan shares.
         if protocol_value!("nat_list_twice", lists.free.state(nid).is_none(), true) {
             self.list(&mut lists, nid);
         }
@@ -315,8 +316,8 @@ impl Listed {
         Ok(())
     }
 
-    /// Lists the NIDs that are free by the journal, of blocks that were not scanned (`scan_curseg_cache`). The entries of
-    /// other blocks have been seen with their block.
+    /// Lists the NIDs that are free by the journal, of blocks that were not scanned (`scan_curseg_cache`). The entries
+    /// of other blocks have been seen with their block.
     fn scan_journal(&self, table: &Table) {
         let ledger = table.ledger.read();
         let unseen: Vec<Nid> = ledger

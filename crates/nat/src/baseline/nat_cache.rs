@@ -144,7 +144,8 @@ mod tests {
 
     const LISTS: [Policy; 2] = [Policy::KernelScan, Policy::Clue { optimistic: true, heuristic: true, lazy: false }];
 
-    /// Notes at each read whether a look-up, and whether a change, would have to wait; and how many blocks are read ahead.
+    /// Notes at each read whether a look-up, and whether a change, would have to wait; and how many blocks are read
+    /// ahead.
     #[derive(Default)]
     struct Watched {
         ahead: Mutex<Vec<usize>>,
@@ -183,7 +184,8 @@ mod tests {
             nat.balance();
             assert_eq!(std::mem::take(&mut *source.waits.lock().unwrap()), [(false, false); 8], "read ahead, {policy}");
             assert_eq!(*source.ahead.lock().unwrap(), [8], "{policy}");
-            // The checkpoint may have written the other copy since the read-ahead: it is read again, under the scan's lock.
+            // The checkpoint may have written the other copy since the read-ahead: it is read again, under the scan's
+            // lock.
             let old = nat.table.read_ahead([9].into_iter());
             nat.begin_checkpoint(38).unwrap();
             nat.end_checkpoint();

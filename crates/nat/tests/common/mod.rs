@@ -1,5 +1,5 @@
-//! A table in memory, as a volume would keep it on a device: two copies of each block, and what the last durable checkpoint
-//! says of them.
+//! A table in memory, as a volume would keep it on a device: two copies of each block, and what the last durable
+//! checkpoint says of them.
 #![allow(dead_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -74,7 +74,8 @@ impl Device {
         Nat::new(config, self.memory.clone(), self.bitmap.clone(), &self.journal).unwrap()
     }
 
-    /// Writes the blocks of a flush. Not durable yet: the checkpoint still names the other copies, which must not change.
+    /// Writes the blocks of a flush. Not durable yet: the checkpoint still names the other copies, which must not
+    /// change.
     pub(crate) fn write_blocks(&self, flush: &NatFlush) {
         for write in &flush.blocks {
             let current = self.bitmap[write.index as usize / 8] >> (7 - write.index % 8) & 1 != 0;

@@ -11,8 +11,8 @@ const SIZES: [u32; 28] =
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 320, 384, 512];
 
 /// One of the paper's SD cards. Two points of each are published: 4 KiB random writes and 2 MiB sequential writes
-/// ("Partial Garbage Collection Technique for Improving Write Performance of Log-Structured File Systems", table 1; a megabyte
-/// is taken as 10^6 bytes).
+/// ("Partial Garbage Collection Technique for Improving Write Performance of Log-Structured File Systems", table 1; a
+/// megabyte is taken as 10^6 bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Card {
     /// 0.882 and 8.968 MB/s.
@@ -143,8 +143,9 @@ impl CostModel {
         })
     }
 
-    /// One of the paper's cards with the shape of a device that was measured: `measured`'s seconds a block, stretched so that
-    /// they go through the card's two points. A measurement that does not fall from 1 block to 512 gives the log-log curve.
+    /// One of the paper's cards with the shape of a device that was measured: `measured`'s seconds a block, stretched
+    /// so that they go through the card's two points. A measurement that does not fall from 1 block to 512 gives the
+    /// log-log curve.
     #[must_use]
     pub fn card_shaped(card: Card, measured: &CostModel) -> CostModel {
         let (random, sequential) = card.published();

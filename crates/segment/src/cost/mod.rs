@@ -1,7 +1,7 @@
 //! The costs of writes on a device: seconds for `n` consecutive blocks at a random place.
 //!
-//! The model is a table of points, interpolated in the *whole* cost `n * T(n)` (T: seconds a block), not in bandwidth: cost
-//! is close to a straight line between two sizes, bandwidth is not. Beyond the last point T stays as it is there.
+//! The model is a table of points, interpolated in the *whole* cost `n * T(n)` (T: seconds a block), not in bandwidth:
+//! cost is close to a straight line between two sizes, bandwidth is not. Beyond the last point T stays as it is there.
 
 mod builtin;
 

@@ -2,8 +2,8 @@
 
 use super::{Choice, Gap, Layout, Planner};
 
-/// Walks over the runs that the request reaches. `choose` gets the index, the new blocks that are left before the hole in
-/// front of the run, the open request in front of that hole, and the run's length.
+/// Walks over the runs that the request reaches. `choose` gets the index, the new blocks that are left before the hole
+/// in front of the run, the open request in front of that hole, and the run's length.
 fn walk(layout: &Layout, request: u32, mut choose: impl FnMut(usize, u32, u32, u32) -> Choice) -> Vec<Choice> {
     let mut choices = vec![Choice::Ssr; layout.gaps().len()];
     let (mut left, mut open) = (request, 0);
@@ -43,8 +43,8 @@ fn cheapest(skip: f64, rewrite: f64, moved: Option<f64>, wear: f64) -> Choice {
 
 /// The paper's three formulas, for the new blocks that fit into both holes: `N = N_left + N_right`.
 ///
-/// Published, the first counts `N_left + N_right` new blocks and the other two count the whole request, however long; so
-/// they are compared for the same work here.
+/// Published, the first counts `N_left + N_right` new blocks and the other two count the whole request, however long;
+/// so they are compared for the same work here.
 pub(super) fn pairwise(planner: &Planner, layout: &Layout, request: u32) -> Vec<Choice> {
     let cost = |blocks: u32| planner.model().seconds(blocks.into());
     walk(layout, request, |index, left, _, run| {

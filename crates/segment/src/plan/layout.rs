@@ -43,8 +43,8 @@ impl Layout {
         Layout::default()
     }
 
-    /// Appends a gap and a hole; the gap is left out before the first hole. Empty holes and runs are not allowed in a layout:
-    /// an empty hole adds nothing, an empty run joins two holes.
+    /// Appends a gap and a hole; the gap is left out before the first hole. Empty holes and runs are not allowed in a
+    /// layout: an empty hole adds nothing, an empty run joins two holes.
     pub fn push(&mut self, gap: Gap, hole: u32) {
         let gap_blocks = if self.holes.is_empty() { 0 } else { gap.blocks() };
         let blocks = self.blocks.saturating_add(gap_blocks).saturating_add(hole);

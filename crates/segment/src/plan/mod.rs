@@ -13,19 +13,20 @@
 //!
 //! # Why no crash can lose a block
 //!
-//! The paper overwrites a run as soon as it has been copied. Until a checkpoint records the move, the durable checkpoint
-//! still points to the old place, and a crash would leave other bytes there. Here:
+//! The paper overwrites a run as soon as it has been copied. Until a checkpoint records the move, the durable
+//! checkpoint still points to the old place, and a crash would leave other bytes there. Here:
 //!
-//! - *Self partial* writes bytes that are already there to the place where they already are. Whichever of them reach
-//!   the device, each block holds what it held. It is done only if every block of the run was written before the last
-//!   durable checkpoint, so that the bytes read back are those on the media. (A device that can destroy a sector by
-//!   being interrupted while writing it breaks this as it breaks every in-place update.)
-//! - *Partial* is done ahead: the cleaner moves the run ([`SegmentManager::preclean`](crate::SegmentManager::preclean)),
-//!   which frees its old place as any other; the place is *taken* until a checkpoint that knows the move is durable, and no
-//!   log gets it before. The write that comes after finds one long hole.
+//! - *Self partial* writes bytes that are already there to the place where they already are. Each block holds what it
+//!   held, whichever of the bytes reach the device. It is done only if every block of the run was written before the
+//!   last durable checkpoint, so that the bytes read back are those on the media. (A device that can destroy a sector
+//!   by being interrupted while writing it breaks this as it breaks every in-place update.)
+//! - *Partial* is done ahead: the cleaner moves the run
+//!   ([`SegmentManager::preclean`](crate::SegmentManager::preclean)), which frees its old place as any other; the place
+//!   is *taken* until a checkpoint that knows the move is durable, and no log gets it before. The write that comes
+//!   after finds one long hole.
 //!
-//! So an ordinary allocation chooses between the first two only ([`Planner::in_place`]); the experiments and the cleaner
-//! choose between all three.
+//! So an ordinary allocation chooses between the first two only ([`Planner::in_place`]); the experiments and the
+//! cleaner choose between all three.
 
 mod account;
 mod greedy;
@@ -63,8 +64,8 @@ pub enum Strategy {
     SsrOnly,
     /// Always move; where moving is not allowed, always rewrite.
     PartialAlways,
-    /// The paper's: for each run by itself, the cheapest by the three formulas, counted over the new blocks that fit into
-    /// the two holes beside it.
+    /// The paper's: for each run by itself, the cheapest by the three formulas, counted over the new blocks that fit
+    /// into the two holes beside it.
     Greedy,
     /// As greedy, but the hole on the left is all of the request that is being built.
     Marginal,
@@ -106,8 +107,8 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner that may skip, move and rewrite. `cold_hole`: the mean length of the holes into which runs would be moved,
-    /// in blocks (`H_cold`; see [`SegmentManager::mean_hole`](crate::SegmentManager::mean_hole)).
+    /// A planner that may skip, move and rewrite. `cold_hole`: the mean length of the holes into which runs would be
+    /// moved, in blocks (`H_cold`; see [`SegmentManager::mean_hole`](crate::SegmentManager::mean_hole)).
     #[must_use]
     pub fn new(model: CostModel, strategy: Strategy, cold_hole: f64) -> Planner {
         Planner {
@@ -120,7 +121,8 @@ impl Planner {
         }
     }
 
-    /// Sets the mean length of the holes into which runs would be moved, in blocks: it changes while a volume is in use.
+    /// Sets the mean length of the holes into which runs would be moved, in blocks: it changes while a volume is in
+    /// use.
     #[must_use]
     pub fn with_cold_hole(mut self, blocks: f64) -> Planner {
         self.cold_hole = blocks.max(1.0);
@@ -134,16 +136,16 @@ impl Planner {
         self
     }
 
-    /// Sets what a rewritten or moved block costs beside its time: each must save so many seconds. This bounds how much more
-    /// is written than the request; 0 looks at time alone.
+    /// Sets what a rewritten or moved block costs beside its time: each must save so many seconds. This bounds how much
+    /// more is written than the request; 0 looks at time alone.
     #[must_use]
     pub fn wear(mut self, seconds: f64) -> Planner {
         self.wear = seconds.max(0.0);
         self
     }
 
-    /// Bounds what is rewritten and moved: in the long run at most `share` blocks for each new block that is planned with
-    /// [`plan_paid`](Self::plan_paid). Clones of this planner share the account.
+    /// Bounds what is rewritten and moved: in the long run at most `share` blocks for each new block that is planned
+    /// with [`plan_paid`](Self::plan_paid). Clones of this planner share the account.
     #[must_use]
     pub fn at_most(mut self, share: f64) -> Planner {
         self.account = Some(Arc::new(Account::new(share, self.model.seconds(1.0) / 4.0)));
@@ -185,11 +187,11 @@ impl Planner {
         self.may_move
     }
 
-    /// A choice for each gap of the layout, for a request of `request` blocks. Gaps that the request does not reach, and
-    /// breaks, get [`Choice::Ssr`].
+    /// A choice for each gap of the layout, for a request of `request` blocks. Gaps that the request does not reach,
+    /// and breaks, get [`Choice::Ssr`].
     ///
-    /// Linear in the number of gaps, except [`Strategy::Optimal`] up to a million blocks and states: that takes the square of the gaps between two breaks,
-    /// times the blocks that may be moved (1 if none may).
+    /// Linear in the number of gaps, except [`Strategy::Optimal`] up to a million blocks and states: that takes the
+    /// square of the gaps between two breaks, times the blocks that may be moved (1 if none may).
     #[must_use]
     pub fn plan(&self, layout: &Layout, request: u32) -> Vec<Choice> {
         match self.strategy {

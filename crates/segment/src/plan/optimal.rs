@@ -1,13 +1,14 @@
 //! The cheapest combination of choices for a whole request.
 //!
-//! Between two skipped runs lies one write request, a *span*: all holes and runs from one hole to another. Its length is the
-//! same whether its runs are rewritten or moved; a moved run of v blocks costs `v * T(H_cold)` more and takes v new blocks
-//! off the rest. So after any number of spans only two things matter: the hole at which the next one begins, and how many
-//! blocks have been moved. `best[hole][moved]` is the least cost of getting there; a span is tried for every later hole,
-//! with the set of sums that its runs can be moved in. The request ends in a hole or in a moved run, or leaves a rest.
+//! Between two skipped runs lies one write request, a *span*: all holes and runs from one hole to another. Its length
+//! is the same whether its runs are rewritten or moved; a moved run of v blocks costs `v * T(H_cold)` more and takes v
+//! new blocks off the rest. So after any number of spans only two things matter: the hole at which the next one begins,
+//! and how many blocks have been moved. `best[hole][moved]` is the least cost of getting there; a span is tried for
+//! every later hole, with the set of sums that its runs can be moved in. The request ends in a hole or in a moved run,
+//! or leaves a rest.
 //!
-//! Runs of a span that add up to the number of moved blocks are looked up at the end, by a subset sum over the spans of the
-//! winner alone.
+//! Runs of a span that add up to the number of moved blocks are looked up at the end, by a subset sum over the spans of
+//! the winner alone.
 
 use super::{Choice, Gap, Layout, Planner, greedy};
 

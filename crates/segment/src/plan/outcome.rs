@@ -24,7 +24,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Walks through the layout. A run that is moved gives all of its blocks to the request, one that is rewritten none.
+    /// Walks through the layout. A run that is moved gives all of its blocks to the request, one that is rewritten
+    /// none.
     pub(super) fn of(planner: &Planner, layout: &Layout, request: u32, choices: &[Choice]) -> Outcome {
         let mut outcome = Outcome { new: request, ..Outcome::default() };
         let mut left = request;

@@ -2,8 +2,8 @@
 
 use super::Gate;
 
-/// A guard's entry in the record of its thread. Empty in release builds and in models (loom and shuttle find the deadlock
-/// themselves).
+/// A guard's entry in the record of its thread. Empty in release builds and in models (loom and shuttle find the
+/// deadlock themselves).
 #[cfg(all(debug_assertions, not(any(loom, shuttle, f2fs_manycore))))]
 #[derive(Debug)]
 pub(super) struct Held {

@@ -2,8 +2,8 @@
 //!
 //! # Locking rules
 //!
-//! None: a run is one thread. Its state is in a cell of the thread, borrowed for the length of a call of this file and never while
-//! a core gives way to another one.
+//! None: a run is one thread. Its state is in a cell of the thread, borrowed for the length of a call of this file and
+//! never while a core gives way to another one.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -103,8 +103,8 @@ std::thread_local! {
 
 static PROCESSORS: AtomicUsize = AtomicUsize::new(UNBOOTED);
 
-/// From now on [`processors`](crate::processors()) are this machine's, in the whole process: to be called before the structures
-/// are made that a run is about.
+/// From now on [`processors`](crate::processors()) are this machine's, in the whole process: to be called before the
+/// structures are made that a run is about.
 pub fn boot(machine: &Machine) {
     PROCESSORS.store(machine.cores(), Ordering::Relaxed);
 }
@@ -163,8 +163,8 @@ pub fn work(picoseconds: u64) {
 
 /// The core accesses a line.
 pub(crate) fn touch(line: usize, access: Access, site: Site) {
-    // In the order of time: a transfer when no other core is behind, a hit when none is so far behind that it could have taken the
-    // line.
+    // In the order of time: a transfer when no other core is behind, a hit when none is so far behind that it could
+    // have taken the line.
     while with(|run, core| run.must_give_way(core, run.lines.is_hit(line, core, access))).unwrap_or(false) {
         give_way();
     }
@@ -424,7 +424,8 @@ impl Run {
     }
 }
 
-/// Takes the run away however it ends, before the coroutines are dropped: what they still hold is released without a model.
+/// Takes the run away however it ends, before the coroutines are dropped: what they still hold is released without a
+/// model.
 struct Begun;
 
 impl Drop for Begun {
@@ -433,8 +434,9 @@ impl Drop for Begun {
     }
 }
 
-/// Runs `body` on each of so many cores of the machine (128 at most), with its number. The cores call [`lap`] after each
-/// operation; counted is from where they have done `warm_up` of them (1 at least) on average until the first has ended.
+/// Runs `body` on each of so many cores of the machine (128 at most), with its number. The cores call [`lap`] after
+/// each operation; counted is from where they have done `warm_up` of them (1 at least) on average until the first has
+/// ended.
 ///
 /// # Panics
 ///

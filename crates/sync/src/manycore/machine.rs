@@ -136,7 +136,8 @@ impl Machine {
         self.levels.last().map_or(1, |level| level.cores)
     }
 
-    /// The same machine, on which lines and system calls cost so many percent; hits and instructions cost what they did.
+    /// The same machine, on which lines and system calls cost so many percent; hits and instructions cost what they
+    /// did.
     #[must_use]
     pub fn with_costs(&self, percent: u64) -> Machine {
         let mut machine = self.clone();

@@ -1,5 +1,5 @@
-//! A machine with many processors, played: N virtual cores run the production code, each with a clock of its own, in the half
-//! of `--cfg f2fs_manycore`.
+//! A machine with many processors, played: N virtual cores run the production code, each with a clock of its own, in
+//! the half of `--cfg f2fs_manycore`.
 //!
 //! | File | What it is |
 //! |---|---|
@@ -12,14 +12,14 @@
 //!
 //! # The model
 //!
-//! All cores are coroutines of one thread. An access to an atomic, to a lock's word or to the value behind a lock takes as long
-//! as the state of its line says (64 bytes, told apart by address):
+//! All cores are coroutines of one thread. An access to an atomic, to a lock's word or to the value behind a lock takes
+//! as long as the state of its line says (64 bytes, told apart by address):
 //!
 //! - in the core's own cache: a hit;
-//! - else a transfer: as far away as the nearest core that has it (a read), or the farthest of those that have to give it up (a
-//!   write). Nobody has it: memory.
-//! - The transfers of one line come one after the other, in the order in which they are asked for. Reads of a line that nobody
-//!   changed meanwhile overlap.
+//! - else a transfer: as far away as the nearest core that has it (a read), or the farthest of those that have to give
+//!   it up (a write). Nobody has it: memory.
+//! - The transfers of one line come one after the other, in the order in which they are asked for. Reads of a line that
+//!   nobody changed meanwhile overlap.
 //!
 //! Each write, read-modify-write and lock stands for a share of the operation's other instructions
 //! ([`Pace`]); reads in the own cache cost their hit only, so that loops over many words are not charged twice.
@@ -30,8 +30,8 @@
 //! time (lines are told by address: with address-space randomisation, two processes differ in which neighbours share a
 //! line where the allocator says so).
 //!
-//! A lock is waited for as `parking_lot` does: ten rounds of spinning, the last seven with a system call each, then parking. A release
-//! wakes the first that is parked; whoever comes first has the lock.
+//! A lock is waited for as `parking_lot` does: ten rounds of spinning, the last seven with a system call each, then
+//! parking. A release wakes the first that is parked; whoever comes first has the lock.
 //!
 //! # Left out
 //!

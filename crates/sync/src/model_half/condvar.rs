@@ -35,8 +35,8 @@ impl Condvar {
         }
     }
 
-    /// Waits for a notification. Time does not pass in a model: it times out only if the timeout is zero, after others had the
-    /// occasion to run.
+    /// Waits for a notification. Time does not pass in a model: it times out only if the timeout is zero, after others
+    /// had the occasion to run.
     pub fn wait_for<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitTimeoutResult {
         if timeout.is_zero() {
             guard.step_aside();

@@ -31,8 +31,8 @@ pub mod atomic {
     #[cfg(not(loom))]
     pub use super::backend::sync::atomic::fence;
 
-    /// A fence; nothing while a model explores nothing, since only one thread runs then: loom looks at every store of every atomic
-    /// for each fence, which took most of the time of large models.
+    /// A fence; nothing while a model explores nothing, since only one thread runs then: loom looks at every store of
+    /// every atomic for each fence, which took most of the time of large models.
     #[cfg(loom)]
     pub fn fence(order: Ordering) {
         if crate::model::explores() {

@@ -52,7 +52,7 @@ impl<T: ?Sized> Mutex<T> {
     fn data(&self) -> std::sync::MutexGuard<'_, T> {
         match self.data.try_lock() {
             Ok(data) => data,
-            // A thread of an execution that failed died with the lock; its panic is what is reported.
+            // A thread of an execution that failed died with the lock; its panic is reported.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => panic!("the backend let two threads into one mutex"),
         }

@@ -1,8 +1,9 @@
 //! A reader-writer lock that the backend schedules.
 //!
-//! It differs from `parking_lot`'s in two ways that a model has to know. loom and shuttle prefer readers, `parking_lot` lets a waiting
-//! writer hold back new readers. One kind of program runs with the first and deadlocks with the second: a thread that reads twice.
-//! That is reported as an error. And a guard that was downgraded still keeps other readers out: they see the same value, later.
+//! It differs from `parking_lot`'s in two ways that a model has to know. loom and shuttle prefer readers, `parking_lot`
+//! lets a waiting writer hold back new readers. One kind of program runs with the first and deadlocks with the second:
+//! a thread that reads twice. That is reported as an error. And a guard that was downgraded still keeps other readers
+//! out: they see the same value, later.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

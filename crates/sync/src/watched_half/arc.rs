@@ -7,8 +7,8 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc as Plain;
 
-/// A shared value, as `std::sync::Arc`. Its counts stand right before the value, as far before it as its alignment and their size
-/// ask for.
+/// A shared value, as `std::sync::Arc`. Its counts stand right before the value, as far before it as its alignment and
+/// their size ask for.
 pub struct Arc<T: ?Sized> {
     /// `None` only while it is being taken apart; it takes no more room than without.
     arc: Option<Plain<T>>,

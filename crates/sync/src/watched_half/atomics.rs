@@ -1,5 +1,5 @@
-//! The standard atomics, with their reads and writes on record. A compare-and-swap that fails counts as well: it takes the line away
-//! from whoever has it.
+//! The standard atomics, with their reads and writes on record. A compare-and-swap that fails counts as well: it takes
+//! the line away from its holder.
 
 use std::fmt;
 use std::sync::atomic::{self as standard, Ordering};
@@ -85,7 +85,7 @@ macro_rules! atomic {
             ) -> Result<$value, $value> {
                 let mut old = self.load(fetch);
                 while let Some(new) = change(old) {
-                    // Each try takes the line away from whoever has it.
+                    // Each try takes the line away from its holder.
                     match self.compare_exchange_weak(old, new, set, fetch) {
                         Ok(old) => return Ok(old),
                         Err(now) => old = now,

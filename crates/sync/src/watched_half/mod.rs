@@ -1,13 +1,13 @@
-//! The halves that watch: the production half, with every access to an atomic, a lock word, or a value behind a lock seen.
+//! The halves that watch: the production half, with every access to an atomic, a lock word, or a value behind a lock
+//! seen.
 //!
-//! Each type is a new type around the one of the production half and nothing else, so that values have the same size and
-//! lie where they lie in production (a cell that is written once has a flag more in the played half). Guards carry where they
-//! were taken. Each access is seen by the half, and the two halves do different
-//! things with it:
+//! Each type is a new type around the one of the production half, and adds nothing. So values have the same size and
+//! the same places as in production (a cell that is written once has a flag more in the played half). Guards carry
+//! where they were taken. Each access is seen by the half, and the two halves do different things with it:
 //!
-//! - the counting half (`record.rs`) puts it on record. It counts as if on a machine of 16 processors, on which each thread has
-//!   one of its own: what depends on where the scheduler puts threads would not be the same twice, and two threads that happen to
-//!   share a processor would seem to share its lines;
+//! - the counting half (`record.rs`) puts it on record. It counts as if on a machine of 16 processors, on which each
+//!   thread has one of its own: results that depend on where the scheduler puts threads would not be the same twice,
+//!   and two threads that happen to share a processor would seem to share its lines;
 //! - the played half (`played.rs`) lets time pass for it on the virtual core that runs, see [`crate::manycore`].
 
 mod arc;

@@ -68,7 +68,8 @@ impl<T> From<T> for Mutex<T> {
 /// Access to the value of a [`Mutex`]; dropping it unlocks.
 #[must_use = "dropping the guard unlocks at once"]
 pub struct MutexGuard<'a, T: ?Sized> {
-    // Both are there except inside of a wait. The word is on record before the lock is free: it is declared, and so dropped, first.
+    // Both are there except inside of a wait. The word is on record before the lock is free: it is declared, and so
+    // dropped, first.
     _word: Option<Word>,
     guard: Option<parking_lot::MutexGuard<'a, T>>,
 }

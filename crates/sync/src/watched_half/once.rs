@@ -1,6 +1,7 @@
 //! A cell that is written once, seen when it is.
 //!
-//! In the played half a core must not wait in the cell of the standard library, which knows threads only: it spins instead.
+//! In the played half a core must not wait in the cell of the standard library, which knows threads only: it spins
+//! instead.
 
 use std::any::type_name;
 #[cfg(f2fs_manycore)]

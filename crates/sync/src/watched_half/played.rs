@@ -57,7 +57,7 @@ pub(crate) fn written_at(address: usize, what: &'static str) {
     touch(address, Access::Change, what, Location::caller());
 }
 
-/// The value behind a lock is read or written: its own bytes, not what it points to.
+/// The value behind a lock is read or written: its own bytes, not the memory that it points to.
 #[track_caller]
 pub(crate) fn value<T: ?Sized>(value: &T, written: bool, what: &'static str) {
     let bytes = size_of_val(value);
@@ -112,8 +112,8 @@ impl Word {
         touch(self.address, access, self.what, self.at);
     }
 
-    /// Takes the lock as `parking_lot` does: at once, else after ten rounds of spinning (three with pauses, then with yields),
-    /// which are left out where somebody is parked, and then by parking until a release wakes the core.
+    /// Takes the lock as `parking_lot` does: at once; else after ten rounds of spinning (three with pauses, then with
+    /// yields), which are left out if another core is parked; and then by parking until a release wakes the core.
     pub(crate) fn acquire<G>(&self, kind: Kind, mut attempt: impl FnMut() -> Option<G>, wait: impl FnOnce() -> G) -> G {
         if core::running().is_none() {
             return wait();

@@ -97,7 +97,7 @@ pub(crate) fn read_at(address: usize, what: &'static str) {
     note(address, false, what, Location::caller());
 }
 
-/// Notes that the value behind a lock is read or written: its own bytes, not what it points to.
+/// Notes that the value behind a lock is read or written: its own bytes, not the memory that it points to.
 #[track_caller]
 pub(crate) fn value<T: ?Sized>(value: &T, written: bool, what: &'static str) {
     let bytes = size_of_val(value);
@@ -122,7 +122,7 @@ pub(crate) fn written_at(address: usize, what: &'static str) {
     note(address, true, what, Location::caller());
 }
 
-/// A word that is written now, and, by who keeps it, when it is dropped: a lock that is taken and released.
+/// A word that is written now, and by its owner when it is dropped: a lock that is taken and released.
 #[derive(Debug)]
 pub(crate) struct Word {
     address: usize,

@@ -40,7 +40,8 @@ pub fn roll_forward(device: &Arc<SparseDevice>, whole: bool) {
     let before = device.snapshot();
     let Ok(fs) = FileSystem::open(device.clone(), Options::new()) else { return };
     for (shown, found) in shown.into_iter().flatten().zip(names(&fs)) {
-        // Where two own a block, what the writer's checkpoint wrote or freed may cover up an error, or be one for the other.
+        // Where two own a block, what the writer's checkpoint wrote or freed may cover up an error, or be one for the
+        // other.
         if let (Some(shown), Some(found)) = (&shown, &found) {
             assert!(found == shown, "a reader sees {} names, a writer {}", shown.len(), found.len());
         } else if shown != found {
@@ -63,8 +64,9 @@ fn only_of_kinds(device: &SparseDevice, kinds: &[FindingKind]) -> bool {
     report.is_ok_and(|report| report.complete && report.findings.iter().all(|finding| kinds.contains(&finding.kind)))
 }
 
-/// What a chain may say, roll-forward takes over or refuses; but the tables are its own work. So if the checkpoint was sound, then whatever
-/// the damage to the chain: what was taken into use is counted once, and nothing that was there is lost.
+/// What a chain may say, roll-forward takes over or refuses; but the tables are its own work. So if the checkpoint was
+/// sound, then whatever the damage to the chain: what was taken into use is counted once, and nothing that was there is
+/// lost.
 fn assert_tables(device: &SparseDevice) {
     const TABLES: [FindingKind; 9] = [
         FindingKind::NatEntry,
@@ -134,7 +136,8 @@ pub fn repair(device: &Arc<SparseDevice>) {
     assert_eq!(found.findings, repair.after.findings);
     if found.is_consistent() && found.complete {
         let fs = match FileSystem::open(device.clone(), Options::new()) {
-            // A volume with quotas, one of zones on a device without any, or one whose checkpoints are switched off, can be checked and read, and not be changed.
+            // A volume with quotas, one of zones on a device without any, or one whose checkpoints are switched off,
+            // can be checked and read, and not be changed.
             Err(FsError::Volume(
                 VolumeError::OnlyForReading { .. } | VolumeError::NoZones | VolumeError::CheckpointDisabled,
             )) => {

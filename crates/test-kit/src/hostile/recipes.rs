@@ -9,13 +9,14 @@ use f2fs_volume::{Allocation, OpenOptions};
 
 use f2fs_device_test::SparseDevice;
 
-/// Names in a directory of several levels of buckets. They are long, and of few files, since whoever looks at a volume looks at
-/// each of them.
+/// Names in a directory of several levels of buckets. They are long, and of few files, since whoever looks at a volume
+/// looks at each of them.
 const HASHED: usize = 26;
 /// The files that they name.
 const NAMED: usize = 3;
 
-/// The smallest size that this library makes a volume of by default: MiB. Smaller ones have no room for what is reserved.
+/// The smallest size that this library makes a volume of by default: MiB. Smaller ones have no room for what is
+/// reserved.
 pub const SMALLEST: u64 = 52;
 
 /// The usual volumes: of different features, closed and not. `kind` is reduced to how many there are.
@@ -36,8 +37,8 @@ pub fn shaped(mib: u64, options: &FormatOptions, kind: u8) -> SparseDevice {
     device.frozen()
 }
 
-/// A volume on which much was written, overwritten, cleaned and removed, and that was not closed: its logs are in the holes of old
-/// segments, and its directories have holes as well.
+/// A volume on which much was written, overwritten, cleaned and removed, and that was not closed: its logs are in the
+/// holes of old segments, and its directories have holes as well.
 pub fn aged(allocation: Allocation, options: &FormatOptions) -> SparseDevice {
     let device = Arc::new(SparseDevice::new(64 << 8));
     format(&*device, options).expect("a volume of 64 MiB");

@@ -111,7 +111,8 @@ impl New {
     }
 }
 
-/// Damage makes many of them fail. On a volume that has none, and a device that works, no operation finds a contradiction.
+/// Damage makes many of them fail. On a volume that has none, and a device that works, no operation finds a
+/// contradiction.
 fn operate_all(fs: &FileSystem, names: &[PathBuf], new: &New, choices: &[u8], is_sound: bool) {
     for (index, choices) in choices.chunks(2).take(OPERATIONS).enumerate() {
         if let Err(error) = operate(fs, names, new, index, choices) {
@@ -127,8 +128,8 @@ fn assert_sound(device: &dyn BlockDevice) {
     assert!(report.is_consistent() && report.complete, "a sound volume became:\n{report}");
 }
 
-/// Opens for writing, changes this and that as `choices` say, writes checkpoints, closes, and opens again. `is_sound` says that the
-/// volume has no damage: then it has none afterwards.
+/// Opens for writing, changes this and that as `choices` say, writes checkpoints, closes, and opens again. `is_sound`
+/// says that the volume has no damage: then it has none afterwards.
 pub fn change(device: &Arc<SparseDevice>, names: &[PathBuf], choices: &[u8], is_sound: bool) {
     let fs = match FileSystem::open(device.clone(), Options::new()) {
         Ok(fs) => fs,
@@ -162,8 +163,8 @@ pub fn at_once(first: Operations<'_>, second: Operations<'_>) {
     });
 }
 
-/// The same by two threads, each with half of the choices, on the same paths; what one makes, the other one uses. `together` runs both:
-/// [`at_once`], or as a fuzz target has them meet.
+/// The same by two threads, each with half of the choices, on the same paths; what one makes, the other one uses.
+/// `together` runs both: [`at_once`], or as a fuzz target has them meet.
 pub fn change_by_two(
     device: &Arc<SparseDevice>,
     names: &[PathBuf],

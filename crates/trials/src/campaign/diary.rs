@@ -47,8 +47,8 @@ struct Head {
     contents: u64,
 }
 
-/// The states that campaigns looked at so far. Contents are told apart by what the volumes of this build hold: a diary of another build
-/// may count one twice.
+/// The states that campaigns looked at so far. Contents are told apart by what the volumes of this build hold: a diary
+/// of another build may count one twice.
 #[derive(Debug, Default)]
 pub struct Diary {
     /// Where it is kept; `None`: nowhere.

@@ -142,8 +142,8 @@ pub(super) struct Job {
     pub(super) quota: usize,
 }
 
-/// The workloads of `round`, for so many states in all, about. Those of enumerated classes are all of round 0; those by chance
-/// are others in every round.
+/// The workloads of `round`, for so many states in all, about. Those of enumerated classes are all of round 0; those by
+/// chance are others in every round.
 pub(super) fn jobs(bases: &Bases, settings: &Settings, states: u64, round: u64) -> Vec<Job> {
     let classes: Vec<Class> =
         settings.classes.iter().copied().filter(|class| round == 0 || !class.is_enumerated()).collect();

@@ -11,8 +11,8 @@ use super::way::Way;
 pub struct Row {
     /// Runs, one for each request that can fail so.
     pub runs: u64,
-    /// Runs in which that request came, at one of several attempts: which requests there are depends a little on the processors
-    /// that the threads run on.
+    /// Runs in which that request came, at one of several attempts: which requests there are depends a little on the
+    /// processors that the threads run on.
     pub reached: u64,
     /// Runs in which an operation gave an error.
     pub surfaced: u64,
@@ -26,8 +26,8 @@ pub struct Row {
     pub damaged: u64,
     /// Runs after which the volume did not open, and said why (only where the device lies).
     pub refused: u64,
-    /// Runs after which something else was there, and neither an operation nor the check had said so (only where the device
-    /// lies).
+    /// Runs after which something else was there, and neither an operation nor the check had said so (only where the
+    /// device lies).
     pub silent: u64,
 }
 

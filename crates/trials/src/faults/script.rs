@@ -5,8 +5,8 @@
 //!           '----- episode 0 -----'    '------ episode 1 ------'    '---------- episode 2 ----------'
 //! ```
 //!
-//! Every run of an episode begins on the same volume with the same operations, so that a fault at one of its requests needs no
-//! run of those before. Openings and closes make requests like others, and those after a drop roll forward.
+//! Every run of an episode begins on the same volume with the same operations, so that a fault at one of its requests
+//! needs no run of those before. Openings and closes make requests like others, and those after a drop roll forward.
 
 use f2fs_device::MemoryDevice;
 use f2fs_device_test::{FaultDevice, RecordingDevice};

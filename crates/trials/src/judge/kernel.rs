@@ -1,11 +1,13 @@
 //! Judges what Linux left: its checkpoints hold all changes of names and attributes before them, and all data that was
 //! synced.
 //!
-//! - Names, links, modes, owners and extended attributes are those of the checkpoint, or of a file's `fsync` since, as they are here.
-//! - Data goes to the device when Linux likes. So each sector of a file is as it was at some time since the last `fsync` of the file, or
-//!   `sync` of everything, that had ended; a small change that is synced overwrites its block in place, which a power cut tears. What was
-//!   synced and not changed since has one past only, and is exact.
-//! - A length is one that the file had in that time, or lies on a block between two of them: a long write grows its file page by page.
+//! - Names, links, modes, owners and extended attributes are those of the checkpoint, or of a file's `fsync` since, as
+//!   they are here.
+//! - Data goes to the device when Linux likes. So each sector of a file is as it was at some time since the last
+//!   `fsync` of the file, or `sync` of everything, that had ended; a small change that is synced overwrites its block
+//!   in place, which a power cut tears. What was synced and not changed since has one past only, and is exact.
+//! - A length is one that the file had in that time, or lies on a block between two of them: a long write grows its
+//!   file page by page.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +22,8 @@ const SECTOR: usize = 512;
 const PAGE: usize = 4096;
 
 impl Expectation<'_> {
-    /// The tree after a checkpoint with `base` operations; `rolled`: files may have been made durable by themselves since.
+    /// The tree after a checkpoint with `base` operations; `rolled`: files may have been made durable by themselves
+    /// since.
     pub(super) fn judge_kernel(&self, lane: &Lane, base: usize, rolled: bool, found: &Tree) -> Result<(), Fault> {
         let begun = lane.steps.iter().take_while(|step| step.events.0 <= self.end).count().max(base);
         if !rolled {
@@ -120,7 +123,8 @@ mod tests {
     use crate::record::{Maker, Recording, Step};
     use crate::tree::Attributes;
 
-    /// `/a` is made and written, synced with events 2 to 6, and written again behind it; a checkpoint of everything ends with event 9.
+    /// `/a` is made and written, synced with events 2 to 6, and written again behind it; a checkpoint of everything
+    /// ends with event 9.
     fn recording(texts: &[&str]) -> Recording {
         let mut tree = Tree::default();
         let root =

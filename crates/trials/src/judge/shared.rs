@@ -1,8 +1,8 @@
 //! Judges what is found of files and directories that threads share.
 //!
-//! The rules are those of one thread, with frontiers in the place of numbers: a checkpoint is a tree of a frontier at which it may
-//! have been taken. A file that was synced since is as it was at some frontier behind all that had ended when the sync began.
-//! Blocks that other threads write while a file is synced may be in that, each for itself.
+//! The rules are those of one thread, with frontiers in the place of numbers: a checkpoint is a tree of a frontier at
+//! which it may have been taken. A file that was synced since is as it was at some frontier behind all that had ended
+//! when the sync began. Blocks that other threads write while a file is synced may be in that, each for itself.
 
 use std::collections::BTreeSet;
 
@@ -122,8 +122,8 @@ impl<'a> Expectation<'a> {
         Ok(())
     }
 
-    /// The blocks of a file of which nobody knows how far they are: those that were written while it was synced, and, if a sync
-    /// did not come to its end, all that were written since the checkpoint.
+    /// The blocks of a file of which nobody knows how far they are: those that were written while it was synced, and,
+    /// if a sync did not come to its end, all that were written since the checkpoint.
     fn beside(
         &self,
         shared: &Shared,

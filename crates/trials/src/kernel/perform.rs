@@ -1,4 +1,5 @@
-//! Does the operations of a script on a mounted file system, and says after each how long the log of writes is. Runs in the virtual machine.
+//! Does the operations of a script on a mounted file system, and says after each how long the log of writes is. Runs in
+//! the virtual machine.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -1,9 +1,9 @@
 //! The history of threads that share files and directories, and every tree that this may have led to.
 //!
-//! Each operation takes effect at some moment between its beginning and its end. So the history is not one sequence of trees:
-//! a *frontier* says how many operations of each thread have taken effect, and there is a frontier for each choice that the times
-//! allow, with the trees that the orders leading there give. An order counts only if it explains what the operations said: one
-//! that made a name found none, one that was told that there is none found none.
+//! Each operation takes effect at some moment between its beginning and its end. So the history is not one sequence of
+//! trees: a *frontier* says how many operations of each thread have taken effect, and there is a frontier for each
+//! choice that the times allow, with the trees that the orders leading there give. An order counts only if it explains
+//! what the operations said: one that made a name found none, one that was told that there is none found none.
 //!
 //! ```text
 //!   thread 0   [ create n ]        [ write f ]          frontiers   (0,0) ─► (1,0) ─► (1,1) ─► (2,1)
@@ -109,8 +109,8 @@ struct Knot {
 }
 
 impl Shared {
-    /// Of the operations of some lanes (their steps are in the same order), from a tree on. `None`: no order explains what they
-    /// said.
+    /// Of the operations of some lanes (their steps are in the same order), from a tree on. `None`: no order explains
+    /// what they said.
     #[must_use]
     pub fn new(first: &Arc<Tree>, lanes: &[Lane], deeds: Vec<Vec<Deed>>) -> Option<Shared> {
         let end: Frontier = deeds.iter().map(Vec::len).collect();

@@ -1,15 +1,17 @@
-//! Files that get holes, or zeros with blocks: in the inode's own addresses, in direct nodes, and over the border of two.
+//! Files that get holes, or zeros with blocks: in the inode's own addresses, in direct nodes, and over the border of
+//! two.
 
 use crate::base::BaseKind;
 use crate::workload::Workload;
 
 const MIB: u64 = 1 << 20;
 
-/// Where a hole begins: in the inode's addresses, in the first direct node, and so that it ends in the next node (the inode of a
-/// volume without checksums has 923 addresses).
+/// Where a hole begins: in the inode's addresses, in the first direct node, and so that it ends in the next node (the
+/// inode of a volume without checksums has 923 addresses).
 const PLACES: [u64; 3] = [0, 4 * MIB, 923 * 4096 - 16 * 4096];
 
-/// The workloads: each makes a hole or zeros, of parts of blocks and of whole ones, before and behind a sync or a checkpoint.
+/// The workloads: each makes a hole or zeros, of parts of blocks and of whole ones, before and behind a sync or a
+/// checkpoint.
 #[must_use]
 pub fn holes() -> Vec<Workload> {
     let mut texts = Vec::new();

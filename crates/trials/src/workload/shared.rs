@@ -1,5 +1,5 @@
-//! Operations of threads that share a file and a directory. Now and then they meet, and do the same to one name at the same
-//! time: one of them succeeds.
+//! Operations of threads that share a file and a directory. Now and then they meet, and do the same to one name at the
+//! same time: one of them succeeds.
 
 use std::time::{Duration, Instant};
 

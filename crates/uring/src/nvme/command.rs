@@ -154,8 +154,9 @@ struct Submission {
     call: Call,
 }
 
-// SAFETY: the three opcodes that `opcode` may have take a pointer to a `struct nvme_passthru_cmd64`, which `Call` is laid out as, and read
-// and write only that and the memory that the command names. Whoever makes a `Submission` answers for that memory.
+// SAFETY: the three opcodes that `opcode` may have take a pointer to a `struct nvme_passthru_cmd64`, which `Call` is
+// laid out as, and read and write only that and the memory that the command names. Whoever makes a `Submission` answers
+// for that memory.
 unsafe impl Ioctl for Submission {
     type Output = i32;
     const IS_MUTATING: bool = true;
@@ -176,8 +177,8 @@ unsafe impl Ioctl for Submission {
 /// Runs a command and waits for it.
 ///
 /// # Safety
-/// `call.command` names memory that the kernel may read, or write for a command that reads, until this returns; vectors in it are `struct
-/// iovec`.
+/// `call.command` names memory that the kernel may read, or write for a command that reads, until this returns; vectors
+/// in it are `struct iovec`.
 unsafe fn run(fd: BorrowedFd<'_>, opcode: Opcode, command: Command) -> Answer {
     let submission = Submission { opcode, call: Call { command, result: 0 } };
     // SAFETY: see `Ioctl for Submission`; the caller answers for the memory.

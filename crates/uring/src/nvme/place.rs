@@ -1,4 +1,5 @@
-//! Where a namespace's character device stands in the system: whether a path is one, and its block device, which is claimed beside it.
+//! Where a namespace's character device stands in the system: whether a path is one, and its block device, which is
+//! claimed beside it.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -10,7 +11,8 @@ use rustix::io::Errno;
 use crate::lock::until_free;
 use crate::{OpenError, OpenOptions, sysfs};
 
-/// The name that the kernel gives the character device with this number, if it is one of an NVMe namespace, such as `ng0n1`.
+/// The name that the kernel gives the character device with this number, if it is one of an NVMe namespace, such as
+/// `ng0n1`.
 fn name(rdev: u64) -> Option<String> {
     let at = format!("/sys/dev/char/{}:{}", rustix::fs::major(rdev), rustix::fs::minor(rdev));
     let class = fs::canonicalize(format!("{at}/subsystem")).ok()?;
@@ -35,8 +37,8 @@ pub(super) struct Sibling {
 }
 
 impl Sibling {
-    /// The one of the character device with this number; `None` if the kernel shows none: it knows no block device for the namespace, or
-    /// its path is another one here.
+    /// The one of the character device with this number; `None` if the kernel shows none: it knows no block device for
+    /// the namespace, or its path is another one here.
     pub(super) fn of(rdev: u64) -> Option<Self> {
         let path = Path::new("/dev").join(format!("nvme{}", name(rdev)?.strip_prefix("ng")?));
         let stat = rustix::fs::stat(&path).ok()?;
@@ -57,8 +59,8 @@ impl Sibling {
         sysfs::queue_limit(self.rdev, "io_poll") == Some(1)
     }
 
-    /// Claims it as [`UringDevice`](crate::UringDevice) would: against mounts, and against all who lock it. The claim ends with the
-    /// descriptor.
+    /// Claims it as [`UringDevice`](crate::UringDevice) would: against mounts, and against all who lock it. The claim
+    /// ends with the descriptor.
     pub(super) fn claim(&self, options: OpenOptions) -> Result<OwnedFd, OpenError> {
         let (access, lock) = match options.read_only {
             true => (OFlags::RDONLY, FlockOperation::NonBlockingLockShared),

@@ -1,5 +1,5 @@
-//! The promises of every device, asked of each back end: memory, persistent memory, `io_uring` and system calls, direct and through
-//! the page cache.
+//! The promises of every device, asked of each back end: memory, persistent memory, `io_uring` and system calls, direct
+//! and through the page cache.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod beds;

@@ -1,4 +1,4 @@
-//! Publication: the checkpoint is durable, and what it frees can be used.
+//! Publication: the checkpoint is durable, and the blocks and NIDs that it frees can be used.
 //!
 //! ```text
 //!   zones begin anew -> discards -> freed NIDs -> freed blocks and prefree segments -> segments that were cleared ahead

@@ -9,8 +9,8 @@ use crate::write_stat::Count;
 use crate::{Volume, VolumeError};
 
 impl Volume {
-    /// Requests that write `data` to `runs`, and what stands in `rewrites` once more to where it stands: neighbours are one
-    /// request. The operation that took the runs must still be held when they are done.
+    /// Requests that write `data` to `runs`, and the content of `rewrites` once more to its own place: neighbours are
+    /// one request. The operation that took the runs must still be held when they are done.
     ///
     /// A rewritten block was written before the last durable checkpoint and is not written by anybody else: its place is
     /// taken, even if it is freed meanwhile, until a checkpoint, which waits for this operation.

@@ -40,7 +40,7 @@ impl fmt::Display for Signature {
     }
 }
 
-/// A mark of others: the byte on the device where it stands, the bytes there, and what has it.
+/// A mark of others: its byte offset on the device, its bytes, and the format that has it.
 type Mark = (usize, &'static [u8], &'static str);
 
 /// Those that are looked for, the ones of file systems first: partition tables and boot sectors may stand in front of them.

@@ -1,5 +1,5 @@
-//! Data that was written since the last checkpoint and may not be durable yet: what a record has to hold beside the nodes that name it, if
-//! syncs do not flush the device ([`JournalMode::Journal`](super::JournalMode::Journal)).
+//! Data that was written since the last checkpoint and may not be durable yet: the data that a record holds beside the
+//! nodes that name it, if syncs do not flush the device ([`JournalMode::Journal`](super::JournalMode::Journal)).
 //!
 //! ```text
 //!   write:   on the device ─> kept here ─> a slot names the block ─> what the slot named before is forgotten

@@ -1,4 +1,4 @@
-//! Data of records comes back: to the places where it was written, which the volume kept for it.
+//! Data of records comes back: to the places where it had been written; the volume kept them for it.
 
 use f2fs_format::{BlockAddr, Corruption};
 use f2fs_sync::protocol_never;

@@ -1,4 +1,5 @@
-//! Opening directories of the host below one of them, and never outside, whatever the names and the symbolic links below are.
+//! Opening directories of the host below one of them, and never outside, whatever the names and the symbolic links
+//! below are.
 
 use std::ffi::OsStr;
 use std::io;

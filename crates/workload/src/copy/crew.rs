@@ -2,8 +2,8 @@
 //!
 //! # Locking
 //!
-//! One lock, on the stack; nothing is called while it is held. The newest job is taken first, so that a tree is walked in depth and
-//! the stack stays short. A worker without a job waits until one is added or no worker is busy.
+//! One lock, on the stack; nothing is called while it is held. The newest job is taken first, so that a tree is walked
+//! in depth and the stack stays short. A worker without a job waits until one is added or no worker is busy.
 
 use f2fs::sync::{Arc, Condvar, Mutex};
 
@@ -84,7 +84,7 @@ pub(super) struct Node<T> {
 }
 
 impl<T> Node<T> {
-    /// Lets go of a directory; those of which nobody has a hold any more are finished, the lowest first.
+    /// Lets go of a directory; files that no thread holds any more are finished, the lowest first.
     pub(super) fn release(node: Arc<Node<T>>, mut finish: impl FnMut(T)) {
         let mut next = Some(node);
         while let Some(Node { parent, what }) = next.and_then(Arc::into_inner) {

@@ -2,8 +2,8 @@
 //!
 //! # Locking
 //!
-//! The lock of the hard links is held while the first name of a file with several is made, so that the others find it. No other
-//! lock is taken for longer than a call of [`Crew`] or [`Tally`].
+//! The lock of the hard links is held while the first name of a file with several is made, so that the others find it.
+//! No other lock is taken for longer than a call of [`Crew`] or [`Tally`].
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -26,9 +26,9 @@ use super::{CopyError, CopyOptions, CopyProgress, Watch, host, incomplete, volum
 /// Entries of a directory that one worker copies before another may go on.
 const PAGE: usize = 128;
 
-/// Copies `from` of this machine to `to` in the volume. A directory that exists there is merged into, a file replaced. A symbolic
-/// link is followed if it is `from` itself, and copied as a link below. An entry that is neither file nor directory is read to its end if it is
-/// `from` itself: a pipe, a device, standard input as `/dev/stdin`.
+/// Copies `from` of this machine to `to` in the volume. A directory that exists there is merged into, a file replaced.
+/// A symbolic link is followed if it is `from` itself, and copied as a link below. An entry that is neither file nor
+/// directory is read to its end if it is `from` itself: a pipe, a device, standard input as `/dev/stdin`.
 ///
 /// Entries of a directory that cannot be copied are told to `watch` and counted; the rest is copied.
 ///

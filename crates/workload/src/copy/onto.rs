@@ -19,12 +19,13 @@ const SET_ID: u16 = 0o6000;
 pub(super) enum Made<'a> {
     /// A file or directory that is open.
     Open(&'a OwnedFd),
-    /// An entry that cannot be opened: its directory, and its name there. A link that has taken its place meanwhile is not followed.
+    /// An entry that cannot be opened: its directory, and its name there. A link that has taken its place meanwhile is
+    /// not followed.
     Named(&'a OwnedFd, &'a [u8]),
 }
 
-/// Gives what was made all that `stat` and `xattrs` say; returns how much the host refused. Without the owner there is no
-/// set-ID bit: it would lend the rights of somebody else.
+/// Gives what was made all that `stat` and `xattrs` say; returns how much the host refused. Without the owner there is
+/// no set-ID bit: it would lend the rights of somebody else.
 pub(super) fn attributes(made: &Made<'_>, stat: &Metadata, xattrs: &[Xattr]) -> io::Result<u64> {
     let mut refused = 0;
     let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));

@@ -2,8 +2,9 @@
 //!
 //! # Locking
 //!
-//! The lock of the hard links is held while a file with several names is copied, so that its other names find it whole; the lock of
-//! the known directories for one look. No other lock is taken for longer than a call of [`Crew`] or [`Tally`].
+//! The lock of the hard links is held while a file with several names is copied, so that its other names find it whole;
+//! the lock of the known directories for one look. No other lock is taken for longer than a call of [`Crew`] or
+//! [`Tally`].
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;

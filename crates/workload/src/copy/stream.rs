@@ -2,8 +2,8 @@
 //!
 //! # Locking
 //!
-//! One lock for each file, on what of it is to be copied next. It is held while the file is asked where its data is, and never while
-//! data is read or written.
+//! One lock for each file, on what of it is to be copied next. It is held while the file is asked where its data is,
+//! and never while data is read or written.
 
 use std::fs::File as HostFile;
 use std::io::{Seek, SeekFrom, Write};
@@ -42,8 +42,8 @@ impl Buffer {
     }
 }
 
-/// The data of a file in pieces of a buffer's size at most, one after the other, to whichever thread asks next. Holes are passed
-/// over.
+/// The data of a file in pieces of a buffer's size at most, one after the other, to whichever thread asks next. Holes
+/// are passed over.
 struct Pieces<'a> {
     file: &'a File,
     from: &'a Path,
@@ -104,8 +104,8 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// Fills a new or empty regular file of the host; its holes are those of the file. A large file is read and written by as many
-/// as `threads` threads, so that the device reads ahead of who writes. Gives the size.
+/// Fills a new or empty regular file of the host; its holes are those of the file. A large file is read and written by
+/// as many as `threads` threads, so that the device reads ahead of who writes. Gives the size.
 pub(super) fn fill(
     file: &File,
     from: &Path,

@@ -8,8 +8,8 @@
 //!
 //! # Locking rules
 //!
-//! One lock over the counts, one condition for both directions. A worker that ends without arriving, because it failed or
-//! panicked, is counted by its [`Arrival`]'s drop, so the starter never waits for it.
+//! One lock over the counts, one condition for both directions. A worker that ends without arriving, because it failed
+//! or panicked, is counted by its [`Arrival`]'s drop, so the starter never waits for it.
 
 use f2fs::sync::{Condvar, Mutex};
 

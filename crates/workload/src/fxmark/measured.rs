@@ -35,7 +35,8 @@ pub struct Measured {
     pub slowest_share: f64,
     /// Times of single operations.
     pub latencies: Latencies,
-    /// Part of the threads' time (from each one's start to its end, added up) spent in scans for free NIDs or waiting for one.
+    /// Part of the threads' time (from each one's start to its end, added up) spent in scans for free NIDs or waiting
+    /// for one.
     pub nid_scan_share: f64,
     /// Scans for free NIDs (under `sharded`: refills of a lane).
     pub nid_scans: u64,

@@ -21,8 +21,8 @@ use super::work::{Work, work};
 /// The most threads.
 const MOST_THREADS: usize = 4096;
 
-/// Formats the device (**what is on it is lost**), prepares a workload, runs it, checks that every operation left its trace,
-/// and closes the volume.
+/// Formats the device (**its content is lost**), prepares a workload, runs it, checks that every operation left its
+/// trace, and closes the volume.
 ///
 /// # Errors
 /// [`FxmarkError`], for example if the volume is too small for the files.

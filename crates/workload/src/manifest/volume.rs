@@ -20,9 +20,9 @@ pub struct VolumeWalkError {
     pub source: Box<FsError>,
 }
 
-/// Walks a whole volume. Every byte of every regular file is read, unless it needs a key or a decompressor, which the entry says;
-/// one file with several names is read once. `progress` is
-/// called with the number of entries read so far, after each.
+/// Walks a whole volume. Every byte of every regular file is read, unless it needs a key or a decompressor, which the
+/// entry says; one file with several names is read once. `progress` is called with the number of entries read so far,
+/// after each.
 ///
 /// # Errors
 ///
@@ -43,8 +43,8 @@ pub fn walk_volume(fs: &FileSystem, progress: impl FnMut(u64)) -> Result<Manifes
     walk_volume_limited(fs, u64::MAX, progress)
 }
 
-/// As [`walk_volume`], but a file of more than `max_hash` bytes, holes included, is [`Content::Unhashed`]: a digest takes its time for
-/// each byte of a hole as well, though holes are not read.
+/// As [`walk_volume`], but a file of more than `max_hash` bytes, holes included, is [`Content::Unhashed`]: a digest
+/// takes its time for each byte of a hole as well, though holes are not read.
 ///
 /// # Errors
 ///

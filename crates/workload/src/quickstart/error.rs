@@ -91,7 +91,7 @@ pub enum QuickstartError {
 }
 
 impl QuickstartError {
-    /// Whether the volume is not what it should be, as against an operation that was refused.
+    /// Whether the volume has wrong contents, in contrast to an operation that was refused.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(

@@ -2,8 +2,8 @@
 //!
 //! # Locking rules
 //!
-//! One lock, the start: held exclusively while threads are started, and shared by each of them for a moment when it begins.
-//! Until the end they share the volume and nothing of the driver.
+//! One lock, the start: held exclusively while threads are started, and shared by each of them for a moment when it
+//! begins. Until the end they share the volume and nothing of the driver.
 
 use std::time::{Duration, Instant};
 

@@ -37,8 +37,8 @@ impl LineChart {
         self
     }
 
-    /// Adds a line through these points, which need not be sorted. Points that are not finite, or not beyond x = 0, are left
-    /// out.
+    /// Adds a line through these points, which need not be sorted. Points that are not finite, or not beyond x = 0, are
+    /// left out.
     pub fn line(&mut self, name: impl Into<String>, mut points: Vec<(f64, f64)>) {
         points.retain(|(x, y)| x.is_finite() && y.is_finite() && *x > 0.0);
         points.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -14,7 +14,8 @@ pub struct Machine {
     pub kernel: String,
     /// Frequency governor of the first processor; `not known` if the kernel does not say.
     pub governor: String,
-    /// Commit of the git checkout that this process runs in, with `+` if something in it was changed; empty outside of one.
+    /// Commit of the git checkout that this process runs in, with `+` if something in it was changed; empty outside of
+    /// one.
     pub commit: String,
 }
 

@@ -2,8 +2,8 @@
 
 use f2fs_device_test::Random;
 
-/// Fills `buffer` with the bytes that stand `position` bytes after the start of the stream `seed`. Pieces of a stream fit
-/// together whatever their sizes.
+/// Fills `buffer` with the bytes that stand `position` bytes after the start of the stream `seed`. Pieces of a stream
+/// fit together whatever their sizes.
 ///
 /// ```
 /// use f2fs_workload::tree::fill;

@@ -181,7 +181,8 @@ impl Script {
         self.xattr("/xattrs/directory", "user.on-directory", 500);
         self.symlink("/xattrs/symlink", "target");
         self.xattr("/xattrs/symlink", "trusted.on-symlink", 60);
-        // Access control lists that leave the mode as it is; nothing is created below the directory that has a default one.
+        // Access control lists that leave the mode as it is; nothing is created below the directory that has a default
+        // one.
         let (path, name) = (b"/xattrs/inline".to_vec(), b"system.posix_acl_access".to_vec());
         self.ops.push(Op::SetXattr { path, name, value: acl() });
         let (path, name) = (b"/xattrs/directory".to_vec(), b"system.posix_acl_default".to_vec());

@@ -29,7 +29,8 @@ pub enum Op {
     WriteDurable { path: Vec<u8>, offset: u64, length: u64, seed: u64 },
     /// Sets the size of a file in bytes.
     Truncate { path: Vec<u8>, size: u64 },
-    /// Reserves blocks for `length` bytes at `offset` of an existing file, without changing its size if `keep_size` is set.
+    /// Reserves blocks for `length` bytes at `offset` of an existing file, without changing its size if `keep_size` is
+    /// set.
     Allocate { path: Vec<u8>, offset: u64, length: u64, keep_size: bool },
     /// A new symbolic link.
     Symlink { path: Vec<u8>, target: Vec<u8> },

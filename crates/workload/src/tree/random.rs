@@ -29,8 +29,8 @@ pub fn random_base(seed: u64) -> Vec<Op> {
     script.ops
 }
 
-/// So many random operations, more than a quarter of them syncs of a file, on what [`random_base`] made. Links, renames and new
-/// directories are among the first half, whose syncs are checkpoints.
+/// So many random operations, more than a quarter of them syncs of a file, on what [`random_base`] made. Links, renames
+/// and new directories are among the first half, whose syncs are checkpoints.
 #[must_use]
 pub fn random_syncs(seed: u64, steps: u64) -> Vec<Op> {
     let mut script = Script::new(mix(seed) ^ 1);

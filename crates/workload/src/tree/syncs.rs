@@ -36,8 +36,8 @@ impl Script {
     }
 }
 
-/// The script that changes and syncs files. Runs once, on what [`everything`](super::everything) made. Its first sync is one
-/// that F2FS answers with a checkpoint; the last changes are not synced.
+/// The script that changes and syncs files. Runs once, on what [`everything`](super::everything) made. Its first sync
+/// is one that F2FS answers with a checkpoint; the last changes are not synced.
 #[must_use]
 pub fn syncs(_scale: Scale) -> Vec<Op> {
     let mut script = Script::default();

@@ -65,7 +65,8 @@ pub struct Model {
 }
 
 impl Default for Model {
-    /// A SATA SSD with a volatile cache, DRAM that a battery keeps, 16 threads. `docs/JOURNAL.md` says where the numbers are from.
+    /// A SATA SSD with a volatile cache, DRAM that a battery keeps, 16 threads. `docs/JOURNAL.md` says where the
+    /// numbers are from.
     fn default() -> Model {
         Model {
             ssd: SsdModel {

@@ -1,8 +1,9 @@
 //! How many inputs each target was given: in this run, or in all that one file speaks of.
 //!
-//! A line of the file is what a target was given: its name, the inputs, the seconds, and on which commit. Runs of several programs at once,
-//! on one machine or on many, may add to a file, or have theirs put together. The project's own file, `fuzz/executions`, is kept
-//! with the sources, so that the sums go on on the next machine. There all turns of a run on one commit are one line of a target.
+//! A line of the file has a run of a target: its name, the inputs, the seconds, and on which commit. Runs of several
+//! programs at once, on one machine or on many, may add to a file, or have theirs put together. The project's own file,
+//! `fuzz/executions`, is kept with the sources, so that the sums go on on the next machine. There all turns of a run on
+//! one commit are one line of a target.
 
 use std::collections::BTreeMap;
 use std::fmt;

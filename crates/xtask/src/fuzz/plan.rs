@@ -1,7 +1,8 @@
 //! Runs that go on where the last one stopped, until a number of inputs is reached.
 //!
-//! Targets take turns of some minutes: always the one that had the least time of all runs so far. A turn adds its line to the diary when it ends, also when Ctrl-C ends it: libFuzzer hears
-//! that signal itself, says how many inputs it gave, and this program ends with it. A target that breaks takes no further turns.
+//! Targets take turns of some minutes: always the one that had the least time of all runs so far. A turn adds its line
+//! to the diary when it ends, also when Ctrl-C ends it: libFuzzer hears that signal itself, says how many inputs it
+//! gave, and this program ends with it. A target that breaks takes no further turns.
 
 use std::path::Path;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! Aged images: filled and overwritten many times by this project, their logs in the holes of old segments, with unclean stops.
-//! The kernel mounts them, sees the same files, writes more, and this project opens them again.
+//! Aged images: filled and overwritten many times by this project, their logs in the holes of old segments, with
+//! unclean stops. The kernel mounts them, sees the same files, writes more, and this project opens them again.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::{Bench, Outcome};
 use crate::Result;
 
 const LIMIT: Duration = Duration::from_secs(600);
-/// How the images are written: as the kernel does, with runs rewritten and moved, and with blocks moved among others of their
-/// age.
+/// How the images are written: as the kernel does, with runs rewritten and moved, and with blocks moved among others of
+/// their age.
 const WAYS: [(&str, &[&str]); 3] =
     [("ssr", &[]), ("selective-greedy", &["--allocation", "selective-greedy"]), ("at-ssr", &["--merge-ages"])];
 

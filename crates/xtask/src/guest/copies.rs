@@ -1,5 +1,5 @@
-//! `f2fs put -r` and `f2fs get -r` in the guest, where they run as root on a file system that keeps every kind of file and
-//! attribute (tmpfs): nothing is lost on the way in, in the kernel's view of the volume, or on the way out.
+//! `f2fs put -r` and `f2fs get -r` in the guest, where they run as root on a file system that keeps every kind of file
+//! and attribute (tmpfs): nothing is lost on the way in, in the kernel's view of the volume, or on the way out.
 
 use std::fs::File;
 use std::time::Duration;

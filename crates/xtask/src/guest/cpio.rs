@@ -1,4 +1,5 @@
-//! The `newc` cpio archive of an initial RAM disk. Format: the kernel's `Documentation/driver-api/early-userspace/buffer-format.rst`.
+//! The `newc` cpio archive of an initial RAM disk. Format: the kernel's
+//! `Documentation/driver-api/early-userspace/buffer-format.rst`.
 
 /// An archive in the making.
 #[derive(Debug, Default)]

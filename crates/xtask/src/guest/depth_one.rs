@@ -1,8 +1,10 @@
-//! One request after the other, in one boot and in alternating rounds: blocks at random places are read, written and synced by
-//! system calls on the device, by the library's device and files, and by the kernel's F2FS, on persistent memory and NVMe.
+//! One request after the other, in one boot and in alternating rounds: blocks at random places are read, written and
+//! synced by system calls on the device, by the library's device and files, and by the kernel's F2FS, on persistent
+//! memory and NVMe.
 //!
 //! Emulated time is no hardware's, so only what stands in one line is comparable. The verdict is coarse: one request of
-//! the library must not take a multiple of the system call's time, as it does when it waits for another thread or a timer.
+//! the library must not take a multiple of the system call's time, as it does when it waits for another thread or a
+//! timer.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -28,11 +30,12 @@ const PAIRS: [(&str, &str); 2] = [("device", "calls"), ("file", "kernel")];
 
 /// The median of what is judged may be so many times that of its baseline.
 const TOLERANCE: f64 = 1.6;
-/// The same in the short form, where another machine runs beside this one, and takes a processor away now and then. A wait for a
-/// timer takes ten times as long and more.
+/// The same in the short form, where another machine runs beside this one, and takes a processor away now and then. A
+/// wait for a timer takes ten times as long and more.
 const TOLERANCE_BESIDE_OTHERS: f64 = 3.0;
 
-/// The times of one way, in one round or as the medians of all: operations a second, median and 99th percentile in microseconds.
+/// The times of one way, in one round or as the medians of all: operations a second, median and 99th percentile in
+/// microseconds.
 type Times = [f64; 3];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
@@ -95,8 +98,8 @@ fn medians(csv: &str) -> Result<BTreeMap<Row, BTreeMap<String, Times>>> {
     Ok(result)
 }
 
-/// A line for each row. Of two ways that are compared it has the speed by operations a second, and by the median, which is the same
-/// when the machine below has other work; above 1 the library is the faster one.
+/// A line for each row. Of two ways that are compared it has the speed by operations a second, and by the median, which
+/// is the same when the machine below has other work; above 1 the library is the faster one.
 fn table(device: &str, rows: &BTreeMap<Row, BTreeMap<String, Times>>) -> String {
     let mut table = format!(
         "  {device}: operations a second, median / 99th percentile (us); device by calls, file by kernel (medians)\n"
@@ -124,8 +127,9 @@ fn table(device: &str, rows: &BTreeMap<Row, BTreeMap<String, Times>>) -> String 
     table
 }
 
-/// The operations that take too long. One thread is judged, since more of them measure the machine below. Writes to files are shown and not
-/// judged: the kernel overwrites in place, the library writes elsewhere and, with a sync, the node too.
+/// The operations that take too long. One thread is judged, since more of them measure the machine below. Writes to
+/// files are shown and not judged: the kernel overwrites in place, the library writes elsewhere and, with a sync, the
+/// node too.
 fn judge(device: &str, rows: &BTreeMap<Row, BTreeMap<String, Times>>, tolerance: f64) -> Vec<String> {
     let mut slow = Vec::new();
     for ((operation, threads), ways) in rows.iter().filter(|((_, threads), _)| *threads == 1) {

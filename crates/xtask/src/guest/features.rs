@@ -1,5 +1,6 @@
-//! A volume on which the kernel uses what this project only reads: casefolded, compressed, encrypted and verity files, quotas. What
-//! the kernel shows of it without the keys, this project shows, byte by byte; what it does not read it names.
+//! A volume on which the kernel uses what this project only reads: casefolded, compressed, encrypted and verity files,
+//! quotas. What the kernel shows of it without the keys, this project shows, byte by byte; what it does not read it
+//! names.
 
 use std::path::Path;
 use std::process::Command;
@@ -56,7 +57,8 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     Ok(Outcome { wall: output.wall, remark })
 }
 
-/// Checks that files that were synced before a stop are shown here as the kernel recovers them afterwards. Gives their number.
+/// Checks that files that were synced before a stop are shown here as the kernel recovers them afterwards. Gives their
+/// number.
 fn recovered(bench: &Bench, share: &Path) -> Result<usize> {
     let kernel = bench.here.guest_manifest(share, "stopped")?;
     let here = std::fs::read_to_string(share.join("stopped-here"))?;

@@ -1,5 +1,5 @@
-//! Small volumes made by the kernel, for the fuzz targets to damage. With `--keep` the images stay; `fuzz/src/packed.rs` says how they
-//! are packed.
+//! Small volumes made by the kernel, for the fuzz targets to damage. With `--keep` the images stay;
+//! `fuzz/src/packed.rs` says how they are packed.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ const BYTES: u64 = 64 << 20;
 const VOLUMES: [(&str, &[&str]); 4] =
     [("tree", &[]), ("aged", &["-O", EXTRA_FEATURES]), ("synced", &[]), ("synced-extra", &["-O", EXTRA_FEATURES])];
 
-/// All of them get a tree. One is aged: overwritten here and there when it is almost full, and emptied. On two, files are synced one
-/// by one after the last checkpoint, and then the machine is reset. Data is zeros.
+/// All of them get a tree. One is aged: overwritten here and there when it is almost full, and emptied. On two, files
+/// are synced one by one after the last checkpoint, and then the machine is reset. Data is zeros.
 const SCRIPT: &str = "
 set -e
 tree() {

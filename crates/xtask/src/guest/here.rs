@@ -64,7 +64,8 @@ impl Here {
         Ok(())
     }
 
-    /// Makes the tree on an image with the library, takes a checkpoint, begins to change it, and ends without closing it.
+    /// Makes the tree on an image with the library, takes a checkpoint, begins to change it, and ends without closing
+    /// it.
     pub(crate) fn abandon(&self, scale: &str, image: &Path) -> Result<()> {
         process::output(Command::new(&self.agent).args(["make", "--abandon", "--scale", scale, "--image"]).arg(image))?;
         Ok(())
@@ -77,8 +78,8 @@ impl Here {
         String::from_utf8(text).context("a report that is not UTF-8")
     }
 
-    /// A manifest that the guest left in the share, its deferred digests filled in from the copies beside it: large files
-    /// are not digested in the guest, where that takes half a minute a gibibyte, but copied out as sparse files.
+    /// A manifest that the guest left in the share, its deferred digests filled in from the copies beside it: large
+    /// files are not digested in the guest, where that takes half a minute a gibibyte, but copied out as sparse files.
     pub(crate) fn guest_manifest(&self, share: &Path, name: &str) -> Result<String> {
         let file = share.join(name);
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;

@@ -1,5 +1,5 @@
-//! Images made by `mkfs.f2fs` and filled by the kernel: this project reads them as the kernel does, and the kernel reads
-//! what this project then changed.
+//! Images made by `mkfs.f2fs` and filled by the kernel: this project reads them as the kernel does, and the kernel
+//! reads what this project then changed.
 
 use std::time::Duration;
 

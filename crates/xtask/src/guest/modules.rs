@@ -1,5 +1,5 @@
-//! Kernel modules and what they depend on. A kernel package carries no `modules.dep` (depmod makes it on installation), so
-//! the dependencies are read from the modules themselves.
+//! Kernel modules and what they depend on. A kernel package carries no `modules.dep` (depmod makes it on installation),
+//! so the dependencies are read from the modules themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

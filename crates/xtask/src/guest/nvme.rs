@@ -1,5 +1,5 @@
-//! The library itself runs in the guest, on an NVMe block device through io_uring: it formats, fills, checks and shows the
-//! device; then the kernel mounts that device, shows the same tree and changes it; then the library shows that.
+//! The library itself runs in the guest, on an NVMe block device through io_uring: it formats, fills, checks and shows
+//! the device; then the kernel mounts that device, shows the same tree and changes it; then the library shows that.
 
 use std::fs::{self, File};
 use std::time::Duration;

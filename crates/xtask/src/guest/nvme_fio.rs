@@ -1,8 +1,8 @@
-//! An NVMe namespace beside fio in one boot: as a block device beside fio's engine `io_uring`, by its own commands beside `io_uring_cmd`,
-//! and with queues that poll.
+//! An NVMe namespace beside fio in one boot: as a block device beside fio's engine `io_uring`, by its own commands
+//! beside `io_uring_cmd`, and with queues that poll.
 //!
-//! The machine is emulated, and its processors are shared: ratios of rounds in turn say something, rates do not. They are printed, and
-//! judged by nobody.
+//! The machine is emulated, and its processors are shared: ratios of rounds in turn say something, rates do not. They
+//! are printed, and judged by nobody.
 
 use std::fs::File;
 use std::time::Duration;

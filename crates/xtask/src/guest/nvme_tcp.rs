@@ -1,5 +1,6 @@
-//! A volume on a namespace over TCP, whose target goes away in the middle of syncs: it comes back, or does not, and the kernel gives up at
-//! the time that it was told. What was synced is there afterwards; what fails says so; nobody waits for longer.
+//! A volume on a namespace over TCP, whose target goes away in the middle of syncs: it comes back, or does not, and the
+//! kernel gives up at the time that it was told. What was synced is there afterwards; what fails says so; nobody waits
+//! for longer.
 
 use std::fs::{self, File};
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! NVMe namespaces by their own commands, past the kernel's block layer: sectors of 512 and 4096 bytes, the device test suite on each, the
-//! commands that the kernel's trace saw, a volume that the kernel mounts by its block device, and a namespace with a bad sector.
+//! NVMe namespaces by their own commands, past the kernel's block layer: sectors of 512 and 4096 bytes, the device test
+//! suite on each, the commands that the kernel's trace saw, a volume that the kernel mounts by its block device, and a
+//! namespace with a bad sector.
 
 use std::fs::{self, File};
 use std::time::Duration;

@@ -1,9 +1,10 @@
-//! Persistent memory in the guest: as a block device through `io_uring`, as a file on ext4 mounted with dax, and as a character
-//! device, and as the journal of a volume. The library is killed on each while it syncs files, and opens it again; the kernel mounts each
-//! afterwards. Memory that the
-//! kernel knows to be bad is refused. Transfers on the mapping are measured beside bare copies on it, and beside the block device.
+//! Persistent memory in the guest: as a block device through `io_uring`, as a file on ext4 mounted with dax, and as a
+//! character device, and as the journal of a volume. The library is killed on each while it syncs files, and opens it
+//! again; the kernel mounts each afterwards. Memory that the kernel knows to be bad is refused. Transfers on the
+//! mapping are measured beside bare copies on it, and beside the block device.
 //!
-//! Emulated time is no hardware's: a system call costs far more there than a copy. So the ratios are printed, and judged coarsely.
+//! Emulated time is no hardware's: a system call costs far more there than a copy. So the ratios are printed, and
+//! judged coarsely.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,8 +24,8 @@ const SIZE: u32 = 256;
 
 const SCRIPT: &str = include_str!("pmem.sh");
 
-/// The least ratio of the device's rate to that of a copy with the same instructions, at 2 MiB. The goal is 0.9 on a quiet machine; a
-/// busy one, emulating another, spreads far.
+/// The least ratio of the device's rate to that of a copy with the same instructions, at 2 MiB. The goal is 0.9 on a
+/// quiet machine; a busy one, emulating another, spreads far.
 const LEAST: f64 = 0.5;
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {

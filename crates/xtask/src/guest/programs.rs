@@ -1,4 +1,5 @@
-//! The programs that run in the guest: statically linked, since the guest has no C library; or installed ones, with theirs.
+//! The programs that run in the guest: statically linked, since the guest has no C library; or installed ones, with
+//! theirs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Volumes on which files were synced and that were not closed: the kernel's after a reset of the machine, ours after a power
-//! cut. Each side recovers what either synced, and the same.
+//! Volumes on which files were synced and that were not closed: the kernel's after a reset of the machine, ours after a
+//! power cut. Each side recovers what either synced, and the same.
 //!
 //! ```text
 //!   the kernel, reset ----+--> image --> a copy, opened here: for reading (nothing is written), for writing
@@ -163,9 +163,9 @@ impl Sum {
     }
 }
 
-/// The kernel makes and syncs on all its disks, then the machine is reset, while one of them is in the middle of it. Its own
-/// checkpoints, every minute, are put off. All trees are made before the first file is synced: `sync` writes a checkpoint on
-/// every disk, and is not called afterwards.
+/// The kernel makes and syncs on all its disks, then the machine is reset, while one of them is in the middle of it.
+/// Its own checkpoints, every minute, are put off. All trees are made before the first file is synced: `sync` writes a
+/// checkpoint on every disk, and is not called afterwards.
 fn crash_script(round: u64) -> String {
     let mut make = String::new();
     let mut sync = String::new();
@@ -241,7 +241,8 @@ fn copy_of(bench: &Bench, image: &Path) -> PathBuf {
     bench.image(&format!("{}-here", image.file_stem().unwrap_or_default().to_string_lossy()))
 }
 
-/// Shows an image without recovery and with it, which writes nothing; and recovers it for good on a copy, with the same result.
+/// Shows an image without recovery and with it, which writes nothing; and recovers it for good on a copy, with the same
+/// result.
 fn show_here(bench: &Bench, image: &Path) -> Result<Views> {
     judge::fsck_accepted(image)?;
     bench.here.check(image)?;

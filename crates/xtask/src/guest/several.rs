@@ -1,8 +1,8 @@
-//! Volumes on three devices: one made by `mkfs.f2fs -c`, filled here, mounted by the kernel and changed there, and read and changed here
-//! again; one made here, mounted by the kernel and changed there.
+//! Volumes on three devices: one made by `mkfs.f2fs -c`, filled here, mounted by the kernel and changed there, and read
+//! and changed here again; one made here, mounted by the kernel and changed there.
 //!
-//! The kernel opens the devices by the paths in the superblock. So the paths are those of links, which lead to the images on the host and
-//! to the disks in the guest.
+//! The kernel opens the devices by the paths in the superblock. So the paths are those of links, which lead to the
+//! images on the host and to the disks in the guest.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, symlink};

@@ -1,5 +1,5 @@
-//! Volumes that were not closed: the kernel's after a reset of the machine, ours after the process ended. Both sides show
-//! the last checkpoint, and the same one.
+//! Volumes that were not closed: the kernel's after a reset of the machine, ours after the process ended. Both sides
+//! show the last checkpoint, and the same one.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::Result;
 
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Passes its status on itself, since the machine is reset in the end. No checkpoint follows the `sync`: the kernel's own,
-/// every minute, are put off.
+/// Passes its status on itself, since the machine is reset in the end. No checkpoint follows the `sync`: the kernel's
+/// own, every minute, are put off.
 const CRASH: &str = "
 set -e
 disk=$(device kernel)

@@ -1,5 +1,5 @@
-//! Volumes on zones, with zones of the kernel's `null_blk`: the library makes what mkfs.f2fs makes; the kernel mounts it, fills it and
-//! changes it; the library reads and checks it, and goes on with it; and so does the kernel.
+//! Volumes on zones, with zones of the kernel's `null_blk`: the library makes what mkfs.f2fs makes; the kernel mounts
+//! it, fills it and changes it; the library reads and checks it, and goes on with it; and so does the kernel.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::Result;
 const LIMIT: Duration = Duration::from_secs(900);
 const SCRIPT: &str = include_str!("zoned.sh");
 
-/// A volume: its name; MiB of its conventional device (0: none); of its zoned device MiB in all, in a zone, and that can be written in a
-/// zone; zones of that without a write pointer.
+/// A volume: its name; MiB of its conventional device (0: none); of its zoned device MiB in all, in a zone, and that
+/// can be written in a zone; zones of that without a write pointer.
 const VOLUMES: [(&str, [u32; 5]); 3] = [
     // The zones begin where the main area does.
     ("border", [37, 512, 4, 4, 0]),

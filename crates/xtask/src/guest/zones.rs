@@ -1,6 +1,6 @@
-//! The zone state machine of `f2fs-device` beside the kernel's: the guest makes zoned `null_blk` devices with different sizes and
-//! limits, and gives each and the library's the same commands and writes, through the block layer. The library's report is compared after
-//! each, blkzone's after some.
+//! The zone state machine of `f2fs-device` beside the kernel's: the guest makes zoned `null_blk` devices with different
+//! sizes and limits, and gives each and the library's the same commands and writes, through the block layer. The
+//! library's report is compared after each, blkzone's after some.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::Result;
 
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// A device: MiB in all, in a zone, and that can be written in a zone; conventional zones; zones open and active at most.
+/// A device: MiB in all, in a zone, and that can be written in a zone; conventional zones; zones open and active at
+/// most.
 const DEVICES: [(&str, [u32; 6]); 5] = [
     ("plain", [16, 1, 1, 0, 0, 0]),
     // The last zone is shorter; the kernel wants all of it to be written then.

@@ -86,8 +86,8 @@ pub(super) fn models(crates: &[Crate], half: Half) -> Result<Vec<Vec<Model>>> {
     Ok(models)
 }
 
-/// The name in a package's identity: `path+file:///f2fs/crates/nat#f2fs-nat@0.1.0`, or without the name if the directory has the
-/// same: `path+file:///f2fs/crates/f2fs#0.1.0`.
+/// The name in a package's identity: `path+file:///f2fs/crates/nat#f2fs-nat@0.1.0`, or without the name if the
+/// directory has the same: `path+file:///f2fs/crates/f2fs#0.1.0`.
 fn package_name(id: &str) -> &str {
     let (url, rest) = id.rsplit_once('#').unwrap_or((id, ""));
     match rest.split_once('@') {

@@ -1,4 +1,5 @@
-//! The two kinds of models: loom's, which try every schedule, and shuttle's larger scenarios, which try many random ones.
+//! The two kinds of models: loom's, which try every schedule, and shuttle's larger scenarios, which try many random
+//! ones.
 
 /// The half of `f2fs-sync` that a model is built with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use super::registry::{Crate, Mutant};
 use crate::Result;
 use crate::process::{self, Outcome};
 
-/// How many times as many random schedules as a scenario a mutant may try. Schedules are drawn anew in each run: some mutants
-/// are found once in a hundred of them, so that the two hundred of a scenario now and then have none. A mutant stops at the
-/// first schedule that finds it, so that more of them cost nothing.
+/// How many times as many random schedules as a scenario a mutant may try. Schedules are drawn anew in each run: some
+/// mutants are found once in a hundred of them, so that the two hundred of a scenario now and then have none. A mutant
+/// stops at the first schedule that finds it, so that more of them cost nothing.
 const MUTANT_FACTOR: u32 = 20;
 
 /// One model, run as it is or with a mutant.
@@ -148,7 +148,7 @@ impl Job {
             println!("{}{}", outcome.stdout, outcome.stderr);
         }
         let mutants = usize::from(self.mutant.is_some());
-        // How far a mutant came before it died says nothing of what was checked.
+        // The schedules that a mutant ran before it was found say nothing of the model.
         let iterations = if self.mutant.is_none() { iterations.unwrap_or(0) } else { 0 };
         Ok(Tally { models: 1 - mutants, mutants, iterations, failed: usize::from(!good) })
     }

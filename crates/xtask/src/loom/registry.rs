@@ -87,7 +87,7 @@ const ON_LARGE_VOLUMES: [&str; 2] = ["directory_block_clean_before_its_copy", "n
 struct Elsewhere {
     /// Mutants in the sources of any crate.
     switched: BTreeSet<String>,
-    /// Mutants that a model of any crate announces: what lies on top of a crate may be what its models need.
+    /// Mutants that a model of any crate announces: the models of a crate may need crates above it.
     models: BTreeSet<String>,
     /// Mutants that a scenario of any crate announces.
     scenarios: BTreeSet<String>,
@@ -284,7 +284,7 @@ mod tests {
         write("larger/tests/loom_all.rs", "// mutant: s, killed by: z\n");
         assert_eq!(problems(Half::Loom), Vec::<String>::new());
         write("larger/tests/loom_all.rs", "#![cfg(loom)]\n");
-        // A scenario does not replace the model of what has models.
+        // A scenario does not replace a model.
         write("small/tests/loom_small.rs", "#![cfg(loom)]\n");
         assert_eq!(problems(Half::Loom).len(), 1);
     }

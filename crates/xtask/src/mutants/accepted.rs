@@ -11,8 +11,8 @@ use crate::Result;
 /// Where they stand.
 pub(super) const FILE: &str = "docs/mutants-accepted.txt";
 
-/// The survivors that no test has to notice, each with the reason. A line without indentation names one (without line and
-/// column), the indented lines behind it say why. Lines that begin with `#` are comments.
+/// The survivors that no test has to notice, each with the reason. A line without indentation names one (without line
+/// and column), the indented lines behind it say why. Lines that begin with `#` are comments.
 #[derive(Debug, Default)]
 pub(super) struct Accepted(BTreeMap<String, String>);
 

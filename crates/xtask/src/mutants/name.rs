@@ -9,7 +9,7 @@ pub(super) struct Mutant {
     file: String,
     what: String,
     line: usize,
-    /// Which one it is of those in its file that say the same, in the order of their places, from 1 on.
+    /// Its number among the mutants of its file with the same text, in the order of their places, from 1 on.
     ordinal: usize,
 }
 

@@ -69,8 +69,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The results so far, in a file with one on each line: outcome, a number of the source file's content, the mutant's key. One
-/// that was found in another content of the file does not count.
+/// The results so far, in a file with one on each line: outcome, a number of the source file's content, the mutant's
+/// key. One that was found in another content of the file does not count.
 #[derive(Debug)]
 pub(super) struct Results {
     path: PathBuf,

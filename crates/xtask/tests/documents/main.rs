@@ -1,4 +1,5 @@
-//! The documents of the repository say what is so: pictures, walks, byte maps, commands and links are compared with the sources.
+//! The documents of the repository say what is so: pictures, walks, byte maps, commands and links are compared with the
+//! sources.
 #![allow(clippy::unwrap_used)]
 
 mod byte_maps;

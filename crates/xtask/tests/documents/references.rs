@@ -115,7 +115,8 @@ fn commands_that_lead_nowhere_are_found_out() {
     assert_eq!(commands(text), ["cargo e", "cargo a b"]);
 }
 
-/// Whether a path in a code span leads nowhere. It begins at the root, or it is `CRATE/FILE.rs`, with or without `: FUNCTION`.
+/// Whether a path in a code span leads nowhere. It begins at the root, or it is `CRATE/FILE.rs`, with or without `:
+/// FUNCTION`.
 fn is_missing(span: &str) -> bool {
     let path = span.split([' ', ':']).next().unwrap_or_default();
     if path.contains(['*', '<', '{', '$']) || path.chars().any(char::is_uppercase) && !path.ends_with(".md") {

@@ -1,5 +1,5 @@
-//! Rules that hold for the sources of all crates: who may hold unsafe code, who may name a lock or an atomic, and that the modules of a crate
-//! form no circle.
+//! Rules that hold for the sources of all crates: who may hold unsafe code, who may name a lock or an atomic, and that
+//! the modules of a crate form no circle.
 #![allow(clippy::unwrap_used)]
 
 mod circles;

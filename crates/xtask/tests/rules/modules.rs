@@ -1,8 +1,8 @@
 //! The modules of a crate: where each stands, and which other ones its code names.
 //!
-//! A path counts wherever it stands: in a `use`, in a signature, in a body, in the words of a macro. It is followed through the names
-//! that modules pass on (`pub use`) to the module that has the item. What this does not see is a call of a method: a type's methods
-//! may stand in several modules, and a call names none of them.
+//! A path counts wherever it stands: in a `use`, in a signature, in a body, in the words of a macro. It is followed
+//! through the names that modules pass on (`pub use`) to the module that has the item. What this does not see is a call
+//! of a method: a type's methods may stand in several modules, and a call names none of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -123,8 +123,9 @@ impl Modules {
         all
     }
 
-    /// The uses between modules that stand beside each other, each by the module below which they stand. A module and those below it are
-    /// one noun: what they name of each other is left out, and counts for the module where it leads outwards.
+    /// The uses between modules that stand beside each other, each by the module below which they stand. A module and
+    /// those below it are one noun: what they name of each other is left out, and counts for the module where it leads
+    /// outwards.
     fn uses(&self) -> BTreeMap<Number, BTreeMap<(Number, Number), BTreeSet<Use>>> {
         let mut all: BTreeMap<_, BTreeMap<_, BTreeSet<_>>> = BTreeMap::new();
         for (by, module) in self.0.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! The writes of one zone, on their way to the device: those that wait for others in front of them, and the one that is with the device.
+//! The writes of one zone, on their way to the device: those that wait for others in front of them, and the one that is
+//! with the device.
 //!
 //! ```text
 //!   enter ──► held ──(it begins where the last one ended, and none is with the device)──► busy ──► left ──► done
