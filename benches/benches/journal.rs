@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The baseline (`naive`) is one log for all threads: a mutex, the record past the cache, a fence, the tail pointer
-//! past the cache, and a second fence; it has the same checksum and begins anew when it is full. Both run in turns,
+//! past the cache, and a second fence; it has the same checksum and begins again when it is full. Both run in turns,
 //! round by round, with the same threads; the ratio is that of the medians. With more threads than processors the
 //! numbers show behaviour under oversubscription, not scaling. `F2FS_BENCH_THREADS` chooses other thread counts.
 //! `target/journal.csv` has a line for each round. Times are processor time of all threads for an append, and time that

@@ -159,7 +159,7 @@ impl<'a> CheckOptions<'a> {
         self
     }
 
-    /// Who is told of the progress, from any thread, every few inodes.
+    /// Is called with the progress, from any thread, every few inodes.
     #[must_use]
     pub const fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> CheckOptions<'a> {
         self.progress = Some(progress);
@@ -185,7 +185,7 @@ pub fn check(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<Che
     judge(device, options)
 }
 
-/// The same, by one who has a claim.
+/// The same, for a caller that has a claim.
 fn judge(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckReport, CheckError> {
     if options.threads == Some(0) {
         return run(device, options);

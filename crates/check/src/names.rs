@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 /// Remembers a directory's names by a keyed 64-bit fingerprint: 16 bytes a name, and no image can aim for a collision,
-/// because the key is drawn anew for each check.
+/// because the key is drawn again for each check.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     keys: RandomState,

@@ -105,7 +105,7 @@ fn read(source: &Source<'_>, start: BlockAddr) -> Result<Result<CheckpointBlock,
     Ok(Ok(first))
 }
 
-/// Finds the pack in force. `None`: there is none that the rest could be judged by; the findings say why.
+/// Finds the pack in force. `None`: the rest cannot be judged by any; the findings say why.
 pub(super) fn load(source: &Source<'_>, geometry: &Geometry, findings: &Collector) -> Result<Option<Pack>, CheckError> {
     let packs = [read(source, geometry.checkpoint_pack(0))?, read(source, geometry.checkpoint_pack(1))?];
     let kind = if packs.iter().all(Result::is_err) { FindingKind::NoCheckpoint } else { FindingKind::TornPack };

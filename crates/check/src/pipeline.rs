@@ -63,7 +63,7 @@ pub(super) fn check(subject: &Subject<'_>, wave: &[Task]) -> Found {
     Ok(found.collect::<Result<Vec<_>, CheckError>>()?.into_iter().flatten().collect())
 }
 
-/// A thread's part: chunks that `take` gives, until there is none. `stop` sees to that there is none, when the device
+/// A thread's part: chunks that `take` gives, until there is none. `stop` makes `take` give none, when the device
 /// failed.
 fn work<'c>(subject: &Subject<'_>, take: impl Fn() -> Option<&'c (&'c [Task], OnceLock<Found>)>, stop: impl Fn()) {
     let mut inodes: Option<(_, Coming)> = None;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  superblock, pack, tables --> walk from the root, mending inodes and entries --> unreachable inodes to lost+found
-//!        --> NAT, SIT, summaries and counts anew, from what was reached --> check of the result --> backup --> write
+//!        --> NAT, SIT, summaries and counts again, from what was reached --> check of the result --> backup --> write
 //! ```
 //!
 //! Nothing is written while that goes on: changes are kept in memory in front of the device, and the [check](super) judges

@@ -196,7 +196,7 @@ impl<'a> Subject<'a> {
         Linked { first, file_type: if first { file_type } else { (old >> TYPE_SHIFT) as u8 } }
     }
 
-    /// Records the `i_links` of an inode that is no directory.
+    /// Records the `i_links` of an inode that is not a directory.
     pub(super) fn declare_links(&self, ino: Nid, i_links: u32) {
         self.declared.update(ino.0, |_| i_links.saturating_add(1));
     }

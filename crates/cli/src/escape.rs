@@ -1,4 +1,4 @@
-//! Names on a terminal: what is not printable is written as `\xNN`.
+//! Names on a terminal: characters that are not printable are written as `\xNN`.
 
 use std::fmt::{self, Write};
 

@@ -195,14 +195,14 @@ pub(crate) fn device(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice
     open_volume(image, !matches!(access, Access::Write | Access::Repair), &options)
 }
 
-/// The same for one who reads or writes everything once: through the page cache, whose read-ahead and write-back make
-/// up for files that are smaller than a transfer.
+/// The same for a command that reads or writes everything once: through the page cache, whose read-ahead and write-back
+/// make up for files that are smaller than a transfer.
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<Arc<dyn BlockDevice>, CliError> {
     let options = OpenOptions::new().direct(Direct::Off).engine(Engine::Syscalls);
     open_volume(image, access != Access::Write, &options)
 }
 
-/// Why a file or device could not be opened or made, as who runs the command can help it.
+/// Why a file or device could not be opened or made, in words that help the user.
 pub(crate) fn cannot_open(error: &OpenError) -> CliError {
     match error {
         OpenError::Io { path, source, .. } => CliError::at(path, reason(path, source)),

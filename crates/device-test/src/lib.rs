@@ -17,7 +17,7 @@
 //! | [`ModelledSsd`], [`ModelledRegion`], [`VirtualClock`] | an SSD and persistent memory in virtual time, for threads that are played in turn |
 //! | [`TimingDevice`] | virtual time for each request, and counts of requests by size |
 //! | [`pmem`] | persistent memory whose power can be cut between any two stores; a region that counts lines and fences |
-//! | [`Random`] | numbers by chance, the same for the same seed |
+//! | [`Random`] | random numbers, the same for the same seed |
 //!
 //! # Locking model
 //!

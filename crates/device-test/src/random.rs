@@ -1,6 +1,6 @@
-//! Numbers by chance, the same for the same seed in every run and version (`SplitMix64`).
+//! Random numbers, the same for the same seed in every run and version (`SplitMix64`).
 
-/// Numbers by chance, the same for the same seed in every run: what a workload, a choice of cuts or a test is named by
+/// Random numbers, the same for the same seed in every run: what a workload, a choice of cuts or a test is named by
 /// and found again.
 ///
 /// ```

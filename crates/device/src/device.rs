@@ -30,7 +30,7 @@ pub trait BlockDevice: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// The error of the device. From then on the device is poisoned: writes, discards and flushes fail with
-    /// [`Poisoned`](crate::DeviceErrorKind::Poisoned) until it is opened anew.
+    /// [`Poisoned`](crate::DeviceErrorKind::Poisoned) until it is opened again.
     fn flush(&self) -> Result<(), DeviceError>;
 
     /// The zones from the one on that has block `start`, as they are now, in their order, so many at most. There are

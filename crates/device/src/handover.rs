@@ -2,7 +2,7 @@
 //!
 //! Locking rules: one lock holds the requests in flight and whether somebody reaps. It is never held while a thread
 //! waits for the device. **While somebody reaps, nobody else takes completions from the queue**: the reaper sleeps
-//! until one arrives, and if another thread took that one, it might sleep for ever. Submitting needs the lock only to
+//! until one arrives, and if another thread took that one, it might sleep forever. Submitting needs the lock only to
 //! enter requests in the table.
 //!
 //! ```text

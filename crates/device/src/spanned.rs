@@ -51,7 +51,7 @@ pub enum SpanError {
         device: usize,
         /// The device's description of itself.
         description: String,
-        /// Who has it.
+        /// Its holder.
         reason: crate::AlreadyOpen,
     },
     /// A device has zones of another size than one before it.

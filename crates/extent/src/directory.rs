@@ -94,7 +94,7 @@ pub(crate) struct Directory {
 pub(crate) enum Visit<T> {
     /// Nobody holds any block of the line.
     Idle,
-    /// Somebody holds a block of it, who does not matter.
+    /// A thread holds a block of it; it does not matter which.
     Busy,
     /// A thread holds a block of it: the search has found its line.
     Found(T),

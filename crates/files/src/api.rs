@@ -57,7 +57,7 @@ impl SetTimes {
     }
 }
 
-/// Why a directory cannot be removed by such a path.
+/// The reason why a directory cannot be removed by such a path.
 fn unremovable(special: Special) -> FsError {
     match special {
         Special::Root => FsError::Busy,
@@ -80,7 +80,7 @@ impl FileSystem {
     /// The attributes of a file; a symbolic link at the end is followed.
     ///
     /// # Errors
-    /// [`FsError::NotFound`] and what else a path can run into.
+    /// [`FsError::NotFound`] and the other errors of a path.
     pub fn metadata(&self, path: impl AsRef<Path>) -> Result<Metadata, FsError> {
         self.at(path.as_ref(), Last::Follow, |inode| inode.stat(self.core.volume.features()))
     }
@@ -108,7 +108,7 @@ impl FileSystem {
     /// The target of a symbolic link.
     ///
     /// # Errors
-    /// [`FsError::WrongKind`] if it is none.
+    /// [`FsError::WrongKind`] if it is not one.
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>, FsError> {
         self.at(path.as_ref(), Last::Keep, |inode| self.namespace().read_link_target(inode))
     }
@@ -121,9 +121,9 @@ impl FileSystem {
         Dir::new(self.handle(path.as_ref(), Last::Follow)?)
     }
 
-    /// The entries of a directory but `.` and `..`, in the order in which they stand: an iterator that reads the directory as it is
-    /// asked. Each is an entry or an error by itself; [`FsError::BadEntry`] is one whose name none can have, and the next ones
-    /// follow.
+    /// The entries of a directory but `.` and `..`, in the order in which they stand. The iterator reads the directory
+    /// as it goes. Each item is an entry or an error; after [`FsError::BadEntry`], an entry with an invalid name, the
+    /// next ones follow.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -201,7 +201,7 @@ impl FileSystem {
         made.inode.stat(self.core.volume.features())
     }
 
-    /// Gives a file that is no directory another name.
+    /// Gives a file that is not a directory another name.
     ///
     /// # Errors
     /// [`FsError::Exists`], [`FsError::DirectoryLink`].
@@ -211,7 +211,7 @@ impl FileSystem {
         self.namespace().link(&handle.inode, &parent, name)
     }
 
-    /// Removes a name of a file that is no directory. An open file lives on without it.
+    /// Removes a name of a file that is not a directory. An open file lives on without it.
     ///
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::IsDirectory`].
@@ -235,14 +235,13 @@ impl FileSystem {
         self.namespace().rmdir(&last.parent, last.name.map_err(unremovable)?)
     }
 
-    /// Removes whatever is under a path, a directory with all that it holds. A symbolic link is removed, not its
-    /// target.
+    /// Removes a file of any kind, and a directory with all that it holds. A symbolic link is removed, not its target.
     ///
     /// # Errors
-    /// As [`remove_dir`](Self::remove_dir) for a path that ends in `.`, `..` or nothing, and [`FsError::NotDirectory`] for one that
-    /// ends in a slash and means no directory: then nothing was removed. [`FsError::BadEntry`] for the
-    /// first entry whose name none can have: all the others are gone. Whatever else stops it on the way; what was removed until then
-    /// is gone.
+    /// As [`remove_dir`](Self::remove_dir) for a path that ends in `.`, `..` or nothing, and [`FsError::NotDirectory`]
+    /// for one that ends in a slash and means no directory: then nothing was removed. [`FsError::BadEntry`] for the
+    /// first entry with an invalid name: all the others are gone. Any other error stops it on the way; entries that
+    /// were removed until then are gone.
     pub fn remove_all(&self, path: impl AsRef<Path>) -> Result<(), FsError> {
         let last = self.namespace().resolve_parent(bytes(path.as_ref()))?;
         let name = last.name.map_err(unremovable)?;
@@ -358,8 +357,8 @@ impl FileSystem {
     /// Sets an extended attribute.
     ///
     /// # Errors
-    /// [`FsError::Attribute`] when name or value cannot be or do not fit, [`FsError::WrongKind`] for attributes that such a file does
-    /// not have, [`FsError::Exists`] and [`FsError::NoAttribute`] by mode.
+    /// [`FsError::Attribute`] if name or value are invalid or do not fit, [`FsError::WrongKind`] for attributes that a
+    /// file of this kind cannot have, [`FsError::Exists`] and [`FsError::NoAttribute`] by mode.
     pub fn set_xattr(
         &self,
         path: impl AsRef<Path>,

@@ -29,7 +29,7 @@ use crate::inode_table::InodeTable;
 pub(crate) struct DentryCache {
     /// Blocks that may be there.
     limit: u64,
-    /// Who counts those that come.
+    /// The thread that counts them.
     directories: Arc<Directories>,
     /// The count at which all are counted again.
     next: AtomicU64,

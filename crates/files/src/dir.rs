@@ -28,7 +28,7 @@ impl Dir {
     /// Up to `limit` entries from position `from` on (0: from the start), `.` and `..` included. None: the end.
     ///
     /// # Errors
-    /// [`FsError::BadEntry`] if the entry that stands at `from` has a name that none can have: the listing goes on at
+    /// [`FsError::BadEntry`] if the entry that stands at `from` has an invalid name: the listing goes on at
     /// [`BadEntry::next`](crate::BadEntry::next). One that stands farther behind ends the part in front of it. [`FsError::Volume`].
     pub fn read(&self, from: u64, limit: usize) -> Result<Vec<DirEntry>, FsError> {
         listing::read(&self.handle, from, limit)

@@ -190,7 +190,8 @@ impl Directory {
 
     /// Notes a change of a name with this hash.
     fn touch(&self, hash: u32, now: Time) {
-        // Ordered before the look whether the directory is queued: who takes it off the queue, and then misses this, is seen there.
+        // Ordered before the look whether the directory is queued: a thread that takes it off the queue, and then
+        // misses this, is seen there.
         self.stripes[self.stripe_of(hash)].touched.fetch_max(nanos(now), Ordering::SeqCst);
     }
 

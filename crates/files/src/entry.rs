@@ -8,9 +8,10 @@ use f2fs_format::inode::NAME_LEN;
 use f2fs_format::{FormatError, Nid};
 use thiserror::Error;
 
-/// An entry that stands on the volume with a name that none can have: it is empty, longer than 255 bytes or than the slots that
-/// there are, holds a slash or a zero byte, or is `.` or `..` for something else than this directory or a directory above. The volume
-/// is damaged, or was made by somebody who means harm; `f2fs check` finds such entries, and a repair mends or removes them.
+/// An entry that stands on the volume with an invalid name: it is empty, longer than 255 bytes or than the slots that
+/// there are, holds a slash or a zero byte, or is `.` or `..` for something else than this directory or a directory
+/// above. The volume is damaged, or was made on purpose; `f2fs check` finds such entries, and a repair mends or removes
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("directory {dir}, {}slot {slot}: inode {ino} has an invalid name of {len} bytes: {why}", block_text(*.block))]
 #[non_exhaustive]

@@ -44,7 +44,7 @@ pub enum FsError {
     /// A name is empty, too long, `.` or `..`, or holds a slash or NUL (`EINVAL`, `ENAMETOOLONG`).
     #[error(transparent)]
     Name(FormatError),
-    /// An entry of the volume has a name that none can have (`EUCLEAN`).
+    /// An entry of the volume has an invalid name (`EUCLEAN`).
     #[error(transparent)]
     BadEntry(BadEntry),
     /// A directory cannot be moved into itself (`EINVAL`).

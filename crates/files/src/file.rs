@@ -17,8 +17,9 @@ use crate::stat::{FileKind, Metadata};
 
 /// An open regular file. Reads and writes from any number of threads at once.
 ///
-/// [`FileSystem::open_file`](crate::FileSystem::open_file) and [`FileSystem::create_file`](crate::FileSystem::create_file) open it for
-/// reading and writing, [`OpenOptions`](crate::OpenOptions) for what is asked for. An operation for which it is not open fails with
+/// [`FileSystem::open_file`](crate::FileSystem::open_file) and
+/// [`FileSystem::create_file`](crate::FileSystem::create_file) open it for reading and writing,
+/// [`OpenOptions`](crate::OpenOptions) for the access that is asked for. Any other operation fails with
 /// [`FsError::NotOpenFor`].
 #[derive(Debug)]
 pub struct File {
@@ -91,10 +92,11 @@ impl File {
         self.handle.data().read_into(&self.handle.inode, offset, buf)
     }
 
-    /// Reads many pieces with up to `depth` requests on the device at a time: what many threads would do with
-    /// [`read_at`](Self::read_at), from one. A `depth` of 0 counts as 1, and one above 1024 as 1024. Each piece is told how many bytes there were. Each is read as a whole before or after
-    /// a write that overlaps it; the call as a whole is not. Checkpoints wait until all of it is done, so hand over milliseconds
-    /// of work, not minutes.
+    /// Reads many pieces with up to `depth` requests on the device at a time, as many threads would do with
+    /// [`read_at`](Self::read_at), but from one thread. A `depth` of 0 counts as 1, and one above 1024 as 1024.
+    /// [`ReadSlice::read`] has the bytes of each piece. Each is read as a whole before or after a write that overlaps
+    /// it; the call as a whole is not. Checkpoints wait until all of it is done, so hand over milliseconds of work, not
+    /// minutes.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -115,7 +117,7 @@ impl File {
     /// ```
     ///
     /// # Errors
-    /// [`FsError::Volume`]; what the buffers hold is then not known.
+    /// [`FsError::Volume`]; the content of the buffers is then undefined.
     pub fn read_many(&self, depth: usize, reads: &mut [ReadSlice<'_>]) -> Result<(), FsError> {
         self.access.to_read()?;
         self.handle.data().read_many(&self.handle.inode, depth, reads)
@@ -173,9 +175,9 @@ impl File {
         self.handle.data().write_durable(&self.handle.inode, offset, buf)
     }
 
-    /// Writes many pieces, in their order, with up to `depth` of them on the device at a time: what many threads would do with
-    /// [`write_at`](Self::write_at), from one. A `depth` of 0 counts as 1, and one above 1024 as 1024. Each piece is told how many of its bytes were written. Each is atomic by itself,
-    /// the call as a whole is not.
+    /// Writes many pieces, in their order, with up to `depth` of them on the device at a time, as many threads would do
+    /// with [`write_at`](Self::write_at), but from one thread. A `depth` of 0 counts as 1, and one above 1024 as 1024.
+    /// [`WriteSlice::written`] has the bytes of each piece. Each piece is atomic by itself, the call as a whole is not.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -99,7 +99,7 @@ impl InodeEnds<'_> {
         let mut busy = false;
         if life.opens == 0 {
             protocol_step!("life_unlinked_and_not_ended", life.freed = true);
-            // Who writes its pages back has it to the end.
+            // A thread that writes its pages back holds it to the end.
             let alone = inode.pages().map(|pages| pages.writing.try_lock());
             busy = matches!(alone, Some(None));
             if !busy && inode.is_small() && self.free_small(op, inode).is_ok() {

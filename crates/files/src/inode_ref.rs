@@ -71,8 +71,8 @@ impl SetAttributes {
 /// A reference to an inode of any kind. The inode lives as long as there is a reference, also without a name: its number
 /// is not given to another file meanwhile. Names are looked up in the directory that the reference means, wherever it was moved.
 ///
-/// A name is one component of a path. `.` and `..` can be looked up, and neither made, moved nor removed. Symbolic links are never
-/// followed.
+/// A name is one component of a path. `.` and `..` can be looked up, but neither made, moved nor removed. Symbolic
+/// links are never followed.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -209,7 +209,7 @@ impl InodeRef {
     /// The inode that a name in this directory leads to; `.` and `..` as well.
     ///
     /// # Errors
-    /// [`FsError::NotFound`], [`FsError::NotDirectory`] if this is none, [`FsError::Name`].
+    /// [`FsError::NotFound`], [`FsError::NotDirectory`] if this is not one, [`FsError::Name`].
     pub fn lookup(&self, name: impl AsRef<[u8]>) -> Result<InodeRef, FsError> {
         let core = &self.handle.core;
         let open = |inode: &Arc<Inode>| Handle::open(core.clone(), inode.clone());
@@ -237,7 +237,7 @@ impl InodeRef {
         Ok(self.made(self.handle.namespace().symlink(self.inode(), name, target, &new)?))
     }
 
-    /// Gives `file`, which is no directory, a name in this directory.
+    /// Gives `file`, which is not a directory, a name in this directory.
     ///
     /// # Errors
     /// [`FsError::Exists`], [`FsError::DirectoryLink`], [`FsError::NotFound`] if the file has no name left,
@@ -247,7 +247,7 @@ impl InodeRef {
         self.handle.namespace().link(file.inode(), self.inode(), free_name(name.as_ref())?)
     }
 
-    /// Removes a name of a file that is no directory. The file lives on while there is a reference or a handle.
+    /// Removes a name of a file that is not a directory. The file lives on while there is a reference or a handle.
     ///
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::IsDirectory`].
@@ -293,7 +293,7 @@ impl InodeRef {
     /// The target of a symbolic link.
     ///
     /// # Errors
-    /// [`FsError::WrongKind`] if it is none.
+    /// [`FsError::WrongKind`] if it is not one.
     pub fn read_link(&self) -> Result<Vec<u8>, FsError> {
         self.handle.namespace().read_link_target(self.inode())
     }

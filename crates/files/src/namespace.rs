@@ -156,7 +156,7 @@ impl Namespace<'_> {
         })
     }
 
-    /// Removes a name of a file that is no directory.
+    /// Removes a name of a file that is not a directory.
     pub(crate) fn unlink(&self, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
         let directory = parent.directory()?;
         self.balance(parent.ino)?;
@@ -194,7 +194,7 @@ impl Namespace<'_> {
         Ok((located, inode))
     }
 
-    /// Takes one link of a file that is no directory.
+    /// Takes one link of a file that is not a directory.
     pub(crate) fn drop_link(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode) -> AfterUnlink {
         InodeEnds(self).set_links(op, room, inode, |links| links.saturating_sub(1))
     }

@@ -48,7 +48,7 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// Nothing is asked for; new files get the permissions 0644.
+    /// All options are off; new files get the permissions 0644.
     #[must_use]
     pub fn new() -> OpenOptions {
         let access = Access { read: false, write: false, append: false };
@@ -67,7 +67,7 @@ impl OpenOptions {
         self
     }
 
-    /// For writing at the end: each write goes there, whatever place it names.
+    /// For writing at the end: each write goes there, whatever its offset.
     pub fn append(&mut self, yes: bool) -> &mut Self {
         self.access.append = yes;
         self
@@ -85,8 +85,9 @@ impl OpenOptions {
         self
     }
 
-    /// Makes the file, and fails if the name is taken, by a symbolic link too: of several who try, one gets it. Needs
-    /// [`write`](Self::write) or [`append`](Self::append); [`create`](Self::create) and [`truncate`](Self::truncate) do not count then.
+    /// Makes the file, and fails if the name exists, also as a symbolic link: of several threads that try, one
+    /// succeeds. Needs [`write`](Self::write) or [`append`](Self::append); [`create`](Self::create) and
+    /// [`truncate`](Self::truncate) do not count then.
     pub fn create_new(&mut self, yes: bool) -> &mut Self {
         self.create_new = yes;
         self
@@ -102,8 +103,9 @@ impl OpenOptions {
     ///
     /// # Errors
     /// [`FsError::Invalid`] for options that do not go together, as in the standard library; [`FsError::NotFound`];
-    /// [`FsError::Exists`] with [`create_new`](Self::create_new); [`FsError::IsDirectory`], [`FsError::WrongKind`] for what is no regular
-    /// file; [`FsError::ReadOnly`] for writing to a volume that is open for reading; [`FsError::NoSpace`].
+    /// [`FsError::Exists`] with [`create_new`](Self::create_new); [`FsError::IsDirectory`], [`FsError::WrongKind`] for
+    /// anything but a regular file; [`FsError::ReadOnly`] for writing to a volume that is open for reading;
+    /// [`FsError::NoSpace`].
     pub fn open(&self, fs: &FileSystem, path: impl AsRef<Path>) -> Result<File, FsError> {
         let access = self.access()?;
         let path = path.as_ref();
@@ -139,7 +141,7 @@ impl OpenOptions {
         Ok(Access { read, write: write || append, append })
     }
 
-    /// A symbolic link to what is not there is followed, as by Linux: the file is made where it leads.
+    /// A symbolic link whose target is missing is followed, as by Linux: the file is made where it leads.
     fn open_or_create(&self, fs: &FileSystem, path: &Path) -> Result<File, FsError> {
         let mut path = path.to_owned();
         for _ in 0..=MAX_LINKS {

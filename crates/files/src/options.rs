@@ -36,23 +36,23 @@ pub struct Options {
     pub inode_cache: NonZeroUsize,
     /// The kind of lock on ranges of a file's blocks.
     pub range_lock: RangeLock,
-    /// Bytes that may remember where blocks of files lie: 4 for each block that was read. Addresses beyond that are looked up
-    /// in the nodes every time. An inode gives its part back when it leaves memory.
+    /// Bytes for a cache of block addresses: 4 for each block that was read. Addresses beyond that are looked up in the
+    /// nodes every time. An inode gives its part back when it leaves memory.
     pub address_cache: u64,
-    /// Bytes that the range locks of files which nobody has open may take, about; what is more leaves memory. A file that is open
-    /// takes a byte for each block that was read or written, and up to 60 KiB for one far behind the others.
+    /// Bytes that the range locks of closed files may take, about; locks beyond that leave memory. An open file takes a
+    /// byte for each block that was read or written, and up to 60 KiB for one far behind the others.
     pub lock_memory: u64,
     /// Dentry blocks kept in memory, about (4 KiB each), beside those that wait for a checkpoint.
     pub dentry_cache: NonZeroUsize,
-    /// Bytes that blocks of files may take in memory, read ones and written ones that are not on the device yet; 0: every read and write of data goes
-    /// to the device at once.
+    /// Bytes of the page cache: blocks of files that were read, and written ones that are not on the device yet. 0:
+    /// every read and write of data goes to the device at once.
     pub page_cache: u64,
     /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`](crate::FileSystem::open_path).
     pub devices: Vec<PathBuf>,
     /// A journal for syncs of files, in place of the log of the volume.
     pub journal: Option<JournalOptions>,
-    /// Whether the files that were synced into a journal are given up, if the volume was left with one and is opened for writing without it,
-    /// or with another one.
+    /// Whether a volume that was left with a journal may be opened for writing without it, or with another one. The
+    /// files that were synced into that journal are then lost.
     pub without_journal: bool,
     /// The clock for the times of files; the system's by default. A clock that stands still makes the same
     /// operations leave the same images.
@@ -120,14 +120,14 @@ impl Options {
         self
     }
 
-    /// Bytes that may remember where blocks of files lie, 4 for each; 64 MiB, for 64 GiB of files, by default.
+    /// Bytes for a cache of block addresses, 4 for each block; 64 MiB, for 64 GiB of files, by default.
     #[must_use]
     pub fn address_cache(mut self, bytes: u64) -> Self {
         self.address_cache = bytes;
         self
     }
 
-    /// Bytes that the range locks of files which nobody has open may take, about; 64 MiB by default.
+    /// Bytes that the range locks of closed files may take, about; 64 MiB by default.
     #[must_use]
     pub fn lock_memory(mut self, bytes: u64) -> Self {
         self.lock_memory = bytes;
@@ -141,12 +141,13 @@ impl Options {
         self
     }
 
-    /// Bytes that blocks of files may take in memory; 0, the default: every read and write of data goes to the device at once.
+    /// Bytes of the page cache. 0, the default: every read and write of data goes to the device at once.
     ///
-    /// With a cache a read that finds its blocks there does not touch the device, and a write returns when its data is in memory: the device gets it
-    /// with a sync of the file, a checkpoint, after about five seconds of further writes, or when half of the cache waits to be written. Space is
-    /// counted by the write, so that it is the write that fails for want of it. An error of the device is told to the next sync through each
-    /// handle of the file, once. A crash loses what was neither synced nor in a checkpoint, as it does without a cache.
+    /// With a cache a read that finds its blocks there does not touch the device, and a write returns when its data is
+    /// in memory: the device gets it with a sync of the file, a checkpoint, after about five seconds of further writes,
+    /// or when half of the cache waits to be written. A write counts its space, so a lack of space is an error of the
+    /// write. An error of the device is told to the next sync through each handle of the file, once. A crash loses what
+    /// was neither synced nor in a checkpoint, as it does without a cache.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -209,7 +210,7 @@ impl Options {
         self
     }
 
-    /// Whether the files that were synced into a journal are given up.
+    /// Whether the files that were synced into a missing journal are given up.
     #[must_use]
     pub fn without_journal(mut self, yes: bool) -> Self {
         self.without_journal = yes;

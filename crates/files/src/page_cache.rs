@@ -36,8 +36,8 @@
 //!   the device take. The lock of its bucket keeps the memory whole, and is held for one copy.
 //! - A page becomes dirty, or clean, within an operation on the volume. So with the gate closed no page changes its state but by the
 //!   checkpoint, which takes no range: it writes all that is dirty, and its snapshot has the data of all that was written.
-//! - Write-back beside operations holds the range shared, so that readers go on, and `writing` of the file, so that no two of them
-//!   write the same pages. Who has a range exclusively writes back without it.
+//! - Write-back beside operations holds the range shared, so that readers go on, and `writing` of the file, so that no
+//!   two of them write the same pages. A thread that holds a range exclusively writes back without it.
 //! - A second file's `writing` and range are asked for only if they need not be waited for.
 //!
 //! # Size

@@ -9,7 +9,7 @@ use crate::file_data::FileData;
 use crate::file_data::holes::Seek;
 
 impl File {
-    /// The first byte at or behind `offset` that is no hole (`SEEK_DATA`); `None` if there is none up to the end of the file, or the
+    /// The first byte at or behind `offset` that is not a hole (`SEEK_DATA`); `None` if there is none up to the end of the file, or the
     /// file ends there or before: where `lseek` says `ENXIO`.
     ///
     /// Blocks that were reserved and never written are holes here, as on ext4 and XFS; F2FS in Linux passes over them in both
@@ -49,10 +49,11 @@ impl File {
     }
 
     /// The first range of bytes at or behind `offset` that has data: [`seek_data`](Self::seek_data), and
-    /// [`seek_hole`](Self::seek_hole) from there on, in one step; `None` if there is none up to the end of the file. All between
-    /// `offset` and the range is a hole, which reads as zeros; so do blocks that were reserved and never written. The range
-    /// ends at the next hole, at the end of the file, or after 64 MiB: who wants more asks again from its end on. Large holes are
-    /// passed in few steps, without reading the device for each block. Writers beside it may change the answer.
+    /// [`seek_hole`](Self::seek_hole) from there on, in one step; `None` if there is none up to the end of the file.
+    /// All between `offset` and the range is a hole, which reads as zeros; so do blocks that were reserved and never
+    /// written. The range ends at the next hole, at the end of the file, or after 64 MiB: to go on, ask again from its
+    /// end. Large holes are passed in few steps, without reading the device for each block. Writers beside it may
+    /// change the answer.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -106,7 +107,7 @@ impl File {
     /// one is made from its start on, and may be there in part.
     ///
     /// # Errors
-    /// As [`allocate`](Self::allocate); [`FsError::NoSpace`] if a block of which a part is left cannot be written anew.
+    /// As [`allocate`](Self::allocate); [`FsError::NoSpace`] if a block of which a part is left cannot be written again.
     pub fn punch_hole(&self, offset: u64, len: u64) -> Result<(), FsError> {
         self.allocate(offset, len, AllocateFlags::PUNCH_HOLE | AllocateFlags::KEEP_SIZE)
     }

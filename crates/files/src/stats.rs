@@ -59,7 +59,7 @@ stats! {
     Gauge cached_nat_blocks,
     /// Blocks of files in the page cache.
     Gauge cached_pages,
-    /// Those among them that are not on the device yet.
+    /// Blocks of the page cache that are not on the device yet.
     Gauge dirty_pages,
     /// The version of the last checkpoint.
     Gauge checkpoint_version,
@@ -98,7 +98,7 @@ stats! {
 }
 
 impl Stats {
-    /// Blocks written in all, whatever for.
+    /// All blocks written.
     #[must_use]
     pub fn blocks_written(&self) -> u64 {
         self.user_blocks_written

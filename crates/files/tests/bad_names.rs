@@ -1,4 +1,4 @@
-//! Entries with names that none can have: each is an error by itself in every reader, and never a component of a path; what
+//! Entries with invalid names: each is an error by itself in every reader, and never a component of a path; what
 //! stands beside it is read, and removed, as ever. The check finds them, and a repair mends them.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

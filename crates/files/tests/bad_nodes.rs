@@ -235,7 +235,7 @@ fn directories_that_contain_themselves() {
             let fs = open(&device);
             let error = fs.remove_all("/dir").unwrap_err();
             assert!(error.is_corruption(), "{error}");
-            // Nothing waits for ever, or for itself.
+            // Nothing waits forever, or for itself.
             let _ = fs.rename("/dir/below", "/moved", f2fs_files::RenameMode::Replace);
             let _ = fs.rename("/dir", "/dir/below/dir", f2fs_files::RenameMode::Replace);
             let _ = fs.remove_dir("/dir/below/below");

@@ -372,7 +372,7 @@ fn long_holes() {
     let mut block = [1; 4096];
     file.read_at(&mut block, (299 << 20) + 1000 - 2048).unwrap();
     assert_eq!(block, [[0; 2048], [7; 2048]].concat()[..]);
-    // Holes are passed in few steps: two exabytes would take for ever otherwise.
+    // Holes are passed in few steps: two exabytes would take forever otherwise.
     file.set_len(3 << 40).unwrap();
     file.punch_hole(0, 3 << 40).unwrap();
     assert_eq!(file.seek_data(0).unwrap(), None);

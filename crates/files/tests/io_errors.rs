@@ -178,7 +178,7 @@ fn run(base: &MemoryDevice, rule: Option<FaultRule>, fsck: bool) -> (u64, u64) {
         faulty.arm(rule);
     }
     run.work();
-    // A device that works again, and a process that starts anew.
+    // A device that works again, and a process that starts again.
     let after = Arc::new(inner.snapshot());
     assert_consistent(&*after);
     if fsck {

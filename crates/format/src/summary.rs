@@ -1,4 +1,4 @@
-//! Segment summaries: who owns each block of a segment; and the journals that ride in the summaries of the logs.
+//! Segment summaries: the owner of each block of a segment, and the journals in the summaries of the logs.
 
 pub mod compact;
 

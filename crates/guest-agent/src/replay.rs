@@ -22,7 +22,7 @@ pub(crate) struct Args {
 ///
 /// # Errors
 ///
-/// If the log is none, or the image cannot be written.
+/// If the log is invalid, or the image cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let file = File::open(&args.log).with_context(|| format!("{}", args.log.display()))?;
     let log = CrashLog::from_write_log(BufReader::new(file), args.blocks)?;

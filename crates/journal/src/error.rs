@@ -93,7 +93,7 @@ pub enum Error {
     #[error("there is nothing to append")]
     Nothing,
     /// The medium failed before to make something durable, or every lane is closed: nothing more is appended before the
-    /// journal is opened anew.
+    /// journal is opened again.
     #[error("the journal's medium failed before, or all of its lanes are closed: open it again")]
     Closed,
     /// A counter of the journal has come to its end: make a new one.

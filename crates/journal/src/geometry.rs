@@ -94,7 +94,7 @@ impl Ring {
         self.base + position % self.bytes
     }
 
-    /// Bytes from this position to where the ring begins anew.
+    /// Bytes from this position to where the ring begins again.
     fn straight(self, position: u64) -> usize {
         usize::try_from(self.bytes - position % self.bytes).unwrap_or(usize::MAX)
     }

@@ -69,7 +69,7 @@ const _: () = assert!(size_of::<Raw>() == FIXED + LANE * MOST_LANES && size_of::
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) owner: Uuid,
-    /// A number by chance, which no other journal has.
+    /// A random number, which no other journal has.
     pub(crate) id: [u8; 16],
     pub(crate) geometry: Geometry,
     /// How often the header was written.

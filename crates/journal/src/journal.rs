@@ -52,7 +52,7 @@ impl Create {
         Create { area: area.to_vec(), ..self }
     }
 
-    /// The journal's own identity, in place of a number by chance: for tests that are to do the same each time. Two
+    /// The journal's own identity, in place of a random number: for tests that are to do the same each time. Two
     /// journals that ever lie on the same medium must not have the same.
     #[must_use]
     pub fn id(self, id: [u8; 16]) -> Self {
@@ -222,7 +222,7 @@ impl<M: Medium> Journal<M> {
     ///
     /// # Errors
     /// [`Error::ForeignMark`], and the medium's. After one of those it is not known whether the records will be
-    /// replayed, and nothing more is appended before the journal is opened anew ([`Error::Closed`]).
+    /// replayed, and nothing more is appended before the journal is opened again ([`Error::Closed`]).
     pub fn truncate_to(&self, mark: &Mark) -> Result<(), Error> {
         self.change(Some(mark), None)
     }
@@ -276,7 +276,7 @@ impl<M: Medium> Journal<M> {
         for (lane, head) in self.lanes.iter().zip(&header.heads) {
             let mut state = lane.state.lock();
             state.head = head.position();
-            // A lane that was damaged begins anew.
+            // A lane that was damaged begins again.
             if state.head > state.tail {
                 state.tail = state.head;
                 state.closed = None;

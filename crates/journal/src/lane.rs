@@ -38,7 +38,7 @@ pub(crate) struct LaneState {
 pub(crate) enum Closed {
     /// An append is under way, or one failed: its record may be there or not.
     Append,
-    /// A record was damaged: the lane begins anew at this position once its space is taken back.
+    /// A record was damaged: the lane begins again at this position once its space is taken back.
     Damaged { resume: u64 },
     /// It could not be read.
     Unreadable,

@@ -89,7 +89,7 @@
 //!
 //! # How a lane ends
 //!
-//! A lane is followed from its head to the first thing that is no record at that position. What then tells a power cut
+//! A lane is followed from its head to the first thing that is not a record at that position. What then tells a power cut
 //! from damage: each record says where its batch began, and all before that was durable when it was written. So if a
 //! sound record behind the end began its batch behind the end, the end is damage ([`LaneEnd::Damaged`]). So it is if
 //! the lane was longer when it was last opened to append. Only the last record of a lane can be damaged unnoticed, as
@@ -106,7 +106,7 @@
 //!
 //! [`Error::Full`] says how much is wanted and how much is left, when no lane has room. An append that the medium
 //! failed leaves it open whether its record is there: the lane takes no more, and if the medium could not make
-//! something durable, none does, before the journal is opened anew. A journal of another owner, of another version, or
+//! something durable, none does, before the journal is opened again. A journal of another owner, of another version, or
 //! with a damaged header is an error of its own each. Whatever is on the medium, opening and replaying it ends, reads
 //! each grain a few times at most, and takes no more memory than the journal has bytes.
 //!

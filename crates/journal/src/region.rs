@@ -5,7 +5,7 @@ use f2fs_pmem::{Durability, LINE, PersistentRegion};
 use crate::{Gather, Medium, MediumError};
 
 /// A region as a medium. Its grain is a line. Grains are stored past the cache, and one fence makes them durable; a
-/// region that is no persistent memory ([`Durability::Sync`]) is synced behind the fence.
+/// region that is not persistent memory ([`Durability::Sync`]) is synced behind the fence.
 #[derive(Debug)]
 pub struct RegionMedium<R> {
     region: R,

@@ -1,6 +1,6 @@
 //! Where a lane ends, and why.
 //!
-//! Records are followed from the head. The first thing that is no record of this lane at this position ends it. Then
+//! Records are followed from the head. The first thing that is not a record of this lane at this position ends it. Then
 //! the whole ring behind that is searched once more, for a record whose batch began when all before it was durable: if
 //! there is one behind the end, then the end is damage, and not a power cut. So it is if the lane was longer when it
 //! was last opened to append. Each grain is read twice at most, whatever it holds.
@@ -49,7 +49,7 @@ pub struct LaneReport {
     pub stamp: u64,
     /// How it ended.
     pub how: LaneEnd,
-    /// Where a lane that is damaged begins anew: no record that was ever there has so high a position.
+    /// Where a lane that is damaged begins again: no record that was ever there has so high a position.
     pub(crate) resume: u64,
     /// The epoch of the last record.
     pub(crate) epoch: u32,

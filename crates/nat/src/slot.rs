@@ -10,7 +10,7 @@
 //!           evict                               change
 //! ```
 //!
-//! There is no edge from dirty or flushing to absent: what is not on the device yet stays in memory.
+//! There is no edge from dirty or flushing to absent: entries that are not on the device yet stay in memory.
 //!
 //! - `marks`, the frame's words and `frame` change with the slot's lock held. One lock protects 455 entries; two
 //!   changes meet on it only if they are of the same NAT block.

@@ -26,7 +26,7 @@ pub fn mkfs(path: impl AsRef<Path>, args: &[&str]) -> Result<String, OracleError
     Err(OracleError::Refused { tool: "mkfs.f2fs", status, output: finished.output })
 }
 
-/// Creates `path` anew as a sparse file of `bytes` bytes and runs [`mkfs`] on it.
+/// Creates `path` again as a sparse file of `bytes` bytes and runs [`mkfs`] on it.
 ///
 /// # Errors
 ///

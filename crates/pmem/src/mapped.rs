@@ -33,9 +33,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// A mapped file or character device of memory. It is one writer's or many readers', across processes.
 ///
-/// The size is that of the opening. Who makes the file shorter while it is mapped, against its lock, makes the next
-/// access behind its end a SIGBUS; a [`sync`](PersistentRegion::sync) of a file that is not in persistent memory finds
-/// it out by itself.
+/// The size is that of the opening. A program that makes the file shorter while it is mapped, against its lock, makes
+/// the next access behind its end a SIGBUS; a [`sync`](PersistentRegion::sync) of a file that is not in persistent
+/// memory finds it out by itself.
 #[derive(Debug)]
 pub struct MappedRegion {
     mapping: Mapping,

@@ -103,8 +103,8 @@ impl SegmentManager {
     }
 
     /// The segments that [`end_checkpoint`](Self::end_checkpoint) will make free, as runs of blocks: nobody writes
-    /// there until then. Who discards them does so when the checkpoint is durable, and waits for the device before that
-    /// call.
+    /// there until then. The owner may discard them when the checkpoint is durable, and waits for the device before
+    /// that call.
     #[must_use]
     pub fn freed_by_checkpoint(&self) -> Vec<Run> {
         let sit = self.sit.lock();

@@ -113,7 +113,7 @@ impl LogState {
 }
 
 impl SegmentManager {
-    /// The manager that a checkpoint record describes, for an owner who keeps the table where [`Geometry::sit_block`]
+    /// The manager that a checkpoint record describes, for an owner that keeps the table where [`Geometry::sit_block`]
     /// says: `read` is asked for the current copy of each block, in ascending order. The SIT journal is that in the
     /// summary of the cold-data log; a table of many segments is loaded faster by [`SegmentTable`], on several threads.
     ///

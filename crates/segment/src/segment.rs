@@ -77,8 +77,8 @@ pub struct SegmentInfo {
 }
 
 impl SegmentInfo {
-    /// A segment as its SIT entry describes it, for who does not open the whole table. `stands`: whether a log stands
-    /// in it.
+    /// A segment as its SIT entry describes it, for an owner that does not open the whole table. `stands`: whether a
+    /// log stands in it.
     ///
     /// # Errors
     /// [`SegmentError::BadType`], [`SegmentError::BadCount`].

@@ -17,8 +17,8 @@
 //!
 //! - A word changes once, from idle to used, with `next` held: so a segment never gets two states, nor a state two
 //!   segments.
-//! - The state is written first, under its own lock, and the word after it (release). Who reads a used word (acquire)
-//!   finds the chunk and the state.
+//! - The state is written first, under its own lock, and the word after it (release). A thread that reads a used word
+//!   (acquire) finds the chunk and the state.
 //! - An idle word says all there is to know about its segment. A thread that finds one acts as if it had locked the
 //!   segment at that moment, found it free and unlocked it.
 //! - `next` is the last lock of every order, except for that of a state that no word names yet.

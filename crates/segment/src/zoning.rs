@@ -11,7 +11,7 @@ pub(crate) struct Zoning {
     capacity: u32,
     /// Sections in front of this one can be written as a whole.
     limited_from: u32,
-    /// Whether sections are zones: each is written from its start to its end, and begun anew when all of it is free.
+    /// Whether sections are zones: each is written from its start to its end, and begun again when all of it is free.
     pub(crate) in_order: bool,
 }
 

@@ -307,7 +307,7 @@ mod tests {
                 })
                 .count()
         };
-        // The thread may be moved to another processor now and then, where a cache begins anew.
+        // The thread may be moved to another processor now and then, where a cache begins again.
         let moves = 8;
         assert!(budget.try_take(10_000));
         assert!(visits(800, &|_| budget.give(1)) <= 800 / 8 + moves);

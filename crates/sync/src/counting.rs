@@ -34,13 +34,13 @@ pub use crate::watched_half::Site;
 /// A line that a thread writes in this share of its operations counts for [`Footprint::global`].
 const GLOBAL: f64 = 0.01;
 
-/// How many distinct lines `operation` writes on this thread, with who writes each.
+/// How many distinct lines `operation` writes on this thread, with the writers of each.
 pub fn lines_written<R>(operation: impl FnOnce() -> R) -> (R, Vec<BTreeSet<Site>>) {
     let (result, lines) = on_record(operation);
     (result, lines.into_values().filter(|touched| touched.written).map(|touched| touched.sites).collect())
 }
 
-/// How many distinct lines `operation` reads on this thread and does not write, with who reads each.
+/// How many distinct lines `operation` reads on this thread and does not write, with the readers of each.
 pub fn lines_read<R>(operation: impl FnOnce() -> R) -> (R, Vec<BTreeSet<Site>>) {
     let (result, lines) = on_record(operation);
     (result, lines.into_values().filter(|touched| !touched.written).map(|touched| touched.sites).collect())
@@ -57,7 +57,7 @@ fn on_record<R>(operation: impl FnOnce() -> R) -> (R, Lines) {
 pub struct Common {
     /// In which share of its operations each thread wrote it: 0 for one that did not.
     pub share: Vec<f64>,
-    /// Who writes it.
+    /// The places that write it.
     pub sites: BTreeSet<Site>,
 }
 

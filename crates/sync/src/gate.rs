@@ -122,7 +122,7 @@ impl Gate {
     /// Enters if the gate is open and nobody waits to have it.
     #[inline]
     pub fn try_enter(&self) -> Option<GateGuard<'_>> {
-        // Keeps a caller who tries again and again from disturbing the closer's counts.
+        // Keeps a caller that tries again and again from disturbing the closer's counts.
         if self.closed.load(Relaxed) {
             return None;
         }

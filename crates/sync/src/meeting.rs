@@ -20,7 +20,7 @@ use std::sync::{Arc, Barrier, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// How long one side waits at most: it may be that the other one waits for something that is no lock.
+/// How long one side waits at most: it may be that the other one waits for something that is not a lock.
 const LIMIT: Duration = Duration::from_millis(10);
 /// Points that a side passes, or waits for, at most, in one go.
 const MOST: u8 = 48;

@@ -167,7 +167,7 @@ fn a_mutex_excludes_parks_and_wakes() {
     assert!(outcome.places.iter().any(|hot| hot.site.file.ends_with("tests/manycore.rs")), "{:?}", outcome.places);
 }
 
-/// Writers keep new readers out, but a reader that was woken gets in before the next writer: nobody waits for ever.
+/// Writers keep new readers out, but a reader that was woken gets in before the next writer: nobody waits forever.
 #[test]
 fn readers_and_writers_of_one_lock_all_get_on() {
     let lock = RwLock::new(0_u64);

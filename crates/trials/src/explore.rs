@@ -22,7 +22,7 @@ use f2fs_device_test::Random;
 pub struct Plan {
     /// Which cuts there are.
     pub cuts: CutPlan,
-    /// States of one workload at most, chosen by chance.
+    /// States of one workload at most, chosen at random.
     pub quota: usize,
     /// One in so many states is used, closed, and looked at again.
     pub used: usize,
@@ -210,7 +210,7 @@ impl<'a> Explorer<'a> {
         Ok(())
     }
 
-    /// Leaves `quota` cuts, chosen by chance.
+    /// Leaves `quota` cuts, chosen at random.
     fn thin(&mut self, cuts: &mut Vec<Cut>, quota: usize) {
         while cuts.len() > quota {
             let index = self.random.below(cuts.len());

@@ -235,7 +235,7 @@ fn print(image: &MemoryDevice, changed: &[u64], journal: u64) -> u64 {
     hasher.finish()
 }
 
-/// Runs workloads by chance until so many states were looked at, from this seed on; gives the counts, and the faults
+/// Runs random workloads until so many states were looked at, from this seed on; gives the counts, and the faults
 /// with their workloads.
 ///
 /// # Errors

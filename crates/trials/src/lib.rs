@@ -22,11 +22,11 @@
 //!
 //! *Which states.* A crash of a workload leaves any part of the writes since the last flush: up to 12 outstanding
 //! requests every subset (4096), beyond that every prefix, each request missing alone and surviving alone, and 256
-//! subsets by chance; and each request torn at 512 bytes and between its blocks, with those before it and with all
+//! random subsets; and each request torn at 512 bytes and between its blocks, with those before it and with all
 //! others. Where a promise falls due while requests are outstanding, as it does if a flush is missing, the same is done
 //! at that position. Of requests that overlap and were in flight together either may be the last, or torn over the
 //! other. Of the sequences of one operation all of these are looked at; of other workloads so many as were asked for,
-//! chosen by chance, or all (`--exhaustive`).
+//! chosen at random, or all (`--exhaustive`).
 //!
 //! *Which promises.* Names, bytes, extended attributes, modes, owners and times (but for the time of the last change of
 //! the inode): after a checkpoint of everything, after a sync of the file that was synced ([`judge`]). Threads that

@@ -263,7 +263,7 @@ impl Op {
         let range = |from: u64, len: usize| from as usize..(from as usize).saturating_add(len);
         match self {
             Op::Write(path, offset, len) | Op::WriteDurable(path, offset, len) => Some((path, range(*offset, *len))),
-            // A block of which a part becomes zeros is written anew. The others are not on the device afterwards.
+            // A block of which a part becomes zeros is written again. The others are not on the device afterwards.
             Op::Punch(path, offset, len) | Op::Zero(path, offset, len, _) => {
                 Some((path, range(*offset, *len as usize)))
             }

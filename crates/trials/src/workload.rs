@@ -3,7 +3,7 @@
 //! | Text | What it is |
 //! |---|---|
 //! | `plain: create /A/new; sync /A/new` | operations on a base volume, as the enumeration makes them, or anybody |
-//! | `random tight 7` | operations by chance, from a seed |
+//! | `random tight 7` | random operations, from a seed |
 //! | `threads wide 7` | three threads at once, each in its own directory, and a fourth that writes checkpoints |
 //! | `shared wide 7` | three threads at once, all in the same files and directories, and the fourth |
 //! | `threads tight 7` | the same, and the fourth empties sections too |
@@ -52,7 +52,7 @@ const SHARING: usize = 3;
 pub enum Workload {
     /// These operations, one after the other.
     Sequence(BaseKind, Vec<Op>),
-    /// Operations by chance.
+    /// Random operations.
     Random(BaseKind, u64),
     /// Several threads, each with names of its own.
     Threads(BaseKind, u64),
@@ -74,7 +74,7 @@ impl fmt::Display for Workload {
     }
 }
 
-/// A text that is no workload.
+/// A text that is not a workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a workload")]
 pub struct ParseWorkloadError(String);

@@ -122,8 +122,7 @@ pub(crate) fn until_free<T>(
 fn holders(path: &Path) -> Vec<Holder> {
     let (Ok(stat), Ok(locks)) = (rustix::fs::stat(path), fs::read_to_string("/proc/locks")) else { return Vec::new() };
     let mut devices = vec![(rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev))];
-    // Some file systems (btrfs) say another device to who asks for the file than the lock's list has: that of the
-    // mount.
+    // Some file systems (btrfs) give another device number for the file than the list of locks has: that of the mount.
     devices.extend(device_of_mount(path));
     let mut pids: Vec<u32> = locks.lines().filter_map(|line| locker(line, &devices, stat.st_ino)).collect();
     pids.dedup();
@@ -133,7 +132,7 @@ fn holders(path: &Path) -> Vec<Holder> {
 /// The process of a line such as `5: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF`, if it is about this file.
 fn locker(line: &str, devices: &[(u32, u32)], ino: u64) -> Option<u32> {
     let mut fields = line.split_whitespace().skip(1);
-    // A line of one who waits has an arrow here.
+    // The line of a waiter has an arrow here.
     if fields.next() != Some("FLOCK") {
         return None;
     }

@@ -64,7 +64,7 @@ const BLKFINISHZONE: Opcode = opcode::write::<[u64; 2]>(0x12, 136);
 /// The limits of all zones of a device; `None` if writes may go anywhere.
 ///
 /// # Errors
-/// A size of zones that is no number of whole blocks.
+/// A size of zones that is not a number of whole blocks.
 pub(crate) fn limits(rdev: u64) -> Result<Option<ZoneLimits>, ZoneError> {
     if sysfs::queue_text(rdev, "zoned").as_deref() != Some("host-managed") {
         return Ok(None);
@@ -137,7 +137,7 @@ fn zone(record: &Record, has_capacity: bool, limits: ZoneLimits) -> Result<Zone,
         // A state that no standard has counts as one that cannot be written.
         _ => ZoneState::Offline,
     };
-    // A capacity that is no number of blocks: the rest is never written.
+    // A capacity that is not a number of blocks: the rest is never written.
     let capacity = if has_capacity && sequential { (record.capacity / SECTORS).min(blocks) } else { blocks };
     // The pointer of a worn-out zone means nothing to the kernel: all of the zone can be read.
     let pointer =

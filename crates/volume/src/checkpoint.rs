@@ -85,8 +85,8 @@ impl Volume {
         self.checkpoint_beside(reason, || Ok(()), above)
     }
 
-    /// As [`checkpoint_with`](Self::checkpoint_with), for who has blocks that can be written while operations run: `ahead` writes what is dirty
-    /// of them, before `above` and perhaps several times.
+    /// As [`checkpoint_with`](Self::checkpoint_with), for a layer with blocks that can be written while operations run:
+    /// `ahead` writes the dirty ones of them, before `above` and perhaps several times.
     ///
     /// # Errors
     /// As there. Those of `ahead` leave everything as it was.

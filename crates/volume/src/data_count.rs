@@ -53,7 +53,7 @@ impl DataCount {
         told.saturating_add(self.untold) <= limit || self.sum() <= limit
     }
 
-    /// The count begins anew with a checkpoint, while nobody counts; gives what it was.
+    /// The count begins again with a checkpoint, while nobody counts; gives what it was.
     pub(crate) fn restart(&self) -> u64 {
         let blocks = self.exact.sum();
         self.exact.sub(blocks);

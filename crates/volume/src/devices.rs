@@ -27,7 +27,7 @@ const NIDS: usize = 64 * 455;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DevicesError<E> {
-    /// The first device is none of a volume.
+    /// The first device does not belong to a volume.
     #[error(transparent)]
     Volume(Box<VolumeError>),
     /// A device could not be opened.

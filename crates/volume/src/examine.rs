@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn each_damage_is_named_and_the_rest_is_read() {
-        // Both superblocks have a block size that is none: the packs are found all the same.
+        // Both superblocks have an invalid block size: the packs are found all the same.
         let device = volume();
         for block in 0..2 {
             let mut bytes = read(&device, block).unwrap();

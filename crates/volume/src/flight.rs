@@ -145,7 +145,7 @@ impl Flight {
         op.volume.free_displaced(&mut displaced)
     }
 
-    /// [`land`](Self::land) of data whose inode does not change: blocks of it that are written anew.
+    /// [`land`](Self::land) of data whose inode does not change: blocks of it that are written again.
     ///
     /// # Errors
     /// As there.

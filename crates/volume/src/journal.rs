@@ -70,7 +70,7 @@ pub(crate) struct SyncJournal {
     pub(crate) mode: JournalMode,
     /// The stamp of the last record of the files of each stripe.
     pub(crate) files: Striped<Mutex<u64>>,
-    /// Who waits for a flush of the device.
+    /// The threads that wait for a flush of the device.
     pub(crate) flushes: GroupCommit<(), Result<(), DeviceError>>,
     /// Room for roll-forward is counted by one at a time.
     pub(crate) room: Mutex<()>,

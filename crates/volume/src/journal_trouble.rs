@@ -60,7 +60,7 @@ pub enum JournalTrouble {
     /// The open volume has a journal already.
     #[error("the open volume has a journal already")]
     Attached,
-    /// A record holds data for a block that the checkpoint uses, or that is no block for data.
+    /// A record holds data for a block that the checkpoint uses, or that is not a block for data.
     #[error("a record of the journal holds data for block {}, which the checkpoint uses, or which is not a block for data", .addr.0)]
     Block {
         /// The block.

@@ -2,8 +2,8 @@
 //!
 //! # Locking
 //!
-//! A mutex, held to read or replace it; nothing else is taken under it. The version that node footers carry is read without it. Both are
-//! replaced by the writer of a checkpoint, who has the turn.
+//! A mutex, held to read or replace it; nothing else is taken under it. The version that node footers carry is read
+//! without it. Both are replaced by the writer of a checkpoint, which has the turn.
 
 use f2fs_format::checkpoint::Checkpoint;
 use f2fs_sync::Mutex;

@@ -25,7 +25,8 @@ impl Moves {
         Moves { counts: (0..COUNTS).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Grows whenever a data block of the inode was moved by anybody else than who writes the file, and sometimes without cause.
+    /// Grows whenever a data block of the inode was moved by another than the file's writers, and sometimes without
+    /// cause.
     #[inline]
     pub(crate) fn count(&self, ino: Nid) -> u64 {
         self.of(ino).load(Ordering::Acquire)

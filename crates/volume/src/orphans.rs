@@ -115,7 +115,7 @@ mod tests {
         room.fill(Nid(6));
         assert_eq!(orphans.list(), [Nid(4), Nid(6)]);
         assert!(orphans.room().is_err());
-        // Who lists one that is listed takes no further room.
+        // An inode that is listed already takes no further room.
         assert!(orphans.remove(Nid(4)));
         orphans.room().unwrap().fill(Nid(6));
         assert!(orphans.room().is_ok());

@@ -24,7 +24,7 @@ pub(crate) struct RollForward {
     pub(crate) opened: AtomicBool,
     pub(crate) room: Room,
     pub(crate) mode: FsyncMode,
-    /// Who waits for the warm-node log.
+    /// The threads that wait for the warm-node log.
     pub(crate) syncs: GroupCommit<SyncRequest, Result<Synced, VolumeError>>,
 }
 
@@ -44,7 +44,7 @@ impl RollForward {
         self.room.begin(blocks, nodes);
     }
 
-    /// That checkpoint is durable: the chain begins anew.
+    /// That checkpoint is durable: the chain begins again.
     pub(crate) fn begin(&self) {
         self.opened.store(false, Ordering::Release);
     }

@@ -289,7 +289,7 @@ impl Volume {
         first
     }
 
-    /// Grows whenever a data block of the inode was moved by anybody else than who writes the file (and sometimes without
+    /// Grows whenever a data block of the inode was moved by another than the file's writers (and sometimes without
     /// cause). Addresses that were looked up at another count, in an earlier operation, may be wrong.
     #[must_use]
     #[inline]

@@ -41,7 +41,7 @@ use crate::{Volume, VolumeError};
 
 /// Nodes written together.
 const CHUNK: usize = if cfg!(loom) { 2 } else { 512 };
-/// Passes at most. Operations may change nodes faster than they are written; who comes later writes fewer.
+/// Passes at most. Operations may change nodes faster than they are written; each pass writes fewer.
 const PASSES: u32 = if cfg!(loom) { 1 } else { 16 };
 
 impl Volume {

@@ -59,7 +59,7 @@ impl Volume {
         }
     }
 
-    /// The checkpoint is durable, and blocks that it frees are not yet given out: its zones are begun anew. Gives the
+    /// The checkpoint is durable, and blocks that it frees are not yet given out: its zones are begun again. Gives the
     /// runs that it frees and that may be discarded.
     pub(crate) fn begin_zones_anew(&self, segments: &SegmentManager) -> Vec<Run> {
         match &self.zones {

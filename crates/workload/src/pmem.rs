@@ -99,7 +99,7 @@ pub fn measure_mapped<R: PersistentRegion>(device: &PmemDevice<R>, plan: Plan) -
                     })
                 };
                 let mapped = || transfers(device, blocks, write, plan.time);
-                // Who is first changes.
+                // The order changes.
                 let (copy, mapped) = if round % 2 == 0 {
                     let copy = copy()?;
                     (copy, mapped()?)

@@ -22,7 +22,7 @@
 //! Operations of a phase over its time, from before its threads start until the last has ended. Paths are resolved from
 //! the root each time. Creating and unlinking change nodes and directories in memory, which the checkpoints of the
 //! phase (if it is long enough to need one) and the phase `checkpoint` write. Small reads in the phase `read` find
-//! inodes in memory; those in `verify` come from the device, node and data, because the volume was opened anew.
+//! inodes in memory; those in `verify` come from the device, node and data, because the volume was opened again.
 //!
 //! # Locking model
 //!

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// Removes what cargo keeps of these packages from an earlier run: it takes a package that it has unpacked once for the
-/// same one for ever, since a version does not change in a registry. The registry of packages that are not published
+/// same one forever, since a version does not change in a registry. The registry of packages that are not published
 /// yet has no host in its name, which so begins with a hyphen.
 fn forget_unpacked(crates: &[String]) -> Result<()> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);

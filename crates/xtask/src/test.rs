@@ -25,7 +25,7 @@ use clap::ValueEnum;
 use crate::{Result, as_tested, chore, crash, lint, process, tools};
 
 /// This program, by a link that stays. The path that it was started by does not do: the tests of the workspace may
-/// build it anew, with other features, and replace the file there.
+/// build it again, with other features, and replace the file there.
 const SELF: &str = "/proc/self/exe";
 
 /// Options of `cargo xtask test`.

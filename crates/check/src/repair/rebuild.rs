@@ -1,4 +1,4 @@
-//! Building the tables anew from the blocks that were reached: NAT, SIT, summaries, and a checkpoint with the right counts.
+//! Building the tables again from the blocks that were reached: NAT, SIT, summaries, and a checkpoint with the right counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

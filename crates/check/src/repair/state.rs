@@ -49,7 +49,7 @@ pub(super) struct OwnSegment {
     pub(super) next: u32,
 }
 
-/// All of it. Known conflicts are kept from pass to pass, everything else begins anew.
+/// All of it. Known conflicts are kept from pass to pass, everything else begins again.
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// References that lost a conflict.

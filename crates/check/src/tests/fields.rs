@@ -1,6 +1,6 @@
 //! Every field of every structure, set to other values one at a time: whatever fsck.f2fs finds is found here.
 //!
-//! The outcome is a table in the documentation of the check (`corpus.md`). `F2FS_WRITE_TABLE=1` writes it anew;
+//! The outcome is a table in the documentation of the check (`corpus.md`). `F2FS_WRITE_TABLE=1` writes it again;
 //! otherwise the test compares a part of it, every field with one of its values, and all of it if `F2FS_CASES` is set.
 
 use std::collections::BTreeMap;

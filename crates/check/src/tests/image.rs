@@ -131,7 +131,7 @@ impl Image {
         pack::load(&Source::new(&self.device), &self.geometry, &Collector::default()).unwrap().unwrap()
     }
 
-    /// Changes the checkpoint in force, seals both copies and signs the NAT bits anew.
+    /// Changes the checkpoint in force, seals both copies and signs the NAT bits again.
     pub(crate) fn edit_checkpoint(&self, change: impl FnOnce(&mut CheckpointBlock)) {
         let pack = self.pack();
         let mut checkpoint = pack.block;

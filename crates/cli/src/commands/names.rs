@@ -42,7 +42,7 @@ pub(crate) fn make_all(fs: &FileSystem, path: &Path) -> Result<(), CliError> {
 pub(crate) fn rm(image: &Path, paths: &[PathBuf], recursive: bool, force: bool) -> Result<(), CliError> {
     each(image, paths, |fs, path| match if recursive { fs.remove_all(path) } else { fs.remove_file(path) } {
         Err(FsError::NotFound) if force => Ok(()),
-        // The root is none that -r would remove.
+        // -r would not remove the root.
         Err(FsError::IsDirectory) if !recursive && path.file_name().is_some() => {
             Err(CliError::at(path, "is a directory (-r removes it)"))
         }

@@ -1,6 +1,6 @@
 //! `f2fs ublk`.
 //!
-//! Without `--foreground` the command starts itself anew with it, in a process group of its own, waits for the path of
+//! Without `--foreground` the command starts itself again with it, in a process group of its own, waits for the path of
 //! the device on that one's standard output, and ends. A driver that does not answer so never holds the command that a
 //! person waits for.
 
@@ -146,7 +146,7 @@ fn serve(server: Server) -> Result<(), CliError> {
     result.map(drop).map_err(CliError::new)
 }
 
-/// Starts this command anew in the background, and waits until it serves.
+/// Starts this command again in the background, and waits until it serves.
 fn detach() -> Result<(), CliError> {
     let program = std::env::current_exe().map_err(CliError::new)?;
     let messages = std::env::temp_dir().join(format!("f2fs-ublk-{}.log", std::process::id()));

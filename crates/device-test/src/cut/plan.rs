@@ -85,7 +85,7 @@ impl CutPlan {
             return (1..sectors).map(Tear::Sectors).collect();
         }
         let mut tears = BTreeSet::from([1, sectors - 1]);
-        // Random numbers may repeat themselves for ever.
+        // Random numbers may repeat themselves forever.
         for _ in 0..self.tears.saturating_mul(8) {
             if tears.len() >= self.tears {
                 break;

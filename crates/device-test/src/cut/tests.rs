@@ -142,7 +142,7 @@ fn of_two_writes_in_flight_either_is_the_last() {
     together.write(0, AlignedBuf::from_bytes(&[b'c'; 4096])).unwrap();
     together.flush().unwrap();
     assert_eq!(texts(left(&together, 0)), ["c"]);
-    // A discard that nobody waits for is in flight for ever.
+    // A discard that nobody waits for is in flight forever.
     let forgotten = device();
     drop(forgotten.submit(vec![Request::discard(0, 1)]));
     forgotten.write(0, AlignedBuf::from_bytes(&[b'd'; 4096])).unwrap();

@@ -60,8 +60,8 @@ pub enum KeptError {
     },
 }
 
-/// A device with zones that are the same when it is opened again: a [`ZonedDevice`] for everyone who has a file and no
-/// zoned disk.
+/// A device with zones that are the same when it is opened again: a [`ZonedDevice`] for users with a file and no zoned
+/// disk.
 ///
 /// Writes are done when they are submitted, one system call each.
 ///

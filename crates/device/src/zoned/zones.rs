@@ -22,9 +22,9 @@
 //! without being open. Every sequential zone can become read-only or offline, for good.
 //!
 //! Locking rules: `open` counts the zones that are open and closed, and is held whenever a zone changes its state; each
-//! zone has a lock of its own for state and write pointer. `open` is taken before a zone. Who holds `open` may lock two
-//! zones at once (one to open and one to close for it); everybody else locks one. A write into a zone that is open and
-//! stays so, the hot path, locks that zone only, so writers of different zones meet nowhere.
+//! zone has a lock of its own for state and write pointer. `open` is taken before a zone. A thread that holds `open`
+//! may lock two zones at once (one to open and one to close for it); everybody else locks one. A write into a zone that
+//! is open and stays so, the hot path, locks that zone only, so writers of different zones meet nowhere.
 
 use std::collections::BTreeMap;
 

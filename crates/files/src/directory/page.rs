@@ -88,7 +88,7 @@ impl Directory {
             if let Some(page) = self.page(op.volume(), block)? {
                 return Ok(page);
             }
-            // Others may fill the block before it is seen here, take the last name out of it, and free it: then it is made anew.
+            // Others may fill the block before it is seen here, take the last name out of it, and free it: then it is made again.
             self.make_block(op, block)?;
         }
     }
@@ -177,7 +177,8 @@ impl Directory {
         self.pages.iter().map(|shard| shard.0.read().len() as u64).sum()
     }
 
-    /// Drops clean pages that nobody uses when there are more than `limit`. Who uses one, or is about to change it, holds it.
+    /// Drops clean pages that nobody uses when there are more than `limit`. A thread that uses a page, or is about to
+    /// change it, holds it.
     pub(crate) fn shrink(&self, limit: usize) {
         for shard in &self.pages {
             let mut map = shard.0.write();

@@ -51,7 +51,7 @@ impl Directory {
         };
         if stale {
             let mut block = self.node.write(op);
-            // With the inode locked: who sets its times forgets this first.
+            // With the inode locked: an operation that sets its times forgets this first.
             let touched = self.touched();
             let raw = block.inode_mut();
             if !is_inline(raw) {

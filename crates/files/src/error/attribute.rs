@@ -14,7 +14,7 @@ pub enum BadAttribute {
     ZeroByte,
     /// The name has no prefix that F2FS knows, or nothing behind it (`EOPNOTSUPP`).
     Prefix,
-    /// The value of an ACL's attribute is none (`EINVAL`).
+    /// The value of an ACL's attribute is not an ACL (`EINVAL`).
     NotAnAcl,
     /// The value does not fit beside the file's other attributes (`ENOSPC`).
     NoRoom,

@@ -41,7 +41,7 @@ impl FileData<'_> {
         let content = self.content(inode);
         let end = range_end(content, offset, len)?;
         self.balance(inode.ino)?;
-        // Who has everything from there on can give back the nodes as well.
+        // A caller that holds everything from there on can give back the nodes as well.
         let tail = end > content.size();
         let _range = if tail { content.lock_from(offset) } else { content.lock_to_write(offset, len) };
         self.refill_nids();

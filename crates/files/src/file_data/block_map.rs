@@ -107,7 +107,7 @@ mod tests {
 
     use crate::{FileSystem, Options};
 
-    /// A damaged directory may claim the largest size there is: who lists it must not look at each of its million nodes.
+    /// A damaged directory may claim the largest size there is: a listing must not visit each of its million nodes.
     #[test]
     fn a_hole_is_passed_in_one_step() {
         let device = Arc::new(MemoryDevice::new((64 << 20) >> 12));

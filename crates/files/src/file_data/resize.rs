@@ -24,7 +24,7 @@ impl FileData<'_> {
         self.truncate_locked(inode, content, size)
     }
 
-    /// The same, for a caller who has everything from the new end on exclusively; the whole file if it is inline.
+    /// The same, for a caller that holds everything from the new end on exclusively, or the whole file if it is inline.
     pub(crate) fn truncate_locked(&self, inode: &Arc<Inode>, content: &Content, size: u64) -> Result<(), FsError> {
         let limit = content.limit();
         if size > limit {

@@ -5,7 +5,7 @@
 //!   ─────|──┬────────┬────────┬────────┬────────┬────────┬──|─────
 //!     front │  whole blocks: their slots become NULL_ADDR   │ tail     punch
 //!           │                               or NEW_ADDR     │          zero
-//!   a block of which a part becomes zeros is written anew, as a write of zeros would
+//!   a block of which a part becomes zeros is written again, as a write of zeros would
 //! ```
 //!
 //! # Locking, and what a crash leaves
@@ -170,7 +170,7 @@ impl FileData<'_> {
         }
     }
 
-    /// Writes the blocks anew of which a part becomes zeros. Where there is no block, there are zeros.
+    /// Writes the blocks again of which a part becomes zeros. Where there is no block, there are zeros.
     fn zero_edges(&self, op: &Op<'_>, inode: &Inode, content: &Content, parts: &Parts) -> Result<(), FsError> {
         let mut pieces = Vec::with_capacity(2);
         for edge in &parts.edges {

@@ -109,7 +109,7 @@ impl Namespace<'_> {
         Ok((self.inode(found.ino)?, seen))
     }
 
-    /// The directory that a path of directories means; `None` if there is a symbolic link on the way. A component that is no directory
+    /// The directory that a path of directories means; `None` if there is a symbolic link on the way. A component that is not a directory
     /// is returned if it is the last.
     fn cached_directory(&self, path: &[u8]) -> Result<Option<Arc<CachedDirectory>>, FsError> {
         let mut here = match self.path_cache.root() {

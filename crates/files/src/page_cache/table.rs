@@ -101,8 +101,8 @@ impl PageTable {
         self.bucket(key).read().iter().any(|page| page.key == key)
     }
 
-    /// Puts in what the device has, unless there is a page; whether the room that the caller took is used. Who calls holds the block's
-    /// range: nobody writes it meanwhile.
+    /// Puts in the content of the device, unless there is a page; returns whether the room that the caller took is
+    /// used. The caller holds the block's range: nobody writes it meanwhile.
     pub(crate) fn insert_clean(&self, key: Key, data: &[u8]) -> bool {
         let mut bucket = self.bucket(key).write();
         if bucket.iter().any(|page| page.key == key) {

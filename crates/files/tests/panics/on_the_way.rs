@@ -97,7 +97,7 @@ fn nothing_is_on_its_way_when_a_panic_is_caught() {
         assert!(text(&*panic).contains("the device panics in a write"));
         assert_eq!(fs.volume().stopped(), Some(&StopCause::Panic));
         panics += 1;
-        // Who starts anew at once finds the volume as it was, and nobody writes beside.
+        // Who starts again at once finds the volume as it was, and nobody writes beside.
         within(LIMIT, move || drop((file, fs)));
         let again = FileSystem::open(inner.clone(), Options::new()).unwrap();
         assert!(tree(&again).len() > 150);

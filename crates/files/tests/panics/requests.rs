@@ -50,7 +50,7 @@ fn run(base: &MemoryDevice, rule: FaultRule, fsck: bool) -> (u64, Option<bool>) 
     }
     let last = tree(&fs);
     drop(fs);
-    // A process that starts anew.
+    // A process that starts again.
     let after = Arc::new(inner.snapshot());
     assert_consistent(&*after);
     if fsck {

@@ -236,7 +236,7 @@ pub fn look(bytes: Vec<u8>, grain: usize) -> Result<Recovered<Image>, f2fs_journ
     Journal::open(Image { bytes, grain }, Some(OWNER))
 }
 
-/// Numbers by chance, the same for the same seed (splitmix64).
+/// Random numbers, the same for the same seed (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 

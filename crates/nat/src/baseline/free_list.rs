@@ -76,7 +76,7 @@ impl FreeList {
         }
     }
 
-    /// A taken NID is bound, or is to be listed anew. Tells whether it was taken.
+    /// A taken NID is bound, or is to be listed again. Tells whether it was taken.
     pub(crate) fn done(&mut self, nid: Nid) -> bool {
         let taken = self.state(nid) == Some(State::Taken);
         if taken {

@@ -120,7 +120,7 @@ impl Planner {
     fn leave_out(&self, account: &Account, layout: &Layout, request: u32, mut choices: Vec<Choice>) -> Vec<Choice> {
         while let Some(last) = choices.iter().rposition(|choice| *choice != Choice::Ssr) {
             choices[last] = Choice::Ssr;
-            // A block that is left out changes the rest of the plan, so all is counted anew.
+            // A block that is left out changes the rest of the plan, so all is counted again.
             if account.pay(self.extra(layout, request, &choices)) {
                 break;
             }

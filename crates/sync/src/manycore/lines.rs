@@ -12,7 +12,7 @@ type Cores = u128;
 /// A line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
-    /// Who has it.
+    /// The cores that have it.
     holders: Cores,
     /// Whether the only one that has it has changed it.
     changed: bool,
@@ -99,7 +99,7 @@ impl Lines {
         Cost { total: transfer + own, transfer }
     }
 
-    /// Begins to count anew.
+    /// Begins to count again.
     pub(super) fn forget_costs(&mut self) {
         for line in self.lines.values_mut() {
             (line.cost, line.transfers) = (0, 0);

@@ -63,7 +63,8 @@ impl Queues {
         *self.readers.entry(address).or_default() += 1;
     }
 
-    /// One releases the lock: who is woken. A writer alone, readers together; nobody while other readers are in.
+    /// A core releases the lock: returns the cores to wake. A writer alone, or readers together; none while other
+    /// readers are in.
     pub(super) fn release(&mut self, address: usize, now: u64) -> Vec<Waiter> {
         if let Some(readers) = self.readers.get_mut(&address) {
             *readers -= 1;

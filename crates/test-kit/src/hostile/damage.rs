@@ -133,7 +133,7 @@ fn set(device: &SparseDevice, at: u64, offset: usize, len: usize, number: u64) {
     device.put(at, &block);
 }
 
-/// Makes the hashes of a block of names right, which is one that is no inode.
+/// Makes the hashes of a block of names right: a block that is not an inode.
 fn mend_hashes(device: &SparseDevice, at: u64) {
     let mut block = device.block(at);
     if node::NodeBlock::read(&block).is_inode() {

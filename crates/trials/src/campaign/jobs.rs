@@ -31,11 +31,11 @@ pub enum Class {
     Broad,
     /// Sections are emptied between syncs.
     Cleaning,
-    /// Operations by chance, on volumes with room, with and without checksums.
+    /// Random operations, on volumes with room, with and without checksums.
     Random,
-    /// Operations by chance where logs fill holes.
+    /// Random operations where logs fill holes.
     Tight,
-    /// Operations by chance where segments are emptied and used again.
+    /// Random operations where segments are emptied and used again.
     Full,
     /// Several threads, each with names of its own.
     Threads,
@@ -43,13 +43,13 @@ pub enum Class {
     Shared,
     /// Random operations on a volume on several devices. Each device keeps any part of its writes until it is flushed.
     Several,
-    /// Operations by chance on a volume with a journal for its syncs, on a device of its own.
+    /// Random operations on a volume with a journal for its syncs, on a device of its own.
     Journaled,
     /// The same with data in the journal.
     Absorbed,
-    /// Operations by chance, by one thread and by several, with a page cache.
+    /// Random operations, by one thread and by several, with a page cache.
     Cached,
-    /// Operations by chance on a volume on zones.
+    /// Random operations on a volume on zones.
     Zoned,
 }
 
@@ -126,7 +126,7 @@ impl Class {
         )
     }
 
-    /// States of one workload that are worth its run, for those that are made by chance.
+    /// States of one workload that are worth its run, for those that are random.
     fn worth(self) -> u64 {
         match self {
             Class::Full | Class::Zoned => 40,

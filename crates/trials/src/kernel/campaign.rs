@@ -210,7 +210,7 @@ fn load(directory: &Path, name: &str, script: &Script, floor: &Floor) -> Result<
     Ok((recording, refused as u64))
 }
 
-/// Keeps states by chance for the kernel to mount.
+/// Keeps random states for the kernel to mount.
 fn keep_samples(recording: &Recording, settings: &Settings, name: &str, mut random: Random) -> Result<(), String> {
     if settings.samples == 0 {
         return Ok(());

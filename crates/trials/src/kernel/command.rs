@@ -36,7 +36,7 @@ enum Command {
     Scripts {
         /// The directory.
         directory: PathBuf,
-        /// Scripts by chance.
+        /// Random scripts.
         #[arg(long, default_value_t = 40)]
         count: usize,
         /// Where chance begins.
@@ -117,7 +117,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Of so many scripts by chance how many begin on each ground.
+/// Of so many random scripts how many begin on each ground.
 const SHARES: [(Ground, usize); 8] = [
     (Ground::Mkfs, 3),
     (Ground::MkfsChecksums, 1),

@@ -31,7 +31,7 @@ pub struct Perform {
 ///
 /// # Errors
 ///
-/// If the script is none, or the log cannot be looked at.
+/// If the script is invalid, or the log cannot be read.
 pub fn run(args: &Perform) -> anyhow::Result<()> {
     let text = fs::read_to_string(&args.script).with_context(|| args.script.display().to_string())?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

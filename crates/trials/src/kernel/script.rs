@@ -154,7 +154,7 @@ fn is_for_kernel(op: &Op) -> bool {
 }
 
 impl Script {
-    /// Operations by chance.
+    /// Random operations.
     #[must_use]
     pub fn by_chance(floor: &Floor, seed: u64) -> Script {
         let mut script = Script { ground: floor.ground, ops: Vec::new() };

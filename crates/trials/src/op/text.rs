@@ -39,7 +39,7 @@ impl fmt::Display for Op {
     }
 }
 
-/// A text that is no operation.
+/// A text that is not an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an operation")]
 pub struct ParseOpError(String);

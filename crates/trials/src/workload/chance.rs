@@ -1,11 +1,11 @@
-//! Operations by chance.
+//! Random operations.
 
 use crate::base::BaseKind;
 use crate::op::Op;
 use crate::tree::{Content, Tree};
 use f2fs_device_test::Random;
 
-/// Operations by chance below a directory.
+/// Random operations below a directory.
 #[derive(Debug)]
 pub(crate) struct Steps {
     random: Random,

@@ -19,7 +19,7 @@ const NAMES: [&str; 3] = ["/A/n0", "/A/n1", "/B/n0"];
 /// Files that keep their names: one with blocks, one whose data stands in its inode.
 const FILES: [&str; 3] = ["/A/foo", "/A/foo", "/A/bar"];
 
-/// Operations by chance of one of the threads.
+/// Random operations of one of the threads.
 #[derive(Debug)]
 pub(crate) struct Sharing {
     random: Random,

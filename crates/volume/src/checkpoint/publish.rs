@@ -1,7 +1,7 @@
 //! Publication: the checkpoint is durable, and the blocks and NIDs that it frees can be used.
 //!
 //! ```text
-//!   zones begin anew -> discards -> freed NIDs -> freed blocks and prefree segments -> segments that were cleared ahead
+//!   zones begin again -> discards -> freed NIDs -> freed blocks and prefree segments -> segments that were cleared ahead
 //! ```
 //!
 //! Not a step earlier: a crash before the pack is durable needs all of it as it was. Discards come before anybody may write there.

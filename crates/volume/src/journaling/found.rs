@@ -163,8 +163,8 @@ impl FoundJournal {
         Err(JournalTrouble::OtherCheckpoint { records: self.recovered.records(), base, found }.into())
     }
 
-    /// The volume's device as it is when the data of the records is back, for who opens the volume for reading; `None` if there is no
-    /// data. The records keep the nodes, and give the data away.
+    /// The volume's device as it would be with the data of the records, for an opening for reading; `None` if there is
+    /// no data. The records keep the nodes, and give the data away.
     #[must_use]
     pub fn shown(&mut self, device: PlainArc<dyn BlockDevice>) -> Option<PlainArc<dyn BlockDevice>> {
         let data = core::mem::take(&mut self.nodes.data);

@@ -11,7 +11,7 @@
 //! # Locking
 //!
 //! Counts that operations add to lie in lines of single processors. `logged` and `wanted` change in the leader of a group of syncs
-//! alone, and all of them begin anew while a checkpoint has the gate closed.
+//! alone, and all of them begin again while a checkpoint has the gate closed.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{ShardedCounter, protocol_step, protocol_value};

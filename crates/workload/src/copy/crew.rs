@@ -77,7 +77,7 @@ impl<J: Send> Crew<J> {
     }
 }
 
-/// A directory that is copied. Jobs below it hold it; who drops the last hold finishes it.
+/// A directory that is copied. Jobs below it hold it; the thread that drops the last hold finishes it.
 pub(super) struct Node<T> {
     pub(super) parent: Option<Arc<Node<T>>>,
     pub(super) what: T,

@@ -171,7 +171,7 @@ impl Inward<'_> {
         }
     }
 
-    /// Copies what is no directory and was named by the user.
+    /// Copies a source that the user named and that is not a directory.
     fn named(&self, from: &Path, to: &Path, metadata: &Metadata) -> Result<(), CopyError> {
         if to.as_os_str().as_bytes().ends_with(b"/") {
             return Err(volume(to)(FsError::NotDirectory));
@@ -231,7 +231,7 @@ impl Inward<'_> {
         }
     }
 
-    /// Copies what is no directory and lies below one.
+    /// Copies an entry of a directory that is not a directory itself.
     fn entry(&self, buffer: &mut Buffer, from: &Path, to: &Path, metadata: &Metadata) -> Result<(), CopyError> {
         if metadata.is_file() {
             self.tally.found(metadata.len());

@@ -284,7 +284,7 @@ impl<'a> Outward<'a> {
         Ok(())
     }
 
-    /// Copies what is no directory.
+    /// Copies anything but a directory.
     fn entry(&self, buffer: &mut Buffer, entry: &Entry<'_>, stat: &Metadata) -> Result<(), CopyError> {
         if stat.links < 2 {
             return self.make(buffer, entry, stat);

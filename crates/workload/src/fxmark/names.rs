@@ -7,7 +7,7 @@ use super::Workload;
 /// The directory that everything lies in, and that is the shared one.
 pub(super) const ROOT: &str = "/fxmark";
 
-/// A path that is made anew for each operation, in the same memory.
+/// A path that is made again for each operation, in the same memory.
 #[derive(Debug, Default)]
 pub(super) struct PathBuffer(String);
 

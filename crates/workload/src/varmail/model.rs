@@ -160,7 +160,7 @@ mod tests {
         let again = run(Place::Ssd, JournalMode::Journal);
         assert_eq!((ssd.work, ssd.time), (again.work, again.time));
         let nvdimm = run(Place::Nvdimm, JournalMode::Journal);
-        // Which files are read depends on who is faster.
+        // The files that are read depend on the faster thread.
         let done = |measured: &Measured| (measured.work.operations, measured.work.syncs);
         assert_eq!(done(&ssd), done(&nvdimm), "as much is done");
         assert!(nvdimm.sync < Duration::from_micros(50), "{:?}", nvdimm.sync);

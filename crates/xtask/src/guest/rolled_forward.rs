@@ -37,7 +37,7 @@ enum Maker {
     Cut,
 }
 
-/// An image: its name, who makes it, whether with the extra features, and whether by a random script.
+/// An image: its name, its maker, whether it has the extra features, and whether a random script fills it.
 type Image = (&'static str, Maker, bool, bool);
 
 const IMAGES: [Image; 10] = [

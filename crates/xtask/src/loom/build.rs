@@ -37,7 +37,7 @@ struct Target {
     name: String,
 }
 
-/// Builds the crates' models, all at once so that what they share is built once, and lists them for each crate.
+/// Builds the crates' models, all at once so that shared crates are built once, and lists them for each crate.
 ///
 /// # Errors
 ///

@@ -14,7 +14,7 @@ use super::registry::{Crate, Mutant};
 use crate::Result;
 use crate::process::{self, Outcome};
 
-/// How many times as many random schedules as a scenario a mutant may try. Schedules are drawn anew in each run: some
+/// How many times as many random schedules as a scenario a mutant may try. Schedules are drawn again in each run: some
 /// mutants are found once in a hundred of them, so that the two hundred of a scenario now and then have none. A mutant
 /// stops at the first schedule that finds it, so that more of them cost nothing.
 const MUTANT_FACTOR: u32 = 20;

@@ -28,7 +28,7 @@ entries = [[\"nobody\", \"nogroup\"], [\"daemon\", \"daemon\"]]
 [settings]
 naptime = 0.02
 ";
-/// The tests that mount anew for reading only. They have a run of their own: others leave files open, with which no
+/// The tests that mount again for reading only. They have a run of their own: others leave files open, with which no
 /// file system can be.
 const REMOUNTS: &str = "erofs";
 /// Tests that the suite leaves out on a FUSE mount; docs/TESTING.md says why.

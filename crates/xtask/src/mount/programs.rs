@@ -32,7 +32,7 @@ fn shell(script: &str) -> Result<()> {
     process::run(Command::new("sh").args(["-euc", script]))
 }
 
-/// A clone of this repository is packed anew, and whole before and after a mount.
+/// A clone of this repository is packed again, and whole before and after a mount.
 fn repository(bench: &Bench) -> Result<()> {
     let mounted = Mounted::new(bench, "git", "2G", "cache=through")?;
     let (root, dir) = (process::root(), mounted.dir.join("clone"));

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &FxmarkArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Policies innermost, so that what is compared is measured close together.
+/// Policies innermost, so that policies are compared by measurements close together.
 fn settings(args: &FxmarkArgs) -> Vec<Setting> {
     let mut settings = Vec::new();
     for workload in &args.workload {

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), CliError> {
     let bar = bar_of_measurements(args);
     let mut all = Vec::new();
     for threads in &args.threads.threads {
-        // Tables innermost, so that what is compared is measured close together.
+        // Tables innermost, so that tables are compared by measurements close together.
         for table in &args.table {
             let setting = Setting { threads: usize::from(*threads), table: (*table).into(), ..setting };
             bar.set_message(format!("{} {threads} threads", setting.table_name()));

@@ -18,7 +18,7 @@ use crate::{AlignedBuf, Completion, DeviceErrorKind, Op, Request, Ticket, Zone, 
 /// Blocks that are sent in one request at most.
 const MOST: u64 = 512;
 
-/// Where the completion of a write is left for who waits for it.
+/// The place where the completion of a write is left for its waiter.
 pub(super) type Slot = Mutex<Option<Completion>>;
 
 /// The writes of one zone.
