@@ -61,7 +61,7 @@ impl SetTimes {
 fn unremovable(special: Special) -> FsError {
     match special {
         Special::Root => FsError::Busy,
-        Special::Here => FsError::Invalid("a directory is not removed by a path that ends in `.`"),
+        Special::Here => FsError::Invalid("a path that ends in `.` cannot be removed"),
         Special::Up => FsError::NotEmpty,
     }
 }

@@ -200,7 +200,7 @@ impl File {
     /// Data written until then stays, and [`WriteSlice::written`] has the bytes of each piece.
     pub fn write_many(&self, depth: usize, writes: &mut [WriteSlice<'_>]) -> Result<(), FsError> {
         if self.access.places_writes()? {
-            return Err(FsError::Invalid("writes with places of their own, in a file that is open for appending"));
+            return Err(FsError::Invalid("the writes have offsets, and the file is open for appending"));
         }
         self.handle.data().write_many(&self.handle.inode, depth, writes)
     }

@@ -285,7 +285,7 @@ impl InodeRef {
         if std::ptr::eq::<Core>(&***self.handle.core, &***other.handle.core) {
             return Ok(());
         }
-        Err(FsError::Invalid("two inodes of different file systems"))
+        Err(FsError::Invalid("the inodes are in different file systems"))
     }
 
     // ---- symbolic links, extended attributes ----

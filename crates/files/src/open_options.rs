@@ -130,13 +130,13 @@ impl OpenOptions {
     fn access(&self) -> Result<Access, FsError> {
         let Access { read, write, append } = self.access;
         if !(read || write || append) {
-            return Err(FsError::Invalid("a file that is open for nothing"));
+            return Err(FsError::Invalid("none of read, write and append is set"));
         }
         if !write && !append && (self.truncate || self.create || self.create_new) {
-            return Err(FsError::Invalid("a file that is made or cut, and not open for writing"));
+            return Err(FsError::Invalid("create and truncate need write or append"));
         }
         if append && self.truncate && !self.create_new {
-            return Err(FsError::Invalid("a file that is cut, and open for appending"));
+            return Err(FsError::Invalid("truncate does not go with append"));
         }
         Ok(Access { read, write: write || append, append })
     }

@@ -86,7 +86,7 @@ impl File {
     /// [`FsError::FileTooLarge`], [`FsError::NoSpace`], [`FsError::NotOpenFor`], [`FsError::Volume`].
     pub fn allocate(&self, offset: u64, len: u64, flags: AllocateFlags) -> Result<(), FsError> {
         if len == 0 {
-            return Err(FsError::Invalid("an empty range"));
+            return Err(FsError::Invalid("the range is empty"));
         }
         let Some(change) = flags.change() else {
             return Err(FsError::Unsupported { ino: self.ino(), what: "such flags of fallocate" });

@@ -28,7 +28,7 @@ fn with(entry: &mut [u8], change: impl FnOnce(u16) -> u16) {
 fn entries(list: &[u8]) -> Result<impl Iterator<Item = &[u8]>, FsError> {
     match list.get(HEADER..) {
         Some(entries) if entries.len() % ENTRY == 0 => Ok(entries.chunks_exact(ENTRY)),
-        _ => Err(FsError::Invalid("an access control list of a wrong length")),
+        _ => Err(FsError::Invalid("the access control list has a wrong length")),
     }
 }
 

@@ -23,76 +23,76 @@ use crate::mutants::{MUTANTS, OF_JOINT, OF_LINES};
 use crate::report;
 use crate::workload::Workload;
 
-/// Crashes volumes at every point, and looks at what is left.
+/// Cut the power at every point of many workloads, and check what is left on the device.
 #[derive(Debug, Parser)]
 #[command(name = "trials")]
 struct Arguments {
     /// Classes of workloads, separated by commas.
     #[arg(long, value_delimiter = ',', value_enum, default_values_t = Class::USUAL)]
     classes: Vec<Class>,
-    /// Distinct states to look at, at least.
+    /// Number of distinct states to check, at least.
     #[arg(long, default_value_t = 100_000)]
     states: u64,
-    /// Where chance begins.
+    /// The seed of all random choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Stop after so many seconds.
     #[arg(long)]
     seconds: Option<u64>,
-    /// End after so many violations, one for each workload at most.
+    /// End after so many violations. A workload counts once.
     #[arg(long, default_value_t = 5, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     enough: usize,
-    /// Threads; 0: as many as processors.
+    /// Number of threads; 0: one for each processor.
     #[arg(long, default_value_t = 0)]
     threads: usize,
-    /// All states of the enumerated workloads.
+    /// Check all states of the enumerated workloads.
     #[arg(long)]
     exhaustive: bool,
-    /// Every subset of so many outstanding requests at most.
+    /// Try every subset of the unflushed requests if there are at most so many.
     #[arg(long, default_value_t = 12)]
     subsets: usize,
-    /// One in so many states is used and looked at again.
+    /// Use one in so many states: change files, close the volume, and check it again.
     #[arg(long, default_value_t = 4)]
     used: usize,
-    /// One in so many of those that are used is crashed again, in its recovery and its use.
+    /// Cut the power again in one in so many of the states that are used, in their recovery and use.
     #[arg(long, default_value_t = 6)]
     again: usize,
-    /// One in so many of those that are used is given to fsck.f2fs (0: none).
+    /// Run fsck.f2fs on one in so many of the states that are used (0: none).
     #[arg(long, default_value_t = 500)]
     fsck: usize,
-    /// Only this workload.
+    /// Run only this workload.
     #[arg(long)]
     workload: Option<Workload>,
-    /// Only this state of the workload; once more for each crash during recovery.
+    /// Check only this state of the workload. Give it again for each cut during recovery.
     #[arg(long)]
     cut: Vec<Cut>,
-    /// With --workload: print what it does, and do not crash it.
+    /// With --workload: print its operations, and do not crash it.
     #[arg(long, requires = "workload")]
     steps: bool,
-    /// Go on where the campaigns of this diary ended, and write it, every five minutes and at the end.
+    /// Go on where the campaigns of this diary ended. It is written every five minutes and at the end.
     #[arg(long, value_name = "FILE")]
     diary: Option<std::path::PathBuf>,
-    /// Where bad states are kept.
+    /// The directory for images of bad states.
     #[arg(long, default_value = "target/crash")]
     keep: std::path::PathBuf,
-    /// For programs.
+    /// Print JSON, for programs.
     #[arg(long)]
     json: bool,
-    /// Fail every request of a workload in every way, instead of crashing.
+    /// Fail every request of a workload in every way, instead of cutting the power.
     #[arg(long)]
     faults: bool,
-    /// With --faults: only every so many-th request.
+    /// With --faults: fail one in so many requests.
     #[arg(long, default_value_t = 1)]
     sample: u64,
-    /// With --faults: only this request, EPISODE:INDEX.
+    /// With --faults: fail only this request, EPISODE:INDEX.
     #[arg(long, value_parser = request)]
     request: Option<(usize, u64)>,
-    /// Instead of crashes that lose sectors: those on persistent memory, which lose words of 8 bytes; `--states` and
-    /// other options have no meaning here.
+    /// Cut the power of persistent memory, which loses words of 8 bytes, instead of a disk. `--states` and most other
+    /// options have no effect then.
     #[arg(long)]
     lines: bool,
-    /// Instead: joint states of a volume and of its journal in persistent memory, which loses words; `--states`,
-    /// `--seed` and `--threads` have their meaning.
+    /// Check joint states of a volume and of its journal in persistent memory. Only `--states`, `--seed` and `--threads`
+    /// have an effect then.
     #[arg(long)]
     joint: bool,
     /// Print the names of the mutants with the classes that find them, and do nothing.

@@ -47,7 +47,7 @@ pub(crate) fn rm(image: &Path, paths: &[PathBuf], recursive: bool, force: bool) 
             Err(CliError::at(path, "is a directory (-r removes it)"))
         }
         Err(FsError::NotEmpty) if recursive && path.components().next_back() == Some(Component::ParentDir) => {
-            Err(CliError::at(path, "a directory is not removed by a path that ends in `..`"))
+            Err(CliError::at(path, "a path that ends in `..` cannot be removed"))
         }
         removed => removed.about(path),
     })

@@ -31,7 +31,7 @@ impl FileData<'_> {
         }
         let len = len.min(limit - to_offset);
         if from.ino == to.ino && offset < to_offset + len && to_offset < offset + len {
-            return Err(FsError::Invalid("a copy within one file onto itself"));
+            return Err(FsError::Invalid("source and destination of the copy overlap"));
         }
         let mut buf = Vec::new();
         let mut done = 0;
