@@ -107,10 +107,8 @@ fn open_on(
     let recovered = fs.recovered();
     if recovered.files != 0 {
         let RecoveryReport { files, new_files, .. } = recovered;
-        let fate = if access == Access::Write { "recovered" } else { "shown as they will be recovered" };
-        say(format_args!(
-            "{shown}: {files} files synced after the last checkpoint are {fate}, {new_files} of them new"
-        ));
+        let how = if access == Access::Write { "recovered" } else { "shown as they will be recovered" };
+        say(format_args!("{shown}: {files} files synced after the last checkpoint are {how}, {new_files} of them new"));
     }
     if let Some(damage) = &fs.volume().damage().superblock {
         say(format_args!("{shown}: the other superblock is damaged: {damage}"));
@@ -148,12 +146,12 @@ fn change_with(
     change: impl FnOnce(&FileSystem) -> Result<(), CliError> + Send,
 ) -> Result<(), CliError> {
     let shown = Quoted::path(image);
-    let fs = guarded(open, || format!("{shown} is as at its last checkpoint"))??;
+    let fs = guarded(open, || format!("{shown} is as it was at its last checkpoint"))??;
     let result = guarded(
         || change(&fs),
         || match fs.close() {
-            Ok(()) => format!("{shown} is closed, and holds what was done until then{unfinished}"),
-            Err(error) => format!("{shown} is as at its last checkpoint: {error}"),
+            Ok(()) => format!("{shown} is closed, and holds all changes made until then{unfinished}"),
+            Err(error) => format!("{shown} is as it was at its last checkpoint: {error}"),
         },
     )?;
     let closed = fs.close().about(image);

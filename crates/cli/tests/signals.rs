@@ -72,7 +72,7 @@ fn a_put_that_is_stopped_closes_the_volume() {
     for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let child = waiting_put(&image);
         signal(&child, name);
-        interrupted(&end(child), code, "disk.img is closed, and holds what was done until then");
+        interrupted(&end(child), code, "disk.img is closed, and holds all changes made until then");
         // Cleanly: the next open has nothing to recover or to complain of.
         assert_eq!(ok(command(["check"]).arg(&image)), "");
         assert!(ok(command(["ls"]).arg(&image)).contains("before\n"));
@@ -224,5 +224,5 @@ fn what_only_measures_or_reads_says_so() {
     signal(&child, "INT");
     wait("the command does not end", || child.try_wait().unwrap().is_some());
     let output = child.wait_with_output().unwrap();
-    interrupted(&output, 130, "/dev/stdout has what was copied until then");
+    interrupted(&output, 130, "/dev/stdout has the files copied until then");
 }

@@ -112,7 +112,7 @@ impl Core {
         self.inodes.get(ino, || Inode::load(&self.volume, ino, &self.directories))
     }
 
-    /// The file's data in memory. Whoever changes the size asks for this first, so that the copy in it is right.
+    /// The file's data in memory. A change of the size asks for this first, so that the copy in it is right.
     #[inline]
     pub(crate) fn content<'i>(&self, inode: &'i Inode) -> &'i Content {
         inode.content_or(|raw| {

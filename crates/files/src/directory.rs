@@ -105,7 +105,7 @@ pub(crate) struct Found {
 }
 
 impl Directory {
-    /// The directory that an inode is. What is known of it is on the device.
+    /// The directory that an inode is. Its known state is on the device.
     pub(crate) fn new(node: &Node, form: Form, shared: &Arc<Directories>) -> Directory {
         let block = node.read();
         let inode = block.inode();
@@ -146,7 +146,7 @@ impl Directory {
         &self.stripes[index].lock
     }
 
-    /// The known names whose stripe is that of this hash.
+    /// The known names of this hash's stripe.
     fn names(&self, hash: u32) -> &RwLock<Names> {
         &self.stripes[self.stripe_of(hash)].names
     }

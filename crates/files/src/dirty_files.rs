@@ -1,4 +1,4 @@
-//! The files with dirty pages, for those who write them back.
+//! The files with dirty pages, for write-back.
 //!
 //! ```text
 //!   a file's first page becomes dirty ── add ──► on the list ── front, tidy: seen to be clean ──► off it
@@ -77,7 +77,7 @@ impl DirtyFiles {
     }
 }
 
-/// Notes an error for all who have one of these files open, if it is dirty.
+/// Notes an error for all handles of these files, if the file is dirty.
 pub(crate) fn note_error(files: &[Arc<Inode>], error: &PlainArc<FsError>) {
     for pages in files.iter().filter_map(|inode| inode.pages()) {
         if pages.is_dirty() {

@@ -1,7 +1,7 @@
 //! Entries of directories whose names no file system hands out.
 //!
-//! The contents of a volume are not trusted: a name with a slash, handed on as a component of a path, would lead elsewhere. Whoever
-//! lists a directory gets such an entry as an error of its own, and goes on behind it.
+//! The contents of a volume are not trusted: a name with a slash, handed on as a component of a path, would lead
+//! elsewhere. A listing of a directory gives such an entry as an error of its own, and goes on behind it.
 
 use f2fs_format::dentry::{DirEntry, Entry, FileType, check_name};
 use f2fs_format::inode::NAME_LEN;

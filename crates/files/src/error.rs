@@ -38,7 +38,7 @@ pub enum FsError {
     /// The directory holds entries (`ENOTEMPTY`).
     #[error("directory not empty")]
     NotEmpty,
-    /// The root has no name that could change, and what a path that ends in `.` or `..` means cannot be renamed (`EBUSY`).
+    /// The root has no name, and the directory of a path that ends in `.` or `..` cannot be renamed (`EBUSY`).
     #[error("the root, `.` and `..` cannot be renamed or removed")]
     Busy,
     /// A name is empty, too long, `.` or `..`, or holds a slash or NUL (`EINVAL`, `ENAMETOOLONG`).
@@ -120,7 +120,7 @@ pub enum FsError {
     Encrypted {
         /// The inode.
         ino: Nid,
-        /// How, and by which key; `None` if the inode does not say it, or not so that the kernel knew it.
+        /// How, and by which key; `None` if the inode does not have it, or not in a form that the kernel knows.
         policy: Option<EncryptionPolicy>,
     },
     /// The data is compressed, and this library does not decompress (`EOPNOTSUPP`).
@@ -221,8 +221,8 @@ impl FsError {
         matches!(self, FsError::NoSpace(error) if matches!(**error, VolumeError::Segment(_) | VolumeError::NoNids { .. }))
     }
 
-    /// Whether the file is sound, and its data needs a key or a decompressor, or is another device: those who read a whole volume
-    /// can go on with the next file.
+    /// Whether the file is sound, and its data needs a key or a decompressor, or is another device: a program that
+    /// reads a whole volume can go on with the next file.
     #[must_use]
     pub fn is_unreadable_content(&self) -> bool {
         matches!(self, FsError::Encrypted { .. } | FsError::Compressed { .. } | FsError::Unsupported { .. })

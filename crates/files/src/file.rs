@@ -223,8 +223,9 @@ impl File {
 
     /// Cuts the file to `size` bytes, or lets it grow to that by a hole.
     ///
-    /// A checkpoint beside it has the old size or the new one, and so has what a crash leaves, if at most 120 MiB go; what is longer
-    /// is cut from its end on, and may have a size in between. Bytes that were cut off never come back.
+    /// A checkpoint beside it has the old size or the new one, and so has the state after a crash, if at most 120 MiB
+    /// go; what is longer is cut from its end on, and may have a size in between. Bytes that were cut off never come
+    /// back.
     ///
     /// # Errors
     /// [`FsError::FileTooLarge`], [`FsError::Volume`].
@@ -271,8 +272,8 @@ impl File {
         }
     }
 
-    /// Makes the content durable, and what is needed to find it. At present the same as [`sync_all`](Self::sync_all), as in the kernel:
-    /// a write moves blocks, so the inode changes with it.
+    /// Makes the content durable, and the nodes that are needed to find it. At present the same as
+    /// [`sync_all`](Self::sync_all), as in the kernel: a write moves blocks, so the inode changes with it.
     ///
     /// # Errors
     /// As there.

@@ -18,7 +18,7 @@ use crate::xattr::Attributes;
 /// threads.
 ///
 /// A change is durable after [`checkpoint`](Self::checkpoint), [`File::sync_all`](crate::File::sync_all) or
-/// [`close`](Self::close). Dropping the last clone without closing is what a crash would be: the next open finds the last
+/// [`close`](Self::close). Dropping the last clone without closing is like a crash: the next open finds the last
 /// checkpoint, and the files that were synced since.
 #[derive(Clone, Debug)]
 pub struct FileSystem {

@@ -1,4 +1,4 @@
-//! A thread that writes dirty pages back, for embedders who ask for one.
+//! A thread that writes dirty pages back, if an embedder asks for one.
 //!
 //! Without it pages are written back by operations that pass, once the oldest is five seconds old or many are dirty; a program that stops writing
 //! leaves its last pages dirty until a sync, a checkpoint or the close.
@@ -103,7 +103,7 @@ fn run(core: &Core, shared: &Shared, options: FlusherOptions) {
                 return;
             }
         }
-        // Errors wait for the next sync of those who have the files open.
+        // Errors wait for the next sync through each handle of the files.
         let _ = WriteBack(core).write_back_some(u64::MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! How a file is stored, where that is not plainly. The crate's documentation says what of it is read.
+//! How a file is stored, where that is not plainly. The crate's documentation lists the parts that are read.
 
 use f2fs_format::encryption::{no_key_len, no_key_name};
 use f2fs_format::feature::Features;
@@ -45,7 +45,7 @@ impl Form {
         self.encrypted || self.casefolded
     }
 
-    /// The size of a symbolic link for those who have no key; `size` is the stored one.
+    /// The size of a symbolic link without its key; `size` is the stored one.
     pub(crate) fn target_size(self, size: u64) -> u64 {
         if self.encrypted { no_key_len((size as usize).saturating_sub(TARGET_HEADER)) as u64 } else { size }
     }

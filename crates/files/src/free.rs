@@ -144,7 +144,8 @@ impl InodeEnds<'_> {
         if inode.has_blocks() {
             truncate_step(op, &inode.node, 0)?;
         }
-        // Who followed a symbolic link may read it still: it finds holes, and not what its blocks are used for next.
+        // A thread that followed a symbolic link may still read it: it finds holes, and not the next content of its
+        // blocks.
         inode.forget_addresses();
         let xattr: Nid = inode.node.read().inode().i_xattr_nid.into();
         if !xattr.is_null() {

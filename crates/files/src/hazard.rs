@@ -1,8 +1,9 @@
 //! Names whose place roll-forward must not fill.
 //!
-//! Roll-forward puts the name of a new file back, and takes away what stands there at the checkpoint. That is right if that was
-//! unlinked, and wrong if it moved: the new name of what moved is not durable, so its only one would go. And it cannot take
-//! away a directory that was not empty yet at the checkpoint. A new file under such a name is made durable by a checkpoint.
+//! Roll-forward puts the name of a new file back, and takes away what stands there at the checkpoint. That is right if
+//! that was unlinked, and wrong if it moved: the new name of the moved file is not durable, so its only durable one
+//! would go. And it cannot take away a directory that was not empty yet at the checkpoint. A new file under such a name
+//! is made durable by a checkpoint.
 //!
 //! # Locking
 //!

@@ -31,7 +31,7 @@ pub(crate) const LITTLE: u64 = if cfg!(loom) { 0 } else { 1024 };
 #[derive(Debug)]
 pub(crate) struct Idle {
     limit: u64,
-    /// On a line of its own: what stands beside it is read by every operation.
+    /// On a line of its own: the memory beside it is read by every operation.
     list: CachePadded<Mutex<List>>,
 }
 

@@ -114,7 +114,7 @@ impl Inode {
         !self.has_blocks() || self.node.read().inode().i_nid.iter().all(|nid| nid.get() == 0)
     }
 
-    /// The file's data in memory. Whoever changes the size asks for this first, so that the copy in it is right.
+    /// The file's data in memory. A change of the size asks for this first, so that the copy in it is right.
     #[inline]
     pub(crate) fn content_or(&self, make: impl FnOnce(&raw::Inode) -> Content) -> &Content {
         match self.content.get() {

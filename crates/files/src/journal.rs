@@ -8,7 +8,7 @@
 //! ```
 //!
 //! So a volume has the note from the first sync that went to the journal until it is closed. An opening without the
-//! journal sees the note: this library then does not write to it, unless it is told to give up what is in the journal.
+//! journal sees the note: this library then does not write to it, unless it is told to give up the journal's content.
 
 use f2fs_device::BlockDevice;
 use f2fs_format::xattr::SetMode;

@@ -42,8 +42,8 @@
 //! - Different files share none. Of one file, reads lock the blocks that they read, shared; writes those that they write,
 //!   exclusively; a change of the end all blocks from there on ([`Options::range_lock`]). So readers share, a writer waits
 //!   for those in its range only, and each call sees the whole of another one or nothing of it.
-//! - Whoever holds a range asks for another one only if it need not wait ([`File::read_many`], [`File::write_many`]): so no two
-//!   wait for each other.
+//! - A thread that holds a range asks for another one only if it need not wait ([`File::read_many`],
+//!   [`File::write_many`]): so no two wait for each other.
 //! - A read of blocks whose addresses are known touches no node: `f2fs_extent::AddressCache` has the argument why its
 //!   addresses are never stale. The size is read without a lock, see `content.rs`.
 //! - A lock left of the gate is taken before an operation begins, so that nobody waits for it with the gate held. A
@@ -101,12 +101,13 @@
 //!
 //! # Write path
 //!
-//! File data goes to the device at once and out of place; nodes and dentry blocks are written by the checkpoint. Until then
-//! the last checkpoint is what a crash leaves.
+//! File data goes to the device at once and out of place; nodes and dentry blocks are written by the checkpoint. Until
+//! then a crash leaves the last checkpoint.
 //!
-//! With [`Options::page_cache`] data stays in memory until a sync of the file, a checkpoint, or write-back. A write counts its space, so that it is
-//! the write that fails without any; its blocks are taken from the log when they are written, those of a file side by side, small files together. A
-//! checkpoint writes all data first: it has what was written before it, as without a cache.
+//! With [`Options::page_cache`] data stays in memory until a sync of the file, a checkpoint, or write-back. A write
+//! counts its space, so that it is the write that fails without any; its blocks are taken from the log when they are
+//! written, those of a file side by side, small files together. A checkpoint writes all data first: it holds all data
+//! that was written before it, as without a cache.
 //!
 //! # One device, one file system
 //!
@@ -116,10 +117,10 @@
 //!
 //! # Panics
 //!
-//! A panic that unwinds a change stops the file system, whoever panicked: the device, [`Options::clock`], or the library. From then
-//! on changes fail with [`VolumeError::Stopped`](f2fs_volume::VolumeError::Stopped), reads go on as far as they can, no lock is left
-//! behind, and the next open finds the last checkpoint and what was synced since. A panic before the change began changes
-//! nothing.
+//! A panic that unwinds a change stops the file system, wherever it comes from: the device, [`Options::clock`], or the
+//! library. From then on changes fail with [`VolumeError::Stopped`](f2fs_volume::VolumeError::Stopped), reads go on as
+//! far as they can, no lock is left behind, and the next open finds the last checkpoint and the files that were synced
+//! since. A panic before the change began changes nothing.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -256,7 +256,7 @@ impl Namespace<'_> {
         Ok(parent.directory()?.find(&self.volume, name)?.map(|found| found.ino))
     }
 
-    /// Notes that what a name of a directory meant went elsewhere, or was a directory.
+    /// Notes that the file of a name moved elsewhere, or was a directory.
     pub(crate) fn note_moved(&self, place: Place<'_>) {
         self.hazards.note(self.volume.epoch(), place.parent.ino, Some(place.name.hash()));
         self.note_removal(place.parent);

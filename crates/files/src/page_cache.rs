@@ -1,4 +1,4 @@
-//! The page cache: blocks of files in memory, clean ones for those who read again, and dirty ones that are still to be written.
+//! The page cache: blocks of files in memory: clean ones for later reads, and dirty ones that are still to be written.
 //!
 //! ```text
 //!              read from the device                write               write-back has landed

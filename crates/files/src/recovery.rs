@@ -55,7 +55,7 @@ struct Synced {
     new: bool,
     /// Its first node with a mark, as an index of the chain.
     first: usize,
-    /// The last one: what comes behind it was not synced.
+    /// The last one: nodes behind it were not synced.
     last: usize,
     /// The last inode that carries a name.
     name: Option<usize>,

@@ -103,8 +103,8 @@ impl File {
     /// Makes a hole of `len` bytes from `offset` on: they read as zeros, and their blocks are free. Of blocks that lie in the range
     /// in part, that part is zeroed. The size stays.
     ///
-    /// A checkpoint beside it, and so what a crash leaves, has all of the hole or nothing if it is at most 120 MiB long; a longer
-    /// one is made from its start on, and may be there in part.
+    /// A checkpoint beside it, and so the state after a crash, has all of the hole or nothing if it is at most 120 MiB
+    /// long; a longer one is made from its start on, and may be there in part.
     ///
     /// # Errors
     /// As [`allocate`](Self::allocate); [`FsError::NoSpace`] if a block of which a part is left cannot be written again.

@@ -29,7 +29,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The kind in the type bits of a mode; `None` if they are none of the seven.
+    /// The kind in the type bits of a mode; `None` if they are not one of the seven.
     #[must_use]
     pub fn from_mode(mode: u16) -> Option<FileKind> {
         Some(match mode & mode::MASK {

@@ -91,7 +91,7 @@ impl<'a> VolumeView<'a> {
         self.volume.last_checkpoint()
     }
 
-    /// The version that nodes which are written now carry: that of the last checkpoint, with its checksum above.
+    /// The version in the footers of nodes that are written now: that of the last checkpoint, with its checksum above.
     #[must_use]
     pub fn footer_version(self) -> u64 {
         self.volume.footer_version()

@@ -157,7 +157,10 @@ impl Server {
         let (mut control, _) = Control::open()?;
         let record = wait_for_death(&mut control, number)?;
         if control.parameters(number)?.sectors != backend.parameters(record.max_io_bytes).sectors {
-            return Err(UblkError::NotRecoverable { number, reason: "the file that it was made of has another size now" });
+            return Err(UblkError::NotRecoverable {
+                number,
+                reason: "the file that it was made of has another size now",
+            });
         }
         control.start_recovery(number)?;
         let mut server = Self { control, record, file: None, queues: Vec::new() };

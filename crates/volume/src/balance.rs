@@ -31,7 +31,8 @@ impl Volume {
     #[must_use]
     pub fn need(&self, hint: Nid) -> Need {
         match self.needs_in_turn(hint) {
-            // One is being written. What becomes dirty meanwhile is the next one's, as long as there is room and memory for it.
+            // One is being written. Blocks that become dirty meanwhile are left to the next one, as long as there is
+            // room and memory for them.
             Need::Checkpoint if self.epochs.is_taken() && self.may_go_on() => Need::Nothing,
             need => need,
         }

@@ -108,7 +108,7 @@ impl<'a> WriteBatch<'a> {
         Ok((self.requests, self.blocks))
     }
 
-    /// Writes what was pushed, and waits for it.
+    /// Writes the pushed blocks, and waits for them.
     pub(crate) fn write_out(&mut self) -> Result<(), DeviceError> {
         let mut pending = core::mem::take(&mut self.pending);
         self.blocks += core::mem::take(&mut self.waiting) as u64;

@@ -1,4 +1,4 @@
-//! The checkpoint: how what is in memory becomes durable, all of it or nothing.
+//! The checkpoint: how the state in memory becomes durable, all of it or nothing.
 //!
 //! ```text
 //! gate open:     dirty nodes are written ahead, until few are left (`write_ahead.rs`)
@@ -76,7 +76,8 @@ impl Volume {
     /// blocks there (directories), through the [`Op`] that it gets.
     ///
     /// # Errors
-    /// Those of `above`, and [`VolumeError::ReadOnly`], leave everything as it was. Every other error stops the volume.
+    /// Errors of `above`, and [`VolumeError::ReadOnly`], leave everything as it was. Every other error stops the
+    /// volume.
     pub fn checkpoint_with<E: From<VolumeError>>(
         &self,
         reason: Reason,
@@ -89,7 +90,7 @@ impl Volume {
     /// `ahead` writes the dirty ones of them, before `above` and perhaps several times.
     ///
     /// # Errors
-    /// As there. Those of `ahead` leave everything as it was.
+    /// As there. Errors of `ahead` leave everything as it was.
     pub fn checkpoint_beside<E: From<VolumeError>>(
         &self,
         reason: Reason,

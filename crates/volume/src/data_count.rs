@@ -47,7 +47,7 @@ impl DataCount {
         self.exact.sum().max(0) as u64
     }
 
-    /// Whether there are at most so many. Adds up only if what was told leaves it open.
+    /// Whether there are at most so many. Adds up only if the shared line does not decide it.
     pub(crate) fn is_at_most(&self, limit: u64) -> bool {
         let told = self.told.load(Ordering::Relaxed).saturating_mul(BATCH as u64);
         told.saturating_add(self.untold) <= limit || self.sum() <= limit

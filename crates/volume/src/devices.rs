@@ -85,8 +85,8 @@ pub(crate) fn load_superblock(device: &dyn BlockDevice) -> Result<LoadedSuperblo
     Ok(loaded)
 }
 
-/// Puts the devices of a volume together: the first, and so many others. `open` is asked for each of these by its number and what the
-/// superblock says of it. A volume on one device is that device.
+/// Puts the devices of a volume together: the first, and so many others. `open` is called for each of these, with its
+/// number and its record in the superblock. A volume on one device is that device.
 ///
 /// The superblock's paths are not opened by themselves: they stand in an image that anyone may have made, and would let it name any file of
 /// this machine.

@@ -9,9 +9,9 @@
 //!                                        |   syncs wait until here ───────────►         |
 //! ```
 //!
-//! A checkpoint freezes with the gate closed, and that ends an epoch: all that operations changed in it is in that checkpoint, and nothing that
-//! is changed later. While the frozen state is written the gate is open again. The next checkpoint begins when this one is durable, so at most
-//! one epoch is on its way.
+//! A checkpoint freezes with the gate closed, and that ends an epoch: all changes of its operations are in that
+//! checkpoint, and no later ones. While the frozen state is written the gate is open again. The next checkpoint begins
+//! when this one is durable, so at most one epoch is on its way.
 //!
 //! A sync goes to the chain of nodes behind the last durable checkpoint. Between freeze and durable there is no right place for it: a crash may
 //! lead to either checkpoint, and its nodes would belong to one of them. So syncs wait for the end, with the gate held: the rest of a
@@ -19,8 +19,8 @@
 //!
 //! # Locking
 //!
-//! The thread that writes a checkpoint holds `turn`, from before the gate is closed until all of it is durable; nobody
-//! who is inside the gate waits for it. `writing` is a lock for the moment of a look, under which nothing is taken. The
+//! The thread that writes a checkpoint holds `turn`, from before the gate is closed until all of it is durable; no
+//! thread inside the gate waits for it. `writing` is a lock for the moment of a look, under which nothing is taken. The
 //! epoch changes with the gate closed, so an operation sees one epoch.
 
 use f2fs_sync::atomic::{AtomicBool, AtomicU64, Ordering};

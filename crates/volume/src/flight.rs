@@ -108,9 +108,9 @@ impl Flight {
         self.end
     }
 
-    /// Waits for the device, gives the slots their new addresses, and frees the blocks that they named before. The inode gets the new
-    /// blocks, and what `change` does to it; `named` is told the new address of each block of the file. Both are called with the
-    /// page locked that changes.
+    /// Waits for the device, gives the slots their new addresses, and frees the blocks that they named before. The
+    /// inode gets the new blocks, and the changes that `change` makes; `named` is told the new address of each block of
+    /// the file. Both are called with the page locked that changes.
     ///
     /// # Errors
     /// [`VolumeError::Device`]: everything is as it was. [`VolumeError::Segment`] if the SIT says that an old block was not in use.
@@ -182,7 +182,7 @@ impl Flight {
     /// # Errors
     /// [`VolumeError::Segment`] if the SIT says that they were not in use.
     pub fn abandon(mut self, op: &Op<'_>) -> Result<(), VolumeError> {
-        // Whatever the device says of blocks that nobody will read.
+        // The result does not matter: nobody will read these blocks.
         let _ = self.wait(&*op.volume.device);
         self.take_back(op)
     }

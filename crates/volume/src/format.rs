@@ -55,7 +55,7 @@ pub struct FormatReport {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatVolumeError {
-    /// Somebody has the device open in this process, and keeps it even from one who forces. Nothing was written.
+    /// The device is open in this process; force does not help. Nothing was written.
     #[error(transparent)]
     AlreadyOpen(#[from] AlreadyOpen),
     /// The device holds something, and [`FormatOptions::force`] is not set. Nothing was written.

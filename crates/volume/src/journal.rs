@@ -58,8 +58,9 @@ pub enum JournalMode {
     /// A sync does not flush the device. After a power cut a file has its size and attributes, and blocks that were written shortly
     /// before may hold something else, as in ext4's mode of that name.
     Writeback,
-    /// The data is in the record, too, so that a sync does not flush the device and promises what [`Ordered`](Self::Ordered) does. A sync
-    /// of more data than a record takes flushes the device instead. Not on zoned devices, where data cannot be written again to its place.
+    /// The data is in the record, too. So a sync does not flush the device, and promises the same as
+    /// [`Ordered`](Self::Ordered). A sync of more data than a record takes flushes the device instead. Not on zoned
+    /// devices, where data cannot be written again to its place.
     Journal,
 }
 

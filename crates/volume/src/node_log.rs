@@ -1,4 +1,4 @@
-//! The logs of nodes: which one a node belongs to, and giving it a block there.
+//! The logs of nodes: the log that a node belongs to, and a block for it there.
 //!
 //! # Locking
 //!

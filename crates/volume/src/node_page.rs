@@ -81,7 +81,7 @@ impl NodePage {
         self.state.store(CLEAN, Ordering::Release);
     }
 
-    /// It changed; gives what it was. Called under its write lock, or by whoever failed to write it.
+    /// It changed; gives what it was. Called under its write lock, or by the thread that failed to write it.
     #[inline]
     pub(crate) fn set_dirty(&self) -> u32 {
         if self.state.load(Ordering::Relaxed) == DIRTY { DIRTY } else { self.state.swap(DIRTY, Ordering::AcqRel) }

@@ -40,8 +40,8 @@ pub(crate) struct NodeStore {
     /// Pages that a shard keeps at most, dirty ones aside.
     shard_capacity: usize,
     dirty_total: ShardedCounter,
-    /// Pages that were written before their checkpoint: they stay in memory until it is durable. What a page knows of this epoch would go
-    /// with it.
+    /// Pages that were written before their checkpoint: they stay in memory until it is durable. The page's marks of
+    /// this epoch would go with it.
     ahead: Mutex<Vec<Vec<Arc<NodePage>>>>,
     /// Pages that a checkpoint on its way keeps in memory, counted as often as it took them.
     kept: AtomicU64,
@@ -138,7 +138,8 @@ impl NodeStore {
         Some(shard.dirty_count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// A sync of the page failed: whatever its state was, it is to be synced again, and written by the next checkpoint.
+    /// A sync of the page failed: it has to be synced again, and written by the next checkpoint, whatever its state
+    /// was.
     pub(crate) fn set_dirty_again(&self, page: &Arc<NodePage>) {
         page.set_dirty();
         self.list(page);
@@ -155,7 +156,8 @@ impl NodeStore {
                 core::mem::take(&mut *dirty)
             };
             self.dirty_total.sub(taken.len() as i64);
-            // Whoever changes a page from here on lists it again; who did so before has its change seen when the page is written.
+            // An operation that changes a page from here on lists it again; who did so before has its change seen when
+            // the page is written.
             for page in &taken {
                 page.listed.swap(false, Ordering::AcqRel);
             }

@@ -16,10 +16,10 @@
 //!
 //! # Why no crash can lose a block
 //!
-//! Until the next checkpoint is durable, the last one names the old places, and these are taken: nobody writes to them. Once it
-//! is durable it names the new places, which were written and flushed before it. A sync of a file may write its nodes with
-//! the new places in them before that, and a crash in the middle of it leave the nodes and nothing else of it: so beside
-//! operations what was moved is flushed before any slot names it.
+//! Until the next checkpoint is durable, the last one names the old places, and these are taken: nobody writes to them.
+//! Once it is durable it names the new places, which were written and flushed before it. A sync of a file may write its
+//! nodes with the new places in them before that, and a crash in the middle of it leave the nodes and nothing else of
+//! it: so beside operations, moved blocks are flushed before any slot names them.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::node::ADDRS_PER_BLOCK;

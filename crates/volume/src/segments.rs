@@ -1,9 +1,9 @@
 //! The main area as an open volume knows it: all of it if the volume is open for writing, else the blocks that are
 //! asked for.
 //!
-//! Who only reads files needs no segment information: addresses stand in nodes, and nodes in the NAT. A volume that is open for
-//! reading therefore reads neither SIT nor summaries when it is opened, and a block of the SIT when somebody asks about one of
-//! its segments: whether a directory's block is in use, whom a block belongs to that roll-forward wants to take into use.
+//! Who only reads files needs no segment information: addresses stand in nodes, and nodes in the NAT. So an opening for
+//! reading reads neither SIT nor summaries. It reads a block of the SIT later, when a caller asks about one of its
+//! segments: whether a directory's block is in use, whom a block belongs to that roll-forward wants to take into use.
 //!
 //! Changes that roll-forward makes there stay in memory, as a list of blocks that differ from the SIT.
 //!
@@ -48,7 +48,7 @@ pub(crate) struct SitReader {
     logs: [(SegmentNo, u16); 6],
     free_segments: u32,
     blocks: Mutex<BTreeMap<u32, Arc<SitBlock>>>,
-    /// Blocks that roll-forward took into use, with their owners, and those that it took out of use.
+    /// Blocks that roll-forward took into use, with their owners, and blocks that it took out of use.
     changed: Mutex<BTreeMap<BlockAddr, Option<Summary>>>,
 }
 

@@ -18,7 +18,7 @@ use crate::{StopCause, Volume, VolumeError};
 
 impl Volume {
     /// Refuses all further changes, because an operation panicked. The volume notices by itself a panic that unwinds an
-    /// operation; this is for whoever catches one in a destructor that runs while the thread unwinds already.
+    /// operation; this is for a caller that catches one in a destructor while the thread unwinds already.
     pub fn stop_after_panic(&self) {
         self.stop_for(StopCause::Panic);
     }

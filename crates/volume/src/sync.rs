@@ -47,10 +47,10 @@ impl Volume {
         self.join_group(op, inode, None)
     }
 
-    /// The same, with data of the file that is on its way: it is waited for together with the nodes that name it. In the end the
-    /// file has it, durable or not ([`Synced::Must`]). The caller has its range exclusively. `of_inode`: what the write does to the
-    /// inode beside counting blocks (true), and how it is undone (false). `named` is told in the end where each block lies. Both
-    /// are called with the page locked.
+    /// The same, with data of the file that is on its way: it is waited for together with the nodes that name it. In
+    /// the end the file has it, durable or not ([`Synced::Must`]). The caller has its range exclusively. `of_inode`:
+    /// makes the write's changes to the inode, other than the count of blocks (true), or undoes them (false). `named`
+    /// is told in the end where each block lies. Both are called with the page locked.
     ///
     /// # Errors
     /// [`VolumeError::Device`], [`VolumeError::Stopped`]: the file is as it was, and the blocks are free. Others concern the sync
@@ -246,8 +246,8 @@ impl Volume {
     }
 }
 
-/// The change that a mutant keeps from the inode of a synced file: it goes to the log as that of a new file. Gives the inode as
-/// it was.
+/// The change that a mutant keeps from the inode of a synced file: it goes to the log like the inode of a new file.
+/// Gives the inode as it was.
 #[inline]
 fn leave_out(block: &mut NodeBlock, features: Features) -> Option<NodeBlock> {
     let mut whole = None;

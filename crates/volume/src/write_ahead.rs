@@ -45,9 +45,9 @@ const CHUNK: usize = if cfg!(loom) { 2 } else { 512 };
 const PASSES: u32 = if cfg!(loom) { 1 } else { 16 };
 
 impl Volume {
-    /// Writes ahead what is dirty, until little is left or there is no room for that. `above` does it with the blocks
-    /// of the layer above the volume. Gives how many nodes were written. The caller has the turn to write a checkpoint.
-    /// An error at a node stops the volume.
+    /// Writes dirty nodes and blocks ahead, until few are left or there is no room for more. `above` does it with the
+    /// blocks of the layer above the volume. Gives how many nodes were written. The caller has the turn to write a
+    /// checkpoint. An error at a node stops the volume.
     pub(crate) fn write_ahead<E: From<VolumeError>>(&self, mut above: impl FnMut() -> Result<(), E>) -> Result<u64, E> {
         let _unwinding = Unwinding::new(self);
         let mut written = 0;
@@ -80,7 +80,7 @@ impl Volume {
         Ok(whole)
     }
 
-    /// Writes those of these nodes that are dirty. False: there is no room for all of them.
+    /// Writes the dirty ones of these nodes. False: there is no room for all of them.
     fn write_chunk_ahead(&self, pages: &[Arc<NodePage>], written: &mut u64) -> Result<bool, VolumeError> {
         self.check_writable()?;
         let mut by_log: [Vec<&NodePage>; 3] = Default::default();

@@ -1,4 +1,5 @@
-//! What a volume on zones does when it is opened, at each checkpoint, and when a write fails. On other volumes all of it does nothing.
+//! The work of a volume on zones at its opening, at each checkpoint, and after a failed write. On other volumes all of
+//! it does nothing.
 //!
 //! ```text
 //!   open ─ roll-forward ─► settle_zones: free zones that were written are reset; logs that are not where their zone goes on move to
@@ -28,8 +29,8 @@ impl Volume {
         if self.zones.is_some() { batch.within_segments(self.geometry.main_blkaddr) } else { batch }
     }
 
-    /// Brings the zones together with what was opened; does nothing on a volume without zones, or one that is open for reading. Call it when
-    /// what was synced is recovered, and before anything is written; not if the recovery failed.
+    /// Brings the zones together with what was opened; does nothing on a volume without zones, or one that is open for
+    /// reading. Call it after synced files are recovered, and before anything is written; not if the recovery failed.
     ///
     /// # Errors
     /// [`VolumeError::Segment`] if no section is free for a log that has to move; [`VolumeError::Device`].

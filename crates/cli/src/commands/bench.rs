@@ -35,7 +35,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
     };
     guarded(measure, || {
         let image = image.as_ref().map(|path| format!("{} is of no use but to measure on", Quoted::path(path)));
-        let csv = csv.as_ref().map(|path| format!("{} has what was measured until then", Quoted::path(path)));
+        let csv = csv.as_ref().map(|path| format!("{} has the measurements made until then", Quoted::path(path)));
         let left: Vec<String> = image.into_iter().chain(csv).collect();
         if left.is_empty() { "nothing is left of it".into() } else { left.join("; ") }
     })?

@@ -50,7 +50,7 @@ pub(crate) fn get(image: &Path, access: Access, paths: &[PathBuf], options: &Cop
     };
     guarded(
         || each(sources, last, last.is_dir(), copy),
-        || format!("{} has what was copied until then; the last files may be incomplete", Quoted::path(last)),
+        || format!("{} has the files copied until then; the last files may be incomplete", Quoted::path(last)),
     )?
 }
 

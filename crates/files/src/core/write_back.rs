@@ -110,8 +110,8 @@ impl Deref for WriteBack<'_> {
 }
 
 impl WriteBack<'_> {
-    /// Writes back what is dirty, of the files that became dirty first, until about `pages` pages are written; how many were tried. Files that somebody
-    /// writes at the moment may be left out, unless everything is asked for.
+    /// Writes back dirty pages, of the files that became dirty first, until about `pages` pages are written; how many
+    /// were tried. Files that somebody writes at the moment may be left out, unless everything is asked for.
     ///
     /// # Errors
     /// The first; the other files are written all the same.
@@ -167,7 +167,8 @@ impl WriteBack<'_> {
         Ok(last.saturating_add(1))
     }
 
-    /// Writes back the first dirty pages of some files together: of those whose locks are free, and of the first in any case.
+    /// Writes back the first dirty pages of some files together: of files whose locks are free, and of the first in any
+    /// case.
     fn write_back_group(&self, files: &[Arc<Inode>]) -> Result<(), FsError> {
         let mut held: Vec<Held<'_>> = Vec::with_capacity(files.len());
         for inode in files {
@@ -354,8 +355,8 @@ impl WriteBack<'_> {
         Ok(())
     }
 
-    /// Drops all pages of a file that is being freed, and gives back what was counted for them. Nobody reads or writes it any more; the
-    /// caller holds `writing`.
+    /// Drops all pages of a file that is being freed, and gives back the space that was counted for them. Nobody reads
+    /// or writes it any more; the caller holds `writing`.
     pub(crate) fn discard_pages(&self, op: &Op<'_>, inode: &Inode) {
         let Some(pages) = inode.pages() else { return };
         while let Some((first, len)) = pages.next_dirty(0) {

@@ -144,9 +144,9 @@ impl Directory {
         if page.is_dead() { Ok(false) } else { best.look(DentryView::block(&data), fit) }
     }
 
-    /// The hash under which an entry with these bytes is put into memory when it is recovered; `None`: that of the bytes. What
-    /// follows the name in the inode is the hash where both key and folding make it. A folded name beyond ASCII gets the hash of its
-    /// bytes: it is found by looking everywhere.
+    /// The hash under which an entry with these bytes is put into memory when it is recovered; `None`: that of the
+    /// bytes. Behind the name in the inode stands the hash, if both key and folding make it. A folded name beyond ASCII
+    /// gets the hash of its bytes: it is found by looking everywhere.
     pub(crate) fn recovered_hash(&self, name: &[u8], behind: &[u8]) -> Option<u32> {
         match (self.form.encrypted, self.form.casefolded) {
             (true, true) => behind.first_chunk().map(|hash| u32::from_le_bytes(*hash)),

@@ -61,7 +61,7 @@ impl Directory {
         self.find_page(volume, name).map(|place| place.map(|(_, _, found)| found))
     }
 
-    /// The same, and where the name stands, for a caller who is about to [remove](Self::remove) it.
+    /// The same, with the place of the name, for a caller that is about to [remove](Self::remove) it.
     pub(crate) fn locate(&self, volume: &Volume, name: Name<'_>) -> Result<Option<Located>, FsError> {
         let foreign = self.form.has_foreign_names() && !name.is_stored();
         if foreign || !self.is_hashed() {

@@ -93,8 +93,9 @@ impl Directory {
         }
     }
 
-    /// Reserves a block of a directory, if it is a hole. It holds no name yet: whoever puts one in marks it dirty. Nobody has to before, since
-    /// it is not left without one: a name fits into an empty block, and the gate is open until the end of the operation.
+    /// Reserves a block of a directory, if it is a hole. It holds no name yet: an operation that puts one in marks it
+    /// dirty. Nobody has to before, since it is not left without one: a name fits into an empty block, and the gate is
+    /// open until the end of the operation.
     fn make_block(&self, op: &Op<'_>, block: u64) -> Result<(), FsError> {
         let volume = op.volume();
         let slot = ensure_slot(op, &self.node, block)?;

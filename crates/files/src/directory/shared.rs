@@ -19,8 +19,8 @@ pub(crate) struct Directories {
     lock: DirectoryLock,
     /// The names that directories may know.
     pub(super) names: Budget,
-    /// Dentry blocks that were in memory when all were counted, and those that came since; some of them may have gone. On a line of its
-    /// own: what stands beside it is read by every operation.
+    /// Dentry blocks that were in memory when all were counted, and those that came since; some of them may have gone.
+    /// On a line of its own: the memory beside it is read by every operation.
     blocks: CachePadded<AtomicU64>,
 }
 

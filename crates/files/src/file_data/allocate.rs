@@ -1,8 +1,9 @@
 //! Blocks that are reserved ahead.
 //!
-//! All of a range is reserved, or nothing: where space may be short, what is missing is counted before. If others take the space
-//! meanwhile, what was reserved until it ran out is given back. Ranges are long, so this takes several operations, and checkpoints
-//! between them have a part of the range; what a crash leaves behind the end of a file goes with the next change of its size.
+//! All of a range is reserved, or nothing: where space may be short, missing blocks are counted before. If others take
+//! the space meanwhile, blocks that were reserved until it ran out are given back. Ranges are long, so this takes
+//! several operations, and checkpoints between them have a part of the range; what a crash leaves behind the end of a
+//! file goes with the next change of its size.
 
 use f2fs_format::inode::advise;
 use f2fs_format::node::ADDRS_PER_BLOCK;
@@ -131,8 +132,8 @@ impl FileData<'_> {
         Ok(here)
     }
 
-    /// Makes holes again of what was reserved; from block `behind` on, where nothing else can be, with the nodes. Others stay: they
-    /// may lead to blocks of those who write beside the range.
+    /// Turns reserved blocks back into holes; from block `behind` on, where nothing else can be, with the nodes. Others
+    /// stay: they may lead to blocks of writers beside the range.
     fn give_back(
         &self,
         inode: &Inode,

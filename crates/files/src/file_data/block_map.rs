@@ -1,4 +1,4 @@
-//! From a file's blocks to where they lie, for those who read: the nodes are asked, and the address cache remembers.
+//! From a file's blocks to their places, for reads: the nodes are asked, and the address cache remembers.
 
 use f2fs_format::BlockAddr;
 use f2fs_volume::tree::{Place, path_to, place_at};

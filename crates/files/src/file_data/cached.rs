@@ -23,13 +23,14 @@ use crate::truncate::drop_extent;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 
-/// A block of which a write has only a part, as it was.
+/// The old content of a block that a write covers in part.
 struct Edge {
     block: u64,
     data: AlignedBuf,
 }
 
-/// A range that is written past the cache: what was dirty there is on the device, and when it is dropped, no page is left.
+/// A range that is written past the cache: dirty pages there are on the device, and when it is dropped, no page is
+/// left.
 pub(crate) struct PastCache<'a> {
     data: FileData<'a>,
     pages: Option<&'a FilePages>,

@@ -2,8 +2,8 @@
 //!
 //! # Locking
 //!
-//! Each read locks its own range until its bytes are there. While it holds one, and the gate, the call asks for others only
-//! without waiting; when that fails it finishes what is on its way, lets go of everything, and waits with nothing held.
+//! Each read locks its own range until its bytes are there. While it holds one, and the gate, the call asks for others
+//! only without waiting; if that fails, it finishes the reads in flight, unlocks all, and waits with nothing locked.
 
 use f2fs_device::{BlockDevice, IoQueue, Request};
 use f2fs_format::BLOCK_SIZE;
@@ -202,7 +202,7 @@ impl<'c> Reader<'c, '_, '_> {
         Ok(self.back.len())
     }
 
-    /// Copies what is back, and lets go of the ranges of reads that are complete.
+    /// Copies the bytes of completed requests, and unlocks the ranges of reads that are complete.
     fn hand_out(&mut self) {
         for request in self.back.drain(..) {
             let piece = self.wanted[request.tag as usize];

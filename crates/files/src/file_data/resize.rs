@@ -68,7 +68,8 @@ impl FileData<'_> {
                 let mut block = inode.node.write(op);
                 let raw = block.inode_mut();
                 content.set_size(raw, size);
-                // A file that grows keeps what was reserved behind its end: roll-forward must not take that for its size.
+                // A file that grows keeps the blocks reserved behind its end: roll-forward must not take that for its
+                // size.
                 if shrinks {
                     raw.i_advise &= !f2fs_format::inode::advise::KEEP_SIZE;
                 }

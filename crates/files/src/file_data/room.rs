@@ -26,7 +26,7 @@ impl FileData<'_> {
             return None;
         }
         if self.0.dirty_files.is_overdue(self.now()) {
-            // An error is kept for those who have the file open.
+            // An error is kept for the open handles of the file.
             let _ = WriteBack(self.0).write_back_some(u64::MAX);
         }
         for _ in 0..TRIES {

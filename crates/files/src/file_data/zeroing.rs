@@ -211,8 +211,8 @@ impl FileData<'_> {
         Ok(here)
     }
 
-    /// Makes what is below one node reserved blocks; returns how many blocks of the range that covers. Those beside `whole` keep what
-    /// they hold.
+    /// Makes what is below one node reserved blocks; returns how many blocks of the range that covers. Blocks beside
+    /// `whole` keep their content.
     fn reserve_step(
         &self,
         op: &Op<'_>,

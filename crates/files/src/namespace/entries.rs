@@ -1,4 +1,5 @@
-//! Changes of entries: each is made in its directory, which then stands on the list of those that the next checkpoint writes.
+//! Changes of entries: each is made in its directory, which then stands on the list of directories that the next
+//! checkpoint writes.
 
 use f2fs_format::Nid;
 use f2fs_format::dentry::FileType;

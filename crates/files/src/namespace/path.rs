@@ -58,8 +58,9 @@ pub fn path_from_bytes(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// Does something with the inode that a name means. If the inode was freed on the way, which may be why that failed, the name means
-/// another one by now, or nothing, and is looked up again: a name that others replace is there all the time.
+/// Does something with the inode that a name means. If the inode was freed on the way, the error may come from that.
+/// The name then leads to another inode by now, or to none, and is looked up again: a name that others replace is there
+/// all the time.
 pub(crate) fn lasting<T>(
     look_up: impl Fn() -> Result<Arc<Inode>, FsError>,
     with: impl Fn(&Arc<Inode>) -> Result<T, FsError>,
@@ -215,7 +216,7 @@ impl Namespace<'_> {
         Ok(here)
     }
 
-    /// The target of a symbolic link, or what is shown of it without its key.
+    /// The target of a symbolic link, or the text that is shown for it without its key.
     pub(crate) fn read_link_target(&self, inode: &Inode) -> Result<Vec<u8>, FsError> {
         if inode.kind != FileKind::Symlink {
             return Err(FsError::WrongKind { operation: "read the target", kind: inode.kind.name() });

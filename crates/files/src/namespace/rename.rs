@@ -231,7 +231,7 @@ impl Namespace<'_> {
         Ok(())
     }
 
-    /// Runs what must not stop half-way. If it does, what is in memory must not become a checkpoint.
+    /// Runs what must not stop half-way. If it does, the state in memory must not become a checkpoint.
     fn whole<T>(&self, change: impl FnOnce() -> Result<T, FsError>) -> Result<T, FsError> {
         change().inspect_err(|error| match error {
             FsError::Volume(error) => self.volume.stop(error),

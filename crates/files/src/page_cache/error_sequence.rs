@@ -2,7 +2,7 @@
 //!
 //! Any thread may write pages back, and their writer may have closed the file by then. So an error is kept with the
 //! file: the next sync through each handle that was open then fails with it, once. An error that nobody has seen is
-//! told to one who opens the file later as well.
+//! also told to a handle that is opened later.
 //!
 //! # Locking
 //!

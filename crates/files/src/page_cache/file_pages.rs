@@ -32,7 +32,7 @@ pub(crate) struct FilePages {
 #[derive(Debug, Default)]
 struct Dirty {
     blocks: DirtyBlocks,
-    /// Those among them whose place on the device is counted, and not in `i_blocks`.
+    /// Dirty pages whose block is counted as space, and not yet in `i_blocks`.
     reserved: u64,
     /// Whether the file is on the list of dirty ones.
     listed: bool,
@@ -99,7 +99,7 @@ impl FilePages {
         }
     }
 
-    /// The last block of which there may be a page. Whoever asks has the blocks that matter exclusively.
+    /// The last block of which there may be a page. The caller holds the blocks in question exclusively.
     pub(super) fn reach(&self) -> u64 {
         self.reach.load(Ordering::Relaxed)
     }

@@ -6,8 +6,8 @@
 //!
 //! # Locking
 //!
-//! None. The numbers are hints: threads that read one file at several places at once disturb each other's, and read what they asked for.
-//! Hits do not look here.
+//! None. The numbers are hints: threads that read one file at several places at once disturb each other's window, and
+//! then read without it. Hits do not look here.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 

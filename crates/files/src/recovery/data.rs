@@ -169,9 +169,9 @@ impl RollForward<'_> {
         Ok(())
     }
 
-    /// A block that is in use belonged to another place when the checkpoint was written, or when an earlier node of the chain
-    /// was: that place loses it (`check_index_in_prev_nodes`). It can only be a regular file's: what a directory or a link gives
-    /// up is not free before the next checkpoint, and that ends the chain.
+    /// A block that is in use belonged to another place when the checkpoint was written, or when an earlier node of the
+    /// chain was: that place loses it (`check_index_in_prev_nodes`). It can only be a regular file's: blocks of a
+    /// removed directory or link are not free before the next checkpoint, and that ends the chain.
     fn release_owner(&self, op: &Op<'_>, addr: BlockAddr) -> Result<(), FsError> {
         let Some(summary) = self.volume.owner_of(addr)? else { return Ok(()) };
         let node = self.volume.node(summary.nid.into())?;

@@ -24,7 +24,7 @@ use crate::node_page::NodePage;
 use crate::node_store::TakenNodes;
 use crate::{Volume, VolumeError};
 
-/// What a checkpoint holds, as it was when the gate was closed.
+/// The state that a checkpoint holds: that of the moment when the gate was closed.
 pub(super) struct Frozen<'a> {
     /// Nodes on their way, copied.
     pub(super) nodes: WriteBatch<'a>,

@@ -29,7 +29,7 @@ use crate::volume::Unwinding;
 use crate::{Volume, VolumeError};
 
 impl Volume {
-    /// Writes what was frozen, and makes it durable. Operations may run. An error stops the volume.
+    /// Writes the frozen state, and makes it durable. Operations may run. An error stops the volume.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "checkpoint", skip_all, fields(reason = ?reason), ret, err))]
     pub(super) fn write_frozen(&self, reason: Reason, frozen: Frozen<'_>) -> Result<CheckpointReport, VolumeError> {
         let Frozen { nodes, pages, ahead, tables, cleared, writing } = frozen;

@@ -13,7 +13,8 @@ use crate::{Node, Op, Volume, VolumeError};
 const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks in one request at most: 512 KiB, so that the device has one while the next is copied.
 const PIECE: u64 = 128;
-/// Blocks of a request that is better sent with those of others than at once, at most: a request costs as much as so many.
+/// The largest request, in blocks, that is better sent with those of other threads than at once: a request costs as
+/// much as so many.
 const SHORT: u64 = 16;
 
 /// The target of a write.
@@ -40,7 +41,7 @@ pub enum Next {
 }
 
 impl Next {
-    /// Whether what is written to these runs is one request that can wait.
+    /// Whether the writes to these runs are one request that can wait.
     fn waits(self, runs: &[Run]) -> bool {
         let most = match self {
             Next::Other => 0,
@@ -193,7 +194,7 @@ fn keep(op: &Op<'_>, rewrites: &[Run]) -> Keep {
     }
 }
 
-/// The block `at` as it is to be: what stands there (at `old`), with the piece's part of it.
+/// The block `at` as it is to be: the old content (at `old`), with the piece's part of it.
 fn edge(
     volume: &Volume,
     target: Target<'_>,

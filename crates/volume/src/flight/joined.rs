@@ -9,7 +9,8 @@
 //!                                             slots as they were, new blocks freed
 //! ```
 //!
-//! A short request is not sent before: the leader sends it with those of the group ([`Next::Sync`](super::Next::Sync)).
+//! A short request is not sent before: the leader sends it with the others of the group
+//! ([`Next::Sync`](super::Next::Sync)).
 //!
 //! A write that waits for its data, and then for the node that names the data, waits twice. Here both are on their way at once, and one
 //! flush follows. A crash can leave no other states than if the two were sent in turn, since no flush stood between them there either.
@@ -67,8 +68,8 @@ impl fmt::Debug for Joined {
 }
 
 impl Joined {
-    /// A flight of data of `inode`. `of_inode`: what the write does to the inode beside counting blocks (true), and how it is undone
-    /// (false), with the inode's page locked.
+    /// A flight of data of `inode`. `of_inode`: makes the write's changes to the inode, other than the count of blocks
+    /// (true), or undoes them (false), with the inode's page locked.
     pub(crate) fn new(flight: Flight, inode: &Node, of_inode: impl FnMut(&mut Inode, bool) + Send + 'static) -> Joined {
         Joined {
             flight,
@@ -156,7 +157,7 @@ impl Joined {
 
     /// The slots name what they named before.
     fn withdraw(&mut self, op: &Op<'_>) {
-        // Whatever the device says of blocks that nobody will read.
+        // The result does not matter: nobody will read these blocks.
         self.flight.deferred = None;
         let _ = self.land(&*op.volume.device);
         if self.stage != Stage::Sent {

@@ -16,7 +16,7 @@ use crate::{Node, Op, VolumeError};
 pub(crate) enum Destination {
     /// In the cold log.
     ColdLog,
-    /// Among those of about their age, as age-threshold cleaning wants it.
+    /// Among blocks of about their age, as age-threshold cleaning wants it.
     SameAge,
 }
 

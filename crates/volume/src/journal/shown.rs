@@ -1,4 +1,4 @@
-//! A device as it is after the data of a journal came back, for who only reads.
+//! A device with the data of a journal laid over it, for an opening for reading.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use f2fs_device::{
 use f2fs_format::{BlockAddr, RawBlock};
 use f2fs_sync::PlainArc;
 
-/// A device of which some blocks are others than it holds. It refuses writes.
+/// A device with other content in some of its blocks. It refuses writes.
 #[derive(Debug)]
 pub(crate) struct ShownDevice {
     below: PlainArc<dyn BlockDevice>,

@@ -41,7 +41,7 @@ impl JournaledNodes {
         let mut older = None;
         let mut files: BTreeMap<Nid, File> = BTreeMap::new();
         let mut records = 0;
-        // A block is written once between two checkpoints: what several records say of it is the same.
+        // A block is written once between two checkpoints: all records have the same data of it.
         let mut data = BTreeMap::new();
         recovered.for_each(|found| {
             let wrong = JournalTrouble::Record { lane: found.lane, position: found.position };
