@@ -71,7 +71,7 @@ impl Ahead {
 pub(super) struct Coming(pub(super) Ticket);
 
 impl Coming {
-    /// Waits for it and adds what could be read.
+    /// Waits for it and adds the blocks that could be read.
     pub(super) fn arrive(self, ahead: &mut Ahead) {
         let read = self.0.wait().into_iter().filter(|completion| completion.result.is_ok());
         ahead.add(read.flat_map(|completion| {

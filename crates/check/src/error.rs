@@ -38,7 +38,7 @@ pub enum CheckError {
         /// As given.
         found: Vec<u64>,
     },
-    /// Features that change what must be true, and that the check does not know to judge.
+    /// Features that change the rules, and that the check does not know.
     #[error("cannot check a volume with {names} (feature bits {bits:#x})")]
     Unsupported {
         /// The offending bits.

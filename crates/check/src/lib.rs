@@ -1,9 +1,9 @@
 //! Read-only consistency check of a volume.
 //!
 //! The check reads blocks and believes nothing else: it shares the structures of the crate `f2fs-format` with the
-//! volume, and no other code, so that it can judge the volume's work. It finds what `fsck.f2fs --dry-run` finds, and
-//! faults that fsck.f2fs does not see: impossible sizes and link counts, names that stand twice, garbage in extended
-//! attributes, wrong node offsets, bad journal entries.
+//! volume, and no other code, so that it can judge the volume's work. It finds all that `fsck.f2fs --dry-run` finds,
+//! and faults that fsck.f2fs does not see: impossible sizes and link counts, names that stand twice, garbage in
+//! extended attributes, wrong node offsets, bad journal entries.
 //!
 //! ```text
 //!  superblock -> pack -> logs, journals, orphans -> NAT, SIT      one thread, tables in parallel
@@ -116,7 +116,7 @@ const MOST_THREADS: usize = 256;
 pub enum Phase {
     /// Superblocks, packs, NAT and SIT are read. Counted in steps.
     Tables,
-    /// Everything reachable is walked. Counted in nodes; the total is what the checkpoint claims.
+    /// Everything reachable is walked. Counted in nodes; the total is the number that the checkpoint claims.
     Tree,
     /// The blocks that were reached are compared with the tables. Counted in steps.
     Totals,

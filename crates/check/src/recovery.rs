@@ -1,7 +1,7 @@
 //! The chain of node blocks that roll-forward would follow after an unclean stop.
 //!
-//! The check judges the checkpoint, not what roll-forward would make of it. But a chain that loops, or runs over blocks
-//! that the checkpoint holds for valid, is no chain that a crash leaves.
+//! The check judges the checkpoint, not the result of roll-forward. But a chain that loops, or runs over blocks that
+//! the checkpoint holds for valid, is no chain that a crash leaves.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::checkpoint::flags;
@@ -37,7 +37,7 @@ pub(super) fn check(
     sit: &SitTable,
     findings: &Collector,
 ) -> Result<(), CheckError> {
-    // A read-only volume has no such log, and what the pack says of it was not looked at.
+    // A read-only volume has no such log, and the pack's fields of it were not checked.
     if pack.has(flags::UMOUNT) || !geometry.has_log(LogType::WarmNode) {
         return Ok(());
     }

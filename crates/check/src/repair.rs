@@ -11,10 +11,11 @@
 //!
 //! # What wins
 //!
-//! - A node is what the NAT, its footer and the summary of its block say, two against one. A node whose NAT entry leads
-//!   nowhere is looked for by its footer.
+//! - The identity of a node is decided by the NAT, its footer and the summary of its block, two against one. A node
+//!   whose NAT entry leads nowhere is looked for by its footer.
 //! - A block that two slots refer to belongs to the one that its summary names; the other one becomes a hole.
-//! - An inode's fields follow from what hangs on it; a directory entry's from the inode, which keeps its first name.
+//! - An inode's fields follow from its nodes and entries; a directory entry's from the inode, which keeps its first
+//!   name.
 //! - Inodes that nothing refers to get their first name back where it is free, or go to `lost+found`, by their numbers; nodes
 //!   without an inode are freed. If the root itself is gone, an empty one is made, which they come back to.
 //! - What cannot be told is left alone: the check of the result then still finds it, and [`Repair::after`] says so.
@@ -92,8 +93,8 @@ pub enum RepairError {
 /// The holder of the device meanwhile, as others who want it are told.
 const CLAIMANT: &str = "a repair";
 
-/// How a volume is put right: what changes, and how it is judged then. Nothing of it is written yet. Nobody else opens the device
-/// that it was planned for until it is [applied](Self::apply) or dropped.
+/// How a volume is put right: its changes, and the check of its result. Nothing of it is written yet. Nobody else opens
+/// the device that it was planned for until it is [applied](Self::apply) or dropped.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Repair {

@@ -85,7 +85,7 @@ impl fmt::Display for CheckReport {
     }
 }
 
-/// Where the threads of a check put what they find.
+/// The place where the threads of a check put their findings.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     state: Mutex<State>,

@@ -41,7 +41,7 @@ pub(super) struct SummaryCursor {
 
 impl Summaries {
     pub(super) fn new(mut logs: [(SegmentNo, Option<Arc<SummaryBlock>>); 6], geometry: &Geometry) -> Summaries {
-        // Whatever the pack says of a log that is not in use, it stands nowhere.
+        // A log that is not in use stands nowhere, whatever the pack says.
         let unused = LogType::ALL.into_iter().zip(&mut logs).filter(|(log, _)| !geometry.has_log(*log));
         unused.for_each(|(_, (segment, _))| *segment = SegmentNo::NULL);
         let slots = (0..SLOTS).map(|_| Mutex::new(None)).collect();

@@ -1,4 +1,4 @@
-//! Zones: what lies in a zone that is written in its order lies before its write pointer.
+//! Zones: blocks in use of a zone that is written in order lie before its write pointer.
 
 use f2fs_device::{Zone, ZoneState};
 use f2fs_format::feature::Features;

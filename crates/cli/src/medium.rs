@@ -32,7 +32,7 @@ struct Choice {
     pmem: bool,
     /// `--device`, as often as it was given.
     others: Vec<PathBuf>,
-    /// `--journal` and what belongs to it.
+    /// `--journal` and its options.
     journal: JournalChoice,
     /// `--page-cache`, in bytes.
     page_cache: u64,

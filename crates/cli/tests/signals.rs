@@ -210,8 +210,8 @@ fn what_only_measures_or_reads_says_so() {
     wait("no CSV", || csv.exists());
     signal(&child, "INT");
     let output = end(child);
-    interrupted(&output, 130, "measured.img is of no use but to measure on");
-    interrupted(&output, 130, "lines.csv has what was measured");
+    interrupted(&output, 130, "measured.img is of no use except for measuring");
+    interrupted(&output, 130, "lines.csv has the measurements made");
 
     let image = volume(&place);
     fs::write(place.path("large"), vec![b'x'; 64 << 20]).unwrap();

@@ -1,7 +1,7 @@
 //! The images that a power cut may leave, one after the other.
 //!
 //! A log falls into *epochs*: an epoch ends where a flush begins or where a durable write has been seen to complete.
-//! What was written in an epoch is outstanding together, so that any part of it may survive:
+//! The writes of an epoch are outstanding together, so any part of them may survive:
 //!
 //! ```text
 //!   write A   write B   write C | flush | write D   FUA E (seen) | write F ...

@@ -114,7 +114,7 @@ struct State {
 }
 
 impl State {
-    /// Counts an operation and says what happens to it.
+    /// Counts an operation and returns its fault, if it has one.
     fn next(&mut self, operation: Operation) -> Option<Fault> {
         self.operations += 1;
         self.changes += u64::from(operation.changes());

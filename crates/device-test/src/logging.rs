@@ -1,4 +1,4 @@
-//! A device that writes down what is done to it, into a file.
+//! A device that logs its changes into a file.
 //!
 //! Locking rules: one lock, `log`, is held while an entry is written, and during a flush: a write that is not in the
 //! log when a flush begins comes behind it. It is not held while a request runs.

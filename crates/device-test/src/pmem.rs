@@ -1,4 +1,5 @@
-//! Persistent memory that a test can cut the power of: it knows of every line what may have reached the media.
+//! Persistent memory that a test can cut the power of: it knows the contents of every line that may have reached the
+//! media.
 //!
 //! ```text
 //!                       evicted at any time: any prefix of the line's stores

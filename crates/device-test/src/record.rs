@@ -135,7 +135,7 @@ impl RecordingDevice {
         }
     }
 
-    /// A copy of what the device shows now, durable or not.
+    /// A copy of the device's content now, durable or not.
     #[must_use]
     pub fn snapshot(&self) -> MemoryDevice {
         self.live.snapshot()

@@ -1,4 +1,4 @@
-//! A device that shares what never changes, block by block.
+//! A device whose copies share all blocks that do not change.
 //!
 //! Locking rules: one lock over what was changed since the device was made. It is held while one block is copied.
 

@@ -106,7 +106,7 @@ impl CrashLog {
         CrashLog::from_write_log_on(MemoryDevice::new(blocks), log)
     }
 
-    /// Reads a log of writes to a device that held what `base` holds when it began. See
+    /// Reads a log of writes to a device whose content at the beginning was that of `base`. See
     /// [`from_write_log`](Self::from_write_log).
     ///
     /// # Errors

@@ -43,7 +43,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A failed device operation: what was asked for, where, and why it failed.
+/// A failed device operation: the operation, its place, and the cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{operation}{}: {kind}", Range(*operation, *start, *blocks))]
 #[non_exhaustive]

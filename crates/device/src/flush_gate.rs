@@ -52,7 +52,7 @@ impl FlushGate {
     /// Refuses when a flush has failed before; every write and discard asks.
     ///
     /// # Errors
-    /// [`DeviceErrorKind::Poisoned`] with what that flush said.
+    /// [`DeviceErrorKind::Poisoned`] with the error of that flush.
     pub fn check(&self) -> Result<(), DeviceErrorKind> {
         if self.poisoned.load(Ordering::Acquire) {
             return Err(self.state.lock().poisoned());

@@ -1,9 +1,9 @@
 //! Where the blocks of a file lie on the device, found without a lock: the read extent cache.
 //!
-//! The kernel keeps a tree of extents for each inode under a reader-writer lock (`fs/f2fs/extent_cache.c`): whoever
-//! reads a file writes that lock's cache line. Here each block has a cell of its own with its address, and a run is
-//! found by looking along the cells. A look-up loads, and stores nothing. A file that was overwritten at random costs
-//! no more than one in order.
+//! The kernel keeps a tree of extents for each inode under a reader-writer lock (`fs/f2fs/extent_cache.c`): each reader
+//! of a file writes that lock's cache line. Here each block has a cell of its own with its address, and a run is found
+//! by looking along the cells. A look-up loads, and stores nothing. A file that was overwritten at random costs no more
+//! than one in order.
 //!
 //! ```text
 //! cache ── first cells (blocks 0 ..= 63)
@@ -31,7 +31,7 @@
 //!
 //! - *Cells are stored with the page locked that has the slot* (shared to fill, exclusively to change). So of two
 //!   stores the later one has the later slot, and a fill cannot undo a change. A chunk that a fill installs before B1
-//!   is seen by B3; one that it installs after B4 is filled with what B2 left.
+//!   is seen by B3; one that it installs after B4 is filled with the addresses that B2 left.
 //! - *A changed block* is seen by its next reader, because the range lock hands B3 on to A2. That a fill or a clearing
 //!   of neighbours runs meanwhile does not matter: they store what the slot says, or *unknown*.
 //! - *A moved block* leaves a stale cell behind. It is right until its old place is written again, and that is not

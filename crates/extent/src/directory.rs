@@ -8,8 +8,8 @@
 //! A class below 64 lines has one slot with one chunk of just its size, so a file of n blocks costs about n bytes; a
 //! larger class has one slot for every 64 lines, and those of the largest are made in [pieces](super::row).
 //!
-//! **Marks.** A slot has a bit for each line of its chunk: set means that somebody may hold a block there. Whoever
-//! takes a block looks at the bit afterwards, and sets it if it is clear; mostly it is set already, and nothing is
+//! **Marks.** A slot has a bit for each line of its chunk: set means that somebody may hold a block there. A thread
+//! that takes a block looks at the bit afterwards, and sets it if it is clear; mostly it is set already, and nothing is
 //! written. Covering requests look into marked lines only, and clear the marks of lines that they find idle. So the
 //! cost of such a request follows the number of lines that were locked since the last one, and not the size of the
 //! file.
@@ -22,15 +22,15 @@
 //!   A3  look at the hull               B3  look at the words of lines that were marked; mark them again if not idle
 //! ```
 //!
-//! All are sequentially consistent. If B2 misses the mark that A2 set, then A3 sees the hull of B1, and what was taken
-//! is put back. (The bitmap of chunks that are there is set before a chunk can be found, and read where B2 is.) If A2
-//! sees a mark that B2 is about to clear, B3 sees the word of A1. So when the marks are not set, nobody holds anything
-//! there who has looked at the hull and stayed.
+//! All are sequentially consistent. If B2 misses the mark that A2 set, then A3 sees the hull of B1, and puts the block
+//! back. (The bitmap of chunks that are there is set before a chunk can be found, and read where B2 is.) If A2 sees a
+//! mark that B2 is about to clear, B3 sees the word of A1. So when the marks are not set, nobody holds anything there
+//! who has looked at the hull and stayed.
 //!
-//! **Rules.** Directory, slots and chunks are written once, and then never move or go until the table does: whoever has
-//! found a word may keep it. They are found without a lock (three acquire loads; four in a file of more than 32 GiB).
-//! They are allocated before they are published, outside of every lock; when two threads install the same one, the
-//! later drops its own and uses the other's.
+//! **Rules.** Directory, slots and chunks are written once, and then never move or go until the table does: a thread
+//! that has found a word may keep it. They are found without a lock (three acquire loads; four in a file of more than
+//! 32 GiB). They are allocated before they are published, outside of every lock; when two threads install the same one,
+//! the later drops its own and uses the other's.
 
 use std::fmt;
 

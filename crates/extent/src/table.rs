@@ -4,8 +4,8 @@
 //!
 //! *The words* (`fast.rs`) hold the readers and writers of ranges below
 //! [`COVERING_BLOCKS`](crate::geometry::COVERING_BLOCKS) blocks. The fast path changes them without a lock: a range
-//! inside one word by one compare-and-swap; a longer one word by word in ascending order, and what was taken is put
-//! back before anything else happens if one word cannot be had. Nobody waits while holding words that are not yet
+//! inside one word by one compare-and-swap; a longer one word by word in ascending order. If one word cannot be taken,
+//! the ones before it are put back before anything else happens. Nobody waits while holding words that are not yet
 //! granted, so no order among ranges is needed.
 //!
 //! *The hull* is looked at after the words were taken (and after they were released); see [`hull`](crate::hull).

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! `queued` says that a request for the block waits in the table's queue, or that readers are held there because the
-//! byte could not count them. It turns every newcomer into the queue, and tells whoever releases the block to look
-//! there. It is set and cleared under the queue's lock only.
+//! byte could not count them. It turns every newcomer into the queue, and tells the thread that releases the block to
+//! look there. It is set and cleared under the queue's lock only.
 //!
 //! All of this is arithmetic on eight bytes at once: a byte never carries into its neighbour, because a reader is added
 //! only to bytes below [`MAX_READERS`] and taken only from bytes above zero.

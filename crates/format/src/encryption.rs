@@ -32,7 +32,7 @@ const CONTEXT: &[u8] = b"c";
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The name that stands for an encrypted one as long as there is no key: `hash` is what its entry states, `name` the
+/// The name that stands for an encrypted one as long as there is no key: `hash` is the one in its entry, `name` the
 /// ciphertext.
 ///
 /// ```

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::{BlockAddr, Nid, SegmentNo};
 
-/// A structure does not hold what the format demands, with the numbers that show it.
+/// A structure contradicts the format. The fields have the numbers that show it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Corruption {
@@ -29,7 +29,7 @@ pub enum Corruption {
         /// Stored in them.
         found: u32,
     },
-    /// A number lies outside what is possible for it.
+    /// A number lies outside its possible range.
     #[error("{what}: {found} is not in the range {min} to {max}")]
     Range {
         /// The field.

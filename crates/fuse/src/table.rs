@@ -7,7 +7,7 @@
 //! # Locking
 //!
 //! One reader-writer lock a shard of the numbers, held to look up, count or take out. No other lock is taken under it;
-//! what is dropped is dropped without it.
+//! values are dropped after it is released.
 
 use f2fs_files::{Dir, File, FsError, InodeRef};
 use f2fs_sync::atomic::{AtomicU64, Ordering};

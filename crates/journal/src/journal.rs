@@ -105,8 +105,8 @@ impl<M: Medium> Journal<M> {
     /// [`Recovered::start`].
     ///
     /// # Errors
-    /// There is no journal, its header is damaged or says what is impossible, it is somebody else's, or the header
-    /// cannot be read. What is wrong with a lane is no error: see [`Recovered::lanes`].
+    /// There is no journal; its header is damaged, impossible, or cannot be read; or the journal has another owner.
+    /// What is wrong with a lane is no error: see [`Recovered::lanes`].
     pub fn open(medium: M, owner: Option<Uuid>) -> Result<Recovered<M>, Error> {
         Recovered::open(medium, owner)
     }

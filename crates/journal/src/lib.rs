@@ -49,8 +49,8 @@
 //!   in. Its own stamp is higher.
 //! - Records that were appended since the journal was opened are replayed behind those that were there before.
 //! - Two records of different lanes of which neither follows the other are replayed in either order, the same in each
-//!   replay, though one of them may have been acknowledged before the other began. Whoever needs an order between them
-//!   hands in the stamp.
+//!   replay, though one of them may have been acknowledged before the other began. A caller that needs an order between
+//!   them hands in the stamp.
 //! - What is replayed is closed: with a record, all that it follows is replayed, or was taken back. That holds as long
 //!   as a stamp is handed to nobody before its append returned.
 //!
@@ -107,8 +107,8 @@
 //! [`Error::Full`] says how much is wanted and how much is left, when no lane has room. An append that the medium
 //! failed leaves it open whether its record is there: the lane takes no more, and if the medium could not make
 //! something durable, none does, before the journal is opened again. A journal of another owner, of another version, or
-//! with a damaged header is an error of its own each. Whatever is on the medium, opening and replaying it ends, reads
-//! each grain a few times at most, and takes no more memory than the journal has bytes.
+//! with a damaged header is an error of its own each. On any content of the medium, opening and replaying end, read
+//! each grain a few times at most, and take no more memory than the journal has bytes.
 //!
 //! # Locking model
 //!

@@ -120,8 +120,8 @@ pub struct Record<'a> {
 pub struct Appended {
     /// The stamp of the first record.
     pub first: u64,
-    /// The stamp of the last record, which is the same if there is one record: what a record that must follow is to be
-    /// appended after.
+    /// The stamp of the last record, which is the same if there is one record: hand it in with a record that must
+    /// follow this one.
     pub stamp: u64,
     /// Where they are.
     pub lane: usize,

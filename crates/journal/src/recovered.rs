@@ -1,4 +1,4 @@
-//! A journal that was found: what is in it, before anything is written.
+//! A journal that was found: its content, before anything is written.
 
 use f2fs_sync::PlainArc;
 
@@ -23,8 +23,8 @@ impl<M: Medium> Recovered<M> {
     /// Reads all of a journal. `owner` is the owner that it must have; `None`: any.
     ///
     /// # Errors
-    /// There is no journal, its header is damaged or says what is impossible, it is somebody else's, or the header
-    /// cannot be read. What is wrong with a lane is no error: see [`lanes`](Self::lanes).
+    /// There is no journal; its header is damaged, impossible, or cannot be read; or the journal has another owner.
+    /// What is wrong with a lane is no error: see [`lanes`](Self::lanes).
     pub(crate) fn open(medium: M, owner: Option<Uuid>) -> Result<Self, Error> {
         let header = Header::read(&medium)?;
         if let Some(expected) = owner.filter(|owner| *owner != header.owner) {

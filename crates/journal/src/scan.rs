@@ -3,7 +3,7 @@
 //! Records are followed from the head. The first thing that is not a record of this lane at this position ends it. Then
 //! the whole ring behind that is searched once more, for a record whose batch began when all before it was durable: if
 //! there is one behind the end, then the end is damage, and not a power cut. So it is if the lane was longer when it
-//! was last opened to append. Each grain is read twice at most, whatever it holds.
+//! was last opened to append. Each grain is read twice at most.
 
 use f2fs_sync::protocol_value;
 

@@ -9,8 +9,7 @@
 //! | `allocator.rs` | the choice between these policies and [`Sharded`](crate::sharded::Sharded) |
 //!
 //! The rest of the crate knows of them in the lines that are marked with the feature: `Nat` asks the policies at the
-//! end of a checkpoint and when an operation comes by, and the table takes the cache's lock and counts what is in the
-//! cache.
+//! end of a checkpoint and in operations. The table takes the cache's lock and counts the cached entries.
 
 mod ahead;
 mod allocator;

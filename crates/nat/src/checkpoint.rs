@@ -132,8 +132,8 @@ fn give_up(table: &Table, frozen: &[u32]) {
     }
 }
 
-/// Freezes the blocks and chooses what goes where. `ledger` becomes the new version bitmap; the new journal is
-/// returned.
+/// Freezes the blocks, and chooses between the journal and the table for each entry. `ledger` becomes the new version
+/// bitmap; the new journal is returned.
 #[allow(clippy::type_complexity)]
 fn freeze(
     table: &Table,

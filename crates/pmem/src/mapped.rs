@@ -1,8 +1,8 @@
 //! A file or a character device of memory, mapped.
 //!
-//! Nothing here may end in a SIGBUS that could have been known. So before anything is touched, the file's size is
-//! compared with the mapping's, its holes are filled, and what the kernel knows to be bad is looked up. The lock is
-//! `flock`, the same that `f2fs-uring` takes, so that the two keep each other out.
+//! Nothing here may end in a SIGBUS that could have been known. So before any access, the file's size is compared with
+//! the mapping's, its holes are filled, and the kernel's list of bad blocks is read. The lock is `flock`, the same that
+//! `f2fs-uring` takes, so that the two keep each other out.
 //!
 //! No locks of this process.
 

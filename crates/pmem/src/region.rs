@@ -87,8 +87,8 @@ pub trait PersistentRegion: fmt::Debug + Send + Sync + 'static {
     /// Waits for all that this thread stored past the cache or wrote back before. It says nothing of other threads.
     fn fence(&self);
 
-    /// Makes durable what any thread had fenced before this call, where a fence alone does not ([`Durability::Sync`]).
-    /// Elsewhere it does nothing.
+    /// Makes all stores durable that any thread had fenced before this call, where a fence alone does not
+    /// ([`Durability::Sync`]). Elsewhere it does nothing.
     ///
     /// # Errors
     /// Those of the operating system. Bytes that had not been synced before may be lost then.

@@ -50,7 +50,7 @@ pub(crate) fn dax_device(root: &Path, number_of: u64) -> Option<DaxDevice> {
         return None;
     }
     let size = number(&directory.join("size"))?;
-    // Kernels before 5.10 do not say; 2 MiB is what they use unless asked for 1 GiB.
+    // Kernels before 5.10 do not say; They use 2 MiB unless asked for 1 GiB.
     let align = number(&directory.join("align")).filter(|align| *align > 0).unwrap_or(2 << 20);
     Some(DaxDevice { size, align })
 }

@@ -2,7 +2,7 @@
 //!
 //! A call locks its log, then makes sure of every segment that it will need, and only then takes the first block: so it
 //! is all or nothing. A log never rests on a full segment (a node's footer names the block that its log hands out
-//! next), so the segment behind the last block is part of what a call needs.
+//! next), so a call needs the segment behind its last block, too.
 
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, SegmentNo};
@@ -291,7 +291,7 @@ impl SegmentManager {
         self.mark_dirty(segment, &mut state);
     }
 
-    /// A log lets go of a segment. Its summary is put aside first: whoever sees the segment as dirty finds it.
+    /// A log lets go of a segment. Its summary is put aside first: a thread that sees the segment as dirty finds it.
     pub(crate) fn leave(&self, segment: SegmentNo, summary: Box<SummaryBlock>) {
         protocol_never!("segment_leave_summary_late", self.settle(segment, &mut self.lock(segment)));
         self.retired.put(segment, summary);

@@ -1,4 +1,4 @@
-//! A set of small numbers whose next member is found in three or four steps, whatever its size.
+//! A set of small numbers. Its next member is found in three or four steps at any size.
 
 /// Numbers below a bound, as a tree of 64-bit words: a bit of an inner word says that the word below it is not zero.
 #[derive(Clone, Debug)]

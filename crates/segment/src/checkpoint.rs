@@ -29,7 +29,7 @@ use crate::{SegmentError, SegmentManager};
 /// The tables and journals that a checkpoint must write.
 #[derive(Clone, Debug)]
 pub struct SegmentFlush {
-    /// SIT entries for the journal in the cold-data summary: all of it, also what stood there before.
+    /// SIT entries for the journal in the cold-data summary: all of it, also the entries that stood there before.
     pub sit_journal: Vec<(SegmentNo, RawSitEntry)>,
     /// Blocks of the SIT.
     pub sit_blocks: Vec<SitBlockWrite>,
@@ -114,8 +114,9 @@ impl SegmentManager {
         self.runs_of(&segments)
     }
 
-    /// The checkpoint is durable: what was free in it may be written, prefree segments are free. Returns the segments
-    /// that became free, as runs of blocks. Does nothing without a [`begin_checkpoint`](Self::begin_checkpoint).
+    /// The checkpoint is durable: blocks that were free in it may be written, prefree segments are free. Returns the
+    /// segments that became free, as runs of blocks. Does nothing without a
+    /// [`begin_checkpoint`](Self::begin_checkpoint).
     pub fn end_checkpoint(&self) -> Vec<Run> {
         let mut sit = self.sit.lock();
         let Some(pending) = sit.pending.take() else { return Vec::new() };

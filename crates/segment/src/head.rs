@@ -96,7 +96,7 @@ impl Head {
         }
     }
 
-    /// Blocks that may still be written, given what is taken in the segment.
+    /// Blocks of the segment that may still be written.
     pub(crate) fn room(&self, taken: &BlockMap) -> u32 {
         match self.alloc {
             AllocType::Lfs => BLOCKS_PER_SEGMENT - self.next,

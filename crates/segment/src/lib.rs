@@ -1,9 +1,9 @@
 //! F2FS segment manager: which blocks of the main area are valid, and where the next ones go.
 //!
-//! The crate owns the segment information table (SIT), the summaries of segments that the logs write (SSA), the six logs
-//! with LFS and SSR allocation, and the set of free segments. It plans and never does I/O: the volume reads the table,
-//! hands it over, writes what [`begin_checkpoint`](SegmentManager::begin_checkpoint) returns, and lends a
-//! [`SummarySource`] to read old summaries with. Behaviour follows the kernel's `fs/f2fs/segment.c`.
+//! The crate owns the segment information table (SIT), the summaries of segments that the logs write (SSA), the six
+//! logs with LFS and SSR allocation, and the set of free segments. It plans and never does I/O: the volume reads the
+//! table, hands it over, writes the blocks that [`begin_checkpoint`](SegmentManager::begin_checkpoint) returns, and
+//! lends a [`SummarySource`] to read old summaries with. Behaviour follows the kernel's `fs/f2fs/segment.c`.
 //!
 //! # What holds at all times
 //!

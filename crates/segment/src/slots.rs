@@ -30,7 +30,7 @@ use crate::Run;
 pub enum Change {
     /// It stays as it is.
     Keep,
-    /// From now on it names this block, or none ([`BlockAddr::NULL`], [`BlockAddr::NEW`]), whatever it named before.
+    /// From now on it names this block, or none ([`BlockAddr::NULL`], [`BlockAddr::NEW`]).
     To(BlockAddr),
     /// A block moves: the slot names `to` if it names `from` until then. Somebody was quicker otherwise, and `to` is
     /// not needed.

@@ -20,7 +20,7 @@
 //!   share of the operations. A line is [global](Footprint::global) if at least two threads, and at least half of them,
 //!   write it in one operation of a hundred or more: at 120 cores, such a line is somebody's all the time;
 //! - the lines that *move*: those that a thread reads or writes after another thread wrote them, or writes after
-//!   another one read them. This is what the caches of a machine with one processor for each thread would fetch from
+//!   another one read them. The caches of a machine with one processor for each thread would fetch these lines from
 //!   each other.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,7 +101,7 @@ impl Footprint {
             on_processor(thread + 1);
             let mut records = Vec::with_capacity(operations);
             for n in 0..operations {
-                // If another one panicked, so does whoever joins it.
+                // If another one panicked, so does the thread that joins it.
                 if turn.recv().is_err() {
                     break;
                 }

@@ -2,8 +2,8 @@
 //!
 //! # Rules
 //!
-//! - An operation *enters*; any number are inside at once. Whoever *closes* the gate waits until all have left and is
-//!   then alone until it opens the gate again. Entrants wait meanwhile.
+//! - An operation *enters*; any number are inside at once. A thread that *closes* the gate waits until all have left,
+//!   and is then alone until it opens the gate again. Entrants wait meanwhile.
 //! - Entering and leaving an open gate writes one line, the reader count of this processor's slot, and reads one that
 //!   is written only when a gate closes or opens.
 //! - `state` is the only lock. It is held while the gate changes hands, never while anybody is inside. Nothing else is

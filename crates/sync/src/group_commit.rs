@@ -19,7 +19,7 @@
 //!  a thread that joins meanwhile: waits in the queue -> its group's answer, or the lead, or the watch
 //! ```
 //!
-//! One group is worked on at a time, so what the groups do happens in the order in which they were formed; and the work
+//! One group is worked on at a time, so the work of groups is done in the order in which they were formed; and the work
 //! on a request begins after the request was made. There is no edge from a running group back to its queue: who comes
 //! late is in the next group.
 //!

@@ -48,7 +48,7 @@
 //! It is chosen by a `cfg` and not by a cargo feature, like the loom half. Features are united over everything that is
 //! built together: one test that asked for counting would have all others, and all crates above these, run counting
 //! locks. A `cfg` in `RUSTFLAGS` is the choice of the one who runs the build, reaches all crates alike, and has a
-//! target directory of its own. `cargo xtask counting` builds with it, runs the tests that pin what is written, and
+//! target directory of its own. `cargo xtask counting` builds with it, runs the tests that pin the written lines, and
 //! prints the table (`benches/benches/cache_lines.rs`).
 //!
 //! # Models and mutants
@@ -119,7 +119,8 @@ pub use crossbeam_utils::CachePadded;
 #[cfg(not(any(f2fs_counting, f2fs_manycore)))]
 pub use std::sync::{Arc, Weak};
 
-/// An [`Arc`] that is on record in no half: for trait objects that callers make, and for what is cloned on no hot path.
+/// An [`Arc`] that is on record in no half: for trait objects that callers make, and for values that no hot path
+/// clones.
 pub use std::sync::Arc as PlainArc;
 
 /// An [`Arc`] of a type as one of a trait object: `coerce!(arc => dyn Trait)`. A wrapper of the counting half cannot be

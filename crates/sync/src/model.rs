@@ -49,7 +49,7 @@ std::thread_local! {
     static EXPLORES: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Whether more than one thread may run: neither the setup of a [`large`] model runs, nor what follows [`judge`].
+/// Whether more than one thread may run: neither the setup of a [`large`] model runs, nor the code behind [`judge`].
 pub(crate) fn explores() -> bool {
     EXPLORES.get()
 }

@@ -9,7 +9,7 @@ use crate::protocol_step;
 /// # Rules
 ///
 /// - Whoever looks something up holds its lock, at least shared, and takes the stamp ([`seen`](Stamp::seen)) meanwhile.
-/// - Whoever changes it holds the lock exclusively, and invalidates the stamp *first*.
+/// - A thread that changes it holds the lock exclusively, and invalidates the stamp *first*.
 ///
 /// So as long as the stamp [holds](Stamp::holds), a look-up under the lock would find the same: a change that anybody
 /// has seen happened after its stamp was invalidated. Asking writes nothing; changes that are rare keep a line that

@@ -1,4 +1,4 @@
-//! A naive file system in memory: what the real one must be equal to.
+//! A naive file system in memory: the real one must be equal to it.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -23,7 +23,7 @@ pub fn read(fs: &FileSystem, path: &str) -> Vec<u8> {
 
 pub fn start(features: Features, mode: FsyncMode) -> (Arc<MemoryDevice>, FileSystem) {
     // fsck.f2fs 1.15 takes the end of the main area for lower than it is, by the metadata's segments, when it follows a
-    // chain: the volume is larger than what is written to it.
+    // chain: the volume is larger than all data that is written to it.
     let device = formatted(128, &FormatOptions::default().with_features(features));
     let options = Options::new().volume(OpenOptions::new().fsync(mode));
     let fs = FileSystem::open(device.clone(), options).unwrap();

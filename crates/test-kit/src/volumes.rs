@@ -41,7 +41,7 @@ pub fn assert_consistent(device: &dyn BlockDevice) {
     assert!(report.is_consistent() && report.complete, "{report}");
 }
 
-/// The device as a file that lives as long as what is returned.
+/// The device as a file that lives as long as the returned value.
 pub fn saved(device: &MemoryDevice) -> tempfile::TempPath {
     let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
     device.save(&path).unwrap();

@@ -208,7 +208,7 @@ pub(crate) struct Descriptor {
     pub(crate) address: u64,
 }
 
-/// `struct ublksrv_io_cmd`: what the server tells the driver of a tag.
+/// `struct ublksrv_io_cmd`: the server's message to the driver about a tag.
 #[derive(Clone, Copy, Debug, Default, IntoBytes, Immutable)]
 #[repr(C)]
 pub(crate) struct IoCommand {

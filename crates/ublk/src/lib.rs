@@ -1,7 +1,7 @@
 //! Block devices of f2fs as block devices of Linux, through ublk.
 //!
 //! [`Server`] exports any [`BlockDevice`](f2fs_device::BlockDevice), and [`ZonedDevice`](f2fs_device::ZonedDevice)s
-//! with all commands of zones, as `/dev/ublkbN`: for mkfs, mount, fio, or whatever else wants a block device.
+//! with all commands of zones, as `/dev/ublkbN`: for mkfs, mount, fio, or any other program that wants a block device.
 //!
 //! | Item | What it is |
 //! |---|---|
@@ -56,7 +56,7 @@
 //! This crate is an unsafe leaf: pushing commands that point into memory (`control.rs`, `ring.rs`), a raw kernel entry,
 //! the mapping of descriptors, and the length of memory that comes back (`ring.rs`). Each says why it is sound; they
 //! rest on one rule: memory whose tag is the kernel's is not touched, and is leaked rather than freed if its command's
-//! end was not seen. What a descriptor asks for is checked in safe code (`translate.rs`) before it becomes a length.
+//! end was not seen. The fields of a descriptor are checked in safe code (`translate.rs`) before they become a length.
 
 mod abi;
 mod backend;

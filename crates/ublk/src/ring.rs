@@ -160,7 +160,7 @@ impl<'a> RingChannel<'a> {
         unsafe { self.ring.submission().push(&entry) }.map_err(|_| io::Error::other("the submission queue is full"))
     }
 
-    /// Tells the kernel what was pushed; with `wait`, sleeps until something has completed.
+    /// Tells the kernel of the pushed entries; with `wait`, sleeps until something has completed.
     fn enter(&mut self, wait: bool) -> io::Result<()> {
         const GETEVENTS: u32 = 1;
         let untold = mem::take(&mut self.untold);

@@ -148,7 +148,7 @@ impl Server {
         if started { Ok(server) } else { Err(server.fault()) }
     }
 
-    /// Takes a device over whose server died. `backend` must have what that one's had.
+    /// Takes a device over whose server died. `backend` must have the same size and zones as the one before.
     ///
     /// # Errors
     /// See [`UblkError`]. The device goes on waiting then.

@@ -10,7 +10,7 @@
 //!     +------------------------- commit <--- completions ---------------+
 //! ```
 //!
-//! A round takes all requests that have come, gives them to the device at once, and takes what has finished. It sleeps
+//! A round takes all requests that have come, gives them to the device at once, and takes the finished ones. It sleeps
 //! in the channel if the device has nothing, and in the device otherwise: then a request that comes meanwhile waits for
 //! the next completion.
 //!
@@ -32,8 +32,8 @@ use crate::{
 /// Where requests come from and their results go. A tag is with the worker from [`arrive`](Self::arrive) to
 /// [`commit`](Self::commit).
 pub(crate) trait Channel {
-    /// Hands over what was committed, and appends the tags that have a request to `arrived`. With `wait`, sleeps until
-    /// there is one, or until the channel has ended, or for no reason.
+    /// Hands over the committed answers, and appends the tags that have a request to `arrived`. With `wait`, sleeps
+    /// until there is one, or until the channel has ended, or for no reason.
     fn arrive(&mut self, wait: bool, arrived: &mut Vec<u16>) -> io::Result<()>;
     /// Whether no more requests will come.
     fn has_ended(&self) -> bool;
@@ -161,7 +161,7 @@ impl<'a, C: Channel> Worker<'a, C> {
         Ok(())
     }
 
-    /// Does what only a zoned device does: bytes, and the sector of an append.
+    /// Does the requests that only a zoned device has: bytes, and the sector of an append.
     fn zone(&mut self, tag: u16, zoned: &dyn ZonedBlockDevice, work: Work) -> Result<(i32, u64), i32> {
         match work {
             Work::Change { zone, change } => {

@@ -41,8 +41,8 @@ pub(crate) trait Carrier: fmt::Debug + Send + Sync + Sized + 'static {
     /// Turns the reason why an admitted request failed into its error; a durable write's failure poisons the device.
     fn failed(&self, request: &Request, kind: DeviceErrorKind) -> DeviceError;
 
-    /// The entry that asks for what is left of a request. It points to memory that belongs to the flight and stays
-    /// where it is when the flight itself moves.
+    /// The entry for the rest of a request. It points to memory that belongs to the flight and stays where it is when
+    /// the flight itself moves.
     fn entry(&self, flight: &mut Flight) -> Self::Entry;
 
     /// The meaning of the answer `result` to the last entry.

@@ -110,7 +110,7 @@ impl Flight {
         Memory::Many { vectors: self.vectors.as_ptr(), count: self.vectors.len(), bytes }
     }
 
-    /// Points `vectors` at what is left of the buffers.
+    /// Points `vectors` at the rest of the buffers.
     fn gather(&mut self, most: usize) {
         self.vectors.clear();
         let (mut skip, mut room) = (self.progress.done() as usize, most);

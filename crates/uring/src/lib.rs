@@ -48,8 +48,8 @@
 //! ([`Handover`](f2fs_device::Handover)).
 //!
 //! *Ownership.* A request's buffers are in the ring's table until the kernel is done with them; a ticket holds only
-//! names. Dropping a ticket leaves the request to itself, and dropping the last of device, tickets and queues waits for
-//! what is in flight. A request whose ticket was dropped may be held (finished, or its rest after a short transfer)
+//! names. Dropping a ticket leaves the request to itself. Dropping the last of device, tickets and queues waits for the
+//! requests in flight. A request whose ticket was dropped may be held (finished, or its rest after a short transfer)
 //! until its slot is used again or the device is dropped.
 //!
 //! *Short transfers* are continued where they stopped; where nothing more comes (the file was truncated) the error is
@@ -134,7 +134,7 @@
 //! This crate is an unsafe leaf: pushing entries that point into memory (`table.rs`), the shared view of a ring's
 //! queues (`table.rs`), a raw kernel entry (`ring.rs`), ioctls (`discard.rs`, `zones.rs`, `nvme/command.rs`), commands
 //! on memory of a request (`nvme/namespace.rs`), registering buffers (`pool.rs`), and `Send` for the vectors of a
-//! request (`flight.rs`). Each says why it is sound; what they rest on is that a request stays in its table from before
+//! request (`flight.rs`). Each says why it is sound; they rest on one rule: a request stays in its table from before
 //! its entry is pushed until its completion was seen.
 
 mod carrier;

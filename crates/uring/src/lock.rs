@@ -2,8 +2,8 @@
 //!
 //! Both are locks of the open file that the rings use, `flock` on it and, on block devices, the claim of `O_EXCL`. That
 //! is on purpose. When a process dies, the kernel keeps its open file until the requests of its rings are over, some
-//! time after the process is gone. Whoever opened before that would have writes of the dead among its own. So a lock
-//! that goes with the process would be too short; this one is exactly as long as the requests.
+//! time after the process is gone. An opening before that would have writes of the dead process among its own. So a
+//! lock that goes with the process would be too short; this one is exactly as long as the requests.
 //!
 //! ```text
 //!   try ──ok──► locked

@@ -39,7 +39,7 @@ pub(crate) fn new<C: Carrier>(carrier: &C, entries: u32, users: Users, polling: 
     Ok(ring)
 }
 
-/// From the most convenient set-up to what every kernel knows.
+/// From the most convenient set-up to the one that every kernel knows.
 fn build<C: Carrier>(entries: u32, users: Users, polling: Polling) -> io::Result<Ring<C>> {
     let builder = || {
         let mut builder = IoUring::<C::Entry, C::Answer>::builder();
@@ -72,7 +72,7 @@ fn build<C: Carrier>(entries: u32, users: Users, polling: Polling) -> io::Result
     builder().build(entries)
 }
 
-/// Has the kernel take what is in the submission queue: at least `pushed` entries that the caller knows of, by
+/// Has the kernel take the entries of the submission queue: at least `pushed` entries that the caller knows of, by
 /// whomever.
 pub(crate) fn submit<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUring<S, A>, pushed: usize) {
     let mut taken = 0;
@@ -85,8 +85,8 @@ pub(crate) fn submit<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUr
     }
 }
 
-/// Has the kernel take what is in the submission queue, and sleeps until the completion queue is not empty, or wakes
-/// for no reason.
+/// Has the kernel take the entries of the submission queue, and sleeps until the completion queue is not empty. It may
+/// wake for no reason.
 pub(crate) fn submit_and_sleep<S: squeue::EntryMarker, A: cqueue::EntryMarker>(ring: &IoUring<S, A>) {
     if let Err(error) = ring.submit_and_wait(1) {
         pause_after(&error);

@@ -1,8 +1,8 @@
 //! A ring that threads share.
 //!
 //! Locking rules: the lock of `table` (a [`Handover`]) protects the table and, with it, the ring's two queues. Entering
-//! the kernel happens without it: the kernel has a lock of its own, and takes from the submission queue only what has
-//! been published. While somebody reaps, only that thread touches the completion queue. The lock is taken after no
+//! the kernel happens without it: the kernel has a lock of its own, and takes only published entries from the
+//! submission queue. While somebody reaps, only that thread touches the completion queue. The lock is taken after no
 //! other and with none held; the carrier's flush gate may be taken inside it (to poison).
 
 use std::{collections::VecDeque, fmt};
@@ -15,7 +15,7 @@ use crate::{
 use f2fs_device::{Completion, Handover, Pending, Request};
 use f2fs_sync::Arc;
 
-/// A ring, the requests in it, and what carries them.
+/// A ring, the requests in it, and their carrier.
 pub(crate) struct Slot<C: Carrier> {
     ring: Ring<C>,
     table: Handover<Table>,
@@ -89,7 +89,7 @@ impl<C: Carrier> Flying<C> {
     }
 }
 
-/// Moves what is finished out of the table; whether that was anything, or there is nothing left.
+/// Moves finished requests out of the table; whether that was anything, or there is nothing left.
 fn take_finished(table: &mut Table, ids: &mut Vec<(usize, Id)>, out: &mut VecDeque<(usize, Completion)>) -> Option<()> {
     let before = ids.len();
     ids.retain(|&(index, id)| match table.take(id) {

@@ -36,7 +36,7 @@ pub(crate) struct Target {
     info: DeviceInfo,
     block_device: bool,
     direct: bool,
-    /// A ring would hand each request to a worker thread, for what is a copy in memory.
+    /// A ring would hand each request to a worker thread, only for a copy in memory.
     copies: bool,
     /// Queues look for completions themselves.
     polls: bool,
@@ -256,7 +256,7 @@ impl Target {
         complete(bytes.len(), |done| rustix::io::pwrite(&self.fd, &bytes[done..], offset + done as u64))
     }
 
-    /// One system call for what is left of the request after `done` bytes.
+    /// One system call for the rest of the request after `done` bytes.
     fn transfer(&self, request: &mut Request, done: usize) -> rustix::io::Result<usize> {
         let offset = request.start * BLOCK_SIZE as u64 + done as u64;
         match (request.op, &mut request.bufs[..]) {

@@ -12,7 +12,7 @@ use rustix::ioctl::{Opcode, Setter, Updater, opcode};
 
 use crate::sysfs;
 
-/// Sectors of 512 bytes in a block: what the kernel counts zones in.
+/// Sectors of 512 bytes in a block: the unit in which the kernel counts zones.
 const SECTORS: u64 = BLOCK_SIZE as u64 / 512;
 /// Zones in one answer of the kernel.
 const BATCH: usize = 64;

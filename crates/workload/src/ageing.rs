@@ -1,9 +1,9 @@
 //! Ageing: a volume is filled, and then overwritten here and there for many times its size.
 //!
 //! The content of every block follows from its file, its place and how often it was written, so that nothing has to be
-//! kept to compare with. Unclean stops come in between: the file system is dropped without being closed, and opened
-//! again it must be what its last checkpoint said. The driver sees checkpoints come by their version, and remembers
-//! what stood in the blocks then.
+//! kept to compare with. Unclean stops come in between: the file system is dropped without being closed. After the next
+//! opening it must be in the state of its last checkpoint. The driver notices checkpoints by their version, and
+//! remembers the content of the blocks then.
 //!
 //! ```
 //! use std::sync::Arc;

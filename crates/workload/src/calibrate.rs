@@ -1,4 +1,4 @@
-//! Calibration: what writes of each size cost on a device.
+//! Calibration: the cost of writes of each size on a device.
 //!
 //! ```
 //! use f2fs_workload::calibrate::{Plan, calibrate, wall_clock};

@@ -17,7 +17,7 @@ use f2fs::volume::{Allocation, OpenOptions, WriteStat};
 use f2fs_device_test::{Random, TimingDevice, TimingStat};
 use f2fs_files::{FileSystem, FsError, Options};
 
-/// Blocks of one write: what the paper measured as the mean request.
+/// Blocks of one write: the mean request that the paper measured.
 pub const REQUEST: usize = 1079;
 /// Files of each temperature that grow together.
 const STREAMS: usize = 16;
@@ -117,7 +117,7 @@ impl Written {
 }
 
 fn options(allocation: Allocation) -> Options {
-    // One lane, so that what follows each other in time does so on the device.
+    // One lane, so that writes that follow each other in time do so on the device.
     Options::new().volume(OpenOptions::new().allocation(allocation).lanes(1))
 }
 
@@ -135,7 +135,7 @@ pub fn make_holes<D: BlockDevice>(device: &PlainArc<D>, seed: u64) -> Result<u64
         files.push((fs.create_file(name, 0o644)?, 0u64));
     }
     let stat = fs.statfs();
-    // All but what nodes and the cleaner need to go on.
+    // All but the room that nodes and the cleaner need to go on.
     let end = stat.valid_blocks + (stat.user_blocks - stat.valid_blocks) * 97 / 100;
     let data = vec![0xa5; 2 * BLOCK];
     while fs.statfs().valid_blocks < end {
@@ -252,7 +252,7 @@ impl Aged {
         })
     }
 
-    /// A long write to a copy of the volume, on a device that costs what `model` says. Exactly repeatable.
+    /// A long write to a copy of the volume, on a device with the costs of `model`. Exactly repeatable.
     ///
     /// # Errors
     /// [`ExperimentError`].

@@ -1,9 +1,9 @@
 //! Scripts of file system operations, and the trees they make.
 //!
 //! A script is a list of [`Op`]s, the same every time for the same scale: [`everything`] makes a tree with every kind
-//! of file in thousands of places, [`changes`] changes that tree in many places. Whoever implements [`TreeTarget`] can
-//! run them: [`HostTree`] runs them through the operating system, [`VolumeTree`] through this library, so the Linux
-//! kernel on a mounted F2FS and this library on the same device can be asked for the same tree, and their
+//! of file in thousands of places, [`changes`] changes that tree in many places. Any [`TreeTarget`] can run them:
+//! [`HostTree`] runs them through the operating system, [`VolumeTree`] through this library, so the Linux kernel on a
+//! mounted F2FS and this library on the same device can be asked for the same tree, and their
 //! [manifests](crate::manifest) compared.
 //!
 //! ```

@@ -2,8 +2,8 @@
 //!
 //! They are built with the compiler that the project uses, and with the coverage counters that libFuzzer reads; the
 //! same targets work with cargo-fuzz, which needs a nightly compiler. Inputs found before are kept in `fuzz/corpus`,
-//! what broke a target in `fuzz/artifacts`. Copy an input whose fault was mended to `fuzz/regressions/TARGET`: it is
-//! tried in every run.
+//! inputs that broke a target in `fuzz/artifacts`. Copy an input whose fault was mended to `fuzz/regressions/TARGET`:
+//! it is tried in every run.
 //!
 //! `--total 1e9` goes on until all targets together were given that many inputs, where the last run stopped:
 //! `fuzz/executions` says how many that were, by target and commit. That file is kept with the sources, so that the

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     options: Vec<String>,
 }
 
-/// Runs the tests, or plays what the options say.
+/// Runs the tests, or the bench with these options.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! `cargo xtask mutants`: faults that a program makes, and what the tests see of them.
+//! `cargo xtask mutants`: faults that a program makes in the sources, and whether tests notice them.
 //!
 //! The mutants of `loom.rs` and `shuttle.rs` are faults that people thought of. [cargo-mutants] changes each operator,
 //! each condition and each function's result once. It runs the tests of the changed crate, and lists the changes that

@@ -13,7 +13,7 @@ use crate::Result;
 
 /// The repository's root.
 pub(crate) fn root() -> PathBuf {
-    // `cargo run` says where the crate lies now; what the compiler saw may have been moved since.
+    // `cargo run` says where the crate lies now; the compiler's file may have been moved since.
     let manifest = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     manifest.ancestors().nth(2).map_or_else(|| PathBuf::from("."), PathBuf::from)
 }

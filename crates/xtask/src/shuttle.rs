@@ -4,7 +4,7 @@
 //! A scenario is a test of a `crates/*/tests/shuttle_*.rs`, which starts with `#![cfg(shuttle)]` and runs its body
 //! through `f2fs_sync::scenario`. Files, announcements of mutants and output are as for the loom models (see
 //! `loom.rs`), with two exceptions: not every mutant needs a scenario, and a scenario may announce mutants of other
-//! crates: what is too large for loom, like operations on files with all that lies below them, has scenarios only.
+//! crates: code that is too large for loom, like operations on files with all layers below them, has scenarios only.
 
 use std::time::Duration;
 

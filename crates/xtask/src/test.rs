@@ -181,7 +181,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     // Steps that all others need come first.
     let first = others.iter().take_while(|step| comes_first(step)).count();
     run_all(&others[..first], &here);
-    // The guest takes what `prepare` leaves, and compares times: it comes when all others have ended.
+    // The guest takes the programs of `prepare`, and compares times: it comes when all others have ended.
     let last = others.iter().position(|step| *step == Step::Guest).unwrap_or(others.len());
     thread::scope(|scope| {
         scope.spawn(|| run_all(&beside, &Step::run_beside));

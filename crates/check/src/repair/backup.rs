@@ -1,4 +1,5 @@
-//! The backup: each block that a repair changes, as it was, and what tells whether the volume was written to since.
+//! The backup: the old content of each block that a repair changes, and checksums that tell whether the volume was
+//! written to since.
 //!
 //! All numbers are little-endian.
 //!
@@ -11,8 +12,8 @@
 //! | records | 8: block; 4: sum of its new content; 4: sum of its old content; 4096: its old content |
 //!
 //! Beside those that change, the first blocks of both checkpoint packs are among them, and the block where the next
-//! chain of synced nodes begins: a checkpoint or a sync since the repair changes one of them, and whoever undid a
-//! repair behind its back would put old tables in front of new files.
+//! chain of synced nodes begins: a checkpoint or a sync since the repair changes one of them. Undoing the repair then
+//! would put old tables in front of new files.
 //!
 //! A sum is the CRC-32 of the content from its last byte to its first: forwards, all blocks that end with a CRC of
 //! their own, as checkpoint blocks do, would have the same one.
@@ -52,7 +53,7 @@ pub enum BackupError {
     Changed {
         /// The block.
         block: u64,
-        /// The sum of what the repair wrote.
+        /// The checksum of the block that the repair wrote.
         expected: u32,
         /// The sum of what is there.
         found: u32,
@@ -70,7 +71,8 @@ pub struct Undone {
 }
 
 impl Repair {
-    /// Writes the backup of what [`apply`](Repair::apply) is going to change on `device`. Make it durable before that.
+    /// Writes the backup of the blocks that [`apply`](Repair::apply) is going to change on `device`. Make it durable
+    /// before that.
     ///
     /// # Errors
     /// Errors of reading the device and writing the backup.

@@ -1,4 +1,4 @@
-//! One inode: its fields follow from what hangs on it.
+//! One inode: its fields follow from its nodes and entries.
 
 use f2fs_format::dentry::FileType;
 use f2fs_format::feature::Features;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use f2fs_format::{LogType, Nid, SegmentNo};
 
-/// Lines about what is done that are kept.
+/// Lines about actions that are kept.
 const MAX_ACTIONS: usize = 10_000;
 
 /// A reference to a node or to a block: the node that holds it, and where in it.
@@ -56,7 +56,7 @@ pub(super) struct State {
     cuts: BTreeSet<Reference>,
     /// A lost directory names an inode of the list of orphans: none of them is taken for one.
     orphans_have_names: bool,
-    /// In this pass something was found that would have changed what was done before.
+    /// In this pass something was found that would have changed earlier actions.
     too_late: bool,
     /// Blocks, by address.
     pub(super) blocks: HashMap<u32, Claim>,
@@ -74,7 +74,7 @@ pub(super) struct State {
     pub(super) orphans: BTreeSet<Nid>,
     /// Reserved blocks (`NEW_ADDR`).
     pub(super) reserved: u64,
-    /// Segments with blocks of inodes that are not reached yet, by what their nodes say.
+    /// Segments with blocks of inodes that are not reached yet, as their nodes say.
     pub(super) spoken_for: BTreeSet<SegmentNo>,
     /// Free segments that new blocks go to.
     pub(super) own: Vec<OwnSegment>,

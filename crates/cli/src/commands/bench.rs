@@ -34,7 +34,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), CliError> {
         BenchCommand::Varmail(args) => varmail::run(args),
     };
     guarded(measure, || {
-        let image = image.as_ref().map(|path| format!("{} is of no use but to measure on", Quoted::path(path)));
+        let image = image.as_ref().map(|path| format!("{} is of no use except for measuring", Quoted::path(path)));
         let csv = csv.as_ref().map(|path| format!("{} has the measurements made until then", Quoted::path(path)));
         let left: Vec<String> = image.into_iter().chain(csv).collect();
         if left.is_empty() { "nothing is left of it".into() } else { left.join("; ") }

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), CliError> {
         return Err(CliError::at(&args.image, "holds data, which calibration overwrites: use --force if it may go"));
     }
     let plan = Plan::default().samples(args.samples.get());
-    let overwritten = || format!("{} was written to, and is of no use but to measure on", Quoted::path(&args.image));
+    let overwritten = || format!("{} was written to, and is of no use except for measuring", Quoted::path(&args.image));
     let result = guarded(|| calibrate(&*device, &plan, wall_clock()), overwritten)?.about(&args.image)?;
     let value = to_json(&result, &device.info().description);
     if let Some(path) = &args.store {

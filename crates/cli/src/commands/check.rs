@@ -92,7 +92,7 @@ fn judge(image: &Path, as_json: bool) -> Result<ExitCode, CliError> {
                 None => Ok(()),
             })
     };
-    // A torn copy is what a crash may leave: it is shown, but the volume is sound.
+    // A crash may leave a torn copy: it is shown, but the volume is sound.
     Ok(if report.is_consistent() && journal_is_good { ExitCode::SUCCESS } else { ExitCode::from(CORRUPT) })
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), CliError> {
     }
     for path in directories {
         let done = list.directory(path, &mut failures);
-        // Before a message, what was listed before it.
+        // The listing before a message is printed first.
         list.out.flush()?;
         failures.note(done)?;
     }
@@ -126,7 +126,7 @@ impl<W: Write> List<'_, W> {
         Ok(readable)
     }
 
-    /// Says a failure behind what was printed before it.
+    /// Prints a failure after the output before it.
     fn failed(&mut self, error: CliError, failures: &mut Failures) -> Result<(), CliError> {
         self.out.flush()?;
         failures.note(Err(error))

@@ -87,7 +87,7 @@ pub(crate) fn ln(image: &Path, target: &Path, path: &Path, symbolic: bool) -> Re
     })
 }
 
-/// `to`, or what has the name of `from` below it if `to` is a directory, as mv and ln take it.
+/// `to`, or the name of `from` below it if `to` is a directory, as mv and ln take it.
 fn below(fs: &FileSystem, from: &Path, to: &Path) -> PathBuf {
     match from.file_name() {
         Some(name) if fs.metadata(to).is_ok_and(|stat| stat.kind == FileKind::Directory) => to.join(name),

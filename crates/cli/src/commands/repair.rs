@@ -22,7 +22,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         let file = BufReader::new(File::open(backup).about(backup)?);
         let undone = undo(&*device(&args.image, Access::Write)?, file).about(backup)?;
         let mut out = std::io::stdout().lock();
-        // A reader that went away changes nothing about what was done.
+        // The repair is done, even if the reader of the output went away.
         let _ = if args.json {
             writeln!(out, "{:#}", json!({ "restored": undone.restored, "untouched": undone.untouched }))
         } else {
@@ -79,7 +79,7 @@ fn repair(args: &CheckArgs) -> Result<ExitCode, CliError> {
         let _ = writeln!(std::io::stdout(), "{value:#}");
     } else {
         let mut out = std::io::stdout().lock();
-        // A reader that went away changes nothing about what was done.
+        // The repair is done, even if the reader of the output went away.
         let _ = repair.actions.iter().try_for_each(|action| writeln!(out, "{action}"));
         let _ = repair.after.findings.iter().try_for_each(|finding| writeln!(out, "left: {finding}"));
         if changed > 0 {

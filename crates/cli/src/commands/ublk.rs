@@ -95,8 +95,8 @@ fn open(file: &Path) -> Result<PlainArc<dyn BlockDevice>, CliError> {
     medium::open_plain(file, false, OpenOptions::new())
 }
 
-/// A device that does what the command line asks for beside its work: changes are logged as they reach the medium,
-/// faults hit them before, and all of it takes its time.
+/// A device that misbehaves as the command line asks: changes are logged as they reach the medium, faults hit them
+/// before, and all of it takes its time.
 fn outfit(
     mut device: PlainArc<dyn BlockDevice>,
     laboratory: &Laboratory,

@@ -12,10 +12,11 @@ use super::cut::PowerCut;
 use super::lines::{self, Lines};
 use super::log::{Event, LineLog};
 
-/// Persistent memory in a test: it keeps what each line may have on the media, and a log of all that was done.
+/// Persistent memory in a test: it keeps the contents that each line may have on the media, and a log of all
+/// operations.
 ///
-/// Between threads it is stricter than real memory in that each call happens at one moment; what reaches the media when
-/// is not touched by that.
+/// Between threads it is stricter than real memory in that each call happens at one moment; that does not change when
+/// lines reach the media.
 pub struct SimulatedRegion {
     len: usize,
     state: Mutex<Content>,

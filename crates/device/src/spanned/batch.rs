@@ -1,5 +1,5 @@
-//! Requests of a batch on their way to several devices: what each device has of the batch, and how a request that was
-//! split becomes one again.
+//! Requests of a batch on their way to several devices: the part of the batch that each device has, and how a request
+//! that was split becomes one again.
 
 use std::collections::VecDeque;
 

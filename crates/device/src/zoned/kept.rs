@@ -5,9 +5,9 @@
 //!   zones ................................. | table: 8 bytes a zone | header: 1 block
 //! ```
 //!
-//! The table says no more than is durable. A flush makes the data durable first, and then what the table says of it; a
-//! reset and a finish are in the table before they return. So a power cut leaves of each zone a prefix of what was
-//! written to it, at least as long as at the last flush, and never a block from before a reset.
+//! The table says no more than is durable. A flush makes the data durable first, and then the table; a reset and a
+//! finish are in the table before they return. So a power cut leaves a prefix of the writes to each zone, at least as
+//! long as at the last flush, and never a block from before a reset.
 //!
 //! | state | in the table |
 //! |---|---|
@@ -360,7 +360,7 @@ impl<D: BlockDevice> BlockDevice for KeptZones<D> {
         self.zoned.report_zones(start, count)
     }
 
-    /// A reset or a finish is durable when this returns, and what was written to the zone before with it.
+    /// A reset or a finish is durable when this returns, and with it all earlier writes to the zone.
     fn change_zone(&self, start: u64, change: ZoneChange) -> Result<(), DeviceError> {
         let error = |kind| DeviceError::new(Operation::ChangeZone, start, 0, kind);
         self.gate.check().map_err(error)?;

@@ -52,7 +52,7 @@ struct Cell {
     turn: u64,
 }
 
-/// Zones by what they take of the device's limits.
+/// Zones by the limits of the device that they count against.
 #[derive(Debug, Default)]
 struct Open {
     /// Zones that a write opened, by their turns: at the limit the first one is closed.
@@ -113,7 +113,7 @@ impl Zones {
         Ok(Zone { number, start: self.start(number), blocks, capacity, state: cell.state, written })
     }
 
-    /// The state of a zone, and the blocks from its start that were written, whatever its state.
+    /// The state of a zone, and the number of blocks from its start that were written.
     pub(super) fn state(&self, zone: u32) -> Result<(ZoneState, u64), ZoneError> {
         let cell = *self.lock(zone)?;
         Ok((cell.state, cell.written))

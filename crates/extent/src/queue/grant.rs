@@ -56,8 +56,7 @@ impl Bells {
 }
 
 impl ExtentTable {
-    /// Grants what can be granted among the requests that touch `released`, and rings their bells with the lock
-    /// released.
+    /// Grants all requests that touch `released` and can be granted, and rings their bells with the lock released.
     pub(super) fn settle<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, released: &[Claim]) {
         if queue.requests.is_empty() {
             return;

@@ -41,7 +41,7 @@ pub struct ComposedPack {
 }
 
 impl NextPack<'_> {
-    /// Lays the pack out, and checks that what is about to be written can be read again.
+    /// Lays the pack out, and checks that it can be read again.
     ///
     /// # Errors
     ///

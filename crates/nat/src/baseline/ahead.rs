@@ -17,7 +17,7 @@ pub(crate) struct Ahead {
 }
 
 impl Table {
-    /// Locks a block as [`lock`](Table::lock) does, with what was read ahead of it.
+    /// Locks a block as [`lock`](Table::lock) does, with its content that was read ahead.
     #[inline]
     pub(crate) fn lock_with(&self, block: u32, ahead: Option<&Ahead>) -> Result<(Locked<'_>, &Frame), NatError> {
         let mut locked = self.slot(block).lock(&self.pool);

@@ -1,10 +1,10 @@
 //! A bound on what is written beside the new blocks: an account of blocks, and a price.
 //!
 //! Each new block that is planned pays a share into the account; each block that is rewritten or moved is paid from it.
-//! So at any time no more than that share of the new blocks has been written in addition. Spending whatever is there on
-//! the first runs that are worth anything would leave nothing for better ones behind them. So blocks have a price:
-//! choices are made as if each cost so many seconds more, and the price follows the account. (Where only long requests
-//! are cheap, one request in several is written in one piece and the others as they come: what the price settles at.)
+//! So at any time no more than that share of the new blocks has been written in addition. Spending all of it on the
+//! first runs that are worth anything would leave nothing for better ones behind them. So blocks have a price: choices
+//! are made as if each cost so many seconds more, and the price follows the account. (Where only long requests are
+//! cheap, one request in several is written in one piece and the others as they come: what the price settles at.)
 //!
 //! ```text
 //!            planned > paid in                      planned < paid in
@@ -16,8 +16,9 @@
 //!
 //! # Locking
 //!
-//! Balance and price are atomics that whoever plans changes, with a log's lock held; the balance by compare and swap,
-//! so that it never falls below nothing. A price that another thread has overwritten is another price, nothing else.
+//! Balance and price are atomics that a planning thread changes, with a log's lock held; the balance by compare and
+//! swap, so that it never falls below nothing. A price that another thread has overwritten is another price, nothing
+//! else.
 
 use f2fs_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use f2fs_sync::protocol_never;

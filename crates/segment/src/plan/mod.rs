@@ -1,4 +1,4 @@
-//! Selective partial cleaning: what to do with the valid runs that lie in the way of a write.
+//! Selective partial cleaning: the treatment of valid runs that lie in the way of a write.
 //!
 //! Under SSR a request is split at every valid run between two holes. Three things can be done about a run:
 //!

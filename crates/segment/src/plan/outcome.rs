@@ -2,7 +2,7 @@
 
 use super::{Choice, Gap, Layout, Planner};
 
-/// The cost of a request, and what was written for it.
+/// The cost of a request, and the blocks that were written for it.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Outcome {
     /// Seconds, by the planner's model.

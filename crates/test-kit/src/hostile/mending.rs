@@ -12,8 +12,8 @@ use super::readers::{each_path, open_and_check, walk};
 use f2fs_device_test::SparseDevice;
 
 /// Rolls forward in memory and for good: a reader sees the same tree as a writer. `whole` says that the chain has no
-/// damage: then it is rolled forward, files are what they were for the reader in all that `stat` tells, and the volume
-/// is sound afterwards.
+/// damage: then it is rolled forward, `stat` shows the same of each file as for the reader, and the volume is sound
+/// afterwards.
 pub fn roll_forward(device: &Arc<SparseDevice>, whole: bool) {
     // Of each directory its names, if it can be read.
     let names = |fs: &FileSystem| {

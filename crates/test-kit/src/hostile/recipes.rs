@@ -86,7 +86,7 @@ fn age(device: &Arc<SparseDevice>, allocation: Allocation) -> Result<(), FsError
             fs.checkpoint()?;
         }
     }
-    // Most of it goes, and what stays lies far apart.
+    // Most files go, and those that stay lie far apart.
     filler.set_len(40_000)?;
     fs.checkpoint()?;
     Ok(())

@@ -1,5 +1,5 @@
-//! Where on a volume its structures stand, and the fields that they have: so that damage hits what a number means, and
-//! not only some byte.
+//! Where on a volume its structures stand, and the fields that they have: so that damage hits the meaning of a number,
+//! and not only some byte.
 
 use std::collections::HashMap;
 use std::mem::offset_of;

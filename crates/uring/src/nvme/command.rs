@@ -155,7 +155,7 @@ struct Submission {
 }
 
 // SAFETY: the three opcodes that `opcode` may have take a pointer to a `struct nvme_passthru_cmd64`, which `Call` is
-// laid out as, and read and write only that and the memory that the command names. Whoever makes a `Submission` answers
+// laid out as, and read and write only that and the memory that the command names. The maker of a `Submission` answers
 // for that memory.
 unsafe impl Ioctl for Submission {
     type Output = i32;

@@ -25,7 +25,7 @@ use crate::{OpenError, OpenOptions};
 /// The first of the files that each ring has registered.
 const FILE: types::Fixed = types::Fixed(0);
 
-/// Bytes of a transfer where nothing says what the kernel takes.
+/// Bytes of a transfer if the kernel's limit is not known.
 const CAUTIOUS: u64 = 128 << 10;
 
 /// How often a command is sent that the device or the kernel gave back for a reason that passes.
@@ -138,7 +138,7 @@ impl Namespace {
             if !self.facts.volatile_cache {
                 return Ok(());
             }
-            // Not tried again, whatever the answer: what a lost flush has made durable nobody knows.
+            // Not tried again, whatever the answer: nobody knows which writes a lost flush has made durable.
             command::run_without_data(self.fd.as_fd(), self.command(command::FLUSH)).result()
         })
     }

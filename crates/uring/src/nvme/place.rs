@@ -45,7 +45,7 @@ impl Sibling {
         FileType::from_raw_mode(stat.st_mode).is_block_device().then_some(Self { path, rdev: stat.st_rdev })
     }
 
-    /// Bytes that the kernel takes for one request to the namespace, whatever its memory.
+    /// Bytes that the kernel takes for one request to the namespace, with any memory.
     pub(super) fn transfer(&self) -> Option<u64> {
         const PAGE: u64 = 4096;
         let bytes = sysfs::queue_limit(self.rdev, "max_hw_sectors_kb")?.checked_mul(1024)?;

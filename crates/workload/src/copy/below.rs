@@ -1,5 +1,4 @@
-//! Opening directories of the host below one of them, and never outside, whatever the names and the symbolic links
-//! below are.
+//! Opening directories of the host below one of them, and never outside, with any names and symbolic links below.
 
 use std::ffi::OsStr;
 use std::io;

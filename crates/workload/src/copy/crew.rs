@@ -32,7 +32,7 @@ impl<J> Drop for Busy<'_, J> {
 }
 
 impl<J: Send> Crew<J> {
-    /// Does a job and all that are added meanwhile. Each of the `workers` has what `equip` gives it.
+    /// Does a job and all that are added meanwhile. Each of the `workers` has the equipment that `equip` returns.
     pub(super) fn run<T>(
         first: J,
         workers: usize,

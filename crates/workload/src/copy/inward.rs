@@ -33,7 +33,7 @@ const PAGE: usize = 128;
 /// Entries of a directory that cannot be copied are told to `watch` and counted; the rest is copied.
 ///
 /// # Errors
-/// [`CopyError`], where nothing more can be copied; what was copied until then is there.
+/// [`CopyError`], where nothing more can be copied; files copied until then stay.
 pub fn copy_in(
     fs: &FileSystem,
     from: &Path,
@@ -251,7 +251,7 @@ impl Inward<'_> {
         Ok(())
     }
 
-    /// Creates an entry; what is in the way and is no directory goes.
+    /// Creates an entry; a file in the way that is not a directory is removed.
     fn create<T>(&self, to: &Path, make: impl Fn() -> Result<T, FsError>) -> Result<T, CopyError> {
         let made = make().or_else(|error| match error {
             FsError::Exists => {
@@ -358,7 +358,7 @@ fn content(
     Ok(())
 }
 
-/// Copies what comes, up to its end; returns how many bytes.
+/// Copies a stream up to its end; returns how many bytes.
 fn stream(mut source: File, from: &Path, file: &f2fs::File, to: &Path, buffer: &mut Buffer) -> Result<u64, CopyError> {
     let (mut offset, mut ended) = (0, false);
     loop {

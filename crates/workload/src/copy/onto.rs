@@ -24,8 +24,8 @@ pub(super) enum Made<'a> {
     Named(&'a OwnedFd, &'a [u8]),
 }
 
-/// Gives what was made all that `stat` and `xattrs` say; returns how much the host refused. Without the owner there is
-/// no set-ID bit: it would lend the rights of somebody else.
+/// Sets all attributes of `stat` and `xattrs`; returns how much the host refused. Without the owner there is no set-ID
+/// bit: it would lend the rights of somebody else.
 pub(super) fn attributes(made: &Made<'_>, stat: &Metadata, xattrs: &[Xattr]) -> io::Result<u64> {
     let mut refused = 0;
     let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));

@@ -33,12 +33,13 @@ const PAGE: usize = 128;
 
 /// Copies `from` of the volume to `to` on this machine. A directory that exists there is merged into; a file or
 /// symbolic link below it is replaced. Nothing outside of it is touched, whatever names and links the volume holds. A
-/// file that is copied by itself is written into what `to` names, as `cp` does: a device or pipe gets the bytes.
+/// file that is copied by itself is written into the file that `to` names, as `cp` does: a device or pipe gets the
+/// bytes.
 ///
 /// Entries of a directory that cannot be copied are told to `watch` and counted; the rest is copied.
 ///
 /// # Errors
-/// [`CopyError`], where nothing more can be copied; what was copied until then is there.
+/// [`CopyError`], where nothing more can be copied; files copied until then stay.
 pub fn copy_out(
     fs: &FileSystem,
     from: &Path,
@@ -89,7 +90,7 @@ pub fn copy_out(
     copy.tally.result()
 }
 
-/// Copies a regular file into what `to` names.
+/// Copies a regular file into the file that `to` names.
 fn one_file(
     fs: &FileSystem,
     from: &Path,

@@ -2,8 +2,8 @@
 //!
 //! # Locking
 //!
-//! One lock for each file, on what of it is to be copied next. It is held while the file is asked where its data is,
-//! and never while data is read or written.
+//! One lock for each file, on its next piece to copy. It is held while the file is asked where its data is, and never
+//! while data is read or written.
 
 use std::fs::File as HostFile;
 use std::io::{Seek, SeekFrom, Write};
@@ -151,7 +151,7 @@ pub(super) fn fill(
 /// that they are holes there too. Gives the size.
 ///
 /// # Errors
-/// [`CopyError`]; what was written until then is written.
+/// [`CopyError`]; bytes written until then stay.
 pub fn write_to(file: &File, from: &Path, out: &HostFile, to: &Path) -> Result<u64, CopyError> {
     let mut buffer = Buffer::new();
     let mut out = Sequence::new(out, to)?;

@@ -115,7 +115,7 @@ impl Run<'_> {
         })
     }
 
-    /// Runs a phase of `steps` steps; `work` returns operations, bytes, and what else it has.
+    /// Runs a phase of `steps` steps; `work` returns operations, bytes, and a result of its own.
     fn timed<T>(
         &mut self,
         phase: Phase,

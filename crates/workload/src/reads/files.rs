@@ -54,7 +54,8 @@ pub(super) fn stamp(file: usize, block: u64) -> u64 {
     (((file as u64) << 40) | block) ^ 0x5bd1_e995_97f4_a7c1
 }
 
-/// Formats the device (**what is on it is lost**) and makes the files. `progress` gets the bytes of each piece that was written.
+/// Formats the device (**its content is lost**) and makes the files. `progress` gets the bytes of each piece that was
+/// written.
 ///
 /// # Errors
 /// [`ReadsError`], for example if the volume is too small for the files.

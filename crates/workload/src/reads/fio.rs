@@ -1,4 +1,4 @@
-//! The same reads by fio, on a plain file: what the device gives without a file system of ours.
+//! The same reads by fio, on a plain file: the rates of the device without a file system of ours.
 
 use std::io;
 use std::path::Path;

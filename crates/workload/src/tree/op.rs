@@ -42,7 +42,7 @@ pub enum Op {
     Unlink { path: Vec<u8> },
     /// Removes an empty directory.
     Rmdir { path: Vec<u8> },
-    /// Moves a name, replacing what `to` named.
+    /// Moves a name, replacing the file that `to` named.
     Rename { from: Vec<u8>, to: Vec<u8> },
     /// Sets an extended attribute of a path itself (not of a link's target); `name` is the full name.
     SetXattr { path: Vec<u8>, name: Vec<u8>, value: Vec<u8> },

@@ -1,4 +1,4 @@
-//! Random changes with syncs between them, the same for the same seed: for comparing what two sides recover of them.
+//! Random changes with syncs between them, the same for the same seed: for comparing the recovery of two sides.
 
 use std::collections::BTreeSet;
 
@@ -131,7 +131,7 @@ impl Script {
         self.names.iter().filter(|name| Some(name.inode) == inode).count() > 1
     }
 
-    /// `logged`: only what can be synced without a checkpoint.
+    /// `logged`: only files that can be synced without a checkpoint.
     fn step(&mut self, logged: bool) {
         let roll = self.below(100);
         if roll >= 70 {

@@ -10,8 +10,8 @@ use crate::{Result, process};
 
 const VERSION: &str = "0.3.2";
 
-/// A way to run it: a name, what the kernel keeps (`-o cache=`), and whether mappings are read and written more often
-/// than files.
+/// A way to run it: a name, the kernel's cache (`-o cache=`), and whether mappings are read and written more often than
+/// files.
 const WAYS: [(&str, &str, bool); 4] = [
     ("through", "through", false),
     ("writeback", "writeback", false),

@@ -1,4 +1,4 @@
-//! pjdfstest: what POSIX says of each call, error by error.
+//! pjdfstest: the rules of POSIX for each call, error by error.
 
 use std::ffi::OsString;
 use std::fs;

@@ -49,7 +49,7 @@ fn repository(bench: &Bench) -> Result<()> {
     mounted.judge()
 }
 
-/// Transactions, in whose middle the server is killed: what was said to be committed is there.
+/// Transactions, in whose middle the server is killed: all committed transactions are there.
 fn database(bench: &Bench, journal: &str, transactions: u64) -> Result<()> {
     let mounted = Mounted::new(bench, &format!("sqlite-{journal}"), "512M", "cache=through")?;
     let file = mounted.dir.join("base");

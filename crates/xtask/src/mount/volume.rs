@@ -45,7 +45,7 @@ impl<'a> Mounted<'a> {
         process::run(Command::new(&self.bench.f2fs).arg("umount").arg(&self.dir))
     }
 
-    /// Kills the server, as the kernel would without memory, and removes what is left of the mount.
+    /// Kills the server, as the kernel would without memory, and removes the dead mount.
     pub(crate) fn kill(&self) -> Result<()> {
         let image = self.image.canonicalize()?.to_string_lossy().into_owned();
         let mut pid = None;
@@ -86,7 +86,7 @@ impl<'a> Mounted<'a> {
 
 impl Drop for Mounted<'_> {
     fn drop(&mut self) {
-        // After an error: the image stays for whoever looks.
+        // After an error: the image is kept.
         if is_mounted(&self.dir).unwrap_or(false) {
             let _ = Command::new("umount").arg("-l").arg(&self.dir).status();
         }

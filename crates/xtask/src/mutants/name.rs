@@ -83,7 +83,7 @@ impl Mutant {
     }
 }
 
-/// The file, the line, and what is changed.
+/// The file, the line, and the change.
 fn parts(name: &str) -> Option<(&str, usize, &str)> {
     let (file, rest) = name.split_once(':')?;
     let (line, rest) = rest.split_once(':')?;

@@ -1,7 +1,7 @@
 //! Faults that are switched by name are no code of the product.
 //!
 //! No test of a crate turns on the fault at a point of a protocol (`protocol_step!`, `protocol_value!`,
-//! `protocol_never!`), and what ships has none of them: a change there says nothing of the tests.
+//! `protocol_never!`), and the product has none of them: a change there says nothing of the tests.
 
 use std::collections::BTreeSet;
 

@@ -104,7 +104,7 @@ impl ZoneQueue {
         (self.closed.is_none() && self.next < self.end).then_some(self.next)
     }
 
-    /// Whether it takes no write, whatever its pointer says.
+    /// Whether it takes no write at all.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
