@@ -28,6 +28,8 @@ pub(super) struct SitTable {
 pub(super) struct SitSums {
     /// Segments without a valid block that are no log's.
     pub(super) free_segments: u64,
+    /// Those of them that Linux does not count.
+    pub(super) doubtful_segments: u64,
     /// Valid blocks in segments of node logs.
     pub(super) node_blocks: u64,
     /// Valid blocks.
@@ -107,15 +109,18 @@ impl SitTable {
             }
             zones.check_segment(segment, &entry.valid_map, geometry, findings);
             let is_free = stored == 0 && !logs.contains(&segment) && zones.is_usable(segment, geometry);
+            let is_doubtful = is_free && zones.is_doubtful(segment, geometry);
             let is_node = entry.log_type().is_some_and(LogType::is_node);
             SitSums {
                 free_segments: is_free.into(),
+                doubtful_segments: is_doubtful.into(),
                 node_blocks: if is_node { stored.into() } else { 0 },
                 blocks: stored.into(),
             }
         };
         let add = |a: SitSums, b: SitSums| SitSums {
             free_segments: a.free_segments + b.free_segments,
+            doubtful_segments: a.doubtful_segments + b.doubtful_segments,
             node_blocks: a.node_blocks + b.node_blocks,
             blocks: a.blocks + b.blocks,
         };

@@ -16,6 +16,8 @@ pub(super) struct Zones {
     zones: Vec<Zone>,
     /// Whether the volume is zoned and the device says nothing of zones: an image of a zoned device, say.
     unknown: bool,
+    /// The blocks of a zone that can be written, if not all.
+    capacity: Option<u64>,
 }
 
 /// The kinds of blocks that a segment may hold.
@@ -25,6 +27,8 @@ enum Room {
     Any,
     /// So many blocks from its start are written, out of so many that can be.
     Written { written: u32, usable: u32 },
+    /// So many blocks from its start, since Linux takes the rest of any section for a place where no block can be (6.4).
+    Within(u32),
 }
 
 impl Zones {
@@ -49,12 +53,19 @@ impl Zones {
                 break;
             }
         }
-        Ok(Zones { unknown: zones.is_empty(), zones })
+        let capacity = zones.iter().filter(sequential).map(|zone| zone.capacity).find(|capacity| *capacity != 0);
+        let capacity = capacity.filter(|capacity| *capacity < section);
+        Ok(Zones { unknown: zones.is_empty(), zones, capacity })
     }
 
     /// Whether blocks of a segment can be written at all, as far as that is known.
     pub(super) fn is_usable(&self, segment: SegmentNo, geometry: &Geometry) -> bool {
         !matches!(self.room(segment, geometry), Room::Written { usable: 0, .. })
+    }
+
+    /// Whether a segment lies in no zone, and yet behind a zone's capacity: mkfs.f2fs counts it among the free ones, Linux does not.
+    pub(super) fn is_doubtful(&self, segment: SegmentNo, geometry: &Geometry) -> bool {
+        matches!(self.room(segment, geometry), Room::Within(0))
     }
 
     /// Whether it is known which segments can be written.
@@ -64,29 +75,32 @@ impl Zones {
 
     fn room(&self, segment: SegmentNo, geometry: &Geometry) -> Room {
         let start = u64::from(geometry.block_at(segment, 0).0);
+        let within = |blocks: u64, before: u64| blocks.saturating_sub(before).min(BLOCKS_PER_SEGMENT.into()) as u32;
         let behind = self.zones.partition_point(|zone| zone.start <= start);
-        let Some(zone) = behind.checked_sub(1).map(|at| &self.zones[at]) else { return Room::Any };
-        if start >= zone.start + zone.blocks || zone.state == ZoneState::Conventional {
-            return Room::Any;
-        }
+        let zone = behind.checked_sub(1).map(|at| &self.zones[at]);
+        let in_zone = |zone: &&Zone| start < zone.start + zone.blocks && zone.state != ZoneState::Conventional;
+        let Some(zone) = zone.filter(in_zone) else {
+            let before = u64::from(segment.0 % geometry.segs_per_sec * BLOCKS_PER_SEGMENT);
+            return self.capacity.map_or(Room::Any, |capacity| Room::Within(within(capacity, before)));
+        };
         let before = start - zone.start;
-        let within = |blocks: u64| blocks.saturating_sub(before).min(BLOCKS_PER_SEGMENT.into()) as u32;
         let written = match zone.state {
             ZoneState::Offline => 0,
             // Of a full or worn-out zone the pointer means nothing.
             _ => zone.written.unwrap_or(zone.capacity),
         };
-        Room::Written { written: within(written), usable: within(zone.capacity) }
+        Room::Written { written: within(written, before), usable: within(zone.capacity, before) }
     }
 
     /// Reports valid blocks that the zone of their segment does not hold. `map`: which blocks are valid.
     pub(super) fn check_segment(&self, segment: SegmentNo, map: &[u8], geometry: &Geometry, findings: &Collector) {
-        let Room::Written { written, .. } = self.room(segment, geometry) else { return };
-        let last = (written..BLOCKS_PER_SEGMENT).rev().find(|offset| msb::test(map, *offset as usize));
-        if let Some(last) = last {
-            let (place, what) =
-                (Place::Segment(segment), "blocks of the zone that are written, by the last valid block");
-            findings.expect(FindingKind::Zone, &place, what, u64::from(last) + 1, written.into());
+        let (room, what) = match self.room(segment, geometry) {
+            Room::Any => return,
+            Room::Written { written, .. } => (written, "blocks of the zone that are written, by the last valid block"),
+            Room::Within(blocks) => (blocks, "blocks in front of the capacity of zones, by the last valid block"),
+        };
+        if let Some(last) = (room..BLOCKS_PER_SEGMENT).rev().find(|offset| msb::test(map, *offset as usize)) {
+            findings.expect(FindingKind::Zone, &Place::Segment(segment), what, u64::from(last) + 1, room.into());
         }
     }
 }

@@ -8,6 +8,7 @@ use f2fs_check::{CheckOptions, check};
 use f2fs_device::{BlockDevice, KeptZones, MemoryDevice, Zone, ZoneLayout, ZoneState, ZonedDevice};
 use f2fs_device_test::{Random, bytes};
 use f2fs_files::{FileSystem, Options};
+use f2fs_format::SegmentNo;
 use f2fs_format::feature::Features;
 use f2fs_test_kit::volumes::within;
 use f2fs_volume::format::{FormatOptions, format};
@@ -129,6 +130,30 @@ fn a_full_volume_goes_on() {
 #[test]
 fn a_full_volume_with_a_capacity_below_the_size_and_few_active_zones_goes_on() {
     within(LIMIT, || fill_and_overwrite(layout().with_capacity(700).with_limits(6, 6), assert_sound));
+}
+
+/// Linux (since 6.4) takes the end of any section for a place where no block can be, also where no zone is.
+#[test]
+fn sections_without_a_zone_are_written_as_far_as_zones_are() {
+    // Zones of four segments, of which the last and most of the third cannot be written; a large front of the main area has none.
+    let layout = ZoneLayout::new(2048).with_capacity(1100).with_conventional(20);
+    let memory = kept(32, layout);
+    let fs = open(&memory, 2);
+    fill(&fs, 300_000, 0);
+    fs.checkpoint().unwrap();
+    let geometry = fs.volume().geometry().clone();
+    let mut valid = 0;
+    for number in 0..geometry.main_segments {
+        let segment = fs.volume().segment(SegmentNo(number)).unwrap();
+        let usable = 1100_u32.saturating_sub(number % 4 * 512).min(512);
+        let behind = (usable..512).find(|offset| segment.valid_map.contains(*offset));
+        assert_eq!(behind, None, "segment {number}");
+        valid += u64::from(segment.valid);
+    }
+    assert!(valid > 2 * 1100, "{valid}");
+    fs.close().unwrap();
+    drop(fs);
+    assert_sound(&memory);
 }
 
 /// Crash after crash of a full volume: each makes logs leave their zones, and it goes on all the same.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use f2fs_device::BlockDevice;
 use f2fs_files::{FileSystem, Options, RangeLock};
+use f2fs_format::feature::Features;
 use f2fs_volume::Allocation;
 use f2fs_volume::devices::whole;
 use f2fs_volume::format::{FormatOptions, format};
@@ -65,12 +66,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     for workload in WORKLOADS {
         let setting = fxmark::Setting { files: args.operations, verify: true, ..fxmark::Setting::new(workload) };
-        let measured = fxmark::run(device.clone(), &setting, &()).with_context(|| workload.name())?;
+        formatted(&device, args)?;
+        let measured = fxmark::run_formatted(device.clone(), &setting, &()).with_context(|| workload.name())?;
         say(workload.name(), measured.rate())?;
     }
-    say("read one file", single_file(&device, args.operations)?)?;
-    say("sync", syncs(&device, args.operations / 10)?)?;
-    formatted(&device)?;
+    say("read one file", single_file(&device, args)?)?;
+    say("sync", syncs(&device, args)?)?;
+    formatted(&device, args)?;
     let options = Options::new().volume(f2fs_volume::OpenOptions::new().allocation(partial()?));
     let report = age(&Arc::new(device), &options, &Plan::new(0.7, args.turnover))?;
     say("overwrite aged", report.updates as f64 / seconds(report.elapsed))?;
@@ -87,18 +89,25 @@ fn seconds(time: Duration) -> f64 {
     time.as_secs_f64().max(1e-9)
 }
 
-fn formatted(device: &Arc<dyn BlockDevice>) -> anyhow::Result<()> {
-    let mut plain = FormatOptions::default();
-    plain.force = true;
-    format(&**device, &plain)?;
+/// A new volume, of the kind that the devices need.
+fn formatted(device: &Arc<dyn BlockDevice>, args: &Args) -> anyhow::Result<()> {
+    let mut options = FormatOptions::default().forced();
+    if device.info().zones.is_some() {
+        options = options.with_features(Features::BLKZONED);
+    }
+    if !args.others.is_empty() {
+        let paths = std::iter::once(&args.image).chain(&args.others);
+        options = options.with_device_paths(paths.map(|path| path.as_os_str().as_encoded_bytes()));
+    }
+    format(&**device, &options)?;
     Ok(())
 }
 
-fn single_file(device: &Arc<dyn BlockDevice>, reads: u64) -> anyhow::Result<f64> {
-    formatted(device)?;
+fn single_file(device: &Arc<dyn BlockDevice>, args: &Args) -> anyhow::Result<f64> {
+    formatted(device, args)?;
     let files = reads::Files { count: 1, bytes: 8 << 20 };
-    reads::prepare(device.clone(), files, &|_| ())?;
-    let setting = reads::Setting { reads, ..reads::Setting::default() };
+    reads::fill(device.clone(), files, &|_| ())?;
+    let setting = reads::Setting { reads: args.operations, ..reads::Setting::default() };
     let volume = files.open(device.clone(), RangeLock::Extent)?;
     let measured = volume.measure(&setting)?;
     volume.close()?;
@@ -106,8 +115,9 @@ fn single_file(device: &Arc<dyn BlockDevice>, reads: u64) -> anyhow::Result<f64>
 }
 
 /// Appends of one block, each synced.
-fn syncs(device: &Arc<dyn BlockDevice>, count: u64) -> anyhow::Result<f64> {
-    formatted(device)?;
+fn syncs(device: &Arc<dyn BlockDevice>, args: &Args) -> anyhow::Result<f64> {
+    formatted(device, args)?;
+    let count = args.operations / 10;
     let fs = FileSystem::open(device.clone(), Options::new())?;
     let file = fs.create_file("/synced", 0o644)?;
     file.sync_all()?;

@@ -58,10 +58,9 @@ pub struct SegmentConfig {
     pub lanes: usize,
     /// Whether SSR may be used at all. Zoned volumes (`blkzoned`) never use it.
     pub ssr: bool,
-    /// The first section that cannot be written to its end, and how many blocks can be written of it and of each
-    /// section behind it, from its start on: the capacity of the zones that these sections are. `None`: all of all
-    /// sections.
-    pub section_capacity: Option<(u32, u32)>,
+    /// How many blocks of each section can be written, from its start on: the capacity of the zones that most sections are. Linux has the
+    /// same for all sections, also those where no zone is (since 6.4). `None`: all of them.
+    pub section_capacity: Option<u32>,
     /// Whether nodes that are written before their checkpoint have segments of their own: one more open segment for each log of nodes. Without
     /// them none is written ahead.
     pub aside: bool,
@@ -111,10 +110,10 @@ impl SegmentConfig {
         self
     }
 
-    /// Says how many blocks can be written of each section from `first` on; at least 1, and all of a section at most.
+    /// Says how many blocks can be written of each section; at least 1, and all of a section at most.
     #[must_use]
-    pub fn section_capacity(mut self, first: u32, blocks: u32) -> SegmentConfig {
-        self.section_capacity = Some((first, blocks));
+    pub fn section_capacity(mut self, blocks: u32) -> SegmentConfig {
+        self.section_capacity = Some(blocks);
         self
     }
 

@@ -62,7 +62,7 @@ impl FreeSpace {
         let mut map = FreeMap {
             segments: BitSet::full(geometry.main_segments),
             sections: BitSet::full(geometry.sections),
-            in_section: (0..counted).map(|section| zoning.segments_of(section)).collect(),
+            in_section: (0..counted).map(|_| zoning.segments()).collect(),
             zones: [u32::MAX; 6],
             retired: BTreeSet::new(),
             lost: 0,
@@ -105,17 +105,17 @@ impl FreeSpace {
         self.map.lock().sections.contains(section)
     }
 
-    /// Makes segments free.
+    /// Makes segments free, but for those that cannot be written.
     pub(crate) fn put(&self, segments: impl Iterator<Item = SegmentNo>) {
         let mut map = self.map.lock();
-        for segment in segments {
+        for segment in segments.filter(|segment| self.zoning.segment(*segment) > 0) {
             let section = segment.0 / self.segs_per_sec;
             if map.retired.contains(&section) {
                 map.lost += 1;
             } else if map.segments.insert(segment.0) {
                 if let Some(count) = map.in_section.get_mut(section as usize) {
                     *count += 1;
-                    if *count != self.zoning.segments_of(section) {
+                    if *count != self.zoning.segments() {
                         continue;
                     }
                 }
@@ -256,7 +256,7 @@ mod tests {
     fn a_section_is_free_when_all_is_that_can_be_written() {
         let mut geometry = geometry(24, 4, 1);
         geometry.features = f2fs_format::feature::Features::BLKZONED;
-        let zoning = Zoning::new(&geometry, Some((0, 2 * 512 + 1)));
+        let zoning = Zoning::new(&geometry, Some(2 * 512 + 1));
         let space = FreeSpace::new(&geometry, zoning, [SegmentNo(0)].into_iter());
         assert_eq!(all(&space), (17, 5));
         assert_eq!(space.take(LogType::WarmData, SegmentNo(0), 9), Some(SegmentNo(1)));

@@ -75,7 +75,7 @@ impl SegmentManager {
         };
         let whole = |section: &u32| {
             let first = section * per_section;
-            (first..first + self.zoning.segments_of(*section)).all(will_be)
+            (first..first + self.zoning.segments()).all(will_be)
         };
         sections.into_iter().filter(whole).collect()
     }
@@ -84,6 +84,6 @@ impl SegmentManager {
     /// segments stay free.
     pub fn retire_section(&self, section: u32) {
         let first = section * self.geometry.segs_per_sec;
-        self.free.retire(section, first..first + self.zoning.segments_of(section));
+        self.free.retire(section, first..first + self.zoning.segments());
     }
 }

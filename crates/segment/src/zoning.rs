@@ -9,50 +9,38 @@ pub(crate) struct Zoning {
     segs_per_sec: u32,
     /// Blocks of a section that can be written, from its start on.
     capacity: u32,
-    /// Sections in front of this one can be written as a whole.
-    limited_from: u32,
-    /// Whether sections are zones: each is written from its start to its end, and begun again when all of it is free.
+    /// Whether sections are zones: each is written from its start to its end, and begun anew when all of it is free.
     pub(crate) in_order: bool,
 }
 
 impl Zoning {
-    /// `limit`: the first section that cannot be written as a whole, and the blocks of it and of each behind it that can be.
-    pub(crate) fn new(geometry: &Geometry, limit: Option<(u32, u32)>) -> Zoning {
+    /// `capacity`: the blocks of each section that can be written, if not all.
+    pub(crate) fn new(geometry: &Geometry, capacity: Option<u32>) -> Zoning {
         let blocks = geometry.segs_per_sec.saturating_mul(BLOCKS_PER_SEGMENT);
-        let (limited_from, capacity) = limit.unwrap_or((0, blocks));
         Zoning {
             segs_per_sec: geometry.segs_per_sec,
-            capacity: capacity.clamp(1, blocks),
-            limited_from,
+            capacity: capacity.unwrap_or(blocks).clamp(1, blocks),
             in_order: geometry.features.contains(Features::BLKZONED),
         }
     }
 
-    /// Blocks that can be written of a section, of each at least.
+    /// Blocks that can be written of a section.
     pub(crate) fn section(&self) -> u32 {
         self.capacity
     }
 
-    /// Blocks that can be written of a section, at most.
+    /// Blocks that may be in use in a section, at most: those behind its capacity, too, which a kernel before 6.4 wrote where no zone is.
     pub(crate) fn largest_section(&self) -> u32 {
-        if self.limited_from > 0 { self.segs_per_sec.saturating_mul(BLOCKS_PER_SEGMENT) } else { self.capacity }
+        self.segs_per_sec.saturating_mul(BLOCKS_PER_SEGMENT)
     }
 
-    /// Segments of a section in which a block can be written, of each at least.
+    /// Segments of a section in which a block can be written.
     pub(crate) fn segments(&self) -> u32 {
         self.capacity.div_ceil(BLOCKS_PER_SEGMENT)
     }
 
-    /// Segments of this section in which a block can be written.
-    pub(crate) fn segments_of(&self, section: u32) -> u32 {
-        if section < self.limited_from { self.segs_per_sec } else { self.segments() }
-    }
-
     /// Blocks of a segment that can be written, from its start on.
     pub(crate) fn segment(&self, segment: SegmentNo) -> u32 {
-        if segment.0 / self.segs_per_sec < self.limited_from {
-            return BLOCKS_PER_SEGMENT;
-        }
         let before = segment.0 % self.segs_per_sec * BLOCKS_PER_SEGMENT;
         self.capacity.saturating_sub(before).min(BLOCKS_PER_SEGMENT)
     }
@@ -71,15 +59,12 @@ mod tests {
     #[test]
     fn a_capacity_cuts_the_end_of_each_section() {
         let geometry = geometry(24, 4, 1);
-        let zoning = Zoning::new(&geometry, Some((1, 1100)));
+        let zoning = Zoning::new(&geometry, Some(1100));
         let usable = |section: u32| [0, 1, 2, 3].map(|at| zoning.segment(SegmentNo(4 * section + at)));
-        assert_eq!((usable(0), usable(1)), ([512; 4], [512, 512, 76, 0]));
-        assert_eq!(
-            (zoning.section(), zoning.segments(), zoning.segments_of(0), zoning.largest_section()),
-            (1100, 3, 4, 2048)
-        );
+        assert_eq!((usable(0), usable(1)), ([512, 512, 76, 0], [512, 512, 76, 0]));
+        assert_eq!((zoning.section(), zoning.segments(), zoning.largest_section()), (1100, 3, 2048));
         let all = Zoning::new(&geometry, None);
         assert_eq!((all.section(), all.segments(), all.segment(SegmentNo(7))), (2048, 4, 512));
-        assert_eq!(Zoning::new(&geometry, Some((0, u32::MAX))).section(), 2048);
+        assert_eq!(Zoning::new(&geometry, Some(u32::MAX)).section(), 2048);
     }
 }

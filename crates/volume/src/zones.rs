@@ -23,8 +23,9 @@ pub(crate) struct Zones {
     main: std::ops::Range<u64>,
     /// Blocks of a section.
     section: u64,
-    /// The first section whose zone cannot be written to its end, and the number of blocks that can be written.
-    capacity: Option<(u32, u32)>,
+    /// The blocks of a zone that can be written, if not all. Of a section that is no zone no more are written: Linux takes the rest of any
+    /// section for a place where no block can be, and refuses a volume with one there (since 6.4).
+    capacity: Option<u32>,
     /// The zones that no log went on writing when the last checkpoint was frozen.
     left: Mutex<Vec<u64>>,
 }
@@ -43,7 +44,6 @@ impl Zones {
         let main = u64::from(geometry.main_blkaddr.0)..u64::from(geometry.main_end().0);
         let inside = |zone: &&Zone| zone.start < main.end && zone.state != ZoneState::Conventional;
         let capacity = all.iter().filter(inside).map(|zone| zone.capacity).find(|capacity| *capacity != 0);
-        let mut limited_from = None;
         for zone in all.iter().filter(inside) {
             let check = |what, expected: u64, found: u64| {
                 let (start, zone) = (zone.start, zone.number);
@@ -59,10 +59,8 @@ impl Zones {
             // A dead zone may have none.
             let capacity = capacity.filter(|_| zone.state != ZoneState::Offline).unwrap_or(zone.capacity);
             check("the number of blocks that can be written", capacity, zone.capacity)?;
-            limited_from.get_or_insert((zone.start - main.start) / section);
         }
-        let capacity = capacity.zip(limited_from).filter(|(capacity, _)| *capacity < section);
-        let capacity = capacity.map(|(blocks, first)| (first as u32, blocks as u32));
+        let capacity = capacity.filter(|capacity| *capacity < section).map(|blocks| blocks as u32);
         let ordered = PlainArc::new(OrderedZones::new(device)?);
         let needed = LogType::ALL.len() as u32;
         match ordered.limit() {
@@ -76,8 +74,8 @@ impl Zones {
         self.ordered.clone()
     }
 
-    /// The first section of which not all can be written, and how many blocks can be.
-    pub(crate) fn capacity(&self) -> Option<(u32, u32)> {
+    /// The blocks of each section that can be written, if not all.
+    pub(crate) fn capacity(&self) -> Option<u32> {
         self.capacity
     }
 

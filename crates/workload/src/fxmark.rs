@@ -63,6 +63,5 @@ mod work;
 
 pub use error::FxmarkError;
 pub use measured::{Fill, Measured};
-pub use observer::Observer;
-pub use run::run;
+pub use run::{Observer, run, run_formatted};
 pub use setting::{Setting, UnknownWorkload, Workload};

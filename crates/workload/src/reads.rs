@@ -39,7 +39,7 @@ mod setting;
 mod work;
 
 pub use error::ReadsError;
-pub use files::{Files, Volume, prepare};
+pub use files::{Files, Volume, fill, prepare};
 pub use fio::{Engine, FioError, fio};
 pub use measured::Measured;
 pub use setting::{Pattern, Setting, Sharing};

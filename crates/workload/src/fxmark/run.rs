@@ -18,11 +18,22 @@ use super::prepare::prepare;
 use super::setting::Setting;
 use super::work::{Work, work};
 
-/// The most threads.
-const MOST_THREADS: usize = 4096;
+/// Somebody who watches: a progress bar, say. `()` does not.
+pub trait Observer: Sync {
+    /// A measurement begins, with the making of so many files.
+    fn begin(&self, _setting: &Setting, _files: u64) {}
+    /// So many more files are made. Called from any worker, never in the time that is measured.
+    fn advance(&self, _files: u64) {}
+    /// The workers are released.
+    fn start(&self) {}
+    /// The measurement has ended.
+    fn end(&self, _measured: &Measured) {}
+}
 
-/// Formats the device (**its content is lost**), prepares a workload, runs it, checks that every operation left its
-/// trace, and closes the volume.
+impl Observer for () {}
+
+/// Formats the device (**what is on it is lost**), prepares a workload, runs it, checks that every operation left its trace,
+/// and closes the volume.
 ///
 /// # Errors
 /// [`FxmarkError`], for example if the volume is too small for the files.
@@ -32,15 +43,22 @@ pub fn run(
     setting: &Setting,
     observer: &dyn Observer,
 ) -> Result<Measured, FxmarkError> {
-    if setting.threads == 0 || setting.threads > MOST_THREADS {
-        return Err(FxmarkError::Setting("a measurement needs 1 to 4096 threads"));
-    }
-    if setting.files == 0 {
-        return Err(FxmarkError::Setting("a measurement needs at least one file"));
-    }
-    let mut plain = FormatOptions::default();
-    plain.force = true;
-    format(&*device, &plain)?;
+    setting.validate()?;
+    format(&*device, &FormatOptions::default().forced())?;
+    run_formatted(device, setting, observer)
+}
+
+/// As [`run`], on a new, empty volume that the caller has made: on several devices, say, or on zones.
+///
+/// # Errors
+/// [`FxmarkError`].
+#[allow(clippy::needless_pass_by_value)] // the file system keeps it
+pub fn run_formatted(
+    device: PlainArc<dyn BlockDevice>,
+    setting: &Setting,
+    observer: &dyn Observer,
+) -> Result<Measured, FxmarkError> {
+    setting.validate()?;
     let fs = FileSystem::open(device.clone(), options(setting)).map_err(FxmarkError::volume("open"))?;
     fs.create_dir(ROOT, 0o755).map_err(FxmarkError::volume("mkdir"))?;
     observer.begin(setting, setting.prepared_files());

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use f2fs::DirectoryLock;
 use f2fs::nat::Policy;
 
-/// Bytes of a block, and of an operation of the workloads on blocks.
-pub(super) const BLOCK: usize = 4096;
-/// Bytes of a worker's part of a shared file.
-pub(super) const PART: u64 = 8 << 20;
+use super::error::FxmarkError;
+
+/// The most threads.
+const MOST_THREADS: usize = 4096;
 
 /// A workload of FxMark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -163,14 +163,15 @@ impl Setting {
         }
     }
 
-    /// Files that a worker makes before the start.
-    pub(super) fn files_of(&self, worker: usize) -> u64 {
-        match self.workload {
-            Workload::Mwul | Workload::Mwum | Workload::Mwrm => self.share(worker),
-            Workload::Mwrl | Workload::Drbl | Workload::Dwol => 1,
-            Workload::Drbh | Workload::Drbm | Workload::Dwom => u64::from(worker == 0),
-            Workload::Mwcl | Workload::Mwcm => 0,
+    /// Whether it can be measured at all.
+    pub(super) fn validate(&self) -> Result<(), FxmarkError> {
+        if self.threads == 0 || self.threads > MOST_THREADS {
+            return Err(FxmarkError::Setting("a measurement needs 1 to 4096 threads"));
         }
+        if self.files == 0 {
+            return Err(FxmarkError::Setting("a measurement needs at least one file"));
+        }
+        Ok(())
     }
 
     /// Files that are made before the start.

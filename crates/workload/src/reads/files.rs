@@ -60,9 +60,15 @@ pub(super) fn stamp(file: usize, block: u64) -> u64 {
 /// # Errors
 /// [`ReadsError`], for example if the volume is too small for the files.
 pub fn prepare(device: PlainArc<dyn BlockDevice>, files: Files, progress: &dyn Fn(u64)) -> Result<(), ReadsError> {
-    let mut plain = FormatOptions::default();
-    plain.force = true;
-    format(&*device, &plain)?;
+    format(&*device, &FormatOptions::default().forced())?;
+    fill(device, files, progress)
+}
+
+/// As [`prepare`], on a new volume that the caller has made.
+///
+/// # Errors
+/// [`ReadsError`], for example if the volume is too small for the files.
+pub fn fill(device: PlainArc<dyn BlockDevice>, files: Files, progress: &dyn Fn(u64)) -> Result<(), ReadsError> {
     let fs = FileSystem::open(device, Options::new()).map_err(ReadsError::volume("open"))?;
     let mut piece = vec![0; (PIECE * BLOCK) as usize];
     for number in 0..files.count {

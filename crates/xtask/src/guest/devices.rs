@@ -1,5 +1,5 @@
 //! Volumes on each kind of device, in one boot: rates, an aged volume with partial cleaning, a crash, a check, fsck.f2fs and the kernel's
-//! view of each, and a table of the rates beside those of the first. Volumes on several devices are the test `several`.
+//! view of each, and a table of the rates beside those of the first.
 //!
 //! The machine is emulated: what a rate is by another one in the same boot says something, a rate alone does not.
 
@@ -18,15 +18,33 @@ const LIMIT: Duration = Duration::from_secs(3000);
 const SCRIPT: &str = include_str!("devices.sh");
 
 /// Serial number, bus, MiB.
-const DISKS: [(&str, Bus, u64); 4] = [
+const DISKS: [(&str, Bus, u64); 11] = [
     ("small", Bus::Nvme, 192),
     ("large", Bus::Nvme4096, 192),
     ("through", Bus::Nvme, 192),
     ("exported", Bus::VirtioBlk, 192),
+    ("first", Bus::Nvme, 64),
+    ("second", Bus::Nvme, 64),
+    ("third", Bus::Nvme, 64),
+    // The beginning of a volume on zones.
+    ("front-512", Bus::Nvme, 64),
+    ("zones-512", Bus::NvmeZoned(512), 256),
+    ("front-4096", Bus::Nvme4096, 64),
+    ("zones-4096", Bus::NvmeZoned(4096), 256),
 ];
 
 /// The volumes; the first is what the others are compared with.
-const VOLUMES: [&str; 6] = ["nvme-512", "nvme-4096", "pass-through", "pmem-block", "pmem-memory", "nvme-tcp"];
+const VOLUMES: [&str; 9] = [
+    "nvme-512",
+    "nvme-4096",
+    "pass-through",
+    "pmem-block",
+    "pmem-memory",
+    "zns-512",
+    "zns-4096",
+    "three-nvme",
+    "nvme-tcp",
+];
 
 pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let mut boot = bench.guest.boot("devices").processors(2).persistent_memory(256);

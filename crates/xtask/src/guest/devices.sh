@@ -47,6 +47,13 @@ disk=$(device through)
 volume pass-through $disk /dev/ng${disk#/dev/nvme}
 volume pmem-block /dev/pmem0 /dev/pmem0
 
+for sector in 512 4096; do
+    front=$(device front-$sector)
+    volume zns-$sector $front $front --device $(device zones-$sector)
+done
+first=$(device first)
+volume three-nvme $first $first --device $(device second) --device $(device third)
+
 mkdir /tmp/dax
 $LOADER /bin/mkfs.ext4 -q -F -b 4096 -m 0 /dev/pmem0
 mount -t ext4 -o dax=always /dev/pmem0 /tmp/dax

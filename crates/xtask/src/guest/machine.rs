@@ -34,7 +34,17 @@ pub(crate) enum Bus {
     Nvme4096,
     /// The first again, with a sector of 512 bytes, [`BAD_SECTOR`], that can neither be read nor written.
     NvmeBad,
+    /// An NVMe controller with one zoned namespace, of sectors of so many bytes: zones of [`ZONE`] bytes, of which [`ZONE_CAPACITY`] can be
+    /// written, [`ACTIVE_ZONES`] at a time.
+    NvmeZoned(u32),
 }
+
+/// Of a zone of [`Bus::NvmeZoned`] (MiB).
+pub(crate) const ZONE: u32 = 4;
+/// What can be written of it (MiB).
+pub(crate) const ZONE_CAPACITY: u32 = 3;
+/// So many of its zones may be open or closed.
+pub(crate) const ACTIVE_ZONES: u32 = 14;
 
 /// The sector of [`Bus::NvmeBad`] that fails.
 pub(crate) const BAD_SECTOR: u64 = 81920;
@@ -234,16 +244,33 @@ impl Boot<'_> {
                 _ => write!(drive, ",format=raw,file={file}"),
             };
             qemu.arg("-drive").arg(drive);
-            let (model, more) = match bus {
-                Bus::VirtioBlk => ("virtio-blk-pci", ""),
-                Bus::Nvme | Bus::NvmeBad => ("nvme", ""),
-                Bus::Nvme4096 => ("nvme", ",logical_block_size=4096,physical_block_size=4096"),
+            let (disk, serial) = (format!("drive=disk{index}"), format!("serial={serial}"));
+            let devices = match bus {
+                Bus::VirtioBlk => vec![format!("virtio-blk-pci,{disk},{serial}")],
+                Bus::Nvme | Bus::NvmeBad => vec![format!("nvme,{disk},{serial}")],
+                Bus::Nvme4096 => vec![format!("nvme,{disk},{serial},{}", sectors(4096))],
+                Bus::NvmeZoned(sector) => vec![
+                    format!("nvme,id=zoned{index},{serial}"),
+                    format!(
+                        "nvme-ns,{disk},bus=zoned{index},{},zoned=on,zoned.zone_size={ZONE}M,\
+                         zoned.zone_capacity={ZONE_CAPACITY}M,zoned.max_open={ACTIVE_ZONES},\
+                         zoned.max_active={ACTIVE_ZONES}",
+                        sectors(*sector)
+                    ),
+                ],
             };
-            qemu.arg("-device").arg(format!("{model},drive=disk{index},serial={serial}{more}"));
+            for device in devices {
+                qemu.arg("-device").arg(device);
+            }
         }
         qemu.stdin(Stdio::null());
         qemu
     }
+}
+
+/// The size of sectors, as QEMU's options say it.
+fn sectors(bytes: u32) -> String {
+    format!("logical_block_size={bytes},physical_block_size={bytes}")
 }
 
 /// A comma ends a value in QEMU's options, unless doubled.
