@@ -3,6 +3,7 @@
 //! No locks of its own.
 
 mod command;
+mod durability;
 mod identify;
 mod namespace;
 mod place;

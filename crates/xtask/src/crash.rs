@@ -48,7 +48,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         for (package, test) in BESIDE_TESTS {
             command.args(["--package", package, "--features", &format!("{package}/mutants"), "--test", test]);
         }
-        return process::run(command.args(["mutants_are_found", "--", "--nocapture"]));
+        process::run(command.args(["mutants_are_found", "--", "--nocapture"]))?;
+        let mut within = process::cargo(["test", "--package", "f2fs-uring", "--features", "mutants", "--lib"]);
+        return process::run(within.args(["mutants_are_found", "--", "--nocapture"]));
     }
     let mut command = Command::new(build("trials", &[])?);
     command.current_dir(process::root()).args(args.faults.then_some("--faults")).args(&args.options);

@@ -1,6 +1,6 @@
-//! An open namespace: its facts, its claim, its flush gate, and its commands, one after the other or on a ring.
+//! An open namespace: its facts, its claim, and its commands, one after the other or on a ring.
 //!
-//! Locking rules: none of its own; [`FlushGate`] serialises flushes.
+//! Locking rules: none of its own; [`Durability`] serialises flushes.
 
 use std::cell::Cell;
 use std::mem;
@@ -8,12 +8,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::thread::LocalKey;
 
-use f2fs_device::{BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, FlushGate, Op, Operation, Request};
+use f2fs_device::{BLOCK_SIZE, DeviceError, DeviceErrorKind, DeviceInfo, Op, Operation, Request};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::command::{self, Answer, Command};
+use super::durability::Durability;
 use super::identify::{Facts, Unfit, facts};
 use super::place::Sibling;
 use crate::carrier::Carrier;
@@ -50,7 +51,7 @@ pub(super) struct Namespace {
     can_poll: bool,
     /// Milliseconds; 0 stands for the kernel's limit.
     timeout: u32,
-    gate: FlushGate,
+    durability: Durability,
 }
 
 impl Namespace {
@@ -96,7 +97,8 @@ impl Namespace {
         info.description = format!("{}, sectors of {} bytes, {cache}{claimed}", facts.model, facts.sector);
         let can_poll = sibling.is_some_and(|sibling| sibling.can_poll());
         let timeout = u32::try_from(options.command_timeout.as_millis()).unwrap_or(u32::MAX);
-        Ok(Self { fd, block, number, facts, info, can_poll, timeout, gate: FlushGate::new() })
+        let durability = Durability::new(facts.volatile_cache);
+        Ok(Self { fd, block, number, facts, info, can_poll, timeout, durability })
     }
 
     /// Completes the description: how commands travel, the device, `path`.
@@ -127,20 +129,14 @@ impl Namespace {
 
     fn admit_change(&self, operation: Operation, start: u64, blocks: u64) -> Result<(), DeviceError> {
         self.info.check_operation(operation, start, blocks)?;
-        self.gate.check().map_err(|kind| DeviceError::new(operation, start, blocks, kind))
+        self.durability.check().map_err(|kind| DeviceError::new(operation, start, blocks, kind))
     }
 
     pub(super) fn flush(&self) -> Result<(), DeviceError> {
         if self.info.read_only {
             return Ok(());
         }
-        self.gate.flush(|| {
-            if !self.facts.volatile_cache {
-                return Ok(());
-            }
-            // Not tried again, whatever the answer: nobody knows which writes a lost flush has made durable.
-            command::run_without_data(self.fd.as_fd(), self.command(command::FLUSH)).result()
-        })
+        self.durability.flush(|opcode| command::run_without_data(self.fd.as_fd(), self.command(opcode)))
     }
 
     pub(super) fn write_zeroes(&self, start: u64, blocks: u64) -> Result<(), DeviceError> {
@@ -185,13 +181,10 @@ impl Namespace {
         let memory = flight.memory(most);
         let first = self.sectors(flight.request().start) + flight.done() / u64::from(self.facts.sector);
         let sectors = memory.bytes() as u64 / u64::from(self.facts.sector);
-        let (opcode, bits) = match flight.request().op {
-            Op::Read => (command::READ, 0),
-            Op::WriteFua if self.facts.volatile_cache => (command::WRITE, command::FORCE_UNIT_ACCESS),
-            _ => (command::WRITE, 0),
-        };
+        let op = flight.request().op;
+        let opcode = if op == Op::Read { command::READ } else { command::WRITE };
         flight.ask(memory.bytes());
-        (self.command(opcode).sectors(first, sectors, bits), memory)
+        (self.command(opcode).sectors(first, sectors, self.durability.bits(op)), memory)
     }
 }
 
@@ -234,7 +227,7 @@ impl Carrier for Namespace {
         self.info.check(request)?;
         match request.op {
             Op::Read => Ok(()),
-            _ => self.gate.check().map_err(|kind| request.error(kind)),
+            _ => self.durability.check().map_err(|kind| request.error(kind)),
         }
     }
 
@@ -261,9 +254,7 @@ impl Carrier for Namespace {
     }
 
     fn failed(&self, request: &Request, kind: DeviceErrorKind) -> DeviceError {
-        if request.op == Op::WriteFua {
-            self.gate.poison(&kind);
-        }
+        self.durability.failed(request.op, &kind);
         request.error(kind)
     }
 
