@@ -72,6 +72,8 @@ kinds! {
     SitEntry = "sit entry",
     /// The zones of the device do not fit the volume: their size and place, or blocks in use where a zone is not written.
     Zone = "zone",
+    /// A log of a volume that was closed does not stand at the write pointer of its zone. Nothing is lost: an open for writing moves it.
+    WritePointer = "write pointer",
     /// A segment's type does not fit the blocks in it.
     SegmentType = "segment type",
     /// A summary entry, or the type of a summary block.
@@ -131,7 +133,7 @@ impl FindingKind {
     #[must_use]
     pub const fn severity(self) -> Severity {
         match self {
-            FindingKind::SuperblockCopy | FindingKind::TornPack => Severity::Torn,
+            FindingKind::SuperblockCopy | FindingKind::TornPack | FindingKind::WritePointer => Severity::Torn,
             _ => Severity::Damage,
         }
     }

@@ -213,6 +213,7 @@ fn run(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckRepo
         return Ok(findings.report(Counts::default(), false));
     };
     let zones = Zones::load(&source, &geometry, &findings)?;
+    zones.check_logs(&pack, &geometry, &findings);
     let orphans = logs::orphans(&source, &pack, &geometry, &findings)?;
     let logs = logs::load(&source, &pack, &findings)?;
     step(Phase::Tables, 1, 3);

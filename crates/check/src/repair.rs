@@ -20,8 +20,11 @@
 //!   without an inode are freed. If the root itself is gone, an empty one is made, which they come back to.
 //! - What cannot be told is left alone: the check of the result then still finds it, and [`Repair::after`] says so.
 //!
-//! A volume that was not closed is repaired at its last checkpoint: open it for writing first if it can be opened, so
-//! that files that were synced after the checkpoint are rolled forward.
+//! On zones nothing is changed in place: blocks that change are written anew in empty zones, and so are those that lie where Linux takes none. A log that
+//! stands where its zone does not go on moves, and what lies behind a write pointer is gone. The new blocks are durable before the tables name them.
+//!
+//! A volume that was not closed is repaired at its last checkpoint: open it for writing first if it can be opened, so that
+//! what was made durable behind the checkpoint is rolled forward.
 //!
 //! # Bounds
 //!
@@ -42,10 +45,13 @@ mod rebuild;
 mod state;
 mod tables;
 mod walk;
+mod zoned;
 
-use f2fs_device::{AlreadyOpen, BlockDevice, Claim, DeviceError};
+use std::collections::BTreeMap;
+
+use f2fs_device::{AlreadyOpen, BlockDevice, Claim, DeviceError, ZoneChange};
 use f2fs_format::feature::Features;
-use f2fs_format::{Corruption, RawBlock};
+use f2fs_format::{BlockAddr, Corruption, RawBlock};
 use f2fs_sync::{Mutex, PlainArc};
 
 pub use backup::{BackupError, Undone, undo};
@@ -85,6 +91,9 @@ pub enum RepairError {
     /// The blocks to be written contradict the format.
     #[error("the repaired checkpoint would not be valid: {0}")]
     Format(#[from] Corruption),
+    /// The volume lies on zones, and the device says of none: an image of a zoned device, say.
+    #[error("the volume lies on zones, and the device has none; it is repaired where it has")]
+    NoZones,
     /// There is no free segment for what has to be written.
     #[error("no free segment for {0}")]
     NoRoom(&'static str),
@@ -105,6 +114,10 @@ pub struct Repair {
     /// The changes, one line each.
     pub actions: Vec<String>,
     changes: Vec<(u64, Box<RawBlock>)>,
+    /// Blocks on zones that are written to where nothing is, in their order.
+    moved: Vec<(u64, Box<RawBlock>)>,
+    /// What is done to zones before anything is written, by their first block.
+    zones: BTreeMap<u64, ZoneChange>,
     /// Blocks that change when the volume is written to: the first of both checkpoint packs, and that where the next chain of
     /// synced nodes begins.
     witnesses: Vec<u64>,
@@ -112,7 +125,7 @@ pub struct Repair {
 }
 
 impl Repair {
-    /// The blocks that change, in order.
+    /// The blocks that change in place, in order. Blocks on zones are written anew elsewhere; [`actions`](Self::actions) names those.
     pub fn blocks(&self) -> impl Iterator<Item = u64> + '_ {
         self.changes.iter().map(|(block, _)| *block)
     }
@@ -135,6 +148,16 @@ impl Repair {
             Some(claim) if claim.is_of(device.claims()) => claim,
             _ => device.claims().exclusive(CLAIMANT)?,
         };
+        for (zone, change) in &self.zones {
+            device.change_zone(*zone, *change)?;
+        }
+        if !self.moved.is_empty() {
+            for (block, bytes) in &self.moved {
+                device.write_slice(*block, &bytes[..])?;
+            }
+            // The tables name them.
+            device.flush()?;
+        }
         for (block, bytes) in &self.changes {
             device.write_slice(*block, &bytes[..])?;
         }
@@ -143,13 +166,8 @@ impl Repair {
 }
 
 /// Features of volumes that are checked, and whose files are not put together here: their names and trees follow other rules.
-const UNREPAIRED: Features = Features(
-    Features::ENCRYPT.0
-        | Features::CASEFOLD.0
-        | Features::COMPRESSION.0
-        | Features::DEVICE_ALIAS.0
-        | Features::BLKZONED.0,
-);
+const UNREPAIRED: Features =
+    Features(Features::ENCRYPT.0 | Features::CASEFOLD.0 | Features::COMPRESSION.0 | Features::DEVICE_ALIAS.0);
 
 fn require_repairable(device: &dyn BlockDevice) -> Result<(), RepairError> {
     let (sb, _) = superblock::load(&Source::new(device), &Collector::default())?;
@@ -174,6 +192,8 @@ pub fn plan(device: &PlainArc<dyn BlockDevice>, options: &CheckOptions<'_>) -> R
         after: CheckReport::default(),
         actions: Vec::new(),
         changes: Vec::new(),
+        moved: Vec::new(),
+        zones: BTreeMap::new(),
         witnesses: Vec::new(),
         claim: Mutex::new(Some(claim)),
     };
@@ -196,10 +216,19 @@ pub fn plan(device: &PlainArc<dyn BlockDevice>, options: &CheckOptions<'_>) -> R
         if state.is_too_late() && pass < MAX_PASSES {
             continue;
         }
-        let chain = rebuild::write(&overlay, &mut tables, &mut state)?;
+        let mut sections = match tables.zones.all() {
+            [] => None,
+            _ => Some(zoned::move_blocks(&overlay, &mut tables, &mut state)?),
+        };
+        let chain = rebuild::write(&overlay, &mut tables, &mut state, sections.as_mut())?;
+        if let Some(sections) = sections {
+            overlay.show_zones(sections.afterwards(&tables));
+            repair.zones = sections.changes;
+        }
         repair.after = judge(&overlay, options)?;
         repair.actions = std::mem::take(&mut state.actions);
-        repair.changes = overlay.changes()?;
+        let on_zones = |(block, _): &(u64, _)| tables.zones.is_sequential(BlockAddr(*block as u32));
+        (repair.moved, repair.changes) = overlay.changes()?.into_iter().partition(on_zones);
         let packs = [0, 1].map(|pack| tables.geometry.checkpoint_pack(pack));
         repair.witnesses = packs.into_iter().chain([chain]).map(|addr| addr.0.into()).collect();
         return Ok(repair);

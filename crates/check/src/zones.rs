@@ -1,11 +1,13 @@
 //! Zones: blocks in use of a zone that is written in order lie before its write pointer.
 
 use f2fs_device::{Zone, ZoneState};
+use f2fs_format::checkpoint::flags;
 use f2fs_format::feature::Features;
-use f2fs_format::{BLOCKS_PER_SEGMENT, Geometry, SegmentNo, bits::msb};
+use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, SegmentNo, bits::msb};
 
 use super::error::CheckError;
 use super::finding::{FindingKind, Place};
+use super::pack::Pack;
 use super::report::Collector;
 use super::source::Source;
 
@@ -73,23 +75,77 @@ impl Zones {
         !self.unknown
     }
 
+    /// All zones, in their order; none of a volume without.
+    pub(super) fn all(&self) -> &[Zone] {
+        &self.zones
+    }
+
+    /// The zone of a block, if it is one that is written in its order.
+    pub(super) fn at(&self, addr: BlockAddr) -> Option<&Zone> {
+        let block = u64::from(addr.0);
+        let behind = self.zones.partition_point(|zone| zone.start <= block);
+        let zone = behind.checked_sub(1).map(|at| &self.zones[at])?;
+        (block < zone.start + zone.blocks && zone.state != ZoneState::Conventional).then_some(zone)
+    }
+
+    /// Whether a block lies in a zone that is written in its order.
+    pub(super) fn is_sequential(&self, addr: BlockAddr) -> bool {
+        self.at(addr).is_some()
+    }
+
+    /// Whether a block can have been written: in a zone, it lies in front of the write pointer.
+    pub(super) fn is_written(&self, addr: BlockAddr) -> bool {
+        self.at(addr).is_none_or(|zone| u64::from(addr.0) - zone.start < written(zone))
+    }
+
+    /// Whether a block lies in no zone, and yet behind a zone's capacity.
+    pub(super) fn is_behind_capacity(&self, addr: BlockAddr, geometry: &Geometry) -> bool {
+        geometry.locate(addr).is_some_and(
+            |(segment, offset)| matches!(self.room(segment, geometry), Room::Within(blocks) if offset >= blocks),
+        )
+    }
+
+    /// Blocks of a section that can be written.
+    pub(super) fn section_blocks(&self, geometry: &Geometry) -> u32 {
+        let section = geometry.segs_per_sec * BLOCKS_PER_SEGMENT;
+        self.capacity.map_or(section, |capacity| (capacity as u32).clamp(1, section))
+    }
+
+    /// Whether a log can go on here: its zone, if there is one, is to be written at this block.
+    pub(super) fn goes_on_at(&self, segment: SegmentNo, offset: u32, geometry: &Geometry) -> bool {
+        let addr = geometry.block_at(segment, offset);
+        match self.at(addr) {
+            Some(zone) if matches!(zone.state, ZoneState::ReadOnly | ZoneState::Offline) => false,
+            Some(zone) => zone.write_pointer() == Some(addr.0.into()) && u64::from(addr.0) < zone.start + zone.capacity,
+            None => !self.is_behind_capacity(addr, geometry),
+        }
+    }
+
+    /// Reports logs of a volume that was closed which stand off the write pointers of their zones. After a crash they may: whoever opens the
+    /// volume for writing moves them (`f2fs_check_and_fix_write_pointer` in the kernel's `fs/f2fs/segment.c`).
+    pub(super) fn check_logs(&self, pack: &Pack, geometry: &Geometry, findings: &Collector) {
+        if !pack.has(flags::UMOUNT) {
+            return;
+        }
+        for log in LogType::ALL.into_iter().filter(|log| geometry.has_log(*log)) {
+            let (segment, offset) = pack.log(log);
+            let block = u64::from(geometry.block_at(segment, offset).0);
+            let Some(zone) = self.at(geometry.block_at(segment, 0)) else { continue };
+            let (found, what) =
+                (zone.start + written(zone), "block of the log's zone that is to be written, by the log");
+            findings.expect(FindingKind::WritePointer, &Place::Log(log), what, block, found);
+        }
+    }
+
     fn room(&self, segment: SegmentNo, geometry: &Geometry) -> Room {
         let start = u64::from(geometry.block_at(segment, 0).0);
         let within = |blocks: u64, before: u64| blocks.saturating_sub(before).min(BLOCKS_PER_SEGMENT.into()) as u32;
-        let behind = self.zones.partition_point(|zone| zone.start <= start);
-        let zone = behind.checked_sub(1).map(|at| &self.zones[at]);
-        let in_zone = |zone: &&Zone| start < zone.start + zone.blocks && zone.state != ZoneState::Conventional;
-        let Some(zone) = zone.filter(in_zone) else {
+        let Some(zone) = self.at(geometry.block_at(segment, 0)) else {
             let before = u64::from(segment.0 % geometry.segs_per_sec * BLOCKS_PER_SEGMENT);
             return self.capacity.map_or(Room::Any, |capacity| Room::Within(within(capacity, before)));
         };
         let before = start - zone.start;
-        let written = match zone.state {
-            ZoneState::Offline => 0,
-            // Of a full or worn-out zone the pointer means nothing.
-            _ => zone.written.unwrap_or(zone.capacity),
-        };
-        Room::Written { written: within(written, before), usable: within(zone.capacity, before) }
+        Room::Written { written: within(written(zone), before), usable: within(zone.capacity, before) }
     }
 
     /// Reports valid blocks that the zone of their segment does not hold. `map`: which blocks are valid.
@@ -102,5 +158,14 @@ impl Zones {
         if let Some(last) = (room..BLOCKS_PER_SEGMENT).rev().find(|offset| msb::test(map, *offset as usize)) {
             findings.expect(FindingKind::Zone, &Place::Segment(segment), what, u64::from(last) + 1, room.into());
         }
+    }
+}
+
+/// Blocks of a zone that can be read.
+fn written(zone: &Zone) -> u64 {
+    match zone.state {
+        ZoneState::Offline => 0,
+        // Of a full or worn-out zone the pointer means nothing.
+        _ => zone.written.unwrap_or(zone.capacity),
     }
 }

@@ -32,7 +32,7 @@ fn address(walk: &Walk<'_>, node: &NodeBlock, block: u64) -> Result<Option<Block
         below = Some(node_of(walk, nid)?.1);
     }
     let holder = below.as_deref().unwrap_or(node);
-    Ok(holder.address(path.address_slot(), geometry.features).filter(|addr| geometry.in_main(*addr)))
+    Ok(holder.address(path.address_slot(), geometry.features).filter(|addr| walk.tables.is_there(*addr)))
 }
 
 /// The blocks in which a name with this hash may stand.

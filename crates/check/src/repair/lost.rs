@@ -90,6 +90,9 @@ fn speak_for(walk: &mut Walk<'_>, nid: Nid) -> Result<(), RepairError> {
     let addr = walk.tables.nat.get(nid).block_addr.into();
     let Some((segment, _)) = geometry.locate(addr) else { return Ok(()) };
     walk.state.spoken_for.insert(segment);
+    if !walk.tables.is_there(addr) {
+        return Ok(());
+    }
     let node = *NodeBlock::read(&*walk.overlay.block(addr)?);
     if !(node.is_inode() && node.inode().i_inline & (inline::DATA | inline::DENTRY) != 0) {
         let named = node.addresses(geometry.features).filter_map(|addr| geometry.locate(addr));

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket};
+use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, Request, Ticket, Zone};
 use f2fs_format::{BlockAddr, RawBlock};
 use f2fs_sync::{PlainArc, RwLock};
 
@@ -13,11 +13,13 @@ use f2fs_sync::{PlainArc, RwLock};
 pub(super) struct Overlay {
     below: PlainArc<dyn BlockDevice>,
     changed: RwLock<BTreeMap<u64, Box<RawBlock>>>,
+    /// The zones as they are to be, if they change.
+    zones: RwLock<Option<Vec<Zone>>>,
 }
 
 impl Overlay {
     pub(super) fn new(below: PlainArc<dyn BlockDevice>) -> Overlay {
-        Overlay { below, changed: RwLock::new(BTreeMap::new()) }
+        Overlay { below, changed: RwLock::new(BTreeMap::new()), zones: RwLock::new(None) }
     }
 
     /// One block, changes included.
@@ -33,7 +35,17 @@ impl Overlay {
         self.changed.write().insert(addr.0.into(), Box::new(*block));
     }
 
-    /// The blocks that differ from those on the device.
+    /// Leaves a block as it is on the device.
+    pub(super) fn forget(&self, addr: BlockAddr) {
+        self.changed.write().remove(&addr.0.into());
+    }
+
+    /// Shows these zones instead of the device's.
+    pub(super) fn show_zones(&self, zones: Vec<Zone>) {
+        *self.zones.write() = Some(zones);
+    }
+
+    /// The blocks that differ from what is on the device.
     pub(super) fn changes(&self) -> Result<Vec<(u64, Box<RawBlock>)>, DeviceError> {
         let mut all = Vec::new();
         for (block, bytes) in &*self.changed.read() {
@@ -46,7 +58,11 @@ impl Overlay {
 
     /// A copy with the changes so far, to try something on.
     pub(super) fn new_on(other: &Overlay) -> Overlay {
-        Overlay { below: other.below.clone(), changed: RwLock::new(other.changed.read().clone()) }
+        Overlay {
+            below: other.below.clone(),
+            changed: RwLock::new(other.changed.read().clone()),
+            zones: RwLock::new(other.zones.read().clone()),
+        }
     }
 
     /// Takes the changes over to another one, of the blocks that `wanted` says.
@@ -94,6 +110,15 @@ impl BlockDevice for Overlay {
 
     fn flush(&self) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    fn report_zones(&self, start: u64, count: usize) -> Result<Vec<Zone>, DeviceError> {
+        match &*self.zones.read() {
+            Some(zones) => {
+                Ok(zones.iter().filter(|zone| zone.start + zone.blocks > start).take(count).copied().collect())
+            }
+            None => self.below.report_zones(start, count),
+        }
     }
 
     fn execute(&self, request: Request) -> Completion {

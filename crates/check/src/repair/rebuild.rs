@@ -13,6 +13,7 @@ use super::RepairError;
 use super::overlay::Overlay;
 use super::state::State;
 use super::tables::{Tables, bitmaps};
+use super::zoned::Sections;
 
 /// The segments that the pack's logs stand in.
 pub(super) fn log_segments(tables: &Tables) -> BTreeSet<SegmentNo> {
@@ -27,10 +28,18 @@ struct Used {
     data: u32,
 }
 
-/// Writes all of it; gives the block where the warm-node log goes on.
-pub(super) fn write(overlay: &Overlay, tables: &mut Tables, state: &mut State) -> Result<BlockAddr, RepairError> {
+/// Writes all of it; gives the block where the warm-node log goes on. `sections`: those that blocks on zones were moved to.
+pub(super) fn write(
+    overlay: &Overlay,
+    tables: &mut Tables,
+    state: &mut State,
+    sections: Option<&mut Sections>,
+) -> Result<BlockAddr, RepairError> {
     let used = used(tables, state);
-    let logs = place_logs(tables, &used, state)?;
+    let logs = match sections {
+        Some(sections) => place_on_zones(tables, &used, state, sections)?,
+        None => place_logs(tables, &used, state)?,
+    };
     let entries = write_sit(overlay, tables, &used, &logs, state)?;
     write_nat(overlay, tables, state)?;
     write_summaries(overlay, tables, &used, &logs, state)?;
@@ -88,6 +97,42 @@ fn place_logs(tables: &Tables, used: &BTreeMap<u32, Used>, state: &mut State) ->
         logs.push(LogPosition { segment, next_offset: offset as u16, alloc_type: alloc });
     }
     let Ok(logs) = <[LogPosition; 6]>::try_from(logs) else { unreachable!("one a log") };
+    Ok(logs)
+}
+
+/// The same on zones: where the log's moved blocks end; else where it stood, if its zone goes on there; else at the start of a free section.
+fn place_on_zones(
+    tables: &Tables,
+    used: &BTreeMap<u32, Used>,
+    state: &mut State,
+    sections: &mut Sections,
+) -> Result<[LogPosition; 6], RepairError> {
+    let mut taken: BTreeSet<u32> = BTreeSet::new();
+    let mut logs = Vec::with_capacity(6);
+    for log in LogType::ALL {
+        let (segment, offset) = tables.pack.log(log);
+        let is_used = |at: u32| used.get(&segment.0).is_some_and(|used| msb::test(&used.map, at as usize));
+        let fits = segment.0 < tables.geometry.main_segments
+            && !taken.contains(&segment.0)
+            && used.get(&segment.0).is_none_or(|used| if log.is_node() { used.data == 0 } else { used.nodes == 0 })
+            && tables.zones.goes_on_at(segment, offset, &tables.geometry)
+            && !(offset..BLOCKS_PER_SEGMENT).any(is_used);
+        let (at, next) = match sections.goes_on(log, tables) {
+            Some(place) => place,
+            None if fits => (segment, offset),
+            None => {
+                let section = sections.free(tables, state).ok_or(RepairError::NoRoom("a log"))?;
+                (SegmentNo(section * tables.geometry.segs_per_sec), 0)
+            }
+        };
+        if (at, next) != (segment, offset) {
+            state.act(|| format!("{log:?} log: goes on in segment {at} at {next}, stood in {segment} at {offset}"));
+        }
+        taken.insert(at.0);
+        logs.push(LogPosition { segment: at, next_offset: next as u16, alloc_type: alloc_type::LFS });
+    }
+    let Ok(logs) = <[LogPosition; 6]>::try_from(logs) else { unreachable!("one a log") };
+    sections.finish_others(&logs, tables);
     Ok(logs)
 }
 
@@ -248,8 +293,10 @@ fn write_pack(
         next_free_nid = (4..geometry.max_nid()).find(free).unwrap_or(4);
     }
     let in_log = |index: usize| log_of(logs, SegmentNo(index as u32)).is_some();
-    let free_segments =
-        entries.iter().enumerate().filter(|(index, entry)| entry.valid_blocks() == 0 && !in_log(*index)).count() as u32;
+    let is_usable = |index: usize| tables.zones.is_usable(SegmentNo(index as u32), geometry);
+    let is_free =
+        |(index, entry): &(usize, &RawSitEntry)| entry.valid_blocks() == 0 && !in_log(*index) && is_usable(*index);
+    let free_segments = entries.iter().enumerate().filter(is_free).count() as u32;
     let checkpoint = Checkpoint {
         version: header.checkpoint_ver.get().wrapping_add(1),
         flags: header.ckpt_flags.get() & flags::LARGE_NAT_BITMAP | flags::CRC_RECOVERY | flags::UMOUNT,

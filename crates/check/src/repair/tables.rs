@@ -20,6 +20,7 @@ use crate::report::Collector;
 use crate::sit::SitTable;
 use crate::source::Source;
 use crate::superblock;
+use crate::zones::Zones;
 
 /// Everything that is found by the superblock and the pack.
 pub(super) struct Tables {
@@ -30,6 +31,7 @@ pub(super) struct Tables {
     pub(super) orphans: Vec<Nid>,
     pub(super) nat: NatTable,
     pub(super) sit: SitTable,
+    pub(super) zones: Zones,
     /// Summaries of the segments that were looked at.
     summaries: HashMap<u32, Box<SummaryBlock>>,
     /// Blocks of node segments by the NID in their footers, once somebody asked.
@@ -55,7 +57,12 @@ impl Tables {
         nat.apply_journal(&nat_journal, &geometry, &ignored);
         let mut sit = SitTable::load(&source, &geometry, &pack.bitmaps.sit)?;
         sit.apply_journal(&sit_journal, &ignored);
+        let zones = Zones::load(&source, &geometry, &ignored)?;
+        if !zones.are_known() {
+            return Err(RepairError::NoZones);
+        }
         let mut tables = Tables {
+            zones,
             seed: f2fs_format::inode::checksum_seed(&sb),
             sb,
             pack,
@@ -85,7 +92,11 @@ impl Tables {
         // One that is not in use, on a read-only volume, may stand anywhere.
         let blocks = if segment.0 < self.geometry.main_segments { BLOCKS_PER_SEGMENT } else { 0 };
         for offset in 0..blocks {
-            let block = overlay.block(self.geometry.block_at(segment, offset))?;
+            let addr = self.geometry.block_at(segment, offset);
+            if !self.zones.is_written(addr) {
+                break;
+            }
+            let block = overlay.block(addr)?;
             let nid = NodeBlock::read(&block).nid();
             if nid.0 < self.nat.len() {
                 summary.entries[offset as usize] = Summary::new(nid, 0, 0);
@@ -111,6 +122,11 @@ impl Tables {
         Ok((entry.nid.into(), entry.ofs_in_node.get(), summary.entry_type == TYPE_NODE))
     }
 
+    /// Whether an address names a block that can be read: one of the main area, and in a zone one that was written.
+    pub(super) fn is_there(&self, addr: BlockAddr) -> bool {
+        self.geometry.in_main(addr) && self.zones.is_written(addr)
+    }
+
     /// Whether the SIT holds a block for valid.
     pub(super) fn is_valid(&self, addr: BlockAddr) -> bool {
         self.geometry.locate(addr).is_some_and(|(segment, offset)| self.sit.is_valid(segment, offset))
@@ -133,6 +149,9 @@ impl Tables {
                 }
                 for offset in (0..BLOCKS_PER_SEGMENT).filter(|offset| self.sit.is_valid(segment, *offset)) {
                     let addr = self.geometry.block_at(segment, offset);
+                    if !self.zones.is_written(addr) {
+                        continue;
+                    }
                     all.entry(NodeBlock::read(&*overlay.block(addr)?).nid().0).or_default().push(addr);
                 }
             }

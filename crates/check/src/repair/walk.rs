@@ -101,7 +101,7 @@ impl<'w> Walk<'w> {
         }
         let entry = self.tables.nat.get(nid);
         let addr = BlockAddr::from(entry.block_addr);
-        if self.tables.geometry.in_main(addr) {
+        if self.tables.is_there(addr) {
             let node = Box::new(*NodeBlock::read(&*self.overlay.block(addr)?));
             let (owner, _, _) = self.tables.owner(self.overlay, addr)?;
             let nat = Nid::from(entry.ino) == ino;
@@ -178,7 +178,7 @@ impl<'w> Walk<'w> {
     /// Takes a data block that a slot refers to; tells whether the slot keeps it.
     pub(super) fn take_data(&mut self, holder: Nid, slot: u32, addr: BlockAddr) -> Result<bool, RepairError> {
         let by = Reference { holder, slot: Slot::Address(slot) };
-        if !self.tables.geometry.in_main(addr) || self.state.is_cut(by) {
+        if !self.tables.is_there(addr) || self.state.is_cut(by) {
             return Ok(false);
         }
         let (owner, owner_slot, of_nodes) = self.tables.owner(self.overlay, addr)?;
