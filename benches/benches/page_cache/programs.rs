@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::ext4::{Ext4, output};
-use crate::{Clock, Goal, Measure, Place, Result, Row};
+use crate::{Clock, Goal, Measure, Place, Result, Row, Side};
 
 /// The command `f2fs` of this build, which is made if it is missing or old.
 fn f2fs() -> Result<PathBuf> {
@@ -103,8 +103,7 @@ pub(crate) fn get_beside_cp(place: &Place) -> Result<Row<'_>> {
         Ok(measure)
     };
     // Both are warm then.
-    let (mut get, mut copy): (Box<dyn FnMut() -> Result<Measure>>, Box<dyn FnMut() -> Result<Measure>>) =
-        (Box::new(get), Box::new(copy));
+    let (mut get, mut copy): (Side<'_>, Side<'_>) = (Box::new(get), Box::new(copy));
     get()?;
     copy()?;
     Ok(Row { name: "get, cp", unit: "MB", goal: Goal::Ratio(0.9), ours: get, theirs: copy })

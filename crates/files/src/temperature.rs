@@ -102,7 +102,7 @@ pub(crate) fn marks_of_name(superblock: &SuperBlock, name: &[u8]) -> u8 {
 #[inline]
 fn begins_with(ending: &[u8], extension: &[u8; 8]) -> bool {
     // Each new file asks for all of them, and nearly all differ in the first letter, by more than the bit of its case.
-    if !ending.first().is_some_and(|byte| (byte ^ extension[0]) & !0x20 == 0) || extension[0] == 0 {
+    if ending.first().is_none_or(|byte| (byte ^ extension[0]) & !0x20 != 0) || extension[0] == 0 {
         return false;
     }
     let len = extension.iter().position(|letter| *letter == 0).unwrap_or(extension.len());

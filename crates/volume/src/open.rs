@@ -56,22 +56,7 @@ impl Volume {
             let journal = sit::journal(&geometry, &pack)?;
             Segments::OnDemand(Box::new(SitReader::new(device.clone(), &geometry, &pack, journal)))
         } else {
-            let table = sit::load(&*device, &geometry, &pack, options.threads)?;
-            let logs = load_logs(&*device, &geometry, &pack, &table)?;
-            let mut config =
-                SegmentConfig::new(geometry.clone(), checkpoint.reserved_segments, checkpoint.overprovision_segments)
-                    .summaries(tables.clone())
-                    .lanes(lanes);
-            if let Some(blocks) = zones.as_ref().and_then(Zones::capacity) {
-                config = config.section_capacity(blocks);
-            }
-            if let Some(zones) = &zones {
-                config = config.aside(zones.aside(lanes));
-                // A crash may make each log leave its zone when the volume is opened next, and cleaning needs room then.
-                let logs = LogType::ALL.len() as u32;
-                config = config.user_floor(2 * logs);
-            }
-            Segments::Managed(SegmentManager::open(config, table, pack.bitmaps.sit.clone(), logs)?)
+            Segments::Managed(open_segments(&source, &pack, zones.as_ref(), lanes, options.threads)?)
         };
         let nat = open_nat(source, &pack, options)?;
 
@@ -147,8 +132,8 @@ fn open_segments(
     let (reserved, overprovision) = (pack.checkpoint.reserved_segments, pack.checkpoint.overprovision_segments);
     let mut config =
         SegmentConfig::new(geometry.clone(), reserved, overprovision).summaries(source.clone()).lanes(lanes);
-    if let Some((section, blocks)) = zones.and_then(Zones::capacity) {
-        config = config.section_capacity(section, blocks);
+    if let Some(blocks) = zones.and_then(Zones::capacity) {
+        config = config.section_capacity(blocks);
     }
     if let Some(zones) = zones {
         config = config.aside(zones.aside(lanes));

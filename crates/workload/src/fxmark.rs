@@ -63,5 +63,6 @@ mod work;
 
 pub use error::FxmarkError;
 pub use measured::{Fill, Measured};
-pub use run::{Observer, run, run_formatted};
+pub use observer::Observer;
+pub use run::{run, run_formatted};
 pub use setting::{Setting, UnknownWorkload, Workload};

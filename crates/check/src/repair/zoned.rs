@@ -19,7 +19,7 @@ use f2fs_format::path::NodeKind;
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, SegmentNo};
 
 use super::RepairError;
-use super::entries::node_of;
+use super::nodes::node_of;
 use super::overlay::Overlay;
 use super::state::{Claim, Slot, State};
 use super::tables::Tables;

@@ -18,22 +18,8 @@ use super::prepare::prepare;
 use super::setting::Setting;
 use super::work::{Work, work};
 
-/// Somebody who watches: a progress bar, say. `()` does not.
-pub trait Observer: Sync {
-    /// A measurement begins, with the making of so many files.
-    fn begin(&self, _setting: &Setting, _files: u64) {}
-    /// So many more files are made. Called from any worker, never in the time that is measured.
-    fn advance(&self, _files: u64) {}
-    /// The workers are released.
-    fn start(&self) {}
-    /// The measurement has ended.
-    fn end(&self, _measured: &Measured) {}
-}
-
-impl Observer for () {}
-
-/// Formats the device (**what is on it is lost**), prepares a workload, runs it, checks that every operation left its trace,
-/// and closes the volume.
+/// Formats the device (**its content is lost**), prepares a workload, runs it, checks that every operation left its
+/// trace, and closes the volume.
 ///
 /// # Errors
 /// [`FxmarkError`], for example if the volume is too small for the files.

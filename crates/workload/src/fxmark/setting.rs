@@ -6,6 +6,11 @@ use std::str::FromStr;
 use f2fs::DirectoryLock;
 use f2fs::nat::Policy;
 
+/// Bytes of a block, and of an operation of the workloads on blocks.
+pub(super) const BLOCK: usize = 4096;
+/// Bytes of a worker's part of a shared file.
+pub(super) const PART: u64 = 8 << 20;
+
 use super::error::FxmarkError;
 
 /// The most threads.
@@ -160,6 +165,16 @@ impl Setting {
             files: 100_000,
             free_nids: None,
             verify: false,
+        }
+    }
+
+    /// Files that a worker makes before the start.
+    pub(super) fn files_of(&self, worker: usize) -> u64 {
+        match self.workload {
+            Workload::Mwul | Workload::Mwum | Workload::Mwrm => self.share(worker),
+            Workload::Mwrl | Workload::Drbl | Workload::Dwol => 1,
+            Workload::Drbh | Workload::Drbm | Workload::Dwom => u64::from(worker == 0),
+            Workload::Mwcl | Workload::Mwcm => 0,
         }
     }
 
