@@ -38,6 +38,7 @@ use crate::requests::Requests;
 use crate::{FsError, Time};
 
 mod clean;
+mod refill;
 pub(crate) mod write_back;
 
 pub(crate) use clean::CLEANED_AT_ONCE;

@@ -164,7 +164,6 @@ mod page_cache;
 mod path_cache;
 mod ranges;
 mod recovery;
-mod refill;
 mod requests;
 mod sparse;
 mod stat;

@@ -8,7 +8,6 @@ use f2fs_format::Nid;
 use f2fs_segment::Class;
 
 use crate::Volume;
-use crate::journal::SyncJournal;
 
 /// The work that a volume needs before the next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +45,10 @@ impl Volume {
 
     /// The same for whoever has the turn to write a checkpoint.
     pub(crate) fn needs_in_turn(&self, hint: Nid) -> Need {
-        if self.is_recovering() {
+        if self.roll_forward.is_recovering() {
             return Need::Nothing;
         }
-        if self.pressure.has_many_nodes(&self.store, hint) || self.journal.get().is_some_and(SyncJournal::is_filling) {
+        if self.pressure.has_many_nodes(&self.store, hint) || self.journal.is_filling() {
             return Need::Checkpoint;
         }
         let Ok(segments) = self.segments.manager() else { return Need::Nothing };
@@ -74,7 +73,7 @@ impl Volume {
     /// Whether a checkpoint or a cleaning would make room for an operation that found none.
     #[must_use]
     pub fn reclaim_may_help(&self) -> bool {
-        !self.is_recovering()
+        !self.roll_forward.is_recovering()
             && (self.segments.free().1 > 0 || self.store.dirty() > 0 || self.pressure.cleaning_may_help(&self.space))
     }
 

@@ -147,7 +147,7 @@ impl Volume {
     }
 
     fn check_checkpoint(&self) -> Result<(), VolumeError> {
-        if self.is_recovering() { Err(VolumeError::ReadOnly) } else { self.check_writable() }
+        if self.roll_forward.is_recovering() { Err(VolumeError::ReadOnly) } else { self.check_writable() }
     }
 
     fn checkpoint_in_turn<E: From<VolumeError>>(

@@ -141,7 +141,7 @@ impl Flight {
         if let Some(change) = change {
             change(inode.write(op).inode_mut());
         }
-        op.volume.forget_displaced(inode.ino(), &displaced);
+        op.volume.journal.forget(inode.ino(), &displaced);
         op.volume.free_displaced(&mut displaced)
     }
 
@@ -154,7 +154,7 @@ impl Flight {
         self.keep_for_journal(op.volume);
         let mut displaced = self.switch(op, named, |_, _| {});
         if let Some(place) = self.places.first() {
-            op.volume.forget_displaced(place.node.ino(), &displaced);
+            op.volume.journal.forget(place.node.ino(), &displaced);
         }
         op.volume.free_displaced(&mut displaced)
     }
@@ -239,7 +239,7 @@ impl Flight {
         if self.keep != Keep::No
             && let Some(place) = self.places.first()
         {
-            volume.keep_for_journal(place.node.ino(), self.kept.drain(..), self.keep == Keep::Data);
+            volume.journal.keep(place.node.ino(), self.kept.drain(..), self.keep == Keep::Data);
         }
     }
 

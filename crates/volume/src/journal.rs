@@ -32,10 +32,12 @@ pub(crate) mod data;
 pub(crate) mod record;
 pub(crate) mod shown;
 
-use f2fs_device::{BlockDevice, DeviceError};
+use f2fs_device::{BlockDevice, DeviceError, Request};
+use f2fs_format::Nid;
 use f2fs_journal::{Error, Journal, SharedMedium};
+use f2fs_segment::Displaced;
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{GroupCommit, Mutex, PerCore, Striped, protocol_value};
+use f2fs_sync::{GroupCommit, Mutex, OnceLock, PerCore, Striped, protocol_value};
 
 use crate::{StopCause, VolumeError};
 
@@ -156,5 +158,79 @@ impl SyncJournal {
         // There is no answer if the one who flushed for all panicked.
         let flushed = self.flushes.join((), flush);
         Ok(flushed.ok_or(VolumeError::Stopped { reason: StopCause::Panic })??)
+    }
+}
+
+/// The journal of a volume, if one was attached to it.
+#[derive(Debug, Default)]
+pub(crate) struct AttachedJournal(OnceLock<SyncJournal>);
+
+impl AttachedJournal {
+    pub(crate) fn get(&self) -> Option<&SyncJournal> {
+        self.0.get()
+    }
+
+    /// False: there is one already.
+    pub(crate) fn attach(&self, journal: SyncJournal) -> bool {
+        self.0.set(journal).is_ok()
+    }
+
+    /// That of [`JournalMode::Journal`].
+    fn data(&self) -> Option<&UnflushedData> {
+        self.get()?.data.as_ref()
+    }
+
+    /// Whether a checkpoint is due that makes room in it.
+    pub(crate) fn is_filling(&self) -> bool {
+        self.get().is_some_and(SyncJournal::is_filling)
+    }
+
+    /// Whether a record is there only if the data is that its nodes name.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.get().is_some_and(|journal| journal.is_open() && journal.mode != JournalMode::Writeback)
+    }
+
+    /// Whether syncs put data into it.
+    pub(crate) fn keeps_data(&self) -> bool {
+        self.get().is_some_and(|journal| journal.data.is_some() && journal.is_open())
+    }
+
+    /// Keeps data that requests of a file wrote and that no slot names yet, for the record of the next sync.
+    /// `is_whole`: they are all that is about to be named.
+    pub(crate) fn keep(&self, ino: Nid, requests: impl Iterator<Item = Request>, is_whole: bool) {
+        if let Some(data) = self.data() {
+            data.keep(ino, requests, is_whole);
+        }
+    }
+
+    /// No slot of a file names these blocks any more.
+    pub(crate) fn forget(&self, ino: Nid, displaced: &Displaced) {
+        if !displaced.is_empty()
+            && let Some(data) = self.data()
+        {
+            data.forget(ino, displaced);
+        }
+    }
+
+    /// A checkpoint is frozen, with the gate closed: all data that was written until now is durable when it is. Syncs wait until then.
+    pub(crate) fn freeze(&self) {
+        if let Some(data) = self.data() {
+            data.clear();
+        }
+    }
+
+    /// The pack of the checkpoint with the footer version `next` is about to be written, and will count. `base`: that of the last one.
+    pub(crate) fn announce(&self, base: u64, next: u64) {
+        if let Some(journal) = self.get() {
+            journal.announce(base, next);
+            protocol_value!("journal_taken_back_before_checkpoint", (), journal.take_back(next));
+        }
+    }
+
+    /// The checkpoint with this footer version is durable.
+    pub(crate) fn take_back(&self, base: u64) {
+        if let Some(journal) = self.get() {
+            journal.take_back(base);
+        }
     }
 }

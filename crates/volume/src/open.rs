@@ -12,6 +12,7 @@ use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 use crate::clock::Clock;
 use crate::data_count::DataCount;
 use crate::epoch::Epochs;
+use crate::journal::AttachedJournal;
 use crate::last_checkpoint::LastCheckpoint;
 use crate::node_store::NodeStore;
 use crate::orphans::Orphans;
@@ -84,7 +85,7 @@ impl Volume {
             orphans: Orphans::new(orphan_limit, &pack.orphans)?,
             moves: crate::moves::Moves::new(),
             roll_forward: RollForward::new(checkpoint, options.fsync),
-            journal: OnceLock::new(),
+            journal: AttachedJournal::default(),
             stopped: OnceLock::new(),
             clock: Clock::new(checkpoint.elapsed_time),
             discards: options.discard && device.info().supports_discard,

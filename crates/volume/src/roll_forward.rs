@@ -19,7 +19,7 @@ use room::Room;
 #[derive(Debug)]
 pub(crate) struct RollForward {
     /// Operations run although the volume may be open for reading; no checkpoint does.
-    pub(crate) recovering: AtomicBool,
+    recovering: AtomicBool,
     /// There was no checkpoint since the volume was opened.
     pub(crate) opened: AtomicBool,
     pub(crate) room: Room,
@@ -37,6 +37,15 @@ impl RollForward {
             mode,
             syncs: GroupCommit::new(),
         }
+    }
+
+    /// Whether files are being brought back.
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.recovering.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_recovering(&self, yes: bool) {
+        self.recovering.store(yes, Ordering::Release);
     }
 
     /// A checkpoint is frozen, with so much in use: the next chain will begin there. Syncs wait until it does.

@@ -25,7 +25,7 @@ impl Volume {
     ) -> Result<(), VolumeError> {
         let mut displaced = Displaced::default();
         switch_slots(|| node.write(op), slots, self.features(), change, &mut displaced, named);
-        self.forget_displaced(node.ino(), &displaced);
+        self.journal.forget(node.ino(), &displaced);
         self.free_displaced(&mut displaced)
     }
 

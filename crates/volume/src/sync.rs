@@ -127,7 +127,7 @@ impl Volume {
         }
         let epoch = self.epoch();
         let left_inline = page.left_inline.load(Ordering::Acquire) == epoch;
-        if page.unloggable.load(Ordering::Acquire) == epoch || (left_inline && !self.has_whole_journal()) {
+        if page.unloggable.load(Ordering::Acquire) == epoch || (left_inline && !self.journal.is_whole()) {
             return Some(MustCheckpoint::Changed);
         }
         if page.born.load(Ordering::Acquire) == epoch && self.is_new(raw.i_pino.into()) {

@@ -27,7 +27,7 @@ use f2fs_sync::{Gate, GateGuard, Mutex, OnceLock, PerCore, PlainArc};
 use crate::clock::Clock;
 use crate::data_count::DataCount;
 use crate::epoch::Epochs;
-use crate::journal::SyncJournal;
+use crate::journal::AttachedJournal;
 use crate::last_checkpoint::LastCheckpoint;
 use crate::moves::Moves;
 use crate::node_store::NodeStore;
@@ -66,7 +66,7 @@ pub struct Volume {
     /// The blocks of the warm-node log since then, and the threads that wait for them.
     pub(crate) roll_forward: RollForward,
     /// The journal that syncs go to instead of that log, if one was attached.
-    pub(crate) journal: OnceLock<SyncJournal>,
+    pub(crate) journal: AttachedJournal,
     pub(crate) stopped: OnceLock<StopCause>,
     pub(crate) checksum_seed: u32,
     pub(crate) clock: Clock,
@@ -265,7 +265,7 @@ impl Volume {
     }
 
     pub(crate) fn check_writable(&self) -> Result<(), VolumeError> {
-        if self.read_only && !self.is_recovering() {
+        if self.read_only && !self.roll_forward.is_recovering() {
             return Err(VolumeError::ReadOnly);
         }
         match self.stopped.get() {

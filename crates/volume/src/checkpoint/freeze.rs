@@ -76,7 +76,7 @@ impl Volume {
             written: self.blocks_written.restart(),
         };
         self.roll_forward.freeze(counts.valid_blocks, counts.valid_nodes);
-        self.freeze_journal();
+        self.journal.freeze();
         let (orphans, cleared) = (self.orphans.list(), self.precleaner.take_cleared());
         let tables = Tables { segments, nat, orphans, counts };
         Ok(Frozen { nodes, pages, ahead: 0, tables, cleared, writing: turn.freeze() })

@@ -70,12 +70,12 @@ impl Volume {
             freed_segments: 0,
             pause: Duration::ZERO,
         };
-        self.announce_to_journal(pack.block.footer_version());
+        self.journal.announce(self.footer_version(), pack.block.footer_version());
         self.write_pack(index, &pack)?;
         self.roll_forward.begin();
         let durable = Durable { checkpoint: pack.checkpoint, pack: index, kbytes_written };
         self.last_checkpoint.replace(durable, pack.block.footer_version());
-        self.take_back_journal();
+        self.journal.take_back(self.footer_version());
         self.publish(&mut report, cleared)?;
         Ok(report)
     }

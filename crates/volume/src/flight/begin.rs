@@ -187,7 +187,7 @@ impl Flight {
 
 /// The data of a flight that a journal has to hold. A checkpoint makes its own blocks durable.
 fn keep(op: &Op<'_>, rewrites: &[Run]) -> Keep {
-    match op.volume.keeps_data() && op.gate.is_some() {
+    match op.volume.journal.keeps_data() && op.gate.is_some() {
         false => Keep::No,
         true if rewrites.is_empty() => Keep::Data,
         true => Keep::Mark,

@@ -137,7 +137,7 @@ impl Joined {
             self.withdraw(op);
         } else {
             self.settle();
-            op.volume.forget_displaced(self.inode.ino(), &self.displaced);
+            op.volume.journal.forget(self.inode.ino(), &self.displaced);
             // The overwritten blocks are free.
             op.volume.free_displaced(&mut self.displaced)?;
         }

@@ -211,7 +211,6 @@ impl Volume {
             let area = JournalArea { base: self.footer_version(), next: 0 };
             journal.truncate_with(&mark, &area.bytes()).map_err(JournalTrouble::from)?;
         }
-        let attached = self.journal.set(SyncJournal::new(journal, mode));
-        attached.map_err(|_| JournalTrouble::Attached.into())
+        if self.journal.attach(SyncJournal::new(journal, mode)) { Ok(()) } else { Err(JournalTrouble::Attached.into()) }
     }
 }

@@ -55,7 +55,7 @@ impl Volume {
     /// Sends data that waited for its sync, and names it.
     fn send_for_journal(&self, op: &Op<'_>, flight: &Mutex<Joined>) -> Result<(), VolumeError> {
         let mut flight = flight.lock();
-        if self.keeps_data() {
+        if self.journal.keeps_data() {
             // The data of the record is read back from the device.
             flight.land(&*self.device)?;
         }

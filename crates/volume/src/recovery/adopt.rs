@@ -4,7 +4,6 @@ use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, Corruption, LogType, Nid};
 use f2fs_segment::SegmentError;
-use f2fs_sync::atomic::Ordering;
 
 use crate::blocks::read_block;
 use crate::node::Node;
@@ -31,17 +30,13 @@ impl Volume {
     /// [`VolumeError::Segment`] if no segment is free for a log to go on.
     pub fn begin_recovery(&self) -> Result<(), VolumeError> {
         self.segments.leave_held()?;
-        self.roll_forward.recovering.store(true, Ordering::Release);
+        self.roll_forward.set_recovering(true);
         Ok(())
     }
 
     /// Ends a recovery. A volume that is open for writing needs a checkpoint now.
     pub fn end_recovery(&self) {
-        self.roll_forward.recovering.store(false, Ordering::Release);
-    }
-
-    pub(crate) fn is_recovering(&self) -> bool {
-        self.roll_forward.recovering.load(Ordering::Acquire)
+        self.roll_forward.set_recovering(false);
     }
 
     /// Whether a NID names a node.

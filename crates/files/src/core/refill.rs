@@ -11,7 +11,7 @@
 //!
 //! So with `Whole` all threads in one directory wait for a scan that one of them does, as they do in Linux.
 
-use crate::core::Core;
+use super::Core;
 
 impl Core {
     /// Lets the policies that keep a list of free NIDs refill it; the default policy has nothing to do. The caller holds the locks
