@@ -7,7 +7,6 @@ use f2fs_format::{BLOCK_SIZE, BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid, Segme
 
 use super::RepairError;
 use super::nodes::node_of;
-use super::rebuild;
 use super::state::{Claim, OwnSegment, Reference, Slot};
 use super::walk::Walk;
 
@@ -19,7 +18,7 @@ pub(super) fn block(walk: &mut Walk<'_>, log: LogType) -> Result<Option<BlockAdd
     let index = match open {
         Some(index) => index,
         None => {
-            let logs = rebuild::log_segments(walk.tables);
+            let logs = walk.tables.log_segments();
             let free = |segment: &SegmentNo| {
                 let start = geometry.block_at(*segment, 0).0;
                 walk.tables.sit.get(*segment).valid_map.iter().all(|byte| *byte == 0)

@@ -15,11 +15,6 @@ use super::state::State;
 use super::tables::{Tables, bitmaps};
 use super::zoned::Sections;
 
-/// The segments that the pack's logs stand in.
-pub(super) fn log_segments(tables: &Tables) -> BTreeSet<SegmentNo> {
-    LogType::ALL.into_iter().map(|log| tables.pack.log(log).0).collect()
-}
-
 /// The blocks of a segment that were reached.
 #[derive(Clone, Copy, Debug)]
 struct Used {
@@ -85,7 +80,7 @@ fn place_logs(tables: &Tables, used: &BTreeMap<u32, Used>, state: &mut State) ->
         let (segment, offset, alloc) = match place {
             Some((at, alloc)) => (segment, at, alloc),
             None => {
-                let standing: BTreeSet<u32> = log_segments(tables).iter().map(|segment| segment.0).collect();
+                let standing: BTreeSet<u32> = tables.log_segments().iter().map(|segment| segment.0).collect();
                 let free = (0..tables.geometry.main_segments)
                     .find(|free| !others.contains(free) && !taken.contains(free) && !standing.contains(free))
                     .ok_or(RepairError::NoRoom("a log"))?;

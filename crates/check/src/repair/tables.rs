@@ -1,6 +1,6 @@
 //! The tables that a repair begins with, read without believing more of them than must be.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use f2fs_device::BlockDevice as _;
 use f2fs_format::checkpoint::{CheckpointBlock, VersionBitmaps, flags};
@@ -39,6 +39,11 @@ pub(super) struct Tables {
 }
 
 impl Tables {
+    /// The segments that the pack's logs stand in.
+    pub(super) fn log_segments(&self) -> BTreeSet<SegmentNo> {
+        LogType::ALL.into_iter().map(|log| self.pack.log(log).0).collect()
+    }
+
     pub(super) fn load(overlay: &Overlay, state: &mut State) -> Result<Tables, RepairError> {
         let source = Source::new(overlay);
         let ignored = Collector::default();

@@ -53,7 +53,7 @@ impl Sections {
         let segments = |section: u32| (section * per_section..(section + 1) * per_section).map(SegmentNo);
         let used: BTreeSet<u32> =
             state.blocks.keys().filter_map(|addr| geometry.locate(BlockAddr(*addr))).map(|at| at.0.0).collect();
-        let standing = super::rebuild::log_segments(tables);
+        let standing = tables.log_segments();
         let is_free = |section: &u32| {
             !self.taken.contains(section)
                 && segments(*section).all(|segment| {

@@ -18,6 +18,9 @@ use super::prepare::prepare;
 use super::setting::Setting;
 use super::work::{Work, work};
 
+/// The most threads.
+const MOST_THREADS: usize = 4096;
+
 /// Formats the device (**its content is lost**), prepares a workload, runs it, checks that every operation left its
 /// trace, and closes the volume.
 ///
@@ -29,7 +32,7 @@ pub fn run(
     setting: &Setting,
     observer: &dyn Observer,
 ) -> Result<Measured, FxmarkError> {
-    setting.validate()?;
+    validate(setting)?;
     format(&*device, &FormatOptions::default().forced())?;
     run_formatted(device, setting, observer)
 }
@@ -44,7 +47,7 @@ pub fn run_formatted(
     setting: &Setting,
     observer: &dyn Observer,
 ) -> Result<Measured, FxmarkError> {
-    setting.validate()?;
+    validate(setting)?;
     let fs = FileSystem::open(device.clone(), options(setting)).map_err(FxmarkError::volume("open"))?;
     fs.create_dir(ROOT, 0o755).map_err(FxmarkError::volume("mkdir"))?;
     observer.begin(setting, setting.prepared_files());
@@ -148,4 +151,15 @@ fn left_their_trace(fs: &FileSystem, measured: &Measured, before: i64) -> Result
         return Ok(());
     }
     Err(FxmarkError::Inodes { workload, operations, expected, found })
+}
+
+/// Whether a setting can be measured at all.
+fn validate(setting: &Setting) -> Result<(), FxmarkError> {
+    if setting.threads == 0 || setting.threads > MOST_THREADS {
+        return Err(FxmarkError::Setting("a measurement needs 1 to 4096 threads"));
+    }
+    if setting.files == 0 {
+        return Err(FxmarkError::Setting("a measurement needs at least one file"));
+    }
+    Ok(())
 }

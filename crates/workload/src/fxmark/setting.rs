@@ -11,11 +11,6 @@ pub(super) const BLOCK: usize = 4096;
 /// Bytes of a worker's part of a shared file.
 pub(super) const PART: u64 = 8 << 20;
 
-use super::error::FxmarkError;
-
-/// The most threads.
-const MOST_THREADS: usize = 4096;
-
 /// A workload of FxMark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -176,17 +171,6 @@ impl Setting {
             Workload::Drbh | Workload::Drbm | Workload::Dwom => u64::from(worker == 0),
             Workload::Mwcl | Workload::Mwcm => 0,
         }
-    }
-
-    /// Whether it can be measured at all.
-    pub(super) fn validate(&self) -> Result<(), FxmarkError> {
-        if self.threads == 0 || self.threads > MOST_THREADS {
-            return Err(FxmarkError::Setting("a measurement needs 1 to 4096 threads"));
-        }
-        if self.files == 0 {
-            return Err(FxmarkError::Setting("a measurement needs at least one file"));
-        }
-        Ok(())
     }
 
     /// Files that are made before the start.
