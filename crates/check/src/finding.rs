@@ -8,8 +8,8 @@ use f2fs_format::{BlockAddr, Corruption, LogType, Nid, SegmentNo};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Severity {
-    /// One of two copies is bad or stale and the other one is in force: what a power cut at a bad moment leaves. The volume
-    /// is whole.
+    /// One of two copies is bad or stale and the other one is in force: what a power cut at a bad moment leaves. The
+    /// volume is whole.
     Torn,
     /// The volume contradicts itself or the format.
     Damage,
@@ -70,9 +70,11 @@ kinds! {
     NatEntry = "nat entry",
     /// A SIT entry contradicts itself.
     SitEntry = "sit entry",
-    /// The zones of the device do not fit the volume: their size and place, or blocks in use where a zone is not written.
+    /// The zones of the device do not fit the volume: their size and place, or blocks in use where a zone is not
+    /// written.
     Zone = "zone",
-    /// A log of a volume that was closed does not stand at the write pointer of its zone. Nothing is lost: an open for writing moves it.
+    /// A log of a volume that was closed does not stand at the write pointer of its zone. Nothing is lost: an open for
+    /// writing moves it.
     WritePointer = "write pointer",
     /// A segment's type does not fit the blocks in it.
     SegmentType = "segment type",

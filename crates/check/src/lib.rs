@@ -43,8 +43,8 @@
 //!
 //! # Locking model
 //!
-//! The check has its own pool of threads, which ends with it. They share atomic bitmaps and counters; the only locks are a
-//! mutex around the list of findings and one for each slot of the summary cache, each held alone and briefly.
+//! The check has its own pool of threads, which ends with it. They share atomic bitmaps and counters; the only locks
+//! are a mutex around the list of findings and one for each slot of the summary cache, each held alone and briefly.
 //!
 //! # Example
 //!
@@ -173,13 +173,13 @@ impl fmt::Debug for CheckOptions<'_> {
     }
 }
 
-/// Checks the volume on `device`, without a write. It judges the last checkpoint: the files that roll-forward would add after
-/// an unclean stop is not looked at, beyond its chain of nodes. Others may read the device meanwhile; nobody may have it open for
-/// writing.
+/// Checks the volume on `device`, without a write. It judges the last checkpoint: the files that roll-forward would add
+/// after an unclean stop is not looked at, beyond its chain of nodes. Others may read the device meanwhile; nobody may
+/// have it open for writing.
 ///
 /// # Errors
-/// [`CheckError`] if there is no verdict: the device is open for writing or fails, there is no volume on it, or one that
-/// cannot be judged. A volume that is there but broken is a report.
+/// [`CheckError`] if there is no verdict: the device is open for writing or fails, there is no volume on it, or one
+/// that cannot be judged. A volume that is there but broken is a report.
 pub fn check(device: &dyn BlockDevice, options: &CheckOptions<'_>) -> Result<CheckReport, CheckError> {
     let _claim = device.claims().shared("a check")?;
     judge(device, options)

@@ -5,9 +5,9 @@
 //!        --> NAT, SIT, summaries and counts again, from what was reached --> check of the result --> backup --> write
 //! ```
 //!
-//! Nothing is written while that goes on: changes are kept in memory in front of the device, and the [check](super) judges
-//! the result there. [`Repair::write_backup`] saves each block that changes, as it is; [`Repair::apply`] writes the new ones;
-//! [`undo`] writes the old ones back.
+//! Nothing is written while that goes on: changes are kept in memory in front of the device, and the [check](super)
+//! judges the result there. [`Repair::write_backup`] saves each block that changes, as it is; [`Repair::apply`] writes
+//! the new ones; [`undo`] writes the old ones back.
 //!
 //! # What wins
 //!
@@ -16,15 +16,16 @@
 //! - A block that two slots refer to belongs to the one that its summary names; the other one becomes a hole.
 //! - An inode's fields follow from its nodes and entries; a directory entry's from the inode, which keeps its first
 //!   name.
-//! - Inodes that nothing refers to get their first name back where it is free, or go to `lost+found`, by their numbers; nodes
-//!   without an inode are freed. If the root itself is gone, an empty one is made, which they come back to.
+//! - Inodes that nothing refers to get their first name back where it is free, or go to `lost+found`, by their numbers;
+//!   nodes without an inode are freed. If the root itself is gone, an empty one is made, which they come back to.
 //! - What cannot be told is left alone: the check of the result then still finds it, and [`Repair::after`] says so.
 //!
-//! On zones nothing is changed in place: blocks that change are written anew in empty zones, and so are those that lie where Linux takes none. A log that
-//! stands where its zone does not go on moves, and what lies behind a write pointer is gone. The new blocks are durable before the tables name them.
+//! On zones nothing is changed in place: blocks that change are written again in empty zones, and so are blocks at
+//! places that Linux refuses. A log that does not stand at its zone's write pointer moves, and blocks behind a write
+//! pointer are lost. The new blocks are durable before the tables name them.
 //!
-//! A volume that was not closed is repaired at its last checkpoint: open it for writing first if it can be opened, so that
-//! what was made durable behind the checkpoint is rolled forward.
+//! A volume that was not closed is repaired at its last checkpoint: open it for writing first if it can be opened, so
+//! that files that were synced after the checkpoint are rolled forward.
 //!
 //! # Bounds
 //!
@@ -118,14 +119,15 @@ pub struct Repair {
     moved: Vec<(u64, Box<RawBlock>)>,
     /// What is done to zones before anything is written, by their first block.
     zones: BTreeMap<u64, ZoneChange>,
-    /// Blocks that change when the volume is written to: the first of both checkpoint packs, and that where the next chain of
-    /// synced nodes begins.
+    /// Blocks that change when the volume is written to: the first of both checkpoint packs, and that where the next
+    /// chain of synced nodes begins.
     witnesses: Vec<u64>,
     claim: Mutex<Option<Claim>>,
 }
 
 impl Repair {
-    /// The blocks that change in place, in order. Blocks on zones are written anew elsewhere; [`actions`](Self::actions) names those.
+    /// The blocks that change in place, in order. Blocks on zones are written again elsewhere;
+    /// [`actions`](Self::actions) names those.
     pub fn blocks(&self) -> impl Iterator<Item = u64> + '_ {
         self.changes.iter().map(|(block, _)| *block)
     }
@@ -139,8 +141,8 @@ impl Repair {
     /// Writes the changed blocks, and flushes. Write the backup first. Afterwards others may open the device.
     ///
     /// # Errors
-    /// [`RepairError::AlreadyOpen`] for a copy of the device that it was planned for, if somebody has that open. Those of the
-    /// device; then some blocks are written and others are not, and [`undo`] leads back.
+    /// [`RepairError::AlreadyOpen`] for a copy of the device that it was planned for, if somebody has that open. Those
+    /// of the device; then some blocks are written and others are not, and [`undo`] leads back.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "repair", skip_all, fields(changes = self.changes.len()), err))]
     pub fn apply(&self, device: &dyn BlockDevice) -> Result<(), RepairError> {
         let planned = self.claim.lock().take();
@@ -165,7 +167,8 @@ impl Repair {
     }
 }
 
-/// Features of volumes that are checked, and whose files are not put together here: their names and trees follow other rules.
+/// Features of volumes that are checked, and whose files are not put together here: their names and trees follow other
+/// rules.
 const UNREPAIRED: Features =
     Features(Features::ENCRYPT.0 | Features::CASEFOLD.0 | Features::COMPRESSION.0 | Features::DEVICE_ALIAS.0);
 

@@ -89,7 +89,8 @@ impl SitTable {
         0..self.segments
     }
 
-    /// Checks every entry by itself (count, map and type agree, and the zone holds it) and sums them up. `logs`: the segments of the logs.
+    /// Checks every entry by itself (count, map and type agree, and the zone holds it) and sums them up. `logs`: the
+    /// segments of the logs.
     pub(super) fn check(
         &self,
         logs: &[SegmentNo],

@@ -29,7 +29,8 @@ enum Room {
     Any,
     /// So many blocks from its start are written, out of so many that can be.
     Written { written: u32, usable: u32 },
-    /// So many blocks from its start, since Linux takes the rest of any section for a place where no block can be (6.4).
+    /// So many blocks from its start, since Linux takes the rest of any section for a place where no block can be
+    /// (6.4).
     Within(u32),
 }
 
@@ -65,7 +66,8 @@ impl Zones {
         !matches!(self.room(segment, geometry), Room::Written { usable: 0, .. })
     }
 
-    /// Whether a segment lies in no zone, and yet behind a zone's capacity: mkfs.f2fs counts it among the free ones, Linux does not.
+    /// Whether a segment lies in no zone, and yet behind a zone's capacity: mkfs.f2fs counts it among the free ones,
+    /// Linux does not.
     pub(super) fn is_doubtful(&self, segment: SegmentNo, geometry: &Geometry) -> bool {
         matches!(self.room(segment, geometry), Room::Within(0))
     }
@@ -121,8 +123,9 @@ impl Zones {
         }
     }
 
-    /// Reports logs of a volume that was closed which stand off the write pointers of their zones. After a crash they may: whoever opens the
-    /// volume for writing moves them (`f2fs_check_and_fix_write_pointer` in the kernel's `fs/f2fs/segment.c`).
+    /// Reports logs of a volume that was closed which stand off the write pointers of their zones. After a crash they
+    /// may: whoever opens the volume for writing moves them (`f2fs_check_and_fix_write_pointer` in the kernel's
+    /// `fs/f2fs/segment.c`).
     pub(super) fn check_logs(&self, pack: &Pack, geometry: &Geometry, findings: &Collector) {
         if !pack.has(flags::UMOUNT) {
             return;

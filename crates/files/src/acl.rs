@@ -40,7 +40,8 @@ pub(crate) fn to_disk(value: &[u8]) -> Result<Vec<u8>, FsError> {
         let entry = take(&mut rest, 8, value.len())?;
         let (tag, permissions) = (u16_at(entry, 0), u16_at(entry, 2));
         let with_id = WITH_ID.contains(&tag);
-        // Owner, users, group, groups, mask, others, in this order, which is that of their tags; one of each but users and groups.
+        // Owner, users, group, groups, mask, others, in this order, which is that of their tags; one of each but users
+        // and groups.
         let in_place = tag > last || with_id && tag == last;
         let skipped = tag > OWNER && last < OWNER || tag > GROUP && last < GROUP;
         if !(with_id || WITHOUT_ID.contains(&tag)) || !in_place || skipped || permissions > 7 {

@@ -3,7 +3,8 @@
 use core::fmt;
 use core::ops::BitOr;
 
-/// The effect of [`File::allocate`](crate::File::allocate) on a range: the flags of Linux's `fallocate`, with the same numbers.
+/// The effect of [`File::allocate`](crate::File::allocate) on a range: the flags of Linux's `fallocate`, with the same
+/// numbers.
 ///
 /// | Flags | what becomes of the range | the size |
 /// |---|---|---|
@@ -13,8 +14,8 @@ use core::ops::BitOr;
 /// | [`ZERO_RANGE`](Self::ZERO_RANGE) | blocks that read as zeros | grows to the end of the range |
 /// | [`ZERO_RANGE`](Self::ZERO_RANGE) with [`KEEP_SIZE`](Self::KEEP_SIZE) | the same | stays |
 ///
-/// All else is refused with `EOPNOTSUPP`, as Linux refuses it: in particular a hole without `KEEP_SIZE`, and flags of Linux that are
-/// not named here (collapsing and inserting ranges).
+/// All else is refused with `EOPNOTSUPP`, as Linux refuses it: in particular a hole without `KEEP_SIZE`, and flags of
+/// Linux that are not named here (collapsing and inserting ranges).
 ///
 /// ```
 /// use f2fs_files::AllocateFlags;

@@ -1,4 +1,5 @@
-//! The operations of a file system by path. A path begins at the root, with or without a slash; it may hold any bytes but NUL.
+//! The operations of a file system by path. A path begins at the root, with or without a slash; it may hold any bytes
+//! but NUL.
 
 use std::path::Path;
 
@@ -254,8 +255,8 @@ impl FileSystem {
     /// Renames a file or directory. A path that ends in a slash means a directory.
     ///
     /// # Errors
-    /// [`FsError::NotFound`], [`FsError::NotEmpty`], [`FsError::IntoItself`], and by mode [`FsError::Exists`]; [`FsError::Busy`] for
-    /// the root and paths that end in `.` or `..`.
+    /// [`FsError::NotFound`], [`FsError::NotEmpty`], [`FsError::IntoItself`], and by mode [`FsError::Exists`];
+    /// [`FsError::Busy`] for the root and paths that end in `.` or `..`.
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>, mode: RenameMode) -> Result<(), FsError> {
         let from = self.namespace().resolve_parent(bytes(from.as_ref()))?;
         let to = self.namespace().resolve_parent(bytes(to.as_ref()))?;
@@ -338,7 +339,8 @@ impl FileSystem {
 
     // ---- extended attributes ----
 
-    /// The value of an extended attribute, by its full name (`user.mime_type`). A symbolic link at the end is not followed.
+    /// The value of an extended attribute, by its full name (`user.mime_type`). A symbolic link at the end is not
+    /// followed.
     ///
     /// # Errors
     /// [`FsError::NoAttribute`].

@@ -10,8 +10,8 @@
 //!
 //! # Locking
 //!
-//! A step is an operation like any other: it enters the gate and takes node pages one at a time. The thread's own mutex protects
-//! its orders alone and is not held while it works.
+//! A step is an operation like any other: it enters the gate and takes node pages one at a time. The thread's own mutex
+//! protects its orders alone and is not held while it works.
 
 use std::time::Duration;
 
@@ -97,8 +97,9 @@ impl CleanerOptions {
 }
 
 impl FileSystem {
-    /// Empties one section while operations run: for embedders who drive cleaning themselves. The section is free after the
-    /// next checkpoint. `None`: there is nothing worth it, or so little room that only [`clean`](Self::clean) helps.
+    /// Empties one section while operations run: for embedders who drive cleaning themselves. The section is free after
+    /// the next checkpoint. `None`: there is nothing worth it, or so little room that only [`clean`](Self::clean)
+    /// helps.
     ///
     /// # Errors
     /// [`FsError::Volume`].

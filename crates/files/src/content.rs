@@ -10,11 +10,12 @@
 //! | append, truncate | exclusively from the block of the old or new end on, to infinity |
 //! | allocate, punch, zero | its blocks exclusively, to infinity if the file grows; the whole file as long as the data stands in the inode |
 //!
-//! *Size.* `size` is a copy of `i_size`, changed together with it under the inode's page lock, so that readers need not touch the
-//! page. A write that ends behind the size raises it (to the maximum: writers of different ranges may do so in any order);
-//! truncation sets it. A reader compares the size after it has its range. All data below the size is written then: the
-//! writer that raised the size over a block of the range held that block exclusively until it was written. A reader that asks for more
-//! than there is locks only as far as the size reaches, and begins again if the file has grown beyond that.
+//! *Size.* `size` is a copy of `i_size`, changed together with it under the inode's page lock, so that readers need not
+//! touch the page. A write that ends behind the size raises it (to the maximum: writers of different ranges may do so
+//! in any order); truncation sets it. A reader compares the size after it has its range. All data below the size is
+//! written then: the writer that raised the size over a block of the range held that block exclusively until it was
+//! written. A reader that asks for more than there is locks only as far as the size reaches, and begins again if the
+//! file has grown beyond that.
 //!
 //! *Data in the page cache.* It raises the size as a write does, and `i_size` in the page only when it has landed
 //! (`page_cache.rs`): so `size` is never less than `i_size`, and is more only while pages are dirty.
@@ -102,12 +103,14 @@ impl Content {
         self.raise_size(size);
     }
 
-    /// Raises the size to that of data in the page cache; `i_size` follows when it has landed. The caller has the inode's page locked.
+    /// Raises the size to that of data in the page cache; `i_size` follows when it has landed. The caller has the
+    /// inode's page locked.
     pub(crate) fn raise_size(&self, size: u64) {
         self.size.fetch_max(size, Ordering::AcqRel);
     }
 
-    /// A write that ended at `from` and raised `i_size` from `to` did not happen. The caller has the inode's page locked.
+    /// A write that ended at `from` and raised `i_size` from `to` did not happen. The caller has the inode's page
+    /// locked.
     pub(crate) fn take_back_size(&self, inode: &mut RawInode, from: u64, to: u64) {
         inode.i_size = to.into();
         // Unless somebody wrote behind it.
@@ -129,8 +132,8 @@ impl Content {
         }
     }
 
-    /// Nobody has the file open: its locks are listed for what they take. Gives the bytes for which they were not yet, if that is
-    /// worth it.
+    /// Nobody has the file open: its locks are listed for what they take. Gives the bytes for which they were not yet,
+    /// if that is worth it.
     pub(crate) fn list_locks(&self) -> u64 {
         let (bytes, listed) = (self.ranges.bytes(), self.listed.load(Ordering::Relaxed));
         if bytes < listed.saturating_add(LITTLE) {

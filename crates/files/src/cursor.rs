@@ -4,13 +4,13 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 
 use crate::File;
 
-/// A file with a position, which reads and writes move: [`Read`], [`Write`] and [`Seek`] of the standard library. Two cursors
-/// on one file have a position each.
+/// A file with a position, which reads and writes move: [`Read`], [`Write`] and [`Seek`] of the standard library. Two
+/// cursors on one file have a position each.
 ///
 /// On a file that is open for appending writes go to its end, and the position goes there with them.
 ///
-/// Each read and write is one of the file's: wrap the cursor in [`std::io::BufReader`] or [`std::io::BufWriter`] for many
-/// small ones.
+/// Each read and write is one of the file's: wrap the cursor in [`std::io::BufReader`] or [`std::io::BufWriter`] for
+/// many small ones.
 ///
 /// ```
 /// use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};

@@ -1,8 +1,8 @@
 //! How many dentry blocks stay in memory.
 //!
-//! A directory keeps the blocks that were looked into for as long as its inode is in memory, and an inode stays there when nobody
-//! uses it. A walk over a large tree would keep all of its names. So blocks that come into memory are counted, and now and then
-//! those that are there:
+//! A directory keeps the blocks that were looked into for as long as its inode is in memory, and an inode stays there
+//! when nobody uses it. A walk over a large tree would keep all of its names. So blocks that come into memory are
+//! counted, and now and then those that are there:
 //!
 //! ```text
 //!              more came than there is room for       few are there: go on counting from them
@@ -14,9 +14,9 @@
 //!
 //! # Locking
 //!
-//! A mutex belongs to the thread that counts. Another thread that finds it locked goes on without counting. Under it the shards of the
-//! inode table are locked, one at a time, and under those the maps of a directory's pages. So nobody asks for room with one of them
-//! held. The count of blocks is the directories' own ([`Directories`]).
+//! A mutex belongs to the thread that counts. Another thread that finds it locked goes on without counting. Under it
+//! the shards of the inode table are locked, one at a time, and under those the maps of a directory's pages. So nobody
+//! asks for room with one of them held. The count of blocks is the directories' own ([`Directories`]).
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{Arc, Mutex};
@@ -43,8 +43,8 @@ impl DentryCache {
         DentryCache { limit, directories, next: AtomicU64::new(limit), counting: Mutex::new(()) }
     }
 
-    /// Makes room if there are more dentry blocks in memory than there should be. Called by an operation in front of a change or behind
-    /// a look at a directory, with neither a shard of inodes nor a map of pages locked.
+    /// Makes room if there are more dentry blocks in memory than there should be. Called by an operation in front of a
+    /// change or behind a look at a directory, with neither a shard of inodes nor a map of pages locked.
     #[inline]
     pub(crate) fn trim(&self, inodes: &InodeTable) {
         if self.directories.blocks() > self.next.load(Ordering::Relaxed) {

@@ -29,7 +29,8 @@ impl Dir {
     ///
     /// # Errors
     /// [`FsError::BadEntry`] if the entry that stands at `from` has an invalid name: the listing goes on at
-    /// [`BadEntry::next`](crate::BadEntry::next). One that stands farther behind ends the part in front of it. [`FsError::Volume`].
+    /// [`BadEntry::next`](crate::BadEntry::next). One that stands farther behind ends the part in front of it.
+    /// [`FsError::Volume`].
     pub fn read(&self, from: u64, limit: usize) -> Result<Vec<DirEntry>, FsError> {
         listing::read(&self.handle, from, limit)
     }

@@ -1,23 +1,24 @@
 //! Directories: names to inode numbers.
 //!
-//! A small directory stands inline in its inode; a larger one is a sparse file of dentry blocks, a multi-level hash table
-//! ([`f2fs_format::hash`]). Dentry blocks are kept in memory and written at the checkpoint, so that a thousand names that are
-//! created in one block cost one write.
+//! A small directory stands inline in its inode; a larger one is a sparse file of dentry blocks, a multi-level hash
+//! table ([`f2fs_format::hash`]). Dentry blocks are kept in memory and written at the checkpoint, so that a thousand
+//! names that are created in one block cost one write.
 //!
 //! # Locking
 //!
-//! - **Stripes** (outer, before the gate): a name belongs to the stripe of its hash. Whoever changes a name holds the stripe
-//!   exclusively from the look-up to the end of the change; look-ups hold it shared. So names in different stripes do not
-//!   meet. Whoever removes a directory holds all of its stripes.
-//! - **Pages** (inner): one reader-writer lock over each dentry block, for the moment of looking or changing. One page is
-//!   locked at a time, and node pages come after it. The inode's own page takes this part for an inline directory.
-//! - **Names of a stripe** (inner, [`names`]): what the stripe knows of the places of its names. One reader-writer lock, in
-//!   the stripe's own line, for the moment of asking or noting; under it the budget's alone is taken.
-//! - **The map of pages** is split into [`PAGE_SHARDS`] shards, one reader-writer lock each, held only to look up or insert.
+//! - **Stripes** (outer, before the gate): a name belongs to the stripe of its hash. Whoever changes a name holds the
+//!   stripe exclusively from the look-up to the end of the change; look-ups hold it shared. So names in different
+//!   stripes do not meet. Whoever removes a directory holds all of its stripes.
+//! - **Pages** (inner): one reader-writer lock over each dentry block, for the moment of looking or changing. One page
+//!   is locked at a time, and node pages come after it. The inode's own page takes this part for an inline directory.
+//! - **Names of a stripe** (inner, [`names`]): what the stripe knows of the places of its names. One reader-writer
+//!   lock, in the stripe's own line, for the moment of asking or noting; under it the budget's alone is taken.
+//! - **The map of pages** is split into [`PAGE_SHARDS`] shards, one reader-writer lock each, held only to look up or
+//!   insert.
 //!
-//! Names in different stripes of a directory write no common line, but where their entries stand in one dentry block, and
-//! where a block begins or ends. Other changes (times, dirty marks) are noted in the stripe, or only if it is not noted
-//! yet.
+//! Names in different stripes of a directory write no common line, but where their entries stand in one dentry block,
+//! and where a block begins or ends. Other changes (times, dirty marks) are noted in the stripe, or only if it is not
+//! noted yet.
 //!
 //! ```text
 //!   inline --convert--> hashed            (never back; `hashed` says so without the inode's page)

@@ -41,7 +41,8 @@ impl DirtyDirectories {
         all
     }
 
-    /// Writes changed dentry blocks while operations run, ahead of a checkpoint. What changes again is written by the checkpoint.
+    /// Writes changed dentry blocks while operations run, ahead of a checkpoint. What changes again is written by the
+    /// checkpoint.
     pub(crate) fn write_ahead(&self, volume: &Volume) -> Result<(), FsError> {
         let mut result = Ok(true);
         for inode in self.take() {

@@ -6,8 +6,9 @@
 //!
 //! # Locking
 //!
-//! One list for each processor, with a mutex for a push or a pass over it; under it only the dirty blocks of a file are looked at. A file stands on one
-//! list at most: a flag in its [`FilePages`] says so, which changes together with its dirty blocks.
+//! One list for each processor, with a mutex for a push or a pass over it; under it only the dirty blocks of a file are
+//! looked at. A file stands on one list at most: a flag in its [`FilePages`] says so, which changes together with its
+//! dirty blocks.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{Arc, CachePadded, Mutex, PerCore, PlainArc};
@@ -32,7 +33,8 @@ impl DirtyFiles {
         DirtyFiles { lists: PerCore::new(|_| Mutex::new(Vec::new())), oldest: CachePadded::default() }
     }
 
-    /// Puts a file on the list: its first page became dirty, and [`FilePages::dirtied`] says that nobody else puts it there.
+    /// Puts a file on the list: its first page became dirty, and [`FilePages::dirtied`] says that nobody else puts it
+    /// there.
     pub(crate) fn add(&self, inode: &Arc<Inode>, now: Time) {
         self.lists.slot().lock().push(inode.clone());
         if self.oldest.load(Ordering::Relaxed) == 0 {

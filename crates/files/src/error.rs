@@ -150,18 +150,19 @@ pub enum FsError {
     /// An argument makes no sense (`EINVAL`).
     #[error("invalid argument: {0}")]
     Invalid(&'static str),
-    /// The chain of nodes that were synced after the last checkpoint contradicts itself or the checkpoint. It can be opened
-    /// without ([`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery)), at the checkpoint.
+    /// The chain of nodes that were synced after the last checkpoint contradicts itself or the checkpoint. It can be
+    /// opened without ([`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery)), at the checkpoint.
     #[error("the files synced after the last checkpoint cannot be recovered: {0}")]
     Recovery(#[source] Box<FsError>),
-    /// The volume was left with files that were synced into a journal, and is to be opened for writing without it. Nothing was written.
-    /// [`Options::without_journal`](crate::Options::without_journal) gives them up.
+    /// The volume was left with files that were synced into a journal, and is to be opened for writing without it.
+    /// Nothing was written. [`Options::without_journal`](crate::Options::without_journal) gives them up.
     #[error("the volume was left with synced files in the journal {journal}, which was not given")]
     JournalMissing {
         /// The journal's identity.
         journal: String,
     },
-    /// The volume was left with files that were synced into another journal than the one that was given. Nothing was written.
+    /// The volume was left with files that were synced into another journal than the one that was given. Nothing was
+    /// written.
     #[error("the volume was left with synced files in the journal {expected}, and {found} was given")]
     OtherJournal {
         /// The identity of the journal that it was left with.
@@ -169,11 +170,12 @@ pub enum FsError {
         /// That of the one that was given.
         found: String,
     },
-    /// Space is missing (`ENOSPC`): blocks, node identifiers, or room for orphans in the checkpoint. The cause has the numbers. The
-    /// operation may succeed after a deletion and a checkpoint.
+    /// Space is missing (`ENOSPC`): blocks, node identifiers, or room for orphans in the checkpoint. The cause has the
+    /// numbers. The operation may succeed after a deletion and a checkpoint.
     #[error(transparent)]
     NoSpace(Box<VolumeError>),
-    /// Data that was written into the page cache could not be written to the device. It is still in memory, and the next sync or checkpoint tries again.
+    /// Data that was written into the page cache could not be written to the device. It is still in memory, and the
+    /// next sync or checkpoint tries again.
     #[error("data in the page cache could not be written: {0}")]
     WriteBack(#[source] PlainArc<FsError>),
     /// The file system is open for reading only (`EROFS`).

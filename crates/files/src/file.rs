@@ -65,9 +65,9 @@ impl File {
         self.handle.data().read_at(&self.handle.inode, offset, buf)
     }
 
-    /// Reads up to `buf.len()` bytes from byte `offset` on into memory that the device can transfer to; returns how many. Fewer
-    /// only at the end of the file. Up to 1 MiB that lies in one piece on the device, read from a multiple of 4096 bytes on, gets
-    /// there without being copied.
+    /// Reads up to `buf.len()` bytes from byte `offset` on into memory that the device can transfer to; returns how
+    /// many. Fewer only at the end of the file. Up to 1 MiB that lies in one piece on the device, read from a multiple
+    /// of 4096 bytes on, gets there without being copied.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -123,9 +123,9 @@ impl File {
         self.handle.data().read_many(&self.handle.inode, depth, reads)
     }
 
-    /// Writes `buf` at byte `offset`; returns how many bytes were written. Fewer than all only if space ran out on the way.
-    /// A gap between the old end and `offset` reads as zeros. A file that is open for appending takes all of `buf` or nothing, at its
-    /// end, whatever `offset` is, as Linux does.
+    /// Writes `buf` at byte `offset`; returns how many bytes were written. Fewer than all only if space ran out on the
+    /// way. A gap between the old end and `offset` reads as zeros. A file that is open for appending takes all of `buf`
+    /// or nothing, at its end, whatever `offset` is, as Linux does.
     ///
     /// # Errors
     /// [`FsError::FileTooLarge`], [`FsError::Volume`] (with [`is_no_space`](FsError::is_no_space) when nothing fits).
@@ -141,8 +141,8 @@ impl File {
     /// one wait for each commit of a write-ahead log. Without space fewer bytes may be written than all; those are
     /// durable.
     ///
-    /// A crash before it returns may leave the old bytes, the new ones, or, block by block, anything that the volume once held
-    /// there: a log needs a checksum in each record, as it does on any disk that may tear a write.
+    /// A crash before it returns may leave the old bytes, the new ones, or, block by block, anything that the volume
+    /// once held there: a log needs a checksum in each record, as it does on any disk that may tear a write.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -165,8 +165,8 @@ impl File {
     /// ```
     ///
     /// # Errors
-    /// As [`write_at`](Self::write_at) and [`sync_all`](Self::sync_all): nothing is promised then. After an error of the device the file is
-    /// as it was, and the file system may refuse all changes.
+    /// As [`write_at`](Self::write_at) and [`sync_all`](Self::sync_all): nothing is promised then. After an error of
+    /// the device the file is as it was, and the file system may refuse all changes.
     pub fn write_durable(&self, buf: &[u8], offset: u64) -> Result<usize, FsError> {
         if self.access.places_writes()? {
             self.append(buf)?;
@@ -211,8 +211,8 @@ impl File {
         self.handle.core.content(&self.handle.inode).ranges.waits()
     }
 
-    /// Writes all of `buf` at the end, or nothing; returns the offset where it begins. Appends from several threads do not
-    /// overlap.
+    /// Writes all of `buf` at the end, or nothing; returns the offset where it begins. Appends from several threads do
+    /// not overlap.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at).
@@ -236,10 +236,10 @@ impl File {
 
     /// Makes the file durable, its content, its attributes and its name: a crash after this loses none of it.
     ///
-    /// A regular file with one name goes to a log that the next open reads; many threads that sync share one flush of the device.
-    /// Where that does not do, a checkpoint is written: after the file was renamed, linked, cut by whole nodes, or, once synced,
-    /// outgrew its inode since the last one, or in a directory that is newer; and by the first sync after an opening. Does nothing
-    /// in a file system that is open for reading.
+    /// A regular file with one name goes to a log that the next open reads; many threads that sync share one flush of
+    /// the device. Where that does not do, a checkpoint is written: after the file was renamed, linked, cut by whole
+    /// nodes, or, once synced, outgrew its inode since the last one, or in a directory that is newer; and by the first
+    /// sync after an opening. Does nothing in a file system that is open for reading.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

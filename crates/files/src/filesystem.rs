@@ -29,14 +29,16 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// Opens the file system on a device, at its last checkpoint, with what was synced since. The device is claimed until the
-    /// file system is closed, or dropped with all its clones and handles. Nobody else in this process can open it meanwhile; but a
-    /// device that was opened for reading may be opened for reading again. Orphans that an earlier process left are freed. A file system
-    /// that is opened for reading writes nothing: it brings back files that were synced since the checkpoint in memory.
+    /// Opens the file system on a device, at its last checkpoint, with what was synced since. The device is claimed
+    /// until the file system is closed, or dropped with all its clones and handles. Nobody else in this process can
+    /// open it meanwhile; but a device that was opened for reading may be opened for reading again. Orphans that an
+    /// earlier process left are freed. A file system that is opened for reading writes nothing: it brings back files
+    /// that were synced since the checkpoint in memory.
     ///
     /// # Errors
     /// Those of [`Volume::open`]; [`FsError::JournalMissing`], [`FsError::OtherJournal`] and
-    /// [`VolumeError::Journal`](f2fs_volume::VolumeError::Journal) if the volume and the journal of the options do not belong together; and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
+    /// [`VolumeError::Journal`](f2fs_volume::VolumeError::Journal) if the volume and the journal of the options do not
+    /// belong together; and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
     /// the last, [`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery) gives the state of the checkpoint.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "open", skip_all, fields(read_only = options.volume.read_only), err))]
     pub fn open(device: PlainArc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
@@ -44,7 +46,8 @@ impl FileSystem {
         if options.volume.read_only
             && let Some(shown) = journal.as_mut().and_then(|journal| journal.shown(device))
         {
-            // Nothing is written, so the data of the journal is laid over the device. The first volume's claim ends before.
+            // Nothing is written, so the data of the journal is laid over the device. The first volume's claim ends
+            // before.
             let version = core.volume.footer_version();
             drop(core);
             let volume = Volume::open(shown, &options.volume)?;
@@ -114,8 +117,8 @@ impl FileSystem {
         self.core.volume.stat()
     }
 
-    /// Moves blocks together until segments are free that nothing waits for: what an operation does by itself when they run
-    /// short. If any were freed, everything that was done so far is durable afterwards.
+    /// Moves blocks together until segments are free that nothing waits for: what an operation does by itself when they
+    /// run short. If any were freed, everything that was done so far is durable afterwards.
     ///
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint).
@@ -132,9 +135,10 @@ impl FileSystem {
         self.core.checkpoint(Reason::Sync)
     }
 
-    /// Writes the last checkpoint and marks the volume as cleanly closed. Handles that are still open fail from here on if
-    /// they change something; a file that was opened and has no name is freed by the next open. The device can be opened again.
-    /// A handle that is still read from then on may see blocks that the next file system wrote: close when nobody reads any more.
+    /// Writes the last checkpoint and marks the volume as cleanly closed. Handles that are still open fail from here on
+    /// if they change something; a file that was opened and has no name is freed by the next open. The device can be
+    /// opened again. A handle that is still read from then on may see blocks that the next file system wrote: close
+    /// when nobody reads any more.
     ///
     /// # Errors
     /// [`FsError::Volume`]: the volume stays at its last good checkpoint.

@@ -8,8 +8,8 @@ use crate::temperature::{Temperature, WriteHint};
 use crate::{File, FsError};
 
 impl File {
-    /// Says how long what is written from now on is expected to live: for all handles of the file, until the last one is
-    /// closed, as `fcntl(F_SET_RW_HINT)` does. It decides where files without a [`Temperature`] are written.
+    /// Says how long what is written from now on is expected to live: for all handles of the file, until the last one
+    /// is closed, as `fcntl(F_SET_RW_HINT)` does. It decides where files without a [`Temperature`] are written.
     pub fn set_write_hint(&self, hint: WriteHint) {
         self.inode().hint.store(hint.number(), Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
 //! Files that nobody has open, and the memory that the locks of their ranges keep.
 //!
-//! An inode stays in memory when its last handle is closed, and with it the locks of all blocks that were ever touched: a byte a
-//! block, and some 57 KiB for a single one at the far end of a sparse file. An image can hold many such files. So those are listed
-//! when they are closed, and the first of the list leave memory while all of them take more than
+//! An inode stays in memory when its last handle is closed, and with it the locks of all blocks that were ever touched:
+//! a byte a block, and some 57 KiB for a single one at the far end of a sparse file. An image can hold many such files.
+//! So those are listed when they are closed, and the first of the list leave memory while all of them take more than
 //! [`Options::lock_memory`](crate::Options::lock_memory).
 //!
 //! ```text
@@ -37,7 +37,8 @@ pub(crate) struct Idle {
 
 #[derive(Debug, Default)]
 struct List {
-    /// Files, and the bytes that were counted for each. A file that grew while it was listed is there again, with the rest.
+    /// Files, and the bytes that were counted for each. A file that grew while it was listed is there again, with the
+    /// rest.
     entries: VecDeque<(Nid, u64)>,
     bytes: u64,
 }
@@ -48,8 +49,8 @@ impl Idle {
         Idle { limit, list: CachePadded::default() }
     }
 
-    /// Lists a file for so many bytes, and takes off the list what is too much: all but the file itself, whose last handle is just
-    /// being closed.
+    /// Lists a file for so many bytes, and takes off the list what is too much: all but the file itself, whose last
+    /// handle is just being closed.
     pub(crate) fn list(&self, ino: Nid, bytes: u64) -> Vec<Nid> {
         let mut list = self.list.lock();
         list.entries.push_back((ino, bytes));

@@ -76,13 +76,13 @@ impl FileSystem {
         format(device, options)
     }
 
-    /// Opens the volume in a file or on a block device. A volume that is opened [for reading](Options::read_only) needs a path that
-    /// can be read, any other one that can be written. A volume on several devices needs the paths of the others, too
-    /// ([`Options::devices`]): those that it names itself are not opened unasked.
+    /// Opens the volume in a file or on a block device. A volume that is opened [for reading](Options::read_only) needs
+    /// a path that can be read, any other one that can be written. A volume on several devices needs the paths of the
+    /// others, too ([`Options::devices`]): those that it names itself are not opened unasked.
     ///
     /// # Errors
-    /// [`ImageError::Device`] if the path cannot be opened, or another process has it open; [`ImageError::FileSystem`] if what is there
-    /// cannot be opened as a file system: see [`FileSystem::open`].
+    /// [`ImageError::Device`] if the path cannot be opened, or another process has it open; [`ImageError::FileSystem`]
+    /// if what is there cannot be opened as a file system: see [`FileSystem::open`].
     pub fn open_path(path: impl AsRef<Path>, options: Options) -> Result<FileSystem, ImageError> {
         let how = OpenOptions::new().read_only(options.volume.read_only);
         let first = f2fs_uring::open(path, how)?;
@@ -118,8 +118,8 @@ impl FileSystem {
     /// ```
     ///
     /// # Errors
-    /// [`ImageError::Device`] if the path exists or cannot be made; [`ImageError::Format`] if the size or an option does not fit.
-    /// The file is removed again if it cannot be formatted.
+    /// [`ImageError::Device`] if the path exists or cannot be made; [`ImageError::Format`] if the size or an option
+    /// does not fit. The file is removed again if it cannot be formatted.
     pub fn create_path(
         path: impl AsRef<Path>,
         bytes: u64,

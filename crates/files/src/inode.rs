@@ -8,8 +8,8 @@
 //! rename lock > directory stripes (ancestor first) > ranges of the content, xattrs > gate > life > pages of nodes and directories
 //! ```
 //!
-//! - `content`: locks of ranges of the data, see `content.rs`. Made when the data is first used, from the node's page; it is asked
-//!   for with no page locked.
+//! - `content`: locks of ranges of the data, see `content.rs`. Made when the data is first used, from the node's page;
+//!   it is asked for with no page locked.
 //! - `xattrs`: shared to read xattrs, exclusive to change them. Attributes need only the node's page.
 //! - `life`: how many handles there are, and whether the inode was freed.
 //!
@@ -123,7 +123,8 @@ impl Inode {
         }
     }
 
-    /// Raises `i_size`, and the copy in the content. The caller has the inode's page locked, and asked for the content before.
+    /// Raises `i_size`, and the copy in the content. The caller has the inode's page locked, and asked for the content
+    /// before.
     pub(crate) fn grow(&self, inode: &mut raw::Inode, size: u64) {
         match self.content.get() {
             Some(content) => content.grow(inode, size),

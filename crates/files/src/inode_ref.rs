@@ -68,8 +68,9 @@ impl SetAttributes {
     }
 }
 
-/// A reference to an inode of any kind. The inode lives as long as there is a reference, also without a name: its number
-/// is not given to another file meanwhile. Names are looked up in the directory that the reference means, wherever it was moved.
+/// A reference to an inode of any kind. The inode lives as long as there is a reference, also without a name: its
+/// number is not given to another file meanwhile. Names are looked up in the directory that the reference means,
+/// wherever it was moved.
 ///
 /// A name is one component of a path. `.` and `..` can be looked up, but neither made, moved nor removed. Symbolic
 /// links are never followed.
@@ -220,7 +221,8 @@ impl InodeRef {
     /// Makes a file of any kind but a symbolic link in this directory.
     ///
     /// # Errors
-    /// [`FsError::Exists`], [`FsError::NotFound`] if this directory was removed, [`FsError::DeviceNumber`], [`FsError::NoSpace`].
+    /// [`FsError::Exists`], [`FsError::NotFound`] if this directory was removed, [`FsError::DeviceNumber`],
+    /// [`FsError::NoSpace`].
     pub fn create(&self, name: impl AsRef<[u8]>, new: &NewFile) -> Result<InodeRef, FsError> {
         new.check()?;
         let name = free_name(name.as_ref())?;

@@ -152,7 +152,8 @@ mod tests {
 
     use crate::{FileSystem, Options};
 
-    /// Open inodes cannot go, so the table grows. When they are closed, the next checkpoint brings it back to its limit.
+    /// Open inodes cannot go, so the table grows. When they are closed, the next checkpoint brings it back to its
+    /// limit.
     #[test]
     fn a_table_that_grew_shrinks_again() {
         const FILES: usize = 8000;

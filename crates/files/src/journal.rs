@@ -1,6 +1,8 @@
-//! A file system with a journal for its syncs ([`f2fs_volume::JournalMode`]), and the note on the volume that there is one.
+//! A file system with a journal for its syncs ([`f2fs_volume::JournalMode`]), and the note on the volume that there is
+//! one.
 //!
-//! The note is an extended attribute of the root, which Linux and fsck.f2fs keep and do not look at. Its value is the journal's identity.
+//! The note is an extended attribute of the root, which Linux and fsck.f2fs keep and do not look at. Its value is the
+//! journal's identity.
 //!
 //! ```text
 //!   open:   records brought back ─> note ─> a checkpoint ─> syncs go to the journal
@@ -25,11 +27,12 @@ use crate::xattr::Attributes;
 /// The attribute of the root that names the journal with which a volume is in use, or was left by a crash.
 pub const JOURNAL_NOTE: &[u8] = b"trusted.f2fs_journal";
 
-/// Makes a journal for the volume on `device` on a medium: all of it is the journal's. `force`: whatever is there is written over.
+/// Makes a journal for the volume on `device` on a medium: all of it is the journal's. `force`: whatever is there is
+/// written over.
 ///
 /// # Errors
-/// [`VolumeError::Journal`](f2fs_volume::VolumeError::Journal) if the medium is too small, is for reading only, fails, or holds something
-/// and `force` is not given; those of [`Volume::open`] if there is no volume on the device.
+/// [`VolumeError::Journal`](f2fs_volume::VolumeError::Journal) if the medium is too small, is for reading only, fails,
+/// or holds something and `force` is not given; those of [`Volume::open`] if there is no volume on the device.
 pub fn create_journal(device: PlainArc<dyn BlockDevice>, medium: SharedMedium, force: bool) -> Result<(), FsError> {
     let volume = Volume::open(device, &OpenOptions::new().read_only(true))?;
     let create = Create::new(Uuid(volume.superblock().uuid)).force(force);
@@ -45,8 +48,8 @@ impl Attachment<'_> {
     /// The journal that the options name, if it and the volume belong together.
     ///
     /// # Errors
-    /// [`VolumeError::Journal`](f2fs_volume::VolumeError::Journal); [`FsError::OtherJournal`], and [`FsError::JournalMissing`] if there is
-    /// none and the file system is opened for writing.
+    /// [`VolumeError::Journal`](f2fs_volume::VolumeError::Journal); [`FsError::OtherJournal`], and
+    /// [`FsError::JournalMissing`] if there is none and the file system is opened for writing.
     pub(crate) fn find(self) -> Result<Option<FoundJournal>, FsError> {
         let core = self.0;
         let left = self.note()?;
@@ -69,8 +72,8 @@ impl Attachment<'_> {
         Ok(Some(found))
     }
 
-    /// Lets syncs go to the journal, or takes away the note of one that was given up; `changed`: files were brought back. Writes a checkpoint if
-    /// anything changed. The file system is open for writing.
+    /// Lets syncs go to the journal, or takes away the note of one that was given up; `changed`: files were brought
+    /// back. Writes a checkpoint if anything changed. The file system is open for writing.
     pub(crate) fn begin(self, found: Option<FoundJournal>, changed: bool) -> Result<(), FsError> {
         let core = self.0;
         let changed = match found {
@@ -86,7 +89,8 @@ impl Attachment<'_> {
             None => self.remove_note()? || changed,
         };
         if changed {
-            // Before anything else is changed: from here on the recovered files do not hang on the chain, or on the journal.
+            // Before anything else is changed: from here on the recovered files do not hang on the chain, or on the
+            // journal.
             core.checkpoint(Reason::Sync)?;
         }
         Ok(())

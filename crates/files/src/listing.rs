@@ -83,8 +83,8 @@ impl Progress {
     }
 }
 
-/// The entries of a directory but `.` and `..`; see [`Dir::entries`](crate::Dir::entries). Goes on behind a [`FsError::BadEntry`], and ends behind any
-/// other error.
+/// The entries of a directory but `.` and `..`; see [`Dir::entries`](crate::Dir::entries). Goes on behind a
+/// [`FsError::BadEntry`], and ends behind any other error.
 #[derive(Debug)]
 pub struct DirEntries<'a> {
     dir: &'a Handle,
@@ -108,8 +108,9 @@ impl Iterator for DirEntries<'_> {
 impl FusedIterator for DirEntries<'_> {}
 
 /// The same with the directory inside, as [`std::fs::ReadDir`]: what
-/// [`FileSystem::read_dir`](crate::FileSystem::read_dir) gives. The directory stays open as long as it is there. It is read page by page, as
-/// the entries are asked for: names that come and go meanwhile may be among them or not, the others are, once.
+/// [`FileSystem::read_dir`](crate::FileSystem::read_dir) gives. The directory stays open as long as it is there. It is
+/// read page by page, as the entries are asked for: names that come and go meanwhile may be among them or not, the
+/// others are, once.
 #[derive(Debug)]
 pub struct ReadDir {
     dir: Handle,

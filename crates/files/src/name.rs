@@ -19,13 +19,15 @@ impl<'a> Name<'a> {
     pub(crate) const PARENT: Name<'static> = Name { bytes: b"..", hash: 0, stored: true };
 
     /// # Errors
-    /// [`FsError::Name`] if no entry can have the name: it is empty, too long, `.`, `..`, or has a slash or a zero byte.
+    /// [`FsError::Name`] if no entry can have the name: it is empty, too long, `.`, `..`, or has a slash or a zero
+    /// byte.
     pub(crate) fn new(bytes: &'a [u8]) -> Result<Name<'a>, FsError> {
         check_name(bytes).map_err(FsError::Name)?;
         Ok(Name { bytes, hash: dentry_hash(bytes), stored: false })
     }
 
-    /// The bytes and the hash of an entry of a directory whose names are encrypted or hashed without case. The bytes may be any.
+    /// The bytes and the hash of an entry of a directory whose names are encrypted or hashed without case. The bytes
+    /// may be any.
     pub(crate) fn stored(bytes: &'a [u8], hash: u32) -> Name<'a> {
         Name { bytes, hash, stored: true }
     }

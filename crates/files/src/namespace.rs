@@ -42,8 +42,8 @@ impl Deref for Namespace<'_> {
 }
 
 impl Namespace<'_> {
-    /// Makes a file of any kind under a name that is free. Its life begins with one handle, the caller's, which nobody can
-    /// come before by removing the name.
+    /// Makes a file of any kind under a name that is free. Its life begins with one handle, the caller's, which nobody
+    /// can come before by removing the name.
     pub(crate) fn create(&self, parent: &Arc<Inode>, name: Name<'_>, new: &NewFile) -> Result<Arc<Inode>, FsError> {
         self.create_with(parent, name, new, None)
     }
@@ -91,7 +91,8 @@ impl Namespace<'_> {
                 directory.begin();
             }
             let undo = |inode: &Inode, error: FsError| -> FsError {
-                // Nobody has seen the inode yet. An error of the undoing is a contradiction in the tables, worse than the first error.
+                // Nobody has seen the inode yet. An error of the undoing is a contradiction in the tables, worse than
+                // the first error.
                 match self.discard_new(op, inode) {
                     Ok(()) => error,
                     Err(worse) => worse,
@@ -223,8 +224,9 @@ impl Namespace<'_> {
         InodeEnds(self).settle(&inode, after)
     }
 
-    /// Refuses a directory whose `..` is not the directory in which it has its name: that may be itself, or one below it. Its stripes
-    /// come after its parent's, and to take them would be a deadlock. The caller holds the stripe of the name.
+    /// Refuses a directory whose `..` is not the directory in which it has its name: that may be itself, or one below
+    /// it. Its stripes come after its parent's, and to take them would be a deadlock. The caller holds the stripe of
+    /// the name.
     pub(crate) fn require_child(&self, parent: &Inode, inode: &Inode) -> Result<(), FsError> {
         let above = self.exists(inode, Name::PARENT)?.unwrap_or(Nid(0));
         if above == parent.ino && inode.ino != parent.ino {

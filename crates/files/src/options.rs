@@ -47,7 +47,8 @@ pub struct Options {
     /// Bytes of the page cache: blocks of files that were read, and written ones that are not on the device yet. 0:
     /// every read and write of data goes to the device at once.
     pub page_cache: u64,
-    /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`](crate::FileSystem::open_path).
+    /// The other devices of a volume that lies on several, in their order, for
+    /// [`FileSystem::open_path`](crate::FileSystem::open_path).
     pub devices: Vec<PathBuf>,
     /// A journal for syncs of files, in place of the log of the volume.
     pub journal: Option<JournalOptions>,
@@ -170,7 +171,8 @@ impl Options {
         self
     }
 
-    /// The other devices of a volume that lies on several, in their order, for [`FileSystem::open_path`](crate::FileSystem::open_path).
+    /// The other devices of a volume that lies on several, in their order, for
+    /// [`FileSystem::open_path`](crate::FileSystem::open_path).
     #[must_use]
     pub fn devices(mut self, others: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         self.devices = others.into_iter().map(Into::into).collect();

@@ -11,8 +11,8 @@
 //!
 //! # Locking
 //!
-//! One mutex a processor, for the moment of asking or noting; nothing else is locked under it. The inodes that are remembered
-//! stay in memory: [`WAYS`] for each processor at most.
+//! One mutex a processor, for the moment of asking or noting; nothing else is locked under it. The inodes that are
+//! remembered stay in memory: [`WAYS`] for each processor at most.
 //!
 //! [`Stamp`]: f2fs_sync::Stamp
 

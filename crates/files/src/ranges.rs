@@ -10,11 +10,12 @@ use f2fs_extent::{StateGuard, StateTree};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RangeLock {
-    /// The lock table of `f2fs-extent`: readers share, and write no common cache line unless they read neighbouring blocks.
+    /// The lock table of `f2fs-extent`: readers share, and write no common cache line unless they read neighbouring
+    /// blocks.
     #[default]
     Extent,
-    /// A tree of locked ranges under one mutex, on which readers of a block exclude each other: what Btrfs did in Linux 5.8.
-    /// For comparisons: the feature `baselines` has it.
+    /// A tree of locked ranges under one mutex, on which readers of a block exclude each other: what Btrfs did in Linux
+    /// 5.8. For comparisons: the feature `baselines` has it.
     #[cfg(feature = "baselines")]
     Btree,
 }

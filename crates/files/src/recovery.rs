@@ -5,14 +5,14 @@
 //!         └> 2. in the order of the chain: attributes, name, inline data, xattrs, addresses          ─> checkpoint
 //! ```
 //!
-//! The nodes may lie in a journal beside the volume in place of the chain: then they come from there, each as it was last synced. Data that the
-//! journal holds is written first, to the places that the nodes name.
+//! The nodes may lie in a journal beside the volume in place of the chain: then they come from there, each as it was
+//! last synced. Data that the journal holds is written first, to the places that the nodes name.
 //!
-//! A node without an fsync mark counts if a later one of its inode has one, as the kernel has it. The recovered files are in memory
-//! until the checkpoint; a file system that is open for reading keeps it there and writes nothing.
+//! A node without an fsync mark counts if a later one of its inode has one, as the kernel has it. The recovered files
+//! are in memory until the checkpoint; a file system that is open for reading keeps it there and writes nothing.
 //!
-//! A chain that contradicts itself or the checkpoint is an error, and the file system does not open: what was promised cannot be
-//! kept. [`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery) opens it at its last checkpoint.
+//! A chain that contradicts itself or the checkpoint is an error, and the file system does not open: what was promised
+//! cannot be kept. [`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery) opens it at its last checkpoint.
 //!
 //! One thread does this, before the file system is handed out.
 

@@ -9,11 +9,11 @@ use crate::file_data::FileData;
 use crate::file_data::holes::Seek;
 
 impl File {
-    /// The first byte at or behind `offset` that is not a hole (`SEEK_DATA`); `None` if there is none up to the end of the file, or the
-    /// file ends there or before: where `lseek` says `ENXIO`.
+    /// The first byte at or behind `offset` that is not a hole (`SEEK_DATA`); `None` if there is none up to the end of
+    /// the file, or the file ends there or before: where `lseek` says `ENXIO`.
     ///
-    /// Blocks that were reserved and never written are holes here, as on ext4 and XFS; F2FS in Linux passes over them in both
-    /// directions. Holes have the size of blocks, and data in the inode has none.
+    /// Blocks that were reserved and never written are holes here, as on ext4 and XFS; F2FS in Linux passes over them
+    /// in both directions. Holes have the size of blocks, and data in the inode has none.
     ///
     /// # Errors
     /// [`FsError::NotOpenFor`], [`FsError::Volume`].
@@ -22,8 +22,8 @@ impl File {
         self.handle.data().seek(&self.handle.inode, offset, Seek::Data)
     }
 
-    /// The first byte at or behind `offset` that is a hole (`SEEK_HOLE`): the end of the file if there is none before. `None` if the file
-    /// ends at `offset` or before, where `lseek` says `ENXIO`.
+    /// The first byte at or behind `offset` that is a hole (`SEEK_HOLE`): the end of the file if there is none before.
+    /// `None` if the file ends at `offset` or before, where `lseek` says `ENXIO`.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -78,8 +78,9 @@ impl File {
 
     /// Reserves, punches or zeroes `len` bytes (at least one) from `offset` on, as `flags` say: Linux's `fallocate`.
     ///
-    /// Reserved blocks read as zeros, and writing there needs no more space. Without space for all of them nothing is reserved, and
-    /// the file is as it was, but for nodes and the content that left the inode. Whatever the flags, the file counts as modified.
+    /// Reserved blocks read as zeros, and writing there needs no more space. Without space for all of them nothing is
+    /// reserved, and the file is as it was, but for nodes and the content that left the inode. Whatever the flags, the
+    /// file counts as modified.
     ///
     /// # Errors
     /// [`FsError::Invalid`] for an empty range, [`FsError::Unsupported`] for flags that do not go together,
@@ -100,20 +101,22 @@ impl File {
         }
     }
 
-    /// Makes a hole of `len` bytes from `offset` on: they read as zeros, and their blocks are free. Of blocks that lie in the range
-    /// in part, that part is zeroed. The size stays.
+    /// Makes a hole of `len` bytes from `offset` on: they read as zeros, and their blocks are free. Of blocks that lie
+    /// in the range in part, that part is zeroed. The size stays.
     ///
     /// A checkpoint beside it, and so the state after a crash, has all of the hole or nothing if it is at most 120 MiB
     /// long; a longer one is made from its start on, and may be there in part.
     ///
     /// # Errors
-    /// As [`allocate`](Self::allocate); [`FsError::NoSpace`] if a block of which a part is left cannot be written again.
+    /// As [`allocate`](Self::allocate); [`FsError::NoSpace`] if a block of which a part is left cannot be written
+    /// again.
     pub fn punch_hole(&self, offset: u64, len: u64) -> Result<(), FsError> {
         self.allocate(offset, len, AllocateFlags::PUNCH_HOLE | AllocateFlags::KEEP_SIZE)
     }
 
-    /// Makes `len` bytes from `offset` on read as zeros, with blocks reserved for them; the file grows to the end of the range. Nothing
-    /// is written but blocks of which a part stays. For a file that is to keep its size see [`AllocateFlags::ZERO_RANGE`].
+    /// Makes `len` bytes from `offset` on read as zeros, with blocks reserved for them; the file grows to the end of
+    /// the range. Nothing is written but blocks of which a part stays. For a file that is to keep its size see
+    /// [`AllocateFlags::ZERO_RANGE`].
     ///
     /// A crash leaves all or nothing of up to 120 MiB, as with [`punch_hole`](Self::punch_hole).
     ///
@@ -123,14 +126,14 @@ impl File {
         self.allocate(offset, len, AllocateFlags::ZERO_RANGE)
     }
 
-    /// Copies up to `len` bytes from `offset` on to byte `to_offset` of `to`, which may be the same file; returns how many. Fewer at
-    /// the end of this file, or when space runs out on the way (`copy_file_range`). Holes stay holes. The data passes through
-    /// memory, a piece at a time; others who write meanwhile may get between two pieces.
+    /// Copies up to `len` bytes from `offset` on to byte `to_offset` of `to`, which may be the same file; returns how
+    /// many. Fewer at the end of this file, or when space runs out on the way (`copy_file_range`). Holes stay holes.
+    /// The data passes through memory, a piece at a time; others who write meanwhile may get between two pieces.
     ///
     /// # Errors
-    /// [`FsError::Invalid`] if both ranges lie in one file and overlap, [`FsError::OtherVolume`], [`FsError::FileTooLarge`] if nothing
-    /// fits below the largest size, [`FsError::NotOpenFor`], also for a target that is open for appending, and as
-    /// [`read_at`](Self::read_at) and [`write_at`](Self::write_at).
+    /// [`FsError::Invalid`] if both ranges lie in one file and overlap, [`FsError::OtherVolume`],
+    /// [`FsError::FileTooLarge`] if nothing fits below the largest size, [`FsError::NotOpenFor`], also for a target
+    /// that is open for appending, and as [`read_at`](Self::read_at) and [`write_at`](Self::write_at).
     pub fn copy_range(&self, offset: u64, to: &File, to_offset: u64, len: u64) -> Result<u64, FsError> {
         self.access.to_read()?;
         if to.access.places_writes()? {

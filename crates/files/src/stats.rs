@@ -14,8 +14,8 @@ pub enum StatKind {
 
 macro_rules! stats {
     ($($(#[doc = $text:literal])+ $kind:ident $name:ident,)+) => {
-        /// Counts and sizes of an open file system at one moment ([`FileSystem::stats`]). A block has 4096 bytes, a segment 512 blocks
-        /// (2 MiB). A count since the opening only grows.
+        /// Counts and sizes of an open file system at one moment ([`FileSystem::stats`]). A block has 4096 bytes, a
+        /// segment 512 blocks (2 MiB). A count since the opening only grows.
         ///
         /// While others change the volume, numbers that belong together may be of moments next to each other.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,8 +113,8 @@ impl Stats {
 }
 
 impl FileSystem {
-    /// Counts and sizes at this moment. Adds up the counts of all processors and copies the last checkpoint: some microseconds, for
-    /// exporting every second rather than for asking in each operation.
+    /// Counts and sizes at this moment. Adds up the counts of all processors and copies the last checkpoint: some
+    /// microseconds, for exporting every second rather than for asking in each operation.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

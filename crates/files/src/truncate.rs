@@ -1,7 +1,7 @@
 //! Freeing the blocks of a file from its end, in steps that each fit into one operation.
 //!
-//! A file that keeps its name is cut so that no checkpoint between two steps has blocks behind its size: a crash would leave
-//! them there, and they would come back when the file grows. So each step but the last takes the size along.
+//! A file that keeps its name is cut so that no checkpoint between two steps has blocks behind its size: a crash would
+//! leave them there, and they would come back when the file grows. So each step but the last takes the size along.
 
 use f2fs_format::inode::Inode as RawInode;
 use f2fs_format::node::ADDRS_PER_BLOCK;
@@ -14,7 +14,8 @@ use crate::FsError;
 
 /// Direct nodes emptied in one operation at most: bounds how long a checkpoint waits.
 const STEP: u32 = 32;
-/// So many blocks at the end of a file are always one step: they lie in as many nodes as that, if they begin within one.
+/// So many blocks at the end of a file are always one step: they lie in as many nodes as that, if they begin within
+/// one.
 pub(crate) const STEP_BLOCKS: u64 = (STEP as u64 - 1) * ADDRS_PER_BLOCK as u64;
 
 /// The outcome of one step.

@@ -1,7 +1,8 @@
 //! A view of the volume below a file system.
 //!
-//! The volume itself has operations that a file system must not be passed by with: a checkpoint of its own, for instance, would
-//! have nodes without the names that lead to them. So a file system shows its volume, and hands it to nobody.
+//! The volume itself has operations that a file system must not be passed by with: a checkpoint of its own, for
+//! instance, would have nodes without the names that lead to them. So a file system shows its volume, and hands it to
+//! nobody.
 
 use core::fmt;
 
@@ -17,7 +18,8 @@ use f2fs_volume::{ChainNode, Damage, StopCause, Volume, VolumeStat};
 use crate::FsError;
 use crate::filesystem::FileSystem;
 
-/// The volume of an open file system, for looking at: geometry, superblock, checkpoint, counts. Nothing of it changes anything.
+/// The volume of an open file system, for looking at: geometry, superblock, checkpoint, counts. Nothing of it changes
+/// anything.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -50,8 +52,9 @@ impl FileSystem {
         VolumeView { volume: &self.core.volume }
     }
 
-    /// Takes free node identifiers (NIDs) out of circulation, all but `leave` of them: the state of a nearly full volume, for
-    /// measurements and tests. Returns how many were taken; they are free again when the volume is opened the next time.
+    /// Takes free node identifiers (NIDs) out of circulation, all but `leave` of them: the state of a nearly full
+    /// volume, for measurements and tests. Returns how many were taken; they are free again when the volume is opened
+    /// the next time.
     ///
     /// # Errors
     /// [`FsError::ReadOnly`]; [`FsError::Volume`] if a block of the node address table cannot be read.
@@ -133,7 +136,8 @@ impl<'a> VolumeView<'a> {
         self.volume.nat_stats()
     }
 
-    /// NIDs that can still be handed out. Exact if nobody takes or frees one meanwhile; all of the node address table is read.
+    /// NIDs that can still be handed out. Exact if nobody takes or frees one meanwhile; all of the node address table
+    /// is read.
     ///
     /// # Errors
     /// [`FsError::Volume`] if it cannot be read.

@@ -1,7 +1,7 @@
 //! A checkpoint that one thread writes has each operation of another thread whole, or not at all.
 //!
-//! The contents of the device when a checkpoint has returned are a crash state: nothing that the checkpoint names is overwritten
-//! before the next. `F2FS_STRESS=20` does 20 times as much.
+//! The contents of the device when a checkpoint has returned are a crash state: nothing that the checkpoint names is
+//! overwritten before the next. `F2FS_STRESS=20` does 20 times as much.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::collections::BTreeMap;
@@ -35,7 +35,8 @@ fn read_all(fs: &FileSystem, dir: &str) -> Held {
     entries.into_iter().map(|entry| file(String::from_utf8(entry.unwrap().name).unwrap())).collect()
 }
 
-/// Does `round` over and over in a directory, while another thread writes checkpoints. Each of them leaves a consistent volume.
+/// Does `round` over and over in a directory, while another thread writes checkpoints. Each of them leaves a consistent
+/// volume.
 fn checkpoints(
     count: usize,
     begin: impl FnOnce(&FileSystem),

@@ -49,7 +49,8 @@ fn others(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("beside-{number}")).collect()
 }
 
-/// A volume with `/dir`, which holds a file, or a directory with a file, of which the name is changed, among `count` others.
+/// A volume with `/dir`, which holds a file, or a directory with a file, of which the name is changed, among `count`
+/// others.
 fn damaged(count: usize, name: Name, directory: bool) -> Arc<MemoryDevice> {
     let device = formatted(64, &options());
     let fs = FileSystem::open(device.clone(), Options::new()).unwrap();

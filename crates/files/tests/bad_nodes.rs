@@ -1,5 +1,5 @@
-//! Nodes, attributes, NAT entries and directories that cannot be: each gives a typed error with its numbers, nothing is written
-//! on the way, and walks end. Damage above them is in `bad_volumes.rs`.
+//! Nodes, attributes, NAT entries and directories that cannot be: each gives a typed error with its numbers, nothing is
+//! written on the way, and walks end. Damage above them is in `bad_volumes.rs`.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
@@ -244,8 +244,8 @@ fn directories_that_contain_themselves() {
     });
 }
 
-/// `/dir/below` names `/dir` itself, or `/`. To remove it, or to rename over it, would take the locks of a directory that stands
-/// above in their order, or that are held.
+/// `/dir/below` names `/dir` itself, or `/`. To remove it, or to rename over it, would take the locks of a directory
+/// that stands above in their order, or that are held.
 #[test]
 fn directories_above_themselves_are_not_removed() {
     type Operation = fn(&FileSystem) -> Result<(), FsError>;
@@ -277,8 +277,8 @@ fn directories_above_themselves_are_not_removed() {
     }
 }
 
-/// With a large `i_dir_level`, up to half of the names belong behind all that a directory can address: there is no room for them, and
-/// nothing else is wrong.
+/// With a large `i_dir_level`, up to half of the names belong behind all that a directory can address: there is no room
+/// for them, and nothing else is wrong.
 #[test]
 fn directories_whose_buckets_lie_behind_their_end() {
     for dir_level in [29, 30, 200] {

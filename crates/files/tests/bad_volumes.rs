@@ -1,5 +1,5 @@
-//! Volumes that are cut, damaged or lie: each gives a typed error with its numbers, or opens with what is left; nothing is
-//! written on the way. Damage behind the checkpoint is in `bad_nodes.rs`.
+//! Volumes that are cut, damaged or lie: each gives a typed error with its numbers, or opens with what is left; nothing
+//! is written on the way. Damage behind the checkpoint is in `bad_nodes.rs`.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;

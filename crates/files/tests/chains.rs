@@ -133,8 +133,8 @@ fn a_chain_that_contradicts_itself_is_an_error_with_numbers() {
     assert!(offset.contains("offset of a synced node"), "{offset}");
 }
 
-/// A first crash tears a chain at its front. A checkpoint then writes nodes to that place, and a second crash comes before its pack:
-/// over these nodes no way may lead to what the first crash left further on.
+/// A first crash tears a chain at its front. A checkpoint then writes nodes to that place, and a second crash comes
+/// before its pack: over these nodes no way may lead to what the first crash left further on.
 #[test]
 fn nodes_of_a_checkpoint_lead_to_none_of_an_earlier_crash() {
     let (device, fs) = start(Features(0), FsyncMode::Posix);

@@ -101,8 +101,8 @@ fn assert_clean(device: &MemoryDevice) {
     f2fs_oracle::assert_clean(&image);
 }
 
-/// Four writers overwrite, cut and grow their files, three threads empty sections all the while, one of them among blocks of the
-/// same age, and one writes checkpoints.
+/// Four writers overwrite, cut and grow their files, three threads empty sections all the while, one of them among
+/// blocks of the same age, and one writes checkpoints.
 #[test]
 fn sections_are_emptied_under_running_operations() {
     const FILES: u32 = 4;
@@ -229,8 +229,8 @@ fn the_background_cleaner_makes_room_and_stops() {
     assert_clean(&device);
 }
 
-/// Holes everywhere, then a long write: the same bytes whatever is done about what lies in its way, and fewer requests where
-/// something is done.
+/// Holes everywhere, then a long write: the same bytes whatever is done about what lies in its way, and fewer requests
+/// where something is done.
 #[test]
 fn long_writes_into_holes() {
     let mut requests = Vec::new();

@@ -1,8 +1,9 @@
-//! 32 threads in shared and private directories, with checkpoints all the time: at the end the volume is what a model says,
-//! and clean to both judges.
+//! 32 threads in shared and private directories, with checkpoints all the time: at the end the volume is what a model
+//! says, and clean to both judges.
 //!
-//! Each thread owns a set of names, in directories of its own and in shared ones, so that its model is exact. Besides, all
-//! threads fight over the names of one directory, where only invariants can hold. `F2FS_STRESS=20` does 20 times as much.
+//! Each thread owns a set of names, in directories of its own and in shared ones, so that its model is exact. Besides,
+//! all threads fight over the names of one directory, where only invariants can hold. `F2FS_STRESS=20` does 20 times as
+//! much.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::collections::HashMap;

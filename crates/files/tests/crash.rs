@@ -1,5 +1,5 @@
-//! Power cuts: at every flush of a random workload, and between, whatever part of the unflushed writes survives, the volume
-//! opens at one of its last two checkpoints, with everything that the model held then.
+//! Power cuts: at every flush of a random workload, and between, whatever part of the unflushed writes survives, the
+//! volume opens at one of its last two checkpoints, with everything that the model held then.
 //!
 //! `F2FS_STRESS=20` makes the workload longer and takes more images.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
@@ -20,8 +20,8 @@ use f2fs_test_kit::worker::{SHARED, Worker};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::{Allocation, CostModel, OpenOptions};
 
-/// A checkpoint: how many events the log had when it was durable, and what it holds. One that an operation asked for stands
-/// before or behind that operation.
+/// A checkpoint: how many events the log had when it was durable, and what it holds. One that an operation asked for
+/// stands before or behind that operation.
 struct Mark {
     position: usize,
     version: u64,
@@ -63,7 +63,8 @@ fn run(seed: u64, features: Features) {
     run_with(seed, features, &Allocation::ssr(), 250, 60);
 }
 
-/// Fills a volume with two files in turns of some blocks and removes one of them: holes everywhere. Gives the other's bytes.
+/// Fills a volume with two files in turns of some blocks and removes one of them: holes everywhere. Gives the other's
+/// bytes.
 fn fragment(device: &Arc<MemoryDevice>) -> Vec<u8> {
     let mut options = options();
     options.volume = options.volume.lanes(1);
@@ -213,8 +214,8 @@ fn after_a_power_cut_the_last_checkpoint_is_there() {
     run(1, Features(0));
 }
 
-/// A volume so small that logs write into holes: runs in between are rewritten in their places and moved ahead of writes,
-/// and checkpoints and power cuts come in between.
+/// A volume so small that logs write into holes: runs in between are rewritten in their places and moved ahead of
+/// writes, and checkpoints and power cuts come in between.
 #[test]
 fn while_runs_in_the_way_are_rewritten_and_moved() {
     run_with(3, Features(0), &Allocation::partial(CostModel::sata_ssd()), 250, 200);

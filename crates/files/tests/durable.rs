@@ -1,5 +1,5 @@
-//! Writes that are durable by themselves: they are there after a power cut, an error leaves the file as it was, and nobody
-//! touches a block that is on its way.
+//! Writes that are durable by themselves: they are there after a power cut, an error leaves the file as it was, and
+//! nobody touches a block that is on its way.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
@@ -170,8 +170,8 @@ fn threads_that_write_and_sync_at_once_lose_nothing() {
     assert_clean(&image);
 }
 
-/// The slots of a file name blocks that the device does not have yet, in a segment that the cleaner would empty first: what
-/// else was in it is gone.
+/// The slots of a file name blocks that the device does not have yet, in a segment that the cleaner would empty first:
+/// what else was in it is gone.
 #[test]
 fn the_cleaner_leaves_alone_what_is_on_its_way() {
     // Where in a segment the log stands is not known: in one of these cases it is nearly full.

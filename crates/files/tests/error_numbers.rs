@@ -1,4 +1,5 @@
-//! Errors have the numbers that Linux gives: each operation is done here and in a directory of the host, and must fail alike.
+//! Errors have the numbers that Linux gives: each operation is done here and in a directory of the host, and must fail
+//! alike.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::fs;

@@ -316,7 +316,8 @@ fn a_chain_through_several_segments_and_threads() {
     assert!(report.nodes >= (THREADS * FILES * SYNCS) as u64 && report.nodes > 3 * 512);
 }
 
-/// Every error of the device in a sync is one of the sync; the volume stops, says why, and what was synced before is there.
+/// Every error of the device in a sync is one of the sync; the volume stops, says why, and what was synced before is
+/// there.
 #[test]
 fn an_error_in_a_sync_stops_the_volume_and_is_recorded() {
     for (rule, reason) in [

@@ -1,8 +1,8 @@
-//! Holes, reserved ranges and copies, compared with what the host's own file system does with the same calls; and what is there
-//! after a sync and a crash.
+//! Holes, reserved ranges and copies, compared with what the host's own file system does with the same calls; and what
+//! is there after a sync and a crash.
 //!
-//! `F2FS_STRESS=20` runs twenty times as many sequences. A host that does not zero ranges (tmpfs) is asked for a write of zeros in
-//! their place.
+//! `F2FS_STRESS=20` runs twenty times as many sequences. A host that does not zero ranges (tmpfs) is asked for a write
+//! of zeros in their place.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::fs;
@@ -306,7 +306,8 @@ fn ours_end(pair: &Pair) -> u64 {
     pair.ours[0].size()
 }
 
-/// The effects of a hole and a reserved range on the blocks of a file, which the host cannot tell for another block map.
+/// The effects of a hole and a reserved range on the blocks of a file, which the host cannot tell for another block
+/// map.
 #[test]
 fn holes_give_blocks_back_and_reserved_ranges_keep_them() {
     let pair = Pair::new();

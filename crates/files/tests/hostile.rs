@@ -1,5 +1,5 @@
-//! Arbitrary damage behind right checksums: reading, checking and changing such a volume ends, without a panic. The fuzz
-//! targets do the same for longer.
+//! Arbitrary damage behind right checksums: reading, checking and changing such a volume ends, without a panic. The
+//! fuzz targets do the same for longer.
 //!
 //! `F2FS_CASES=20000` tries more volumes than the usual 256.
 #![allow(clippy::unwrap_used)] // a test fails by panicking

@@ -1,5 +1,5 @@
-//! A device that fails at its n-th operation, for every n of a mixed workload: each operation gives a typed error or succeeds,
-//! and the healthy device below holds the last good checkpoint, whole.
+//! A device that fails at its n-th operation, for every n of a mixed workload: each operation gives a typed error or
+//! succeeds, and the healthy device below holds the last good checkpoint, whole.
 //!
 //! `F2FS_STRESS=1000` tries every single operation; usually a part of them is tried.
 #![allow(clippy::unwrap_used)] // a test fails by panicking

@@ -14,8 +14,8 @@ use f2fs_volume::format::FormatOptions;
 const FILES: usize = 30_000;
 const PAIRS: usize = 2;
 
-/// Files that are closed by one thread and unlinked by another at the same time, with checkpoints that let their numbers be used
-/// again. An inode that is freed twice takes another file with it, or leaves an orphan that is none.
+/// Files that are closed by one thread and unlinked by another at the same time, with checkpoints that let their
+/// numbers be used again. An inode that is freed twice takes another file with it, or leaves an orphan that is none.
 #[test]
 fn a_name_goes_while_the_handle_is_closed() {
     within(Duration::from_secs(300), || {

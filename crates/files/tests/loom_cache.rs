@@ -1,5 +1,5 @@
-//! Models of the addresses that a file remembers (`f2fs_extent::AddressCache`), in the roles that its documentation names: those who
-//! read blocks, change them and move them, on a whole file system. A cache has lines of two blocks.
+//! Models of the addresses that a file remembers (`f2fs_extent::AddressCache`), in the roles that its documentation
+//! names: those who read blocks, change them and move them, on a whole file system. A cache has lines of two blocks.
 //!
 //! ```text
 //! mutant: cache_change_not_stored, killed by: a_reader_finds_what_a_writer_left

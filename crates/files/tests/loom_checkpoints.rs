@@ -1,5 +1,5 @@
-//! Models of checkpoints beside operations: a freeze keeps operations out, and what was synced meanwhile is there whichever checkpoint a
-//! crash leads to. And of syncs with their data into a journal, beside writes.
+//! Models of checkpoints beside operations: a freeze keeps operations out, and what was synced meanwhile is there
+//! whichever checkpoint a crash leads to. And of syncs with their data into a journal, beside writes.
 //!
 //! ```text
 //! mutant: checkpoint_freezes_behind_the_gate, killed by: a_file_is_linked_beside_a_checkpoint
@@ -97,8 +97,8 @@ struct Journaled {
     fs: Arc<FileSystem>,
 }
 
-/// A sync beside a write of the same block leaves the bytes from before or those that came, and no bytes of a place that was not
-/// written: the record has the data of the places that its nodes name.
+/// A sync beside a write of the same block leaves the bytes from before or those that came, and no bytes of a place
+/// that was not written: the record has the data of the places that its nodes name.
 #[test]
 fn a_file_is_synced_with_its_data_beside_a_write() {
     file();

@@ -1,5 +1,6 @@
-//! Models of directories: names that come while their directory goes, dentry blocks that become empty, are read, changed, dropped
-//! from memory and written back beside each other. A directory has two stripes and its map of pages two shards.
+//! Models of directories: names that come while their directory goes, dentry blocks that become empty, are read,
+//! changed, dropped from memory and written back beside each other. A directory has two stripes and its map of pages
+//! two shards.
 //!
 //! ```text
 //! mutant: create_without_its_stripe, killed by: two_make_one_name

@@ -1,5 +1,5 @@
-//! Models of data on its way: writes that are durable by themselves, the cleaner, syncs, truncations and checkpoints beside each
-//! other.
+//! Models of data on its way: writes that are durable by themselves, the cleaner, syncs, truncations and checkpoints
+//! beside each other.
 //!
 //! ```text
 //! mutant: node_owns_what_is_on_its_way, killed by: a_durable_write_beside_the_cleaner

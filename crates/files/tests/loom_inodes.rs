@@ -1,5 +1,5 @@
-//! Models of the life of an inode: names come and go while handles are opened and closed, on a whole file system of 64 MiB whose
-//! tables have two shards each.
+//! Models of the life of an inode: names come and go while handles are opened and closed, on a whole file system of 64
+//! MiB whose tables have two shards each.
 //!
 //! ```text
 //! mutant: life_unlinked_and_not_ended, killed by: a_file_is_opened_while_its_name_goes

@@ -83,7 +83,8 @@ fn many_writes_into_a_volume_that_gets_full() {
     check(&fs.open_file("/file").unwrap());
 }
 
-/// The n-th request fails, for every n of a batch: what is said to be written is, other blocks are as before, none is lost.
+/// The n-th request fails, for every n of a batch: what is said to be written is, other blocks are as before, none is
+/// lost.
 #[test]
 fn many_writes_to_a_device_that_fails() {
     use f2fs_device_test::{FaultDevice, FaultRule};

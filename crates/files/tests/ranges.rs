@@ -1,5 +1,5 @@
-//! Calls on one file at the same time: what excludes each other does, and nothing else; each sees the whole of another one or
-//! nothing of it; what is remembered of addresses is never stale.
+//! Calls on one file at the same time: what excludes each other does, and nothing else; each sees the whole of another
+//! one or nothing of it; what is remembered of addresses is never stale.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
@@ -151,8 +151,8 @@ fn truncation_waits_for_readers_behind_the_new_end_only() {
     });
 }
 
-/// Records of several blocks are overwritten while others read them, blocks are moved by the cleaner, checkpoints make freed
-/// places free, and the places are used again at once.
+/// Records of several blocks are overwritten while others read them, blocks are moved by the cleaner, checkpoints make
+/// freed places free, and the places are used again at once.
 #[test]
 fn nobody_sees_a_part_of_a_write_or_a_block_of_somebody_else() {
     const RECORD: usize = 3 * BLOCK;
@@ -229,8 +229,8 @@ fn nobody_sees_a_part_of_a_write_or_a_block_of_somebody_else() {
     });
 }
 
-/// Files that grow at many places at once: the size is never behind what was written, and nothing but zeros is read where
-/// nobody wrote.
+/// Files that grow at many places at once: the size is never behind what was written, and nothing but zeros is read
+/// where nobody wrote.
 #[test]
 fn writers_of_different_ranges_grow_a_file_together() {
     const BLOCKS: usize = 480;
@@ -288,8 +288,8 @@ fn writers_of_different_ranges_grow_a_file_together() {
     });
 }
 
-/// Truncation, allocation, writing, appending and reading of one file, all at once, with the file now inline and now large.
-/// Byte n of the file is f(n), zero, or not there.
+/// Truncation, allocation, writing, appending and reading of one file, all at once, with the file now inline and now
+/// large. Byte n of the file is f(n), zero, or not there.
 #[test]
 fn the_end_of_a_file_moves_under_readers_and_writers() {
     const MOST: usize = 3 << 20;

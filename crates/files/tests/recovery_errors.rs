@@ -1,5 +1,5 @@
-//! A device that fails while what was synced is recovered: the open says what the device said, and not that what was synced
-//! cannot be recovered; the next open, on a device that works, recovers it.
+//! A device that fails while what was synced is recovered: the open says what the device said, and not that what was
+//! synced cannot be recovered; the next open, on a device that works, recovers it.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::num::NonZeroUsize;

@@ -1,5 +1,5 @@
-//! Every size, count, offset and length that a caller can hand in, at the ends of what its type holds: a result or an error, no
-//! panic, and no memory by what was asked for.
+//! Every size, count, offset and length that a caller can hand in, at the ends of what its type holds: a result or an
+//! error, no panic, and no memory by what was asked for.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::num::NonZeroUsize;

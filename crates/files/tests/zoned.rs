@@ -1,5 +1,5 @@
-//! Volumes on zones: filled, emptied and overwritten, by threads, with zones that are worn out, and found again after a crash. The device
-//! judges each write: one that is not at the write pointer of its zone is an error there.
+//! Volumes on zones: filled, emptied and overwritten, by threads, with zones that are worn out, and found again after a
+//! crash. The device judges each write: one that is not at the write pointer of its zone is an error there.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
@@ -135,7 +135,8 @@ fn a_full_volume_with_a_capacity_below_the_size_and_few_active_zones_goes_on() {
 /// Linux (since 6.4) takes the end of any section for a place where no block can be, also where no zone is.
 #[test]
 fn sections_without_a_zone_are_written_as_far_as_zones_are() {
-    // Zones of four segments, of which the last and most of the third cannot be written; a large front of the main area has none.
+    // Zones of four segments, of which the last and most of the third cannot be written; a large front of the main area
+    // has none.
     let layout = ZoneLayout::new(2048).with_capacity(1100).with_conventional(20);
     let memory = kept(32, layout);
     let fs = open(&memory, 2);

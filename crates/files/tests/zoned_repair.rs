@@ -1,5 +1,5 @@
-//! Repair of volumes on zones: nothing is changed in place there, the old checkpoint stays whole, and what cannot be saved is said. The device
-//! judges each write: one that is not at the write pointer of its zone is an error.
+//! Repair of volumes on zones: nothing is changed in place there, the old checkpoint stays whole, and what cannot be
+//! saved is said. The device judges each write: one that is not at the write pointer of its zone is an error.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
@@ -35,7 +35,8 @@ fn content(path: &str, len: usize) -> Vec<u8> {
     bytes(len, path.bytes().map(u64::from).sum())
 }
 
-/// As many conventional zones as a volume needs in front of its main area: all of that lies in zones that are written in their order.
+/// As many conventional zones as a volume needs in front of its main area: all of that lies in zones that are written
+/// in their order.
 fn front(layout: ZoneLayout) -> ZoneLayout {
     let options = FormatOptions::default().with_features(Features::BLKZONED);
     let accepted = |layout: &ZoneLayout| {

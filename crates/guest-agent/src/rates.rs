@@ -1,5 +1,5 @@
-//! How fast a volume is on a device: creates, unlinks, reads and writes of FxMark, reads of one file, syncs, and writes into an aged
-//! volume with partial cleaning. Each makes a new volume; the aged one stays.
+//! How fast a volume is on a device: creates, unlinks, reads and writes of FxMark, reads of one file, syncs, and writes
+//! into an aged volume with partial cleaning. Each makes a new volume; the aged one stays.
 
 use std::fs::File;
 use std::io::Write;

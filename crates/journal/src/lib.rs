@@ -89,9 +89,9 @@
 //!
 //! # How a lane ends
 //!
-//! A lane is followed from its head to the first thing that is not a record at that position. What then tells a power cut
-//! from damage: each record says where its batch began, and all before that was durable when it was written. So if a
-//! sound record behind the end began its batch behind the end, the end is damage ([`LaneEnd::Damaged`]). So it is if
+//! A lane is followed from its head to the first thing that is not a record at that position. What then tells a power
+//! cut from damage: each record says where its batch began, and all before that was durable when it was written. So if
+//! a sound record behind the end began its batch behind the end, the end is damage ([`LaneEnd::Damaged`]). So it is if
 //! the lane was longer when it was last opened to append. Only the last record of a lane can be damaged unnoticed, as
 //! in every log without a second copy: it counts as torn, or as not there.
 //!

@@ -72,8 +72,8 @@
 //! 4. Write the record: [`NatFlush::version_bitmap`], [`NatFlush::journal`] (all of it: it replaces the one before),
 //!    [`next_free_nid`](Nat::next_free_nid). Make it durable (flush, or a write with FUA).
 //! 5. [`end_checkpoint`](Nat::end_checkpoint), and **not before 4 is durable**: it lets NIDs be handed out that were
-//!    freed before 2. A NID that is bound again while the durable record still calls it bound would name two nodes after
-//!    a crash.
+//!    freed before 2. A NID that is bound again while the durable record still calls it bound would name two nodes
+//!    after a crash.
 //!
 //! If a step fails, leave out the rest: the table is as after the last durable checkpoint plus what was changed since,
 //! and the next `begin_checkpoint` takes everything over. An owner that has `f2fs-segment` too makes one record for

@@ -58,11 +58,11 @@ pub struct SegmentConfig {
     pub lanes: usize,
     /// Whether SSR may be used at all. Zoned volumes (`blkzoned`) never use it.
     pub ssr: bool,
-    /// How many blocks of each section can be written, from its start on: the capacity of the zones that most sections are. Linux has the
-    /// same for all sections, also those where no zone is (since 6.4). `None`: all of them.
+    /// How many blocks of each section can be written, from its start on: the capacity of the zones that most sections
+    /// are. Linux has the same for all sections, also those where no zone is (since 6.4). `None`: all of them.
     pub section_capacity: Option<u32>,
-    /// Whether nodes that are written before their checkpoint have segments of their own: one more open segment for each log of nodes. Without
-    /// them none is written ahead.
+    /// Whether nodes that are written before their checkpoint have segments of their own: one more open segment for
+    /// each log of nodes. Without them none is written ahead.
     pub aside: bool,
 }
 

@@ -165,8 +165,9 @@ impl FreeSpace {
         !next.is_multiple_of(self.segs_per_sec) && self.map.lock().segments.contains(next)
     }
 
-    /// Takes a segment for a log that stands in `current` (`get_new_segment`): a later one of the same section; else the
-    /// first one of a free section, if at least `floor` free sections are left then, in a zone of its own if there is one.
+    /// Takes a segment for a log that stands in `current` (`get_new_segment`): a later one of the same section; else
+    /// the first one of a free section, if at least `floor` free sections are left then, in a zone of its own if there
+    /// is one.
     pub(crate) fn take(&self, log: LogType, current: SegmentNo, floor: u32) -> Option<SegmentNo> {
         let floor = protocol_value!("segment_floor_unlocked", floor, {
             if self.sections() <= floor {

@@ -7,8 +7,8 @@
 //! says. Lanes begin segments only while there is no need for SSR, and are given up when space is short, so that holes
 //! are not kept from others.
 //!
-//! The warm-node log has lane 0 alone for the nodes that syncs write: roll-forward follows a single chain. Nodes that no sync writes have a lane
-//! of their own ([`crate::aside`]).
+//! The warm-node log has lane 0 alone for the nodes that syncs write: roll-forward follows a single chain. Nodes that
+//! no sync writes have a lane of their own ([`crate::aside`]).
 //!
 //! Blocks are taken from lanes in `on_lane.rs`.
 
@@ -31,8 +31,8 @@ pub(crate) struct Lanes {
     aged: Lane,
     /// Nodes that are written before their checkpoint, by their log.
     aside: [Lane; 3],
-    /// Lanes were closed within zones, which the device counts as active until a checkpoint finishes them: one that is begun later than so many,
-    /// of those that were begun. 0: no lane was.
+    /// Lanes were closed within zones, which the device counts as active until a checkpoint finishes them: one that is
+    /// begun later than so many, of those that were begun. 0: no lane was.
     pub(crate) resting: AtomicU64,
 }
 

@@ -10,17 +10,19 @@
 //! - A block that is valid now, or was in the last durable checkpoint, or was since, is never handed out. Each segment
 //!   has two maps: *valid* (`cur_valid_map`) and *taken* (`ckpt_valid_map`), a superset. Taking a block sets both bits,
 //!   freeing it clears the first. A durable checkpoint clears the second of blocks that were freed before it began.
-//! - A segment whose last block was freed is *prefree*, not free, until a checkpoint that knows this is durable. Only then
-//!   is it used, discarded or reset.
+//! - A segment whose last block was freed is *prefree*, not free, until a checkpoint that knows this is durable. Only
+//!   then is it used, discarded or reset.
 //! - Each log stands on a block that may be written. A log's segment belongs to it alone.
-//! - A segment's summary is with its log, or put aside for the next checkpoint, or in the SSA, and is looked for in this order.
+//! - A segment's summary is with its log, or put aside for the next checkpoint, or in the SSA, and is looked for in
+//!   this order.
 //! - Data and nodes never share a segment; in a section of several segments, logs begin with a free section.
 //!
 //! # Cleaning
 //!
-//! [`choose_victim`](SegmentManager::choose_victim) marks the section that is best emptied next. [`plan`] and [`cost`] decide
-//! what is cheaper when a write meets valid blocks: skipping, rewriting or moving them. The choices that a crash could turn
-//! into a loss are not offered to a write; [`plan`] says which way was chosen and why no crash can lose a block.
+//! [`choose_victim`](SegmentManager::choose_victim) marks the section that is best emptied next. [`plan`] and [`cost`]
+//! decide what is cheaper when a write meets valid blocks: skipping, rewriting or moving them. The choices that a crash
+//! could turn into a loss are not offered to a write; [`plan`] says which way was chosen and why no crash can lose a
+//! block.
 //!
 //! # Locking model
 //!
@@ -32,11 +34,11 @@
 //! | segment (one each) | maps, counts, age, phase | once a run taken, once a block freed |
 //! | changed lists (16), free map, retired summaries | what their names say | about once for each 512 blocks |
 //!
-//! Order: SIT state, a lane, a log head (never two of either), index, segment (one at a time), then one of the last row, of which none is
-//! held while another is taken. Counters are atomics: valid blocks striped by segment, the rest changed once for a segment.
-//! Freeing a block locks its segment and writes nothing global, beyond the stripe of its counter; taking a batch locks its
-//! log and its segment once. The lock that writers of a kind of data share is their log's head; with
-//! [lanes](SegmentConfig::lanes), writers on different lanes share none until space is short.
+//! Order: SIT state, a lane, a log head (never two of either), index, segment (one at a time), then one of the last
+//! row, of which none is held while another is taken. Counters are atomics: valid blocks striped by segment, the rest
+//! changed once for a segment. Freeing a block locks its segment and writes nothing global, beyond the stripe of its
+//! counter; taking a batch locks its log and its segment once. The lock that writers of a kind of data share is their
+//! log's head; with [lanes](SegmentConfig::lanes), writers on different lanes share none until space is short.
 //!
 //! # Memory and time
 //!
@@ -46,8 +48,8 @@
 //! | a segment with valid blocks, or used since the open | about 250 bytes more: maps, age, its place in the victim index |
 //! | a summary that waits for the next checkpoint | 4 KiB |
 //!
-//! A TiB is 524,288 segments: 2.4 MB when it is empty, 130 MB when every segment is in use. [`SegmentTable`] takes the SIT over piece
-//! by piece, on as many threads as its owner likes; a TiB of it is 38 MiB to read.
+//! A TiB is 524,288 segments: 2.4 MB when it is empty, 130 MB when every segment is in use. [`SegmentTable`] takes the
+//! SIT over piece by piece, on as many threads as its owner likes; a TiB of it is 38 MiB to read.
 //!
 //! # Sizes and exhaustion
 //!
@@ -59,12 +61,14 @@
 //! because something was deleted from it, goes through [`allocate_node`](SegmentManager::allocate_node), which may have
 //! the last segment. `NoSpace` takes nothing; freed blocks are to be had after the next durable checkpoint.
 //!
-//! Of `n` sections of a new main area, one data log can so fill `n - 5 - user_floor` sections, less the one block that it stands on.
+//! Of `n` sections of a new main area, one data log can so fill `n - 5 - user_floor` sections, less the one block that
+//! it stands on.
 //!
 //! # Opening, and the order of a checkpoint's writes
 //!
-//! The owner keeps a *checkpoint record*: the SIT version bitmap, the SIT journal, where the six logs stand and their summaries, in
-//! two places in turn, each whole or not at all (a checksum). The SIT stands on the device twice, the SSA once.
+//! The owner keeps a *checkpoint record*: the SIT version bitmap, the SIT journal, where the six logs stand and their
+//! summaries, in two places in turn, each whole or not at all (a checksum). The SIT stands on the device twice, the SSA
+//! once.
 //!
 //! Opening: read the newest record that is whole; load the current copy of each SIT block into a [`SegmentTable`], made
 //! with the journal; hand table, bitmap and logs to [`SegmentManager::open`]; [`SegmentManager::load`] does both for an
@@ -73,18 +77,19 @@
 //!
 //! A checkpoint, with no other call while `begin_checkpoint` runs:
 //!
-//! 1. Everything that the new record will reach is written: data, then the nodes that name it, at addresses that `allocate` gave.
-//! 2. [`begin_checkpoint`](SegmentManager::begin_checkpoint). Write [`SegmentFlush::sit_blocks`] to the copies that they name (never
-//!    those that the last durable record uses), and [`SegmentFlush::summaries`] to the SSA. A summary that is overwritten keeps
-//!    the entries of all blocks that are valid in the old record, so it serves both.
+//! 1. Everything that the new record will reach is written: data, then the nodes that name it, at addresses that
+//!    `allocate` gave.
+//! 2. [`begin_checkpoint`](SegmentManager::begin_checkpoint). Write [`SegmentFlush::sit_blocks`] to the copies that
+//!    they name (never those that the last durable record uses), and [`SegmentFlush::summaries`] to the SSA. A summary
+//!    that is overwritten keeps the entries of all blocks that are valid in the old record, so it serves both.
 //! 3. Flush the device: all of this is durable **before** the record that points to it.
 //! 4. Write the record (bitmap, journal, logs), and make it durable.
 //! 5. [`end_checkpoint`](SegmentManager::end_checkpoint), and **not before 4 is durable**: it lets the blocks be
 //!    written that were freed before 2, to which the record before still points. Blocks that it returns may be
 //!    discarded after it and before the next allocation.
 //!
-//! If a step fails, leave out the rest; the next `begin_checkpoint` writes again all that this one had. With `f2fs-nat`, both
-//! `begin_checkpoint`s come before one flush and one record, and both `end_checkpoint`s after it.
+//! If a step fails, leave out the rest; the next `begin_checkpoint` writes again all that this one had. With
+//! `f2fs-nat`, both `begin_checkpoint`s come before one flush and one record, and both `end_checkpoint`s after it.
 //!
 //! # Example
 //!

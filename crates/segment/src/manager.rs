@@ -22,7 +22,8 @@ use crate::states::States;
 use crate::zoning::Zoning;
 use crate::{SegmentConfig, SegmentError, SegmentInfo, SegmentTable};
 
-/// The state of the main area: which blocks are valid, where each log writes, which segments are free, dirty or prefree.
+/// The state of the main area: which blocks are valid, where each log writes, which segments are free, dirty or
+/// prefree.
 ///
 /// Planning only: it reads and writes nothing itself. See the crate's documentation for the locking model, and
 /// [`allocate`](SegmentManager::allocate), [`invalidate`](SegmentManager::invalidate),
@@ -65,8 +66,8 @@ impl core::fmt::Debug for Source {
 impl SegmentManager {
     /// Takes over the state that a checkpoint describes.
     ///
-    /// `entries` holds one SIT entry for each main segment, the journal applied; `sit_bitmap` is the SIT version bitmap of
-    /// the checkpoint (most significant bit first, set: the second copy is in use); `logs` are in the order of their
+    /// `entries` holds one SIT entry for each main segment, the journal applied; `sit_bitmap` is the SIT version bitmap
+    /// of the checkpoint (most significant bit first, set: the second copy is in use); `logs` are in the order of their
     /// numbers.
     ///
     /// # Errors
@@ -85,11 +86,11 @@ impl SegmentManager {
         SegmentManager::open(config, table, sit_bitmap, logs)
     }
 
-    /// Takes over the state that a checkpoint describes, from a table that was loaded piece by piece: what a large main area
-    /// calls for. The rest is as for [`new`](Self::new).
+    /// Takes over the state that a checkpoint describes, from a table that was loaded piece by piece: what a large main
+    /// area calls for. The rest is as for [`new`](Self::new).
     ///
-    /// Costs two passes over the words of the table (4 bytes a segment), and for each segment with valid blocks its place in
-    /// the victim index.
+    /// Costs two passes over the words of the table (4 bytes a segment), and for each segment with valid blocks its
+    /// place in the victim index.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -186,7 +187,8 @@ impl SegmentManager {
         })
     }
 
-    /// Free segments: those that a log may take now. Prefree ones do not count; on zones, nor do those of sections that are not free.
+    /// Free segments: those that a log may take now. Prefree ones do not count; on zones, nor do those of sections that
+    /// are not free.
     #[must_use]
     pub fn free_segments(&self) -> u32 {
         if self.zoning.in_order { self.free.sections() * self.zoning.segments() } else { self.free.segments() }
@@ -274,9 +276,9 @@ impl SegmentManager {
         self.geometry.block_at(head.segment, head.next)
     }
 
-    /// The summary of a segment, where it is newer than its SSA block: that of a log's segment, or of one that a log left
-    /// since the last checkpoint. `None`: the SSA block is right. The answer holds as long as no log takes or leaves the
-    /// segment, so for one that a cleaner has marked as its victim.
+    /// The summary of a segment, where it is newer than its SSA block: that of a log's segment, or of one that a log
+    /// left since the last checkpoint. `None`: the SSA block is right. The answer holds as long as no log takes or
+    /// leaves the segment, so for one that a cleaner has marked as its victim.
     #[must_use]
     pub fn summary(&self, segment: SegmentNo) -> Option<Box<SummaryBlock>> {
         let held = |log: LogType| {

@@ -9,9 +9,9 @@ use crate::run::{Run, Sink};
 use crate::{Class, NodeLog, SegmentError, SegmentManager};
 
 impl SegmentManager {
-    /// As [`allocate_as`](Self::allocate_as), from one of the log's lanes. Writers that pass different numbers (of their
-    /// threads, say) do not wait for each other as long as there are lanes ([`SegmentConfig::lanes`]) and free segments; a
-    /// number is taken modulo the number of lanes.
+    /// As [`allocate_as`](Self::allocate_as), from one of the log's lanes. Writers that pass different numbers (of
+    /// their threads, say) do not wait for each other as long as there are lanes ([`SegmentConfig::lanes`]) and free
+    /// segments; a number is taken modulo the number of lanes.
     ///
     /// [`SegmentConfig::lanes`]: crate::SegmentConfig::lanes
     ///
@@ -32,8 +32,8 @@ impl SegmentManager {
         }
     }
 
-    /// As [`allocate_node`](Self::allocate_node), from one of the log's lanes. The second address is what the lane hands out
-    /// next; it means something to roll-forward in the warm-node log alone, which has no lanes.
+    /// As [`allocate_node`](Self::allocate_node), from one of the log's lanes. The second address is what the lane
+    /// hands out next; it means something to roll-forward in the warm-node log alone, which has no lanes.
     ///
     /// # Errors
     /// As there.
@@ -111,8 +111,8 @@ impl SegmentManager {
             if let Some(head) = lane.lock().take() {
                 let begun = self.zoning.in_order && !self.zoning.begins_zone(head.segment);
                 if head.next == 0 && head.alloc == AllocType::Lfs && !begun && self.lock(head.segment).taken == 0 {
-                    // Opened for a request that then found too little elsewhere: the segment is as free as it was. (Blocks that a
-                    // recovery holds are held before there are lanes; the look at `taken` is for sure.)
+                    // Opened for a request that then found too little elsewhere: the segment is as free as it was.
+                    // (Blocks that a recovery holds are held before there are lanes; the look at `taken` is for sure.)
                     self.give_back(head);
                 } else {
                     self.leave(head.segment, head.summary);

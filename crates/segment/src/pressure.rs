@@ -1,4 +1,5 @@
-//! The dirty blocks that a checkpoint would have to write, as the owner of the segments told them last (`thresholds.rs`).
+//! The dirty blocks that a checkpoint would have to write, as the owner of the segments told them last
+//! (`thresholds.rs`).
 
 use f2fs_sync::atomic::{AtomicU32, Ordering};
 

@@ -1,7 +1,8 @@
 //! Free sections: how many there must be for a checkpoint to succeed whatever is dirty.
 //!
-//! A checkpoint writes every dirty node and directory block to a new place before anything is freed, and so does cleaning.
-//! If user data took the last section, neither could run, and nothing would ever become free. Hence three thresholds:
+//! A checkpoint writes every dirty node and directory block to a new place before anything is freed, and so does
+//! cleaning. If user data took the last section, neither could run, and nothing would ever become free. Hence three
+//! thresholds:
 //!
 //! ```text
 //!  free sections
@@ -69,9 +70,9 @@ impl SegmentManager {
         u64::from(self.free_sections()) <= nodes + 2 * dents + 2 * u64::from(self.reserved_sections())
     }
 
-    /// Whether there is room for what is dirty, for `needed` further sections and for the reserve, once `freed` sections
-    /// that are on their way have become free (`has_enough_free_secs`). If not, the owner cleans, or writes a checkpoint to
-    /// get at its prefree segments, before it lets an operation make more dirty.
+    /// Whether there is room for what is dirty, for `needed` further sections and for the reserve, once `freed`
+    /// sections that are on their way have become free (`has_enough_free_secs`). If not, the owner cleans, or writes a
+    /// checkpoint to get at its prefree segments, before it lets an operation make more dirty.
     #[must_use]
     pub fn enough_free_sections(&self, freed: u32, needed: u32) -> bool {
         let (nodes, dents) = (self.pressure.nodes(), self.pressure.dents());

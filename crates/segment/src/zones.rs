@@ -22,8 +22,8 @@ impl SegmentManager {
         self.free.has_section(section)
     }
 
-    /// Moves logs to the start of free sections, and closes lanes, if `off` says so of the block that they would write next. What they leave
-    /// unwritten is used again when all of its section is free. Tells how many moved.
+    /// Moves logs to the start of free sections, and closes lanes, if `off` says so of the block that they would write
+    /// next. What they leave unwritten is used again when all of its section is free. Tells how many moved.
     ///
     /// # Errors
     /// [`SegmentError::NoSpace`] if no section is free.
@@ -80,8 +80,8 @@ impl SegmentManager {
         sections.into_iter().filter(whole).collect()
     }
 
-    /// Gives a section, which is free or will be when the checkpoint ends, to nobody any more: its zone cannot be written. To the format its
-    /// segments stay free.
+    /// Gives a section, which is free or will be when the checkpoint ends, to nobody any more: its zone cannot be
+    /// written. To the format its segments stay free.
     pub fn retire_section(&self, section: u32) {
         let first = section * self.geometry.segs_per_sec;
         self.free.retire(section, first..first + self.zoning.segments());

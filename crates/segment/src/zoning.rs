@@ -1,4 +1,5 @@
-//! How much of the main area can be written, and in which order: on zones, not all of a section, and from its start to its end.
+//! How much of the main area can be written, and in which order: on zones, not all of a section, and from its start to
+//! its end.
 
 use f2fs_format::feature::Features;
 use f2fs_format::{BLOCKS_PER_SEGMENT, Geometry, SegmentNo};
@@ -9,7 +10,7 @@ pub(crate) struct Zoning {
     segs_per_sec: u32,
     /// Blocks of a section that can be written, from its start on.
     capacity: u32,
-    /// Whether sections are zones: each is written from its start to its end, and begun anew when all of it is free.
+    /// Whether sections are zones: each is written from its start to its end, and begun again when all of it is free.
     pub(crate) in_order: bool,
 }
 
@@ -29,7 +30,8 @@ impl Zoning {
         self.capacity
     }
 
-    /// Blocks that may be in use in a section, at most: those behind its capacity, too, which a kernel before 6.4 wrote where no zone is.
+    /// Blocks that may be in use in a section, at most: those behind its capacity, too, which a kernel before 6.4 wrote
+    /// where no zone is.
     pub(crate) fn largest_section(&self) -> u32 {
         self.segs_per_sec.saturating_mul(BLOCKS_PER_SEGMENT)
     }

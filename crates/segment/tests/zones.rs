@@ -1,4 +1,5 @@
-//! Sections that are zones, against a model of them: each is written from its start to its capacity, and begun again when it was reset.
+//! Sections that are zones, against a model of them: each is written from its start to its capacity, and begun again
+//! when it was reset.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

@@ -91,8 +91,8 @@ struct Arguments {
     /// options have no effect then.
     #[arg(long)]
     lines: bool,
-    /// Check joint states of a volume and of its journal in persistent memory. Only `--states`, `--seed` and `--threads`
-    /// have an effect then.
+    /// Check joint states of a volume and of its journal in persistent memory. Only `--states`, `--seed` and
+    /// `--threads` have an effect then.
     #[arg(long)]
     joint: bool,
     /// Print the names of the mutants with the classes that find them, and do nothing.

@@ -17,8 +17,8 @@ use self::namespace::Namespace;
 use crate::traffic::{Traffic, first_ring, try_polling};
 use crate::{Engine, OpenError, OpenOptions, UringDevice};
 
-/// Opens a device by its path with the back end that it needs: the character device of an NVMe namespace as [`NvmeDevice`], a regular file
-/// or block device as [`UringDevice`].
+/// Opens a device by its path with the back end that it needs: the character device of an NVMe namespace as
+/// [`NvmeDevice`], a regular file or block device as [`UringDevice`].
 ///
 /// # Errors
 /// See [`OpenError`].
@@ -30,14 +30,14 @@ pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<PlainArc<dyn
     Ok(UringDevice::open(path, options)?)
 }
 
-/// An NVMe namespace, opened by its character device, such as `/dev/ng0n1`, and driven by its own commands: read, write, flush,
-/// deallocate, write zeroes. They go past the kernel's block layer (`IORING_OP_URING_CMD`, "pass-through"; Linux 5.19), on rings, and
-/// one at a time by an ioctl.
+/// An NVMe namespace, opened by its character device, such as `/dev/ng0n1`, and driven by its own commands: read,
+/// write, flush, deallocate, write zeroes. They go past the kernel's block layer (`IORING_OP_URING_CMD`,
+/// "pass-through"; Linux 5.19), on rings, and one at a time by an ioctl.
 ///
-/// A flush is sent, and durable writes ask for it, only where the controller has a volatile cache. A status of the device is the error
-/// [`Nvme`](f2fs_device::DeviceErrorKind::Nvme). A command is sent again, a few times, where the device or the kernel says that it was not carried
-/// out and that this passes; the kernel itself tries nothing again. Transfers larger than a command takes are several, one after the
-/// other.
+/// A flush is sent, and durable writes ask for it, only where the controller has a volatile cache. A status of the
+/// device is the error [`Nvme`](f2fs_device::DeviceErrorKind::Nvme). A command is sent again, a few times, where the
+/// device or the kernel says that it was not carried out and that this passes; the kernel itself tries nothing again.
+/// Transfers larger than a command takes are several, one after the other.
 ///
 /// # Who else is kept out
 /// The character device cannot be claimed, so the namespace's block device is, as [`UringDevice`] claims it: that keeps
@@ -58,7 +58,8 @@ impl NvmeDevice {
         place::is_namespace(path.as_ref())
     }
 
-    /// Opens a namespace by its character device. [`OpenOptions::direct`] means nothing here: commands have no page cache.
+    /// Opens a namespace by its character device. [`OpenOptions::direct`] means nothing here: commands have no page
+    /// cache.
     ///
     /// # Errors
     /// See [`OpenError`]; [`Namespace`](OpenError::Namespace) for one whose sectors or command set do not suit.
@@ -117,7 +118,8 @@ impl NvmeDevice {
     /// Makes `blocks` blocks from `start` read as zeros, without a transfer. They are as durable as other writes.
     ///
     /// # Errors
-    /// Errors of a write; [`Unsupported`](f2fs_device::DeviceErrorKind::Unsupported) where the controller lacks the command.
+    /// Errors of a write; [`Unsupported`](f2fs_device::DeviceErrorKind::Unsupported) where the controller lacks the
+    /// command.
     pub fn write_zeroes(&self, start: u64, blocks: u64) -> Result<(), DeviceError> {
         self.traffic.carrier().write_zeroes(start, blocks)
     }

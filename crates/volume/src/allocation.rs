@@ -6,7 +6,8 @@ use core::str::FromStr;
 use f2fs_segment::cost::CostModel;
 use f2fs_segment::plan::{Planner, Strategy};
 
-/// The treatment of valid blocks in a write's way, once free segments are few and logs write into the holes of dirty ones.
+/// The treatment of valid blocks in a write's way, once free segments are few and logs write into the holes of dirty
+/// ones.
 ///
 /// | Name | Within a request | Ahead of it |
 /// |---|---|---|
@@ -15,12 +16,13 @@ use f2fs_segment::plan::{Planner, Strategy};
 /// | `selective-greedy` | as is cheapest for each run by itself (the paper's rule) | the same |
 /// | `selective-optimal` | as is cheapest for the whole request | the same |
 ///
-/// Nothing is moved within a request, whatever the choice: a place that a durable checkpoint speaks of is not overwritten
-/// with other bytes. Runs that are worth moving are moved by [`Volume::preclean_step`](crate::Volume::preclean_step) and
-/// their places used after the next checkpoint. `f2fs_segment::plan` says why no crash can lose a block.
+/// Nothing is moved within a request, whatever the choice: a place that a durable checkpoint speaks of is not
+/// overwritten with other bytes. Runs that are worth moving are moved by
+/// [`Volume::preclean_step`](crate::Volume::preclean_step) and their places used after the next checkpoint.
+/// `f2fs_segment::plan` says why no crash can lose a block.
 ///
-/// A name may end in a bound, `selective-optimal+27`: at most 27 blocks are rewritten or moved for each hundred new ones that
-/// are written into holes ([`at_most`](Allocation::at_most)).
+/// A name may end in a bound, `selective-optimal+27`: at most 27 blocks are rewritten or moved for each hundred new
+/// ones that are written into holes ([`at_most`](Allocation::at_most)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Allocation {
     strategy: Strategy,
@@ -67,8 +69,8 @@ impl Allocation {
         self
     }
 
-    /// Bounds the wear: at most `share` blocks are rewritten or moved for each new block that is written into holes, from the
-    /// time the volume is opened. The best ones are, as far as that goes; see [`Planner::at_most`].
+    /// Bounds the wear: at most `share` blocks are rewritten or moved for each new block that is written into holes,
+    /// from the time the volume is opened. The best ones are, as far as that goes; see [`Planner::at_most`].
     #[must_use]
     pub fn at_most(mut self, share: f64) -> Allocation {
         self.bound = Some(share);

@@ -7,8 +7,8 @@
 //! | [`preclean_step`](Volume::preclean_step) | before long writes into holes | against operations |
 //!
 //! Each cleaner has victims of its own: choosing one marks it. The effects of a step on blocks that others use are in
-//! `relocate.rs`. A step never takes what a checkpoint needs: it does nothing once free sections are near the floor, and leaves
-//! the rest to the way that works alone, where nothing becomes dirty meanwhile.
+//! `relocate.rs`. A step never takes what a checkpoint needs: it does nothing once free sections are near the floor,
+//! and leaves the rest to the way that works alone, where nothing becomes dirty meanwhile.
 //!
 //! ```text
 //! gate closed -> above -> { victim: nodes become dirty, data blocks are read and written to the cold log } ... -> checkpoint
@@ -16,8 +16,8 @@
 //!      +--------------------- again, while it frees more than it takes and the goal is not reached ----------------+
 //! ```
 //!
-//! A victim is free only after the checkpoint that no longer speaks of its blocks is durable; until then both copies of a
-//! moved block exist. So no crash loses one.
+//! A victim is free only after the checkpoint that no longer speaks of its blocks is durable; until then both copies of
+//! a moved block exist. So no crash loses one.
 
 use f2fs_format::Nid;
 use f2fs_segment::{Class, Victim, VictimPolicy};
@@ -62,8 +62,8 @@ impl Volume {
     /// [`checkpoint_with`](Self::checkpoint_with); at least one checkpoint is written.
     ///
     /// # Errors
-    /// As [`checkpoint_with`](Self::checkpoint_with). A block that cannot be read or moved is an error, too; that one does not
-    /// stop the volume.
+    /// As [`checkpoint_with`](Self::checkpoint_with). A block that cannot be read or moved is an error, too; that one
+    /// does not stop the volume.
     pub fn clean_with<E: From<VolumeError>>(
         &self,
         goal: u32,
@@ -134,8 +134,8 @@ impl Volume {
         }
     }
 
-    /// Moves what is valid in a victim. False: its tables contradict each other, there is no room, or a writer is not done
-    /// with a block of it; the rest of it is left as it is.
+    /// Moves what is valid in a victim. False: its tables contradict each other, there is no room, or a writer is not
+    /// done with a block of it; the rest of it is left as it is.
     fn empty(
         &self,
         op: &Op<'_>,
@@ -172,14 +172,15 @@ impl Volume {
         Ok(true)
     }
 
-    /// Sections that must be free for a step to begin: those of users' floor, so that a step takes nothing from checkpoints.
+    /// Sections that must be free for a step to begin: those of users' floor, so that a step takes nothing from
+    /// checkpoints.
     pub(crate) fn step_floor(&self) -> u32 {
         self.segments.manager().map_or(0, |segments| segments.floor(Class::User)) + MARGIN
     }
 
-    /// Empties one section while operations run: to the cold log, or, with [`VictimPolicy::AgeThreshold`], among blocks of about
-    /// the same age. Any number of threads may do so at a time. The moved blocks are durable, and the
-    /// section free, after the next checkpoint.
+    /// Empties one section while operations run: to the cold log, or, with [`VictimPolicy::AgeThreshold`], among blocks
+    /// of about the same age. Any number of threads may do so at a time. The moved blocks are durable, and the section
+    /// free, after the next checkpoint.
     ///
     /// `None`: there is nothing worth it, or free sections are so few that [`clean_with`](Self::clean_with) must do it.
     ///

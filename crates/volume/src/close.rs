@@ -16,8 +16,8 @@ impl Volume {
         self.close_with(|_| Ok(()))
     }
 
-    /// The same, for a volume that something lies on: `above` as for [`checkpoint_with`](Self::checkpoint_with). No change
-    /// comes between the checkpoint and the end of the volume.
+    /// The same, for a volume that something lies on: `above` as for [`checkpoint_with`](Self::checkpoint_with). No
+    /// change comes between the checkpoint and the end of the volume.
     ///
     /// # Errors
     /// As there; the volume then stays open, and the device its.

@@ -1,4 +1,5 @@
-//! Data blocks of a volume: reserving and reading them, and whether they are in use. They are written by a [`Flight`](crate::Flight).
+//! Data blocks of a volume: reserving and reading them, and whether they are in use. They are written by a
+//! [`Flight`](crate::Flight).
 
 use f2fs_device::{AlignedBuf, BlockDevice};
 use f2fs_format::{BlockAddr, Corruption, Nid};
@@ -17,8 +18,9 @@ impl Volume {
         Ok(())
     }
 
-    /// Reserves data blocks that are written before the next checkpoint counts: [`Flight::begin_blocks`](crate::Flight::begin_blocks) fills
-    /// them, or [`unreserve`](Self::unreserve) gives them back. No slot says so.
+    /// Reserves data blocks that are written before the next checkpoint counts:
+    /// [`Flight::begin_blocks`](crate::Flight::begin_blocks) fills them, or [`unreserve`](Self::unreserve) gives them
+    /// back. No slot says so.
     ///
     /// # Errors
     /// [`VolumeError::NoSpace`]; nothing is reserved then.
@@ -26,8 +28,8 @@ impl Volume {
         self.space.take_blocks(blocks)
     }
 
-    /// Whether so many blocks could be reserved at this moment. It only looks: the caller is in no operation, and a checkpoint would count
-    /// what was taken and not yet given back.
+    /// Whether so many blocks could be reserved at this moment. It only looks: the caller is in no operation, and a
+    /// checkpoint would count what was taken and not yet given back.
     #[must_use]
     pub fn has_room(&self, blocks: u64) -> bool {
         protocol_never!("room_taken_to_look", {
@@ -59,7 +61,8 @@ impl Volume {
         !self.nat.get(nid).is_ok_and(|entry| !entry.addr.is_real())
     }
 
-    /// Whether the SIT says that a block is in use. A volume that is open for reading may have to read the block of the SIT.
+    /// Whether the SIT says that a block is in use. A volume that is open for reading may have to read the block of the
+    /// SIT.
     ///
     /// # Errors
     /// [`VolumeError::Device`].
@@ -70,7 +73,8 @@ impl Volume {
     /// Reads data blocks that follow each other on the device.
     ///
     /// # Errors
-    /// [`VolumeError::Corrupt`] for blocks outside the main area (`nid`: whose slot named them), [`VolumeError::Device`].
+    /// [`VolumeError::Corrupt`] for blocks outside the main area (`nid`: whose slot named them),
+    /// [`VolumeError::Device`].
     pub fn read_data(&self, nid: Nid, addr: BlockAddr, buf: &mut AlignedBuf) -> Result<(), VolumeError> {
         let last = addr.offset((buf.blocks() as u32).saturating_sub(1));
         if !self.geometry.in_main(addr) || !self.geometry.in_main(last) || last < addr {

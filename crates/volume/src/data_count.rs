@@ -1,7 +1,8 @@
 //! Data blocks written since the last checkpoint.
 //!
-//! Each processor counts its own, and tells all others once in [`BATCH`] blocks. A thread that only has
-//! to know whether there are few reads one line, which seldom changes. It adds up the counts of all processors if that line does not tell.
+//! Each processor counts its own, and tells all others once in [`BATCH`] blocks. A thread that only has to know whether
+//! there are few reads one line, which seldom changes. It adds up the counts of all processors if that line does not
+//! tell.
 //!
 //! # Locking
 //!

@@ -1,9 +1,9 @@
 //! Volumes on several devices: the devices that the superblock names, and whether the given ones are the same.
 //!
-//! The superblock, on the first device, has a path and a size for each. A path is a hint, since devices get other names; nothing on the
-//! other devices says whose they are. So sizes are compared, and nodes that lie on a device are looked at: a block of a node has its number.
-//! One mistake stays unseen: devices of one size that hold nothing but data of files, in each other's place. The format has no
-//! mark on them.
+//! The superblock, on the first device, has a path and a size for each. A path is a hint, since devices get other
+//! names; nothing on the other devices says whose they are. So sizes are compared, and nodes that lie on a device are
+//! looked at: a block of a node has its number. One mistake stays unseen: devices of one size that hold nothing but
+//! data of files, in each other's place. The format has no mark on them.
 //!
 //! No locks: nothing here is shared.
 
@@ -88,8 +88,8 @@ pub(crate) fn load_superblock(device: &dyn BlockDevice) -> Result<LoadedSuperblo
 /// Puts the devices of a volume together: the first, and so many others. `open` is called for each of these, with its
 /// number and its record in the superblock. A volume on one device is that device.
 ///
-/// The superblock's paths are not opened by themselves: they stand in an image that anyone may have made, and would let it name any file of
-/// this machine.
+/// The superblock's paths are not opened by themselves: they stand in an image that anyone may have made, and would let
+/// it name any file of this machine.
 ///
 /// ```
 /// use f2fs_device::{BlockDevice, MemoryDevice};
@@ -139,8 +139,8 @@ pub fn assemble<E>(
     Ok(PlainArc::new(SpannedDevice::new(devices)?))
 }
 
-/// Devices for a new volume, each as far as it has whole segments (2 MiB; in front of a device with zones the first one as a
-/// whole), as [`format`](crate::format::format()) takes them.
+/// Devices for a new volume, each as far as it has whole segments (2 MiB; in front of a device with zones the first one
+/// as a whole), as [`format`](crate::format::format()) takes them.
 ///
 /// # Errors
 /// [`SpanError`].
@@ -166,8 +166,8 @@ pub(crate) fn check_parts(superblock: &SuperBlock, info: &DeviceInfo) -> Result<
     Ok(())
 }
 
-/// Whether nodes that lie on each device but the first are there. On a device that holds no node, or none of the first NIDs, nothing
-/// can be looked at.
+/// Whether nodes that lie on each device but the first are there. On a device that holds no node, or none of the first
+/// NIDs, nothing can be looked at.
 pub(crate) fn check_nodes(nat: &Nat, device: &dyn BlockDevice) -> Result<(), VolumeError> {
     let parts = &device.info().parts;
     let Some(((first, _), others)) = parts.split_first() else { return Ok(()) };

@@ -13,9 +13,9 @@
 //! checkpoint, and no later ones. While the frozen state is written the gate is open again. The next checkpoint begins
 //! when this one is durable, so at most one epoch is on its way.
 //!
-//! A sync goes to the chain of nodes behind the last durable checkpoint. Between freeze and durable there is no right place for it: a crash may
-//! lead to either checkpoint, and its nodes would belong to one of them. So syncs wait for the end, with the gate held: the rest of a
-//! checkpoint needs no closed gate.
+//! A sync goes to the chain of nodes behind the last durable checkpoint. Between freeze and durable there is no right
+//! place for it: a crash may lead to either checkpoint, and its nodes would belong to one of them. So syncs wait for
+//! the end, with the gate held: the rest of a checkpoint needs no closed gate.
 //!
 //! # Locking
 //!
@@ -79,7 +79,8 @@ impl Epochs {
         self.current.load(Ordering::Acquire)
     }
 
-    /// Waits until no frozen checkpoint is being written. The caller is inside the gate, so that none begins afterwards.
+    /// Waits until no frozen checkpoint is being written. The caller is inside the gate, so that none begins
+    /// afterwards.
     pub(crate) fn wait_until_durable(&self) {
         if self.is_writing.load(Ordering::Acquire) {
             let mut writing = self.writing.lock();
@@ -91,7 +92,8 @@ impl Epochs {
 }
 
 impl Turn<'_> {
-    /// Ends the epoch, with the gate closed: what it changed is frozen. [`Writing`] lasts until it is durable, or failed.
+    /// Ends the epoch, with the gate closed: what it changed is frozen. [`Writing`] lasts until it is durable, or
+    /// failed.
     pub(crate) fn freeze(&self) -> Writing<'_> {
         protocol_step!("sync_waits_for_a_frozen_checkpoint", self.epochs.is_writing.store(true, Ordering::Release));
         self.epochs.current.fetch_add(1, Ordering::AcqRel);

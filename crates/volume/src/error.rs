@@ -64,7 +64,8 @@ pub enum VolumeError {
         /// Blocks of each device that was given; empty for one.
         found: Vec<u64>,
     },
-    /// A device of the volume holds something else: it is another one, or stands in another one's place. Nothing was written.
+    /// A device of the volume holds something else: it is another one, or stands in another one's place. Nothing was
+    /// written.
     #[error("device {device}, counted from 0, is not the volume's, or not in its place: {source}")]
     ForeignDevice {
         /// Which one.
@@ -72,10 +73,12 @@ pub enum VolumeError {
         /// A node that should lie on it.
         source: Corruption,
     },
-    /// The volume is one on zones, and the device has none: it is an image, which opens for reading only. Nothing was written.
+    /// The volume is one on zones, and the device has none: it is an image, which opens for reading only. Nothing was
+    /// written.
     #[error("the volume was made for zones, and the device has none: it opens for reading only")]
     NoZones,
-    /// The zones of the device are not those that the volume was made for, or cannot be written to. Nothing was written.
+    /// The zones of the device are not those that the volume was made for, or cannot be written to. Nothing was
+    /// written.
     #[error("zone {zone}, at block {start}: {what} is {found}, not {expected}")]
     Zone {
         /// Its number on its device.
@@ -153,8 +156,8 @@ pub enum VolumeError {
     /// The volume was opened for reading.
     #[error("the volume is open for reading only")]
     ReadOnly,
-    /// An earlier error or panic left the volume in a state that must not be written any more, or it was closed. What the last
-    /// checkpoint holds is safe.
+    /// An earlier error or panic left the volume in a state that must not be written any more, or it was closed. What
+    /// the last checkpoint holds is safe.
     #[error("the volume was stopped: {reason}")]
     Stopped {
         /// The reason.

@@ -60,8 +60,9 @@ impl Examined<SuperBlock> {
     }
 }
 
-/// Reads both superblocks and the heads of both checkpoint packs, as far as they can be read. The packs are looked for where a sound
-/// superblock says, else where a damaged one does, else where mkfs.f2fs puts them. Nothing else is read, and nothing written.
+/// Reads both superblocks and the heads of both checkpoint packs, as far as they can be read. The packs are looked for
+/// where a sound superblock says, else where a damaged one does, else where mkfs.f2fs puts them. Nothing else is read,
+/// and nothing written.
 ///
 /// ```
 /// use f2fs_device::{BlockDevice, MemoryDevice};

@@ -70,8 +70,8 @@ pub enum FormatVolumeError {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The devices do not follow each other as they do in a volume: each but the first has to end with a whole segment (2 MiB). Nothing was
-    /// written.
+    /// The devices do not follow each other as they do in a volume: each but the first has to end with a whole segment
+    /// (2 MiB). Nothing was written.
     #[error(transparent)]
     Devices(Box<crate::VolumeError>),
     /// A zone is worn out or dead. Nothing was written.
@@ -97,9 +97,9 @@ pub enum FormatVolumeError {
 
 /// Makes a new, empty F2FS volume of the whole device.
 ///
-/// The time, the UUID and the version of the first checkpoint are taken from the options, or else from the clock and from the
-/// system's random numbers; the sector size from the options, or else from the device. A device that cannot discard, or
-/// fails to, is formatted all the same.
+/// The time, the UUID and the version of the first checkpoint are taken from the options, or else from the clock and
+/// from the system's random numbers; the sector size from the options, or else from the device. A device that cannot
+/// discard, or fails to, is formatted all the same.
 ///
 /// ```
 /// use f2fs_device::MemoryDevice;
@@ -113,13 +113,14 @@ pub enum FormatVolumeError {
 /// ```
 ///
 /// # Errors
-/// [`FormatVolumeError`]. After [`FormatVolumeError::Device`] the device may hold no volume at all, but never parts of two.
+/// [`FormatVolumeError`]. After [`FormatVolumeError::Device`] the device may hold no volume at all, but never parts of
+/// two.
 pub fn format(device: &dyn BlockDevice, options: &FormatOptions) -> Result<FormatReport, FormatVolumeError> {
     format_until(device, options, &|| false)
 }
 
-/// As [`format()`], unless `stop` says before the end that it is to stop: it is asked between writes, as long as no new superblock
-/// was written.
+/// As [`format()`], unless `stop` says before the end that it is to stop: it is asked between writes, as long as no new
+/// superblock was written.
 ///
 /// # Errors
 /// As [`format()`], and [`FormatVolumeError::Stopped`].

@@ -10,8 +10,8 @@ pub enum JournalTrouble {
     /// The journal itself cannot be used: it is another volume's, damaged, or cannot be read.
     #[error("journal: {0}")]
     Journal(#[from] f2fs_journal::Error),
-    /// Its records build on another checkpoint than the volume's: somebody wrote to the volume without its journal, or one of the two is
-    /// an older copy. The records may name blocks that hold something else by now.
+    /// Its records build on another checkpoint than the volume's: somebody wrote to the volume without its journal, or
+    /// one of the two is an older copy. The records may name blocks that hold something else by now.
     #[error(
         "the journal's {records} records build on checkpoint {}, and the volume is at checkpoint {}: it was written without its journal since, \
          or one of the two is an older copy", *.base as u32, *.found as u32
@@ -24,7 +24,8 @@ pub enum JournalTrouble {
         /// The volume's.
         found: u64,
     },
-    /// Both the journal and the warm-node log hold files that were synced since the checkpoint: somebody synced files without the journal.
+    /// Both the journal and the warm-node log hold files that were synced since the checkpoint: somebody synced files
+    /// without the journal.
     #[error(
         "{records} records of the journal and {nodes} nodes in the log were synced since the checkpoint: somebody wrote to the volume without \
          its journal"
@@ -66,7 +67,8 @@ pub enum JournalTrouble {
         /// The block.
         addr: BlockAddr,
     },
-    /// Data of a zoned device cannot be written again to its place, as bringing back a record of [`JournalMode::Journal`](crate::JournalMode::Journal) does.
+    /// Data of a zoned device cannot be written again to its place, as bringing back a record of
+    /// [`JournalMode::Journal`](crate::JournalMode::Journal) does.
     #[error("a volume on zoned devices cannot have data in its journal: use the mode ordered")]
     Zoned,
     /// The journal's header was not written for a volume.

@@ -13,13 +13,14 @@
 //!   [`ReadOp`]: a count of its own core, no shared line. A checkpoint closes the gate, waits until all are out, and works
 //!   alone. So a checkpoint sees no operation half done, and a block that a reader looks at is not reused under it.
 //! - **Node pages.** One reader-writer lock each ([`Node`]). The maps that find them are split into 256 shards.
-//! - **Syncs.** Files are synced in groups: one thread writes the nodes of all that wait to the warm-node log, in its order, and
-//!   flushes ([`Volume::sync_file`]). They hold the gate meanwhile; the leader locks one page at a time.
+//! - **Syncs.** Files are synced in groups: one thread writes the nodes of all that wait to the warm-node log, in its
+//!   order, and flushes ([`Volume::sync_file`]). They hold the gate meanwhile; the leader locks one page at a time.
 //! - **NAT, SIT.** State is owned by its on-disk block (see `f2fs-nat`, `f2fs-segment`).
-//! - **Lines of the whole file system** (counted: `cargo xtask counting --table`). Creating, unlinking, renaming and overwriting write
-//!   none in more than one operation of a hundred: counts of valid blocks, nodes and inodes, of dirty dentry blocks and of data written
-//!   since the checkpoint are per processor, until so little is left that "full" has to be exact. A sync writes some every time: the
-//!   queue of its group, the head of the one warm-node log, and the count of nodes that were logged.
+//! - **Lines of the whole file system** (counted: `cargo xtask counting --table`). Creating, unlinking, renaming and
+//!   overwriting write none in more than one operation of a hundred: counts of valid blocks, nodes and inodes, of dirty
+//!   dentry blocks and of data written since the checkpoint are per processor, until so little is left that "full" has
+//!   to be exact. A sync writes some every time: the queue of its group, the head of the one warm-node log, and the
+//!   count of nodes that were logged.
 //!
 //! - **Cleaning** runs beside operations ([`Volume::clean_step`], [`Volume::preclean_step`]): a block's owner is found
 //!   without a lock held over I/O, and its slot is changed under the page's lock only if it still names the old place.
@@ -34,10 +35,11 @@
 //! | memory for a TiB, empty | 0.5 MB, of the NAT | 2.9 MB |
 //! | memory for a TiB, every segment in use | the same | 130 MB: maps, age and victim index of 524,288 segments |
 //!
-//! Blocks of the NAT and nodes come when they are asked for; of the SIT, a volume that is open for reading reads a block when somebody
-//! asks about one of its segments, and keeps up to 4 MiB of them. The SIT is read on [`OpenOptions::threads`] threads, which end
-//! before the volume is open. Seen once on a virtual machine with two busy processors, a new volume of 16 TiB in a sparse file:
-//! `f2fs ls` took 0.01 s of processor time and 14 MB in all, `f2fs mkdir` 0.5 s and 53 MB.
+//! Blocks of the NAT and nodes come when they are asked for; of the SIT, a volume that is open for reading reads a
+//! block when somebody asks about one of its segments, and keeps up to 4 MiB of them. The SIT is read on
+//! [`OpenOptions::threads`] threads, which end before the volume is open. Seen once on a virtual machine with two busy
+//! processors, a new volume of 16 TiB in a sparse file: `f2fs ls` took 0.01 s of processor time and 14 MB in all, `f2fs
+//! mkdir` 0.5 s and 53 MB.
 //!
 //! # On zones
 //!
@@ -47,9 +49,9 @@
 //!
 //! # What is never done
 //!
-//! A block or NID that was freed is not handed out again before the checkpoint that frees it is durable; nothing that the
-//! last checkpoint speaks of is overwritten with other bytes (see [`Volume::checkpoint_with`]). So nodes and data that a
-//! sync wrote behind the checkpoint stay until the next one. Files that are being recovered stay as well.
+//! A block or NID that was freed is not handed out again before the checkpoint that frees it is durable; nothing that
+//! the last checkpoint speaks of is overwritten with other bytes (see [`Volume::checkpoint_with`]). So nodes and data
+//! that a sync wrote behind the checkpoint stay until the next one. Files that are being recovered stay as well.
 //!
 //! Partial cleaning keeps to that in two ways. Within a request a valid run is only *rewritten*: its bytes go to the
 //! place where they are. They have to be older than the last durable checkpoint. So each block holds what it held,

@@ -17,7 +17,8 @@ pub struct Image {
 }
 
 impl Image {
-    /// The contents that `make` gives an empty device. Locks of a model live in one iteration only: this is a model of its own.
+    /// The contents that `make` gives an empty device. Locks of a model live in one iteration only: this is a model of
+    /// its own.
     ///
     /// # Panics
     ///

@@ -2,9 +2,9 @@
 //!
 //! # Locking
 //!
-//! Each page has one reader-writer lock over its block. Order: the page of an inode before the pages of its tree, parents
-//! before children; NAT, logs and segments come after any page. A page is changed only by the holder of an [`Op`], so that a
-//! checkpoint, which holds the gate closed, sees no page in the middle of an operation.
+//! Each page has one reader-writer lock over its block. Order: the page of an inode before the pages of its tree,
+//! parents before children; NAT, logs and segments come after any page. A page is changed only by the holder of an
+//! [`Op`], so that a checkpoint, which holds the gate closed, sees no page in the middle of an operation.
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -97,7 +97,8 @@ impl fmt::Debug for NodeRead<'_> {
 
 /// Exclusive access to a node block.
 pub struct NodeWrite<'a> {
-    /// In front of the lock, so that it is dropped first: a sync that reads a page half changed finds the volume stopped.
+    /// In front of the lock, so that it is dropped first: a sync that reads a page half changed finds the volume
+    /// stopped.
     _unwinding: Unwinding<'a>,
     guard: RwLockWriteGuard<'a, Box<NodeBlock>>,
 }

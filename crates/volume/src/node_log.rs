@@ -2,7 +2,8 @@
 //!
 //! # Locking
 //!
-//! The caller has the node's page locked, and holds an operation, or the closed gate. The segment manager and the NAT lock for themselves.
+//! The caller has the node's page locked, and holds an operation, or the closed gate. The segment manager and the NAT
+//! lock for themselves.
 
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::path::NodeKind;

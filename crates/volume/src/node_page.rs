@@ -10,7 +10,8 @@
 //!
 //! # Locking
 //!
-//! `block` is the page's lock; [`Node`](crate::Node) has its order. The marks beside it are atomic: each says under which lock it changes.
+//! `block` is the page's lock; [`Node`](crate::Node) has its order. The marks beside it are atomic: each says under
+//! which lock it changes.
 
 use core::fmt;
 
@@ -33,10 +34,11 @@ pub(crate) struct NodePage {
     pub(crate) block: RwLock<Box<NodeBlock>>,
     /// [`CLEAN`], [`DIRTY`] or [`AHEAD`]. Becomes dirty under the write lock.
     state: AtomicU32,
-    /// In its shard's list of pages for the next checkpoint: those that became dirty since the last one, or since they were written ahead,
-    /// also if a sync has written them meanwhile.
+    /// In its shard's list of pages for the next checkpoint: those that became dirty since the last one, or since they
+    /// were written ahead, also if a sync has written them meanwhile.
     pub(crate) listed: AtomicBool,
-    /// The journal holds its state as of the last sync, and the next checkpoint has to write it. Set under the write lock.
+    /// The journal holds its state as of the last sync, and the next checkpoint has to write it. Set under the write
+    /// lock.
     pub(crate) journaled: AtomicBool,
     /// The epoch in which the node was made; 0: it was read from the device, so a checkpoint has it.
     pub(crate) born: AtomicU64,
@@ -70,7 +72,8 @@ impl NodePage {
         }
     }
 
-    /// Its present state goes to the journal: a sync has nothing to write before it changes again. Called under its write lock.
+    /// Its present state goes to the journal: a sync has nothing to write before it changes again. Called under its
+    /// write lock.
     pub(crate) fn set_journaled(&self) {
         self.journaled.store(true, Ordering::Release);
         self.set_clean();

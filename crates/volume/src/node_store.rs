@@ -2,9 +2,9 @@
 //!
 //! # Locking
 //!
-//! A shard owns the nodes whose NID falls into it: one reader-writer lock over its map, one mutex over its list of dirty
-//! pages. Neither is held while a page is locked or the device is waited for. A hit takes the map's lock shared. Two threads
-//! that miss the same node both read it; the second one to come back takes the first one's page.
+//! A shard owns the nodes whose NID falls into it: one reader-writer lock over its map, one mutex over its list of
+//! dirty pages. Neither is held while a page is locked or the device is waited for. A hit takes the map's lock shared.
+//! Two threads that miss the same node both read it; the second one to come back takes the first one's page.
 //!
 //! A dirty page is never evicted: what bounds their number is the checkpoint ([`NodeStore::dirty`] tells when).
 
@@ -22,8 +22,8 @@ type Map = FxHashMap<Nid, Arc<NodePage>>;
 #[derive(Default)]
 struct Pages {
     map: Map,
-    /// Pages at which the shard looks for some to drop. Pages that cannot be dropped (dirty, in use) raise it, so that a shard
-    /// full of such pages is not searched at every insertion.
+    /// Pages at which the shard looks for some to drop. Pages that cannot be dropped (dirty, in use) raise it, so that
+    /// a shard full of such pages is not searched at every insertion.
     crowded_at: usize,
 }
 
@@ -45,8 +45,8 @@ pub(crate) struct NodeStore {
     ahead: Mutex<Vec<Vec<Arc<NodePage>>>>,
     /// Pages that a checkpoint on its way keeps in memory, counted as often as it took them.
     kept: AtomicU64,
-    /// The dirty nodes of each inode but its own, by shards of the inode numbers: what a sync of the file looks for. A node may
-    /// stand here twice, or be clean again.
+    /// The dirty nodes of each inode but its own, by shards of the inode numbers: what a sync of the file looks for. A
+    /// node may stand here twice, or be clean again.
     files: Box<[CachePadded<FileNodes>]>,
 }
 
@@ -109,7 +109,8 @@ impl NodeStore {
         pages.map.entry(page.nid).or_insert(page).clone()
     }
 
-    /// Marks a page dirty. Called under its write lock. If the page joins the dirty ones of its shard: how many these are.
+    /// Marks a page dirty. Called under its write lock. If the page joins the dirty ones of its shard: how many these
+    /// are.
     pub(crate) fn mark_dirty(&self, page: &Arc<NodePage>) -> Option<u64> {
         match page.set_dirty() {
             DIRTY => return None,
@@ -145,8 +146,8 @@ impl NodeStore {
         self.list(page);
     }
 
-    /// Takes the lists of dirty pages, to write them before their checkpoint while operations run. Pages that are not written are
-    /// [put back](Self::put_back), and in the end all are [kept](Self::keep).
+    /// Takes the lists of dirty pages, to write them before their checkpoint while operations run. Pages that are not
+    /// written are [put back](Self::put_back), and in the end all are [kept](Self::keep).
     pub(crate) fn take_for_ahead(&self) -> Vec<Arc<NodePage>> {
         let mut all = Vec::new();
         for shard in &self.shards {
@@ -226,7 +227,8 @@ impl NodeStore {
         self.dirty_total.sum().max(0) as u64
     }
 
-    /// Whether the shard of `nid` holds more than its part of `limit` dirty pages: a cheap sign that a checkpoint is due.
+    /// Whether the shard of `nid` holds more than its part of `limit` dirty pages: a cheap sign that a checkpoint is
+    /// due.
     pub(crate) fn is_crowded(&self, nid: Nid, limit: u64) -> bool {
         self.shard(nid).dirty_count.load(Ordering::Relaxed) > limit / SHARDS as u64
     }

@@ -22,20 +22,20 @@ pub struct OpenOptions {
     pub nid_policy: f2fs_nat::Policy,
     /// The treatment of valid blocks in a write's way when free segments are few.
     pub allocation: Allocation,
-    /// Segments that each data log writes into at a time, on different processors. Only six are recorded by a checkpoint; the
-    /// others are dirty segments to it.
+    /// Segments that each data log writes into at a time, on different processors. Only six are recorded by a
+    /// checkpoint; the others are dirty segments to it.
     pub lanes: usize,
-    /// Threads that read the SIT when the volume is opened for writing, the opener's among them. They end before the volume is
-    /// open; small volumes need no second one. Nothing of the SIT is read when it is opened for reading.
+    /// Threads that read the SIT when the volume is opened for writing, the opener's among them. They end before the
+    /// volume is open; small volumes need no second one. Nothing of the SIT is read when it is opened for reading.
     pub threads: usize,
     /// Whether what was synced since the last checkpoint is recovered. Without this the volume
     /// is opened at its last checkpoint.
     pub recovery: bool,
     /// The promise of a sync of a file.
     pub fsync: FsyncMode,
-    /// Whether segments that a checkpoint frees are discarded, if the device can. On a file that is a device this gives their
-    /// space back, which the next write there has to get again; the sync after it waits for the file system below to record
-    /// that.
+    /// Whether segments that a checkpoint frees are discarded, if the device can. On a file that is a device this gives
+    /// their space back, which the next write there has to get again; the sync after it waits for the file system below
+    /// to record that.
     pub discard: bool,
 }
 
@@ -43,11 +43,13 @@ pub struct OpenOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum FsyncMode {
-    /// When the sync returns, the file is durable. A crash during the sync may leave some of its blocks new and some old.
+    /// When the sync returns, the file is durable. A crash during the sync may leave some of its blocks new and some
+    /// old.
     #[default]
     Posix,
-    /// The same, and: a crash during the sync leaves no block that was not fully written; a new file in a directory from which
-    /// names were removed or moved since the last checkpoint brings all of the directory along, by a checkpoint.
+    /// The same, and: a crash during the sync leaves no block that was not fully written; a new file in a directory
+    /// from which names were removed or moved since the last checkpoint brings all of the directory along, by a
+    /// checkpoint.
     Strict,
 }
 
@@ -90,8 +92,8 @@ impl OpenOptions {
         self
     }
 
-    /// Dirty nodes after which a checkpoint is due. While it is written operations go on: up to four times as many nodes, of 4 KiB each, are
-    /// in memory then.
+    /// Dirty nodes after which a checkpoint is due. While it is written operations go on: up to four times as many
+    /// nodes, of 4 KiB each, are in memory then.
     #[must_use]
     pub fn dirty_nodes(mut self, nodes: u64) -> Self {
         self.dirty_nodes = nodes;

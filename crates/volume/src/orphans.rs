@@ -1,12 +1,12 @@
 //! Orphans: inodes with no link left that are still open. The checkpoint lists them, so that the next open frees them.
 //!
-//! A pack has room for a limited number. An operation that may take the last link of an inode takes room for an orphan first
-//! ([`OrphanRoom`]). It can still refuse then: a name that is gone cannot be put back.
+//! A pack has room for a limited number. An operation that may take the last link of an inode takes room for an orphan
+//! first ([`OrphanRoom`]). It can still refuse then: a name that is gone cannot be put back.
 //!
 //! # Locking
 //!
-//! Room is an exact budget with a cache for each core, so that unlinking does not meet in one line. The set has one mutex a
-//! shard of the inode numbers, never two at a time, and nothing is waited for under it.
+//! Room is an exact budget with a cache for each core, so that unlinking does not meet in one line. The set has one
+//! mutex a shard of the inode numbers, never two at a time, and nothing is waited for under it.
 
 use std::collections::BTreeSet;
 

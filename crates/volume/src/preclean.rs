@@ -14,9 +14,9 @@ use crate::{Volume, VolumeError};
 const STEP: usize = 16;
 
 impl Volume {
-    /// Moves valid runs of dirty segments out of the way of later writes, where the volume's [`Allocation`](crate::Allocation)
-    /// finds that worth it, with operations running. The places can be used after the next checkpoint; write one soon, since
-    /// the segments are nobody's until then. Returns how many blocks were moved.
+    /// Moves valid runs of dirty segments out of the way of later writes, where the volume's
+    /// [`Allocation`](crate::Allocation) finds that worth it, with operations running. The places can be used after the
+    /// next checkpoint; write one soon, since the segments are nobody's until then. Returns how many blocks were moved.
     ///
     /// # Errors
     /// As [`clean_step`](Self::clean_step).

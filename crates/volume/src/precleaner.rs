@@ -1,4 +1,5 @@
-//! The precleaner's plan: writes into the holes of dirty segments, and the segments that were cleared for them (`preclean.rs`).
+//! The precleaner's plan: writes into the holes of dirty segments, and the segments that were cleared for them
+//! (`preclean.rs`).
 //!
 //! ```text
 //!   segment cleared ──► nobody's until a checkpoint is durable ──► its log's: `prepared` blocks more to write before the next step
@@ -6,8 +7,8 @@
 //!
 //! # Locking
 //!
-//! `cleared` is the last in the order of locks. The counts are hints: updates of concurrent writers that get lost change when the
-//! next step is due, and nothing else.
+//! `cleared` is the last in the order of locks. The counts are hints: updates of concurrent writers that get lost
+//! change when the next step is due, and nothing else.
 
 use f2fs_format::{BLOCKS_PER_SEGMENT, SegmentNo};
 use f2fs_segment::SegmentManager;
@@ -46,7 +47,8 @@ impl Precleaner {
         self.planner.as_ref()
     }
 
-    /// Keeps the mean length of requests, each weighted by its blocks, and what is left of the segments cleared for them.
+    /// Keeps the mean length of requests, each weighted by its blocks, and what is left of the segments cleared for
+    /// them.
     pub(crate) fn note_request(&self, blocks: u64, into_holes: impl FnOnce() -> bool) {
         const WEIGHT: u64 = 4096;
         if self.planner.is_none() {
@@ -81,7 +83,8 @@ impl Precleaner {
         self.cleared.lock().append(segments);
     }
 
-    /// Takes the segments that were cleared: the logs may have them when the checkpoint that is being frozen is durable.
+    /// Takes the segments that were cleared: the logs may have them when the checkpoint that is being frozen is
+    /// durable.
     pub(crate) fn take_cleared(&self) -> Vec<SegmentNo> {
         core::mem::take(&mut *self.cleared.lock())
     }

@@ -14,8 +14,9 @@ use crate::node_store::NodeStore;
 use crate::segments::Segments;
 use crate::space::Space;
 
-/// Free sections beyond the floor from which on dirty blocks are counted seldom. There are 256 shards of nodes and at most
-/// 128 processors: with [`SELDOM`], fewer than 384 x 128 blocks are dirty without being told, which are 96 segments.
+/// Free sections beyond the floor from which on dirty blocks are counted seldom. There are 256 shards of nodes and at
+/// most 128 processors: with [`SELDOM`], fewer than 384 x 128 blocks are dirty without being told, which are 96
+/// segments.
 const ROOMY_SECTIONS: u32 = 128;
 /// How many blocks become dirty in a part before all parts are added up, while there is much room.
 const SELDOM: u64 = 128;
@@ -45,8 +46,8 @@ impl Pressure {
         }
     }
 
-    /// Whether so much is dirty that a checkpoint writes it before its freeze. A directory block, which is written while operations wait, counts
-    /// as eight nodes.
+    /// Whether so much is dirty that a checkpoint writes it before its freeze. A directory block, which is written
+    /// while operations wait, counts as eight nodes.
     pub(crate) fn is_worth_writing_ahead(&self, store: &NodeStore) -> bool {
         if store.kept() > self.dirty_limit.saturating_mul(2) {
             return false;
@@ -65,8 +66,9 @@ impl Pressure {
         store.is_crowded(hint, self.dirty_limit) && store.dirty() > self.dirty_limit
     }
 
-    /// Whether nodes may become dirty although a checkpoint is being written. It keeps at most three times the limit in memory
-    /// ([`is_worth_writing_ahead`](Self::is_worth_writing_ahead)), and those that are dirty are no more than the limit beside that.
+    /// Whether nodes may become dirty although a checkpoint is being written. It keeps at most three times the limit in
+    /// memory ([`is_worth_writing_ahead`](Self::is_worth_writing_ahead)), and those that are dirty are no more than the
+    /// limit beside that.
     pub(crate) fn may_go_on(&self, store: &NodeStore) -> bool {
         store.dirty().saturating_add(store.kept()) <= self.dirty_limit.saturating_mul(2)
     }
@@ -92,8 +94,8 @@ impl Pressure {
         self.look(in_shard, OFTEN, store, segments);
     }
 
-    /// Tells the segment manager how much is dirty, if it is time to. `counted` is the number of dirty blocks in a part of all:
-    /// a shard of the nodes, or what one processor counted of the directory blocks.
+    /// Tells the segment manager how much is dirty, if it is time to. `counted` is the number of dirty blocks in a part
+    /// of all: a shard of the nodes, or what one processor counted of the directory blocks.
     ///
     /// The sum of the dirty blocks reads a line of every processor, and telling it writes a line that all read. So it
     /// is done seldom while many sections are free: less is dirty without being told than fits into those that make the

@@ -10,9 +10,9 @@
 //!
 //! # Locking
 //!
-//! The caller holds an [`Op`], so no checkpoint runs: what is moved becomes durable as a whole with the next one, and the old
-//! places keep their bytes until then. No lock is held while the device works. Pages are locked one at a time: the inode's to
-//! forget the extent, then the owner's to change the slot ([`Flight::land_move`]).
+//! The caller holds an [`Op`], so no checkpoint runs: what is moved becomes durable as a whole with the next one, and
+//! the old places keep their bytes until then. No lock is held while the device works. Pages are locked one at a time:
+//! the inode's to forget the extent, then the owner's to change the slot ([`Flight::land_move`]).
 //!
 //! # Why no crash can lose a block
 //!
@@ -129,7 +129,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Makes valid nodes of a segment dirty: they move by being written back. Gives how many, and how many nobody knows.
+    /// Makes valid nodes of a segment dirty: they move by being written back. Gives how many, and how many nobody
+    /// knows.
     pub(crate) fn relocate_nodes(
         &self,
         op: &Op<'_>,

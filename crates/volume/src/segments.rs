@@ -9,8 +9,8 @@
 //!
 //! # Locking rules
 //!
-//! Of a volume that is open for reading, `blocks` and `changed` are two locks that are never held together, nor while anything
-//! is read.
+//! Of a volume that is open for reading, `blocks` and `changed` are two locks that are never held together, nor while
+//! anything is read.
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@
 //!
 //! # Locking
 //!
-//! The counts live in per-core caches ([`Budget`], [`ShardedCounter`]): no line is written by every operation of every core,
-//! until so few are left that "full" has to be exact.
+//! The counts live in per-core caches ([`Budget`], [`ShardedCounter`]): no line is written by every operation of every
+//! core, until so few are left that "full" has to be exact.
 
 use f2fs_sync::{Budget, ShardedCounter};
 

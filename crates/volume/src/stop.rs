@@ -23,9 +23,9 @@ impl Volume {
         self.stop_for(StopCause::Panic);
     }
 
-    /// Refuses all further changes, because the state in memory can no longer be trusted to become a checkpoint: an error
-    /// left a change half done. The last checkpoint is safe. The reason is recorded in the superblock if the device
-    /// still takes it.
+    /// Refuses all further changes, because the state in memory can no longer be trusted to become a checkpoint: an
+    /// error left a change half done. The last checkpoint is safe. The reason is recorded in the superblock if the
+    /// device still takes it.
     pub fn stop(&self, error: &(dyn Error + 'static)) {
         if self.stop_for(StopCause::Error(error.to_string())) && !self.read_only {
             // That the record fails changes nothing: the volume has stopped anyway.

@@ -19,8 +19,8 @@ pub enum MustCheckpoint {
     NewParent,
     /// Roll-forward might run out of blocks, or has very much to do.
     Room,
-    /// There was no checkpoint since the volume was opened. A crash before may have left nodes of this version further on in
-    /// the log, parts of a chain that was torn: a new chain would lead there.
+    /// There was no checkpoint since the volume was opened. A crash before may have left nodes of this version further
+    /// on in the log, parts of a chain that was torn: a new chain would lead there.
     Opened,
     /// The journal is full, or failed.
     Journal,

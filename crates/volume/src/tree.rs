@@ -126,8 +126,8 @@ pub fn place_at(volume: &Volume, inode: &Node, path: &NodePath) -> Result<Place,
     Ok(Place::Slot(Slot { node, index: path.address_slot() }))
 }
 
-/// How many blocks it takes that a file has all of `first ..= last`: those that are holes, and nodes on the way to them. Where the
-/// data stands in the inode, no address does.
+/// How many blocks it takes that a file has all of `first ..= last`: those that are holes, and nodes on the way to
+/// them. Where the data stands in the inode, no address does.
 ///
 /// # Errors
 /// As [`place_of`].
@@ -172,7 +172,8 @@ pub fn missing(volume: &Volume, inode: &Node, first: u64, last: u64, inline: boo
 /// The slot of a block; missing nodes on the way are made, and counted in `i_blocks`.
 ///
 /// # Errors
-/// As [`place_of`], and those of [`Volume::new_node`]. Nodes that were made already stay; they are empty, and are freed with the file.
+/// As [`place_of`], and those of [`Volume::new_node`]. Nodes that were made already stay; they are empty, and are freed
+/// with the file.
 pub fn ensure_slot(op: &Op<'_>, inode: &Node, block: u64) -> Result<Slot, VolumeError> {
     let volume = op.volume();
     let (path, directory) = {
@@ -213,8 +214,8 @@ pub fn add_blocks(op: &Op<'_>, inode: &Node, delta: i64) {
     raw.i_blocks = raw.i_blocks.get().saturating_add_signed(delta).into();
 }
 
-/// Which blocks from `start` on, below `end`, have an address: those of one node, added to `present`. Gives the block to go on
-/// with, which is behind all of a hole.
+/// Which blocks from `start` on, below `end`, have an address: those of one node, added to `present`. Gives the block
+/// to go on with, which is behind all of a hole.
 ///
 /// # Errors
 /// As [`place_of`].

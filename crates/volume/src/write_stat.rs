@@ -44,8 +44,8 @@ pub struct WriteStat {
     pub user_requests: u64,
     /// Requests that wrote moved data.
     pub move_requests: u64,
-    /// Requests that wrote user data by size: index `i` counts those of more than `2^(i-1)` and at most `2^i` blocks; the last
-    /// one also all larger.
+    /// Requests that wrote user data by size: index `i` counts those of more than `2^(i-1)` and at most `2^i` blocks;
+    /// the last one also all larger.
     pub request_sizes: [u64; SIZES],
 }
 

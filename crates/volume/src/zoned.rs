@@ -53,7 +53,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Zones that no log goes on writing are noted, with the gate closed: the checkpoint that is being frozen finishes them.
+    /// Zones that no log goes on writing are noted, with the gate closed: the checkpoint that is being frozen finishes
+    /// them.
     pub(crate) fn note_left_zones(&self) {
         if let (Some(zones), Ok(segments)) = (&self.zones, self.segments.manager()) {
             zones.note_left(segments);

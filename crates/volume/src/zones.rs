@@ -1,12 +1,13 @@
 //! The zones that a volume lies on, while it is open for writing.
 //!
-//! Each section of the main area is a zone, written from its start to its end by one log ([`SegmentManager`]); a device between the volume and
-//! the zones keeps the order ([`OrderedZones`]). What a volume does with them, and when, stands in `zoned.rs`. A zone that cannot be reset is worn
-//! out: its section is given to no log any more.
+//! Each section of the main area is a zone, written from its start to its end by one log ([`SegmentManager`]); a device
+//! between the volume and the zones keeps the order ([`OrderedZones`]). What a volume does with them, and when, stands
+//! in `zoned.rs`. A zone that cannot be reset is worn out: its section is given to no log any more.
 //!
 //! # Locking
 //!
-//! `left` is held for a moment, and nothing is taken under it. Zones are reset and finished where nothing writes to them.
+//! `left` is held for a moment, and nothing is taken under it. Zones are reset and finished where nothing writes to
+//! them.
 
 use f2fs_device::{BlockDevice, DeviceError, OrderedZones, Zone, ZoneChange, ZoneState};
 use f2fs_format::{BLOCKS_PER_SEGMENT, Geometry, LogType};
@@ -23,8 +24,9 @@ pub(crate) struct Zones {
     main: std::ops::Range<u64>,
     /// Blocks of a section.
     section: u64,
-    /// The blocks of a zone that can be written, if not all. Of a section that is no zone no more are written: Linux takes the rest of any
-    /// section for a place where no block can be, and refuses a volume with one there (since 6.4).
+    /// The blocks of a zone that can be written, if not all. Of a section that is no zone no more are written: Linux
+    /// takes the rest of any section for a place where no block can be, and refuses a volume with one there (since
+    /// 6.4).
     capacity: Option<u32>,
     /// The zones that no log went on writing when the last checkpoint was frozen.
     left: Mutex<Vec<u64>>,
@@ -115,14 +117,16 @@ impl Zones {
         }
     }
 
-    /// Notes the zones that are written in part and that nobody goes on writing. The gate is closed: no write to them is on its way.
+    /// Notes the zones that are written in part and that nobody goes on writing. The gate is closed: no write to them
+    /// is on its way.
     pub(crate) fn note_left(&self, segments: &SegmentManager) {
         let standing = segments.sections_of_logs();
         let left = |start: &u64| self.main.contains(start) && !standing.contains(&self.section_of(*start));
         *self.left.lock() = self.ordered.active().into_iter().filter(left).collect();
     }
 
-    /// Finishes zones that were noted, unless they are full by now: the device counts them. One that cannot be finished is read as before.
+    /// Finishes zones that were noted, unless they are full by now: the device counts them. One that cannot be finished
+    /// is read as before.
     pub(crate) fn finish_left(&self) {
         let left = core::mem::take(&mut *self.left.lock());
         let active = self.ordered.active();

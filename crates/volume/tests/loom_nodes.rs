@@ -1,5 +1,5 @@
-//! Models of nodes: found, freed and dropped from memory beside each other, on a whole volume of 64 MiB whose tables have two shards
-//! each.
+//! Models of nodes: found, freed and dropped from memory beside each other, on a whole volume of 64 MiB whose tables
+//! have two shards each.
 //!
 //! ```text
 //! mutant: node_stays_listed, killed by: a_node_changes_while_others_leave_memory
@@ -105,7 +105,8 @@ fn a_node_is_read_by_two() {
     );
 }
 
-/// A node that is changed stays in memory until a checkpoint has it, however crowded its shard is; and so the next time.
+/// A node that is changed stays in memory until a checkpoint has it, however crowded its shard is; and so the next
+/// time.
 #[test]
 fn a_node_changes_while_others_leave_memory() {
     let (image, nids) = nodes();

@@ -1,9 +1,9 @@
 //! The same size and options give the same volume as mkfs.f2fs 1.15: every superblock and checkpoint field, and every
 //! block that either of the two writes, byte by byte. And fsck.f2fs finds nothing to complain of.
 //!
-//! Fields that cannot agree are masked: the version strings in the superblock. Others agree because both are told the same: UUID
-//! (`-U`), time
-//! (`-T`), owner (`-R`), and the version of the first checkpoint, which is read from the volume that mkfs.f2fs made.
+//! Fields that cannot agree are masked: the version strings in the superblock. Others agree because both are told the
+//! same: UUID (`-U`), time (`-T`), owner (`-R`), and the version of the first checkpoint, which is read from the volume
+//! that mkfs.f2fs made.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! Every size, count and number that a caller can hand in, at the ends of what its type holds: an answer or an error, no panic, and
-//! no memory or threads by what was asked for.
+//! Every size, count and number that a caller can hand in, at the ends of what its type holds: an answer or an error,
+//! no panic, and no memory or threads by what was asked for.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::num::NonZeroUsize;

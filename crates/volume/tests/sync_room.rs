@@ -1,4 +1,5 @@
-//! A sync becomes a checkpoint when roll-forward might run out of blocks: exactly then, whatever is told between processors.
+//! A sync becomes a checkpoint when roll-forward might run out of blocks: exactly then, whatever is told between
+//! processors.
 #![allow(clippy::unwrap_used)] // what fails here is a failed test
 
 use std::sync::Arc;

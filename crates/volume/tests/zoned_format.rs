@@ -68,7 +68,8 @@ fn a_conventional_and_a_zoned_device() {
         let report = format(&*device, &on_pair()).unwrap();
         is_sound(&device, &report);
         let geometry = &report.geometry;
-        // An odd MiB and zones of 4 MiB: the volume begins an odd MiB later, so that sections end where the device ends.
+        // An odd MiB and zones of 4 MiB: the volume begins an odd MiB later, so that sections end where the device
+        // ends.
         assert_eq!(u64::from(geometry.segment0_blkaddr.0), ZONE + MIB);
         let usable = capacity.div_ceil(512);
         let on_first = first * MIB - u64::from(geometry.main_blkaddr.0);

@@ -1,11 +1,12 @@
-//! Programs of the workspace as its tests were built: of the same packages, features and profile, so that nothing is built twice.
+//! Programs of the workspace as its tests were built: of the same packages, features and profile, so that nothing is
+//! built twice.
 
 use std::path::PathBuf;
 
 use crate::{Result, process};
 
-/// The optional features that some tests need. The mutants are in all tests, switched off: those tests that must find one switch it on
-/// for a process of its own.
+/// The optional features that some tests need. The mutants are in all tests, switched off: those tests that must find
+/// one switch it on for a process of its own.
 pub(crate) const FEATURES: [&str; 2] = [
     "--features",
     "f2fs/tracing,f2fs/serde,f2fs-files/mutants,f2fs-journal/mutants,f2fs-segment/mutants,f2fs-trials/mutants",

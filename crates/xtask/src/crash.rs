@@ -57,8 +57,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     process::run(&mut command)
 }
 
-/// What the test of everything does: 100,000 states, or as many as half a minute allows, and the mutants, by programs that are built
-/// as the tests are. The mutants that tests find are found by the tests.
+/// What the test of everything does: 100,000 states, or as many as half a minute allows, and the mutants, by programs
+/// that are built as the tests are. The mutants that tests find are found by the tests.
 ///
 /// # Errors
 ///

@@ -71,7 +71,8 @@ enum Step {
     Counting,
     /// Run the quickstart of the README, built as the tests were.
     Examples,
-    /// Check 100,000 crash states, or as many as half a minute allows, and the mutants that they must find; built as the tests were.
+    /// Check 100,000 crash states, or as many as half a minute allows, and the mutants that they must find; built as
+    /// the tests were.
     Crash,
     /// Run the fuzz targets, two seconds each.
     Fuzz,

@@ -84,7 +84,8 @@ pub(super) fn attach(overlay: &Overlay, tables: &mut Tables, state: &mut State) 
     Ok(())
 }
 
-/// Keeps the segments of a node, and of the data that it names, from being taken for free ones: the SIT may say that they are.
+/// Keeps the segments of a node, and of the data that it names, from being taken for free ones: the SIT may say that
+/// they are.
 fn speak_for(walk: &mut Walk<'_>, nid: Nid) -> Result<(), RepairError> {
     let geometry = &walk.tables.geometry;
     let addr = walk.tables.nat.get(nid).block_addr.into();
@@ -138,8 +139,8 @@ impl Shelf {
         Err(RepairError::NoRoom("more directories of lost files"))
     }
 
-    /// Where an inode without a name is put: where it was made, if that directory is there and the name is free; else here,
-    /// with its number for a name.
+    /// Where an inode without a name is put: where it was made, if that directory is there and the name is free; else
+    /// here, with its number for a name.
     fn place_for(&mut self, walk: &mut Walk<'_>, ino: Nid) -> Result<(Nid, Vec<u8>), RepairError> {
         if let Some(node) = walk.peek(ino)? {
             let parent = Nid::from(node.inode().i_pino);

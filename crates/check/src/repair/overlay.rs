@@ -45,7 +45,7 @@ impl Overlay {
         *self.zones.write() = Some(zones);
     }
 
-    /// The blocks that differ from what is on the device.
+    /// The blocks that differ from those on the device.
     pub(super) fn changes(&self) -> Result<Vec<(u64, Box<RawBlock>)>, DeviceError> {
         let mut all = Vec::new();
         for (block, bytes) in &*self.changed.read() {

@@ -1,4 +1,5 @@
-//! Building the tables again from the blocks that were reached: NAT, SIT, summaries, and a checkpoint with the right counts.
+//! Building the tables again from the blocks that were reached: NAT, SIT, summaries, and a checkpoint with the right
+//! counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,8 @@ struct Used {
     data: u32,
 }
 
-/// Writes all of it; gives the block where the warm-node log goes on. `sections`: those that blocks on zones were moved to.
+/// Writes all of it; gives the block where the warm-node log goes on. `sections`: those that blocks on zones were moved
+/// to.
 pub(super) fn write(
     overlay: &Overlay,
     tables: &mut Tables,
@@ -95,7 +97,8 @@ fn place_logs(tables: &Tables, used: &BTreeMap<u32, Used>, state: &mut State) ->
     Ok(logs)
 }
 
-/// The same on zones: where the log's moved blocks end; else where it stood, if its zone goes on there; else at the start of a free section.
+/// The same on zones: where the log's moved blocks end; else where it stood, if its zone goes on there; else at the
+/// start of a free section.
 fn place_on_zones(
     tables: &Tables,
     used: &BTreeMap<u32, Used>,

@@ -9,8 +9,8 @@ use crate::FsError;
 pub(crate) const CLEANED_AT_ONCE: u32 = 16;
 
 impl Core {
-    /// Makes free segments: with operations running as far as that goes, alone for the rest. Several threads may be here, each
-    /// with victims of its own.
+    /// Makes free segments: with operations running as far as that goes, alone for the rest. Several threads may be
+    /// here, each with victims of its own.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "clean", skip_all, ret, err))]
     pub(crate) fn clean(&self) -> Result<CleanReport, FsError> {
         // Also where there is nothing to gain, a volume that was stopped says so.
@@ -35,7 +35,8 @@ impl Core {
         Ok(report)
     }
 
-    /// Empties sections beside operations until `goal` segments are free or will be with the next checkpoint, one batch at most.
+    /// Empties sections beside operations until `goal` segments are free or will be with the next checkpoint, one batch
+    /// at most.
     fn clean_beside(&self, policy: VictimPolicy, goal: u32) -> Result<CleanReport, FsError> {
         let mut report = CleanReport::default();
         let mut gained = 0;

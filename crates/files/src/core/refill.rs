@@ -14,8 +14,8 @@
 use super::Core;
 
 impl Core {
-    /// Lets the policies that keep a list of free NIDs refill it; the default policy has nothing to do. The caller holds the locks
-    /// of its operation, and is not inside the gate.
+    /// Lets the policies that keep a list of free NIDs refill it; the default policy has nothing to do. The caller
+    /// holds the locks of its operation, and is not inside the gate.
     #[inline]
     pub(crate) fn refill_nids(&self) {
         #[cfg(feature = "baselines")]

@@ -90,8 +90,8 @@ impl Directory {
         Err(no_room())
     }
 
-    /// Removes a name. The caller holds its stripe exclusively; `located` is where it was found since, if anybody looked. Returns the
-    /// inode that it named.
+    /// Removes a name. The caller holds its stripe exclusively; `located` is where it was found since, if anybody
+    /// looked. Returns the inode that it named.
     pub(crate) fn remove(
         &self,
         op: &Op<'_>,
@@ -112,8 +112,8 @@ impl Directory {
         Ok(named.and_then(|(_, ino)| ino))
     }
 
-    /// Lets a name, or `..`, name another inode. The caller holds the name's stripe exclusively; for `..` the page is enough.
-    /// Tells whether the name is there.
+    /// Lets a name, or `..`, name another inode. The caller holds the name's stripe exclusively; for `..` the page is
+    /// enough. Tells whether the name is there.
     pub(crate) fn redirect(
         &self,
         op: &Op<'_>,
@@ -126,8 +126,9 @@ impl Directory {
         Ok(there.is_some())
     }
 
-    /// Finds a name and changes its slot, wherever it stands; tells the block, if it is not the inode. A dentry block that
-    /// holds nothing afterwards is freed. `at`: the page and the slot, where they are known. `None`: the name is not there.
+    /// Finds a name and changes its slot, wherever it stands; tells the block, if it is not the inode. A dentry block
+    /// that holds nothing afterwards is freed. `at`: the page and the slot, where they are known. `None`: the name is
+    /// not there.
     fn edit<T>(
         &self,
         op: &Op<'_>,
@@ -161,7 +162,8 @@ impl Directory {
         let mut data = page.data.write();
         let dead = page.is_dead();
         let mut view = DentryViewMut::block(&mut data);
-        // The stripe keeps the name where it was found, and the name keeps the page alive; a page that is held stays in memory.
+        // The stripe keeps the name where it was found, and the name keeps the page alive; a page that is held stays in
+        // memory.
         if dead || view.as_view().entry(slot)?.is_none_or(|entry| entry.name != name.bytes()) {
             return Err(FsError::corrupt("slot of a name that nobody else changes", slot as u64, 0, 0));
         }

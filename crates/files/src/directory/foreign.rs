@@ -1,8 +1,9 @@
 //! Names that are not found by their own hash and bytes: in encrypted directories, and in casefolded ones.
 //!
-//! An encrypted name is shown, and asked for, by a text that holds its hash ([`NoKeyName`]). A casefolded directory is hashed by
-//! the folded name. The folded form of an ASCII name is the one in small letters; Unicode's tables, which fold the others, are not
-//! here, so those are looked for in the bucket of their own bytes, where names are that fold to themselves, and then in all blocks.
+//! An encrypted name is shown, and asked for, by a text that holds its hash ([`NoKeyName`]). A casefolded directory is
+//! hashed by the folded name. The folded form of an ASCII name is the one in small letters; Unicode's tables, which
+//! fold the others, are not here, so those are looked for in the bucket of their own bytes, where names are that fold
+//! to themselves, and then in all blocks.
 
 use f2fs_format::dentry::{DentryView, Entry};
 use f2fs_format::encryption::{NoKeyName, no_key_name};

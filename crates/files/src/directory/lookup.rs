@@ -126,9 +126,9 @@ impl Directory {
         Ok(None)
     }
 
-    /// Entries from position `from` on, at most `limit`, `.` and `..` included. A position is the number of a slot, counted
-    /// over all blocks: it stays good while other names come and go, and when an inline directory grows out of its inode.
-    /// Ends in front of an entry whose name cannot be one, and says so.
+    /// Entries from position `from` on, at most `limit`, `.` and `..` included. A position is the number of a slot,
+    /// counted over all blocks: it stays good while other names come and go, and when an inline directory grows out of
+    /// its inode. Ends in front of an entry whose name cannot be one, and says so.
     pub(crate) fn list(&self, volume: &Volume, from: u64, limit: usize) -> Result<Listed, FsError> {
         let mut listed = Listed::default();
         let size = {

@@ -1,8 +1,9 @@
 //! The names that a stripe of a directory knows, so that blocks need not be searched for them.
 //!
-//! A directory that was made since the volume was opened knows all of its names: for each hash the block and slot, 18 bytes
-//! or so. A name that is not among them is not there, and no block is looked at; one that is among them is looked for in its
-//! slot. A directory that was found on the device knows nothing, and its blocks are searched, level by level.
+//! A directory that was made since the volume was opened knows all of its names: for each hash the block and slot, 18
+//! bytes or so. A name that is not among them is not there, and no block is looked at; one that is among them is looked
+//! for in its slot. A directory that was found on the device knows nothing, and its blocks are searched, level by
+//! level.
 //!
 //! Names count against a budget of the file system ([`NAMES`]). A stripe that gets no more of the budget forgets its
 //! names, and is searched from then on.

@@ -67,8 +67,8 @@ impl Directory {
             let mut shard = self.shard(block).write();
             match shard.entry(block) {
                 Entry::Occupied(page) => return Ok(Some(page.get().clone())),
-                // Others may have loaded the page meanwhile, taken the last name out of it and freed it: what was read is
-                // no longer part of the directory.
+                // Others may have loaded the page meanwhile, taken the last name out of it and freed it: what was read
+                // is no longer part of the directory.
                 Entry::Vacant(_) if protocol_value!("page_taken_at_first_sight", slot.get(volume), addr) != addr => {}
                 Entry::Vacant(place) => {
                     let page = Arc::clone(place.insert(Arc::new(Page::new(block, data))));
@@ -88,7 +88,8 @@ impl Directory {
             if let Some(page) = self.page(op.volume(), block)? {
                 return Ok(page);
             }
-            // Others may fill the block before it is seen here, take the last name out of it, and free it: then it is made again.
+            // Others may fill the block before it is seen here, take the last name out of it, and free it: then it is
+            // made again.
             self.make_block(op, block)?;
         }
     }
@@ -141,8 +142,8 @@ impl Directory {
         self.mark_dirty(volume, &page);
     }
 
-    /// Frees the block of a page that holds no entry any more. The caller holds the page's lock exclusively. Tells whether
-    /// it is freed: if its node cannot be read the block stays, empty, which does no harm.
+    /// Frees the block of a page that holds no entry any more. The caller holds the page's lock exclusively. Tells
+    /// whether it is freed: if its node cannot be read the block stays, empty, which does no harm.
     pub(super) fn free_page(&self, op: &Op<'_>, page: &Page) -> Result<bool, FsError> {
         let volume = op.volume();
         let Ok(Some(slot)) = find_slot(volume, &self.node, page.block) else { return Ok(false) };
@@ -156,8 +157,8 @@ impl Directory {
         Ok(true)
     }
 
-    /// Takes a freed page off the dirty ones, so that it neither stays in memory nor brings a checkpoint nearer. It must still be
-    /// in the map: the next page of its block may be dirty as soon as it is not.
+    /// Takes a freed page off the dirty ones, so that it neither stays in memory nor brings a checkpoint nearer. It
+    /// must still be in the map: the next page of its block may be dirty as soon as it is not.
     fn forget_dirty(&self, volume: &Volume, page: &Page) {
         let mut dirty = self.dirty.lock();
         if page.dirty.load(Ordering::Relaxed) && dirty.remove(&page.block).is_some() {

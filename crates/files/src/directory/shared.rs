@@ -3,8 +3,8 @@
 //!
 //! # Locking
 //!
-//! The count is written when a block was read from the device, and by a checkpoint; else it is only read. The budget has a lock of its
-//! own ([`Budget`]).
+//! The count is written when a block was read from the device, and by a checkpoint; else it is only read. The budget
+//! has a lock of its own ([`Budget`]).
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{Budget, CachePadded};

@@ -66,8 +66,8 @@ impl Directory {
         }
     }
 
-    /// Writes the changed blocks while operations run, ahead of a checkpoint. False: there is no room; blocks that were not written are dirty
-    /// as before.
+    /// Writes the changed blocks while operations run, ahead of a checkpoint. False: there is no room; blocks that were
+    /// not written are dirty as before.
     pub(crate) fn write_ahead(&self, op: &Op<'_>) -> Result<bool, FsError> {
         if self.node.is_removed() {
             return Ok(true);

@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use super::FsError;
 
 impl FsError {
-    /// The error number that Linux gives where an operation fails for this reason, such as 2 (`ENOENT`). The device's own number
-    /// where the device failed and has one.
+    /// The error number that Linux gives where an operation fails for this reason, such as 2 (`ENOENT`). The device's
+    /// own number where the device failed and has one.
     #[must_use]
     pub fn raw_os_error(&self) -> i32 {
         number(self).raw_os_error()

@@ -36,8 +36,8 @@ impl Reserved {
 }
 
 impl FileData<'_> {
-    /// Reserves blocks for a range, so that writing it later does not fail for lack of space. A hole goes on to read as zeros
-    /// as before.
+    /// Reserves blocks for a range, so that writing it later does not fail for lack of space. A hole goes on to read as
+    /// zeros as before.
     pub(crate) fn allocate(&self, inode: &Arc<Inode>, offset: u64, len: u64, keep_size: bool) -> Result<(), FsError> {
         let content = self.content(inode);
         let end = range_end(content, offset, len)?;
@@ -83,7 +83,8 @@ impl FileData<'_> {
         })
     }
 
-    /// Refuses a range that does not fit, before anything is done for it. The count is exact, but others may take the blocks meanwhile.
+    /// Refuses a range that does not fit, before anything is done for it. The count is exact, but others may take the
+    /// blocks meanwhile.
     pub(crate) fn require_room(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<(), FsError> {
         let blocks = last - first + 1;
         let direct = blocks / ADDRS_PER_BLOCK as u64 + 2;

@@ -28,8 +28,8 @@ impl Mapping {
 }
 
 impl FileData<'_> {
-    /// Asks the nodes for the run that begins with block `first`, to block `last` at most, and within one node if it is not a hole;
-    /// what else the node says of the file goes into the cache.
+    /// Asks the nodes for the run that begins with block `first`, to block `last` at most, and within one node if it is
+    /// not a hole; what else the node says of the file goes into the cache.
     #[cold]
     pub(crate) fn look_up(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<Mapping, FsError> {
         if let Some(cluster) = inode.form.cluster() {
@@ -63,8 +63,8 @@ impl FileData<'_> {
 }
 
 impl FileData<'_> {
-    /// The same in a compressed file: the run ends with the cluster, which no node divides, and a cluster that stands compressed
-    /// is an error. Nothing is remembered, so that this is asked for every cluster.
+    /// The same in a compressed file: the run ends with the cluster, which no node divides, and a cluster that stands
+    /// compressed is an error. Nothing is remembered, so that this is asked for every cluster.
     fn look_up_in_cluster(
         &self,
         inode: &Inode,
@@ -130,8 +130,8 @@ mod tests {
             steps += 1;
         }
         assert_eq!((at, present), (end, vec![3, far]));
-        // The inode, two direct nodes and two indirect ones that are not there; 7 indirect ones, 9 direct ones, the one with the
-        // block, and as many steps behind it as there are nodes beside those on the way.
+        // The inode, two direct nodes and two indirect ones that are not there; 7 indirect ones, 9 direct ones, the one
+        // with the block, and as many steps behind it as there are nodes beside those on the way.
         assert_eq!(steps, 5 + 7 + 9 + 1 + (direct - 10) + (direct - 8));
     }
 }

@@ -10,8 +10,8 @@ use crate::inode::Inode;
 const PIECE: u64 = 1 << 20;
 
 impl FileData<'_> {
-    /// Copies; returns how many bytes. No lock is held from one piece to the next, so that two copies in opposite directions cannot
-    /// wait for each other.
+    /// Copies; returns how many bytes. No lock is held from one piece to the next, so that two copies in opposite
+    /// directions cannot wait for each other.
     pub(crate) fn copy_range(
         &self,
         from: &Arc<Inode>,

@@ -6,12 +6,11 @@
 //!                           node ────►
 //! ```
 //!
-//! A short write is not sent by the thread that makes it: the leader of its group of syncs sends the data of all, and their nodes,
-//! as few requests, since what threads are given at the same time stands side by side.
+//! A short write is not sent by the thread that makes it: the leader of its group of syncs sends the data of all, and
+//! their nodes, as few requests, since what threads are given at the same time stands side by side.
 //!
-//! A write that one request of the log cannot take along (into data in the inode, more than a segment, on a full volume) is
-//! written and synced
-//! in turn.
+//! A write that one request of the log cannot take along (into data in the inode, more than a segment, on a full
+//! volume) is written and synced in turn.
 
 use f2fs_format::BlockAddr;
 use f2fs_format::inode::Inode as RawInode;

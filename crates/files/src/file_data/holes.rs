@@ -30,8 +30,8 @@ impl FileData<'_> {
         self.seek_within(inode, offset, what, u64::MAX)
     }
 
-    /// The same; behind `most` blocks what is looked for counts as found. Every step locks the block that it begins with, so that no
-    /// node on the way to it goes, and passes the gate by itself.
+    /// The same; behind `most` blocks what is looked for counts as found. Every step locks the block that it begins
+    /// with, so that no node on the way to it goes, and passes the gate by itself.
     fn seek_within(&self, inode: &Inode, offset: u64, what: Seek, most: u64) -> Result<Option<u64>, FsError> {
         let content = self.content(inode);
         let first = offset / BLOCK;

@@ -1,8 +1,9 @@
 //! Reading file data.
 //!
-//! Without a page cache blocks come from the device, in requests as long as the blocks follow each other there. A read of
-//! blocks whose addresses are known (`f2fs_extent::AddressCache`) locks its range, passes the gate, and reads: it touches no
-//! node, allocates nothing if it is short, and writes no cache line that a reader of another part of the file writes.
+//! Without a page cache blocks come from the device, in requests as long as the blocks follow each other there. A read
+//! of blocks whose addresses are known (`f2fs_extent::AddressCache`) locks its range, passes the gate, and reads: it
+//! touches no node, allocates nothing if it is short, and writes no cache line that a reader of another part of the
+//! file writes.
 
 use f2fs_device::{AlignedBuf, BlockDevice, Request};
 use f2fs_format::{BLOCK_SIZE, BlockAddr, Corruption};
@@ -16,8 +17,8 @@ use crate::inode::Inode;
 use crate::requests;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
-/// Blocks in one request of a long read: 512 KiB, so that the device has several at a time and the first are copied while the
-/// rest is on its way.
+/// Blocks in one request of a long read: 512 KiB, so that the device has several at a time and the first are copied
+/// while the rest is on its way.
 pub(crate) const PIECE: u64 = 128;
 
 /// Blocks read without a copy in one request at most: 1 MiB.
@@ -138,8 +139,8 @@ impl FileData<'_> {
         })
     }
 
-    /// Reads blocks `first ..= last`; `arrived` gets them as they come, in pieces: the first block, how many, and what they hold, or `None` for a hole.
-    /// For callers as [`each_run`](Self::each_run) has them.
+    /// Reads blocks `first ..= last`; `arrived` gets them as they come, in pieces: the first block, how many, and what
+    /// they hold, or `None` for a hole. For callers as [`each_run`](Self::each_run) has them.
     pub(crate) fn read_runs(
         &self,
         inode: &Inode,
@@ -200,8 +201,8 @@ impl FileData<'_> {
         pending.map_or(Ok(()), |(at, run)| visit(at, run))
     }
 
-    /// The run that begins with block `first`, to block `last` at most, or a part of it. All its addresses are of the main area,
-    /// or it is a hole.
+    /// The run that begins with block `first`, to block `last` at most, or a part of it. All its addresses are of the
+    /// main area, or it is a hole.
     #[inline]
     pub(crate) fn find_run(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<Mapping, FsError> {
         let run = match content.cache.run(first, last) {

@@ -157,7 +157,8 @@ impl<'c> Reader<'c, '_, '_> {
         Ok(())
     }
 
-    /// Reads until all is read, or a range has to be waited for; then everything that has begun is read, and nothing is held.
+    /// Reads until all is read, or a range has to be waited for; then everything that has begun is read, and nothing is
+    /// held.
     fn run(&mut self) -> Result<(), FsError> {
         let mut busy = false;
         loop {

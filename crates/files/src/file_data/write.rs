@@ -1,17 +1,18 @@
 //! Writing file data.
 //!
-//! Data goes to the device at once, in requests that are as long as the log gives contiguous blocks. A write never overwrites a
-//! block in place: the new block is written first, then the address slot changes, then the old block is invalidated
-//! ([`Flight`]), all within one operation, so that a checkpoint has either the old or the new. Inline data stands in the inode and
-//! becomes durable with it.
+//! Data goes to the device at once, in requests that are as long as the log gives contiguous blocks. A write never
+//! overwrites a block in place: the new block is written first, then the address slot changes, then the old block is
+//! invalidated ([`Flight`]), all within one operation, so that a checkpoint has either the old or the new. Inline data
+//! stands in the inode and becomes durable with it.
 //!
 //! ```text
 //!   chunk n     slots, reserve, allocate ─ copy, submit, copy, submit ... ─────────────── wait ─ slots, old blocks, size
 //!   chunk n+1                                                        slots ... copy, submit ...          wait ─ ...
 //! ```
 //!
-//! A thread may still read the old block after another thread has overwritten it. It reads the old data: the block is not handed out
-//! before the next checkpoint, and the checkpoint waits for the reader, since a thread that reads by an address is inside the gate.
+//! A thread may still read the old block after another thread has overwritten it. It reads the old data: the block is
+//! not handed out before the next checkpoint, and the checkpoint waits for the reader, since a thread that reads by an
+//! address is inside the gate.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::inode::{Inode as RawInode, inline};
@@ -36,8 +37,8 @@ pub(crate) const CHUNK: u64 = 512;
 const CHUNKS: usize = 8;
 
 impl FileData<'_> {
-    /// Writes `buf` at `offset`, growing the file as needed; returns how many bytes were written. On an error what was written
-    /// until then stays, and the size says how much.
+    /// Writes `buf` at `offset`, growing the file as needed; returns how many bytes were written. On an error what was
+    /// written until then stays, and the size says how much.
     pub(crate) fn write_at(&self, inode: &Arc<Inode>, offset: u64, buf: &[u8]) -> Result<usize, FsError> {
         self.balance(inode.ino)?;
         if buf.is_empty() {
@@ -66,7 +67,8 @@ impl FileData<'_> {
         Ok(offset)
     }
 
-    /// The caller has the blocks exclusively, or, if the file is inline, all of it. With room in the page cache the data goes there.
+    /// The caller has the blocks exclusively, or, if the file is inline, all of it. With room in the page cache the
+    /// data goes there.
     pub(crate) fn write_locked(
         &self,
         inode: &Arc<Inode>,
@@ -113,8 +115,8 @@ impl FileData<'_> {
         Ok(done)
     }
 
-    /// Writes chunks of `buf` from byte `done` of it on, and counts them there. One is assembled while the one before is on its
-    /// way. An error leaves behind what is counted, and nothing else.
+    /// Writes chunks of `buf` from byte `done` of it on, and counts them there. One is assembled while the one before
+    /// is on its way. An error leaves behind what is counted, and nothing else.
     fn write_some(
         &self,
         op: &Op<'_>,
@@ -155,8 +157,8 @@ impl FileData<'_> {
         Ok(())
     }
 
-    /// Begins to write pieces that have no block in common. The caller has their blocks exclusively. An error leaves nothing behind
-    /// but empty nodes.
+    /// Begins to write pieces that have no block in common. The caller has their blocks exclusively. An error leaves
+    /// nothing behind but empty nodes.
     pub(crate) fn start_write(
         &self,
         op: &Op<'_>,
@@ -232,7 +234,8 @@ impl FileData<'_> {
         Ok(buf.len())
     }
 
-    /// Moves inline data to a block of its own (`f2fs_convert_inline_inode`). The caller has the whole file exclusively.
+    /// Moves inline data to a block of its own (`f2fs_convert_inline_inode`). The caller has the whole file
+    /// exclusively.
     pub(crate) fn convert_inline(&self, op: &Op<'_>, inode: &Inode, content: &Content) -> Result<(), FsError> {
         let features = self.volume.features();
         let (data, exists) = {
@@ -253,8 +256,9 @@ impl FileData<'_> {
             let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);
             flight.land(op, &inode.node, named, |raw| {
                 leave(raw);
-                // Synced data may stand in the inode alone: a sync that was cut off may leave the new node, and not the block.
-                // Whether there is such an inode is asked under its lock, which a sync holds while it writes one.
+                // Synced data may stand in the inode alone: a sync that was cut off may leave the new node, and not the
+                // block. Whether there is such an inode is asked under its lock, which a sync holds while it writes
+                // one.
                 if self.volume.is_on_device(inode.ino) {
                     self.volume.set_left_inline(op, &inode.node);
                 }
@@ -291,7 +295,8 @@ pub(crate) fn wrote(inode: &Inode, raw: &mut RawInode, end: u64, now: Time) {
     stat::set_changed(raw, now);
 }
 
-/// Bytes from `offset` to the end of its chunk, at most `len`: chunks of a long write are aligned to segments of the file.
+/// Bytes from `offset` to the end of its chunk, at most `len`: chunks of a long write are aligned to segments of the
+/// file.
 fn chunk_len(offset: u64, len: usize) -> usize {
     let end = (offset / BLOCK / CHUNK + 1) * CHUNK * BLOCK;
     ((end - offset) as usize).min(len)

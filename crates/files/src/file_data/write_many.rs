@@ -1,5 +1,5 @@
-//! Many writes of one file from one thread: they go to the device in groups, and one group is assembled while the one before is
-//! on its way. Blocks scattered over the file lie together in the log, so a group is mostly one request.
+//! Many writes of one file from one thread: they go to the device in groups, and one group is assembled while the one
+//! before is on its way. Blocks scattered over the file lie together in the log, so a group is mostly one request.
 //!
 //! # Locking
 //!
@@ -114,8 +114,9 @@ impl<'a> FileData<'a> {
         Ok(())
     }
 
-    /// Writes groups from write `next` on, until a range has to be waited for or the operation gets long. `waited` is the range of
-    /// write `next`, if the caller has it. An error leaves behind what `next` has gone by, and nothing else.
+    /// Writes groups from write `next` on, until a range has to be waited for or the operation gets long. `waited` is
+    /// the range of write `next`, if the caller has it. An error leaves behind what `next` has gone by, and nothing
+    /// else.
     #[allow(clippy::too_many_arguments)]
     fn write_groups<'c>(
         &self,

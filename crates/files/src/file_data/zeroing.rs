@@ -1,4 +1,5 @@
-//! Ranges of a file that become zeros: by holes (`FALLOC_FL_PUNCH_HOLE`), or with blocks reserved (`FALLOC_FL_ZERO_RANGE`).
+//! Ranges of a file that become zeros: by holes (`FALLOC_FL_PUNCH_HOLE`), or with blocks reserved
+//! (`FALLOC_FL_ZERO_RANGE`).
 //!
 //! ```text
 //!        offset                                          offset + len
@@ -10,12 +11,13 @@
 //!
 //! # Locking, and what a crash leaves
 //!
-//! The caller of the file has its blocks exclusively, as for a write. Parts of blocks, and as many nodes as [`STEP`], change within one
-//! operation: a checkpoint has the old content or the new one. A longer range is done from its start on, one operation after the
-//! other, and a checkpoint beside it may have a part of it.
+//! The caller of the file has its blocks exclusively, as for a write. Parts of blocks, and as many nodes as [`STEP`],
+//! change within one operation: a checkpoint has the old content or the new one. A longer range is done from its start
+//! on, one operation after the other, and a checkpoint beside it may have a part of it.
 //!
-//! A hole in the middle keeps its nodes, as in Linux, also empty ones: a sync of the file puts them into its log, and roll-forward
-//! takes the blocks away that they do not name any more. Only nodes that go would make the sync a checkpoint.
+//! A hole in the middle keeps its nodes, as in Linux, also empty ones: a sync of the file puts them into its log, and
+//! roll-forward takes the blocks away that they do not name any more. Only nodes that go would make the sync a
+//! checkpoint.
 
 use core::ops::Range;
 

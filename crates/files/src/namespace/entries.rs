@@ -28,7 +28,8 @@ impl Namespace<'_> {
         added
     }
 
-    /// Removes a name. The caller holds its stripe exclusively; `located` is where it was found since, if anybody looked.
+    /// Removes a name. The caller holds its stripe exclusively; `located` is where it was found since, if anybody
+    /// looked.
     ///
     /// # Errors
     /// [`FsError::NotFound`] if it is not there.
@@ -44,8 +45,8 @@ impl Namespace<'_> {
         removed?.map(|_| ()).ok_or(FsError::NotFound)
     }
 
-    /// Lets a name, or `..`, name another inode. The caller holds the name's stripe exclusively; for `..` the page is enough.
-    /// Tells whether the name is there.
+    /// Lets a name, or `..`, name another inode. The caller holds the name's stripe exclusively; for `..` the page is
+    /// enough. Tells whether the name is there.
     pub(super) fn redirect_entry(
         &self,
         op: &Op<'_>,

@@ -38,8 +38,8 @@ pub(crate) enum Special {
     Up,
 }
 
-/// The last component of a path, in its directory: the form in which a name is changed. The fault of a [`Special`] one, and
-/// with slashes behind it, is each operation's to say, before it changes anything.
+/// The last component of a path, in its directory: the form in which a name is changed. The fault of a [`Special`] one,
+/// and with slashes behind it, is each operation's to say, before it changes anything.
 #[derive(Debug)]
 pub(crate) struct LastName<'p> {
     pub(crate) parent: Arc<CachedDirectory>,
@@ -110,8 +110,8 @@ impl Namespace<'_> {
         Ok((self.inode(found.ino)?, seen))
     }
 
-    /// The directory that a path of directories means; `None` if there is a symbolic link on the way. A component that is not a directory
-    /// is returned if it is the last.
+    /// The directory that a path of directories means; `None` if there is a symbolic link on the way. A component that
+    /// is not a directory is returned if it is the last.
     fn cached_directory(&self, path: &[u8]) -> Result<Option<Arc<CachedDirectory>>, FsError> {
         let mut here = match self.path_cache.root() {
             Some(root) => root,

@@ -62,9 +62,9 @@ impl Emptied {
 }
 
 impl Namespace<'_> {
-    /// Removes a name, and if it is a directory's all that is below it: depth first, without recursion, by inodes and names, so
-    /// that a directory that is moved meanwhile takes nobody elsewhere. Where an entry has an invalid name, everything else
-    /// is removed, and the entry is the error.
+    /// Removes a name, and if it is a directory's all that is below it: depth first, without recursion, by inodes and
+    /// names, so that a directory that is moved meanwhile takes nobody elsewhere. Where an entry has an invalid name,
+    /// everything else is removed, and the entry is the error.
     pub(crate) fn remove_tree(&self, parent: &Arc<Inode>, name: Name<'_>) -> Result<(), FsError> {
         let top = self.child(parent, name.bytes())?;
         if top.kind != FileKind::Directory {

@@ -78,7 +78,8 @@ impl Namespace<'_> {
             && target.kind == FileKind::Directory
             && self.is_ancestor(target, from.parent)?
         {
-            // It holds the way to the source. To lock it now would be out of order, and with the source's stripe a deadlock.
+            // It holds the way to the source. To lock it now would be out of order, and with the source's stripe a
+            // deadlock.
             return Err(FsError::NotEmpty);
         }
         self.refill_nids();
@@ -129,8 +130,8 @@ impl Namespace<'_> {
         Ok(numbers.into_iter().map(|(directory, stripe)| directory.stripe(stripe).write()).collect())
     }
 
-    /// Whether `above` is an ancestor of `below`, or the same. The caller holds the rename lock, so that no directory moves;
-    /// but it does not keep them from being removed.
+    /// Whether `above` is an ancestor of `below`, or the same. The caller holds the rename lock, so that no directory
+    /// moves; but it does not keep them from being removed.
     fn is_ancestor(&self, above: &Inode, below: &Inode) -> Result<bool, FsError> {
         let root = self.volume.geometry().root_ino;
         let mut climbed: Option<Arc<Inode>> = None;

@@ -1,7 +1,8 @@
 //! The dirty blocks of a file, in order.
 //!
-//! Runs of neighbours are one entry: a file that is written from its start on has one. ([`f2fs_extent::ExtentBits`] keeps a byte a block
-//! in chunks of 4096 blocks, for changes without a lock; a small file with one dirty block would take more memory for that than for its data.)
+//! Runs of neighbours are one entry: a file that is written from its start on has one. ([`f2fs_extent::ExtentBits`]
+//! keeps a byte a block in chunks of 4096 blocks, for changes without a lock; a small file with one dirty block would
+//! take more memory for that than for its data.)
 //!
 //! # Locking
 //!

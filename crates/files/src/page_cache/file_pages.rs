@@ -112,7 +112,8 @@ impl FilePages {
         blocks
     }
 
-    /// Blocks became dirty, or stay so; `reserved` of them were holes. Whether the caller has to put the file on the list of dirty ones.
+    /// Blocks became dirty, or stay so; `reserved` of them were holes. Whether the caller has to put the file on the
+    /// list of dirty ones.
     pub(crate) fn dirtied(&self, first: u64, len: u64, reserved: u64) -> bool {
         self.reaches(first + len - 1);
         let mut dirty = self.dirty.lock();

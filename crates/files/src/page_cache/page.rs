@@ -17,7 +17,8 @@ pub(crate) struct Key {
 pub(super) enum State {
     /// The device has the same.
     Clean,
-    /// It is newer than what the device has. `reserved`: the block was a hole, and its place on the device is counted already.
+    /// It is newer than what the device has. `reserved`: the block was a hole, and its place on the device is counted
+    /// already.
     Dirty { reserved: bool },
 }
 

@@ -1,13 +1,13 @@
 //! Room for the pages of a write, taken before it locks anything.
 //!
-//! A write that has its range must not wait for write-back, which may wait for that range. So it takes room for its pages, and the right to make them
-//! dirty, in front of all locks; with them it cannot fail for lack of memory. Blocks on the device, and nodes that lead to
-//! them, are counted by the write itself, so that write-back finds them.
+//! A write that has its range must not wait for write-back, which may wait for that range. So it takes room for its
+//! pages, and the right to make them dirty, in front of all locks; with them it cannot fail for lack of memory. Blocks
+//! on the device, and nodes that lead to them, are counted by the write itself, so that write-back finds them.
 //!
 //! # Locking
 //!
-//! None of its own: the budgets are counters. `making_room` is held by the one writer that writes back because there was no room
-//! (`file_data/room.rs`); others wait for it with nothing held.
+//! None of its own: the budgets are counters. `making_room` is held by the one writer that writes back because there
+//! was no room (`file_data/room.rs`); others wait for it with nothing held.
 
 use super::PageCache;
 

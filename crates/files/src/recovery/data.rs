@@ -127,7 +127,8 @@ impl RollForward<'_> {
         Ok(adopted)
     }
 
-    /// The kernel lets the file reach over each block that is recovered, unless it was reserved behind the end on purpose.
+    /// The kernel lets the file reach over each block that is recovered, unless it was reserved behind the end on
+    /// purpose.
     fn grow(&self, op: &Op<'_>, inode: &Inode, block: u64) {
         let reaches = {
             let node = inode.node.read();

@@ -8,7 +8,8 @@ use f2fs_volume::format::FormatOptions;
 use crate::fill::{LIMIT, content, fill, numbers, open};
 use f2fs_test_kit::volumes::{assert_clean, formatted, within};
 
-/// No block is left at all: everything that gives some back works, in any order, with a checkpoint or without one between.
+/// No block is left at all: everything that gives some back works, in any order, with a checkpoint or without one
+/// between.
 #[test]
 fn what_gives_room_needs_none() {
     use f2fs_files::RenameMode;

@@ -84,8 +84,8 @@ fn blocks_are_reserved() {
     });
 }
 
-/// New files, in directories where names went that a crash brings back; each with a node for its attributes, and blocks far apart,
-/// which need nodes that lead to nodes.
+/// New files, in directories where names went that a crash brings back; each with a node for its attributes, and blocks
+/// far apart, which need nodes that lead to nodes.
 #[test]
 fn names_and_nodes_are_new() {
     within(LIMIT, || {

@@ -73,8 +73,8 @@ fn few_large_files() {
     within(LIMIT, || fill_and_empty(64, |_| 5 << 20));
 }
 
-/// Small overwrites at random places of a full volume: each leaves a hole in an old segment, and only moving blocks together
-/// makes segments free again.
+/// Small overwrites at random places of a full volume: each leaves a hole in an old segment, and only moving blocks
+/// together makes segments free again.
 #[test]
 fn random_overwrites_at_full() {
     within(LIMIT, || {

@@ -60,9 +60,10 @@ fn eight_threads_until_nothing_fits() {
     });
 }
 
-/// Thirty-two threads fill the volume, overwrite what they have when nothing more fits, delete every other file, clean beside
-/// each other, and fill it again; in the end everything is deleted, and every block is free again. Ten rounds, each on the
-/// volume as the one before left it, with the ways of writing into holes in turn, every other one beside a background cleaner.
+/// Thirty-two threads fill the volume, overwrite what they have when nothing more fits, delete every other file, clean
+/// beside each other, and fill it again; in the end everything is deleted, and every block is free again. Ten rounds,
+/// each on the volume as the one before left it, with the ways of writing into holes in turn, every other one beside a
+/// background cleaner.
 #[test]
 fn thirty_two_threads_at_the_limit() {
     const THREADS: u64 = 32;

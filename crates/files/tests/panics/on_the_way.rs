@@ -20,8 +20,8 @@ use f2fs_test_kit::volumes::within;
 /// The outcome of a request.
 type Outcome = std::thread::Result<(usize, Completion)>;
 
-/// A device that carries each batch out on a thread of its own, some time after it was submitted. A request that panics does so
-/// to whoever waits for it.
+/// A device that carries each batch out on a thread of its own, some time after it was submitted. A request that panics
+/// does so to whoever waits for it.
 #[derive(Debug)]
 struct Slow {
     inner: Arc<FaultDevice>,

@@ -13,7 +13,8 @@ use crate::judge::{LIMIT, assert_all_refused, options, text, tree};
 use crate::work::{Run, prepared};
 use f2fs_test_kit::volumes::{TempPathExt, assert_consistent, saved, scale, within};
 
-/// Panics in one operation of the workload and judges what is left. Tells how many operations there were, and what stopped.
+/// Panics in one operation of the workload and judges what is left. Tells how many operations there were, and what
+/// stopped.
 fn run(base: &MemoryDevice, rule: FaultRule, fsck: bool) -> (u64, Option<bool>) {
     let inner = Arc::new(base.snapshot());
     let faulty = Arc::new(FaultDevice::new(inner.clone()));

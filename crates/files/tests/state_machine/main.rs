@@ -40,7 +40,8 @@ fn format_options(case: u32) -> FormatOptions {
 
 fn run(case: u32, actions: &[Action]) {
     let device = Arc::new(MemoryDevice::new((128 << 20) >> 12));
-    // Every fifth volume lies on zones, which the device keeps across openings; of what was not flushed nothing is there afterwards.
+    // Every fifth volume lies on zones, which the device keeps across openings; of what was not flushed nothing is
+    // there afterwards.
     let zoned = case % 5 == 4;
     if zoned {
         let layout = ZoneLayout::new(512).with_conventional(9 + case % 3).with_limits(case / 5 % 2 * 9, 0);

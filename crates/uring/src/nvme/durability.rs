@@ -31,8 +31,8 @@ impl Durability {
     /// Makes all writes that have ended durable; `run` sends a command of this opcode.
     ///
     /// # Errors
-    /// That of the command, and [`DeviceErrorKind::Poisoned`] from then on. It is not tried again, whatever the answer: what a lost flush
-    /// has made durable nobody knows.
+    /// That of the command, and [`DeviceErrorKind::Poisoned`] from then on. It is not tried again, whatever the answer:
+    /// what a lost flush has made durable nobody knows.
     pub(super) fn flush(&self, mut run: impl FnMut(u8) -> Answer) -> Result<(), DeviceError> {
         self.gate.flush(|| {
             if !protocol_value!("nvme_flush_left_out", self.volatile_cache, false) {

@@ -199,8 +199,8 @@ fn again(run: impl Fn() -> Answer) -> Result<(), DeviceErrorKind> {
     }
 }
 
-/// Whether a command was given back for a reason that passes. The kernel gives those back with `EINTR` that it gave up when it reset the
-/// controller: to read or write the same again does no harm.
+/// Whether a command was given back for a reason that passes. The kernel gives those back with `EINTR` that it gave up
+/// when it reset the controller: to read or write the same again does no harm.
 fn passes(answer: Answer) -> bool {
     const EINTR: i32 = 4;
     const EAGAIN: i32 = 11;
@@ -287,7 +287,8 @@ fn landed(flight: &mut Flight, answer: Answer) -> Landing {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // The kernel may hold references to the files for a while after a ring is closed; the locks must not live as long.
+        // The kernel may hold references to the files for a while after a ring is closed; the locks must not live as
+        // long.
         for fd in std::iter::once(&self.fd).chain(&self.block) {
             let _ = rustix::fs::flock(fd, FlockOperation::Unlock);
         }

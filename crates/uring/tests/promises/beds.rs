@@ -73,7 +73,8 @@ pub(crate) fn pmem_memory() -> Bed {
     Bed { device: Arc::new(PmemDevice::new(region)), path: None, _dir: None }
 }
 
-/// A mapped file. Where the build lies is no persistent memory, so that a flush is a system call; the guest's tests have some.
+/// A mapped file. Where the build lies is no persistent memory, so that a flush is a system call; the guest's tests
+/// have some.
 pub(crate) fn pmem_file() -> Bed {
     let dir = tempfile::tempdir_in(DISK).unwrap();
     let path = dir.path().join("image");
@@ -88,8 +89,8 @@ pub(crate) fn pmem_simulated() -> Bed {
     Bed { device: Arc::new(PmemDevice::new(region)), path: None, _dir: None }
 }
 
-/// The device that `F2FS_TEST_DEVICE` names, of exactly 8 MiB: its content is lost. `F2FS_TEST_POLLING` has the words `io`, `sq`, both or
-/// neither. The guest's tests run these on NVMe namespaces.
+/// The device that `F2FS_TEST_DEVICE` names, of exactly 8 MiB: its content is lost. `F2FS_TEST_POLLING` has the words
+/// `io`, `sq`, both or neither. The guest's tests run these on NVMe namespaces.
 pub(crate) fn named() -> Bed {
     let path = PathBuf::from(std::env::var_os("F2FS_TEST_DEVICE").expect("F2FS_TEST_DEVICE names the device"));
     let polling = std::env::var("F2FS_TEST_POLLING").unwrap_or_default();

@@ -4,7 +4,8 @@
 //!   zones begin again -> discards -> freed NIDs -> freed blocks and prefree segments -> segments that were cleared ahead
 //! ```
 //!
-//! Not a step earlier: a crash before the pack is durable needs all of it as it was. Discards come before anybody may write there.
+//! Not a step earlier: a crash before the pack is durable needs all of it as it was. Discards come before anybody may
+//! write there.
 //!
 //! # Locking
 //!
@@ -20,7 +21,8 @@ use crate::write_stat::Count;
 use crate::{Volume, VolumeError};
 
 impl Volume {
-    /// The checkpoint is durable: the blocks, segments and NIDs that it frees can be used. `cleared`: segments that the precleaner had cleared when it was frozen.
+    /// The checkpoint is durable: the blocks, segments and NIDs that it frees can be used. `cleared`: segments that the
+    /// precleaner had cleared when it was frozen.
     pub(super) fn publish(&self, report: &mut CheckpointReport, cleared: &[SegmentNo]) -> Result<(), VolumeError> {
         let segments = self.segments.manager()?;
         let discarded = self.begin_zones_anew(segments);

@@ -9,9 +9,9 @@ use crate::write_stat::Count;
 use crate::{Op, Volume, VolumeError};
 
 impl Flight {
-    /// Takes blocks of a log, one for each summary and in their order, and room for those that the file has more. Gives the runs between
-    /// them that should be rewritten in the same requests ([`Volume::requests_for`]); leaving that out costs requests, nothing else.
-    /// Nothing is taken on an error.
+    /// Takes blocks of a log, one for each summary and in their order, and room for those that the file has more. Gives
+    /// the runs between them that should be rewritten in the same requests ([`Volume::requests_for`]); leaving that out
+    /// costs requests, nothing else. Nothing is taken on an error.
     pub(super) fn take(&mut self, op: &Op<'_>, log: LogType, summaries: &[Summary]) -> Result<Vec<Run>, VolumeError> {
         let volume = op.volume;
         volume.space.take_blocks(self.new_blocks)?;
@@ -21,8 +21,8 @@ impl Flight {
         })
     }
 
-    /// Takes blocks for what is moved out of a segment: of the cold log, in its holes where free segments are few; or, among those of
-    /// about the same age, in the holes of such segments.
+    /// Takes blocks for what is moved out of a segment: of the cold log, in its holes where free segments are few; or,
+    /// among those of about the same age, in the holes of such segments.
     pub(super) fn take_for_move(
         &mut self,
         volume: &Volume,

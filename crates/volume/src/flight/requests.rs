@@ -12,8 +12,8 @@ impl Volume {
     /// Requests that write `data` to `runs`, and the content of `rewrites` once more to its own place: neighbours are
     /// one request. The operation that took the runs must still be held when they are done.
     ///
-    /// A rewritten block was written before the last durable checkpoint and is not written by anybody else: its place is
-    /// taken, even if it is freed meanwhile, until a checkpoint, which waits for this operation.
+    /// A rewritten block was written before the last durable checkpoint and is not written by anybody else: its place
+    /// is taken, even if it is freed meanwhile, until a checkpoint, which waits for this operation.
     pub(super) fn requests_for(
         &self,
         runs: &[Run],

@@ -4,7 +4,8 @@ use f2fs_device::{AlignedBuf, Recycler};
 use f2fs_format::BLOCK_SIZE;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
-/// Whole blocks that are copied into new memory, which is not cleared before, are fewer than this. More come in memory that is used again.
+/// Whole blocks that are copied into new memory, which is not cleared before, are fewer than this. More come in memory
+/// that is used again.
 const FEW: usize = 16;
 
 /// Bytes to write; at least one.

@@ -43,7 +43,8 @@ impl fmt::Display for Signature {
 /// A mark of others: its byte offset on the device, its bytes, and the format that has it.
 type Mark = (usize, &'static [u8], &'static str);
 
-/// Those that are looked for, the ones of file systems first: partition tables and boot sectors may stand in front of them.
+/// Those that are looked for, the ones of file systems first: partition tables and boot sectors may stand in front of
+/// them.
 const OTHERS: [Mark; 31] = [
     (1080, b"\x53\xef", "an ext2, ext3 or ext4 file system"),
     (0, b"XFSB", "an XFS file system"),
@@ -78,7 +79,8 @@ const OTHERS: [Mark; 31] = [
     (510, b"\x55\xaa", "an MBR partition table or a boot sector"),
 ];
 
-/// The contents of a device: F2FS if either superblock has its magic number, else what others mark; `None` if nothing is recognised.
+/// The contents of a device: F2FS if either superblock has its magic number, else what others mark; `None` if nothing
+/// is recognised.
 ///
 /// ```
 /// use f2fs_device::{BlockDevice, MemoryDevice};

@@ -33,7 +33,8 @@ impl JournalArea {
         zerocopy::transmute!(Raw { base: self.base.into(), next: self.next.into() })
     }
 
-    /// `None` if these bytes are nothing that a volume wrote. An empty area is that of a journal that was never attached.
+    /// `None` if these bytes are nothing that a volume wrote. An empty area is that of a journal that was never
+    /// attached.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<JournalArea> {
         if bytes.is_empty() {

@@ -6,12 +6,12 @@
 //!   sync:    begun ─> nodes packed ─> the file's blocks collected ─> record
 //! ```
 //!
-//! A block is kept before a node names it, and collected after the nodes were packed: so a record holds every block that its nodes name, or
-//! an earlier record of the checkpoint does. A block that was displaced while a sync is under way stays, since the nodes of that sync may
-//! name it.
+//! A block is kept before a node names it, and collected after the nodes were packed: so a record holds every block
+//! that its nodes name, or an earlier record of the checkpoint does. A block that was displaced while a sync is under
+//! way stays, since the nodes of that sync may name it.
 //!
-//! Of a file with more than a record takes, nothing is kept: its next sync flushes the device. So it is when the memory for all files is used
-//! up.
+//! Of a file with more than a record takes, nothing is kept: its next sync flushes the device. So it is when the memory
+//! for all files is used up.
 //!
 //! # Locking
 //!
@@ -25,7 +25,8 @@ use rustc_hash::FxHashMap;
 
 use super::STRIPES;
 
-/// Blocks in a record at most: 256 KiB. A flush of the device takes about as long as storing so much in persistent memory (docs/JOURNAL.md).
+/// Blocks in a record at most: 256 KiB. A flush of the device takes about as long as storing so much in persistent
+/// memory (docs/JOURNAL.md).
 pub(crate) const MOST_BLOCKS: usize = 64;
 /// Blocks that are kept for all files together at most: 32 MiB.
 const ALL_BLOCKS: u64 = 8192;

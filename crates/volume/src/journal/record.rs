@@ -1,4 +1,5 @@
-//! The record of one sync: the nodes of a file that changed since the checkpoint, without their zeros, and perhaps data that they name.
+//! The record of one sync: the nodes of a file that changed since the checkpoint, without their zeros, and perhaps data
+//! that they name.
 //!
 //! ```text
 //!  0        8        12      16       20
@@ -12,9 +13,10 @@
 //!  | nid | ino | flag | pieces | the pieces of 64 bytes that are not zero |
 //!  +-----+-----+------+--------+-----------------------------------------+
 //! ```
-//! All numbers are little-endian. *Version* is the footer version of the checkpoint that the nodes build on. *Flag* is that of the node's
-//! footer: offset and marks. Bit `i` of *pieces* says that the 64 bytes from `64 * i` on follow; the last piece has 40 bytes, up to the
-//! footer. The inode comes last and carries the fsync mark, as in the chain of nodes that roll-forward follows.
+//! All numbers are little-endian. *Version* is the footer version of the checkpoint that the nodes build on. *Flag* is
+//! that of the node's footer: offset and marks. Bit `i` of *pieces* says that the 64 bytes from `64 * i` on follow; the
+//! last piece has 40 bytes, up to the footer. The inode comes last and carries the fsync mark, as in the chain of nodes
+//! that roll-forward follows.
 
 use core::ops::Range;
 
@@ -94,7 +96,8 @@ impl<'a> Writer<'a> {
         self.nodes += 1;
     }
 
-    /// Adds where a block of data belongs, behind all nodes. The blocks themselves follow the record, in the same order.
+    /// Adds where a block of data belongs, behind all nodes. The blocks themselves follow the record, in the same
+    /// order.
     pub(crate) fn block(&mut self, addr: BlockAddr) {
         self.bytes.extend_from_slice(&addr.0.to_le_bytes());
         self.blocks += 1;

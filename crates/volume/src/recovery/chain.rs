@@ -80,8 +80,8 @@ impl LoopDetector {
 }
 
 impl Volume {
-    /// The nodes behind the last checkpoint, in the order in which they were written, up to the last one with an fsync mark.
-    /// Meaningful before anything is changed: it begins where the warm-node log stands.
+    /// The nodes behind the last checkpoint, in the order in which they were written, up to the last one with an fsync
+    /// mark. Meaningful before anything is changed: it begins where the warm-node log stands.
     ///
     /// # Errors
     /// [`VolumeError::LoopedChain`], [`VolumeError::Device`].

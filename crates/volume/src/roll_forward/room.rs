@@ -1,8 +1,8 @@
 //! Whether roll-forward will find room for all that syncs have promised since the last checkpoint.
 //!
-//! Roll-forward begins at the checkpoint. Files that were deleted since then are there again, although their room was given to files
-//! that were synced. So roll-forward may need each block that was in use at the checkpoint, and each one taken since, whether it was given
-//! back or not (`f2fs_space_for_roll_forward`).
+//! Roll-forward begins at the checkpoint. Files that were deleted since then are there again, although their room was
+//! given to files that were synced. So roll-forward may need each block that was in use at the checkpoint, and each one
+//! taken since, whether it was given back or not (`f2fs_space_for_roll_forward`).
 //!
 //! ```text
 //!   in use at the checkpoint + data written + reserved without a write + nodes + names  <=  limit
@@ -10,8 +10,8 @@
 //!
 //! # Locking
 //!
-//! Counts that operations add to lie in lines of single processors. `logged` and `wanted` change in the leader of a group of syncs
-//! alone, and all of them begin again while a checkpoint has the gate closed.
+//! Counts that operations add to lie in lines of single processors. `logged` and `wanted` change in the leader of a
+//! group of syncs alone, and all of them begin again while a checkpoint has the gate closed.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{ShardedCounter, protocol_step, protocol_value};
@@ -19,9 +19,10 @@ use f2fs_sync::{ShardedCounter, protocol_step, protocol_value};
 use crate::data_count::DataCount;
 use crate::space::Space;
 
-/// The most blocks that the name of a new file needs: a dentry block, and the nodes that lead to it. Also where the directory had a
-/// place for it when the file was synced: names that were taken out of it come back. (One more may be needed if an inline directory
-/// with a raised `i_dir_level` has to leave its inode; such a volume has far more blocks than that in reserve.)
+/// The most blocks that the name of a new file needs: a dentry block, and the nodes that lead to it. Also where the
+/// directory had a place for it when the file was synced: names that were taken out of it come back. (One more may be
+/// needed if an inline directory with a raised `i_dir_level` has to leave its inode; such a volume has far more blocks
+/// than that in reserve.)
 const NAME: u64 = 4;
 
 /// What roll-forward may have to take into use.
@@ -55,9 +56,9 @@ impl Room {
         protocol_step!("room_forgets_reservations", self.reserved.add(blocks as i64));
     }
 
-    /// Counts a file that a sync is about to write, with so many nodes that changed, indirect ones too; `named`: it is new. False:
-    /// there is no room for it, or what was logged is too much to repeat (more than `most` nodes); nothing is counted then. Data of
-    /// the file is counted already.
+    /// Counts a file that a sync is about to write, with so many nodes that changed, indirect ones too; `named`: it is
+    /// new. False: there is no room for it, or what was logged is too much to repeat (more than `most` nodes); nothing
+    /// is counted then. Data of the file is counted already.
     pub(crate) fn log(&self, nodes: u64, named: bool, space: &Space, written: &DataCount, most: u64) -> bool {
         let logged = self.logged.load(Ordering::Relaxed) + nodes;
         let name = if named { protocol_value!("room_forgets_names", NAME, 0) } else { 0 };

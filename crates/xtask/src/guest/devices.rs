@@ -1,5 +1,5 @@
-//! Volumes on each kind of device, in one boot: rates, an aged volume with partial cleaning, a crash, a check, fsck.f2fs and the kernel's
-//! view of each, and a table of the rates beside those of the first.
+//! Volumes on each kind of device, in one boot: rates, an aged volume with partial cleaning, a crash, a check,
+//! fsck.f2fs and the kernel's view of each, and a table of the rates beside those of the first.
 //!
 //! The machine is emulated: what a rate is by another one in the same boot says something, a rate alone does not.
 

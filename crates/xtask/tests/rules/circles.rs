@@ -1,4 +1,5 @@
-//! The circles of modules that are there, each with its reason. No other one may come; a line whose circle was opened goes.
+//! The circles of modules that are there, each with its reason. No other one may come; a line whose circle was opened
+//! goes.
 
 /// Crate, its modules that need each other, and why they do.
 pub(crate) const KNOWN: [(&str, &[&str], &str); 15] = [

@@ -9,7 +9,8 @@ use f2fs_volume::format::{FormatOptions, format};
 
 use crate::{FileKind, FileSystem, FsError, NewFile, Options, RenameMode};
 
-/// The checkpoint pack lists so many orphans and no more: whatever may make another one is refused before it changes anything.
+/// The checkpoint pack lists so many orphans and no more: whatever may make another one is refused before it changes
+/// anything.
 #[test]
 fn no_room_for_another_orphan() {
     let device = PlainArc::new(MemoryDevice::new(32 * 1024));
