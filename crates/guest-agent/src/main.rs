@@ -7,6 +7,7 @@ mod commands;
 mod cut;
 mod depth_one;
 mod endure;
+mod lsm;
 mod pmem;
 mod rates;
 mod replay;
@@ -90,6 +91,8 @@ enum Command {
     Rates(rates::Args),
     /// Sends an NVMe namespace commands of each kind, or some that it refuses.
     Commands(commands::Args),
+    /// Writes as a key-value store of sorted files does, and says how much of it the device was given.
+    Lsm(lsm::Args),
     /// Prints the manifest of a directory.
     Manifest {
         /// The directory that becomes `/`.
@@ -194,6 +197,7 @@ fn main() -> anyhow::Result<()> {
         Command::Pmem(args) => pmem::run(&args),
         Command::Rates(args) => rates::run(&args),
         Command::Commands(args) => commands::run(&args),
+        Command::Lsm(args) => lsm::run(&args),
         Command::Manifest { directory, defer } => {
             let manifest = match defer {
                 Some(copies) => {

@@ -12,6 +12,7 @@
 //! | [`perform`] | the operations as calls of the kernel, in the virtual machine |
 //! | [`report`] | what the kernel said of each, and how long the log was then |
 //! | [`recording`] | a [`Recording`](crate::record::Recording) of these |
+//! | [`early`] | syncs that return before their node is durable, as Linux's first after a checkpoint does |
 //! | [`campaign`] | all scripts of a directory, and what their states showed |
 //! | [`command`] | the command line of `kernel-trials` |
 //!
@@ -19,6 +20,7 @@
 
 pub mod campaign;
 pub mod command;
+pub mod early;
 pub mod perform;
 pub mod recording;
 pub mod report;

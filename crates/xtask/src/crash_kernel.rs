@@ -74,6 +74,9 @@ pub(crate) struct Args {
     /// Run this script instead of random ones, as in `mkfs: create /a; write /a 0 100; sync /a`. It may be given more than once.
     #[arg(long = "script")]
     scripts: Vec<String>,
+    /// Excuse nothing. Without this option, syncs that return early promise nothing (`kernel-trials judge --known`).
+    #[arg(long)]
+    nothing_excused: bool,
     /// Run for a minute or two only.
     #[arg(long)]
     quick: bool,
@@ -131,6 +134,7 @@ fn run_mode(args: &Args, mode: Mode, bench: &Bench, trials: &Path, home: &Path) 
 
     let mut command = Command::new(trials);
     command.arg("judge").arg(home).args(["--states", &states.to_string(), "--seed", &args.seed.to_string()]);
+    command.args((!args.nothing_excused).then_some("--known"));
     let judged = process::run(command.args(["--samples", &args.samples.to_string()]));
     let mounted = mount(bench, mode, home)?;
     println!("{}: {mounted}", mode.name());

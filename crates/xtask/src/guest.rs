@@ -10,6 +10,7 @@ mod cpio;
 mod depth_one;
 mod devices;
 mod features;
+mod first_sync;
 mod fuzz_volumes;
 mod here;
 mod initrd;
@@ -30,6 +31,7 @@ mod rolled_forward;
 mod several;
 mod ublk;
 mod unclean;
+mod zone_sizes;
 mod zoned;
 mod zones;
 
@@ -171,7 +173,12 @@ const TESTS: [Test; 16] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 4] = [
+const BY_HAND: [Test; 6] = [
+    (
+        "first-sync",
+        "the first fsync after a checkpoint in Linux's F2FS does not wait for its node: traces, times, dm-log-writes",
+        first_sync::run,
+    ),
     (
         "pass-through",
         "NVMe namespaces by their own commands: the device suite, commands seen by the kernel, a volume, refusals",
@@ -186,6 +193,11 @@ const BY_HAND: [Test; 4] = [
         "devices",
         "volumes on every kind of device: rates, ageing, a crash, checks, the kernel's view (prints a table)",
         devices::run,
+    ),
+    (
+        "zone-sizes",
+        "what Linux's F2FS and the library write for a key-value store on zones of several sizes (prints a table)",
+        zone_sizes::run,
     ),
     (
         "nvme-fio",

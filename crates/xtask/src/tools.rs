@@ -24,6 +24,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("xz", "xz-utils"),
     ("dpkg-deb", "dpkg"),
     ("fio", "fio"),
+    ("dmsetup", "dmsetup"),
     ("valgrind", "valgrind"),
     ("c++", "g++"),
     ("git", "git"),
@@ -47,6 +48,7 @@ pub(crate) const FOR_GUEST: &[&str] = &[
     "fsverity",
     "blkzone",
     "fio",
+    "dmsetup",
 ];
 
 /// Programs for the fuzz targets: libFuzzer is built with them.

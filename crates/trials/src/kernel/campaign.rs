@@ -19,7 +19,7 @@ use f2fs_device::MemoryDevice;
 use f2fs_device_test::{CrashLog, Cut, Random};
 use f2fs_sync::Mutex;
 
-use super::recording::recording;
+use super::recording::{Kernel, recording};
 use super::script::{Floor, Ground, Script};
 use crate::contents::Contents;
 use crate::explore::{Explorer, Plan, Tally};
@@ -43,6 +43,8 @@ pub struct Settings {
     pub samples: usize,
     /// Whether the device lied whenever it said that it had flushed: the judge has to see that.
     pub lying: bool,
+    /// Whether the known fault of Linux, a sync that returns early, is excused ([`early`](super::early)).
+    pub known: bool,
     /// Only this script.
     pub script: Option<String>,
     /// Only these states of it: a cut, and those in the recoveries that follow.
@@ -73,6 +75,10 @@ pub struct Outcome {
     pub operations: (u64, u64),
     /// The faults that were found.
     pub findings: Vec<Finding>,
+    /// Syncs of files.
+    pub syncs: u64,
+    /// Those that returned early: the script, and the step from 1 on.
+    pub early: Vec<(String, usize)>,
     /// Scripts of which no state was looked at, and why.
     pub broken: Vec<(String, String)>,
     /// How long it took.
@@ -140,7 +146,11 @@ pub fn run(settings: &Settings, progress: &(dyn Fn(u64, u64, u64) + Sync)) -> Re
         let print = script.ground.print();
         let mut explorer = Explorer::new(plan, random.clone(), print, &contents);
         let explored = pool::caught(|| {
-            let (mut recording, refused) = load(&settings.directory, name, script, floor)?;
+            let (mut kernel, refused) = load(&settings.directory, name, script, floor)?;
+            if settings.known {
+                kernel.excuse();
+            }
+            let Kernel { mut recording, early } = kernel;
             if settings.lying {
                 recording.log = recording.log.without_flushes();
             }
@@ -150,7 +160,9 @@ pub fn run(settings: &Settings, progress: &(dyn Fn(u64, u64, u64) + Sync)) -> Re
                 false => explorer.repeat(&recording, &settings.cuts),
             };
             explorer.findings.extend(result.err().map(|violation| *violation));
-            Ok((recording.lanes[0].steps.len() as u64, refused))
+            let steps = &recording.lanes[0].steps;
+            let syncs = steps.iter().filter(|step| step.fsynced.is_some()).count();
+            Ok((steps.len() as u64, refused, syncs as u64, early))
         });
         let findings = std::mem::take(&mut explorer.findings);
         let finding = |(index, violation): (usize, crate::explore::Violation)| Finding {
@@ -164,7 +176,9 @@ pub fn run(settings: &Settings, progress: &(dyn Fn(u64, u64, u64) + Sync)) -> Re
         let mut outcome = outcome.lock();
         let (done, outcome) = &mut *outcome;
         match explored {
-            Ok((did, refused)) => {
+            Ok((did, refused, syncs, early)) => {
+                outcome.syncs += syncs;
+                outcome.early.extend(early.into_iter().map(|step| (name.clone(), step + 1)));
                 outcome.operations.0 += did;
                 outcome.operations.1 += refused;
             }
@@ -190,11 +204,11 @@ pub fn steps(directory: &Path, name: &str) -> Result<String, String> {
     let (_, script) =
         all.iter().find(|(other, _)| other == name).ok_or_else(|| format!("there is no script {name}"))?;
     let floor = Floor::load(script.ground, &image_of(directory, script.ground))?;
-    Ok(crate::report::steps(&load(directory, name, script, &floor)?.0))
+    Ok(crate::report::steps(&load(directory, name, script, &floor)?.0.recording))
 }
 
 /// The recording of a script, and how many operations were refused.
-fn load(directory: &Path, name: &str, script: &Script, floor: &Floor) -> Result<(Recording, u64), String> {
+fn load(directory: &Path, name: &str, script: &Script, floor: &Floor) -> Result<(Kernel, u64), String> {
     let about = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let path = directory.join(format!("{name}.report"));
     let text = fs::read_to_string(&path).map_err(|error| about(&path, &error))?;
@@ -204,10 +218,10 @@ fn load(directory: &Path, name: &str, script: &Script, floor: &Floor) -> Result<
     let file = File::open(&path).map_err(|error| about(&path, &error))?;
     let log = CrashLog::from_write_log_on(floor.device.snapshot(), BufReader::new(file));
     let log = log.map_err(|error| about(&path, &error))?;
-    let recording = recording(floor, script, log, &report)?;
+    let kernel = recording(floor, script, log, &report)?;
     // One line is the beginning.
-    let refused = report.len() - 1 - recording.lanes[0].steps.len();
-    Ok((recording, refused as u64))
+    let refused = report.len() - 1 - kernel.recording.lanes[0].steps.len();
+    Ok((kernel, refused as u64))
 }
 
 /// Keeps random states for the kernel to mount.

@@ -6,17 +6,19 @@ use f2fs_format::checkpoint::CheckpointBlock;
 use f2fs_format::superblock::SuperBlock;
 use f2fs_sync::Arc;
 
+use super::early::Syncs;
 use super::report::{Line, Said};
 use super::script::{Floor, Script, salt};
 use crate::base::options;
 use crate::op::Op;
 use crate::record::{Lane, Maker, Recording, Step};
 
-/// Makes the recording of a script. Operations that were refused are left out.
+/// Makes the recording of a script. Operations that were refused are left out. With it come the syncs that returned early, by the numbers of their
+/// steps from 0 on.
 ///
 /// # Errors
 /// A report that does not fit the script, for people.
-pub fn recording(floor: &Floor, script: &Script, log: CrashLog, report: &[Line]) -> Result<Recording, String> {
+pub fn recording(floor: &Floor, script: &Script, log: CrashLog, report: &[Line]) -> Result<Kernel, String> {
     let Some((Line { said: Said::Begin, .. }, said)) = report.split_first() else {
         return Err("the report does not begin at the beginning".to_owned());
     };
@@ -54,8 +56,32 @@ pub fn recording(floor: &Floor, script: &Script, log: CrashLog, report: &[Line])
         });
         before = after;
     }
+    let syncs = Syncs::of(&log);
+    let early = |index: &usize| {
+        let step = &lane.steps[*index];
+        syncs.is_early(step, versions.last(step.events.0))
+    };
+    let early = (0..lane.steps.len()).filter(early).collect();
     let whole = Recording::of_lane(log, lane, floor.version, options(|volume| volume));
-    Ok(Recording { maker: Maker::Kernel, timeless: true, ..whole })
+    Ok(Kernel { recording: Recording { maker: Maker::Kernel, timeless: true, ..whole }, early })
+}
+
+/// What Linux did for a script.
+#[derive(Debug)]
+pub struct Kernel {
+    /// The operations and the log.
+    pub recording: Recording,
+    /// The steps whose sync returned before its node was durable, as the first one after a checkpoint does.
+    pub early: Vec<usize>,
+}
+
+impl Kernel {
+    /// Takes a sync that returned early for one that was not over: it promised nothing.
+    pub fn excuse(&mut self) {
+        for step in &self.early {
+            self.recording.lanes[0].steps[*step].certain = false;
+        }
+    }
 }
 
 /// When which checkpoint was there.
@@ -90,6 +116,11 @@ impl Versions {
             }
         }
         Versions { first: floor.version, complete }
+    }
+
+    /// Events when the last version at a position was complete, and which it is.
+    fn last(&self, events: usize) -> (usize, u64) {
+        self.complete.iter().rfind(|(at, _)| *at <= events).copied().unwrap_or((0, self.first))
     }
 
     fn at(&self, events: usize) -> u64 {

@@ -13,7 +13,7 @@ use crate::{Result, tools};
 /// Modules that the guest needs besides those built into Debian's kernel. F2FS asks for "crc32" by its algorithm's name, which
 /// only modprobe could resolve, so an implementation of it is named here, and so are the ciphers of encrypted files and the format
 /// of quota files. `null_blk` and `brd` make no device by themselves; NVMe devices have a queue that is polled beside the others.
-const MODULES: [&str; 23] = [
+const MODULES: [&str; 24] = [
     "virtio_blk",
     "nvme",
     "nd_e820",
@@ -37,6 +37,7 @@ const MODULES: [&str; 23] = [
     "nvme_fabrics",
     "nvme_tcp",
     "nvmet_tcp",
+    "dm_log_writes",
 ];
 /// Parameters of modules.
 const PARAMETERS: [(&str, &str); 3] = [("null_blk", "nr_devices=0"), ("brd", "rd_nr=0"), ("nvme", "poll_queues=1")];

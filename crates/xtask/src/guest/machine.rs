@@ -15,8 +15,8 @@ use crate::Result;
 
 /// How long a boot may take until the script starts. Five seconds on an idle machine; this is for a loaded one.
 const BOOT_LIMIT: Duration = Duration::from_secs(150);
-/// Memory of the machine (MiB).
-const MEMORY: u32 = 2048;
+/// Memory of a machine that does not ask for more (MiB).
+const MEMORY: u64 = 2048;
 /// Where persistent memory begins (MiB): away from the kernel at the begin and the initial RAM disk at the end.
 const PERSISTENT_START: u32 = 512;
 /// The command line that proved stable under emulation.
@@ -79,7 +79,16 @@ impl Guest {
     /// Describes a boot. `name` names its directory.
     pub(crate) fn boot(&self, name: &str) -> Boot<'_> {
         let (disks, programs, files) = (Vec::new(), Vec::new(), Vec::new());
-        Boot { guest: self, name: name.to_owned(), disks, programs, files, processors: 1, persistent: 0 }
+        Boot {
+            guest: self,
+            name: name.to_owned(),
+            disks,
+            programs,
+            files,
+            processors: 1,
+            memory: MEMORY,
+            persistent: 0,
+        }
     }
 }
 
@@ -93,6 +102,8 @@ pub(crate) struct Boot<'a> {
     /// Files for the share.
     files: Vec<PathBuf>,
     processors: u32,
+    /// MiB.
+    memory: u64,
     /// MiB of the memory that are `/dev/pmem0`.
     persistent: u32,
 }
@@ -142,6 +153,12 @@ impl Boot<'_> {
     /// Gives the machine so many processors, which is one otherwise.
     pub(crate) fn processors(mut self, processors: u32) -> Self {
         self.processors = processors;
+        self
+    }
+
+    /// Gives the machine so much memory (MiB), which is 2048 otherwise.
+    pub(crate) fn memory(mut self, megabytes: u64) -> Self {
+        self.memory = megabytes;
         self
     }
 
@@ -219,7 +236,7 @@ impl Boot<'_> {
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         qemu.args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max"]);
-        qemu.args(["-smp", &self.processors.to_string(), "-m", &MEMORY.to_string()]);
+        qemu.args(["-smp", &self.processors.to_string(), "-m", &self.memory.to_string()]);
         qemu.arg("-kernel").arg(&self.guest.kernel.image).arg("-initrd").arg(&self.guest.initrd);
         let mut arguments = KERNEL_ARGUMENTS.to_owned();
         if self.persistent > 0 {
