@@ -48,6 +48,9 @@ pub(crate) struct Args {
     /// Share of the room for users that is live data, per cent.
     #[arg(long, default_value_t = 60)]
     live: u64,
+    /// MiB of live data, instead of a share.
+    #[arg(long)]
+    live_mib: Option<u64>,
     /// Data that is put, in multiples of the live data.
     #[arg(long, default_value_t = 1.0)]
     turnover: f64,
@@ -279,7 +282,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let file = args.file << 20;
     let room = store.room()?;
-    let live = (room / 100 * args.live / file) as usize;
+    let live = (args.live_mib.map_or(room / 100 * args.live, |live| live << 20) / file) as usize;
     // Each level has a fourth of the files of the next one.
     let levels = [4, live / 16, live / 4, live - live / 16 - live / 4];
     let levels: Vec<Level> = levels.into_iter().map(|most| Level { files: Vec::new(), most: most.max(2) }).collect();
@@ -299,7 +302,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     println!(
         "lsm room {} MiB, live {} MiB, store {} MiB, device {} MiB, amplification {:.3}",
         room >> 20,
-        filled >> 20,
+        live as u64 * args.file,
         wrote >> 20,
         given >> 20,
         given as f64 / wrote as f64

@@ -61,4 +61,4 @@ for which in first second; do
 done
 umount /mnt
 $LOADER /bin/dmsetup --noudevsync --noudevrules remove recorded
-dd if=/dev/log of=/share/log bs=1M count=64 2> /dev/null
+dd if=/dev/log of=/share/writes bs=1M count=64 2> /dev/null

@@ -57,12 +57,14 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
             }
         }
     }
-    let marks = recorded(&fs::read(output.share.join("log"))?)?;
+    let marks = recorded(&fs::read(output.share.join("writes"))?)?;
     for (mark, entries) in &marks {
         println!("    log-writes, {mark}: {}", entries.join(", "));
     }
     let [(_, first), (_, second), ..] = &marks[..] else { bail!("marks are missing in the log: {marks:?}") };
-    let durable = |entries: &[String]| entries.last().is_some_and(|last| last == "flush");
+    // A write stands in front of the flush that covers it: this target logs what was complete when a flush came.
+    let durable =
+        |entries: &[String]| matches!(entries, [.., write, flush] if write == "write of 1" && flush == "flush");
     ensure!(!durable(first) && durable(second), "the log of log-writes: {marks:?}");
     Ok(Outcome { wall: output.wall, remark: format!("{early} of 12 fsyncs do not wait for their node") })
 }
@@ -153,4 +155,49 @@ fn recorded(log: &[u8]) -> Result<Vec<(String, Vec<String>)>> {
         }
     }
     Ok(marks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EARLY: &str = "
+              dd-211     [000] .....    69.802: f2fs_sync_file_enter: dev = (253,0), ino = 4
+              dd-211     [000] .....    69.804: block_rq_issue: 253,0 WS 4096 () 36872 + 8 be,0,4 [dd]
+    kworker/0:1H-51      [000] .....    69.833: block_rq_issue: 253,0 FF 0 () 0 + 0 none,0,0 [kworker/0:1H]
+          <idle>-0       [000] d.h1.    70.033: block_rq_complete: 253,0 WS () 36872 + 8 be,0,4 [0]
+          <idle>-0       [000] d.h1.    70.034: block_rq_complete: 253,0 FF () 18446744073709551615 + 0 none,0,0 [0]
+          <idle>-0       [000] d.h2.    70.035: block_rq_complete: 253,0 WS () 0 + 0 be,0,4 [0]
+              dd-211     [000] .....    70.036: f2fs_sync_file_exit: dev = (253,0), ino = 4";
+
+    #[test]
+    fn traces_say_who_waits() {
+        let mut lines: Vec<&str> = EARLY.lines().collect();
+        assert!(order(EARLY).is_some_and(|order| !order.waits()));
+        // The write ends before the flush begins.
+        lines.swap(3, 4);
+        assert!(order(&lines.join("\n")).is_some_and(|order| order.waits()));
+        let returned = lines.remove(7);
+        lines.insert(5, returned);
+        assert!(order(&lines.join("\n")).is_some_and(|order| !order.waits()), "it returns before the flush has ended");
+        assert!(order("no trace").is_none());
+    }
+
+    #[test]
+    fn logs_are_read_up_to_their_marks() {
+        let mut log = vec![0; 512];
+        log[16..24].copy_from_slice(&3_u64.to_le_bytes());
+        log[24..28].copy_from_slice(&512_u32.to_le_bytes());
+        let mut add = |sectors: u64, flags: u64, text: &[u8], data: usize| {
+            log.extend([0, sectors, flags, text.len() as u64].iter().flat_map(|number| number.to_le_bytes()));
+            log.extend(text);
+            log.resize(log.len().next_multiple_of(512) + data, 0);
+        };
+        add(8, 0, b"", 4096);
+        add(0, 1, b"", 0);
+        add(0, 8, b"first", 0);
+        let marks = recorded(&log).unwrap();
+        assert_eq!(marks, [("first".to_owned(), vec!["write of 1".to_owned(), "flush".to_owned()])]);
+        assert!(recorded(&log[..1000]).is_err());
+    }
 }

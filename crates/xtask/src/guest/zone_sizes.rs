@@ -18,7 +18,7 @@ const CLEANINGS: [&str; 3] = ["needed", "cost-benefit", "age-threshold"];
 
 /// MiB of the device, of its zones, and data that is put, in multiples of the live data.
 fn plan(quick: bool) -> (u64, &'static [u64], &'static str) {
-    if quick { (512, &[4, 8, 16], "0.3") } else { (2048, &[16, 32, 64, 128], "0.5") }
+    if quick { (512, &[4, 8, 16], "0.3") } else { (2048, &[16, 32, 64], "0.4") }
 }
 
 /// Zones in front that need not be written in order: room for the tables of the volume.
@@ -48,10 +48,13 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
         let line = line.with_context(|| format!("zones of {zone} MiB are missing:\n{}", output.log.trim()))?;
         println!("    Linux, {line}");
         let mut factors = vec![factor(line)?];
+        let live = line.split_once("live ").and_then(|(_, rest)| rest.split(' ').next());
+        let live = live.with_context(|| format!("no live data: {line}"))?;
         for cleaning in CLEANINGS {
             let mut command = Command::new(&bench.here.agent);
             command.args(["lsm", "--zone", &zone.to_string(), "--size", &size.to_string(), "--turnover", turnover]);
             command.args(["--conventional", &conventional(*zone, size).to_string(), "--cleaning", cleaning]);
+            command.args(["--live-mib", live]);
             let said = process::output(&mut command)?;
             let said = String::from_utf8(said)?;
             println!("    the library ({cleaning}), zone {zone}: {}", said.trim());
