@@ -15,6 +15,7 @@
 //! | [`SlowDevice`] | one request after the other, each for as long as its size costs, in real time |
 //! | [`SparseDevice`] | a device as large as you like, of which each copy takes what was changed on it |
 //! | [`ModelledSsd`], [`ModelledRegion`], [`VirtualClock`] | an SSD and persistent memory in virtual time, for threads that are played in turn |
+//! | [`WearingZones`] | a zone that wears out or dies when it is to be changed |
 //! | [`TimingDevice`] | virtual time for each request, and counts of requests by size |
 //! | [`pmem`] | persistent memory whose power can be cut between any two stores; a region that counts lines and fences |
 //! | [`Random`] | random numbers, the same for the same seed |
@@ -40,6 +41,7 @@ mod record;
 mod slow;
 mod sparse;
 mod timing;
+mod wear;
 mod write_log;
 
 pub use crash::{CrashLog, Event, Replay};
@@ -54,6 +56,7 @@ pub use record::{IoCounts, RecordedPart, RecordingDevice};
 pub use slow::SlowDevice;
 pub use sparse::SparseDevice;
 pub use timing::{TimingDevice, TimingStat, Traffic};
+pub use wear::WearingZones;
 pub use write_log::WriteLogError;
 
 /// The example of this crate's README, so that it is compiled and run.
