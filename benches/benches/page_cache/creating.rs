@@ -43,7 +43,7 @@ pub(crate) fn beside_ext4(place: &Place) -> Result<Row<'_>> {
 }
 
 fn create(image: &Path, files: u64, cache: u64) -> Result<Measure> {
-    let fs = volume(image, cache)?;
+    let (fs, flusher) = volume(image, cache)?;
     let clock = Clock::start()?;
     for number in 0..files {
         let directory = number / IN_DIRECTORY;
@@ -57,6 +57,7 @@ fn create(image: &Path, files: u64, cache: u64) -> Result<Measure> {
     }
     fs.checkpoint()?;
     let measure = clock.stop(files as f64)?;
+    drop(flusher);
     fs.close()?;
     Ok(measure)
 }

@@ -24,7 +24,8 @@ struct Cached {
 impl Cached {
     fn new(place: &Place) -> Result<Cached> {
         let image = place.filled("image", place.image_bytes())?;
-        let fs = volume(&image, 2 * FILE)?;
+        let (fs, flusher) = volume(&image, 2 * FILE)?;
+        drop(flusher);
         let file = fs.create_file("/file", 0o644)?;
         let mut piece = vec![7; 1 << 20];
         for offset in (0..FILE).step_by(piece.len()) {

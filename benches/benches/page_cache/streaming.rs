@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use f2fs::device::AlignedBuf;
+use f2fs::files::Flusher;
 use f2fs::{File, FileSystem};
 
 use crate::ext4::output;
@@ -15,15 +16,16 @@ const PIECE: usize = 2 << 20;
 /// A file of a volume that is written again and again.
 struct Stream {
     fs: FileSystem,
+    _flusher: Option<Flusher>,
     file: File,
     bytes: u64,
 }
 
 impl Stream {
     fn new(image: &Path, bytes: u64, cache: u64) -> Result<Stream> {
-        let fs = volume(image, cache)?;
+        let (fs, flusher) = volume(image, cache)?;
         let file = fs.create_file("/file", 0o644)?;
-        let stream = Stream { fs, file, bytes };
+        let stream = Stream { fs, _flusher: flusher, file, bytes };
         stream.write()?;
         Ok(stream)
     }

@@ -5,11 +5,12 @@
 //!
 //! # Locking
 //!
-//! One mutex for the orders, taken with nothing else held.
+//! None of its own: it waits for the [`Alarm`](crate::page_cache::Alarm) of the page cache with nothing held.
 
 use std::time::Duration;
 
-use f2fs_sync::{Arc, Condvar, Mutex, thread};
+use f2fs_sync::atomic::{AtomicBool, Ordering};
+use f2fs_sync::{Arc, thread};
 
 use crate::core::Core;
 use crate::core::write_back::WriteBack;
@@ -19,7 +20,7 @@ use crate::filesystem::FileSystem;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FlusherOptions {
-    /// Time between two looks: a page stays dirty about so long at most.
+    /// Time between two looks: a page stays dirty about so long at most. Once an eighth of the cache is dirty, the thread does not wait for it.
     pub interval: Duration,
 }
 
@@ -58,52 +59,50 @@ impl FileSystem {
     /// # }
     /// ```
     pub fn start_flusher(&self, options: FlusherOptions) -> Flusher {
-        let shared = Arc::new(Shared { stop: Mutex::new(false), wake: Condvar::new() });
+        let (stop, core) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.core));
+        core.pages.alarm.listen();
         let thread = {
-            let (shared, core) = (Arc::clone(&shared), Arc::clone(&self.core));
-            thread::spawn(move || run(&core, &shared, options))
+            let (stop, core) = (Arc::clone(&stop), Arc::clone(&core));
+            thread::spawn(move || run(&core, &stop, options))
         };
-        Flusher { shared, thread: Some(thread) }
+        Flusher { core, stop, thread: Some(thread) }
     }
-}
-
-#[derive(Debug)]
-struct Shared {
-    stop: Mutex<bool>,
-    wake: Condvar,
 }
 
 /// A thread that writes dirty pages back. Dropping it stops the thread and waits for it.
 #[derive(Debug)]
 #[must_use = "dropping it stops the thread"]
 pub struct Flusher {
-    shared: Arc<Shared>,
+    core: Arc<Core>,
+    stop: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Drop for Flusher {
     fn drop(&mut self) {
-        *self.shared.stop.lock() = true;
-        self.shared.wake.notify_one();
+        self.stop.store(true, Ordering::Release);
+        self.core.pages.alarm.ring();
         if let Some(thread) = self.thread.take() {
             // A panic of the thread stopped the volume, and was reported by the thread.
             let _ = thread.join();
         }
+        self.core.pages.alarm.stop_listening();
     }
 }
 
-fn run(core: &Core, shared: &Shared, options: FlusherOptions) {
-    loop {
-        {
-            let mut stop = shared.stop.lock();
-            if !*stop {
-                let _ = shared.wake.wait_for(&mut stop, options.interval);
-            }
-            if *stop {
-                return;
-            }
+fn run(core: &Core, stop: &AtomicBool, options: FlusherOptions) {
+    let cache = &core.pages;
+    let mut heard = 0;
+    while !stop.load(Ordering::Acquire) {
+        let rung = cache.alarm.wait(&mut heard, options.interval);
+        if stop.load(Ordering::Acquire) {
+            return;
         }
-        // Errors wait for the next sync through each handle of the files.
-        let _ = WriteBack(core).write_back_some(u64::MAX);
+        let all = !rung || core.dirty_files.is_overdue(core.now());
+        let pages = if all { u64::MAX } else { cache.surplus() };
+        if pages != 0 {
+            // Errors wait for the next sync through each handle of the files.
+            let _ = WriteBack(core).write_back_some(pages);
+        }
     }
 }

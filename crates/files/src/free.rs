@@ -124,7 +124,7 @@ impl InodeEnds<'_> {
         let alone = inode.pages().map(|pages| pages.writing.lock());
         if alone.is_some() {
             self.change(|op| {
-                WriteBack(self).discard_pages(op, inode);
+                WriteBack(self).discard_pages(op, inode, 0);
                 Ok(())
             })?;
         }
@@ -140,7 +140,7 @@ impl InodeEnds<'_> {
 
     /// Frees an inode that has no further nodes but an xattr node.
     pub(crate) fn free_small(&self, op: &Op<'_>, inode: &Inode) -> Result<(), FsError> {
-        WriteBack(self).discard_pages(op, inode);
+        WriteBack(self).discard_pages(op, inode, 0);
         if inode.has_blocks() {
             truncate_step(op, &inode.node, 0)?;
         }

@@ -18,6 +18,7 @@
 //! | `dirty` | the dirty blocks of one file, in order |
 //! | `file_pages` | what one file has of the cache |
 //! | `reservation` | room for the pages of a write, taken before it locks anything |
+//! | `alarm` | what wakes flushers before their time |
 //! | `read_ahead` | what is read beyond what was asked for |
 //! | `error_sequence` | an error of write-back, told to each handle once |
 //!
@@ -45,6 +46,7 @@
 //! A write past the end raises the size in memory at once ([`Content::size`](crate::content::Content::size)), and `i_size` in the node
 //! only when the data has landed: a sync or a checkpoint makes no size durable whose data is not.
 
+mod alarm;
 mod dirty;
 mod error_sequence;
 mod file_pages;
@@ -57,6 +59,7 @@ use f2fs_format::BLOCK_SIZE;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{Budget, CachePadded, Mutex};
 
+pub(crate) use alarm::Alarm;
 pub(crate) use error_sequence::Seen;
 pub(crate) use file_pages::FilePages;
 pub(crate) use page::Key;
@@ -64,7 +67,7 @@ pub(crate) use reservation::Admitted;
 use table::PageTable;
 
 /// Memory for a page, with what is needed to find it, in bytes.
-const PAGE_COST: u64 = BLOCK_SIZE as u64 + 64;
+const PAGE_COST: u64 = BLOCK_SIZE as u64 + 128;
 /// Pages at most: 256 GiB. More are not worth the table that finds them.
 const MOST_PAGES: u64 = 1 << 26;
 /// The smallest cache: less would not take a write.
@@ -74,6 +77,7 @@ const FEWEST_PAGES: u64 = 16;
 #[derive(Debug)]
 pub(crate) struct PageCache {
     table: PageTable,
+    pub(crate) alarm: Alarm,
     /// Pages that may become dirty.
     clean: Budget,
     /// Pages that may be dirty at most; 0 without a cache.
@@ -90,6 +94,7 @@ impl PageCache {
         let pages = if bytes == 0 { 0 } else { (bytes / PAGE_COST).clamp(FEWEST_PAGES, MOST_PAGES) };
         PageCache {
             table: PageTable::new(pages),
+            alarm: Alarm::new(pages / 2),
             clean: Budget::new(pages / 2),
             most_dirty: pages / 2,
             making_room: CachePadded::default(),
@@ -115,6 +120,12 @@ impl PageCache {
     /// Pages that are dirty. Stops the counts of all processors for a moment.
     pub(crate) fn dirty_pages(&self) -> u64 {
         self.most_dirty - self.clean.available_exact().min(self.most_dirty)
+    }
+
+    /// How many to write back where more than an eighth of the cache is dirty, so that half of that is left; 0 up to there.
+    pub(crate) fn surplus(&self) -> u64 {
+        let (dirty, most) = (self.dirty_pages(), self.most_dirty / 4);
+        if dirty > most { dirty - most / 2 } else { 0 }
     }
 }
 
@@ -152,6 +163,7 @@ impl PageCache {
     ) -> bool {
         let put = self.table.write(key, from, bytes, hole, base);
         room.use_up(put.is_new, put.was_clean);
+        self.alarm.count(u64::from(put.was_clean));
         put.was_clean
     }
 

@@ -120,6 +120,35 @@ fn synced_files_come_back(mode: JournalMode) {
     assert_eq!(fs.recovered().files, 0);
 }
 
+/// Data of several files goes out of the page cache in one request: it belongs to each of them.
+#[test]
+fn files_that_are_written_back_together_come_back_with_their_data() {
+    let (device, journal, fs) = start_in(JournalMode::Journal);
+    fs.close().unwrap();
+    drop(fs);
+    let options = with_mode(&journal, JournalMode::Journal).page_cache(16 * 4160);
+    let fs = FileSystem::open(device.clone(), options).unwrap();
+    fs.checkpoint().unwrap();
+    let names: Vec<String> = (0..40).map(|number| format!("/{number}")).collect();
+    let files: Vec<_> = (0..)
+        .zip(&names)
+        .map(|(number, name)| {
+            let file = fs.create_file(name, 0o644).unwrap();
+            file.write_at(&content(number, 4096), 0).unwrap();
+            file
+        })
+        .collect();
+    assert!(fs.stats().dirty_pages < 9, "the first ones were written for want of room");
+    // Not the first file of a request, whose sync would flush the device for all.
+    let synced = |number: &usize| number % 8 == 5;
+    (0..40).filter(synced).for_each(|number| files[number].sync_all().unwrap());
+    let (image, left) = (cut(&device), copy(&journal));
+    let fs = FileSystem::open(image, with(&left)).unwrap();
+    for number in (0..40).filter(synced) {
+        assert!(read(&fs, &names[number]) == content(number as u8, 4096), "{number}");
+    }
+}
+
 #[test]
 fn a_sync_costs_one_record_and_one_flush() {
     let (device, journal, fs) = start();
@@ -439,4 +468,12 @@ fn threads_sync_side_by_side() {
         let found = read(&fs, &format!("/{path}"));
         assert_eq!(found, (0..12_000).map(|at| (at / 3000) as u8 + 1).collect::<Vec<_>>());
     }
+}
+
+/// `cargo test -p f2fs-files --features mutants --test journal` runs this.
+#[cfg(feature = "mutants")]
+#[test]
+fn mutants_are_found() {
+    let test = "files_that_are_written_back_together_come_back_with_their_data";
+    f2fs_sync::assert_found(test, &["journal_flight_of_several_files"], "panicked");
 }

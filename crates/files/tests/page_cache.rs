@@ -52,6 +52,26 @@ fn a_write_stays_in_memory_until_a_sync() {
     assert_eq!(content(&cached(&again, 0), "/f"), pattern(100_000, 1));
 }
 
+/// A long write of whole blocks is a large request by itself: it goes to the device at once, over what is dirty there.
+#[test]
+fn a_long_write_goes_past_the_cache() {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = cached(&device, 32 << 20);
+    let file = fs.create_file("/f", 0o644).unwrap();
+    let mut all = pattern((2 << 20) + 100, 1);
+    file.write_at(&all, 0).unwrap();
+    assert_eq!(fs.stats().dirty_pages, 513, "no whole blocks");
+    let long = pattern(1 << 20, 7);
+    file.write_at(&long, 8192).unwrap();
+    all[8192..][..1 << 20].copy_from_slice(&long);
+    assert!(content(&fs, "/f") == all);
+    let stats = fs.stats();
+    assert!(stats.dirty_pages == 257 && stats.user_blocks_written >= 512, "{stats:?}");
+    fs.checkpoint().unwrap();
+    drop(file);
+    assert!(content(&cached(&Arc::new(device.snapshot()), 0), "/f") == all);
+}
+
 #[test]
 fn many_small_files_go_out_together() {
     let device = formatted(64, &FormatOptions::default());
@@ -169,7 +189,7 @@ fn a_file_that_is_removed_is_never_written() {
     let fs = cached(&device, 32 << 20);
     fs.checkpoint().unwrap();
     let before = fs.stats();
-    for len in [BLOCK, 1 << 20] {
+    for len in [BLOCK, 1 << 19] {
         fs.create_file("/f", 0o644).unwrap().write_at(&pattern(len, 1), 0).unwrap();
         fs.remove_file("/f").unwrap();
     }
@@ -183,6 +203,39 @@ fn a_file_that_is_removed_is_never_written() {
     assert_eq!(after.valid_blocks, before.valid_blocks);
     // The directory's blocks are written, and nothing else.
     assert!(after.user_blocks_written - before.user_blocks_written < 3, "{after:?}");
+}
+
+/// What a file loses at once is dropped, not written; what is left of the block with the new end is there.
+#[test]
+fn what_is_cut_off_is_never_written() {
+    let device = formatted(64, &FormatOptions::default());
+    let fs = cached(&device, 32 << 20);
+    let file = fs.create_file("/f", 0o644).unwrap();
+    fs.checkpoint().unwrap();
+    let before = fs.stats();
+    for (size, written) in [(0, 0), (4 * BLOCK, 4), (5 * BLOCK + 7, 6)] {
+        let before = fs.stats();
+        let all = pattern(200 * BLOCK, 1);
+        file.write_at(&all, 0).unwrap();
+        file.set_len(size as u64).unwrap();
+        assert!(content(&fs, "/f") == all[..size]);
+        file.sync_all().unwrap();
+        let after = fs.stats();
+        // The block with the new end: once as it was, once without its end.
+        assert!(after.user_blocks_written - before.user_blocks_written <= written + 1, "{size}: {after:?}");
+        assert_eq!(after.dirty_pages, 0);
+        assert_eq!(file.metadata().unwrap().blocks, 1 + size.div_ceil(BLOCK) as u64);
+        file.set_len(200 * BLOCK as u64).unwrap();
+        let found = content(&fs, "/f");
+        assert!(found[..size] == all[..size] && found[size..].iter().all(|byte| *byte == 0));
+        file.set_len(0).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    assert_eq!(fs.stats().valid_blocks, before.valid_blocks);
+    drop(file);
+    fs.close().unwrap();
+    drop(fs);
+    assert_clean(&device);
 }
 
 /// The first number of a page's file is never that of another file.
@@ -351,5 +404,6 @@ fn mutants_are_found() {
         "the first sync is told",
     );
     found("reads_and_writes_past_the_cache_agree_with_it", "cached_page_outlives_a_write", "assertion");
+    found("what_is_cut_off_is_never_written", "cached_cut_leaves_dirty", "Stats");
     found("a_cache_that_is_too_small_works_and_stays_within_its_memory", "cached_dropped_while_dirty", "panicked");
 }

@@ -38,10 +38,12 @@ mod source;
 use core::ops::Range;
 
 use f2fs_device::{BlockDevice, Completion, DeviceError, Request, Ticket};
-use f2fs_format::BlockAddr;
 use f2fs_format::inode::Inode;
 use f2fs_format::node::NodeBlock;
+use f2fs_format::{BlockAddr, Nid};
 use f2fs_segment::{Change, Displaced, Run, switch_slots};
+use f2fs_sync::protocol_step;
+use rustc_hash::FxHashSet;
 
 use crate::{Node, Op, Volume, VolumeError};
 
@@ -234,12 +236,16 @@ impl Flight {
         result
     }
 
-    /// The data is on the device, and no slot names it yet: a sync that does not flush the device needs it.
+    /// The data is on the device, and no slot names it yet: a sync that does not flush the device needs it. Where data
+    /// of several files lies in the same requests, none is kept, and the next sync of each file flushes the device.
     fn keep_for_journal(&mut self, volume: &Volume) {
-        if self.keep != Keep::No
-            && let Some(place) = self.places.first()
-        {
-            volume.journal.keep(place.node.ino(), self.kept.drain(..), self.keep == Keep::Data);
+        let Some(first) = self.places.first().filter(|_| self.keep != Keep::No) else { return };
+        let ino = first.node.ino();
+        let others: FxHashSet<Nid> = self.places.iter().map(|place| place.node.ino()).filter(|it| *it != ino).collect();
+        let is_whole = self.keep == Keep::Data && others.is_empty();
+        volume.journal.keep(ino, self.kept.drain(..), is_whole);
+        for other in others {
+            protocol_step!("journal_flight_of_several_files", volume.journal.keep(other, core::iter::empty(), false));
         }
     }
 

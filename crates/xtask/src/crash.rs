@@ -31,8 +31,13 @@ pub(crate) struct Args {
 }
 
 /// Packages with mutants that tests of their own find, and those tests.
-const BESIDE_TESTS: [(&str, &str); 4] =
-    [("f2fs-journal", "lines"), ("f2fs-segment", "opening"), ("f2fs-files", "full"), ("f2fs-files", "page_cache")];
+const BESIDE_TESTS: [(&str, &str); 5] = [
+    ("f2fs-journal", "lines"),
+    ("f2fs-segment", "opening"),
+    ("f2fs-files", "full"),
+    ("f2fs-files", "page_cache"),
+    ("f2fs-files", "journal"),
+];
 
 /// Runs the explorer, the matrix of faults, or the search for the mutants.
 ///

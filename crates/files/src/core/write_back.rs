@@ -355,11 +355,12 @@ impl WriteBack<'_> {
         Ok(())
     }
 
-    /// Drops all pages of a file that is being freed, and gives back the space that was counted for them. Nobody reads
-    /// or writes it any more; the caller holds `writing`.
-    pub(crate) fn discard_pages(&self, op: &Op<'_>, inode: &Inode) {
+    /// Drops the dirty pages of blocks that are being freed, from block `from` of the file on, and gives back the space
+    /// that was counted for them. The caller has the blocks exclusively; or the file is freed, nobody reads or writes it
+    /// any more, and the caller holds `writing`.
+    pub(crate) fn discard_pages(&self, op: &Op<'_>, inode: &Inode, from: u64) {
         let Some(pages) = inode.pages() else { return };
-        while let Some((first, len)) = pages.next_dirty(0) {
+        while let Some((first, len)) = pages.next_dirty(from) {
             let key = |block: &u64| self.pages.table().remove(pages.key(*block));
             let reserved = (first..first + len).filter(key).count() as u64;
             pages.remove(first, len, reserved);

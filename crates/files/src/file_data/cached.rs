@@ -19,7 +19,7 @@ use crate::file_data::read::blocks_of;
 use crate::inode::Inode;
 use crate::page_cache::{Admitted, FilePages};
 use crate::stat::{self, FileKind};
-use crate::truncate::drop_extent;
+use crate::truncate::{STEP_BLOCKS, drop_extent};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 
@@ -68,7 +68,25 @@ impl<'a> FileData<'a> {
         Ok(PastCache { data: *self, pages, first, last })
     }
 
-    /// The same within an operation.
+    /// The same with all that a cut to `size` bytes concerns. Dirty pages that its last step cuts off are not written:
+    /// [`WriteBack::discard_pages`] drops them within that step.
+    pub(crate) fn past_cut<'p>(&self, inode: &'p Arc<Inode>, size: u64) -> Result<PastCache<'p>, FsError>
+    where
+        'a: 'p,
+    {
+        let (first, behind) = (size / BLOCK, size.div_ceil(BLOCK));
+        if let Some(pages) = inode.pages().filter(|pages| pages.is_dirty_in(first, u64::MAX)) {
+            if pages.is_dirty_in(behind.saturating_add(STEP_BLOCKS), u64::MAX) {
+                WriteBack(self).write_back_range(inode, first, u64::MAX)?;
+            } else if first < behind {
+                // The block with the new end.
+                WriteBack(self).write_back_range(inode, first, first)?;
+            }
+        }
+        Ok(PastCache { data: *self, pages: inode.pages(), first, last: u64::MAX })
+    }
+
+    /// [`past_cache`](Self::past_cache) within an operation.
     pub(crate) fn past_cache_within<'p>(
         &self,
         op: &Op<'_>,

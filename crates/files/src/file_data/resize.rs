@@ -7,6 +7,7 @@ use f2fs_volume::{Next, Op, Piece};
 
 use crate::FsError;
 use crate::content::Content;
+use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::inode::Inode;
 use crate::stat;
@@ -49,7 +50,7 @@ impl FileData<'_> {
             }
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
-        let _past = self.past_cache(inode, size / BLOCK, u64::MAX)?;
+        let _past = self.past_cut(inode, size)?;
         let (old, keep) = (content.size(), size.div_ceil(BLOCK));
         // Also at an equal size: blocks that were preallocated behind the end go. A file that grows keeps them.
         let shrinks = size <= old;
@@ -78,6 +79,9 @@ impl FileData<'_> {
                 stat::set_modified(raw, now);
                 stat::set_changed(raw, now);
                 drop(block);
+                if shrinks {
+                    protocol_step!("cached_cut_leaves_dirty", WriteBack(self).discard_pages(op, inode, keep));
+                }
                 protocol_step!("truncate_in_two_operations", cut(op)?);
                 Ok(())
             })

@@ -5,11 +5,17 @@
 //! Nothing is held when a write asks. One writer at a time makes room ([`PageCache::making_room`](crate::page_cache::PageCache::making_room));
 //! the others wait for it.
 
+use f2fs_format::BLOCK_SIZE;
+
 use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::file_data::read::blocks_of;
 use crate::page_cache::Admitted;
 
+const BLOCK: u64 = BLOCK_SIZE as u64;
+/// Blocks (1 MiB) from which on a write of whole blocks goes to the device at once: it is a large request by itself, which the cache would copy
+/// twice more.
+const LONG: u64 = 256;
 /// How often a writer makes room before it goes past the cache.
 const TRIES: u32 = 4;
 
@@ -22,10 +28,11 @@ impl FileData<'_> {
         }
         let (first, last) = blocks_of(offset, len);
         let pages = last - first + 1;
-        if pages > cache.longest_write() {
+        let is_whole = offset.is_multiple_of(BLOCK) && (len as u64).is_multiple_of(BLOCK);
+        if pages > cache.longest_write() || is_whole && pages >= LONG {
             return None;
         }
-        if self.0.dirty_files.is_overdue(self.now()) {
+        if self.0.dirty_files.is_overdue(self.now()) && !cache.alarm.is_heard() {
             // An error is kept for the open handles of the file.
             let _ = WriteBack(self.0).write_back_some(u64::MAX);
         }

@@ -1,7 +1,8 @@
 //! All pages, found by file and block, and the memory that they may take.
 //!
-//! The pages lie in buckets by a hash of their key. A bucket has a lock of its own and a cache line of its own: readers of different
-//! pages, as a rule, write different lines, and a hit takes one lock.
+//! The pages lie in buckets by a hash of their key, one or two in each. A bucket has a lock of its own and a cache line of its own, where its first
+//! page is described: readers of different pages, as a rule, write different lines, and a hit takes one lock and misses one line
+//! beside those of the data.
 //!
 //! Eviction goes round the buckets (a clock): a clean page that was used since the last round stays for one more.
 //!
@@ -13,18 +14,23 @@
 use f2fs_format::BLOCK_SIZE;
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
 use f2fs_sync::{Budget, CachePadded, RwLock, protocol_value};
+use smallvec::SmallVec;
 
 use super::page::{Key, Page, State};
 
-/// Pages in a bucket when the cache is full, about.
-const PER_BUCKET: u64 = 4;
-/// Buckets at most: 16 MiB of them.
-const MOST_BUCKETS: u64 = 1 << 18;
+/// Buckets at most: 32 MiB of them. Up to 2 GiB there is one for each page or two.
+const MOST_BUCKETS: u64 = 1 << 19;
 
 /// A bucket, on a line of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Bucket(RwLock<Vec<Page>>);
+struct Bucket(RwLock<Pages>);
+
+/// The pages of a bucket.
+type Pages = SmallVec<[Page; 1]>;
+
+#[cfg(not(any(loom, shuttle, f2fs_counting, f2fs_manycore)))]
+const _: () = assert!(size_of::<Bucket>() == 64, "the first page of a bucket is described in the line of its lock");
 
 /// The outcome of putting data into a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +55,7 @@ pub(crate) struct PageTable {
 impl PageTable {
     /// For so many pages at most.
     pub(super) fn new(pages: u64) -> PageTable {
-        let buckets = if pages == 0 { 0 } else { (pages / PER_BUCKET).clamp(1, MOST_BUCKETS).next_power_of_two() };
+        let buckets = pages.min(MOST_BUCKETS).checked_ilog2().map_or(0, |log| 1_u64 << log);
         PageTable {
             buckets: (0..buckets).map(|_| Bucket::default()).collect(),
             room: Budget::new(pages),
@@ -58,7 +64,7 @@ impl PageTable {
         }
     }
 
-    fn bucket(&self, key: Key) -> &RwLock<Vec<Page>> {
+    fn bucket(&self, key: Key) -> &RwLock<Pages> {
         // Fibonacci hashing: neighbours scatter.
         let hash = (key.file.rotate_left(32) ^ key.block).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         &self.buckets[(hash >> 32) as usize & (self.buckets.len() - 1)].0
@@ -159,10 +165,9 @@ impl PageTable {
     /// Drops the clean pages of blocks `first ..= last` of a file.
     pub(super) fn drop_clean(&self, file: u64, first: u64, last: u64) {
         let goes = |page: &Page| page.key.file == file && (first..=last).contains(&page.key.block) && !page.is_dirty();
-        let sweep = |bucket: &RwLock<Vec<Page>>| {
+        let sweep = |bucket: &RwLock<Pages>| {
             if bucket.read().iter().any(goes) {
-                let dropped: Vec<Page> = bucket.write().extract_if(.., |page| goes(page)).collect();
-                self.give_room(dropped.len() as u64);
+                self.give_room(drop_those(&mut bucket.write(), |page| goes(page)));
             }
         };
         // A long range is a look at all pages.
@@ -178,21 +183,23 @@ impl PageTable {
         let mut gone = 0;
         for _ in 0..2 * self.buckets.len() {
             let at = self.hand.fetch_add(1, Ordering::Relaxed) & (self.buckets.len() - 1);
-            let dropped: Vec<Page> = {
-                let mut bucket = self.buckets[at].0.write();
-                let goes = |page: &mut Page| {
-                    !protocol_value!("cached_dropped_while_dirty", page.is_dirty(), false) && !page.was_used()
-                };
-                bucket.extract_if(.., goes).collect()
+            let goes = |page: &mut Page| {
+                !protocol_value!("cached_dropped_while_dirty", page.is_dirty(), false) && !page.was_used()
             };
-            if !dropped.is_empty() {
-                self.room.give(dropped.len() as u64);
-                gone += dropped.len() as u64;
-                if gone >= most {
-                    break;
-                }
+            let dropped = drop_those(&mut self.buckets[at].0.write(), goes);
+            self.give_room(dropped);
+            gone += dropped;
+            if gone >= most {
+                break;
             }
         }
         gone
     }
+}
+
+/// Drops pages of a bucket; how many.
+fn drop_those(bucket: &mut Pages, mut goes: impl FnMut(&mut Page) -> bool) -> u64 {
+    let before = bucket.len();
+    bucket.retain(|page| !goes(page));
+    (before - bucket.len()) as u64
 }
