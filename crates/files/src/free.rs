@@ -9,7 +9,7 @@ use f2fs_volume::{Op, OrphanRoom};
 use crate::FsError;
 use crate::core::Core;
 use crate::core::write_back::WriteBack;
-use crate::inode::Inode;
+use crate::inode::{Inode, Life};
 use crate::stat;
 use crate::truncate::{Progress, truncate_step};
 
@@ -96,14 +96,22 @@ impl InodeEnds<'_> {
                 return AfterUnlink::Linked;
             }
         }
+        self.free_or_orphan(op, room, inode, &mut life)
+    }
+
+    /// The last link went: frees the inode if nobody has it open and one operation is enough; else it becomes an orphan.
+    fn free_or_orphan(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode, life: &mut Life) -> AfterUnlink {
         let mut busy = false;
         if life.opens == 0 {
             protocol_step!("life_unlinked_and_not_ended", life.freed = true);
             // A thread that writes its pages back holds it to the end.
             let alone = inode.pages().map(|pages| pages.writing.try_lock());
             busy = matches!(alone, Some(None));
-            if !busy && inode.is_small() && self.free_small(op, inode).is_ok() {
-                return AfterUnlink::Done;
+            if !busy && inode.is_small() {
+                match self.free_small(op, inode) {
+                    Ok(()) => return AfterUnlink::Done,
+                    Err(error) => not_freed(inode.ino, &error),
+                }
             }
         }
         // An inode that could not be freed for an error of the device is left to the next open as well: its name is gone.
@@ -192,4 +200,12 @@ impl InodeEnds<'_> {
             }
         }
     }
+}
+
+/// The removal of the name succeeded, so this is no error of the caller's: it is told to whoever watches, and the next open tries again.
+fn not_freed(ino: Nid, error: &FsError) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(ino = ino.0, %error, "an unlinked inode could not be freed: it is an orphan until the next open");
+    #[cfg(not(feature = "tracing"))]
+    let _ = (ino, error);
 }
