@@ -1,4 +1,4 @@
-//! The writes of a key-value store that keeps its data in sorted files, as RocksDB does with levelled compaction: on a directory, or with the
+//! The writes of a key-value store that keeps its data in sorted files, as `RocksDB` does with levelled compaction: on a directory, or with the
 //! library on zones in memory. No keys are kept: files have sizes and lives, and that is what a file system sees of such a store.
 //!
 //! - A log is appended to in pieces of 256 KiB, each synced, until it has the size of a file; then it becomes a file of level 0, and is removed.
@@ -223,7 +223,7 @@ impl Tree<'_> {
     }
 
     /// Merges files into a level: as many come out as the level then has room for, at most as went in.
-    fn merge(&mut self, gone: Vec<String>, into: usize, files: usize) -> anyhow::Result<()> {
+    fn merge(&mut self, gone: &[String], into: usize, files: usize) -> anyhow::Result<()> {
         for _ in 0..files {
             let name = self.name();
             self.write(&name, CHUNK, false)?;
@@ -246,7 +246,7 @@ impl Tree<'_> {
             let new = gone.len();
             gone.append(&mut self.levels[1].files);
             let files = gone.len().min(self.levels[1].most + new);
-            self.merge(gone, 1, files)?;
+            self.merge(&gone, 1, files)?;
         }
         for level in 1..self.levels.len() {
             self.shrink(level)?;
@@ -268,7 +268,7 @@ impl Tree<'_> {
             let mut gone: Vec<String> = self.levels[level + 1].files.drain(first..first + overlap).collect();
             gone.push(self.levels[level].files.remove(0));
             let files = gone.len();
-            self.merge(gone, level + 1, files)?;
+            self.merge(&gone, level + 1, files)?;
         }
         Ok(())
     }
@@ -290,7 +290,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (last, random) = (levels.len() - 1, Random::new(7));
     let mut tree = Tree { store: &mut *store, levels, file, made: 0, wrote: 0, data, random };
     for level in 1..=last {
-        tree.merge(Vec::new(), level, tree.levels[level].most)?;
+        tree.merge(&[], level, tree.levels[level].most)?;
     }
     tree.store.end()?;
     let (filled, before) = (tree.wrote, tree.store.given()?);

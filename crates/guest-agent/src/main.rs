@@ -11,6 +11,7 @@ mod lsm;
 mod pmem;
 mod rates;
 mod replay;
+mod slow_card;
 mod sparse;
 mod zoned;
 mod zones;
@@ -93,6 +94,9 @@ enum Command {
     Commands(commands::Args),
     /// Writes as a key-value store of sorted files does, and says how much of it the device was given.
     Lsm(lsm::Args),
+    /// A long write into an aged volume on a slow card, by a real clock.
+    #[command(subcommand)]
+    SlowCard(slow_card::Command),
     /// Prints the manifest of a directory.
     Manifest {
         /// The directory that becomes `/`.
@@ -198,6 +202,7 @@ fn main() -> anyhow::Result<()> {
         Command::Rates(args) => rates::run(&args),
         Command::Commands(args) => commands::run(&args),
         Command::Lsm(args) => lsm::run(&args),
+        Command::SlowCard(command) => slow_card::run(&command),
         Command::Manifest { directory, defer } => {
             let manifest = match defer {
                 Some(copies) => {

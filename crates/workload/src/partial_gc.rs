@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use f2fs::device::{BlockDevice, MemoryDevice};
 use f2fs::format::LogType;
-use f2fs::segment::cost::CostModel;
+use f2fs::segment::cost::{Card, CostModel, Interior};
 use f2fs::sync::PlainArc;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::volume::{Allocation, OpenOptions, WriteStat};
@@ -252,6 +252,12 @@ impl Aged {
         })
     }
 
+    /// The volume.
+    #[must_use]
+    pub fn device(&self) -> &MemoryDevice {
+        &self.device
+    }
+
     /// A long write to a copy of the volume, on a device with the costs of `model`. Exactly repeatable.
     ///
     /// # Errors
@@ -282,6 +288,25 @@ pub fn measure_on<D: BlockDevice>(
 ) -> Result<Written, ExperimentError> {
     format(&**device, &FormatOptions::default().forced())?;
     let blocks = make_holes(device, seed)?;
+    let begin = Instant::now();
+    write_long(device, allocation, blocks, || (begin.elapsed(), TimingStat::default()))
+}
+
+/// The costs of the first published card, which `f2fs ublk add --slow card-a` imitates.
+#[must_use]
+pub fn card_a() -> CostModel {
+    CostModel::card(Card::A, Interior::LogLog)
+}
+
+/// A long write of so many blocks to an aged volume that a device has, in measured time.
+///
+/// # Errors
+/// [`ExperimentError`].
+pub fn write_on<D: BlockDevice>(
+    device: &PlainArc<D>,
+    allocation: Allocation,
+    blocks: u64,
+) -> Result<Written, ExperimentError> {
     let begin = Instant::now();
     write_long(device, allocation, blocks, || (begin.elapsed(), TimingStat::default()))
 }

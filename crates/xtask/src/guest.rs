@@ -29,6 +29,7 @@ mod pmem;
 pub(crate) mod programs;
 mod rolled_forward;
 mod several;
+mod slow_card;
 mod ublk;
 mod unclean;
 mod zone_sizes;
@@ -173,7 +174,7 @@ const TESTS: [Test; 16] = [
 ];
 
 /// Tests that run only when they are named, since they take long.
-const BY_HAND: [Test; 6] = [
+const BY_HAND: [Test; 7] = [
     (
         "first-sync",
         "the first fsync after a checkpoint in Linux's F2FS does not wait for its node: traces, times, dm-log-writes",
@@ -198,6 +199,11 @@ const BY_HAND: [Test; 6] = [
         "zone-sizes",
         "what Linux's F2FS and the library write for a key-value store on zones of several sizes (prints a table)",
         zone_sizes::run,
+    ),
+    (
+        "slow-card",
+        "a long write into an aged volume on an SD card's costs, by Linux and by the library, by a real clock (prints a table)",
+        slow_card::run,
     ),
     (
         "nvme-fio",

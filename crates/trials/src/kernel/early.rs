@@ -43,11 +43,7 @@ impl<'a> Syncs<'a> {
         for (event, entry) in log.events().iter().enumerate() {
             let Event::Write { data, durable, .. } = entry else { continue };
             let footers = data.as_blocks().iter().map(|block| NodeBlock::read(&block.0).footer);
-            nodes.extend(footers.filter(|footer| is_waited_for(footer)).map(|footer| Node {
-                event,
-                footer,
-                durable: *durable,
-            }));
+            nodes.extend(footers.filter(is_waited_for).map(|footer| Node { event, footer, durable: *durable }));
         }
         Syncs { log, nodes }
     }

@@ -18,7 +18,7 @@ const CLEANINGS: [&str; 3] = ["needed", "cost-benefit", "age-threshold"];
 
 /// MiB of the device, of its zones, and data that is put, in multiples of the live data.
 fn plan(quick: bool) -> (u64, &'static [u64], &'static str) {
-    if quick { (512, &[4, 8, 16], "0.3") } else { (2048, &[16, 32, 64], "0.4") }
+    if quick { (512, &[4, 8, 16], "0.3") } else { (2048, &[16, 32], "0.4") }
 }
 
 /// Zones in front that need not be written in order: room for the tables of the volume.
