@@ -160,7 +160,7 @@ impl WriteBack<'_> {
     /// Writes back pages from block `first` on; returns how far.
     fn write_back_next(&self, inode: &Arc<Inode>, first: u64) -> Result<u64, FsError> {
         let (Some(content), Some(pages)) = (inode.content(), inode.pages()) else { return Ok(u64::MAX) };
-        let _writing = pages.writing.lock();
+        let _writing = protocol_value!("cached_written_back_beside_itself", Some(pages.writing.lock()), None);
         let Some((first, last)) = pages.dirty_span(first, MOST) else { return Ok(u64::MAX) };
         let _range = content.ranges.shared(first, last);
         self.write_parts_beside(&[&Part { inode, content, pages, first, last }])?;

@@ -7,7 +7,7 @@
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::{BLOCK_SIZE, BlockAddr};
-use f2fs_sync::{Arc, protocol_step};
+use f2fs_sync::{Arc, protocol_step, protocol_value};
 use f2fs_volume::Op;
 use f2fs_volume::tree::ensure_slot;
 
@@ -220,7 +220,7 @@ impl<'a> FileData<'a> {
             }
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();
-            content.raise_size(end);
+            protocol_value!("cached_size_ahead_of_data", content.raise_size(end), content.grow(raw, end));
             drop_extent(raw);
             stat::set_modified(raw, now);
             stat::set_changed(raw, now);

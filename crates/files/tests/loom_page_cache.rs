@@ -1,0 +1,157 @@
+//! Models of the page cache: a writer, write-back, a truncation, a removal and syncs beside each other, on one or two pages.
+//!
+//! ```text
+//! mutant: cached_size_ahead_of_data, killed by: a_file_grows_while_it_is_synced
+//! mutant: cached_written_back_beside_itself, killed by: two_syncs_write_one_page_back
+//! ```
+#![cfg(loom)]
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod loom_common;
+
+use std::sync::OnceLock;
+
+use f2fs_device::MemoryDevice;
+use f2fs_device_test::RecordingDevice;
+use f2fs_files::{FileSystem, Options};
+use f2fs_sync::{Arc, model};
+use f2fs_volume::models::Image;
+use loom_common::{BLOCK, LateDevice, Small, image, options, read};
+
+/// A page cache of 16 pages.
+fn cached() -> Options {
+    options().page_cache(16 * 4224)
+}
+
+/// `/file` with a block, and `/other`, empty.
+fn file() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        image(|fs| {
+            fs.create_file("/file", 0o644).unwrap().write_at(&[1; BLOCK], 0).unwrap();
+            fs.create_file("/other", 0o644).unwrap();
+        })
+    })
+}
+
+/// What is on a device, opened without a page cache.
+fn left(device: MemoryDevice) -> Small {
+    Small::on(Arc::new(device))
+}
+
+/// The file system with its page cache on a device whose requests happen when somebody waits for them.
+fn open() -> Small {
+    let device = file().device();
+    let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), cached()).unwrap());
+    Small { device, fs }
+}
+
+/// Whatever a sync finds of a write beside it: the size that it makes durable has its data.
+#[test]
+fn a_file_grows_while_it_is_synced() {
+    let setup = || {
+        let device = Arc::new(RecordingDevice::new(file().device().snapshot()));
+        let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), cached()).unwrap());
+        // From the first checkpoint on, syncs need none.
+        fs.checkpoint().unwrap();
+        (device, fs)
+    };
+    file();
+    model::large("a_file_grows_while_it_is_synced", 1, setup, |(device, fs)| {
+        let other = Arc::clone(&fs);
+        let thread = model::spawn(move || {
+            other.open_file("/file").unwrap().write_at(&[2; BLOCK], BLOCK as u64).unwrap();
+        });
+        let file = fs.open_file("/file").unwrap();
+        file.write_at(&[3; BLOCK], 0).unwrap();
+        file.sync_all().unwrap();
+        let then = device.position();
+        thread.join().unwrap();
+        model::judge();
+        let small = left(device.log().image_at(then, |_, _| false));
+        let found = read(&small.fs, "/file");
+        assert!(found[..BLOCK] == [3; BLOCK], "what was synced");
+        assert!(found[BLOCK..].iter().all(|byte| *byte == 2), "a size ahead of its data: {} bytes", found.len());
+    });
+}
+
+/// Two syncs meet at one dirty page: it is written once, and counted as clean once.
+#[test]
+fn two_syncs_write_one_page_back() {
+    file();
+    let setup = || {
+        let small = open();
+        small.fs.checkpoint().unwrap();
+        small.fs.open_file("/file").unwrap().write_at(&[2; BLOCK], 0).unwrap();
+        small
+    };
+    model::large("two_syncs_write_one_page_back", 1, setup, |small| {
+        let other = Arc::clone(&small.fs);
+        let thread = model::spawn(move || other.open_file("/file").unwrap().sync_all().unwrap());
+        small.fs.open_file("/file").unwrap().sync_all().unwrap();
+        thread.join().unwrap();
+        model::judge();
+        let used = small.used();
+        assert_eq!(small.fs.stats().dirty_pages, 0);
+        small.fs.open_file("/file").unwrap().write_at(&[3; BLOCK], 0).unwrap();
+        assert_eq!(small.fs.stats().dirty_pages, 1, "the page was counted twice");
+        let again = small.again();
+        assert_eq!(again.used(), used);
+        assert!(read(&again.fs, "/file") == [3; BLOCK]);
+    });
+}
+
+/// A file with a dirty page is removed while it is written back: its page and its blocks go, once.
+#[test]
+fn a_file_is_removed_while_it_is_written_back() {
+    file();
+    let setup = || {
+        let small = open();
+        small.fs.checkpoint().unwrap();
+        let used = small.used();
+        small.fs.create_file("/new", 0o644).unwrap().write_at(&[2; BLOCK], 0).unwrap();
+        (small, used)
+    };
+    model::large("a_file_is_removed_while_it_is_written_back", 1, setup, |(small, used)| {
+        let fs = Arc::clone(&small.fs);
+        let thread = model::spawn(move || {
+            let _ = fs.checkpoint().unwrap();
+        });
+        small.fs.remove_file("/new").unwrap();
+        thread.join().unwrap();
+        model::judge();
+        assert_eq!(small.fs.stats().dirty_pages, 0);
+        small.fs.open_file("/file").unwrap().write_at(&[3; BLOCK], 0).unwrap();
+        assert_eq!(small.fs.stats().dirty_pages, 1, "the page was counted twice");
+        assert_eq!(small.used(), used);
+        let again = small.again();
+        assert_eq!(again.used(), used);
+        assert!(!again.fs.exists("/new").unwrap() && read(&again.fs, "/file") == [3; BLOCK]);
+    });
+}
+
+/// A dirty page is cut off while it is written back: what was cut off does not come back when the file grows, neither in memory nor after a
+/// crash.
+#[test]
+fn a_dirty_file_is_cut_while_it_is_synced() {
+    file();
+    let setup = || {
+        let small = open();
+        small.fs.checkpoint().unwrap();
+        small.fs.open_file("/file").unwrap().write_at(&[2; 2 * BLOCK], 0).unwrap();
+        small
+    };
+    model::large("a_dirty_file_is_cut_while_it_is_synced", 1, setup, |small| {
+        let other = Arc::clone(&small.fs);
+        let thread = model::spawn(move || other.open_file("/file").unwrap().sync_all().unwrap());
+        small.fs.open_file("/file").unwrap().set_len(BLOCK as u64).unwrap();
+        thread.join().unwrap();
+        model::judge();
+        small.fs.open_file("/file").unwrap().set_len(2 * BLOCK as u64).unwrap();
+        let mut expected = vec![2; BLOCK];
+        expected.resize(2 * BLOCK, 0);
+        assert!(read(&small.fs, "/file") == expected);
+        assert_eq!(small.fs.stats().dirty_pages, 0);
+        assert!(read(&small.again().fs, "/file") == expected);
+    });
+}
