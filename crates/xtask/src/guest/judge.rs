@@ -9,7 +9,7 @@ use super::machine::GuestOutput;
 use crate::Result;
 
 /// F2FS's messages that report no trouble.
-const QUIET: [&str; 11] = [
+const QUIET: [&str; 15] = [
     "Mounted with checkpoint version",
     "Found nat_bits in checkpoint",
     "Start checkpoint disabled",
@@ -25,6 +25,11 @@ const QUIET: [&str; 11] = [
     // A mount looks at the write pointers of a volume on zones, and says where its logs stand.
     "Checking entire write pointers",
     "Open zones: valid block",
+    // And mends what a hard cut left of them.
+    "Unaligned curseg",
+    "Assign new section to curseg",
+    "has non-zero write pointer",
+    "Valid blocks are not aligned with write pointer",
     // Lines of `norecovery`.
     "drop all fsynced data",
 ];

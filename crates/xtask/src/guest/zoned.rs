@@ -24,6 +24,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     let mut boot = bench.guest.boot("zoned");
     let mut files = dynamic("mkfs.f2fs")?;
     files.extend(dynamic("fsck.f2fs")?);
+    files.extend(dynamic("f2fs_io")?);
     files.sort();
     files.dedup();
     for file in &files {
@@ -34,13 +35,13 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
     // One volume shows most in the quick form.
     let volumes = || VOLUMES.iter().filter(|(name, _)| !bench.quick || *name == "capacity");
     for (name, [first, size, zone, capacity, conventional]) in volumes() {
-        script += &format!("volume {name} {first} {size} {zone} {capacity} {conventional}\n");
+        script += &format!("volume {name} {first} {size} {zone} {capacity} {conventional}\ncuts {name}\n");
     }
     let output = boot.run(&script, LIMIT)?;
     judge::succeeded(&output)?;
     let mut paths = 0;
     for (name, _) in volumes() {
-        for state in ["made", "changed", "ours", "both"] {
+        for state in ["made", "changed", "ours", "both", "cut"] {
             let kernel = bench.here.guest_manifest(&output.share, &format!("{name}.{state}"))?;
             let here = std::fs::read_to_string(output.share.join(format!("{name}.{state}.here")))?;
             judge::same(name, ("the kernel", &kernel), ("this project", &here))?;

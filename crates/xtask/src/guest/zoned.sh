@@ -71,3 +71,60 @@ volume() {
     sound
     shown $1.both
 }
+
+# cuts NAME: hard cuts on either side, each found again by the other; and logs off their write pointers, which a repair moves.
+cuts() {
+    rm -f /tmp/synced
+    guest-agent endure $first $others --synced /tmp/synced &
+    agent=$!
+    until [ -e /tmp/synced ] && [ "$(wc -l < /tmp/synced)" -ge 30 ]; do
+        kill -0 $agent
+        usleep 20000
+    done
+    kill -9 $agent
+    wait $agent || true
+    # The kernel recovers what the library synced, once the last requests of the dead are over.
+    for attempt in $(seq 100); do
+        if mount -t f2fs $first /mnt 2> /tmp/said; then break; fi
+        usleep 100000
+    done
+    grep -q " /mnt f2fs" /proc/mounts || { cat /tmp/said; exit 1; }
+    umount /mnt
+    sound
+    guest-agent endured $first $others --synced /tmp/synced --least 30
+    sound
+    # The library recovers what the kernel synced.
+    mount -t f2fs $first /mnt
+    mkdir /mnt/cut
+    sync
+    for number in 1 2 3 4 5 6 7 8; do
+        dd if=/dev/urandom of=/tmp/cut.$number bs=30000 count=$number 2> /dev/null
+        dd if=/tmp/cut.$number of=/mnt/cut/$number bs=240000 conv=fsync 2> /dev/null
+        dd if=/dev/urandom of=/mnt/cut/lost bs=1M count=3 2> /dev/null
+    done
+    $LOADER /bin/f2fs_io shutdown 2 /mnt > /tmp/said || { cat /tmp/said; exit 1; }
+    umount /mnt
+    f2fs mkdir $first $others /after-cut
+    for number in 1 2 3 4 5 6 7 8; do
+        rm -f /tmp/back
+        f2fs get $first $others /cut/$number /tmp/back
+        cmp /tmp/back /tmp/cut.$number
+    done
+    sound
+    # A block more in each zone that is written in part.
+    zoned=${others#--device }
+    zoned=${zoned:-$first}
+    f2fs zones $zoned | grep -e "implicitly open" -e closed > /tmp/active
+    sed -n 's/^zone [0-9]* at block \([0-9]*\): [a-z ]*, \([0-9]*\) .*/\1 \2/p' /tmp/active > /tmp/pointers
+    test -s /tmp/pointers
+    while read -r start written; do
+        dd if=/dev/zero of=$zoned bs=4096 seek=$((start + written)) count=1 oflag=direct 2> /dev/null
+    done < /tmp/pointers
+    f2fs check $first $others > /tmp/said
+    grep -q "write pointer" /tmp/said || { cat /tmp/said /tmp/active /tmp/pointers; exit 1; }
+    f2fs check --repair --backup /tmp/backup $first $others > /tmp/said && exit 1
+    grep -q "log: goes on" /tmp/said
+    rm /tmp/backup
+    sound
+    shown $1.cut
+}
