@@ -22,6 +22,7 @@ pub mod calibrate;
 pub mod copy;
 pub mod fxmark;
 pub mod manifest;
+mod one_processor;
 pub mod partial_gc;
 pub mod pmem;
 pub mod quickstart;

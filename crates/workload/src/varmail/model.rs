@@ -20,6 +20,7 @@ use f2fs_device_test::{ModelledRegion, ModelledSsd, NvdimmModel, SsdModel, Virtu
 use f2fs_files::{FileSystem, FsError, Options};
 
 use super::{Measured, Work, Worker, prepare};
+use crate::one_processor::OneProcessor;
 
 /// Bytes of the volume. Only blocks that are written take memory.
 const VOLUME: u64 = 4 << 30;
@@ -93,6 +94,7 @@ impl Default for Model {
 /// # Errors
 /// Those of the file system.
 pub fn model(model: &Model, place: Place, mode: JournalMode) -> Result<Measured, FsError> {
+    let _stays = OneProcessor::begin();
     let clock = VirtualClock::default();
     let ssd = |bytes: u64| Arc::new(ModelledSsd::new(MemoryDevice::new(bytes / 4096), model.ssd, clock.clone()));
     let volume = ssd(VOLUME);
