@@ -56,7 +56,7 @@ use crate::{
 /// let device = ZonedDevice::new(MemoryDevice::new(16 * 256), layout)?;
 /// device.write_slice(256, b"zone 1")?;
 /// let error = device.write_slice(300, b"not at the write pointer").unwrap_err();
-/// assert_eq!(error.to_string(), "write of 1 blocks at block 300: zone 1 is to be written at block 257");
+/// assert_eq!(error.to_string(), "write of 1 blocks at block 300: zone 1 can only be written at its write pointer, block 257");
 /// assert_eq!(device.append(1, AlignedBuf::from_bytes(b"wherever it stands"))?, 257);
 /// device.finish(1)?;
 /// assert_eq!(device.zone(1)?.state, ZoneState::Full);
