@@ -227,11 +227,12 @@ fn explore(seed: u64, tally: &mut Tally) {
     judge(&ledger, &region, from, seed, 1, tally);
 }
 
+/// Some mutants are found once in hundreds of seeds; a search ends at the first that finds one.
 fn seeds() -> u64 {
     std::env::var("F2FS_JOURNAL_SEEDS")
         .ok()
         .and_then(|seeds| seeds.parse().ok())
-        .unwrap_or(if cfg!(feature = "mutants") { 400 } else { 60 })
+        .unwrap_or(if std::env::var_os("F2FS_MUTANT").is_some() { 400 } else { 60 })
 }
 
 #[test]
