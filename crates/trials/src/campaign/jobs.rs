@@ -45,7 +45,7 @@ pub enum Class {
     Several,
     /// Random operations on a volume with a journal for its syncs, on a device of its own.
     Journaled,
-    /// The same with data in the journal.
+    /// The same with data in the journal; every third workload has a page cache, too.
     Absorbed,
     /// Random operations, by one thread and by several, with a page cache.
     Cached,
