@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 use f2fs_benches::range_locks::{CrateLock, FileLock, ListLock, RangeLock, SegmentLocks, StateTree};
-use f2fs_benches::report::{Csv, output};
+use f2fs_benches::report::{Csv, ascending, output};
 use f2fs_benches::workers::{Team, thread_counts};
 use f2fs_extent::ExtentTable;
 use f2fs_sync::{Mutex, OnceLock};
@@ -124,8 +124,7 @@ fn write_csv() -> std::io::Result<PathBuf> {
     let columns = "workload,variant,threads,ns_lowest,ns_median,ns_highest,million_per_second,fastest_over_slowest";
     let mut csv = Csv::create("extent_locks", columns)?;
     for ((workload, variant, threads), samples) in &*RESULTS.lock() {
-        let mut times: Vec<f64> = samples.iter().map(|(each, _)| *each).collect();
-        times.sort_by(f64::total_cmp);
+        let times = ascending(samples.iter().map(|(each, _)| *each));
         let share = samples.iter().map(|(_, share)| *share).fold(1.0, f64::min);
         let (low, median, high) = (times[0], times[times.len() / 2], times[times.len() - 1]);
         let rate = *threads as f64 * 1e3 / median;
@@ -160,8 +159,7 @@ fn draw() -> Result<PathBuf, Box<dyn std::error::Error>> {
 
 /// Of the times in nanoseconds, of which there is one at least.
 fn median(samples: &[(f64, f64)]) -> f64 {
-    let mut times: Vec<f64> = samples.iter().map(|(each, _)| *each).collect();
-    times.sort_by(f64::total_cmp);
+    let times = ascending(samples.iter().map(|(each, _)| *each));
     times[times.len() / 2]
 }
 

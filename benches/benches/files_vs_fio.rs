@@ -48,7 +48,7 @@ use f2fs::device::{AlignedBuf, BlockDevice};
 use f2fs::uring::{Direct, Engine, OpenOptions, UringDevice};
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{File, FileSystem, Options, ReadSlice, WriteSlice};
-use f2fs_benches::report::{Csv, machine};
+use f2fs_benches::report::{Csv, ascending, machine};
 use f2fs_device_test::Random;
 
 const SEGMENT: usize = 2 << 20;
@@ -150,11 +150,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             csv.line(&format!("{name},{},{round},{rates}", workload.depth))?;
             rounds.push((theirs, ours));
         }
-        let sorted = |pick: fn(&(Measure, Measure)) -> f64| {
-            let mut values: Vec<f64> = rounds.iter().map(pick).collect();
-            values.sort_by(f64::total_cmp);
-            values
-        };
+        let sorted = |pick: fn(&(Measure, Measure)) -> f64| ascending(rounds.iter().map(pick));
         let middle = rounds.len() / 2;
         let ratios = sorted(|(theirs, ours)| ours.per_second / theirs.per_second * 100.0);
         println!(

@@ -57,7 +57,7 @@ use f2fs::uring::{OpenOptions, UringDevice};
 use f2fs::volume::OpenOptions as VolumeOptions;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{File, FileSystem, Options};
-use f2fs_benches::report::{Csv, machine};
+use f2fs_benches::report::{Csv, ascending, machine};
 
 const BLOCK: usize = 4096;
 /// Blocks of each thread's file.
@@ -186,8 +186,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Rates by rates of the same round: the middle ratio, the least and the greatest.
 fn ratios(of: &[Measure], by: &[Measure]) -> String {
-    let mut all: Vec<f64> = of.iter().zip(by).map(|(of, by)| of.per_second / by.per_second).collect();
-    all.sort_by(f64::total_cmp);
+    let all = ascending(of.iter().zip(by).map(|(of, by)| of.per_second / by.per_second));
     format!("{:.2} ({:.2} to {:.2})", all[all.len() / 2], all[0], all[all.len() - 1])
 }
 

@@ -103,7 +103,7 @@ use f2fs::DirectoryLock;
 use f2fs::device::{BlockDevice, MemoryDevice};
 use f2fs::nat::Policy;
 use f2fs::uring::{OpenOptions, UringDevice};
-use f2fs_benches::report::{Csv, output};
+use f2fs_benches::report::{Csv, ascending, output};
 use f2fs_benches::workers::thread_counts;
 use f2fs_workload::fxmark::{Measured, Setting, Workload, run};
 use f2fs_workload::report::{LineChart, Machine};
@@ -147,8 +147,7 @@ fn lock_name(lock: DirectoryLock) -> &'static str {
 type Line = BTreeMap<usize, Vec<f64>>;
 
 fn median(rates: &[f64]) -> f64 {
-    let mut sorted = rates.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = ascending(rates.iter().copied());
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 

@@ -20,7 +20,7 @@ use f2fs::device::MemoryDevice;
 use f2fs::journal::{Create, Entry, Journal, RegionMedium, Uuid};
 use f2fs::pmem::{MemoryRegion, PersistentRegion};
 use f2fs::{FileSystem, JournalMode, JournalOptions, Options, create_journal};
-use f2fs_benches::report::{Csv, machine};
+use f2fs_benches::report::{Csv, ascending, machine};
 use f2fs_benches::workers::{Team, thread_counts};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -68,8 +68,8 @@ fn append(journal: &Journal<RegionMedium<MemoryRegion>>, payload: &[u8]) {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
+fn median(values: Vec<f64>) -> f64 {
+    let values = ascending(values);
     values[values.len() / 2]
 }
 

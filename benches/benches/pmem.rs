@@ -22,7 +22,7 @@ use std::time::Duration;
 use f2fs::device::{AlignedBuf, BLOCK_SIZE, BlockDevice};
 use f2fs::pmem::{MemoryRegion, PmemDevice, WriteBack};
 use f2fs::uring::{Engine, OpenOptions, UringDevice};
-use f2fs_benches::report::{Csv, machine};
+use f2fs_benches::report::{Csv, ascending, machine};
 use f2fs_device_test::pmem::CountedRegion;
 use f2fs_workload::pmem::{HEAD, Plan, SIZES, Sample, Way, measure_mapped, measure_other, ratio};
 
@@ -85,8 +85,7 @@ fn table(samples: &[Sample]) -> Result<(), Box<dyn Error>> {
         for write in [false, true] {
             let median = |way: Way| {
                 let of = |sample: &&Sample| sample.write == write && sample.bytes == bytes && sample.way == way;
-                let mut rates: Vec<f64> = samples.iter().filter(of).map(|sample| sample.rate).collect();
-                rates.sort_by(f64::total_cmp);
+                let rates = ascending(samples.iter().filter(of).map(|sample| sample.rate));
                 rates.get(rates.len() / 2).map_or_else(String::new, |rate| format!("{rate:.0}"))
             };
             let share = |other: Way| {

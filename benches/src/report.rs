@@ -11,6 +11,13 @@ pub fn machine() -> String {
     Machine::here().to_string()
 }
 
+/// Values from the least to the greatest, for their middle and their spread.
+pub fn ascending(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
 /// A CSV file that begins with the machine, in the target directory.
 #[derive(Debug)]
 pub struct Csv {

@@ -41,7 +41,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use f2fs_benches::report::{Csv, machine};
+use f2fs_benches::report::{Csv, ascending, machine};
 
 /// What may go wrong.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -195,11 +195,7 @@ fn contest(place: &Place, mut row: Row<'_>, csv: &mut Csv) -> Result<()> {
         ))?;
         rounds.push((theirs, ours));
     }
-    let sorted = |pick: fn(&(Measure, Measure)) -> f64| {
-        let mut values: Vec<f64> = rounds.iter().map(pick).collect();
-        values.sort_by(f64::total_cmp);
-        values
-    };
+    let sorted = |pick: fn(&(Measure, Measure)) -> f64| ascending(rounds.iter().map(pick));
     let middle = rounds.len() / 2;
     let ratios = sorted(|(theirs, ours)| ours.per_second / theirs.per_second);
     let ours = sorted(|round| round.1.per_second)[middle];

@@ -1,17 +1,16 @@
 //! The command line.
 
 pub(crate) mod bench;
+pub(crate) mod format;
 pub(crate) mod journal;
 pub(crate) mod mount;
 pub(crate) mod ublk;
 pub(crate) mod zones;
 
-use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
-use f2fs::format::feature::Features;
 
 use crate::size::{Limit, Size};
 
@@ -84,7 +83,7 @@ Examples:
   f2fs format disk.img --size 1.5G --label data
   f2fs format -f /dev/sdX -O extra_attr,inode_checksum
   f2fs format -f /dev/sdX --device /dev/sdY --device /dev/sdZ")]
-    Format(FormatArgs),
+    Format(format::FormatArgs),
     /// Print the superblock, the checkpoint, features, counts and logs.
     ///
     /// Of a volume that cannot be opened, it prints both superblocks and both checkpoint packs as far as they can be
@@ -456,69 +455,7 @@ pub(crate) struct CalibrateArgs {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct FormatArgs {
-    /// File or block device.
-    pub(crate) image: PathBuf,
-    /// Size of the file, as in 1.5G [default: the file's own].
-    #[arg(long, allow_hyphen_values = true)]
-    pub(crate) size: Option<Size>,
-    /// Volume label.
-    #[arg(long, short = 'l', default_value = "")]
-    pub(crate) label: String,
-    /// Features, separated by commas.
-    #[arg(
-        short = 'O',
-        value_delimiter = ',',
-        value_parser = feature,
-        value_name = "FEATURE",
-        long_help = "Features, separated by commas: extra_attr, project_quota, inode_checksum, \
-        flexible_inline_xattr, inode_crtime, lost_found, sb_checksum."
-    )]
-    pub(crate) features: Vec<Features>,
-    /// Segments in a section.
-    #[arg(short = 's', default_value_t = 1)]
-    pub(crate) segs_per_sec: u32,
-    /// Sections in a zone.
-    #[arg(short = 'z', default_value_t = 1)]
-    pub(crate) secs_per_zone: u32,
-    /// Percentage of the main area that is kept for cleaning [default: the one that leaves users the most].
-    #[arg(short = 'o', value_name = "PERCENT", allow_hyphen_values = true)]
-    pub(crate) overprovision: Option<f64>,
-    /// For zoned devices: each section is a zone. The first device, or its first zones, must take writes anywhere.
-    #[arg(short = 'm')]
-    pub(crate) zoned: bool,
-    /// File name extensions of cold files, separated by commas.
-    #[arg(short = 'e', value_delimiter = ',')]
-    pub(crate) cold_extensions: Vec<String>,
-    /// File name extensions of hot files, separated by commas.
-    #[arg(short = 'E', value_delimiter = ',')]
-    pub(crate) hot_extensions: Vec<String>,
-    /// Make the NAT larger, for many small files.
-    #[arg(short = 'i')]
-    pub(crate) large_nat_bitmap: bool,
-    /// With --device: the path of a device that the volume records, where the kernel looks for it.
-    ///
-    /// Give it once for IMAGE and once for each --device, in this order [default: the paths of the command line].
-    #[arg(long, value_name = "PATH")]
-    pub(crate) record_as: Vec<OsString>,
-    /// Overwrite an existing file system.
-    #[arg(long, short = 'f')]
-    pub(crate) force: bool,
-    /// Print JSON, for programs.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// A number of at least 1.
 fn count(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "not a number of at least 1".to_owned())
-}
-
-/// A feature that a new volume can have.
-fn feature(name: &str) -> Result<Features, String> {
-    // Zones have an option of their own.
-    let of_new = Features(Features::READ_WRITE.0 & !Features::BLKZONED.0);
-    let possible = || format!("a new volume has none of this name; possible: {}", of_new.names().join(", "));
-    Features::from_name(name).filter(|feature| of_new.contains(*feature)).ok_or_else(possible)
 }

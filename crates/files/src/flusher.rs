@@ -16,11 +16,14 @@ use crate::core::Core;
 use crate::core::write_back::WriteBack;
 use crate::filesystem::FileSystem;
 
+/// The shortest time between two looks, so that an interval of nothing keeps no processor busy.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// How the thread works.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FlusherOptions {
-    /// Time between two looks: a page stays dirty about so long at most. Once an eighth of the cache is dirty, the thread does not wait for it.
+    /// Time between two looks, 1 ms at least: a page stays dirty about so long at most. Once an eighth of the cache is dirty, the thread does not wait for it.
     pub interval: Duration,
 }
 
@@ -94,7 +97,7 @@ fn run(core: &Core, stop: &AtomicBool, options: FlusherOptions) {
     let cache = &core.pages;
     let mut heard = 0;
     while !stop.load(Ordering::Acquire) {
-        let rung = cache.alarm.wait(&mut heard, options.interval);
+        let rung = cache.alarm.wait(&mut heard, options.interval.max(SHORTEST));
         if stop.load(Ordering::Acquire) {
             return;
         }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::{FaultDevice, FaultRule};
-use f2fs_files::{FileSystem, FsError, Options, ReadSlice, WriteSlice};
+use f2fs_files::{FileSystem, FsError, Options, ReadSlice, Time, WriteSlice};
+use f2fs_sync::atomic::{AtomicI64, Ordering};
 use f2fs_test_kit::volumes::{assert_clean, formatted};
 use f2fs_volume::format::FormatOptions;
 
@@ -70,6 +71,25 @@ fn a_long_write_goes_past_the_cache() {
     fs.checkpoint().unwrap();
     drop(file);
     assert!(content(&cached(&Arc::new(device.snapshot()), 0), "/f") == all);
+}
+
+/// A page that is dirty for long goes to the device with the next write, whichever way that write takes itself.
+#[test]
+fn old_pages_are_written_by_writes_that_pass() {
+    static SECONDS: AtomicI64 = AtomicI64::new(1000);
+    let now = || Time { seconds: SECONDS.load(Ordering::Relaxed), nanoseconds: 0 };
+    for (next, left) in [(100, 1), (1 << 20, 0)] {
+        let device = formatted(64, &FormatOptions::default());
+        let fs = FileSystem::open(device, Options::new().page_cache(32 << 20).clock(now)).unwrap();
+        let [old, new] = ["/old", "/new"].map(|path| fs.create_file(path, 0o644).unwrap());
+        old.write_at(&pattern(100_000, 1), 0).unwrap();
+        SECONDS.fetch_add(4, Ordering::Relaxed);
+        new.write_at(&[1], 1 << 20).unwrap();
+        assert_eq!(fs.stats().dirty_pages, 26);
+        SECONDS.fetch_add(2, Ordering::Relaxed);
+        new.write_at(&pattern(next, 2), 0).unwrap();
+        assert_eq!(fs.stats().dirty_pages, left, "behind a write of {next} bytes");
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use f2fs::volume::format::{FormatOptions, FormatReport, FormatVolumeError, forma
 use f2fs_workload::shell::Quoted;
 use serde_json::json;
 
-use crate::args::FormatArgs;
+use crate::args::format::FormatArgs;
 use crate::error::{CliError, Context};
 use crate::interrupt::until_stopped;
 use crate::medium;

@@ -26,15 +26,15 @@ impl FileData<'_> {
         if !cache.is_on() || len == 0 {
             return None;
         }
+        if self.0.dirty_files.is_overdue(self.now()) && !cache.alarm.is_heard() {
+            // An error is kept for the open handles of the file.
+            let _ = WriteBack(self.0).write_back_some(u64::MAX);
+        }
         let (first, last) = blocks_of(offset, len);
         let pages = last - first + 1;
         let is_whole = offset.is_multiple_of(BLOCK) && (len as u64).is_multiple_of(BLOCK);
         if pages > cache.longest_write() || is_whole && pages >= LONG {
             return None;
-        }
-        if self.0.dirty_files.is_overdue(self.now()) && !cache.alarm.is_heard() {
-            // An error is kept for the open handles of the file.
-            let _ = WriteBack(self.0).write_back_some(u64::MAX);
         }
         for _ in 0..TRIES {
             if let Some(admitted) = cache.admit(pages) {
