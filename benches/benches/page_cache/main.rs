@@ -5,10 +5,10 @@
 //!     [--tree DIR] [--only NAME]
 //! ```
 //!
-//! A row is a contest: ours and theirs run in turn, who is first changes from round to round, and the ratio of a round is ours by
-//! theirs. The table has the medians, the least and the greatest ratio, and the processor time of each side. `target/page_cache.csv`
-//! has every round. Image, ext4's file and plain file lie in `--dir`, and have no holes. All that is written is durable
-//! when the clock stops.
+//! A row is a contest: ours and theirs run in turn, who is first changes from round to round, and the ratio of a round
+//! is ours by theirs. The table has the medians, the least and the greatest ratio, and the processor time of each side.
+//! `target/page_cache.csv` has every round. Image, ext4's file and plain file lie in `--dir`, and have no holes. All
+//! that is written is durable when the clock stops.
 //!
 //! | Row | ours | theirs |
 //! |---|---|---|
@@ -24,7 +24,8 @@
 //!
 //! # What was expected, before any measurement
 //!
-//! create, direct 5; create, ext4 0.8; stream, fio 0.65; reads 1.3 M/s, threads 1.9; put, mke2fs 1.2; put, sload 3; get, cp 1.1.
+//! create, direct 5; create, ext4 0.8; stream, fio 0.65; reads 1.3 M/s, threads 1.9; put, mke2fs 1.2; put, sload 3;
+//! get, cp 1.1.
 //!
 //! A call in the process is no system call: of the rows `create, ext4` and `reads, pread` a part of the ratio is that.
 
@@ -81,7 +82,8 @@ impl Place {
         Ok(path)
     }
 
-    /// Bytes of an image: data and nodes of the small files, or the large one twice, and room for what is written before the old is free.
+    /// Bytes of an image: data and nodes of the small files, or the large one twice, and room for what is written
+    /// before the old is free.
     fn image_bytes(&self) -> u64 {
         (self.args.files * 3 * 4096).max(self.args.bytes * 3).next_multiple_of(2 << 20) + (256 << 20)
     }

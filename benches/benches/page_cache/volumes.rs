@@ -11,7 +11,8 @@ use f2fs::{FileSystem, Options};
 
 use crate::Result;
 
-/// A new volume on a file, with direct transfers; with a page cache of so many bytes and a thread that writes back, or neither.
+/// A new volume on a file, with direct transfers; with a page cache of so many bytes and a thread that writes back, or
+/// neither.
 pub(crate) fn volume(image: &Path, cache: u64) -> Result<(FileSystem, Option<Flusher>)> {
     let options = OpenOptions::new().engine(Engine::IoUring).direct(Direct::Required);
     let device: Arc<dyn BlockDevice> = UringDevice::open(image, options)?;

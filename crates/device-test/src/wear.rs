@@ -1,14 +1,15 @@
 //! Zones that wear out, or die, when they are written to.
 //!
-//! Locking rules: `left` counts changes and is held for that alone.
+//! Locking rules: `left` > `worn`. `left` counts changes, and is held while the zone below wears out.
 
 use f2fs_device::{
     BlockDevice, Claims, Completion, DeviceError, DeviceInfo, KeptZones, Request, Ticket, Zone, ZoneChange, ZoneState,
 };
 use f2fs_sync::Mutex;
 
-/// A device with zones, of which one wears out or dies at a chosen change: in the moment when it is to be written, reset or finished. The
-/// change is refused, as each later one of this zone is. It stays so when the zones are opened again.
+/// A device with zones, of which one wears out or dies at a chosen change: in the moment when it is to be written,
+/// reset or finished. The change is refused, as each later one of this zone is. It stays so when the zones are opened
+/// again.
 #[derive(Debug)]
 pub struct WearingZones<D> {
     zones: KeptZones<D>,

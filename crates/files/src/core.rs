@@ -44,9 +44,9 @@ pub(crate) mod write_back;
 pub(crate) use clean::CLEANED_AT_ONCE;
 use write_back::WriteBack;
 
-/// A reference to the core that handles hold. It is counted in a line that threads on other processors do not write, as a
-/// rule: opening and closing files would all write the one of the core's own count. The padding has each count begin on a
-/// line of its own wherever the heap puts it: without it, those of two processors may be neighbours in one.
+/// A reference to the core that handles hold. It is counted in a line that threads on other processors do not write, as
+/// a rule: opening and closing files would all write the one of the core's own count. The padding has each count begin
+/// on a line of its own wherever the heap puts it: without it, those of two processors may be neighbours in one.
 pub(crate) type CoreRef = Arc<CachePadded<Arc<Core>>>;
 
 /// The state that all handles share.
@@ -121,8 +121,8 @@ impl Core {
         })
     }
 
-    /// Runs one operation on the volume. If it fails for lack of segments or NIDs although the volume is not full, the volume
-    /// is cleaned and the operation tried again; so `change` must leave nothing behind when it fails like that.
+    /// Runs one operation on the volume. If it fails for lack of segments or NIDs although the volume is not full, the
+    /// volume is cleaned and the operation tried again; so `change` must leave nothing behind when it fails like that.
     pub(crate) fn change<T>(&self, mut change: impl FnMut(&Op<'_>) -> Result<T, FsError>) -> Result<T, FsError> {
         let mut tries = 0;
         loop {
@@ -140,7 +140,8 @@ impl Core {
         }
     }
 
-    /// Writes a checkpoint, or cleans, or makes room among dentry blocks, if that is due. Called before an operation, with no lock held.
+    /// Writes a checkpoint, or cleans, or makes room among dentry blocks, if that is due. Called before an operation,
+    /// with no lock held.
     pub(crate) fn balance(&self, hint: Nid) -> Result<(), FsError> {
         self.dentries.trim(&self.inodes);
         match self.volume.need(hint) {
@@ -168,7 +169,8 @@ impl Core {
         Ok(report)
     }
 
-    /// Writes what a checkpoint has to have beside nodes, with the gate closed: data first, so that no size is durable before it.
+    /// Writes what a checkpoint has to have beside nodes, with the gate closed: data first, so that no size is durable
+    /// before it.
     pub(crate) fn write_above(&self, op: &Op<'_>) -> Result<(), FsError> {
         if self.pages.is_on() {
             protocol_step!("cached_checkpoint_leaves_dirty", WriteBack(self).write_back_all(op)?);

@@ -1,7 +1,7 @@
 //! A thread that writes dirty pages back, if an embedder asks for one.
 //!
-//! Without it pages are written back by operations that pass, once the oldest is five seconds old or many are dirty; a program that stops writing
-//! leaves its last pages dirty until a sync, a checkpoint or the close.
+//! Without it pages are written back by operations that pass, once the oldest is five seconds old or many are dirty; a
+//! program that stops writing leaves its last pages dirty until a sync, a checkpoint or the close.
 //!
 //! # Locking
 //!
@@ -23,7 +23,8 @@ const SHORTEST: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FlusherOptions {
-    /// Time between two looks, 1 ms at least: a page stays dirty about so long at most. Once an eighth of the cache is dirty, the thread does not wait for it.
+    /// Time between two looks, 1 ms at least: a page stays dirty about so long at most. Once an eighth of the cache is
+    /// dirty, the thread does not wait for it.
     pub interval: Duration,
 }
 

@@ -47,8 +47,8 @@ impl InodeEnds<'_> {
         Ok(())
     }
 
-    /// Closes a handle; frees the inode if it was the last one of an orphan. An error leaves the orphan to the next open of
-    /// the volume.
+    /// Closes a handle; frees the inode if it was the last one of an orphan. An error leaves the orphan to the next
+    /// open of the volume.
     pub(crate) fn close_handle(&self, inode: &Inode) -> Result<(), FsError> {
         let (free, last) = {
             let mut life = inode.life.lock();
@@ -70,10 +70,11 @@ impl InodeEnds<'_> {
         Ok(())
     }
 
-    /// Sets how many links an inode has left. With the last one a small inode is freed at once, any other becomes an orphan.
+    /// Sets how many links an inode has left. With the last one a small inode is freed at once, any other becomes an
+    /// orphan.
     ///
-    /// Links go and handles close under the same lock, so that exactly one of the two sees the end of the inode and frees it:
-    /// freed twice, the number might be another file's by then.
+    /// Links go and handles close under the same lock, so that exactly one of the two sees the end of the inode and
+    /// frees it: freed twice, the number might be another file's by then.
     ///
     /// `room` was taken before the name went: with it the inode can become an orphan, which must not be refused here.
     pub(crate) fn set_links(
@@ -99,7 +100,8 @@ impl InodeEnds<'_> {
         self.free_or_orphan(op, room, inode, &mut life)
     }
 
-    /// The last link went: frees the inode if nobody has it open and one operation is enough; else it becomes an orphan.
+    /// The last link went: frees the inode if nobody has it open and one operation is enough; else it becomes an
+    /// orphan.
     fn free_or_orphan(&self, op: &Op<'_>, room: OrphanRoom<'_>, inode: &Inode, life: &mut Life) -> AfterUnlink {
         let mut busy = false;
         if life.opens == 0 {
@@ -114,7 +116,8 @@ impl InodeEnds<'_> {
                 }
             }
         }
-        // An inode that could not be freed for an error of the device is left to the next open as well: its name is gone.
+        // An inode that could not be freed for an error of the device is left to the next open as well: its name is
+        // gone.
         self.volume.add_orphan(op, room, inode.ino);
         if life.freed && (!inode.is_small() || busy) { AfterUnlink::FreeLater } else { AfterUnlink::Done }
     }
@@ -202,7 +205,8 @@ impl InodeEnds<'_> {
     }
 }
 
-/// The removal of the name succeeded, so this is no error of the caller's: it is told to whoever watches, and the next open tries again.
+/// The removal of the name succeeded, so this is no error of the caller's: it is told to whoever watches, and the next
+/// open tries again.
 fn not_freed(ino: Nid, error: &FsError) {
     #[cfg(feature = "tracing")]
     tracing::warn!(ino = ino.0, %error, "an unlinked inode could not be freed: it is an orphan until the next open");

@@ -39,9 +39,9 @@
 //! ```
 //!
 //! - Names in different stripes of one directory, and names in different directories, do not share an exclusive lock.
-//! - Different files share none. Of one file, reads lock the blocks that they read, shared; writes those that they write,
-//!   exclusively; a change of the end all blocks from there on ([`Options::range_lock`]). So readers share, a writer waits
-//!   for those in its range only, and each call sees the whole of another one or nothing of it.
+//! - Different files share none. Of one file, reads lock the blocks that they read, shared; writes those that they
+//!   write, exclusively; a change of the end all blocks from there on ([`Options::range_lock`]). So readers share, a
+//!   writer waits for those in its range only, and each call sees the whole of another one or nothing of it.
 //! - A thread that holds a range asks for another one only if it need not wait ([`File::read_many`],
 //!   [`File::write_many`]): so no two wait for each other.
 //! - A read of blocks whose addresses are known touches no node: `f2fs_extent::AddressCache` has the argument why its
@@ -67,7 +67,8 @@
 //! files of several threads. A sync joins its group and writes to the one log of warm nodes
 //! (`benches/benches/cache_lines.rs` names the lines).
 //!
-//! In one directory, threads meet in the dentry block in which both change an entry, and, while it is inline, in its inode.
+//! In one directory, threads meet in the dentry block in which both change an entry, and, while it is inline, in its
+//! inode.
 //!
 //! # Memory
 //!
@@ -97,7 +98,8 @@
 //! | verity file | its data, which is not verified | |
 //! | file that stands for a device | attributes | its data: [`FsError::Unsupported`] |
 //!
-//! To find a name beyond ASCII in a casefolded directory all of its blocks are read, unless the name stands where its own hash leads.
+//! To find a name beyond ASCII in a casefolded directory all of its blocks are read, unless the name stands where its
+//! own hash leads.
 //!
 //! # Write path
 //!
@@ -111,9 +113,10 @@
 //!
 //! # One device, one file system
 //!
-//! A device is opened once in a process: for writing, or any number of times for reading. [`FileSystem::open`] claims it, and
-//! [`FileSystem::close`] or the drop of the last clone and handle lets it go; a file system that is leaked keeps it. Formatting,
-//! checking and repairing claim it as well. The refusal is [`VolumeError::AlreadyOpen`](f2fs_volume::VolumeError::AlreadyOpen).
+//! A device is opened once in a process: for writing, or any number of times for reading. [`FileSystem::open`] claims
+//! it, and [`FileSystem::close`] or the drop of the last clone and handle lets it go; a file system that is leaked
+//! keeps it. Formatting, checking and repairing claim it as well. The refusal is
+//! [`VolumeError::AlreadyOpen`](f2fs_volume::VolumeError::AlreadyOpen).
 //!
 //! # Panics
 //!

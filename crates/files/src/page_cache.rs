@@ -33,18 +33,19 @@
 //!                                                               a bucket of the table > [leaf]
 //! ```
 //!
-//! - A page is read with its block's range held shared, and changed with it held exclusively: the same locks that readers and writers of
-//!   the device take. The lock of its bucket keeps the memory whole, and is held for one copy.
-//! - A page becomes dirty, or clean, within an operation on the volume. So with the gate closed no page changes its state but by the
-//!   checkpoint, which takes no range: it writes all that is dirty, and its snapshot has the data of all that was written.
+//! - A page is read with its block's range held shared, and changed with it held exclusively: the same locks that
+//!   readers and writers of the device take. The lock of its bucket keeps the memory whole, and is held for one copy.
+//! - A page becomes dirty, or clean, within an operation on the volume. So with the gate closed no page changes its
+//!   state but by the checkpoint, which takes no range: it writes all that is dirty, and its snapshot has the data of
+//!   all that was written.
 //! - Write-back beside operations holds the range shared, so that readers go on, and `writing` of the file, so that no
 //!   two of them write the same pages. A thread that holds a range exclusively writes back without it.
 //! - A second file's `writing` and range are asked for only if they need not be waited for.
 //!
 //! # Size
 //!
-//! A write past the end raises the size in memory at once ([`Content::size`](crate::content::Content::size)), and `i_size` in the node
-//! only when the data has landed: a sync or a checkpoint makes no size durable whose data is not.
+//! A write past the end raises the size in memory at once ([`Content::size`](crate::content::Content::size)), and
+//! `i_size` in the node only when the data has landed: a sync or a checkpoint makes no size durable whose data is not.
 
 mod alarm;
 mod dirty;
@@ -122,7 +123,8 @@ impl PageCache {
         self.most_dirty - self.clean.available_exact().min(self.most_dirty)
     }
 
-    /// How many to write back where more than an eighth of the cache is dirty, so that half of that is left; 0 up to there.
+    /// How many to write back where more than an eighth of the cache is dirty, so that half of that is left; 0 up to
+    /// there.
     pub(crate) fn surplus(&self) -> u64 {
         let (dirty, most) = (self.dirty_pages(), self.most_dirty / 4);
         if dirty > most { dirty - most / 2 } else { 0 }

@@ -7,8 +7,8 @@
 //! | files with the hot mark | hot | the same |
 //! | others, by their write hint | short-lived: hot; extremely long-lived: cold; else warm | `f2fs_rw_hint_to_seg_type` |
 //!
-//! A new regular file gets its mark by its name: the superblock lists extensions of cold files (`jpg`, `mp4`, ...) and of hot
-//! ones (`db`). Hints are per open inode and never stored, as with `fcntl(F_SET_RW_HINT)`.
+//! A new regular file gets its mark by its name: the superblock lists extensions of cold files (`jpg`, `mp4`, ...) and
+//! of hot ones (`db`). Hints are per open inode and never stored, as with `fcntl(F_SET_RW_HINT)`.
 
 use f2fs_format::LogType;
 use f2fs_format::inode::advise;
@@ -78,8 +78,8 @@ pub(crate) fn log_of(marks: u8, hint: WriteHint) -> LogType {
     }
 }
 
-/// The mark of a new file of this name (`set_file_temperature` in `fs/f2fs/namei.c`). The first extension of the list decides that
-/// stands behind a dot anywhere in the name, but not at its start; `*` is every name.
+/// The mark of a new file of this name (`set_file_temperature` in `fs/f2fs/namei.c`). The first extension of the list
+/// decides that stands behind a dot anywhere in the name, but not at its start; `*` is every name.
 pub(crate) fn marks_of_name(superblock: &SuperBlock, name: &[u8]) -> u8 {
     let list = &superblock.extension_list;
     let cold = (superblock.extension_count.get() as usize).min(list.len());

@@ -1,5 +1,5 @@
-//! Syncs that go to a journal beside the volume: what they leave after a crash, what they cost, and volumes and journals that do not
-//! belong together.
+//! Syncs that go to a journal beside the volume: what they leave after a crash, what they cost, and volumes and
+//! journals that do not belong together.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
@@ -281,7 +281,8 @@ impl f2fs_journal::Medium for Failing {
     }
 }
 
-/// A media error at each store and fence: a sync that returned without an error is kept, by the journal, or by the volume alone.
+/// A media error at each store and fence: a sync that returned without an error is kept, by the journal, or by the
+/// volume alone.
 #[test]
 fn a_media_error_at_each_store_costs_no_promise() {
     let mut failed = 0;

@@ -1,4 +1,5 @@
-//! Models of the page cache: a writer, write-back, a truncation, a removal and syncs beside each other, on one or two pages.
+//! Models of the page cache: a writer, write-back, a truncation, a removal and syncs beside each other, on one or two
+//! pages.
 //!
 //! ```text
 //! mutant: cached_size_ahead_of_data, killed by: a_file_grows_while_it_is_synced
@@ -130,8 +131,8 @@ fn a_file_is_removed_while_it_is_written_back() {
     });
 }
 
-/// A dirty page is cut off while it is written back: what was cut off does not come back when the file grows, neither in memory nor after a
-/// crash.
+/// A dirty page is cut off while it is written back: what was cut off does not come back when the file grows, neither
+/// in memory nor after a crash.
 #[test]
 fn a_dirty_file_is_cut_while_it_is_synced() {
     file();

@@ -1,6 +1,6 @@
-//! The whole file system under random schedules: threads on a small volume whose requests are on their way until somebody
-//! waits for them. Every lock, atomic and thread from the device up is shuttle's; what a schedule leaves is checked, opened
-//! and read.
+//! The whole file system under random schedules: threads on a small volume whose requests are on their way until
+//! somebody waits for them. Every lock, atomic and thread from the device up is shuttle's; what a schedule leaves is
+//! checked, opened and read.
 //!
 //! ```text
 //! mutant: node_owns_what_is_on_its_way, killed by: a_durable_write_beside_the_cleaner
@@ -312,8 +312,8 @@ fn syncs_of_four_threads_with_data_into_a_journal() {
     priorities("syncs_of_four_threads_with_data_into_a_journal", 60, 4, body);
 }
 
-/// A file is overwritten again and again beside syncs of it: each sync leaves what was there before, or what came since, and no bytes of a
-/// place that nothing was written to.
+/// A file is overwritten again and again beside syncs of it: each sync leaves what was there before, or what came
+/// since, and no bytes of a place that nothing was written to.
 fn overwrites_beside_syncs_into_a_journal() {
     let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
     let journal = Arc::new(RegionMedium::new(SimulatedRegion::new(256 << 10)));

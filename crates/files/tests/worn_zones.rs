@@ -1,4 +1,5 @@
-//! A zone wears out, or dies, at any change of any zone: errors are typed, and what was synced stays, as far as the medium still has it.
+//! A zone wears out, or dies, at any change of any zone: errors are typed, and what was synced stays, as far as the
+//! medium still has it.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::collections::BTreeMap;
@@ -48,7 +49,8 @@ fn is_expected(error: &FsError) -> bool {
 /// Files that were synced, with their contents.
 type Synced = BTreeMap<String, Vec<u8>>;
 
-/// Writes, overwrites, syncs, removes and checkpoints, until the end or until the volume has stopped. What fails has to say so.
+/// Writes, overwrites, syncs, removes and checkpoints, until the end or until the volume has stopped. What fails has to
+/// say so.
 fn work(fs: &FileSystem, synced: &mut Synced) -> Result<(), FsError> {
     for number in 0..24_u64 {
         let path = format!("/{}", number % 10);

@@ -1,13 +1,16 @@
-//! The writes of a key-value store that keeps its data in sorted files, as `RocksDB` does with levelled compaction: on a directory, or with the
-//! library on zones in memory. No keys are kept: files have sizes and lives, and that is what a file system sees of such a store.
+//! The writes of a key-value store that keeps its data in sorted files, as `RocksDB` does with levelled compaction: on
+//! a directory, or with the library on zones in memory. No keys are kept: files have sizes and lives, and that is what
+//! a file system sees of such a store.
 //!
-//! - A log is appended to in pieces of 256 KiB, each synced, until it has the size of a file; then it becomes a file of level 0, and is removed.
-//! - Four files of level 0 and all of level 1 are merged into level 1. A level above its size gives one file, in turn, to the next one, where it
-//!   is merged with as many files as that level is larger. The last level has all live data, and merging there keeps its size.
+//! - A log is appended to in pieces of 256 KiB, each synced, until it has the size of a file; then it becomes a file of
+//!   level 0, and is removed.
+//! - Four files of level 0 and all of level 1 are merged into level 1. A level above its size gives one file, in turn,
+//!   to the next one, where it is merged with as many files as that level is larger. The last level has all live data,
+//!   and merging there keeps its size.
 //! - A merge writes its files in one go, each synced at its end, and removes those that went in.
 //!
-//! What is counted: bytes that the store wrote, and bytes that the device was given meanwhile. The quotient is the write amplification
-//! of the file system.
+//! What is counted: bytes that the store wrote, and bytes that the device was given meanwhile. The quotient is the
+//! write amplification of the file system.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

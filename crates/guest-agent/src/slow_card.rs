@@ -1,5 +1,5 @@
-//! The experiment of partial cleaning (`f2fs_workload::partial_gc`) by a real clock: a long write into an aged volume, on a device that is as
-//! slow as an SD card, by the library and by whoever has the volume mounted.
+//! The experiment of partial cleaning (`f2fs_workload::partial_gc`) by a real clock: a long write into an aged volume,
+//! on a device that is as slow as an SD card, by the library and by whoever has the volume mounted.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -13,7 +13,8 @@ use f2fs_workload::partial_gc::{Aged, REQUEST, card_a, write_on};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Makes an aged volume as an image, says how many blocks are to be written, and how long that takes in virtual time.
+    /// Makes an aged volume as an image, says how many blocks are to be written, and how long that takes in virtual
+    /// time.
     Make {
         /// The image, which must not be there yet.
         image: PathBuf,

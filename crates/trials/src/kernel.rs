@@ -1,5 +1,5 @@
-//! Crash states that Linux leaves: a script of operations runs in its kernel on a recorded device, and every state that a power cut may
-//! leave is judged here, by the check, the recovery and the model of this project.
+//! Crash states that Linux leaves: a script of operations runs in its kernel on a recorded device, and every state that
+//! a power cut may leave is judged here, by the check, the recovery and the model of this project.
 //!
 //! ```text
 //!   grounds, scripts --> the kernel, on `f2fs ublk add --file GROUND --record LOG` --> log, report --> recording --> explorer

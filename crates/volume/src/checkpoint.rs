@@ -7,12 +7,13 @@
 //!                -> discards -> what was freed before the freeze can be used
 //! ```
 //!
-//! The first flush makes everything that the pack speaks of durable before the pack can become valid; the pack becomes valid
-//! with its last block. Freed NIDs, prefree segments and overwritten table copies can be used after that, not before. The
-//! packs alternate, so that the previous checkpoint stays whole until then.
+//! The first flush makes everything that the pack speaks of durable before the pack can become valid; the pack becomes
+//! valid with its last block. Freed NIDs, prefree segments and overwritten table copies can be used after that, not
+//! before. The packs alternate, so that the previous checkpoint stays whole until then.
 //!
-//! From the freeze on operations run again. What they change belongs to the next checkpoint ([`Epochs`](crate::epoch::Epochs)): the frozen nodes
-//! and tables are copies, and NIDs and blocks that are freed meanwhile stay apart from those that this checkpoint frees. Syncs wait.
+//! From the freeze on operations run again. What they change belongs to the next checkpoint
+//! ([`Epochs`](crate::epoch::Epochs)): the frozen nodes and tables are copies, and NIDs and blocks that are freed
+//! meanwhile stay apart from those that this checkpoint frees. Syncs wait.
 //!
 //! An error while directory blocks are written leaves everything as it was, and the checkpoint can be tried again. An
 //! error from the first node on stops the volume: memory may be ahead of the tables, and only a new opening finds the
@@ -66,8 +67,8 @@ pub struct CheckpointReport {
     pub pack_blocks: u64,
     /// Segments that became free.
     pub freed_segments: u64,
-    /// How long operations were kept out: from when the gate began to close until it was open again. Zero if all of the checkpoint was written
-    /// with the gate closed, as when the volume is closed or cleaned in its last reserve.
+    /// How long operations were kept out: from when the gate began to close until it was open again. Zero if all of the
+    /// checkpoint was written with the gate closed, as when the volume is closed or cleaned in its last reserve.
     pub pause: Duration,
 }
 
@@ -102,8 +103,8 @@ impl Volume {
         self.checkpoint_in_turn(&turn, reason, ahead, above)
     }
 
-    /// As [`checkpoint_beside`](Self::checkpoint_beside), unless what was changed in this epoch ([`epoch`](Self::epoch)) is durable by then:
-    /// `None` then.
+    /// As [`checkpoint_beside`](Self::checkpoint_beside), unless what was changed in this epoch
+    /// ([`epoch`](Self::epoch)) is durable by then: `None` then.
     ///
     /// # Errors
     /// As there.
@@ -116,8 +117,8 @@ impl Volume {
         self.checkpoint_unless(|| self.epoch() != epoch, ahead, above)
     }
 
-    /// As [`checkpoint_beside`](Self::checkpoint_beside), unless none is [needed](Self::need) any more when it is this thread's turn: `None`
-    /// then. `hint`: as there.
+    /// As [`checkpoint_beside`](Self::checkpoint_beside), unless none is [needed](Self::need) any more when it is this
+    /// thread's turn: `None` then. `hint`: as there.
     ///
     /// # Errors
     /// As [`checkpoint_with`](Self::checkpoint_with).

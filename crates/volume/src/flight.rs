@@ -19,8 +19,8 @@
 //! | dentry blocks, before its freeze | `begin_blocks` | `land_unchanged` |
 //! | the cleaner | `begin_move` | `land_move` |
 //!
-//! A slot changes when its block is on the device, and by [`switch_slots`] alone. A flight that is dropped otherwise leaks its blocks
-//! until the volume is opened again; nobody does.
+//! A slot changes when its block is on the device, and by [`switch_slots`] alone. A flight that is dropped otherwise
+//! leaks its blocks until the volume is opened again; nobody does.
 //!
 //! # Locking
 //!
@@ -161,9 +161,9 @@ impl Flight {
         op.volume.free_displaced(&mut displaced)
     }
 
-    /// [`land_slots`](Self::land_slots) of copies of blocks, for slots that may change meanwhile. `from` has the address of each slot when its
-    /// block was copied, in the order in which the flight began. A slot that still has this address gets that of the copy. Other slots
-    /// stay as they are, and their copies are free again.
+    /// [`land_slots`](Self::land_slots) of copies of blocks, for slots that may change meanwhile. `from` has the
+    /// address of each slot when its block was copied, in the order in which the flight began. A slot that still has
+    /// this address gets that of the copy. Other slots stay as they are, and their copies are free again.
     ///
     /// # Errors
     /// As there.
@@ -189,8 +189,8 @@ impl Flight {
         self.take_back(op)
     }
 
-    /// Puts the new addresses into the slots; gives what they named before. `locked` gets each page, by the number of its place,
-    /// before its slots change.
+    /// Puts the new addresses into the slots; gives what they named before. `locked` gets each page, by the number of
+    /// its place, before its slots change.
     fn switch(
         &self,
         op: &Op<'_>,

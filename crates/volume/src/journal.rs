@@ -16,8 +16,8 @@
 //! blocks until the next checkpoint, as it does for data that was synced in the log. So a recovery may write the data
 //! there again, any number of times.
 //!
-//! Nodes that were journaled are still to be written by the next checkpoint; they stay on its list. A journal that is full, or failed, costs a
-//! checkpoint and no promise.
+//! Nodes that were journaled are still to be written by the next checkpoint; they stay on its list. A journal that is
+//! full, or failed, costs a checkpoint and no promise.
 //!
 //! # Locking
 //!
@@ -53,12 +53,12 @@ const STRIPES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 256 };
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum JournalMode {
-    /// The data is durable on the volume before the record that names it: the device is flushed by each sync, once for all who sync at the
-    /// same time.
+    /// The data is durable on the volume before the record that names it: the device is flushed by each sync, once for
+    /// all who sync at the same time.
     #[default]
     Ordered,
-    /// A sync does not flush the device. After a power cut a file has its size and attributes, and blocks that were written shortly
-    /// before may hold something else, as in ext4's mode of that name.
+    /// A sync does not flush the device. After a power cut a file has its size and attributes, and blocks that were
+    /// written shortly before may hold something else, as in ext4's mode of that name.
     Writeback,
     /// The data is in the record, too. So a sync does not flush the device, and promises the same as
     /// [`Ordered`](Self::Ordered). A sync of more data than a record takes flushes the device instead. Not on zoned
@@ -212,14 +212,16 @@ impl AttachedJournal {
         }
     }
 
-    /// A checkpoint is frozen, with the gate closed: all data that was written until now is durable when it is. Syncs wait until then.
+    /// A checkpoint is frozen, with the gate closed: all data that was written until now is durable when it is. Syncs
+    /// wait until then.
     pub(crate) fn freeze(&self) {
         if let Some(data) = self.data() {
             data.clear();
         }
     }
 
-    /// The pack of the checkpoint with the footer version `next` is about to be written, and will count. `base`: that of the last one.
+    /// The pack of the checkpoint with the footer version `next` is about to be written, and will count. `base`: that
+    /// of the last one.
     pub(crate) fn announce(&self, base: u64, next: u64) {
         if let Some(journal) = self.get() {
             journal.announce(base, next);

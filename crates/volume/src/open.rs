@@ -1,5 +1,5 @@
-//! Opening a volume: superblock, checkpoint pack; for writing also SIT and logs. Of the NAT nothing is read before it is
-//! needed.
+//! Opening a volume: superblock, checkpoint pack; for writing also SIT and logs. Of the NAT nothing is read before it
+//! is needed.
 
 use f2fs_device::BlockDevice;
 use f2fs_format::checkpoint::flags;
@@ -30,14 +30,14 @@ use crate::{Allocation, Damage, OpenOptions, Volume, VolumeError, devices, logs,
 impl Volume {
     /// Opens the volume at its last checkpoint, and claims the device until the volume is closed or dropped.
     ///
-    /// For reading, this reads the superblock and the checkpoint, whatever the size of the volume. For writing it reads one
-    /// copy of the SIT as well, 4 KiB for 110 MiB of main area (38 MiB for a TiB), on [`OpenOptions::threads`] threads. The crate
-    /// documentation says what a TiB takes.
+    /// For reading, this reads the superblock and the checkpoint, whatever the size of the volume. For writing it reads
+    /// one copy of the SIT as well, 4 KiB for 110 MiB of main area (38 MiB for a TiB), on [`OpenOptions::threads`]
+    /// threads. The crate documentation says what a TiB takes.
     ///
     /// # Errors
     /// [`VolumeError`]: [`AlreadyOpen`](VolumeError::AlreadyOpen) for a device that somebody has open for writing, or at all if
-    /// this is for writing; no valid superblock or checkpoint pack, an unsupported feature (by name), a truncated image, or a
-    /// contradiction in the tables, each with its numbers. Nothing is written.
+    /// this is for writing; no valid superblock or checkpoint pack, an unsupported feature (by name), a truncated
+    /// image, or a contradiction in the tables, each with its numbers. Nothing is written.
     pub fn open(device: PlainArc<dyn BlockDevice>, options: &OpenOptions) -> Result<Volume, VolumeError> {
         let claim = crate::volume::claim(&*device, options.read_only)?;
         let loaded = devices::load_superblock(&*device)?;

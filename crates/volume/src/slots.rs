@@ -10,8 +10,9 @@ use f2fs_segment::{Change, Displaced, switch_slots};
 use crate::{Node, Op, Volume, VolumeError};
 
 impl Volume {
-    /// Changes slots of a node, and frees the blocks that they do not name any more; reservations stay. `change` decides for
-    /// each slot, and `named` is told the new address of each one that was changed. Both are called with the node's page locked.
+    /// Changes slots of a node, and frees the blocks that they do not name any more; reservations stay. `change`
+    /// decides for each slot, and `named` is told the new address of each one that was changed. Both are called with
+    /// the node's page locked.
     ///
     /// # Errors
     /// [`VolumeError::Segment`] if the SIT says that an old block was not in use; the slots are changed all the same.
@@ -29,8 +30,8 @@ impl Volume {
         self.free_displaced(&mut displaced)
     }
 
-    /// Makes holes: what the slots held is free, blocks and reservations (`NEW_ADDR`). `named` is told of each that was no hole, with
-    /// the page locked. Returns how many these were; a node without any does not become dirty.
+    /// Makes holes: what the slots held is free, blocks and reservations (`NEW_ADDR`). `named` is told of each that was
+    /// no hole, with the page locked. Returns how many these were; a node without any does not become dirty.
     ///
     /// # Errors
     /// As [`change_slots`](Self::change_slots).

@@ -4,10 +4,11 @@
 //!   data of the file (on the device already) -> dirty nodes of the file -> its inode, with the fsync mark -> device flush
 //! ```
 //!
-//! Data that a write sends with its sync ([`Volume::sync_flight`]) is waited for in front of the flush, together with the nodes.
+//! Data that a write sends with its sync ([`Volume::sync_flight`]) is waited for in front of the flush, together with
+//! the nodes.
 //!
-//! The inode comes last and carries the mark, so a crash in between leaves a chain from which roll-forward takes all of the
-//! sync or nothing of it. A new inode carries the dentry mark as well: roll-forward puts its name back.
+//! The inode comes last and carries the mark, so a crash in between leaves a chain from which roll-forward takes all of
+//! the sync or nothing of it. A new inode carries the dentry mark as well: roll-forward puts its name back.
 //!
 //! Roll-forward can repeat what happens to one file; whatever else changed needs a checkpoint ([`MustCheckpoint`]).
 //!
@@ -39,7 +40,8 @@ use crate::write_stat::Count;
 use crate::{Flight, FsyncMode, Op, StopCause, Volume, VolumeError};
 
 impl Volume {
-    /// Makes a file durable through the warm-node log: its nodes as they are, and the data that they name. Waits for the device.
+    /// Makes a file durable through the warm-node log: its nodes as they are, and the data that they name. Waits for
+    /// the device.
     ///
     /// # Errors
     /// [`VolumeError::Device`]: the volume is stopped. [`VolumeError::Segment`] when no segment is free: a checkpoint may help.
@@ -53,8 +55,8 @@ impl Volume {
     /// is told in the end where each block lies. Both are called with the page locked.
     ///
     /// # Errors
-    /// [`VolumeError::Device`], [`VolumeError::Stopped`]: the file is as it was, and the blocks are free. Others concern the sync
-    /// alone: the file has the blocks.
+    /// [`VolumeError::Device`], [`VolumeError::Stopped`]: the file is as it was, and the blocks are free. Others
+    /// concern the sync alone: the file has the blocks.
     pub fn sync_flight(
         &self,
         op: &Op<'_>,
@@ -87,14 +89,15 @@ impl Volume {
         answer.unwrap_or_else(|| Err(VolumeError::Stopped { reason: StopCause::Panic }))
     }
 
-    /// Notes that something happened to an inode that roll-forward cannot repeat: until the next checkpoint, syncs of it are
-    /// checkpoints.
+    /// Notes that something happened to an inode that roll-forward cannot repeat: until the next checkpoint, syncs of
+    /// it are checkpoints.
     pub fn set_unloggable(&self, _op: &Op<'_>, inode: &Node) {
         inode.page.unloggable.store(self.epoch(), Ordering::Release);
     }
 
-    /// Notes that data which may have been synced left an inode for a block: a sync into the log that is cut off might leave the inode without
-    /// it, and the block not yet. The record of a journal is there as a whole, behind the data or with it.
+    /// Notes that data which may have been synced left an inode for a block: a sync into the log that is cut off might
+    /// leave the inode without it, and the block not yet. The record of a journal is there as a whole, behind the data
+    /// or with it.
     pub fn set_left_inline(&self, _op: &Op<'_>, inode: &Node) {
         inode.page.left_inline.store(self.epoch(), Ordering::Release);
     }
@@ -118,7 +121,8 @@ impl Volume {
         if raw.file_type() != inode::mode::REGULAR || node_log(block) != NodeLog::Warm {
             return Some(MustCheckpoint::NotRegular);
         }
-        // In a journal a file may have several names that the checkpoint has as well: they are not restored, and nobody else reads it.
+        // In a journal a file may have several names that the checkpoint has as well: they are not restored, and nobody
+        // else reads it.
         if raw.i_links.get() == 0 || (raw.i_links.get() > 1 && !self.has_journal()) {
             return Some(MustCheckpoint::Links);
         }
@@ -138,7 +142,8 @@ impl Volume {
 
     /// Writes the files of a group and flushes the device.
     fn sync_group(&self, op: &Op<'_>, group: &[SyncRequest]) -> Vec<Result<Synced, VolumeError>> {
-        // The next group begins before the leader's operation ends: nodes that this one leaves out would be a gap in its chain.
+        // The next group begins before the leader's operation ends: nodes that this one leaves out would be a gap in
+        // its chain.
         let _unwinding = Unwinding::new(self);
         let failed = |error: VolumeError| {
             self.stop(&error);
@@ -230,7 +235,8 @@ impl Volume {
         if let Some(reason) = self.must_checkpoint(inode, &block) {
             return Ok(Synced::Must(reason));
         }
-        // With the pages that were read a panic may have been left half way. Without the mark roll-forward ignores them.
+        // With the pages that were read a panic may have been left half way. Without the mark roll-forward ignores
+        // them.
         self.check_writable()?;
         if written != 0 || inode.is_unsynced() {
             let marks = protocol_value!("sync_mark", mark::FSYNC, 0) | if new { mark::DENTRY } else { 0 };

@@ -1,15 +1,15 @@
 //! An open volume: its parts, the operations that change it, and the end of them when it stops.
 //!
-//! What the volume does stands above this: opening, the checkpoint, syncs, cleaning, roll-forward each in a file of theirs. The parts stand below, and know
-//! nothing of the volume.
+//! What the volume does stands above this: opening, the checkpoint, syncs, cleaning, roll-forward each in a file of
+//! theirs. The parts stand below, and know nothing of the volume.
 //!
 //! # Panics
 //!
-//! An operation that unwinds leaves memory in the middle of a change, whoever panicked: a device, a callback of the embedder, or
-//! this library. Every [`Op`] carries an [`Unwinding`], which sees the panic when it is dropped and stops the volume. It is
-//! dropped before the fields behind it: before the gate is left, so that no checkpoint begins in between, and before the lock
-//! of a node's page, so that a sync that reads the page finds the volume stopped. Nothing is recorded in the superblock then: the
-//! device may be what panicked, and a second panic would end the process.
+//! An operation that unwinds leaves memory in the middle of a change, whoever panicked: a device, a callback of the
+//! embedder, or this library. Every [`Op`] carries an [`Unwinding`], which sees the panic when it is dropped and stops
+//! the volume. It is dropped before the fields behind it: before the gate is left, so that no checkpoint begins in
+//! between, and before the lock of a node's page, so that a sync that reads the page finds the volume stopped. Nothing
+//! is recorded in the superblock then: the device may be what panicked, and a second panic would end the process.
 //!
 //! An operation that begins while its thread unwinds already (in a destructor) and ends as it should stops nothing.
 
@@ -114,13 +114,14 @@ impl fmt::Debug for Volume {
     }
 }
 
-/// The right to change a volume: as long as one is held, no checkpoint freezes. One that has frozen may be written meanwhile.
+/// The right to change a volume: as long as one is held, no checkpoint freezes. One that has frozen may be written
+/// meanwhile.
 ///
 /// Hold it for one operation, not longer, and never begin a second one on the same thread meanwhile: a checkpoint that
 /// waits for the first would keep the second out for good.
 ///
-/// A panic that unwinds an operation stops the volume ([`StopCause::Panic`]): the change may be half done. What the last
-/// checkpoint holds is safe.
+/// A panic that unwinds an operation stops the volume ([`StopCause::Panic`]): the change may be half done. What the
+/// last checkpoint holds is safe.
 pub struct Op<'a> {
     pub(crate) volume: &'a Volume,
     /// In front of the gate, so that it is dropped first: no checkpoint begins before the volume was stopped.

@@ -1,5 +1,5 @@
-//! FxMark in process: the metadata and block workloads of "Understanding Manycore Scalability of File Systems" (Min et al.,
-//! USENIX ATC 2016), through the library instead of system calls.
+//! FxMark in process: the metadata and block workloads of "Understanding Manycore Scalability of File Systems" (Min et
+//! al., USENIX ATC 2016), through the library instead of system calls.
 //!
 //! | Workload | Before | An operation |
 //! |---|---|---|
@@ -15,18 +15,18 @@
 //! | `dwol` | a file of 4 KiB in each private directory | overwrite its block |
 //! | `dwom` | a shared file with 8 MiB for each worker | overwrite the first block of the worker's part |
 //!
-//! Names, the order (ascending) and what is done before are FxMark's (`src/MWUL.c` and so on); paths are full and resolved
-//! from the root each time. The differences, and why:
+//! Names, the order (ascending) and what is done before are FxMark's (`src/MWUL.c` and so on); paths are full and
+//! resolved from the root each time. The differences, and why:
 //!
-//! * Fixed work instead of fixed time: with more threads than processors, threads hardly overlap in a fixed time, and the
-//!   rate is nonsense. The time is that from the first worker's start to the last one's end.
-//! * FxMark's `mwul` and `mwum` create files until the volume has no more (`ENOSPC`); on the 250 GB SSD of the paper on CLUE
-//!   that is when no NID is left. Here [`Setting::files`] are created, and the other free NIDs are
-//!   [held](f2fs::FileSystem::hold_nids), so that the allocator is in the same state: none free until a checkpoint. Other numbers
-//!   of free NIDs can be [set](Setting::free_nids).
+//! * Fixed work instead of fixed time: with more threads than processors, threads hardly overlap in a fixed time, and
+//!   the rate is nonsense. The time is that from the first worker's start to the last one's end.
+//! * FxMark's `mwul` and `mwum` create files until the volume has no more (`ENOSPC`); on the 250 GB SSD of the paper on
+//!   CLUE that is when no NID is left. Here [`Setting::files`] are created, and the other free NIDs are
+//!   [held](f2fs::FileSystem::hold_nids), so that the allocator is in the same state: none free until a checkpoint.
+//!   Other numbers of free NIDs can be [set](Setting::free_nids).
 //! * A checkpoint before the start stands for FxMark's `sync()`.
-//! * No checkpoint comes in between unless the volume runs short of free segments; [`Measured::checkpoints`] tells. (Linux
-//!   writes one after a minute, or when a tenth of the NIDs or a twentieth of the segments wait for it.)
+//! * No checkpoint comes in between unless the volume runs short of free segments; [`Measured::checkpoints`] tells.
+//!   (Linux writes one after a minute, or when a tenth of the NIDs or a twentieth of the segments wait for it.)
 //! * Threads are not bound to processors.
 //!
 //! ```
@@ -43,8 +43,8 @@
 //!
 //! # What a measurement costs and holds
 //!
-//! Each operation is timed on its own: one look at the clock and one count in the worker's own histogram, about 40 ns. The
-//! workers share the file system and nothing of the driver between the start and their end. Nodes stay in memory
+//! Each operation is timed on its own: one look at the clock and one count in the worker's own histogram, about 40 ns.
+//! The workers share the file system and nothing of the driver between the start and their end. Nodes stay in memory
 //! ([`Setting::files`] of 4 KiB), as they would on the machines for which FxMark was made.
 //!
 //! # Locking model

@@ -71,7 +71,8 @@ pub(crate) struct Args {
     /// States of each script that the kernel mounts: at most so many, and 48 in all.
     #[arg(long, default_value_t = 1)]
     samples: usize,
-    /// Run this script instead of random ones, as in `mkfs: create /a; write /a 0 100; sync /a`. It may be given more than once.
+    /// Run this script instead of random ones, as in `mkfs: create /a; write /a 0 100; sync /a`. It may be given more
+    /// than once.
     #[arg(long = "script")]
     scripts: Vec<String>,
     /// Excuse nothing. Without this option, syncs that return early promise nothing (`kernel-trials judge --known`).
@@ -156,7 +157,8 @@ fn perform(bench: &Bench, mode: Mode, trials: &Path, home: &Path) -> Result<Gues
     Ok(output)
 }
 
-/// Lets the kernel mount states, those first that are not as they must be, and compares what it recovers with what is recovered here.
+/// Lets the kernel mount states, those first that are not as they must be, and compares what it recovers with what is
+/// recovered here.
 fn mount(bench: &Bench, mode: Mode, home: &Path) -> Result<String> {
     let mut images = Vec::new();
     for directory in ["findings", "samples"] {

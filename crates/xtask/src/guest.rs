@@ -1,8 +1,8 @@
 //! `cargo xtask guest`: tests in which the Linux kernel is the judge.
 //!
 //! Each test boots a virtual machine (QEMU in software emulation, Debian's 6.12 kernel, an initial RAM disk made here)
-//! with images as its disks, runs a script in it, and compares what the kernel saw with what this project and `fsck.f2fs`
-//! see. Everything that is fetched or built is kept under `target/guest`.
+//! with images as its disks, runs a script in it, and compares what the kernel saw with what this project and
+//! `fsck.f2fs` see. Everything that is fetched or built is kept under `target/guest`.
 
 mod aged;
 mod copies;

@@ -5,8 +5,8 @@
 //!        ─► logs that stand where their zone does not go on move ─► zones that they leave are finished
 //! ```
 //!
-//! What the old checkpoint names stays where it is, so that a repair that is cut off, or undone, leads back to it: zones get new blocks that
-//! are empty, or hold nothing for either checkpoint.
+//! What the old checkpoint names stays where it is, so that a repair that is cut off, or undone, leads back to it:
+//! zones get new blocks that are empty, or hold nothing for either checkpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,7 +101,8 @@ impl Sections {
         Some((SegmentNo(segment), target.next % BLOCKS_PER_SEGMENT))
     }
 
-    /// Finishes the zones that are written in part and where no log of these goes on: the device lets so many be written at a time.
+    /// Finishes the zones that are written in part and where no log of these goes on: the device lets so many be
+    /// written at a time.
     pub(super) fn finish_others(&mut self, logs: &[LogPosition; 6], tables: &Tables) {
         let standing: BTreeSet<u64> = logs
             .iter()

@@ -4,16 +4,17 @@
 //!   dirty files, by number ─► their dirty runs, in order ─► batches of up to 2 MiB ─► one flight each ─► slots, sizes, pages clean
 //! ```
 //!
-//! A batch has pages of as many files as fit: their blocks are taken from the log together and go out as one request, and a file's lie
-//! one behind the other. While a batch is on its way the next one is put together. Nodes that lead to the blocks, and the places of
-//! holes, were taken when the pages became dirty.
+//! A batch has pages of as many files as fit: their blocks are taken from the log together and go out as one request,
+//! and a file's lie one behind the other. While a batch is on its way the next one is put together. Nodes that lead to
+//! the blocks, and the places of holes, were taken when the pages became dirty.
 //!
-//! A flight that fails leaves its pages dirty, and its files on the list; the error goes to the sequence of errors of each.
+//! A flight that fails leaves its pages dirty, and its files on the list; the error goes to the sequence of errors of
+//! each.
 //!
 //! # Locking
 //!
-//! See [`page_cache`](crate::page_cache). From the collection of a batch to its landing the caller holds one operation, and of each run either the range
-//! and `writing`, or the range exclusively, or the closed gate: no page of it changes.
+//! See [`page_cache`](crate::page_cache). From the collection of a batch to its landing the caller holds one operation,
+//! and of each run either the range and `writing`, or the range exclusively, or the closed gate: no page of it changes.
 
 use core::ops::Deref;
 use std::collections::VecDeque;
@@ -254,7 +255,8 @@ impl WriteBack<'_> {
         Ok(())
     }
 
-    /// Writes the dirty pages of parts, a batch after the other. All batches that were sent have landed, or failed, when it returns.
+    /// Writes the dirty pages of parts, a batch after the other. All batches that were sent have landed, or failed,
+    /// when it returns.
     fn write_parts(&self, op: &Op<'_>, parts: &[&Part<'_>]) -> Result<(), FsError> {
         let mut flying: VecDeque<Sent<'_>> = VecDeque::new();
         let mut result = self.send_parts(op, parts, &mut flying);
@@ -356,8 +358,8 @@ impl WriteBack<'_> {
     }
 
     /// Drops the dirty pages of blocks that are being freed, from block `from` of the file on, and gives back the space
-    /// that was counted for them. The caller has the blocks exclusively; or the file is freed, nobody reads or writes it
-    /// any more, and the caller holds `writing`.
+    /// that was counted for them. The caller has the blocks exclusively; or the file is freed, nobody reads or writes
+    /// it any more, and the caller holds `writing`.
     pub(crate) fn discard_pages(&self, op: &Op<'_>, inode: &Inode, from: u64) {
         let Some(pages) = inode.pages() else { return };
         while let Some((first, len)) = pages.next_dirty(from) {

@@ -2,8 +2,8 @@
 //!
 //! # Locking
 //!
-//! Callers hold the range, as for the device: shared to read, exclusively to write. A hit takes no gate. A write is one operation, so that a
-//! checkpoint has all of it or nothing.
+//! Callers hold the range, as for the device: shared to read, exclusively to write. A hit takes no gate. A write is one
+//! operation, so that a checkpoint has all of it or nothing.
 
 use f2fs_device::AlignedBuf;
 use f2fs_format::{BLOCK_SIZE, BlockAddr};
@@ -186,8 +186,8 @@ impl<'a> FileData<'a> {
         Ok(())
     }
 
-    /// Writes into the cache; returns how many bytes there was space for on the volume. The caller has the range exclusively, and the
-    /// file is not inline.
+    /// Writes into the cache; returns how many bytes there was space for on the volume. The caller has the range
+    /// exclusively, and the file is not inline.
     pub(crate) fn write_cached(
         &self,
         inode: &Arc<Inode>,
@@ -228,8 +228,8 @@ impl<'a> FileData<'a> {
         })
     }
 
-    /// Makes the nodes that lead to blocks `first ..= last`, and counts those that are holes and not dirty. Without space for all of them,
-    /// the first ones; an error if there is none for the first.
+    /// Makes the nodes that lead to blocks `first ..= last`, and counts those that are holes and not dirty. Without
+    /// space for all of them, the first ones; an error if there is none for the first.
     fn reserve_holes(
         &self,
         op: &Op<'_>,

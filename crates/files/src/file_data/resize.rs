@@ -59,8 +59,8 @@ impl FileData<'_> {
             while shrinks && truncate_step(op, &inode.node, keep)? == Progress::More {}
             Ok(())
         };
-        // A checkpoint has all of this or nothing. Blocks behind the end would come back when the file grows, and zeros below
-        // the old end are a content that it never had.
+        // A checkpoint has all of this or nothing. Blocks behind the end would come back when the file grows, and zeros
+        // below the old end are a content that it never had.
         let result = result.and_then(|()| {
             self.change(|op| {
                 if size < old && !size.is_multiple_of(BLOCK) {
@@ -88,8 +88,8 @@ impl FileData<'_> {
         });
         let result = protocol_value!("truncate_in_two_operations", result, result.and_then(|()| self.change(cut)));
         if shrinks {
-            // Nobody looks there before the range is released. A look-up in the same node may have remembered a block until its
-            // slot was cleared, not after that.
+            // Nobody looks there before the range is released. A look-up in the same node may have remembered a block
+            // until its slot was cleared, not after that.
             content.cache.forget(keep);
         }
         result
@@ -109,8 +109,8 @@ impl FileData<'_> {
         Ok(flight.land_slots(op, |block, addr| content.cache.store(block, addr.0))?)
     }
 
-    /// Cuts off so much that one step is left to do until the first `keep` blocks remain. The caller has everything behind those
-    /// exclusively.
+    /// Cuts off so much that one step is left to do until the first `keep` blocks remain. The caller has everything
+    /// behind those exclusively.
     pub(crate) fn truncate_to_last_step(&self, inode: &Inode, content: &Content, keep: u64) -> Result<(), FsError> {
         let keep = keep.saturating_add(STEP_BLOCKS);
         let cut = |op: &Op<'_>| {

@@ -2,8 +2,8 @@
 //!
 //! # Locking
 //!
-//! Nothing is held when a write asks. One writer at a time makes room ([`PageCache::making_room`](crate::page_cache::PageCache::making_room));
-//! the others wait for it.
+//! Nothing is held when a write asks. One writer at a time makes room
+//! ([`PageCache::making_room`](crate::page_cache::PageCache::making_room)); the others wait for it.
 
 use f2fs_format::BLOCK_SIZE;
 
@@ -13,8 +13,8 @@ use crate::file_data::read::blocks_of;
 use crate::page_cache::Admitted;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
-/// Blocks (1 MiB) from which on a write of whole blocks goes to the device at once: it is a large request by itself, which the cache would copy
-/// twice more.
+/// Blocks (1 MiB) from which on a write of whole blocks goes to the device at once: it is a large request by itself,
+/// which the cache would copy twice more.
 const LONG: u64 = 256;
 /// How often a writer makes room before it goes past the cache.
 const TRIES: u32 = 4;

@@ -15,7 +15,8 @@ const EVERY: u64 = 1024;
 /// An alarm of one page cache.
 #[derive(Debug)]
 pub(crate) struct Alarm {
-    /// Pages that became dirty since the last alarm. A count that another thread of the processor overwrites only delays one.
+    /// Pages that became dirty since the last alarm. A count that another thread of the processor overwrites only
+    /// delays one.
     dirtied: PerCore<AtomicU64>,
     /// Pages between two alarms.
     every: u64,

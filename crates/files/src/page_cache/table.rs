@@ -1,15 +1,15 @@
 //! All pages, found by file and block, and the memory that they may take.
 //!
-//! The pages lie in buckets by a hash of their key, one or two in each. A bucket has a lock of its own and a cache line of its own, where its first
-//! page is described: readers of different pages, as a rule, write different lines, and a hit takes one lock and misses one line
-//! beside those of the data.
+//! The pages lie in buckets by a hash of their key, one or two in each. A bucket has a lock of its own and a cache line
+//! of its own, where its first page is described: readers of different pages, as a rule, write different lines, and a
+//! hit takes one lock and misses one line beside those of the data.
 //!
 //! Eviction goes round the buckets (a clock): a clean page that was used since the last round stays for one more.
 //!
 //! # Locking
 //!
-//! One reader-writer lock a bucket, held for one copy of a page, last in every order. The budget of pages is exact: a page is inserted with a
-//! unit that was taken before, and gives it back when it goes.
+//! One reader-writer lock a bucket, held for one copy of a page, last in every order. The budget of pages is exact: a
+//! page is inserted with a unit that was taken before, and gives it back when it goes.
 
 use f2fs_format::BLOCK_SIZE;
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
@@ -118,8 +118,9 @@ impl PageTable {
         true
     }
 
-    /// Writes `bytes` into a page from byte `from` of it on, and makes it dirty. A page that is not there begins as `base` says. `hole`:
-    /// the block's place was counted for this page. The caller has the block exclusively, and room for a page.
+    /// Writes `bytes` into a page from byte `from` of it on, and makes it dirty. A page that is not there begins as
+    /// `base` says. `hole`: the block's place was counted for this page. The caller has the block exclusively, and room
+    /// for a page.
     pub(super) fn write(&self, key: Key, from: usize, bytes: &[u8], hole: bool, base: Option<&[u8]>) -> Put {
         let mut bucket = self.bucket(key).write();
         if let Some(page) = bucket.iter_mut().find(|page| page.key == key) {

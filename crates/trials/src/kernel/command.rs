@@ -80,8 +80,8 @@ struct Judge {
     /// Look at the states of a device that flushed nothing: they break promises, which has to be seen.
     #[arg(long)]
     lying: bool,
-    /// Excuse the known fault of Linux: a sync that returns before its node, the first one after a checkpoint, is durable. They are counted,
-    /// excused or not, and no other sync is excused.
+    /// Excuse the known fault of Linux: a sync that returns before its node, the first one after a checkpoint, is
+    /// durable. They are counted, excused or not, and no other sync is excused.
     #[arg(long)]
     known: bool,
     /// Violations of each script that are kept.

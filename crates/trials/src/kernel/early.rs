@@ -1,7 +1,9 @@
-//! Syncs of Linux that return before what they made durable is durable: a fault of Linux, which is told from all others.
+//! Syncs of Linux that return before what they made durable is durable: a fault of Linux, which is told from all
+//! others.
 //!
-//! An `fsync` writes the nodes of its file, waits for them, and lets the device flush. Linux 6.12 numbers the nodes that it waits for from 0
-//! after each checkpoint, and takes 0 for "none". So if a sync writes the first node after a checkpoint and no other, nobody waits for it:
+//! An `fsync` writes the nodes of its file, waits for them, and lets the device flush. Linux 6.12 numbers the nodes
+//! that it waits for from 0 after each checkpoint, and takes 0 for "none". So if a sync writes the first node after a
+//! checkpoint and no other, nobody waits for it:
 //!
 //! ```text
 //!   as it must be     write of the node | flush | fsync returns
@@ -11,8 +13,8 @@
 //!
 //! `cargo xtask guest first-sync` shows it with witnesses that are not of this project.
 //!
-//! What is told apart here is read from the log alone, and only this pattern is known. A sync without its node for any other reason stays a
-//! violation.
+//! What is told apart here is read from the log alone, and only this pattern is known. A sync without its node for any
+//! other reason stays a violation.
 
 use f2fs_device_test::{CrashLog, Event};
 use f2fs_format::node::{NodeBlock, NodeFooter, mark};
@@ -48,7 +50,8 @@ impl<'a> Syncs<'a> {
         Syncs { log, nodes }
     }
 
-    /// Whether a step returned early. `checkpoint`: events when the last checkpoint before it was complete, and its version.
+    /// Whether a step returned early. `checkpoint`: events when the last checkpoint before it was complete, and its
+    /// version.
     #[must_use]
     pub fn is_early(&self, step: &Step, checkpoint: (usize, u64)) -> bool {
         let (Some(ino), (before, after)) = (step.fsynced, step.events) else { return false };

@@ -13,8 +13,8 @@ use crate::base::options;
 use crate::op::Op;
 use crate::record::{Lane, Maker, Recording, Step};
 
-/// Makes the recording of a script. Operations that were refused are left out. With it come the syncs that returned early, by the numbers of their
-/// steps from 0 on.
+/// Makes the recording of a script. Operations that were refused are left out. With it come the syncs that returned
+/// early, by the numbers of their steps from 0 on.
 ///
 /// # Errors
 /// A report that does not fit the script, for people.
@@ -92,7 +92,8 @@ struct Versions {
 }
 
 impl Versions {
-    /// Those that the log of a volume shows: a pack is complete when its last block, which repeats its first, is written.
+    /// Those that the log of a volume shows: a pack is complete when its last block, which repeats its first, is
+    /// written.
     fn of(log: &CrashLog, floor: &Floor) -> Versions {
         let start = u64::from(SuperBlock::read(&floor.device.block(0).0).cp_blkaddr.get());
         let length = u64::from(BLOCKS_PER_SEGMENT);

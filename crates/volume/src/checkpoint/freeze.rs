@@ -9,8 +9,8 @@
 //!
 //! # Locking
 //!
-//! The gate is closed, so nobody changes a node or counts. The pages of nodes are locked one at a time. [`Frozen`] holds the right to write
-//! ([`Writing`]): syncs wait until it is dropped.
+//! The gate is closed, so nobody changes a node or counts. The pages of nodes are locked one at a time. [`Frozen`]
+//! holds the right to write ([`Writing`]): syncs wait until it is dropped.
 
 use f2fs_format::summary::{NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES};
 use f2fs_format::{Nid, SegmentNo};
@@ -59,8 +59,8 @@ pub(super) struct Counts {
 }
 
 impl Volume {
-    /// Gives all dirty nodes their places, and takes SIT, NAT and counts as they are for the checkpoint. Called with the gate closed; what
-    /// changes from here on belongs to the next one.
+    /// Gives all dirty nodes their places, and takes SIT, NAT and counts as they are for the checkpoint. Called with
+    /// the gate closed; what changes from here on belongs to the next one.
     pub(super) fn freeze<'a>(&'a self, turn: &'a Turn<'_>) -> Result<Frozen<'a>, VolumeError> {
         let (nodes, pages) = self.place_nodes()?;
         let segments = self.segments.manager()?.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
@@ -82,16 +82,17 @@ impl Volume {
         Ok(Frozen { nodes, pages, ahead: 0, tables, cleared, writing: turn.freeze() })
     }
 
-    /// Gives all dirty nodes blocks of their logs: direct nodes first, as roll-forward expects them, then indirect ones. They are copied; most
-    /// of them are on their way when the batch is finished, and their pages have to stay in memory until then.
+    /// Gives all dirty nodes blocks of their logs: direct nodes first, as roll-forward expects them, then indirect
+    /// ones. They are copied; most of them are on their way when the batch is finished, and their pages have to stay in
+    /// memory until then.
     fn place_nodes(&self) -> Result<(WriteBatch<'_>, TakenNodes), VolumeError> {
         let mut taken = self.store.take_dirty();
         let pages = &mut taken.dirty;
         // In order of inode and offset, so that a file's nodes lie together.
         pages.sort_unstable_by_key(|page| (page.ino, page.nid));
         let mut batch = self.batch();
-        // A version that is past: they end the chain of synced nodes, so that a crash before the pack is durable leaves no way
-        // over them to nodes that an earlier crash left further on.
+        // A version that is past: they end the chain of synced nodes, so that a crash before the pack is durable leaves
+        // no way over them to nodes that an earlier crash left further on.
         let version = self.footer_version().wrapping_sub(1);
         for indirect in [false, true] {
             for page in pages.iter().filter(|page| is_indirect(page) == indirect) {

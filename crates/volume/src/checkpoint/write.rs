@@ -5,12 +5,14 @@
 //!         -> pack without its last block -> device flush -> last block of the pack, durable: from here on the checkpoint counts
 //! ```
 //!
-//! A crash before the last block leaves the previous checkpoint, whose pack, tables and blocks were not written over. The first flush makes
-//! all that the pack speaks of durable before the pack can be valid; the second one the front of the pack before its end.
+//! A crash before the last block leaves the previous checkpoint, whose pack, tables and blocks were not written over.
+//! The first flush makes all that the pack speaks of durable before the pack can be valid; the second one the front of
+//! the pack before its end.
 //!
 //! # Locking
 //!
-//! Operations run. Nothing here is locked but for a moment; the checkpoint's turn keeps others out, and syncs wait for [`Writing`](crate::epoch::Writing).
+//! Operations run. Nothing here is locked but for a moment; the checkpoint's turn keeps others out, and syncs wait for
+//! [`Writing`](crate::epoch::Writing).
 
 use std::time::Duration;
 

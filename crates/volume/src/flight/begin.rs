@@ -53,12 +53,12 @@ impl Next {
 }
 
 impl Flight {
-    /// Begins to write pieces of a file that have no block in common. The caller has their blocks exclusively. Missing nodes are made,
-    /// and blocks of which a piece has only a part are read.
+    /// Begins to write pieces of a file that have no block in common. The caller has their blocks exclusively. Missing
+    /// nodes are made, and blocks of which a piece has only a part are read.
     ///
     /// # Errors
-    /// [`VolumeError::NoSpace`], [`VolumeError::NoNids`], [`VolumeError::Segment`] when no segment is free; [`VolumeError::Device`],
-    /// [`VolumeError::Corrupt`]. Nothing is left behind but empty nodes.
+    /// [`VolumeError::NoSpace`], [`VolumeError::NoNids`], [`VolumeError::Segment`] when no segment is free;
+    /// [`VolumeError::Device`], [`VolumeError::Corrupt`]. Nothing is left behind but empty nodes.
     pub fn begin(op: &Op<'_>, target: Target<'_>, pieces: &[Piece<'_>], next: Next) -> Result<Flight, VolumeError> {
         let mut flight = Flight::new(pieces.len() + 1);
         let mut summaries = Vec::new();
@@ -151,7 +151,8 @@ impl Flight {
         Ok(())
     }
 
-    /// Sends the blocks of the source, or keeps the only request of them. A full request goes off; the next part is copied meanwhile.
+    /// Sends the blocks of the source, or keeps the only request of them. A full request goes off; the next part is
+    /// copied meanwhile.
     fn send(&mut self, volume: &Volume, source: &mut Source<'_>, next: Next) {
         // Others' writes may wait for this one to be in front of them in its zone.
         let waits = volume.zones.is_none() && next.waits(&self.runs);

@@ -12,16 +12,17 @@
 //! A short request is not sent before: the leader sends it with the others of the group
 //! ([`Next::Sync`](super::Next::Sync)).
 //!
-//! A write that waits for its data, and then for the node that names the data, waits twice. Here both are on their way at once, and one
-//! flush follows. A crash can leave no other states than if the two were sent in turn, since no flush stood between them there either.
+//! A write that waits for its data, and then for the node that names the data, waits twice. Here both are on their way
+//! at once, and one flush follows. A crash can leave no other states than if the two were sent in turn, since no flush
+//! stood between them there either.
 //!
 //! # Locking
 //!
-//! The writer holds an [`Op`] and the range of the file from before it sends the blocks until they are kept: no checkpoint
-//! runs, and nobody reads or changes them. The cleaner holds no range: a page counts the flights that its slots name
-//! ([`NodePage::awaits`]), under its lock when a slot changes, down again when the block has landed, and the cleaner leaves
-//! such a page alone. Slots are changed by the leader of a group, which locks one page at a time: so no node that is written
-//! for somebody else names a block that nobody waits for.
+//! The writer holds an [`Op`] and the range of the file from before it sends the blocks until they are kept: no
+//! checkpoint runs, and nobody reads or changes them. The cleaner holds no range: a page counts the flights that its
+//! slots name ([`NodePage::awaits`]), under its lock when a slot changes, down again when the block has landed, and the
+//! cleaner leaves such a page alone. Slots are changed by the leader of a group, which locks one page at a time: so no
+//! node that is written for somebody else names a block that nobody waits for.
 //!
 //! [`NodePage::awaits`]: crate::node::NodePage::awaits
 
@@ -107,7 +108,8 @@ impl Joined {
         self.stage = Stage::Named;
     }
 
-    /// The request that waited for the group, if there is one: the caller sends it before it calls [`land`](Self::land).
+    /// The request that waited for the group, if there is one: the caller sends it before it calls
+    /// [`land`](Self::land).
     pub(crate) fn take_deferred(&mut self) -> Option<Request> {
         self.flight.deferred.take()
     }
@@ -121,8 +123,8 @@ impl Joined {
         result
     }
 
-    /// The end of it, for the writer. `result`: of the sync; nothing was done yet if no group took it along. An error leaves the
-    /// file as it was, unless it is one that concerns the sync alone.
+    /// The end of it, for the writer. `result`: of the sync; nothing was done yet if no group took it along. An error
+    /// leaves the file as it was, unless it is one that concerns the sync alone.
     pub(crate) fn end<T>(&mut self, op: &Op<'_>, mut result: Result<T, VolumeError>) -> Result<T, VolumeError> {
         if self.stage == Stage::Sent && result.is_ok() {
             // An ordinary write.

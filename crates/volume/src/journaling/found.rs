@@ -1,4 +1,5 @@
-//! A journal that is found when its volume is opened: whether its records build on this checkpoint, and the nodes in them.
+//! A journal that is found when its volume is opened: whether its records build on this checkpoint, and the nodes in
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +32,8 @@ struct File {
 }
 
 impl JournaledNodes {
-    /// The records that build on the checkpoint `current`. Records of the one before it may stand in front of them, if their space was not
-    /// taken back yet, or the header that says so was lost.
+    /// The records that build on the checkpoint `current`. Records of the one before it may stand in front of them, if
+    /// their space was not taken back yet, or the header that says so was lost.
     fn read(
         recovered: &Recovered<SharedMedium>,
         current: u64,
@@ -151,7 +152,8 @@ impl FoundJournal {
         Ok(FoundJournal { recovered, mode, nodes, area })
     }
 
-    /// For a volume that says that files were synced into this journal: the journal must know its checkpoint, also if it holds nothing.
+    /// For a volume that says that files were synced into this journal: the journal must know its checkpoint, also if
+    /// it holds nothing.
     ///
     /// # Errors
     /// [`JournalTrouble::OtherCheckpoint`].

@@ -16,8 +16,8 @@ use crate::write_stat::Count;
 use crate::{JournalMode, Op, Volume, VolumeError};
 
 impl Volume {
-    /// Makes a file durable in the journal, with data that is on its way, if there is some. An error of the device stops the volume; one of
-    /// the journal asks for a checkpoint.
+    /// Makes a file durable in the journal, with data that is on its way, if there is some. An error of the device
+    /// stops the volume; one of the journal asks for a checkpoint.
     pub(crate) fn sync_to_journal(
         &self,
         op: &Op<'_>,
@@ -164,8 +164,8 @@ impl Volume {
         }
     }
 
-    /// Counts the nodes that are journaled for the first time since the checkpoint: each may need a block in roll-forward. False: there is no
-    /// room.
+    /// Counts the nodes that are journaled for the first time since the checkpoint: each may need a block in
+    /// roll-forward. False: there is no room.
     fn count_room(&self, journal: &SyncJournal, inode: &NodePage, nodes: &[Arc<NodePage>], new: bool) -> bool {
         let first = |page: &NodePage| page.is_unsynced() && !page.is_journaled();
         let fresh = nodes.iter().filter(|page| first(page)).count() as u64;

@@ -11,8 +11,8 @@ use crate::node_page::NodePage;
 use crate::{Op, Volume, VolumeError};
 
 impl Volume {
-    /// Keeps blocks of the chain, or blocks that its nodes name, from being written before a checkpoint is durable. Those outside
-    /// the main area are passed over. Call it when the volume is opened, before anything else uses it.
+    /// Keeps blocks of the chain, or blocks that its nodes name, from being written before a checkpoint is durable.
+    /// Those outside the main area are passed over. Call it when the volume is opened, before anything else uses it.
     ///
     /// # Errors
     /// [`VolumeError::Segment`].
@@ -23,8 +23,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Begins a recovery: operations may change what is in memory, also if the volume is open for reading; no checkpoint is
-    /// written. Call it after the last [`hold_synced`](Self::hold_synced).
+    /// Begins a recovery: operations may change what is in memory, also if the volume is open for reading; no
+    /// checkpoint is written. Call it after the last [`hold_synced`](Self::hold_synced).
     ///
     /// # Errors
     /// [`VolumeError::Segment`] if no segment is free for a log to go on.
@@ -50,7 +50,8 @@ impl Volume {
     /// Takes an inode of the chain into use whose number is free; it is as `block` says, footer aside.
     ///
     /// # Errors
-    /// [`VolumeError::Corrupt`] if the number is taken, [`VolumeError::Nat`] if it cannot be one, [`VolumeError::NoSpace`].
+    /// [`VolumeError::Corrupt`] if the number is taken, [`VolumeError::Nat`] if it cannot be one,
+    /// [`VolumeError::NoSpace`].
     pub fn adopt_inode(&self, op: &Op<'_>, ino: Nid, mut block: Box<NodeBlock>) -> Result<Node, VolumeError> {
         let taken = || Corruption::Mismatch { what: "nodes with the number of a new inode", expected: 0, found: 1 };
         if !self.nat.reserve(ino)? {

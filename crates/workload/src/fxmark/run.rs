@@ -64,8 +64,9 @@ pub fn run_formatted(
     Ok(measured)
 }
 
-/// Nodes and inodes of the files stay in memory, with some of the directories' as well; and no checkpoint comes because of the
-/// number of dirty nodes, which is this library's own limit: one in the middle would fill the lists of free NIDs.
+/// Nodes and inodes of the files stay in memory, with some of the directories' as well; and no checkpoint comes because
+/// of the number of dirty nodes, which is this library's own limit: one in the middle would fill the lists of free
+/// NIDs.
 fn options(setting: &Setting) -> Options {
     let nodes = setting.files.saturating_mul(9) / 8 + 65_536;
     let cached = NonZeroUsize::MIN.saturating_add(usize::try_from(nodes).unwrap_or(usize::MAX));

@@ -141,8 +141,8 @@ pub struct Setting {
     pub threads: usize,
     /// Operations of all workers together; where an operation is of a file of its own, also the files.
     pub files: u64,
-    /// NIDs that are free when it starts, at most; `None`: as in FxMark, none for `mwul` and `mwum`, and all that there are for
-    /// the others.
+    /// NIDs that are free when it starts, at most; `None`: as in FxMark, none for `mwul` and `mwum`, and all that there
+    /// are for the others.
     pub free_nids: Option<u64>,
     /// Check the closed volume afterwards, as fsck does.
     pub verify: bool,

@@ -1,12 +1,14 @@
 //! The first `fsync` after a checkpoint in Linux's F2FS, and those that follow it.
 //!
-//! `fsync` writes the nodes of a file, waits for them, and lets the device flush its cache. Linux numbers the nodes that it waits for, from 0
-//! after each checkpoint, and takes the number 0 for "none" (`f2fs_add_fsync_node_entry`, `f2fs_reset_fsync_node_info` and
-//! `f2fs_wait_on_node_pages_writeback` in `fs/f2fs/node.c`). So the first node after a checkpoint is not waited for: the
-//! flush may begin before the node has reached the device, and `fsync` returns without it.
+//! `fsync` writes the nodes of a file, waits for them, and lets the device flush its cache. Linux numbers the nodes
+//! that it waits for, from 0 after each checkpoint, and takes the number 0 for "none" (`f2fs_add_fsync_node_entry`,
+//! `f2fs_reset_fsync_node_info` and `f2fs_wait_on_node_pages_writeback` in `fs/f2fs/node.c`). So the first node after a
+//! checkpoint is not waited for: the flush may begin before the node has reached the device, and `fsync` returns
+//! without it.
 //!
-//! Three witnesses, none of which is of this project: the kernel's trace of its block layer, the time that the calls take on a device whose
-//! requests take 200 ms, and the log of the device mapper's target `log-writes`. The test fails when the kernel waits: then it is mended.
+//! Three witnesses, none of which is of this project: the kernel's trace of its block layer, the time that the calls
+//! take on a device whose requests take 200 ms, and the log of the device mapper's target `log-writes`. The test fails
+//! when the kernel waits: then it is mended.
 
 use std::fs;
 use std::time::Duration;
@@ -73,8 +75,8 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome> {
 struct Order(Vec<String>);
 
 impl Order {
-    /// Whether `fsync` returned after the write was over and after a flush that began after that, or after a write that was durable by
-    /// itself.
+    /// Whether `fsync` returned after the write was over and after a flush that began after that, or after a write that
+    /// was durable by itself.
     fn waits(&self) -> bool {
         let at = |what: &str| self.0.iter().position(|event| event == what);
         let returned = at("fsync returns").unwrap_or(self.0.len());

@@ -10,9 +10,10 @@ use super::kernel::Kernel;
 use super::modules::ModuleTree;
 use crate::{Result, tools};
 
-/// Modules that the guest needs besides those built into Debian's kernel. F2FS asks for "crc32" by its algorithm's name, which
-/// only modprobe could resolve, so an implementation of it is named here, and so are the ciphers of encrypted files and the format
-/// of quota files. `null_blk` and `brd` make no device by themselves; NVMe devices have a queue that is polled beside the others.
+/// Modules that the guest needs besides those built into Debian's kernel. F2FS asks for "crc32" by its algorithm's
+/// name, which only modprobe could resolve, so an implementation of it is named here, and so are the ciphers of
+/// encrypted files and the format of quota files. `null_blk` and `brd` make no device by themselves; NVMe devices have
+/// a queue that is polled beside the others.
 const MODULES: [&str; 24] = [
     "virtio_blk",
     "nvme",

@@ -34,8 +34,8 @@ pub(crate) enum Bus {
     Nvme4096,
     /// The first again, with a sector of 512 bytes, [`BAD_SECTOR`], that can neither be read nor written.
     NvmeBad,
-    /// An NVMe controller with one zoned namespace, of sectors of so many bytes: zones of [`ZONE`] bytes, of which [`ZONE_CAPACITY`] can be
-    /// written, [`ACTIVE_ZONES`] at a time.
+    /// An NVMe controller with one zoned namespace, of sectors of so many bytes: zones of [`ZONE`] bytes, of which
+    /// [`ZONE_CAPACITY`] can be written, [`ACTIVE_ZONES`] at a time.
     NvmeZoned(u32),
 }
 
@@ -59,8 +59,8 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Fetches the kernel and builds the initial RAM disk under `cache`. `programs` are static executables, found by name
-    /// in the guest.
+    /// Fetches the kernel and builds the initial RAM disk under `cache`. `programs` are static executables, found by
+    /// name in the guest.
     pub(crate) fn new(cache: &Path, programs: Vec<PathBuf>) -> Result<Self> {
         if cfg!(not(target_arch = "x86_64")) {
             bail!("the guest tests run x86-64 programs in an x86-64 guest; this host has another architecture");
@@ -168,7 +168,8 @@ impl Boot<'_> {
         self
     }
 
-    /// Boots and runs `script` with busybox sh. About one boot in thirty dies early under emulation, so one is repeated.
+    /// Boots and runs `script` with busybox sh. About one boot in thirty dies early under emulation, so one is
+    /// repeated.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
-//! The published cost model of an SD card, made real: a long write into an aged volume on `f2fs ublk add --slow card-a`, by Linux's F2FS with SSR
-//! (`mode=adaptive`) and without (`mode=lfs`), and by the library in several ways, each beside the virtual time of the model.
+//! The published cost model of an SD card, made real: a long write into an aged volume on `f2fs ublk add --slow
+//! card-a`, by Linux's F2FS with SSR (`mode=adaptive`) and without (`mode=lfs`), and by the library in several ways,
+//! each beside the virtual time of the model.
 
 use std::fs;
 use std::process::Command;

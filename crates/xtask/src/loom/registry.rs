@@ -80,8 +80,8 @@ const OTHER_MUTANTS: [&str; 7] = [
     "crates/files/tests/journal.rs",
 ];
 
-/// Mutants of crates with models that show themselves on volumes larger than a model's alone: nothing is written ahead of a checkpoint
-/// where so few sections are free. A scenario has to find them.
+/// Mutants of crates with models that show themselves on volumes larger than a model's alone: nothing is written ahead
+/// of a checkpoint where so few sections are free. A scenario has to find them.
 const ON_LARGE_VOLUMES: [&str; 2] = ["directory_block_clean_before_its_copy", "node_ahead_changes_in_place"];
 
 /// The mutants of the rest of the workspace.
