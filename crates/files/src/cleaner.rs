@@ -104,7 +104,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn clean_step(&self, pace: Pace) -> Result<Option<CleanStep>, FsError> {
-        Ok(self.core.volume.clean_step(pace.policy())?)
+        Ok(self.core.volume.cleaning().step(pace.policy())?)
     }
 
     /// The same, with victims chosen by `policy`.
@@ -112,7 +112,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn clean_step_by(&self, policy: VictimPolicy) -> Result<Option<CleanStep>, FsError> {
-        Ok(self.core.volume.clean_step(policy)?)
+        Ok(self.core.volume.cleaning().step(policy)?)
     }
 
     /// Counts of blocks written since the file system was opened, by reason.
@@ -217,7 +217,7 @@ fn run(core: &Core, shared: &Shared, options: CleanerOptions) {
         let result = if urgent || is_short(core, options.low_mark) {
             clean_urgently(core, shared, options.policy.unwrap_or(VictimPolicy::Greedy))
         } else if idle {
-            core.volume.clean_step(VictimPolicy::CostBenefit).map_err(FsError::from).map(|step| note(shared, step))
+            core.volume.cleaning().step(VictimPolicy::CostBenefit).map_err(FsError::from).map(|step| note(shared, step))
         } else {
             Ok(())
         };
@@ -245,14 +245,14 @@ fn clean_urgently(core: &Core, shared: &Shared, policy: VictimPolicy) -> Result<
         if shared.orders.lock().stop {
             break;
         }
-        let step = core.volume.clean_step(policy)?;
+        let step = core.volume.cleaning().step(policy)?;
         note(shared, step);
         match step {
             Some(step) if step.segments > 0 => emptied += 1,
             _ => break,
         }
     }
-    if emptied > 0 || matches!(core.volume.need(core.volume.geometry().root_ino), Need::Checkpoint) {
+    if emptied > 0 || matches!(core.volume.balance().need(core.volume.geometry().root_ino), Need::Checkpoint) {
         core.checkpoint(Reason::Sync)?;
     }
     Ok(())

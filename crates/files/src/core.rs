@@ -131,7 +131,7 @@ impl Core {
                 change(&op)
             };
             match result {
-                Err(error) if error.is_shortage() && tries < RETRIES && self.volume.reclaim_may_help() => {
+                Err(error) if error.is_shortage() && tries < RETRIES && self.volume.balance().reclaim_may_help() => {
                     tries += 1;
                     self.clean()?;
                 }
@@ -144,12 +144,12 @@ impl Core {
     /// with no lock held.
     pub(crate) fn balance(&self, hint: Nid) -> Result<(), FsError> {
         self.dentries.trim(&self.inodes);
-        match self.volume.need(hint) {
+        match self.volume.balance().need(hint) {
             Need::Nothing => {}
             Need::Checkpoint => {
                 WriteBack(self).write_back_ahead();
                 let ahead = || self.dirty_directories.write_ahead(&self.volume);
-                let checkpoint = self.volume.checkpoint_if_needed(hint, ahead, |op| self.write_above(op))?;
+                let checkpoint = self.volume.checkpoints().write_if_needed(hint, ahead, |op| self.write_above(op))?;
                 if checkpoint.is_some() {
                     self.inodes.shrink();
                 }
@@ -164,7 +164,7 @@ impl Core {
 
     pub(crate) fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, FsError> {
         let ahead = || self.dirty_directories.write_ahead(&self.volume);
-        let report = self.volume.checkpoint_beside(reason, ahead, |op| self.write_above(op))?;
+        let report = self.volume.checkpoints().write_beside(reason, ahead, |op| self.write_above(op))?;
         self.inodes.shrink();
         Ok(report)
     }

@@ -67,7 +67,7 @@ impl FileSystem {
             RecoveryReport::default()
         };
         if !core.volume.is_read_only() {
-            core.volume.settle_zones()?;
+            core.volume.recovery().settle_zones()?;
             Attachment(&core).begin(journal, recovered.files != 0)?;
             for ino in core.volume.orphans() {
                 InodeEnds(&core).free_orphan(ino)?;
@@ -129,7 +129,7 @@ impl FileSystem {
     /// Makes everything that was done so far durable.
     ///
     /// # Errors
-    /// [`FsError::Volume`]; see [`Volume::checkpoint_with`] for what an error means.
+    /// [`FsError::Volume`]; see [`Checkpoints::write_with`](f2fs_volume::Checkpoints::write_with) for what an error means.
     pub fn checkpoint(&self) -> Result<CheckpointReport, FsError> {
         WriteBack(&self.core).write_back_ahead();
         self.core.checkpoint(Reason::Sync)

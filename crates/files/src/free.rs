@@ -93,7 +93,7 @@ impl InodeEnds<'_> {
             stat::set_changed(raw, self.now());
             if left != 0 {
                 // The name that went may be the one that roll-forward would put back.
-                self.volume.set_unloggable(op, &inode.node);
+                self.volume.syncs().set_unloggable(op, &inode.node);
                 return AfterUnlink::Linked;
             }
         }
@@ -160,7 +160,7 @@ impl InodeEnds<'_> {
         inode.forget_addresses();
         let xattr: Nid = inode.node.read().inode().i_xattr_nid.into();
         if !xattr.is_null() {
-            let node = self.volume.node(xattr)?;
+            let node = self.volume.nodes().get(xattr)?;
             if node.ino() != inode.ino {
                 return Err(FsError::corrupt(
                     "owner of an xattr node",
@@ -169,10 +169,10 @@ impl InodeEnds<'_> {
                     inode.ino.0.into(),
                 ));
             }
-            self.volume.remove_node(op, &node)?;
+            self.volume.nodes().remove(op, &node)?;
         }
         self.inodes.remove(inode.ino);
-        self.volume.remove_node(op, &inode.node)?;
+        self.volume.nodes().remove(op, &inode.node)?;
         Ok(())
     }
 

@@ -62,7 +62,7 @@ pub(crate) struct Inode {
 impl Inode {
     /// Takes a node as an inode, after checking what everything else relies on.
     pub(crate) fn load(volume: &Volume, ino: Nid, directories: &Arc<Directories>) -> Result<Inode, FsError> {
-        let node = volume.node(ino)?;
+        let node = volume.nodes().get(ino)?;
         let (kind, form) = {
             let block = node.read();
             if !block.is_inode() {

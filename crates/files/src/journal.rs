@@ -80,7 +80,7 @@ impl Attachment<'_> {
             Some(found) => {
                 let id = Uuid(found.id()).to_string();
                 // Before the checkpoint that is announced in it.
-                core.volume.attach_journal(found)?;
+                core.volume.journal().attach(found)?;
                 if self.note()?.as_ref() != Some(&id) {
                     Attributes(core).xattr_set(&self.root()?, JOURNAL_NOTE, id.as_bytes(), SetMode::Any)?;
                 }
@@ -99,7 +99,7 @@ impl Attachment<'_> {
     /// Nothing goes to the journal any more. The checkpoint that follows makes the volume one without a journal.
     pub(crate) fn end(self) -> Result<(), FsError> {
         if self.0.options.journal.is_some() && !self.0.volume.is_read_only() {
-            self.0.volume.retire_journal();
+            self.0.volume.journal().retire();
             self.remove_note()?;
         }
         Ok(())

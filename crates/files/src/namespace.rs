@@ -152,7 +152,7 @@ impl Namespace<'_> {
             raw.i_links = (links + 1).into();
             stat::set_changed(raw, self.now());
             drop(block);
-            self.volume.set_unloggable(op, &inode.node);
+            self.volume.syncs().set_unloggable(op, &inode.node);
             Ok(())
         })
     }
@@ -266,7 +266,7 @@ impl Namespace<'_> {
 
     /// Notes that a directory lost a name, or that one moved into it: strict syncs bring it along.
     pub(crate) fn note_removal(&self, parent: &Inode) {
-        if self.volume.fsync_mode() == FsyncMode::Strict {
+        if self.volume.syncs().fsync_mode() == FsyncMode::Strict {
             self.hazards.note(self.volume.epoch(), parent.ino, None);
         }
     }

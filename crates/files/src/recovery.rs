@@ -71,7 +71,7 @@ struct Source<'a> {
 impl Source<'_> {
     /// The synced nodes. It is an error that both places hold some.
     fn chain(self) -> Result<Vec<ChainNode>, FsError> {
-        let logged = self.volume.synced_nodes()?;
+        let logged = self.volume.recovery().synced_nodes()?;
         let Some(journal) = self.journal else { return Ok(logged) };
         if !logged.is_empty() {
             let (records, nodes) = (journal.records(), logged.len() as u64);
@@ -87,7 +87,7 @@ impl Source<'_> {
 
     fn node(self, addr: BlockAddr) -> Result<Box<NodeBlock>, FsError> {
         match self.journal {
-            None => Ok(self.volume.synced_node(addr)?),
+            None => Ok(self.volume.recovery().synced_node(addr)?),
             Some(journal) => {
                 let most = u64::from(u32::MAX);
                 journal.node(addr).ok_or_else(|| FsError::corrupt("number of a journaled node", addr.0.into(), 0, most))
@@ -130,18 +130,18 @@ impl RollForward<'_> {
             return Ok(RecoveryReport::default());
         }
         let mut blocks = source.blocks(&chain);
-        self.volume.hold_synced(&blocks)?;
+        self.volume.recovery().hold(&blocks)?;
         for (_, node) in wanted(&chain, &plan) {
             blocks.clear();
             self.named_blocks(&*source.node(node.addr)?, &mut blocks);
-            self.volume.hold_synced(&blocks)?;
+            self.volume.recovery().hold(&blocks)?;
             if let Some(journal) = source.journal.filter(|_| !self.volume.is_read_only()) {
-                self.volume.restore_data(journal, &blocks)?;
+                self.volume.journal().restore_data(journal, &blocks)?;
             }
         }
-        self.volume.begin_recovery()?;
+        self.volume.recovery().begin()?;
         let recovered = self.recover(source, &chain, &plan);
-        self.volume.end_recovery();
+        self.volume.recovery().end();
         recovered
     }
 
@@ -152,7 +152,7 @@ impl RollForward<'_> {
             let named = node.offset == 0 && node.dentry;
             let known = plan.contains_key(&node.ino);
             if !known {
-                let there = self.volume.has_node(node.ino)?;
+                let there = self.volume.recovery().has_node(node.ino)?;
                 if named && there {
                     // A sync marks an inode as new only if no checkpoint has it.
                     return Err(FsError::corrupt("inode that a sync marks as new", node.ino.0.into(), 0, 0));

@@ -136,7 +136,7 @@ impl FileSystem {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let volume = &self.core.volume;
-        let (stat, nat) = (volume.stat(), volume.nat_stats());
+        let (stat, nat) = (volume.stat(), volume.nids().stats());
         let written = stat.written;
         Stats {
             user_blocks: stat.user_blocks,

@@ -142,7 +142,7 @@ impl Step<'_, '_> {
             }
         }
         if kept == 0 {
-            self.volume.remove_node(self.op, &node)?;
+            self.volume.nodes().remove(self.op, &node)?;
             self.freed += 1;
         }
         Ok(Progress::Done)
@@ -150,7 +150,7 @@ impl Step<'_, '_> {
 
     fn clear_addresses(&mut self, node: &Node, first: u64, from: usize, to: usize) -> Result<(), FsError> {
         let mut cleared = 0;
-        let freed = self.volume.clear_slots(self.op, node, from..to, |_, _| cleared += 1);
+        let freed = self.volume.slots().clear(self.op, node, from..to, |_, _| cleared += 1);
         if cleared != 0 {
             self.end = first + from as u64;
             self.freed += cleared;

@@ -59,7 +59,7 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::ReadOnly`]; [`FsError::Volume`] if a block of the node address table cannot be read.
     pub fn hold_nids(&self, leave: u64) -> Result<u64, FsError> {
-        Ok(self.core.volume.hold_nids(leave)?)
+        Ok(self.core.volume.nids().hold(leave)?)
     }
 }
 
@@ -133,7 +133,7 @@ impl<'a> VolumeView<'a> {
     /// Counts of the node address table.
     #[must_use]
     pub fn nat_stats(self) -> NatStats {
-        self.volume.nat_stats()
+        self.volume.nids().stats()
     }
 
     /// NIDs that can still be handed out. Exact if nobody takes or frees one meanwhile; all of the node address table
@@ -142,7 +142,7 @@ impl<'a> VolumeView<'a> {
     /// # Errors
     /// [`FsError::Volume`] if it cannot be read.
     pub fn allocatable_nids(self) -> Result<u64, FsError> {
-        Ok(self.volume.allocatable_nids()?)
+        Ok(self.volume.nids().allocatable()?)
     }
 
     /// A segment's log, valid blocks and age. A volume that is open for reading may have to read a block of
@@ -159,7 +159,7 @@ impl<'a> VolumeView<'a> {
     /// # Errors
     /// As [`segment`](Self::segment).
     pub fn is_in_use(self, addr: BlockAddr) -> Result<bool, FsError> {
-        Ok(self.volume.is_in_use(addr)?)
+        Ok(self.volume.data().is_in_use(addr)?)
     }
 
     /// The mean length of the holes between the valid blocks of a log's segments, in blocks.
@@ -177,7 +177,7 @@ impl<'a> VolumeView<'a> {
     /// How much of the journal for syncs is in use; `None` if there is no journal.
     #[must_use]
     pub fn journal_usage(self) -> Option<f2fs_journal::Usage> {
-        self.volume.journal_usage()
+        self.volume.journal().usage()
     }
 
     /// The chain of nodes that were synced after the last checkpoint, read from the device.
@@ -185,6 +185,6 @@ impl<'a> VolumeView<'a> {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn synced_nodes(self) -> Result<Vec<ChainNode>, FsError> {
-        Ok(self.volume.synced_nodes()?)
+        Ok(self.volume.recovery().synced_nodes()?)
     }
 }

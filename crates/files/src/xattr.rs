@@ -148,7 +148,7 @@ impl Attributes<'_> {
                     None => {
                         let directory = inode.kind == FileKind::Directory;
                         let new = NewNode { ino: Some(inode.ino), offset: XATTR_NODE_OFFSET, directory };
-                        let node = self.volume.new_node(op, new)?;
+                        let node = self.volume.nodes().create(op, new)?;
                         inode.node.write(op).inode_mut().i_xattr_nid = node.nid().into();
                         add_blocks(op, &inode.node, 1);
                         node
@@ -159,7 +159,7 @@ impl Attributes<'_> {
             (None, Some(node)) => {
                 inode.node.write(op).inode_mut().i_xattr_nid = Nid::NULL.into();
                 add_blocks(op, &inode.node, -1);
-                self.volume.remove_node(op, &node)?;
+                self.volume.nodes().remove(op, &node)?;
             }
             (None, None) => {}
         }

@@ -68,7 +68,7 @@ fn flags_of_a_synced_inode_come_back() {
     drop(fs);
     let volume = Volume::open(device, &OpenOptions::new().read_only(true)).unwrap();
     for ino in changed {
-        assert_eq!(volume.node(ino).unwrap().read().inode().i_flags.get() & NODUMP, NODUMP, "{ino:?}");
+        assert_eq!(volume.nodes().get(ino).unwrap().read().inode().i_flags.get() & NODUMP, NODUMP, "{ino:?}");
     }
 }
 
@@ -110,7 +110,7 @@ fn a_chain_that_contradicts_itself_is_an_error_with_numbers() {
     let wide = fs.metadata("/wide").unwrap().ino;
     drop(fs);
     let volume = Volume::open(copy, &OpenOptions::new().read_only(true)).unwrap();
-    let names = volume.node(wide).unwrap().read().address(0, Features(0)).unwrap();
+    let names = volume.nodes().get(wide).unwrap().read().address(0, Features(0)).unwrap();
     drop(volume);
     let taken = verdict(&|device| change(device, direct, |block| block.slots_mut()[500] = node.into()));
     assert!(taken.contains("in use"), "{taken}");

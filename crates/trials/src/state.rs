@@ -141,7 +141,7 @@ fn chain_leaves_fsck_behind(image: &MemoryDevice) -> Result<bool, String> {
     let volume = Volume::open(device, &options).map_err(|error| error.to_string())?;
     let (geometry, features) = (volume.geometry(), volume.features());
     let end = geometry.segment0_blkaddr.offset(geometry.main_segments * BLOCKS_PER_SEGMENT);
-    for synced in volume.synced_nodes().map_err(|error: VolumeError| error.to_string())? {
+    for synced in volume.recovery().synced_nodes().map_err(|error: VolumeError| error.to_string())? {
         let node = *NodeBlock::read(&image.block(u64::from(synced.addr.0)).0);
         let mut named = node.addresses(features);
         if synced.addr >= end || named.any(|addr| addr.is_real() && addr >= end) {

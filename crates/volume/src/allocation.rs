@@ -18,7 +18,7 @@ use f2fs_segment::plan::{Planner, Strategy};
 ///
 /// Nothing is moved within a request, whatever the choice: a place that a durable checkpoint speaks of is not
 /// overwritten with other bytes. Runs that are worth moving are moved by
-/// [`Volume::preclean_step`](crate::Volume::preclean_step) and their places used after the next checkpoint.
+/// [`Cleaning::preclean`](crate::Cleaning::preclean) and their places used after the next checkpoint.
 /// `f2fs_segment::plan` says why no crash can lose a block.
 ///
 /// A name may end in a bound, `selective-optimal+27`: at most 27 blocks are rewritten or moved for each hundred new

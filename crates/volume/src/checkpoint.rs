@@ -1,7 +1,7 @@
 //! The checkpoint: how the state in memory becomes durable, all of it or nothing.
 //!
 //! ```text
-//! gate open:     dirty nodes are written ahead, until few are left (`write_ahead.rs`)
+//! gate open:     dirty nodes are written ahead, until few are left (`write_ahead`)
 //! gate closed:   above: directory blocks -> nodes (dnodes, then indirect) get their places -> SIT, NAT, SSA and counts are frozen
 //! gate open:     nodes, SIT, NAT, SSA -> device flush -> pack without its last block -> device flush -> last block of the pack, durable
 //!                -> discards -> what was freed before the freeze can be used
@@ -22,6 +22,7 @@
 //! | Module | Its part |
 //! |---|---|
 //! | this | who writes a checkpoint, and when: the calls, the turn, the gate |
+//! | `write_ahead` | with the gate open: dirty nodes, until few are left |
 //! | `freeze` | with the gate closed: nodes get their places, tables and counts are taken as they are |
 //! | `write` | with the gate open: nodes, tables, flush, pack, flush, the pack's last block |
 //! | `publish` | the checkpoint is durable: what it frees can be used |
@@ -34,6 +35,7 @@
 mod freeze;
 mod publish;
 mod write;
+mod write_ahead;
 
 use std::time::{Duration, Instant};
 
@@ -72,87 +74,91 @@ pub struct CheckpointReport {
     pub pause: Duration,
 }
 
-impl Volume {
+/// The checkpoints of a volume: [`Volume::checkpoints`].
+#[derive(Clone, Copy, Debug)]
+pub struct Checkpoints<'a>(pub(crate) &'a Volume);
+
+impl Checkpoints<'_> {
     /// Writes a checkpoint. `above` runs first, with the gate closed: the layer above the volume writes its own dirty
     /// blocks there (directories), through the [`Op`] that it gets.
     ///
     /// # Errors
     /// Errors of `above`, and [`VolumeError::ReadOnly`], leave everything as it was. Every other error stops the
     /// volume.
-    pub fn checkpoint_with<E: From<VolumeError>>(
-        &self,
+    pub fn write_with<E: From<VolumeError>>(
+        self,
         reason: Reason,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<CheckpointReport, E> {
-        self.checkpoint_beside(reason, || Ok(()), above)
+        self.write_beside(reason, || Ok(()), above)
     }
 
-    /// As [`checkpoint_with`](Self::checkpoint_with), for a layer with blocks that can be written while operations run:
+    /// As [`write_with`](Self::write_with), for a layer with blocks that can be written while operations run:
     /// `ahead` writes the dirty ones of them, before `above` and perhaps several times.
     ///
     /// # Errors
     /// As there. Errors of `ahead` leave everything as it was.
-    pub fn checkpoint_beside<E: From<VolumeError>>(
-        &self,
+    pub fn write_beside<E: From<VolumeError>>(
+        self,
         reason: Reason,
         ahead: impl FnMut() -> Result<(), E>,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<CheckpointReport, E> {
-        self.check_checkpoint()?;
-        let turn = self.epochs.turn();
-        self.checkpoint_in_turn(&turn, reason, ahead, above)
+        self.check()?;
+        let turn = self.0.epochs.turn();
+        self.write_in_turn(&turn, reason, ahead, above)
     }
 
-    /// As [`checkpoint_beside`](Self::checkpoint_beside), unless what was changed in this epoch
-    /// ([`epoch`](Self::epoch)) is durable by then: `None` then.
+    /// As [`write_beside`](Self::write_beside), unless what was changed in this epoch
+    /// ([`Volume::epoch`]) is durable by then: `None` then.
     ///
     /// # Errors
     /// As there.
-    pub fn checkpoint_past<E: From<VolumeError>>(
-        &self,
+    pub fn write_past<E: From<VolumeError>>(
+        self,
         epoch: u64,
         ahead: impl FnMut() -> Result<(), E>,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<Option<CheckpointReport>, E> {
-        self.checkpoint_unless(|| self.epoch() != epoch, ahead, above)
+        self.write_unless(|| self.0.epoch() != epoch, ahead, above)
     }
 
-    /// As [`checkpoint_beside`](Self::checkpoint_beside), unless none is [needed](Self::need) any more when it is this
+    /// As [`write_beside`](Self::write_beside), unless none is [needed](crate::Balance::need) any more when it is this
     /// thread's turn: `None` then. `hint`: as there.
     ///
     /// # Errors
-    /// As [`checkpoint_with`](Self::checkpoint_with).
-    pub fn checkpoint_if_needed<E: From<VolumeError>>(
-        &self,
+    /// As [`write_with`](Self::write_with).
+    pub fn write_if_needed<E: From<VolumeError>>(
+        self,
         hint: Nid,
         ahead: impl FnMut() -> Result<(), E>,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<Option<CheckpointReport>, E> {
-        self.checkpoint_unless(|| self.needs_in_turn(hint) != Need::Checkpoint, ahead, above)
+        self.write_unless(|| self.0.balance().needs_in_turn(hint) != Need::Checkpoint, ahead, above)
     }
 
-    fn checkpoint_unless<E: From<VolumeError>>(
-        &self,
+    fn write_unless<E: From<VolumeError>>(
+        self,
         done: impl FnOnce() -> bool,
         ahead: impl FnMut() -> Result<(), E>,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<Option<CheckpointReport>, E> {
-        self.check_checkpoint()?;
-        let turn = self.epochs.turn();
+        self.check()?;
+        let turn = self.0.epochs.turn();
         // The one that was waited for may have failed.
-        self.check_writable()?;
+        self.0.check_writable()?;
         if done() {
             return Ok(None);
         }
-        self.checkpoint_in_turn(&turn, Reason::Sync, ahead, above).map(Some)
+        self.write_in_turn(&turn, Reason::Sync, ahead, above).map(Some)
     }
 
-    fn check_checkpoint(&self) -> Result<(), VolumeError> {
-        if self.roll_forward.is_recovering() { Err(VolumeError::ReadOnly) } else { self.check_writable() }
+    fn check(self) -> Result<(), VolumeError> {
+        if self.0.roll_forward.is_recovering() { Err(VolumeError::ReadOnly) } else { self.0.check_writable() }
     }
 
-    fn checkpoint_in_turn<E: From<VolumeError>>(
-        &self,
+    fn write_in_turn<E: From<VolumeError>>(
+        self,
         turn: &Turn<'_>,
         reason: Reason,
         ahead: impl FnMut() -> Result<(), E>,
@@ -160,12 +166,12 @@ impl Volume {
     ) -> Result<CheckpointReport, E> {
         let ahead = self.write_ahead(ahead)?;
         let begun = Instant::now();
-        let mut closed = Some(self.gate.close());
-        self.check_writable()?;
-        let op = Op::within_checkpoint(self);
+        let mut closed = Some(self.0.gate.close());
+        self.0.check_writable()?;
+        let op = Op::within_checkpoint(self.0);
         above(&op)?;
         protocol_never!("checkpoint_freezes_behind_the_gate", closed = None);
-        let mut frozen = self.freeze(turn).inspect_err(|error| self.stop(error))?;
+        let mut frozen = self.freeze(turn).inspect_err(|error| self.0.stop(error))?;
         frozen.ahead = ahead;
         drop(op);
         drop(closed.take());
@@ -175,15 +181,15 @@ impl Volume {
 
     /// Runs `above` and then `work` with the gate closed.
     pub(crate) fn with_gate_closed<T, E: From<VolumeError>>(
-        &self,
+        self,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
         work: impl FnOnce(&Op<'_>, &Turn<'_>) -> Result<T, VolumeError>,
     ) -> Result<T, E> {
-        self.check_checkpoint()?;
-        let turn = self.epochs.turn();
-        let _closed = self.gate.close();
-        self.check_writable()?;
-        let op = Op::within_checkpoint(self);
+        self.check()?;
+        let turn = self.0.epochs.turn();
+        let _closed = self.0.gate.close();
+        self.0.check_writable()?;
+        let op = Op::within_checkpoint(self.0);
         above(&op)?;
         Ok(work(&op, &turn)?)
     }
@@ -191,14 +197,14 @@ impl Volume {
     /// Writes a checkpoint of a volume that nothing lies on.
     ///
     /// # Errors
-    /// As [`checkpoint_with`](Self::checkpoint_with).
-    pub fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, VolumeError> {
-        self.checkpoint_with(reason, |_| Ok(()))
+    /// As [`write_with`](Self::write_with).
+    pub fn write(self, reason: Reason) -> Result<CheckpointReport, VolumeError> {
+        self.write_with(reason, |_| Ok(()))
     }
 
     /// Writes the checkpoint itself, all of it with the gate closed. An error stops the volume.
-    pub(crate) fn write_checkpoint(&self, reason: Reason, turn: &Turn<'_>) -> Result<CheckpointReport, VolumeError> {
-        let frozen = self.freeze(turn).inspect_err(|error| self.stop(error))?;
+    pub(crate) fn write_alone(self, reason: Reason, turn: &Turn<'_>) -> Result<CheckpointReport, VolumeError> {
+        let frozen = self.freeze(turn).inspect_err(|error| self.0.stop(error))?;
         self.write_frozen(reason, frozen)
     }
 }

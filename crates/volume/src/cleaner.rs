@@ -2,9 +2,9 @@
 //!
 //! | Way | when | runs |
 //! |---|---|---|
-//! | [`clean_step`](Volume::clean_step) | in the background, and first when segments run short | against operations, on any number of threads |
-//! | [`clean_with`](Volume::clean_with) | when that is not enough | alone, with the gate closed |
-//! | [`preclean_step`](Volume::preclean_step) | before long writes into holes | against operations |
+//! | [`step`](Cleaning::step) | in the background, and first when segments run short | against operations, on any number of threads |
+//! | [`clean_until`](Cleaning::clean_until) | when that is not enough | alone, with the gate closed |
+//! | [`preclean`](Cleaning::preclean) | before long writes into holes | against operations |
 //!
 //! Each cleaner has victims of its own: choosing one marks it. The effects of a step on blocks that others use are in
 //! `relocate.rs`. A step never takes what a checkpoint needs: it does nothing once free sections are near the floor,
@@ -18,6 +18,9 @@
 //!
 //! A victim is free only after the checkpoint that no longer speaks of its blocks is durable; until then both copies of
 //! a moved block exist. So no crash loses one.
+
+mod preclean;
+mod relocate;
 
 use f2fs_format::Nid;
 use f2fs_segment::{Class, Victim, VictimPolicy};
@@ -57,34 +60,38 @@ pub struct CleanStep {
     pub segments: u32,
 }
 
-impl Volume {
+/// The cleaner of a volume: [`Volume::cleaning`].
+#[derive(Clone, Copy, Debug)]
+pub struct Cleaning<'a>(pub(crate) &'a Volume);
+
+impl Cleaning<'_> {
     /// Cleans until `goal` segments are free, or cleaning gains nothing more. `above` is as in
-    /// [`checkpoint_with`](Self::checkpoint_with); at least one checkpoint is written.
+    /// [`write_with`](crate::Checkpoints::write_with); at least one checkpoint is written.
     ///
     /// # Errors
-    /// As [`checkpoint_with`](Self::checkpoint_with). A block that cannot be read or moved is an error, too; that one
+    /// As [`write_with`](crate::Checkpoints::write_with). A block that cannot be read or moved is an error, too; that one
     /// does not stop the volume.
-    pub fn clean_with<E: From<VolumeError>>(
-        &self,
+    pub fn clean_until<E: From<VolumeError>>(
+        self,
         goal: u32,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<CleanReport, E> {
         let mut report = CleanReport::default();
-        self.with_gate_closed(above, |op, turn| {
+        self.0.checkpoints().with_gate_closed(above, |op, turn| {
             loop {
-                let before = self.segments.manager()?.free_segments();
-                let victims = self.clean_round(op, goal, &mut report)?;
-                self.write_checkpoint(Reason::Sync, turn)?;
+                let before = self.0.segments.manager()?.free_segments();
+                let victims = self.round(op, goal, &mut report)?;
+                self.0.checkpoints().write_alone(Reason::Sync, turn)?;
                 report.checkpoints += 1;
-                let after = self.segments.manager()?.free_segments();
+                let after = self.0.segments.manager()?.free_segments();
                 if after >= goal || victims == 0 || after <= before {
                     break;
                 }
             }
-            report.free_segments = self.segments.manager()?.free_segments();
+            report.free_segments = self.0.segments.manager()?.free_segments();
             if report.free_segments < goal {
                 // Nothing more can be gained until blocks are freed.
-                self.pressure.cleaning_gained_nothing(self.space.blocks());
+                self.0.pressure.cleaning_gained_nothing(self.0.space.blocks());
             }
             Ok(())
         })?;
@@ -92,33 +99,34 @@ impl Volume {
     }
 
     /// Empties victims as far as there is room to move their blocks to; returns how many.
-    fn clean_round(&self, op: &Op<'_>, goal: u32, report: &mut CleanReport) -> Result<u64, VolumeError> {
-        let section = self.segments.manager()?.section_blocks();
+    fn round(self, op: &Op<'_>, goal: u32, report: &mut CleanReport) -> Result<u64, VolumeError> {
+        let section = self.0.segments.manager()?.section_blocks();
         let mut victims = 0;
         let mut moved: u64 = 0;
         let mut gained: u64 = 0;
         loop {
-            let segments = self.segments.manager()?;
+            let segments = self.0.segments.manager()?;
             let free = segments.blocks_in(segments.free_segments());
             // Dirty blocks must fit as well, and each log leaves a segment unfinished.
-            let room = free.saturating_sub(self.store.dirty() + 3 * u64::from(section));
+            let room = free.saturating_sub(self.0.store.dirty() + 3 * u64::from(section));
             let wanted = segments.blocks_in(goal);
             if free + gained >= wanted {
                 return Ok(victims);
             }
-            let Some(victim) = self.segments.manager()?.choose_victim(VictimPolicy::Greedy, self.clock.now()) else {
+            let Some(victim) = self.0.segments.manager()?.choose_victim(VictimPolicy::Greedy, self.0.clock.now())
+            else {
                 return Ok(victims);
             };
             // A section that is nearly full costs as much as it gives.
             let worth = u64::from(victim.valid) * 64 < u64::from(section) * 63;
             if !worth || u64::from(victim.valid) > room {
-                self.segments.manager()?.release_victim(&victim)?;
+                self.0.segments.manager()?.release_victim(&victim)?;
                 return Ok(victims);
             }
             // Blocks that were moved until an error came are whole: each one is written before its slot changes.
             let emptied = self.empty(op, &victim, Destination::ColdLog, report);
             if !matches!(emptied, Ok(true)) {
-                self.segments.manager()?.release_victim(&victim)?;
+                self.0.segments.manager()?.release_victim(&victim)?;
             }
             if emptied? {
                 victims += 1;
@@ -137,27 +145,27 @@ impl Volume {
     /// Moves what is valid in a victim. False: its tables contradict each other, there is no room, or a writer is not
     /// done with a block of it; the rest of it is left as it is.
     fn empty(
-        &self,
+        self,
         op: &Op<'_>,
         victim: &Victim,
         destination: Destination,
         report: &mut CleanReport,
     ) -> Result<bool, VolumeError> {
         for segment in victim.segments() {
-            let info = self.segments.info(segment)?;
+            let info = self.0.segments.info(segment)?;
             if info.valid == 0 {
                 continue;
             }
             let summary = self.summary_of(segment)?;
             let offsets: Vec<u32> = info.valid_map.runs(true).flat_map(|(start, len)| start..start + len).collect();
             let owners: Vec<Nid> = offsets.iter().map(|at| summary.entries[*at as usize].nid.into()).collect();
-            self.prefetch(&owners);
+            self.0.nodes().prefetch(&owners);
             let done = if info.log.is_node() {
-                let done = self.relocate_nodes(op, segment, &offsets, &summary);
+                let done = self.move_nodes(op, segment, &offsets, &summary);
                 report.node_blocks += done.moved;
                 done
             } else {
-                let done = match self.relocate_data(op, segment, &offsets, &summary, Count::MovedData, destination) {
+                let done = match self.move_data(op, segment, &offsets, &summary, Count::MovedData, destination) {
                     Err(error) if error.is_no_space() => return Ok(false),
                     done => done?,
                 };
@@ -168,39 +176,41 @@ impl Volume {
                 return Ok(false);
             }
         }
-        self.written.add(Count::Victims, 1);
+        self.0.written.add(Count::Victims, 1);
         Ok(true)
     }
 
     /// Sections that must be free for a step to begin: those of users' floor, so that a step takes nothing from
     /// checkpoints.
-    pub(crate) fn step_floor(&self) -> u32 {
-        self.segments.manager().map_or(0, |segments| segments.floor(Class::User)) + MARGIN
+    pub(crate) fn step_floor(self) -> u32 {
+        self.0.segments.manager().map_or(0, |segments| segments.floor(Class::User)) + MARGIN
     }
 
     /// Empties one section while operations run: to the cold log, or, with [`VictimPolicy::AgeThreshold`], among blocks
     /// of about the same age. Any number of threads may do so at a time. The moved blocks are durable, and the section
     /// free, after the next checkpoint.
     ///
-    /// `None`: there is nothing worth it, or free sections are so few that [`clean_with`](Self::clean_with) must do it.
+    /// `None`: there is nothing worth it, or free sections are so few that [`clean_until`](Self::clean_until) must do it.
     ///
     /// # Errors
     /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`], and errors of reading and writing blocks, which leave
     /// everything whole: a block that was not moved is where it was.
-    pub fn clean_step(&self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
-        let op = self.begin()?;
-        let section = self.segments.manager()?.section_blocks();
-        let free = self.segments.manager()?.free_sections();
+    pub fn step(self, policy: VictimPolicy) -> Result<Option<CleanStep>, VolumeError> {
+        let op = self.0.begin()?;
+        let section = self.0.segments.manager()?.section_blocks();
+        let free = self.0.segments.manager()?.free_sections();
         let floor = self.step_floor();
         if free <= floor {
             return Ok(None);
         }
-        let Some(victim) = self.segments.manager()?.choose_victim(policy, self.clock.now()) else { return Ok(None) };
+        let Some(victim) = self.0.segments.manager()?.choose_victim(policy, self.0.clock.now()) else {
+            return Ok(None);
+        };
         let worth = u64::from(victim.valid) * 64 < u64::from(section) * 63;
         // Moved blocks take room at once, and nodes with the checkpoint.
         let room = u64::from(free - floor) * u64::from(section);
         if !worth || u64::from(victim.valid) > room {
-            self.segments.manager()?.release_victim(&victim)?;
+            self.0.segments.manager()?.release_victim(&victim)?;
             return Ok(None);
         }
         let mut report = CleanReport::default();
@@ -208,10 +218,10 @@ impl Volume {
             if matches!(policy, VictimPolicy::AgeThreshold(_)) { Destination::SameAge } else { Destination::ColdLog };
         let emptied = self.empty(&op, &victim, destination, &mut report);
         if !matches!(emptied, Ok(true)) {
-            self.segments.manager()?.release_victim(&victim)?;
+            self.0.segments.manager()?.release_victim(&victim)?;
         }
         let segments = if emptied? { victim.segments } else { 0 };
-        self.pressure.tell(&self.store, &self.segments);
+        self.0.pressure.tell(&self.0.store, &self.0.segments);
         Ok(Some(CleanStep {
             valid: victim.valid,
             data_blocks: report.data_blocks,

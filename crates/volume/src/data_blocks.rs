@@ -7,14 +7,18 @@ use f2fs_sync::protocol_never;
 
 use crate::{Op, Volume, VolumeError};
 
-impl Volume {
+/// The data blocks of a volume: [`Volume::data`].
+#[derive(Clone, Copy, Debug)]
+pub struct DataBlocks<'a>(pub(crate) &'a Volume);
+
+impl DataBlocks<'_> {
     /// Reserves data blocks: the count goes up, no address is chosen.
     ///
     /// # Errors
     /// [`VolumeError::NoSpace`]; nothing is reserved then.
-    pub fn reserve(&self, _op: &Op<'_>, blocks: u64) -> Result<(), VolumeError> {
-        self.space.take_blocks(blocks)?;
-        self.roll_forward.room.reserve(blocks);
+    pub fn reserve(self, _op: &Op<'_>, blocks: u64) -> Result<(), VolumeError> {
+        self.0.space.take_blocks(blocks)?;
+        self.0.roll_forward.room.reserve(blocks);
         Ok(())
     }
 
@@ -24,41 +28,27 @@ impl Volume {
     ///
     /// # Errors
     /// [`VolumeError::NoSpace`]; nothing is reserved then.
-    pub fn reserve_delayed(&self, _op: &Op<'_>, blocks: u64) -> Result<(), VolumeError> {
-        self.space.take_blocks(blocks)
+    pub fn reserve_delayed(self, _op: &Op<'_>, blocks: u64) -> Result<(), VolumeError> {
+        self.0.space.take_blocks(blocks)
     }
 
     /// Whether so many blocks could be reserved at this moment. It only looks: the caller is in no operation, and a
     /// checkpoint would count what was taken and not yet given back.
     #[must_use]
-    pub fn has_room(&self, blocks: u64) -> bool {
+    pub fn has_room(self, blocks: u64) -> bool {
         protocol_never!("room_taken_to_look", {
-            let room = self.space.take_blocks(blocks).is_ok();
+            let room = self.0.space.take_blocks(blocks).is_ok();
             if room {
-                self.space.give_blocks(blocks);
+                self.0.space.give_blocks(blocks);
             }
             return room;
         });
-        self.space.has_blocks(blocks)
+        self.0.space.has_blocks(blocks)
     }
 
     /// Gives reserved blocks back.
-    pub fn unreserve(&self, _op: &Op<'_>, blocks: u64) {
-        self.space.give_blocks(blocks);
-    }
-
-    /// The version of a node's NAT entry, which goes into the summaries of the blocks that the node points to.
-    ///
-    /// # Errors
-    /// [`VolumeError::Nat`].
-    pub fn node_version(&self, nid: Nid) -> Result<u8, VolumeError> {
-        Ok(self.nat.get(nid)?.version)
-    }
-
-    /// Whether a node was written since it was made. True as well if the NAT cannot tell.
-    #[must_use]
-    pub fn is_on_device(&self, nid: Nid) -> bool {
-        !self.nat.get(nid).is_ok_and(|entry| !entry.addr.is_real())
+    pub fn unreserve(self, _op: &Op<'_>, blocks: u64) {
+        self.0.space.give_blocks(blocks);
     }
 
     /// Whether the SIT says that a block is in use. A volume that is open for reading may have to read the block of the
@@ -66,8 +56,8 @@ impl Volume {
     ///
     /// # Errors
     /// [`VolumeError::Device`].
-    pub fn is_in_use(&self, addr: BlockAddr) -> Result<bool, VolumeError> {
-        self.segments.is_valid(addr)
+    pub fn is_in_use(self, addr: BlockAddr) -> Result<bool, VolumeError> {
+        self.0.segments.is_valid(addr)
     }
 
     /// Reads data blocks that follow each other on the device.
@@ -75,11 +65,11 @@ impl Volume {
     /// # Errors
     /// [`VolumeError::Corrupt`] for blocks outside the main area (`nid`: whose slot named them),
     /// [`VolumeError::Device`].
-    pub fn read_data(&self, nid: Nid, addr: BlockAddr, buf: &mut AlignedBuf) -> Result<(), VolumeError> {
+    pub fn read(self, nid: Nid, addr: BlockAddr, buf: &mut AlignedBuf) -> Result<(), VolumeError> {
         let last = addr.offset((buf.blocks() as u32).saturating_sub(1));
-        if !self.geometry.in_main(addr) || !self.geometry.in_main(last) || last < addr {
+        if !self.0.geometry.in_main(addr) || !self.0.geometry.in_main(last) || last < addr {
             return Err(Corruption::Address { what: "data address", nid, addr }.into());
         }
-        Ok(self.device.read_into(u64::from(addr.0), buf)?)
+        Ok(self.0.device.read_into(u64::from(addr.0), buf)?)
     }
 }

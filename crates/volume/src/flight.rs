@@ -6,13 +6,13 @@
 //!   begin_move                  ├── land_slots ────► the same, and the inode is left as it is
 //!   (nothing is left            ├── abandon ───────► everything is as before, the new blocks are free again
 //!    behind if one fails)       ├── land_move ─────► the same as landing, for blocks whose slots still name the old places
-//!                               └── Volume::sync_flight: a sync waits for it (`flight/joined.rs`)
+//!                               └── Syncs::flight: a sync waits for it (`flight/joined.rs`)
 //! ```
 //!
 //! | Who | begins with | ends with |
 //! |---|---|---|
 //! | writes of files, one or many at a time | `begin` | `land`, `abandon` |
-//! | writes that are durable by themselves | `begin` | `Volume::sync_flight` |
+//! | writes that are durable by themselves | `begin` | `Syncs::flight` |
 //! | truncation, which rewrites the block with the new end | `begin` | `land_slots` |
 //! | data that leaves its inode | `begin_blocks` | `land` |
 //! | dentry blocks, in a checkpoint | `begin_blocks` | `land_slots` |
@@ -80,7 +80,7 @@ pub struct Flight {
     kept: Vec<Request>,
 }
 
-/// Whether a journal is to have the data ([`UnflushedData`](crate::journal::UnflushedData)).
+/// Whether a journal is to have the data ([`UnflushedData`](crate::journal::data::UnflushedData)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keep {
     No,
@@ -144,7 +144,7 @@ impl Flight {
             change(inode.write(op).inode_mut());
         }
         op.volume.journal.forget(inode.ino(), &displaced);
-        op.volume.free_displaced(&mut displaced)
+        op.volume.slots().free_displaced(&mut displaced)
     }
 
     /// [`land`](Self::land) of data whose inode does not change: blocks of it that are written again.
@@ -158,7 +158,7 @@ impl Flight {
         if let Some(place) = self.places.first() {
             op.volume.journal.forget(place.node.ino(), &displaced);
         }
-        op.volume.free_displaced(&mut displaced)
+        op.volume.slots().free_displaced(&mut displaced)
     }
 
     /// [`land_slots`](Self::land_slots) of copies of blocks, for slots that may change meanwhile. `from` has the
@@ -176,7 +176,7 @@ impl Flight {
             let change = |_, _| moves.next().map_or(Change::Keep, |(from, to)| Change::Move { from: *from, to });
             switch_slots(|| place.node.write(op), place.slots(), features, change, &mut displaced, |_, _| {});
         }
-        op.volume.free_displaced(&mut displaced)
+        op.volume.slots().free_displaced(&mut displaced)
     }
 
     /// Waits for the device, and frees the new blocks again.
@@ -262,7 +262,7 @@ impl Flight {
         op.volume.space.give_blocks(self.new_blocks);
         let now = op.volume.clock.now();
         self.runs.iter().try_for_each(|run| op.volume.segments.invalidate_run(*run, now))?;
-        op.volume.leave_failed_zones();
+        op.volume.zoning.leave_failed(&op.volume.segments);
         Ok(())
     }
 }

@@ -3,30 +3,33 @@
 
 mod found;
 mod restore;
-mod sync;
 
 use crate::Volume;
 use crate::journal::SyncJournal;
 
 pub use found::{FoundJournal, JournaledNodes};
 
-impl Volume {
+/// The journal of a volume, if it has one: [`Volume::journal`].
+#[derive(Clone, Copy, Debug)]
+pub struct Journaling<'a>(pub(crate) &'a Volume);
+
+impl Journaling<'_> {
     /// Whether syncs of files go to a journal.
     #[must_use]
-    pub fn has_journal(&self) -> bool {
-        self.journal.get().is_some_and(SyncJournal::is_open)
+    pub fn is_open(self) -> bool {
+        self.0.journal.get().is_some_and(SyncJournal::is_open)
     }
 
     /// Lets syncs be checkpoints from here on, so that no record is added any more. What was synced stays synced.
-    pub fn retire_journal(&self) {
-        if let Some(journal) = self.journal.get() {
+    pub fn retire(self) {
+        if let Some(journal) = self.0.journal.get() {
             journal.retire();
         }
     }
 
     /// How much of the journal is in use, if there is one.
     #[must_use]
-    pub fn journal_usage(&self) -> Option<f2fs_journal::Usage> {
-        self.journal.get().map(|journal| journal.journal.usage())
+    pub fn usage(self) -> Option<f2fs_journal::Usage> {
+        self.0.journal.get().map(|journal| journal.journal.usage())
     }
 }

@@ -14,7 +14,7 @@
 //!   alone. So a checkpoint sees no operation half done, and a block that a reader looks at is not reused under it.
 //! - **Node pages.** One reader-writer lock each ([`Node`]). The maps that find them are split into 256 shards.
 //! - **Syncs.** Files are synced in groups: one thread writes the nodes of all that wait to the warm-node log, in its
-//!   order, and flushes ([`Volume::sync_file`]). They hold the gate meanwhile; the leader locks one page at a time.
+//!   order, and flushes ([`Syncs::file`]). They hold the gate meanwhile; the leader locks one page at a time.
 //! - **NAT, SIT.** State is owned by its on-disk block (see `f2fs-nat`, `f2fs-segment`).
 //! - **Lines of the whole file system** (counted: `cargo xtask counting --table`). Creating, unlinking, renaming and
 //!   overwriting write none in more than one operation of a hundred: counts of valid blocks, nodes and inodes, of dirty
@@ -22,10 +22,10 @@
 //!   to be exact. A sync writes some every time: the queue of its group, the head of the one warm-node log, and the
 //!   count of nodes that were logged.
 //!
-//! - **Cleaning** runs beside operations ([`Volume::clean_step`], [`Volume::preclean_step`]): a block's owner is found
+//! - **Cleaning** runs beside operations ([`Cleaning::step`], [`Cleaning::preclean`]): a block's owner is found
 //!   without a lock held over I/O, and its slot is changed under the page's lock only if it still names the old place.
 //!   So a writer must free the address that it finds in a slot *when it stores the new one* ([`Flight::land`],
-//!   [`Volume::change_slots`]), and not one that it read before. Caches of addresses ask [`Volume::moves`].
+//!   [`Slots::change`]), and not one that it read before. Caches of addresses ask [`Volume::moves`].
 //!
 //! # What opening takes
 //!
@@ -45,12 +45,12 @@
 //!
 //! Sections of a volume on a zoned device are its zones. Between such a volume and the device stands an
 //! [`OrderedZones`](f2fs_device::OrderedZones), so writes may be submitted in any order. The layer above the volume
-//! calls [`Volume::settle_zones`] after it has recovered what was synced, and before it writes.
+//! calls [`Recovery::settle_zones`] after it has recovered what was synced, and before it writes.
 //!
 //! # What is never done
 //!
 //! A block or NID that was freed is not handed out again before the checkpoint that frees it is durable; nothing that
-//! the last checkpoint speaks of is overwritten with other bytes (see [`Volume::checkpoint_with`]). So nodes and data
+//! the last checkpoint speaks of is overwritten with other bytes (see [`Checkpoints::write_with`]). So nodes and data
 //! that a sync wrote behind the checkpoint stay until the next one. Files that are being recovered stay as well.
 //!
 //! Partial cleaning keeps to that in two ways. Within a request a valid run is only *rewritten*: its bytes go to the
@@ -66,7 +66,6 @@ mod blocks;
 mod checkpoint;
 mod cleaner;
 mod clock;
-mod close;
 mod data_blocks;
 mod data_count;
 pub mod devices;
@@ -79,6 +78,7 @@ mod journal;
 mod journal_trouble;
 mod journaling;
 mod last_checkpoint;
+mod life;
 mod logs;
 #[cfg(loom)]
 pub mod models;
@@ -89,15 +89,12 @@ mod node_log;
 mod node_page;
 mod node_store;
 mod nodes;
-mod open;
 mod options;
 mod orphans;
 mod pack;
-mod preclean;
 mod precleaner;
 mod pressure;
 mod recovery;
-mod relocate;
 mod roll_forward;
 mod segments;
 mod sit;
@@ -111,29 +108,33 @@ mod sync;
 mod synced;
 mod table_source;
 pub mod tree;
+mod views;
 mod volume;
-mod write_ahead;
 mod write_stat;
 mod zoned;
 mod zones;
 
 pub use allocation::{Allocation, UnknownAllocation};
-pub use balance::Need;
-pub use checkpoint::{CheckpointReport, Reason};
-pub use cleaner::{CleanReport, CleanStep};
+pub use balance::{Balance, Need};
+pub use checkpoint::{CheckpointReport, Checkpoints, Reason};
+pub use cleaner::{CleanReport, CleanStep, Cleaning};
+pub use data_blocks::DataBlocks;
 pub use error::VolumeError;
 pub use examine::{Examination, Examined, Problem, examine};
 pub use flight::{Flight, Next, Piece, Target};
 pub use journal::{JournalArea, JournalMode};
 pub use journal_trouble::JournalTrouble;
-pub use journaling::{FoundJournal, JournaledNodes};
+pub use journaling::{FoundJournal, JournaledNodes, Journaling};
+pub use nids::Nids;
 pub use node::{Node, NodeRead, NodeWrite};
-pub use nodes::NewNode;
+pub use nodes::{NewNode, Nodes};
 pub use options::{FsyncMode, OpenOptions};
 pub use orphans::OrphanRoom;
-pub use recovery::ChainNode;
+pub use recovery::{ChainNode, Recovery};
+pub use slots::Slots;
 pub use stat::VolumeStat;
 pub use stop_cause::StopCause;
+pub use sync::Syncs;
 pub use synced::{MustCheckpoint, Synced};
 pub use volume::{Damage, Op, ReadOp, Volume};
 pub use write_stat::WriteStat;

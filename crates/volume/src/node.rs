@@ -69,7 +69,7 @@ impl Node {
     #[must_use]
     pub fn write<'a>(&'a self, op: &Op<'a>) -> NodeWrite<'a> {
         let guard = self.page.block.write();
-        if let Some(dirty) = NodeStore::mark_dirty(op.volume.store(), &self.page) {
+        if let Some(dirty) = NodeStore::mark_dirty(&op.volume.store, &self.page) {
             let Volume { pressure, store, segments, .. } = op.volume;
             pressure.node_became_dirty(dirty, store, segments);
         }

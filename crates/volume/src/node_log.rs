@@ -30,39 +30,43 @@ pub(crate) fn node_log(block: &NodeBlock) -> NodeLog {
     }
 }
 
-impl Volume {
+/// The logs that nodes are written to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeLogs<'a>(pub(crate) &'a Volume);
+
+impl NodeLogs<'_> {
     /// Gives a node a block of its log, with these marks, and hands it to the batch. `block` is that of `page`, locked.
-    pub(crate) fn write_node(
-        &self,
+    pub(crate) fn write(
+        self,
         page: &NodePage,
         block: &mut NodeBlock,
         version: u64,
         marks: u32,
         batch: &mut WriteBatch<'_>,
     ) -> Result<(), VolumeError> {
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let log = node_log(block);
-        let version_of_nid = self.nat.get(page.nid)?.version;
+        let version_of_nid = self.0.nat.get(page.nid)?.version;
         let summary = Summary::new(page.nid, version_of_nid, 0);
-        let (addr, next) = self.segments.manager()?.allocate_node(log, summary, now)?;
+        let (addr, next) = self.0.segments.manager()?.allocate_node(log, summary, now)?;
         self.seal(block, version, next, marks);
         batch.push(addr, block.as_block())?;
-        let old = self.nat.bind(page.nid, page.ino, addr)?;
+        let old = self.0.nat.bind(page.nid, page.ino, addr)?;
         if old.addr.is_real() {
-            self.segments.invalidate_run(Run { addr: old.addr, len: 1 }, now)?;
+            self.0.segments.invalidate_run(Run { addr: old.addr, len: 1 }, now)?;
         }
         page.set_clean();
         Ok(())
     }
 
     /// Gives a node the footer, and the checksum, with which it is written.
-    pub(crate) fn seal(&self, block: &mut NodeBlock, version: u64, next: BlockAddr, marks: u32) {
+    pub(crate) fn seal(self, block: &mut NodeBlock, version: u64, next: BlockAddr, marks: u32) {
         block.footer.cp_ver = version.into();
         block.footer.next_blkaddr = next.into();
         block.footer.set_mark(mark::FSYNC, marks & mark::FSYNC != 0);
         block.footer.set_mark(mark::DENTRY, marks & mark::DENTRY != 0);
-        if block.is_inode() && inode::has_checksum(block.inode(), self.features()) {
-            let sum = inode::checksum(block, self.checksum_seed);
+        if block.is_inode() && inode::has_checksum(block.inode(), self.0.features()) {
+            let sum = inode::checksum(block, self.0.checksum_seed);
             block.inode_mut().extra_mut().i_inode_checksum = sum.into();
         }
     }

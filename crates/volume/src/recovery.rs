@@ -7,7 +7,7 @@
 //!
 //! Each node names the block that its log hands out next, also across the end of a segment; a node belongs to the chain
 //! if it carries the version of the checkpoint (`fs/f2fs/recovery.c`). The layer above the volume reads the chain
-//! ([`Volume::synced_nodes`]), has its blocks kept ([`Volume::begin_recovery`]), changes its files by ordinary
+//! ([`Recovery::synced_nodes`]), has its blocks kept ([`Recovery::begin`]), changes its files by ordinary
 //! operations and the `adopt` functions, and ends with a checkpoint. Until that is durable nothing of the chain is
 //! overwritten, so a crash meanwhile changes nothing.
 //!
@@ -20,3 +20,9 @@ mod adopt;
 mod chain;
 
 pub use chain::ChainNode;
+
+use crate::Volume;
+
+/// The recovery of synced files by the layer above: [`Volume::recovery`].
+#[derive(Clone, Copy, Debug)]
+pub struct Recovery<'a>(pub(crate) &'a Volume);

@@ -9,15 +9,19 @@ use f2fs_segment::{Change, Displaced, switch_slots};
 
 use crate::{Node, Op, Volume, VolumeError};
 
-impl Volume {
+/// The address slots of nodes: [`Volume::slots`].
+#[derive(Clone, Copy, Debug)]
+pub struct Slots<'a>(pub(crate) &'a Volume);
+
+impl Slots<'_> {
     /// Changes slots of a node, and frees the blocks that they do not name any more; reservations stay. `change`
     /// decides for each slot, and `named` is told the new address of each one that was changed. Both are called with
     /// the node's page locked.
     ///
     /// # Errors
     /// [`VolumeError::Segment`] if the SIT says that an old block was not in use; the slots are changed all the same.
-    pub fn change_slots(
-        &self,
+    pub fn change(
+        self,
         op: &Op<'_>,
         node: &Node,
         slots: Range<usize>,
@@ -25,8 +29,8 @@ impl Volume {
         named: impl FnMut(usize, BlockAddr),
     ) -> Result<(), VolumeError> {
         let mut displaced = Displaced::default();
-        switch_slots(|| node.write(op), slots, self.features(), change, &mut displaced, named);
-        self.journal.forget(node.ino(), &displaced);
+        switch_slots(|| node.write(op), slots, self.0.features(), change, &mut displaced, named);
+        self.0.journal.forget(node.ino(), &displaced);
         self.free_displaced(&mut displaced)
     }
 
@@ -34,9 +38,9 @@ impl Volume {
     /// no hole, with the page locked. Returns how many these were; a node without any does not become dirty.
     ///
     /// # Errors
-    /// As [`change_slots`](Self::change_slots).
-    pub fn clear_slots(
-        &self,
+    /// As [`change`](Self::change).
+    pub fn clear(
+        self,
         op: &Op<'_>,
         node: &Node,
         slots: Range<usize>,
@@ -44,7 +48,7 @@ impl Volume {
     ) -> Result<u64, VolumeError> {
         let any = {
             let block = node.read();
-            let slots = block.address_slots(self.features()).get(slots.clone());
+            let slots = block.address_slots(self.0.features()).get(slots.clone());
             slots.is_some_and(|slots| slots.iter().any(|raw| raw.get() != 0))
         };
         if !any {
@@ -52,21 +56,21 @@ impl Volume {
         }
         let clear = |_, old: BlockAddr| if old.is_null() { Change::Keep } else { Change::To(BlockAddr::NULL) };
         let mut cleared = 0;
-        let freed = self.change_slots(op, node, slots, clear, |slot, addr| {
+        let freed = self.change(op, node, slots, clear, |slot, addr| {
             cleared += 1;
             named(slot, addr);
         });
         freed?;
-        self.space.give_blocks(cleared);
+        self.0.space.give_blocks(cleared);
         Ok(cleared)
     }
 
     /// Takes blocks out of use that slots named.
-    pub(crate) fn free_displaced(&self, displaced: &mut Displaced) -> Result<(), VolumeError> {
+    pub(crate) fn free_displaced(self, displaced: &mut Displaced) -> Result<(), VolumeError> {
         if displaced.is_empty() {
             return Ok(());
         }
-        let now = self.clock.now();
-        displaced.take().try_for_each(|run| self.segments.invalidate_run(run, now))
+        let now = self.0.clock.now();
+        displaced.take().try_for_each(|run| self.0.segments.invalidate_run(run, now))
     }
 }

@@ -5,52 +5,38 @@
 //! one after the other, each durable by itself; a device that no longer takes writes keeps the old ones. Nothing else
 //! is written by a volume that has stopped.
 
-use core::error::Error;
-
 use f2fs_device::{BlockDevice, DeviceError, Operation};
 use f2fs_format::feature::Features;
+use f2fs_format::superblock::SuperBlock;
 use f2fs_format::trouble::{ErrorKind, StopReason};
 use f2fs_format::{BlockAddr, Corruption};
 use f2fs_segment::SegmentError;
 
+use crate::VolumeError;
 use crate::blocks::read_block;
-use crate::{StopCause, Volume, VolumeError};
 
-impl Volume {
-    /// Refuses all further changes, because an operation panicked. The volume notices by itself a panic that unwinds an
-    /// operation; this is for a caller that catches one in a destructor while the thread unwinds already.
-    pub fn stop_after_panic(&self) {
-        self.stop_for(StopCause::Panic);
+/// Records in both copies of the superblock why the volume stopped. `in_use`: the copy that it was opened with.
+pub(crate) fn record(
+    device: &dyn BlockDevice,
+    mut superblock: SuperBlock,
+    in_use: u32,
+    error: Option<&VolumeError>,
+) -> Result<(), DeviceError> {
+    let (reason, found) = classify(error);
+    superblock.count_stop(reason);
+    if let Some(found) = found {
+        superblock.note_error(found);
     }
-
-    /// Refuses all further changes, because the state in memory can no longer be trusted to become a checkpoint: an
-    /// error left a change half done. The last checkpoint is safe. The reason is recorded in the superblock if the
-    /// device still takes it.
-    pub fn stop(&self, error: &(dyn Error + 'static)) {
-        if self.stop_for(StopCause::Error(error.to_string())) && !self.read_only {
-            // That the record fails changes nothing: the volume has stopped anyway.
-            let _ = self.record_stop(error.downcast_ref::<VolumeError>());
-        }
+    if Features(superblock.feature.get()).contains(Features::SB_CHECKSUM) {
+        superblock.crc = superblock.compute_crc().into();
     }
-
-    fn record_stop(&self, error: Option<&VolumeError>) -> Result<(), DeviceError> {
-        let (reason, found) = classify(error);
-        let mut superblock = self.superblock;
-        superblock.count_stop(reason);
-        if let Some(found) = found {
-            superblock.note_error(found);
-        }
-        if self.features().contains(Features::SB_CHECKSUM) {
-            superblock.crc = superblock.compute_crc().into();
-        }
-        // The one that is not in use first, as the kernel does.
-        for copy in [1 - self.damage.superblock_copy, self.damage.superblock_copy] {
-            let mut block = read_block(&*self.device, BlockAddr(copy))?;
-            superblock.write(block.block_mut(0));
-            self.device.write_fua(copy.into(), block)?;
-        }
-        Ok(())
+    // The one that is not in use first, as the kernel does.
+    for copy in [1 - in_use, in_use] {
+        let mut block = read_block(device, BlockAddr(copy))?;
+        superblock.write(block.block_mut(0));
+        device.write_fua(copy.into(), block)?;
     }
+    Ok(())
 }
 
 /// The kernel's words for an error.

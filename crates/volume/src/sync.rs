@@ -4,7 +4,7 @@
 //!   data of the file (on the device already) -> dirty nodes of the file -> its inode, with the fsync mark -> device flush
 //! ```
 //!
-//! Data that a write sends with its sync ([`Volume::sync_flight`]) is waited for in front of the flush, together with
+//! Data that a write sends with its sync ([`Syncs::flight`]) is waited for in front of the flush, together with
 //! the nodes.
 //!
 //! The inode comes last and carries the mark, so a crash in between leaves a chain from which roll-forward takes all of
@@ -20,6 +20,8 @@
 //! the gate, so no checkpoint freezes in between. The leader of a group locks one page at a time, also pages of the
 //! other threads' files; a thread that waits for the leader holds none.
 
+mod to_journal;
+
 use f2fs_device::BlockDevice;
 use f2fs_format::BlockAddr;
 use f2fs_format::feature::Features;
@@ -32,20 +34,24 @@ use f2fs_sync::{Arc, Mutex, protocol_never, protocol_value};
 use crate::blocks::WriteBatch;
 use crate::flight::joined::Joined;
 use crate::node::Node;
-use crate::node_log::{is_indirect_offset, node_log};
+use crate::node_log::{NodeLogs, is_indirect_offset, node_log};
 use crate::node_page::NodePage;
 use crate::synced::{MustCheckpoint, SyncRequest, Synced};
 use crate::volume::Unwinding;
 use crate::write_stat::Count;
 use crate::{Flight, FsyncMode, Op, StopCause, Volume, VolumeError};
 
-impl Volume {
+/// The syncs of files: [`Volume::syncs`].
+#[derive(Clone, Copy, Debug)]
+pub struct Syncs<'a>(pub(crate) &'a Volume);
+
+impl Syncs<'_> {
     /// Makes a file durable through the warm-node log: its nodes as they are, and the data that they name. Waits for
     /// the device.
     ///
     /// # Errors
     /// [`VolumeError::Device`]: the volume is stopped. [`VolumeError::Segment`] when no segment is free: a checkpoint may help.
-    pub fn sync_file(&self, op: &Op<'_>, inode: &Node) -> Result<Synced, VolumeError> {
+    pub fn file(self, op: &Op<'_>, inode: &Node) -> Result<Synced, VolumeError> {
         self.join_group(op, inode, None)
     }
 
@@ -57,8 +63,8 @@ impl Volume {
     /// # Errors
     /// [`VolumeError::Device`], [`VolumeError::Stopped`]: the file is as it was, and the blocks are free. Others
     /// concern the sync alone: the file has the blocks.
-    pub fn sync_flight(
-        &self,
+    pub fn flight(
+        self,
         op: &Op<'_>,
         inode: &Node,
         flight: Flight,
@@ -76,89 +82,83 @@ impl Volume {
         synced
     }
 
-    fn join_group(&self, op: &Op<'_>, inode: &Node, flight: Option<Arc<Mutex<Joined>>>) -> Result<Synced, VolumeError> {
-        self.epochs.wait_until_durable();
+    fn join_group(self, op: &Op<'_>, inode: &Node, flight: Option<Arc<Mutex<Joined>>>) -> Result<Synced, VolumeError> {
+        self.0.epochs.wait_until_durable();
         if let Some(reason) = self.must_checkpoint(&inode.page, &inode.read()) {
             return Ok(Synced::Must(reason));
         }
-        if let Some(journal) = self.journal.get().filter(|journal| journal.is_open()) {
-            return self.sync_to_journal(op, journal, &inode.page, flight.as_deref());
+        if let Some(journal) = self.0.journal.get().filter(|journal| journal.is_open()) {
+            return self.to_journal(op, journal, &inode.page, flight.as_deref());
         }
         let request = SyncRequest { inode: inode.page.clone(), flight };
-        let answer = self.roll_forward.syncs.join(request, |group| self.sync_group(op, &group));
+        let answer = self.0.roll_forward.syncs.join(request, |group| self.write_group(op, &group));
         answer.unwrap_or_else(|| Err(VolumeError::Stopped { reason: StopCause::Panic }))
     }
 
     /// Notes that something happened to an inode that roll-forward cannot repeat: until the next checkpoint, syncs of
     /// it are checkpoints.
-    pub fn set_unloggable(&self, _op: &Op<'_>, inode: &Node) {
-        inode.page.unloggable.store(self.epoch(), Ordering::Release);
+    pub fn set_unloggable(self, _op: &Op<'_>, inode: &Node) {
+        inode.page.unloggable.store(self.0.epoch(), Ordering::Release);
     }
 
     /// Notes that data which may have been synced left an inode for a block: a sync into the log that is cut off might
     /// leave the inode without it, and the block not yet. The record of a journal is there as a whole, behind the data
     /// or with it.
-    pub fn set_left_inline(&self, _op: &Op<'_>, inode: &Node) {
-        inode.page.left_inline.store(self.epoch(), Ordering::Release);
-    }
-
-    /// Whether a node was made since the last checkpoint. False for one that is not in memory: new ones are.
-    #[must_use]
-    pub fn is_new(&self, nid: f2fs_format::Nid) -> bool {
-        self.store.get(nid).is_some_and(|page| page.born.load(Ordering::Acquire) == self.epoch())
+    pub fn set_left_inline(self, _op: &Op<'_>, inode: &Node) {
+        inode.page.left_inline.store(self.0.epoch(), Ordering::Release);
     }
 
     /// The promise of a sync.
     #[must_use]
-    pub fn fsync_mode(&self) -> FsyncMode {
-        self.roll_forward.mode
+    pub fn fsync_mode(self) -> FsyncMode {
+        self.0.roll_forward.mode
     }
 
     /// The reason for a checkpoint that lies in the file itself. Whether there is room
     /// is asked by the group's leader.
-    pub(crate) fn must_checkpoint(&self, page: &NodePage, block: &NodeBlock) -> Option<MustCheckpoint> {
+    pub(crate) fn must_checkpoint(self, page: &NodePage, block: &NodeBlock) -> Option<MustCheckpoint> {
         let raw = block.inode();
         if raw.file_type() != inode::mode::REGULAR || node_log(block) != NodeLog::Warm {
             return Some(MustCheckpoint::NotRegular);
         }
         // In a journal a file may have several names that the checkpoint has as well: they are not restored, and nobody
         // else reads it.
-        if raw.i_links.get() == 0 || (raw.i_links.get() > 1 && !self.has_journal()) {
+        if raw.i_links.get() == 0 || (raw.i_links.get() > 1 && !self.0.journal().is_open()) {
             return Some(MustCheckpoint::Links);
         }
-        if self.roll_forward.opened.load(Ordering::Acquire) {
+        if self.0.roll_forward.opened.load(Ordering::Acquire) {
             return Some(MustCheckpoint::Opened);
         }
-        let epoch = self.epoch();
+        let epoch = self.0.epoch();
         let left_inline = page.left_inline.load(Ordering::Acquire) == epoch;
-        if page.unloggable.load(Ordering::Acquire) == epoch || (left_inline && !self.journal.is_whole()) {
+        if page.unloggable.load(Ordering::Acquire) == epoch || (left_inline && !self.0.journal.is_whole()) {
             return Some(MustCheckpoint::Changed);
         }
-        if page.born.load(Ordering::Acquire) == epoch && self.is_new(raw.i_pino.into()) {
+        if page.born.load(Ordering::Acquire) == epoch && self.0.nodes().is_new(raw.i_pino.into()) {
             return Some(MustCheckpoint::NewParent);
         }
         None
     }
 
     /// Writes the files of a group and flushes the device.
-    fn sync_group(&self, op: &Op<'_>, group: &[SyncRequest]) -> Vec<Result<Synced, VolumeError>> {
+    fn write_group(self, op: &Op<'_>, group: &[SyncRequest]) -> Vec<Result<Synced, VolumeError>> {
         // The next group begins before the leader's operation ends: nodes that this one leaves out would be a gap in
         // its chain.
-        let _unwinding = Unwinding::new(self);
+        let _unwinding = Unwinding::new(self.0);
         let failed = |error: VolumeError| {
-            self.stop(&error);
+            self.0.stop(&error);
             let reason = StopCause::Error(error.to_string());
             let others = (1..group.len()).map(|_| Err(VolumeError::Stopped { reason: reason.clone() }));
             // The first request is the leader's own, or as good as it.
             others.chain([Err(error)]).rev().collect()
         };
-        if let Err(error) = self.check_writable() {
+        if let Err(error) = self.0.check_writable() {
             return failed(error);
         }
         let flights = || group.iter().filter_map(|request| request.flight.as_deref());
-        let arrive = || flights().try_for_each(|flight| flight.lock().land(&*self.device));
+        let arrive = || flights().try_for_each(|flight| flight.lock().land(&*self.0.device));
         let land = || protocol_value!("sync_forgets_arrivals", arrive(), Ok(()));
-        let mut batch = self.batch();
+        let mut batch = self.0.batch();
         for flight in flights() {
             let mut flight = flight.lock();
             flight.name(op);
@@ -169,8 +169,8 @@ impl Volume {
                 return failed(error.into());
             }
         }
-        if self.roll_forward.mode == FsyncMode::Strict
-            && let Err(error) = batch.write_out().and_then(|()| land()).and_then(|()| self.device.flush())
+        if self.0.roll_forward.mode == FsyncMode::Strict
+            && let Err(error) = batch.write_out().and_then(|()| land()).and_then(|()| self.0.device.flush())
         {
             return failed(error.into());
         }
@@ -181,7 +181,7 @@ impl Volume {
                 answer => answers.push(answer),
             }
         }
-        let flush = || protocol_value!("sync_flush", self.device.flush(), Ok(()));
+        let flush = || protocol_value!("sync_flush", self.0.device.flush(), Ok(()));
         let ended = protocol_value!(
             "sync_inode_behind_flush",
             batch.finish().and_then(|_| land()).and_then(|()| flush()),
@@ -194,21 +194,21 @@ impl Volume {
     }
 
     /// Writes the dirty nodes of a file, its inode last.
-    fn log_file(&self, inode: &Arc<NodePage>, batch: &mut WriteBatch<'_>) -> Result<Synced, VolumeError> {
-        let version = self.footer_version();
+    fn log_file(self, inode: &Arc<NodePage>, batch: &mut WriteBatch<'_>) -> Result<Synced, VolumeError> {
+        let version = self.0.footer_version();
         // Asked again here: everything that was changed before the sync began is on the list by now, and no other sync
         // of the same file is under way.
         if let Some(reason) = self.must_checkpoint(inode, &inode.block.read()) {
             return Ok(Synced::Must(reason));
         }
-        let nodes = self.store.take_file(inode.ino);
-        let new = inode.born.load(Ordering::Acquire) == self.epoch();
-        let most = self.pressure.dirty_limit();
+        let nodes = self.0.store.take_file(inode.ino);
+        let new = inode.born.load(Ordering::Acquire) == self.0.epoch();
+        let most = self.0.pressure.dirty_limit();
         // The data that the sync promises was counted before it joined.
         let any = !nodes.is_empty() || inode.is_unsynced();
         let count = nodes.len() as u64 + 1;
-        if any && !self.roll_forward.room.log(count, new, &self.space, &self.blocks_written, most) {
-            self.store.put_file(inode.ino, nodes);
+        if any && !self.0.roll_forward.room.log(count, new, &self.0.space, &self.0.blocks_written, most) {
+            self.0.store.put_file(inode.ino, nodes);
             return Ok(Synced::Must(MustCheckpoint::Room));
         }
         let mut written = 0;
@@ -222,31 +222,31 @@ impl Volume {
             if is_indirect_offset(block.footer.node_offset()) || page.removed.load(Ordering::Acquire) {
                 continue;
             }
-            if let Err(error) = self.write_node(page, &mut block, version, 0, batch) {
+            if let Err(error) = NodeLogs(self.0).write(page, &mut block, version, 0, batch) {
                 drop(block);
-                self.written.add(Count::SyncedNodes, written);
-                self.store.put_file(inode.ino, nodes[index..].to_vec());
+                self.0.written.add(Count::SyncedNodes, written);
+                self.0.store.put_file(inode.ino, nodes[index..].to_vec());
                 return Err(error);
             }
             written += 1;
         }
-        self.written.add(Count::SyncedNodes, written);
+        self.0.written.add(Count::SyncedNodes, written);
         let mut block = inode.block.write();
         if let Some(reason) = self.must_checkpoint(inode, &block) {
             return Ok(Synced::Must(reason));
         }
         // With the pages that were read a panic may have been left half way. Without the mark roll-forward ignores
         // them.
-        self.check_writable()?;
+        self.0.check_writable()?;
         if written != 0 || inode.is_unsynced() {
             let marks = protocol_value!("sync_mark", mark::FSYNC, 0) | if new { mark::DENTRY } else { 0 };
             protocol_never!("sync_inode_behind_flush", batch.write_out()?);
-            let whole = leave_out(&mut block, self.features());
-            self.write_node(inode, &mut block, version, marks, batch)?;
+            let whole = leave_out(&mut block, self.0.features());
+            NodeLogs(self.0).write(inode, &mut block, version, marks, batch)?;
             if let Some(whole) = whole {
                 **block = whole;
             }
-            self.written.add(Count::SyncedNodes, 1);
+            self.0.written.add(Count::SyncedNodes, 1);
         }
         Ok(Synced::Logged)
     }

@@ -65,9 +65,9 @@ fn set_child(block: &mut NodeBlock, is_inode: bool, slot: usize, nid: Nid) {
 /// A child that must belong to `ino` and have this node offset.
 ///
 /// # Errors
-/// [`VolumeError::Corrupt`] if it is not, and those of [`Volume::node`].
+/// [`VolumeError::Corrupt`] if it is not, and those of [`Nodes::get`](crate::Nodes::get).
 pub fn load_child(volume: &Volume, ino: Nid, nid: Nid, offset: u32) -> Result<Node, VolumeError> {
-    let node = volume.node(nid)?;
+    let node = volume.nodes().get(nid)?;
     let wrong = |what, expected: u64, found: u64| {
         VolumeError::from(Corruption::Node { nid, addr: BlockAddr::NULL, what, expected, found })
     };
@@ -172,7 +172,7 @@ pub fn missing(volume: &Volume, inode: &Node, first: u64, last: u64, inline: boo
 /// The slot of a block; missing nodes on the way are made, and counted in `i_blocks`.
 ///
 /// # Errors
-/// As [`place_of`], and those of [`Volume::new_node`]. Nodes that were made already stay; they are empty, and are freed
+/// As [`place_of`], and those of [`Nodes::create`](crate::Nodes::create). Nodes that were made already stay; they are empty, and are freed
 /// with the file.
 pub fn ensure_slot(op: &Op<'_>, inode: &Node, block: u64) -> Result<Slot, VolumeError> {
     let volume = op.volume();
@@ -191,7 +191,7 @@ pub fn ensure_slot(op: &Op<'_>, inode: &Node, block: u64) -> Result<Slot, Volume
             let nid = child_nid(&parent, level == 1, slot);
             if nid.is_null() {
                 let new = NewNode { ino: Some(inode.nid()), offset: *offset, directory };
-                let made = volume.new_node(op, new)?;
+                let made = volume.nodes().create(op, new)?;
                 set_child(&mut parent, level == 1, slot, made.nid());
                 drop(parent);
                 add_blocks(op, inode, 1);

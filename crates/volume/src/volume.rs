@@ -1,7 +1,7 @@
 //! An open volume: its parts, the operations that change it, and the end of them when it stops.
 //!
 //! What the volume does stands above this: opening, the checkpoint, syncs, cleaning, roll-forward each in a file of
-//! theirs. The parts stand below, and know nothing of the volume.
+//! theirs, as a view of the volume (`views.rs` hands them out). The parts stand below, and know nothing of the volume.
 //!
 //! # Panics
 //!
@@ -13,6 +13,7 @@
 //!
 //! An operation that begins while its thread unwinds already (in a destructor) and ends as it should stops nothing.
 
+use core::error::Error;
 use core::fmt;
 use std::thread::panicking;
 
@@ -24,6 +25,7 @@ use f2fs_nat::Nat;
 use f2fs_segment::SegmentManager;
 use f2fs_sync::{Gate, GateGuard, Mutex, OnceLock, PerCore, PlainArc};
 
+use crate::blocks::WriteBatch;
 use crate::clock::Clock;
 use crate::data_count::DataCount;
 use crate::epoch::Epochs;
@@ -39,8 +41,8 @@ use crate::segments::Segments;
 use crate::space::Space;
 use crate::stop_cause::StopCause;
 use crate::write_stat::WriteCounters;
-use crate::zones::Zones;
-use crate::{VolumeError, VolumeStat};
+use crate::zoned::Zoning;
+use crate::{VolumeError, VolumeStat, stop};
 
 /// An open F2FS volume: nodes, blocks, checkpoints. Share it between threads in an `Arc`.
 ///
@@ -54,8 +56,8 @@ pub struct Volume {
     pub(crate) nat: Nat,
     pub(crate) segments: Segments,
     pub(crate) store: NodeStore,
-    /// The zones that the volume lies on, if it is open for writing.
-    pub(crate) zones: Option<Zones>,
+    /// The zones that the volume lies on, if there are some and it is open for writing.
+    pub(crate) zoning: Zoning,
     pub(crate) space: Space,
     pub(crate) orphans: Orphans,
     pub(crate) moves: Moves,
@@ -225,7 +227,7 @@ impl Volume {
     }
 
     /// The epoch of changes that an operation makes now: all of one epoch becomes durable with one checkpoint
-    /// ([`checkpoint_past`](Self::checkpoint_past)). It stays the same as long as the caller holds an [`Op`].
+    /// ([`write_past`](crate::Checkpoints::write_past)). It stays the same as long as the caller holds an [`Op`].
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epochs.current()
@@ -243,8 +245,10 @@ impl Volume {
         &self.damage
     }
 
-    pub(crate) fn store(&self) -> &NodeStore {
-        &self.store
+    /// Blocks on their way to the device, in requests that do not leave their zone.
+    pub(crate) fn batch(&self) -> WriteBatch<'_> {
+        let batch = WriteBatch::new(&*self.device);
+        if self.zoning.is_zoned() { batch.within_segments(self.geometry.main_blkaddr) } else { batch }
     }
 
     /// Begins an operation that changes the volume. Waits while a checkpoint freezes.
@@ -284,10 +288,27 @@ impl Volume {
     /// Refuses all further changes for this cause, unless there is one already: whether it was the first.
     pub(crate) fn stop_for(&self, cause: StopCause) -> bool {
         let first = self.stopped.set(cause).is_ok();
-        if let Some(zones) = self.zones.as_ref().filter(|_| first) {
-            zones.give_up();
+        if first {
+            self.zoning.give_up();
         }
         first
+    }
+
+    /// Refuses all further changes, because the state in memory can no longer be trusted to become a checkpoint: an
+    /// error left a change half done. The last checkpoint is safe. The reason is recorded in the superblock if the
+    /// device still takes it.
+    pub fn stop(&self, error: &(dyn Error + 'static)) {
+        if self.stop_for(StopCause::Error(error.to_string())) && !self.read_only {
+            let (in_use, error) = (self.damage.superblock_copy, error.downcast_ref());
+            // That the record fails changes nothing: the volume has stopped anyway.
+            let _ = stop::record(&*self.device, self.superblock, in_use, error);
+        }
+    }
+
+    /// Refuses all further changes, because an operation panicked. The volume notices by itself a panic that unwinds an
+    /// operation; this is for a caller that catches one in a destructor while the thread unwinds already.
+    pub fn stop_after_panic(&self) {
+        self.stop_for(StopCause::Panic);
     }
 
     /// Grows whenever a data block of the inode was moved by another than the file's writers (and sometimes without
@@ -384,7 +405,7 @@ impl Volume {
     /// Whether free segments are so few that logs write into the holes of dirty ones.
     #[must_use]
     pub fn writes_into_holes(&self) -> bool {
-        self.zones.is_none() && self.segments.manager().is_ok_and(SegmentManager::need_ssr)
+        !self.zoning.is_zoned() && self.segments.manager().is_ok_and(SegmentManager::need_ssr)
     }
 
     /// Seconds since the volume was first used, as segments' modification times count them.

@@ -2,11 +2,11 @@
 //! it does nothing.
 //!
 //! ```text
-//!   open ─ roll-forward ─► settle_zones: free zones that were written are reset; logs that are not where their zone goes on move to
+//!   open ─ roll-forward ─► settle: free zones that were written are reset; logs that are not where their zone goes on move to
 //!                          the start of free ones; zones where no log stands are finished
-//!   a checkpoint is frozen  ─► note_left_zones: zones that are written in part and where no log stands
-//!   and durable             ─► begin_zones_anew: sections that it frees are reset before a log gets them; zones that were noted are finished
-//!   a write fails ─► leave_failed_zones: the logs that stand in its zone move on
+//!   a checkpoint is frozen  ─► note_left: zones that are written in part and where no log stands
+//!   and durable             ─► begin_anew: sections that it frees are reset before a log gets them; zones that were noted are finished
+//!   a write fails ─► leave_failed: the logs that stand in its zone move on
 //! ```
 //!
 //! The kernel does the same at a mount (`f2fs_check_and_fix_write_pointer` in `fs/f2fs/segment.c`).
@@ -19,24 +19,32 @@ use f2fs_format::BlockAddr;
 use f2fs_segment::{Run, SegmentManager};
 use f2fs_sync::{protocol_step, protocol_value};
 
-use crate::blocks::WriteBatch;
-use crate::{Volume, VolumeError};
+use crate::VolumeError;
+use crate::segments::Segments;
+use crate::zones::Zones;
 
-impl Volume {
-    /// Blocks on their way to the device, in requests that do not leave their zone.
-    pub(crate) fn batch(&self) -> WriteBatch<'_> {
-        let batch = WriteBatch::new(&*self.device);
-        if self.zones.is_some() { batch.within_segments(self.geometry.main_blkaddr) } else { batch }
+/// The zones that a volume lies on, and what becomes of them; or none.
+#[derive(Debug)]
+pub(crate) struct Zoning(pub(crate) Option<Zones>);
+
+impl Zoning {
+    /// Whether there are zones, and they are written to.
+    #[inline]
+    pub(crate) fn is_zoned(&self) -> bool {
+        self.0.is_some()
     }
 
-    /// Brings the zones together with what was opened; does nothing on a volume without zones, or one that is open for
-    /// reading. Call it after synced files are recovered, and before anything is written; not if the recovery failed.
-    ///
-    /// # Errors
-    /// [`VolumeError::Segment`] if no section is free for a log that has to move; [`VolumeError::Device`].
-    pub fn settle_zones(&self) -> Result<(), VolumeError> {
-        let Some(zones) = &self.zones else { return Ok(()) };
-        let segments = self.segments.manager()?;
+    /// Writes that are missing in front of others never come: the volume has stopped.
+    pub(crate) fn give_up(&self) {
+        if let Some(zones) = &self.0 {
+            zones.give_up();
+        }
+    }
+
+    /// Brings the zones together with what was opened.
+    pub(crate) fn settle(&self, segments: &Segments) -> Result<(), VolumeError> {
+        let Some(zones) = &self.0 else { return Ok(()) };
+        let segments = segments.manager()?;
         for zone in zones.sequential()? {
             let section = zones.section_of(zone.start);
             if zone.write_pointer() != Some(zone.start) && segments.is_section_free(section) {
@@ -55,26 +63,25 @@ impl Volume {
 
     /// Zones that no log goes on writing are noted, with the gate closed: the checkpoint that is being frozen finishes
     /// them.
-    pub(crate) fn note_left_zones(&self) {
-        if let (Some(zones), Ok(segments)) = (&self.zones, self.segments.manager()) {
+    pub(crate) fn note_left(&self, segments: &SegmentManager) {
+        if let Some(zones) = &self.0 {
             zones.note_left(segments);
         }
     }
 
     /// The checkpoint is durable, and blocks that it frees are not yet given out: its zones are begun again. Gives the
-    /// runs that it frees and that may be discarded.
-    pub(crate) fn begin_zones_anew(&self, segments: &SegmentManager) -> Vec<Run> {
-        match &self.zones {
+    /// runs that it frees and that may be discarded, if somebody `discards` them.
+    pub(crate) fn begin_anew(&self, segments: &SegmentManager, discards: bool) -> Vec<Run> {
+        match &self.0 {
             Some(zones) => zones.begin_anew(segments),
-            None if self.discards => segments.freed_by_checkpoint(),
+            None if discards => segments.freed_by_checkpoint(),
             None => Vec::new(),
         }
     }
 
     /// Moves logs on whose zone takes no more writes since one failed.
-    pub(crate) fn leave_failed_zones(&self) {
-        let Some(zones) = &self.zones else { return };
-        let Ok(segments) = self.segments.manager() else { return };
+    pub(crate) fn leave_failed(&self, segments: &Segments) {
+        let (Some(zones), Ok(segments)) = (&self.0, segments.manager()) else { return };
         // If there is nowhere to move to, the next write fails as this one did.
         let _ = segments.leave_zones(|addr| zones.ordered.has_failed(addr.0.into()));
     }

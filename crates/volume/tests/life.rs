@@ -30,31 +30,31 @@ fn what_a_checkpoint_holds_is_what_is_found() {
     let (kept, lost);
     {
         let op = volume.begin().unwrap();
-        let node = volume.new_node(&op, INODE).unwrap();
+        let node = volume.nodes().create(&op, INODE).unwrap();
         kept = node.nid();
         node.write(&op).inode_mut().i_uid = 77.into();
     }
-    let report = volume.checkpoint(Reason::Sync).unwrap();
+    let report = volume.checkpoints().write(Reason::Sync).unwrap();
     assert_eq!(report.nodes, 1);
     {
         let op = volume.begin().unwrap();
-        lost = volume.new_node(&op, INODE).unwrap().nid();
-        volume.node(kept).unwrap().write(&op).inode_mut().i_uid = 88.into();
+        lost = volume.nodes().create(&op, INODE).unwrap().nid();
+        volume.nodes().get(kept).unwrap().write(&op).inode_mut().i_uid = 88.into();
     }
     assert_eq!(volume.stat().valid_inodes, before.valid_inodes + 2);
     drop(volume); // as a crash would
 
     let volume = open(&device);
     assert_eq!(volume.stat().valid_inodes, before.valid_inodes + 1);
-    assert_eq!(volume.node(kept).unwrap().read().inode().i_uid.get(), 77);
-    assert!(volume.node(lost).is_err());
+    assert_eq!(volume.nodes().get(kept).unwrap().read().inode().i_uid.get(), 77);
+    assert!(volume.nodes().get(lost).is_err());
 }
 
 #[test]
 fn freed_blocks_and_nids_wait_for_the_checkpoint() {
     let device = fresh();
     let volume = open(&device);
-    let file = volume.new_node(&volume.begin().unwrap(), INODE).unwrap();
+    let file = volume.nodes().create(&volume.begin().unwrap(), INODE).unwrap();
     let write = |fill: u8| {
         let op = volume.begin().unwrap();
         let data = AlignedBuf::from_bytes(&[fill; 4096]);
@@ -63,7 +63,7 @@ fn freed_blocks_and_nids_wait_for_the_checkpoint() {
         flight.land(&op, &file, |_, _| {}, |_| {}).unwrap();
         slot.get(&volume)
     };
-    let free = || volume.clear_slots(&volume.begin().unwrap(), &file, 0..1, |_, _| {});
+    let free = || volume.slots().clear(&volume.begin().unwrap(), &file, 0..1, |_, _| {});
     let first = write(1);
     assert_eq!(free().unwrap(), 1);
     assert_eq!(free().unwrap(), 0, "freed twice");
@@ -81,21 +81,21 @@ fn freed_blocks_and_nids_wait_for_the_checkpoint() {
     let prefree = volume.stat().prefree_segments;
     assert!(prefree >= 2, "{prefree}");
     let free = volume.stat().free_segments;
-    volume.checkpoint(Reason::Sync).unwrap();
+    volume.checkpoints().write(Reason::Sync).unwrap();
     assert_eq!(volume.stat().prefree_segments, 0);
     assert_eq!(volume.stat().free_segments, free + prefree);
 
     let freed = {
         let op = volume.begin().unwrap();
-        let node = volume.new_node(&op, INODE).unwrap();
-        volume.remove_node(&op, &node).unwrap();
+        let node = volume.nodes().create(&op, INODE).unwrap();
+        volume.nodes().remove(&op, &node).unwrap();
         node.nid()
     };
     for _ in 0..2000 {
         let op = volume.begin().unwrap();
-        let node = volume.new_node(&op, INODE).unwrap();
+        let node = volume.nodes().create(&op, INODE).unwrap();
         assert_ne!(node.nid(), freed);
-        volume.remove_node(&op, &node).unwrap();
+        volume.nodes().remove(&op, &node).unwrap();
     }
 }
 
@@ -106,8 +106,8 @@ fn reading_only_changes_nothing() {
     let before = device.snapshot();
     let volume = Volume::open(device.clone(), &OpenOptions::new().read_only(true)).unwrap();
     assert!(matches!(volume.begin(), Err(VolumeError::ReadOnly)));
-    assert!(matches!(volume.checkpoint(Reason::Sync), Err(VolumeError::ReadOnly)));
-    volume.node(Nid(3)).unwrap();
+    assert!(matches!(volume.checkpoints().write(Reason::Sync), Err(VolumeError::ReadOnly)));
+    volume.nodes().get(Nid(3)).unwrap();
     volume.close().unwrap();
     let (a, b) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
     before.save(a.path()).unwrap();
@@ -121,11 +121,11 @@ fn a_closed_volume_refuses_changes_and_is_clean() {
     let volume = open(&device);
     {
         let op = volume.begin().unwrap();
-        let node = volume.new_node(&op, INODE).unwrap();
+        let node = volume.nodes().create(&op, INODE).unwrap();
         let xattr = NewNode { ino: Some(node.nid()), offset: XATTR_NODE_OFFSET, directory: false };
-        let xattr = volume.new_node(&op, xattr).unwrap();
-        volume.remove_node(&op, &xattr).unwrap();
-        volume.remove_node(&op, &node).unwrap();
+        let xattr = volume.nodes().create(&op, xattr).unwrap();
+        volume.nodes().remove(&op, &xattr).unwrap();
+        volume.nodes().remove(&op, &node).unwrap();
     }
     volume.close().unwrap();
     assert!(matches!(volume.begin(), Err(VolumeError::Stopped { .. })));
@@ -142,7 +142,7 @@ fn addresses_outside_the_main_area_are_corruption() {
     let main = volume.geometry().main_blkaddr;
     let end = volume.geometry().main_end();
     for addr in [BlockAddr(0), BlockAddr(1), BlockAddr(main.0 - 1), BlockAddr(end.0 - 1), end, BlockAddr::NEW] {
-        assert!(matches!(volume.read_data(Nid(3), addr, &mut buf), Err(VolumeError::Corrupt(_))), "{addr}");
+        assert!(matches!(volume.data().read(Nid(3), addr, &mut buf), Err(VolumeError::Corrupt(_))), "{addr}");
     }
-    volume.read_data(Nid(3), main, &mut buf).unwrap();
+    volume.data().read(Nid(3), main, &mut buf).unwrap();
 }

@@ -35,7 +35,7 @@ fn nodes() -> &'static (Image, Vec<Nid>) {
             let volume = open(device.clone());
             let made: Vec<Nid> = {
                 let op = volume.begin().unwrap();
-                (0..2).map(|_| volume.new_node(&op, NODE).unwrap().nid()).collect()
+                (0..2).map(|_| volume.nodes().create(&op, NODE).unwrap().nid()).collect()
             };
             sender.send(made).unwrap();
             volume.close().unwrap();
@@ -45,14 +45,14 @@ fn nodes() -> &'static (Image, Vec<Nid>) {
 }
 
 fn checkpoint(volume: &Volume) {
-    volume.checkpoint_with::<VolumeError>(Reason::Sync, |_| Ok(())).unwrap();
+    volume.checkpoints().write_with::<VolumeError>(Reason::Sync, |_| Ok(())).unwrap();
 }
 
 /// Frees a node that is there.
 fn free(volume: &Volume, nid: Nid) {
     let op = volume.begin().unwrap();
-    let node = volume.node(nid).unwrap();
-    volume.remove_node(&op, &node).unwrap();
+    let node = volume.nodes().get(nid).unwrap();
+    volume.nodes().remove(&op, &node).unwrap();
 }
 
 /// A node that was read and is gone is not found by those who ask for it later.
@@ -67,12 +67,12 @@ fn a_node_is_read_while_it_is_freed() {
             let nid = nids[0];
             let other = Arc::clone(&volume);
             let thread = model::spawn(move || free(&other, nid));
-            if let Ok(node) = volume.node(nid) {
+            if let Ok(node) = volume.nodes().get(nid) {
                 assert_eq!(node.nid(), nid);
             }
             thread.join().unwrap();
             model::judge();
-            assert!(volume.node(nid).is_err(), "a node that was freed is found");
+            assert!(volume.nodes().get(nid).is_err(), "a node that was freed is found");
         },
     );
 }
@@ -90,7 +90,7 @@ fn a_node_is_read_by_two() {
             let other = Arc::clone(&volume);
             let change = move |volume: &Volume| {
                 let op = volume.begin().unwrap();
-                let node = volume.node(nid).unwrap();
+                let node = volume.nodes().get(nid).unwrap();
                 let mut block = node.write(&op);
                 let links = block.inode().i_links.get();
                 block.inode_mut().i_links = (links + 1).into();
@@ -99,7 +99,7 @@ fn a_node_is_read_by_two() {
             change(&volume);
             thread.join().unwrap();
             model::judge();
-            assert_eq!(volume.node(nid).unwrap().read().inode().i_links.get(), 2);
+            assert_eq!(volume.nodes().get(nid).unwrap().read().inode().i_links.get(), 2);
             volume.close().unwrap();
         },
     );
@@ -117,7 +117,7 @@ fn a_node_changes_while_others_leave_memory() {
     };
     let set = move |volume: &Volume, links: u32| {
         let op = volume.begin().unwrap();
-        let node = volume.node(nid).unwrap();
+        let node = volume.nodes().get(nid).unwrap();
         node.write(&op).inode_mut().i_links = links.into();
     };
     model::large("a_node_changes_while_others_leave_memory", 2, setup, move |(device, volume)| {
@@ -126,19 +126,19 @@ fn a_node_changes_while_others_leave_memory() {
         {
             // More than the shard keeps.
             let op = volume.begin().unwrap();
-            let made: Vec<_> = (0..8).map(|_| volume.new_node(&op, NODE).unwrap()).collect();
+            let made: Vec<_> = (0..8).map(|_| volume.nodes().create(&op, NODE).unwrap()).collect();
             drop(made);
         }
         checkpoint(&volume);
         thread.join().unwrap();
         model::judge();
-        assert_eq!(volume.node(nid).unwrap().read().inode().i_links.get(), 7);
+        assert_eq!(volume.nodes().get(nid).unwrap().read().inode().i_links.get(), 7);
         checkpoint(&volume);
         set(&volume, 8);
         checkpoint(&volume);
         set(&volume, 9);
         volume.close().unwrap();
         drop(volume);
-        assert_eq!(open(device).node(nid).unwrap().read().inode().i_links.get(), 9);
+        assert_eq!(open(device).nodes().get(nid).unwrap().read().inode().i_links.get(), 9);
     });
 }

@@ -38,8 +38,8 @@ fn a_checkpoint_counts_no_block_that_somebody_asks_for() {
     };
     model::large("a_checkpoint_counts_no_block_that_somebody_asks_for", 2, setup, |(device, volume)| {
         let other = Arc::clone(&volume);
-        let thread = model::spawn(move || assert!(other.has_room(1000)));
-        volume.checkpoint_with::<VolumeError>(Reason::Sync, |_| Ok(())).unwrap();
+        let thread = model::spawn(move || assert!(other.data().has_room(1000)));
+        volume.checkpoints().write_with::<VolumeError>(Reason::Sync, |_| Ok(())).unwrap();
         thread.join().unwrap();
         model::judge();
         let used = volume.stat().valid_blocks;

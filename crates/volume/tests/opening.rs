@@ -89,7 +89,7 @@ fn opening_for_reading_reads_neither_sit_nor_summaries() {
     let (memory, [requests, read, of_sit]) = device.count(sit.clone(), || {
         measure(|| {
             let volume = Volume::open(device.clone(), &options).unwrap();
-            drop(volume.node(geometry.root_ino).unwrap());
+            drop(volume.nodes().get(geometry.root_ino).unwrap());
             opened = Some(volume);
         })
     });
@@ -106,8 +106,8 @@ fn opening_for_reading_reads_neither_sit_nor_summaries() {
     assert_eq!(of_sit, 1);
     let in_use = geometry.block_at(root.segment, 0);
     let ask = || {
-        assert!(volume.is_in_use(in_use).unwrap());
-        assert!(!volume.is_in_use(in_use.offset(u32::from(root.next_offset))).unwrap());
+        assert!(volume.data().is_in_use(in_use).unwrap());
+        assert!(!volume.data().is_in_use(in_use.offset(u32::from(root.next_offset))).unwrap());
         assert_eq!(volume.segment(root.segment).unwrap().valid, 1);
     };
     assert!(device.count(sit.clone(), ask).1[2] <= 1);
@@ -138,10 +138,10 @@ fn opening_for_writing_takes_eight_bytes_a_segment() {
         let more = measure(|| {
             let op = volume.begin().unwrap();
             let new = NewNode { ino: None, offset: 0, directory: false };
-            let nid: Nid = volume.new_node(&op, new).unwrap().nid();
+            let nid: Nid = volume.nodes().create(&op, new).unwrap().nid();
             drop(op);
-            volume.checkpoint(Reason::Sync).unwrap();
-            assert!(volume.has_node(nid).unwrap());
+            volume.checkpoints().write(Reason::Sync).unwrap();
+            assert!(volume.recovery().has_node(nid).unwrap());
         });
         assert!(more.bytes_current < 1 << 20, "{} bytes more", more.bytes_current);
         let before = volume.stat();

@@ -59,7 +59,7 @@ fn formats() {
         let volume =
             Volume::open(device.clone(), &OpenOptions::new()).unwrap_or_else(|error| panic!("{what}: {error}"));
         for _ in 0..3 {
-            volume.checkpoint(Reason::Sync).unwrap_or_else(|error| panic!("{what}: {error}"));
+            volume.checkpoints().write(Reason::Sync).unwrap_or_else(|error| panic!("{what}: {error}"));
         }
         volume.close().unwrap();
         assert_consistent(&device, &what);
@@ -83,7 +83,7 @@ fn options() {
             // Fields are set without the builder, too.
             options.lanes = size as usize;
             let volume = Volume::open(device.clone(), &options).unwrap();
-            volume.checkpoint(Reason::Sync).unwrap();
+            volume.checkpoints().write(Reason::Sync).unwrap();
             volume.close().unwrap();
         }
         assert_consistent(&device, &format!("{size}"));
@@ -109,31 +109,32 @@ fn numbers_and_addresses() {
         let inside = volume.geometry().in_main(addr);
         let op = volume.begin().unwrap();
         let room = before.user_blocks - before.valid_blocks;
-        assert_eq!(volume.has_room(size), size <= room, "{size}");
-        assert_eq!(volume.reserve(&op, size).is_ok(), size <= room, "{size}");
+        assert_eq!(volume.data().has_room(size), size <= room, "{size}");
+        assert_eq!(volume.data().reserve(&op, size).is_ok(), size <= room, "{size}");
         if size <= room {
-            volume.unreserve(&op, size);
+            volume.data().unreserve(&op, size);
         }
         let root = nid == volume.geometry().root_ino;
-        assert!(root || volume.node(nid).is_err(), "{nid}");
-        volume.prefetch(&[nid, nid]);
-        let _ = (volume.moves(nid), volume.is_orphan(nid), volume.node_version(nid), volume.is_on_device(nid));
+        assert!(root || volume.nodes().get(nid).is_err(), "{nid}");
+        volume.nodes().prefetch(&[nid, nid]);
+        let _ =
+            (volume.moves(nid), volume.is_orphan(nid), volume.nodes().version(nid), volume.nodes().is_on_device(nid));
         assert!(!volume.remove_orphan(&op, nid), "{nid}");
-        assert!(!volume.is_in_use(addr).unwrap() || inside, "{addr}");
-        assert!(volume.read_data(nid, addr, &mut AlignedBuf::new(1)).is_err() || inside, "{addr}");
-        assert!(volume.read_data(nid, addr, &mut AlignedBuf::new(0)).is_err() || inside, "{addr}");
+        assert!(!volume.data().is_in_use(addr).unwrap() || inside, "{addr}");
+        assert!(volume.data().read(nid, addr, &mut AlignedBuf::new(1)).is_err() || inside, "{addr}");
+        assert!(volume.data().read(nid, addr, &mut AlignedBuf::new(0)).is_err() || inside, "{addr}");
         assert!(volume.segment(SegmentNo(size as u32)).is_err() || size < 1000, "{size}");
-        volume.add_dirty_dentries(size);
-        volume.sub_dirty_dentries(size);
+        volume.balance().add_dirty_dentries(size);
+        volume.balance().sub_dirty_dentries(size);
         drop(op);
-        let _ = volume.hold_nids(size.max(volume.allocatable_nids().unwrap()));
+        let _ = volume.nids().hold(size.max(volume.nids().allocatable().unwrap()));
     }
     // A node's place in its file may be any number.
     let op = volume.begin().unwrap();
     for offset in SIZES.map(|size| size as u32) {
-        let node = volume.new_node(&op, NewNode { ino: None, offset, directory: false });
+        let node = volume.nodes().create(&op, NewNode { ino: None, offset, directory: false });
         if let Ok(node) = node {
-            volume.remove_node(&op, &node).unwrap();
+            volume.nodes().remove(&op, &node).unwrap();
         }
     }
     drop(op);

@@ -21,7 +21,7 @@ fn a_sync_is_a_checkpoint_once_roll_forward_might_run_out_of_blocks() {
     let volume = Volume::open(device, &OpenOptions::new()).unwrap();
     let file = {
         let op = volume.begin().unwrap();
-        let file = volume.new_node(&op, NewNode { ino: None, offset: 0, directory: false }).unwrap();
+        let file = volume.nodes().create(&op, NewNode { ino: None, offset: 0, directory: false }).unwrap();
         let mut block = file.write(&op);
         block.inode_mut().i_mode = (mode::REGULAR | 0o644).into();
         block.inode_mut().i_links = 1.into();
@@ -29,9 +29,9 @@ fn a_sync_is_a_checkpoint_once_roll_forward_might_run_out_of_blocks() {
         file
     };
     let inode = NewNode { ino: None, offset: 0, directory: false };
-    let other = volume.new_node(&volume.begin().unwrap(), inode).unwrap();
+    let other = volume.nodes().create(&volume.begin().unwrap(), inode).unwrap();
     for _ in 0..2 {
-        volume.checkpoint(Reason::Sync).unwrap();
+        volume.checkpoints().write(Reason::Sync).unwrap();
         let before = volume.stat().valid_blocks;
         let (mut logged, mut written) = (0, 0);
         loop {
@@ -40,11 +40,11 @@ fn a_sync_is_a_checkpoint_once_roll_forward_might_run_out_of_blocks() {
             let data = AlignedBuf::new(STEP as usize);
             let flight = Flight::begin_blocks(&op, LogType::WarmData, slots, data, STEP).unwrap();
             flight.land_slots(&op, |_, _| {}).unwrap();
-            assert_eq!(volume.clear_slots(&op, &other, 0..STEP as usize, |_, _| {}).unwrap(), STEP);
+            assert_eq!(volume.slots().clear(&op, &other, 0..STEP as usize, |_, _| {}).unwrap(), STEP);
             written += STEP;
             assert_eq!(volume.stat().data_blocks_written, written);
             file.write(&op).inode_mut().i_uid = (written as u32).into();
-            let synced = volume.sync_file(&op, &file).unwrap();
+            let synced = volume.syncs().file(&op, &file).unwrap();
             if before + logged + 1 + written > volume.stat().user_blocks {
                 assert_eq!(synced, Synced::Must(MustCheckpoint::Room), "{before} + {logged} + {written}");
                 break;

@@ -15,7 +15,7 @@ impl Core {
     pub(crate) fn clean(&self) -> Result<CleanReport, FsError> {
         // Also where there is nothing to gain, a volume that was stopped says so.
         drop(self.volume.begin()?);
-        let goal = self.volume.cleaning_goal();
+        let goal = self.volume.balance().cleaning_goal();
         let mut report = self.clean_beside(VictimPolicy::Greedy, goal)?;
         let stat = self.volume.stat();
         if report.victims > 0 || stat.prefree_segments > 0 {
@@ -26,7 +26,7 @@ impl Core {
         if report.free_segments >= goal {
             return Ok(report);
         }
-        let alone = self.volume.clean_with(goal, |op| self.write_above(op))?;
+        let alone = self.volume.cleaning().clean_until(goal, |op| self.write_above(op))?;
         report.victims += alone.victims;
         report.data_blocks += alone.data_blocks;
         report.node_blocks += alone.node_blocks;
@@ -45,7 +45,7 @@ impl Core {
             if stat.free_segments + stat.prefree_segments + gained >= goal {
                 break;
             }
-            let Some(step) = self.volume.clean_step(policy)? else { break };
+            let Some(step) = self.volume.cleaning().step(policy)? else { break };
             report.data_blocks += step.data_blocks;
             report.node_blocks += step.node_blocks;
             if step.segments == 0 {
@@ -60,7 +60,7 @@ impl Core {
 
     /// Moves blocks out of the way of writes to come, and makes their places usable.
     pub(crate) fn preclean(&self) -> Result<(), FsError> {
-        if self.volume.preclean_step()? > 0 {
+        if self.volume.cleaning().preclean()? > 0 {
             self.checkpoint(Reason::Sync)?;
         }
         Ok(())
@@ -98,7 +98,7 @@ mod tests {
             let segments = 0..fs.volume().geometry().main_segments;
             segments.filter(|segment| fs.volume().segment(SegmentNo(*segment)).unwrap().victim).count()
         };
-        assert!(fs.core.volume.preclean_step().unwrap() > 0, "nothing was moved");
+        assert!(fs.core.volume.cleaning().preclean().unwrap() > 0, "nothing was moved");
         assert!(cleared() > 0, "no segment was cleared");
         fs.checkpoint().unwrap();
         assert_eq!(cleared(), 0, "segments that are nobody's");

@@ -19,7 +19,7 @@ impl Core {
     #[inline]
     pub(crate) fn refill_nids(&self) {
         #[cfg(feature = "baselines")]
-        self.volume.balance_nids();
+        self.volume.nids().balance();
     }
 }
 

@@ -345,7 +345,7 @@ impl WriteBack<'_> {
                 protocol_value!("cached_written_back_twice", (0..run.len).filter(clean).count() as u64, continue);
             run.pages.remove(run.first, run.len, filled);
             self.pages.give_dirty(run.len);
-            self.volume.sub_dirty_dentries(run.len);
+            self.volume.balance().sub_dirty_dentries(run.len);
             let mut block = run.inode.node.write(op);
             let raw = block.inode_mut();
             raw.i_blocks = (raw.i_blocks.get() + filled).into();
@@ -367,8 +367,8 @@ impl WriteBack<'_> {
             let reserved = (first..first + len).filter(key).count() as u64;
             pages.remove(first, len, reserved);
             self.pages.give_dirty(len);
-            self.volume.sub_dirty_dentries(len);
-            self.volume.unreserve(op, reserved);
+            self.volume.balance().sub_dirty_dentries(len);
+            self.volume.data().unreserve(op, reserved);
         }
     }
 }

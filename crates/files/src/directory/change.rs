@@ -215,7 +215,7 @@ impl Directory {
                 what: "an inline directory with a large dir_level",
             });
         }
-        volume.reserve(op, blocks.len() as u64)?;
+        volume.data().reserve(op, blocks.len() as u64)?;
         let raw = node.inode_mut();
         raw.inline_data_mut(features).fill(0);
         raw.i_inline &= !(inline::DENTRY | inline::DOTS);

@@ -47,7 +47,7 @@ impl Directory {
             let Some(slot) = slot else { return Ok(None) };
             let addr = slot.get(volume);
             let data = if addr.is_real() {
-                if volume.geometry().in_main(addr) && !volume.is_in_use(addr)? {
+                if volume.geometry().in_main(addr) && !volume.data().is_in_use(addr)? {
                     if slot.get(volume) != addr {
                         continue;
                     }
@@ -56,7 +56,7 @@ impl Directory {
                     return Err(FsError::Volume(Corruption::Block { what, nid, addr }.into()));
                 }
                 let mut buf = AlignedBuf::new(1);
-                volume.read_data(slot.node.nid(), addr, &mut buf)?;
+                volume.data().read(slot.node.nid(), addr, &mut buf)?;
                 Box::new(*buf.block(0))
             } else if addr == BlockAddr::NEW {
                 // Reserved a moment ago by another thread, which has not put its page here yet.
@@ -104,11 +104,11 @@ impl Directory {
         let (mut made, mut room) = (false, Ok(()));
         let reserve = |_, addr: BlockAddr| {
             if addr.is_null() {
-                room = volume.reserve(op, 1);
+                room = volume.data().reserve(op, 1);
             }
             if addr.is_null() && room.is_ok() { Change::To(BlockAddr::NEW) } else { Change::Keep }
         };
-        volume.change_slots(op, &slot.node, slot.index..slot.index + 1, reserve, |_, _| made = true)?;
+        volume.slots().change(op, &slot.node, slot.index..slot.index + 1, reserve, |_, _| made = true)?;
         room?;
         if made {
             add_blocks(op, &self.node, 1);
@@ -131,7 +131,7 @@ impl Directory {
         let mut dirty = self.dirty.lock();
         if !page.dirty.swap(true, Ordering::AcqRel) {
             dirty.insert(page.block, Arc::clone(page));
-            volume.add_dirty_dentries(1);
+            volume.balance().add_dirty_dentries(1);
         }
     }
 
@@ -149,7 +149,7 @@ impl Directory {
         let Ok(Some(slot)) = find_slot(volume, &self.node, page.block) else { return Ok(false) };
         protocol_step!("page_freed_and_not_dead", page.dead.store(true, Ordering::Release));
         self.forget_dirty(volume, page);
-        let freed = volume.clear_slots(op, &slot.node, slot.index..slot.index + 1, |_, _| {});
+        let freed = volume.slots().clear(op, &slot.node, slot.index..slot.index + 1, |_, _| {});
         self.shard(page.block).write().remove(&page.block);
         if freed? != 0 {
             add_blocks(op, &self.node, -1);
@@ -162,14 +162,14 @@ impl Directory {
     fn forget_dirty(&self, volume: &Volume, page: &Page) {
         let mut dirty = self.dirty.lock();
         if page.dirty.load(Ordering::Relaxed) && dirty.remove(&page.block).is_some() {
-            volume.sub_dirty_dentries(1);
+            volume.balance().sub_dirty_dentries(1);
         }
     }
 
     /// Takes the dirty pages, in the order of their blocks.
     pub(super) fn take_dirty(&self, volume: &Volume) -> Vec<Arc<Page>> {
         let mut pages: Vec<_> = core::mem::take(&mut *self.dirty.lock()).into_values().collect();
-        volume.sub_dirty_dentries(pages.len() as u64);
+        volume.balance().sub_dirty_dentries(pages.len() as u64);
         pages.sort_unstable_by_key(|page| page.block);
         pages
     }

@@ -31,7 +31,7 @@ impl Directory {
             if let Err(error) = self.write_chunk(op, chunk) {
                 // Pages that were not written stay dirty.
                 let rest = &pages[index * CHUNK..];
-                op.volume().add_dirty_dentries(rest.len() as u64);
+                op.volume().balance().add_dirty_dentries(rest.len() as u64);
                 self.dirty.lock().extend(rest.iter().map(|page| (page.block, page.clone())));
                 return Err(error);
             }
@@ -134,7 +134,7 @@ impl Directory {
         let mut dirty = self.dirty.lock();
         page.dirty.store(true, Ordering::Release);
         if dirty.insert(page.block, page.clone()).is_none() {
-            volume.add_dirty_dentries(1);
+            volume.balance().add_dirty_dentries(1);
         }
     }
 

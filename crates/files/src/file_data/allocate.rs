@@ -88,7 +88,7 @@ impl FileData<'_> {
     pub(crate) fn require_room(&self, inode: &Inode, content: &Content, first: u64, last: u64) -> Result<(), FsError> {
         let blocks = last - first + 1;
         let direct = blocks / ADDRS_PER_BLOCK as u64 + 2;
-        if self.volume.has_room(blocks + direct + direct / ADDRS_PER_BLOCK as u64 + 4) {
+        if self.volume.data().has_room(blocks + direct + direct / ADDRS_PER_BLOCK as u64 + 4) {
             return Ok(());
         }
         let stat = self.volume.stat();
@@ -123,11 +123,11 @@ impl FileData<'_> {
             (here, (0..here).filter(hole).count() as u64)
         };
         if missing != 0 {
-            self.volume.reserve(op, missing)?;
+            self.volume.data().reserve(op, missing)?;
             let change = |_, addr: BlockAddr| if addr.is_null() { Change::To(BlockAddr::NEW) } else { Change::Keep };
             let slots = slot.index..slot.index + here as usize;
             let named = |index, _| reserved.add(block + (index - slot.index) as u64);
-            self.volume.change_slots(op, &slot.node, slots, change, named)?;
+            self.volume.slots().change(op, &slot.node, slots, change, named)?;
             add_blocks(op, &inode.node, missing as i64);
         }
         Ok(here)
@@ -158,7 +158,7 @@ impl FileData<'_> {
                     let here = (slot.node.read().address_count(features) - slot.index) as u64;
                     let here = here.min(end - block);
                     let slots = slot.index..slot.index + here as usize;
-                    let freed = self.volume.clear_slots(op, &slot.node, slots, |_, _| {})?;
+                    let freed = self.volume.slots().clear(op, &slot.node, slots, |_, _| {})?;
                     add_blocks(op, &inode.node, -(freed as i64));
                     Ok(here)
                 })?;

@@ -203,7 +203,7 @@ impl<'a> FileData<'a> {
             let end = (offset + buf.len() as u64).min((first + holes.blocks) * BLOCK);
             let len = (end - offset) as usize;
             let edges = self.edges(inode, content, pages, offset, &buf[..len]);
-            let edges = edges.inspect_err(|_| self.volume.unreserve(op, holes.reserved))?;
+            let edges = edges.inspect_err(|_| self.volume.data().unreserve(op, holes.reserved))?;
             let mut dirtied = 0;
             for block in first..first + holes.blocks {
                 let from = (block * BLOCK).max(offset);
@@ -213,7 +213,7 @@ impl<'a> FileData<'a> {
                 let (key, hole) = (pages.key(block), holes.has(block));
                 dirtied += u64::from(self.0.pages.write(key, (from % BLOCK) as usize, bytes, hole, base, &mut room));
             }
-            self.volume.add_dirty_dentries(dirtied);
+            self.volume.balance().add_dirty_dentries(dirtied);
             let now = self.now();
             if pages.dirtied(first, holes.blocks, holes.reserved) {
                 self.dirty_files.add(inode, now);
@@ -261,13 +261,13 @@ impl<'a> FileData<'a> {
             };
             let missing: Vec<u64> = (0..count).filter(|at| is_hole(*at)).map(|at| block + at).collect();
             drop(page);
-            if self.volume.reserve_delayed(op, missing.len() as u64).is_ok() {
+            if self.volume.data().reserve_delayed(op, missing.len() as u64).is_ok() {
                 holes.take(&missing);
                 holes.blocks += count;
             } else {
                 for at in block..block + count {
                     if missing.binary_search(&at).is_ok() {
-                        if let Err(error) = self.volume.reserve_delayed(op, 1) {
+                        if let Err(error) = self.volume.data().reserve_delayed(op, 1) {
                             return holes.or(self, op, error.into());
                         }
                         holes.take(&[at]);
@@ -307,7 +307,7 @@ impl<'a> FileData<'a> {
             content.cache.refresh(self.volume.moves(inode.ino));
             let run = self.find_run(inode, content, block, block)?;
             if run.addr.is_real() {
-                self.volume.read_data(inode.ino, run.addr, &mut data)?;
+                self.volume.data().read(inode.ino, run.addr, &mut data)?;
                 let left = (size - block * BLOCK).min(BLOCK) as usize;
                 data.as_bytes_mut()[left..].fill(0);
             }
@@ -347,7 +347,7 @@ impl Holes {
         if error.is_no_space() && !error.is_shortage() && self.blocks > 0 {
             return Ok(self);
         }
-        data.volume.unreserve(op, self.reserved);
+        data.volume.data().unreserve(op, self.reserved);
         Err(error)
     }
 }

@@ -87,7 +87,7 @@ impl FileData<'_> {
         };
         // With the page locked: see the rules of the cache.
         let named = |block, addr: BlockAddr| content.cache.store(block, addr.0);
-        let synced = self.volume.sync_flight(&op, &inode.node, flight, of_inode, named);
+        let synced = self.volume.syncs().flight(&op, &inode.node, flight, of_inode, named);
         Ok(match synced? {
             Synced::Logged => Sent::Durable,
             Synced::Must(_) => Sent::ForCheckpoint(epoch),

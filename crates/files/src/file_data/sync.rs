@@ -1,6 +1,6 @@
 //! Making a file durable.
 //!
-//! The file's nodes go to the log ([`Volume::sync_file`](f2fs_volume::Volume::sync_file)) if roll-forward can repeat
+//! The file's nodes go to the log ([`Syncs::file`](f2fs_volume::Syncs::file)) if roll-forward can repeat
 //! the changes of the file, and else to a checkpoint.
 
 use f2fs_format::hash::dentry_hash;
@@ -24,7 +24,7 @@ impl FileData<'_> {
             let op = self.volume.begin()?;
             let epoch = self.volume.epoch();
             if !self.takes_a_hazardous_name(inode, epoch) {
-                match self.volume.sync_file(&op, &inode.node) {
+                match self.volume.syncs().file(&op, &inode.node) {
                     Ok(Synced::Logged) => return Ok(()),
                     Ok(Synced::Must(_)) => {}
                     Err(error) if error.is_no_space() => {}
@@ -40,12 +40,12 @@ impl FileData<'_> {
     pub(crate) fn checkpoint_past(&self, epoch: u64) -> Result<(), FsError> {
         WriteBack(self).write_back_ahead();
         let ahead = || self.dirty_directories.write_ahead(&self.volume);
-        self.volume.checkpoint_past(epoch, ahead, |op| self.write_above(op)).map(|_| ())
+        self.volume.checkpoints().write_past(epoch, ahead, |op| self.write_above(op)).map(|_| ())
     }
 
     /// Whether the file is new and its name one that roll-forward should not restore.
     pub(crate) fn takes_a_hazardous_name(&self, inode: &Inode, epoch: u64) -> bool {
-        if !self.volume.is_new(inode.ino) {
+        if !self.volume.nodes().is_new(inode.ino) {
             return false;
         }
         let block = inode.node.read();

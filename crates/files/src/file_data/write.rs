@@ -259,8 +259,8 @@ impl FileData<'_> {
                 // Synced data may stand in the inode alone: a sync that was cut off may leave the new node, and not the
                 // block. Whether there is such an inode is asked under its lock, which a sync holds while it writes
                 // one.
-                if self.volume.is_on_device(inode.ino) {
-                    self.volume.set_left_inline(op, &inode.node);
+                if self.volume.nodes().is_on_device(inode.ino) {
+                    self.volume.syncs().set_left_inline(op, &inode.node);
                 }
             })?;
         } else {

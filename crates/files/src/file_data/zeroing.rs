@@ -208,7 +208,7 @@ impl FileData<'_> {
         }
         // With the page locked: see the rules of the cache.
         let named = |index, addr: BlockAddr| content.cache.store(range.start + (index - slot.index) as u64, addr.0);
-        let freed = self.volume.clear_slots(op, &slot.node, slot.index..slot.index + here as usize, named)?;
+        let freed = self.volume.slots().clear(op, &slot.node, slot.index..slot.index + here as usize, named)?;
         add_blocks(op, &inode.node, -(freed as i64));
         Ok(here)
     }
@@ -225,14 +225,14 @@ impl FileData<'_> {
     ) -> Result<u64, FsError> {
         let slot = ensure_slot(op, &inode.node, range.start)?;
         let (here, holes) = self.look(&slot, range.end - range.start, BlockAddr::is_null);
-        self.volume.reserve(op, holes)?;
+        self.volume.data().reserve(op, holes)?;
         let block_of = |index| range.start + (index - slot.index) as u64;
         let change = |index, addr: BlockAddr| {
             let zero = addr.is_null() || (addr.is_real() && whole.contains(&block_of(index)));
             if zero { Change::To(BlockAddr::NEW) } else { Change::Keep }
         };
         let named = |index, _| content.cache.store(block_of(index), BlockAddr::NULL.0);
-        self.volume.change_slots(op, &slot.node, slot.index..slot.index + here as usize, change, named)?;
+        self.volume.slots().change(op, &slot.node, slot.index..slot.index + here as usize, change, named)?;
         add_blocks(op, &inode.node, holes as i64);
         Ok(here)
     }

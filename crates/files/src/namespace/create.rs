@@ -70,7 +70,7 @@ impl Namespace<'_> {
     /// Makes an inode (`f2fs_new_inode`, `f2fs_init_inode_metadata`). It is in no directory yet.
     pub(crate) fn new_inode(&self, op: &Op<'_>, new: &NewFile, parent: Nid, name: Name<'_>) -> Result<Node, FsError> {
         let directory = new.kind == FileKind::Directory;
-        let node = self.volume.new_node(op, NewNode { ino: None, offset: 0, directory })?;
+        let node = self.volume.nodes().create(op, NewNode { ino: None, offset: 0, directory })?;
         let ino = node.nid();
         let features = self.volume.features();
         let now = self.now();

@@ -78,7 +78,7 @@ impl RollForward<'_> {
         let nid: Nid = inode.node.read().inode().i_xattr_nid.into();
         let node = if nid.is_null() {
             let new = NewNode { ino: Some(inode.ino), offset: XATTR_NODE_OFFSET, directory: false };
-            let node = self.volume.new_node(op, new)?;
+            let node = self.volume.nodes().create(op, new)?;
             inode.node.write(op).inode_mut().i_xattr_nid = node.nid().into();
             add_blocks(op, &inode.node, 1);
             node
@@ -149,22 +149,22 @@ impl RollForward<'_> {
         new: BlockAddr,
     ) -> Result<(), FsError> {
         if old.is_null() {
-            self.volume.reserve(op, 1)?;
+            self.volume.data().reserve(op, 1)?;
             add_blocks(op, &inode.node, 1);
         }
         if new.is_real() {
             self.release_owner(op, new)?;
-            let version = self.volume.node_version(slot.node.nid())?;
+            let version = self.volume.nodes().version(slot.node.nid())?;
             if let Err(error) =
-                self.volume.adopt_block(op, new, Summary::new(slot.node.nid(), version, slot.index as u16))
+                self.volume.recovery().adopt_block(op, new, Summary::new(slot.node.nid(), version, slot.index as u16))
             {
                 return Err(error.into());
             }
         }
         let slots = slot.index..slot.index + 1;
-        self.volume.change_slots(op, &slot.node, slots, |_, _| Change::To(new), |_, _| {})?;
+        self.volume.slots().change(op, &slot.node, slots, |_, _| Change::To(new), |_, _| {})?;
         if new.is_null() {
-            self.volume.unreserve(op, 1);
+            self.volume.data().unreserve(op, 1);
             add_blocks(op, &inode.node, -1);
         }
         Ok(())
@@ -174,8 +174,8 @@ impl RollForward<'_> {
     /// chain was: that place loses it (`check_index_in_prev_nodes`). It can only be a regular file's: blocks of a
     /// removed directory or link are not free before the next checkpoint, and that ends the chain.
     fn release_owner(&self, op: &Op<'_>, addr: BlockAddr) -> Result<(), FsError> {
-        let Some(summary) = self.volume.owner_of(addr)? else { return Ok(()) };
-        let node = self.volume.node(summary.nid.into())?;
+        let Some(summary) = self.volume.recovery().owner_of(addr)? else { return Ok(()) };
+        let node = self.volume.nodes().get(summary.nid.into())?;
         let slot = Slot { node, index: usize::from(summary.ofs_in_node.get()) };
         if slot.get(&self.volume) != addr {
             return Ok(());
@@ -185,7 +185,7 @@ impl RollForward<'_> {
             let what = "synced as another file's, and a directory's or a link's";
             return Err(FsError::Volume(Corruption::Block { what, nid: owner.ino, addr }.into()));
         }
-        self.volume.clear_slots(op, &slot.node, slot.index..slot.index + 1, |_, _| {})?;
+        self.volume.slots().clear(op, &slot.node, slot.index..slot.index + 1, |_, _| {})?;
         add_blocks(op, &owner.node, -1);
         Ok(())
     }

@@ -30,7 +30,7 @@ impl RollForward<'_> {
         let features = self.volume.features();
         let layout = to.layout(features);
         to.i_addr[layout.extra_words..].fill(0.into());
-        self.volume.adopt_inode(op, ino, fresh)?;
+        self.volume.recovery().adopt_inode(op, ino, fresh)?;
         Ok(())
     }
 

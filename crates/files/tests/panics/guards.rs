@@ -22,12 +22,12 @@ fn the_leader_of_a_sync_stops_the_volume_before_its_operation_ends() {
     drop(fs);
     let volume = Volume::open(faulty.clone(), &OpenOptions::new()).unwrap();
     // The first sync after an opening is a checkpoint.
-    volume.checkpoint(Reason::Sync).unwrap();
+    volume.checkpoints().write(Reason::Sync).unwrap();
     let operation = volume.begin().unwrap();
-    let inode = volume.node(ino).unwrap();
+    let inode = volume.nodes().get(ino).unwrap();
     inode.write(&operation).inode_mut().i_uid = 7.into();
     faulty.arm(FaultRule::on([Operation::Write]).fault(Fault::Panic));
-    let panic = catch_unwind(AssertUnwindSafe(|| volume.sync_file(&operation, &inode))).unwrap_err();
+    let panic = catch_unwind(AssertUnwindSafe(|| volume.syncs().file(&operation, &inode))).unwrap_err();
     assert!(text(&*panic).contains("the device panics in a write"));
     assert_eq!(volume.stopped(), Some(&StopCause::Panic));
     drop(operation);
@@ -48,7 +48,7 @@ fn half_changed() {
     drop(fs);
     let volume = Volume::open(device, &OpenOptions::new()).unwrap();
     let operation = volume.begin().unwrap();
-    let node = volume.node(nid).unwrap();
+    let node = volume.nodes().get(nid).unwrap();
     std::thread::scope(|scope| {
         let panic = catch_unwind(AssertUnwindSafe(|| {
             let mut page = node.write(&operation);

@@ -17,12 +17,13 @@ use f2fs_format::{Nid, SegmentNo};
 use f2fs_nat::NatFlush;
 use f2fs_segment::SegmentFlush;
 
+use super::Checkpoints;
+use crate::VolumeError;
 use crate::blocks::WriteBatch;
 use crate::epoch::{Turn, Writing};
-use crate::node_log::is_indirect_offset;
+use crate::node_log::{NodeLogs, is_indirect_offset};
 use crate::node_page::NodePage;
 use crate::node_store::TakenNodes;
-use crate::{Volume, VolumeError};
 
 /// The state that a checkpoint holds: that of the moment when the gate was closed.
 pub(super) struct Frozen<'a> {
@@ -58,26 +59,26 @@ pub(super) struct Counts {
     pub(super) written: u64,
 }
 
-impl Volume {
+impl<'a> Checkpoints<'a> {
     /// Gives all dirty nodes their places, and takes SIT, NAT and counts as they are for the checkpoint. Called with
     /// the gate closed; what changes from here on belongs to the next one.
-    pub(super) fn freeze<'a>(&'a self, turn: &'a Turn<'_>) -> Result<Frozen<'a>, VolumeError> {
+    pub(super) fn freeze(self, turn: &'a Turn<'_>) -> Result<Frozen<'a>, VolumeError> {
         let (nodes, pages) = self.place_nodes()?;
-        let segments = self.segments.manager()?.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
-        let nat = self.nat.begin_checkpoint(NAT_JOURNAL_ENTRIES)?;
-        self.note_left_zones();
+        let segments = self.0.segments.manager()?.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
+        let nat = self.0.nat.begin_checkpoint(NAT_JOURNAL_ENTRIES)?;
+        self.0.zoning.note_left(self.0.segments.manager()?);
         // Nobody else counts: all of these are exact.
         let counts = Counts {
-            valid_blocks: self.space.blocks(),
-            valid_nodes: self.space.nodes(),
-            valid_inodes: self.space.inodes(),
-            next_free_nid: self.nat.next_free_nid(),
-            elapsed_time: self.clock.now(),
-            written: self.blocks_written.restart(),
+            valid_blocks: self.0.space.blocks(),
+            valid_nodes: self.0.space.nodes(),
+            valid_inodes: self.0.space.inodes(),
+            next_free_nid: self.0.nat.next_free_nid(),
+            elapsed_time: self.0.clock.now(),
+            written: self.0.blocks_written.restart(),
         };
-        self.roll_forward.freeze(counts.valid_blocks, counts.valid_nodes);
-        self.journal.freeze();
-        let (orphans, cleared) = (self.orphans.list(), self.precleaner.take_cleared());
+        self.0.roll_forward.freeze(counts.valid_blocks, counts.valid_nodes);
+        self.0.journal.freeze();
+        let (orphans, cleared) = (self.0.orphans.list(), self.0.precleaner.take_cleared());
         let tables = Tables { segments, nat, orphans, counts };
         Ok(Frozen { nodes, pages, ahead: 0, tables, cleared, writing: turn.freeze() })
     }
@@ -85,19 +86,19 @@ impl Volume {
     /// Gives all dirty nodes blocks of their logs: direct nodes first, as roll-forward expects them, then indirect
     /// ones. They are copied; most of them are on their way when the batch is finished, and their pages have to stay in
     /// memory until then.
-    fn place_nodes(&self) -> Result<(WriteBatch<'_>, TakenNodes), VolumeError> {
-        let mut taken = self.store.take_dirty();
+    fn place_nodes(self) -> Result<(WriteBatch<'a>, TakenNodes), VolumeError> {
+        let mut taken = self.0.store.take_dirty();
         let pages = &mut taken.dirty;
         // In order of inode and offset, so that a file's nodes lie together.
         pages.sort_unstable_by_key(|page| (page.ino, page.nid));
-        let mut batch = self.batch();
+        let mut batch = self.0.batch();
         // A version that is past: they end the chain of synced nodes, so that a crash before the pack is durable leaves
         // no way over them to nodes that an earlier crash left further on.
-        let version = self.footer_version().wrapping_sub(1);
+        let version = self.0.footer_version().wrapping_sub(1);
         for indirect in [false, true] {
             for page in pages.iter().filter(|page| is_indirect(page) == indirect) {
                 let mut block = page.block.write();
-                self.write_node(page, &mut block, version, 0, &mut batch)?;
+                NodeLogs(self.0).write(page, &mut block, version, 0, &mut batch)?;
             }
         }
         Ok((batch, taken))

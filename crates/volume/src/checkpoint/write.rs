@@ -24,42 +24,45 @@ use f2fs_segment::SegmentFlush;
 use f2fs_sync::{protocol_never, protocol_step, protocol_value};
 
 use super::freeze::{Counts, Frozen, Tables};
-use super::{CheckpointReport, Reason};
+use super::{CheckpointReport, Checkpoints, Reason};
+use crate::VolumeError;
 use crate::blocks::WriteBatch;
 use crate::last_checkpoint::Durable;
 use crate::volume::Unwinding;
-use crate::{Volume, VolumeError};
 
-impl Volume {
+impl Checkpoints<'_> {
     /// Writes the frozen state, and makes it durable. Operations may run. An error stops the volume.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "checkpoint", skip_all, fields(reason = ?reason), ret, err))]
-    pub(super) fn write_frozen(&self, reason: Reason, frozen: Frozen<'_>) -> Result<CheckpointReport, VolumeError> {
+    pub(super) fn write_frozen(self, reason: Reason, frozen: Frozen<'_>) -> Result<CheckpointReport, VolumeError> {
         let Frozen { nodes, pages, ahead, tables, cleared, writing } = frozen;
         // Dropped behind all others: whoever waited finds the volume stopped if this fails or panics.
         let _writing = writing;
-        let _unwinding = Unwinding::new(self);
+        let _unwinding = Unwinding::new(self.0);
         let write = || {
             let nodes = nodes.finish()?.1 + ahead;
             let report = self.write_tables_and_pack(reason, nodes, tables, &cleared)?;
-            self.store.settle(pages);
-            self.store.shrink();
+            self.0.store.settle(pages);
+            self.0.store.shrink();
             Ok(report)
         };
-        write().inspect_err(|error| self.stop(error))
+        write().inspect_err(|error| self.0.stop(error))
     }
 
     fn write_tables_and_pack(
-        &self,
+        self,
         reason: Reason,
         nodes: u64,
         tables: Tables,
         cleared: &[SegmentNo],
     ) -> Result<CheckpointReport, VolumeError> {
-        protocol_never!("zones_reset_before_the_checkpoint", self.begin_zones_anew(self.segments.manager()?));
+        protocol_never!(
+            "zones_reset_before_the_checkpoint",
+            self.0.zoning.begin_anew(self.0.segments.manager()?, self.0.discards)
+        );
         let table_blocks = self.write_tables(&tables)?;
         // Data, nodes and tables are durable before a pack can speak of them.
-        self.device.flush()?;
-        let last = self.last_checkpoint.get();
+        self.0.device.flush()?;
+        let last = self.0.last_checkpoint.get();
         let index = 1 - last.pack;
         // Only counted, and a damaged count may be the largest there is.
         let kbytes_written = last.kbytes_written.saturating_add(4 * (tables.counts.written + nodes + table_blocks));
@@ -72,34 +75,34 @@ impl Volume {
             freed_segments: 0,
             pause: Duration::ZERO,
         };
-        self.journal.announce(self.footer_version(), pack.block.footer_version());
+        self.0.journal.announce(self.0.footer_version(), pack.block.footer_version());
         self.write_pack(index, &pack)?;
-        self.roll_forward.begin();
+        self.0.roll_forward.begin();
         let durable = Durable { checkpoint: pack.checkpoint, pack: index, kbytes_written };
-        self.last_checkpoint.replace(durable, pack.block.footer_version());
-        self.journal.take_back(self.footer_version());
+        self.0.last_checkpoint.replace(durable, pack.block.footer_version());
+        self.0.journal.take_back(self.0.footer_version());
         self.publish(&mut report, cleared)?;
         Ok(report)
     }
 
     /// Writes SIT and NAT blocks to their other copies, and the summaries of left segments. Returns blocks written.
-    fn write_tables(&self, tables: &Tables) -> Result<u64, VolumeError> {
+    fn write_tables(self, tables: &Tables) -> Result<u64, VolumeError> {
         let Tables { segments, nat, .. } = tables;
-        let mut batch = WriteBatch::new(&*self.device);
+        let mut batch = WriteBatch::new(&*self.0.device);
         for write in &segments.sit_blocks {
-            batch.push(self.geometry.sit_block(write.index, write.second), write.block.as_block())?;
+            batch.push(self.0.geometry.sit_block(write.index, write.second), write.block.as_block())?;
         }
         for write in &nat.blocks {
-            batch.push(self.geometry.nat_block(write.index, write.second), write.block.as_block())?;
+            batch.push(self.0.geometry.nat_block(write.index, write.second), write.block.as_block())?;
         }
         for (segment, summary) in &segments.summaries {
-            batch.push(self.geometry.summary_block(*segment), summary.as_block())?;
+            batch.push(self.0.geometry.summary_block(*segment), summary.as_block())?;
         }
         Ok(batch.finish()?.1)
     }
 
     fn compose_pack(
-        &self,
+        self,
         reason: Reason,
         old: &Checkpoint,
         tables: Tables,
@@ -116,7 +119,7 @@ impl Volume {
             .ok_or_else(|| too_many(segments.sit_journal.len(), SIT_JOURNAL_ENTRIES))?;
         summaries[LogType::HotNode.index()].journal = Journal::from_kbytes_written(kbytes_written);
         let pack = NextPack {
-            geometry: &self.geometry,
+            geometry: &self.0.geometry,
             checkpoint: next_checkpoint(old, reason, &segments, &counts),
             bitmaps: VersionBitmaps { sit: segments.sit_bitmap, nat: nat.version_bitmap },
             orphans: &orphans,
@@ -127,17 +130,17 @@ impl Volume {
     }
 
     /// Writes a pack, its last block when all others are durable. With that one the checkpoint counts.
-    fn write_pack(&self, index: u32, pack: &ComposedPack) -> Result<(), VolumeError> {
-        let mut batch = self.batch();
+    fn write_pack(self, index: u32, pack: &ComposedPack) -> Result<(), VolumeError> {
+        let mut batch = self.0.batch();
         for (block, bytes) in pack.front.iter().enumerate() {
-            batch.push(self.geometry.pack_block(index, block), bytes)?;
+            batch.push(self.0.geometry.pack_block(index, block), bytes)?;
         }
         batch.finish()?;
-        protocol_step!("checkpoint_flush", self.device.flush()?);
-        let end = self.geometry.pack_block(index, pack.front.len());
+        protocol_step!("checkpoint_flush", self.0.device.flush()?);
+        let end = self.0.geometry.pack_block(index, pack.front.len());
         let last = AlignedBuf::from_bytes(pack.block.as_block());
         let end = u64::from(end.0);
-        protocol_value!("checkpoint_fua_left_out", self.device.write_fua(end, last), self.device.write(end, last))?;
+        protocol_value!("checkpoint_fua_left_out", self.0.device.write_fua(end, last), self.0.device.write(end, last))?;
         Ok(())
     }
 }

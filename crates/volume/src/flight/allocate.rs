@@ -10,13 +10,13 @@ use crate::{Op, Volume, VolumeError};
 
 impl Flight {
     /// Takes blocks of a log, one for each summary and in their order, and room for those that the file has more. Gives
-    /// the runs between them that should be rewritten in the same requests ([`Volume::requests_for`]); leaving that out
+    /// the runs between them that should be rewritten in the same requests ([`requests_for`](super::requests::requests_for)); leaving that out
     /// costs requests, nothing else. Nothing is taken on an error.
     pub(super) fn take(&mut self, op: &Op<'_>, log: LogType, summaries: &[Summary]) -> Result<Vec<Run>, VolumeError> {
         let volume = op.volume;
         volume.space.take_blocks(self.new_blocks)?;
         let class = if op.gate.is_some() { Class::User } else { Class::Checkpoint };
-        volume.allocate_data(class, log, summaries, &mut self.runs).inspect_err(|_| {
+        allocate_data(volume, class, log, summaries, &mut self.runs).inspect_err(|_| {
             volume.space.give_blocks(self.new_blocks);
         })
     }
@@ -46,29 +46,27 @@ impl Flight {
     }
 }
 
-impl Volume {
-    fn allocate_data(
-        &self,
-        class: Class,
-        log: LogType,
-        summaries: &[Summary],
-        runs: &mut Vec<Run>,
-    ) -> Result<Vec<Run>, VolumeError> {
-        let mut rewrites = Vec::new();
-        let (segments, now) = (self.segments.manager()?, self.clock.now());
-        match self.precleaner.planner() {
-            // Only where logs write into holes is there anything to choose.
-            Some(planner) if !log.is_node() && summaries.len() > 1 && self.writes_into_holes() => {
-                segments.allocate_selective(class, log, summaries, now, planner, runs, &mut rewrites)?;
-            }
-            _ => segments.allocate_on(self.lanes.slot_index(), class, log, summaries, now, runs)?,
+fn allocate_data(
+    volume: &Volume,
+    class: Class,
+    log: LogType,
+    summaries: &[Summary],
+    runs: &mut Vec<Run>,
+) -> Result<Vec<Run>, VolumeError> {
+    let mut rewrites = Vec::new();
+    let (segments, now) = (volume.segments.manager()?, volume.clock.now());
+    match volume.precleaner.planner() {
+        // Only where logs write into holes is there anything to choose.
+        Some(planner) if !log.is_node() && summaries.len() > 1 && volume.writes_into_holes() => {
+            segments.allocate_selective(class, log, summaries, now, planner, runs, &mut rewrites)?;
         }
-        let blocks = summaries.len() as u64;
-        self.blocks_written.add(blocks);
-        self.written.add(Count::UserBlocks, blocks);
-        if class == Class::User {
-            self.precleaner.note_request(blocks, || self.writes_into_holes());
-        }
-        Ok(rewrites)
+        _ => segments.allocate_on(volume.lanes.slot_index(), class, log, summaries, now, runs)?,
     }
+    let blocks = summaries.len() as u64;
+    volume.blocks_written.add(blocks);
+    volume.written.add(Count::UserBlocks, blocks);
+    if class == Class::User {
+        volume.precleaner.note_request(blocks, || volume.writes_into_holes());
+    }
+    Ok(rewrites)
 }

@@ -5,6 +5,7 @@ use f2fs_format::summary::Summary;
 use f2fs_format::{BLOCK_SIZE, BlockAddr, LogType};
 use f2fs_segment::Run;
 
+use super::requests::requests_for;
 use super::source::{Edge, Piece, Source};
 use super::{Flight, Keep, Place};
 use crate::tree::{Slot, ensure_slot};
@@ -95,7 +96,7 @@ impl Flight {
         flight.new_blocks = new_blocks;
         let mut summaries = Vec::with_capacity(slots.len());
         for (block, Slot { node, index }) in (0..).zip(slots) {
-            summaries.push(Summary::new(node.nid(), op.volume.node_version(node.nid())?, index as u16));
+            summaries.push(Summary::new(node.nid(), op.volume.nodes().version(node.nid())?, index as u16));
             match flight.places.last_mut() {
                 Some(place) if place.node.nid() == node.nid() && place.slots().end == index => place.len += 1,
                 _ => flight.places.push(Place { node, first: index, len: 1, block }),
@@ -121,7 +122,7 @@ impl Flight {
         let mut block = first;
         while block <= last {
             let Slot { node, index: slot } = ensure_slot(op, target.inode, block)?;
-            let version = op.volume.node_version(node.nid())?;
+            let version = op.volume.nodes().version(node.nid())?;
             let page = node.read();
             let len = ((page.address_count(features) - slot) as u64).min(last - block + 1) as usize;
             for index in slot..slot + len {
@@ -155,7 +156,7 @@ impl Flight {
     /// copied meanwhile.
     fn send(&mut self, volume: &Volume, source: &mut Source<'_>, next: Next) {
         // Others' writes may wait for this one to be in front of them in its zone.
-        let waits = volume.zones.is_none() && next.waits(&self.runs);
+        let waits = !volume.zoning.is_zoned() && next.waits(&self.runs);
         for run in &self.runs {
             for done in (0..u64::from(run.len)).step_by(PIECE as usize) {
                 let len = (u64::from(run.len) - done).min(PIECE) as usize;
@@ -173,7 +174,7 @@ impl Flight {
 
     /// Sends all blocks together, with what lies between them and is written once more.
     fn send_all(&mut self, op: &Op<'_>, rewrites: &[Run], data: AlignedBuf) -> Result<(), VolumeError> {
-        let requests = match op.volume.requests_for(&self.runs, rewrites, data) {
+        let requests = match requests_for(op.volume, &self.runs, rewrites, data) {
             Ok(requests) => requests,
             Err(error) => {
                 self.take_back(op)?;
@@ -205,7 +206,7 @@ fn edge(
 ) -> Result<AlignedBuf, VolumeError> {
     let mut data = AlignedBuf::new(1);
     if old.is_real() {
-        volume.read_data(target.inode.nid(), old, &mut data)?;
+        volume.data().read(target.inode.nid(), old, &mut data)?;
     }
     let start = at * BLOCK;
     let bytes = data.as_bytes_mut();

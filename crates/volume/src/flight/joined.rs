@@ -24,7 +24,7 @@
 //! cleaner leaves such a page alone. Slots are changed by the leader of a group, which locks one page at a time: so no
 //! node that is written for somebody else names a block that nobody waits for.
 //!
-//! [`NodePage::awaits`]: crate::node::NodePage::awaits
+//! [`NodePage::awaits`]: crate::node_page::NodePage::awaits
 
 use core::fmt;
 
@@ -141,7 +141,7 @@ impl Joined {
             self.settle();
             op.volume.journal.forget(self.inode.ino(), &self.displaced);
             // The overwritten blocks are free.
-            op.volume.free_displaced(&mut self.displaced)?;
+            op.volume.slots().free_displaced(&mut self.displaced)?;
         }
         result
     }

@@ -89,7 +89,7 @@ impl Flight {
             volume.moves.add(place.node.ino());
         }
         done.lost = self.places.len() as u64 - done.moved;
-        volume.free_displaced(&mut displaced)?;
+        volume.slots().free_displaced(&mut displaced)?;
         volume.written.add(cause, done.moved);
         Ok(done)
     }

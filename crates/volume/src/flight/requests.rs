@@ -8,31 +8,28 @@ use crate::blocks::read_each;
 use crate::write_stat::Count;
 use crate::{Volume, VolumeError};
 
-impl Volume {
-    /// Requests that write `data` to `runs`, and the content of `rewrites` once more to its own place: neighbours are
-    /// one request. The operation that took the runs must still be held when they are done.
-    ///
-    /// A rewritten block was written before the last durable checkpoint and is not written by anybody else: its place
-    /// is taken, even if it is freed meanwhile, until a checkpoint, which waits for this operation.
-    pub(super) fn requests_for(
-        &self,
-        runs: &[Run],
-        rewrites: &[Run],
-        data: AlignedBuf,
-    ) -> Result<Vec<Request>, VolumeError> {
-        if rewrites.is_empty() {
-            return Ok(split_by_runs(&self.recycler, runs, data));
-        }
-        let addrs: Vec<BlockAddr> =
-            rewrites.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at))).collect();
-        let mut old = self.recycler.take_stale(addrs.len());
-        read_each::<VolumeError>(&*self.device, &addrs, |index, block| {
-            old.block_mut(index).copy_from_slice(block);
-            Ok(())
-        })?;
-        self.written.add(Count::Rewritten, addrs.len() as u64);
-        Ok(join(&self.recycler, (runs, &data), (rewrites, &old)))
+/// Requests that write `data` to `runs`, and the content of `rewrites` once more to its own place: neighbours are
+/// one request. The operation that took the runs must still be held when they are done.
+///
+/// A rewritten block was written before the last durable checkpoint and is not written by anybody else: its place
+/// is taken, even if it is freed meanwhile, until a checkpoint, which waits for this operation.
+pub(super) fn requests_for(
+    volume: &Volume,
+    runs: &[Run],
+    rewrites: &[Run],
+    data: AlignedBuf,
+) -> Result<Vec<Request>, VolumeError> {
+    if rewrites.is_empty() {
+        return Ok(split_by_runs(&volume.recycler, runs, data));
     }
+    let addrs: Vec<BlockAddr> = rewrites.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at))).collect();
+    let mut old = volume.recycler.take_stale(addrs.len());
+    read_each::<VolumeError>(&*volume.device, &addrs, |index, block| {
+        old.block_mut(index).copy_from_slice(block);
+        Ok(())
+    })?;
+    volume.written.add(Count::Rewritten, addrs.len() as u64);
+    Ok(join(&volume.recycler, (runs, &data), (rewrites, &old)))
 }
 
 /// Requests for new and rewritten runs together: what follows each other on the device is one request, up to a segment.

@@ -10,6 +10,7 @@ use f2fs_format::{BlockAddr, Nid, RawBlock};
 use f2fs_journal::{Journal, LaneEnd, MediumError, Recovered, SharedMedium, Uuid};
 use f2fs_sync::PlainArc;
 
+use super::Journaling;
 use crate::journal::record::{self, PackedNode};
 use crate::journal::shown::ShownDevice;
 use crate::journal::{DENTRY, FSYNC, SyncJournal};
@@ -199,20 +200,24 @@ fn check_whole(recovered: &Recovered<SharedMedium>) -> Result<(), JournalTrouble
     }
 }
 
-impl Volume {
+impl Journaling<'_> {
     /// Lets syncs go to this journal, whose nodes were brought back before. The first of them waits for a checkpoint.
     ///
     /// # Errors
     /// [`VolumeError::Journal`] if the journal cannot be written, or the volume has one.
-    pub fn attach_journal(&self, found: FoundJournal) -> Result<(), VolumeError> {
+    pub fn attach(self, found: FoundJournal) -> Result<(), VolumeError> {
         let FoundJournal { recovered, mode, nodes, .. } = found;
         let journal = recovered.start().map_err(JournalTrouble::from)?;
         if nodes.records() == 0 {
             // The records, if there are any, build on an earlier checkpoint.
             let mark = journal.mark();
-            let area = JournalArea { base: self.footer_version(), next: 0 };
+            let area = JournalArea { base: self.0.footer_version(), next: 0 };
             journal.truncate_with(&mark, &area.bytes()).map_err(JournalTrouble::from)?;
         }
-        if self.journal.attach(SyncJournal::new(journal, mode)) { Ok(()) } else { Err(JournalTrouble::Attached.into()) }
+        if self.0.journal.attach(SyncJournal::new(journal, mode)) {
+            Ok(())
+        } else {
+            Err(JournalTrouble::Attached.into())
+        }
     }
 }

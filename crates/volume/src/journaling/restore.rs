@@ -3,22 +3,23 @@
 use f2fs_format::{BlockAddr, Corruption};
 use f2fs_sync::protocol_never;
 
+use super::Journaling;
 use super::found::JournaledNodes;
+use crate::VolumeError;
 use crate::blocks::WriteBatch;
-use crate::{Volume, VolumeError};
 
-impl Volume {
+impl Journaling<'_> {
     /// Writes the data of these blocks from the records. Synced nodes name the blocks, and the checkpoint does not. It
     /// becomes durable with the next checkpoint; a crash before that leaves records that bring it back again. Returns
     /// how many blocks that were.
     ///
     /// # Errors
     /// [`VolumeError::Corrupt`] if the checkpoint uses one of the blocks; [`VolumeError::Device`].
-    pub fn restore_data(&self, journaled: &JournaledNodes, blocks: &[BlockAddr]) -> Result<u64, VolumeError> {
-        let mut batch = WriteBatch::new(&*self.device);
+    pub fn restore_data(self, journaled: &JournaledNodes, blocks: &[BlockAddr]) -> Result<u64, VolumeError> {
+        let mut batch = WriteBatch::new(&*self.0.device);
         for addr in blocks {
             let Some(block) = journaled.data(*addr) else { continue };
-            if self.segments.is_valid(*addr)? {
+            if self.0.segments.is_valid(*addr)? {
                 let what = "journaled, and in use already";
                 return Err(Corruption::Block { what, nid: f2fs_format::Nid::NULL, addr: *addr }.into());
             }

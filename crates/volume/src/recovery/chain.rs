@@ -5,7 +5,8 @@ use f2fs_format::checkpoint::flags;
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, LogType, Nid};
 
-use crate::{Volume, VolumeError};
+use super::Recovery;
+use crate::VolumeError;
 
 /// Blocks read ahead at most; as long as the chain does not jump, each read takes twice as many as the one before.
 const READ_AHEAD: u32 = 64;
@@ -79,22 +80,22 @@ impl LoopDetector {
     }
 }
 
-impl Volume {
+impl Recovery<'_> {
     /// The nodes behind the last checkpoint, in the order in which they were written, up to the last one with an fsync
     /// mark. Meaningful before anything is changed: it begins where the warm-node log stands.
     ///
     /// # Errors
     /// [`VolumeError::LoopedChain`], [`VolumeError::Device`].
-    pub fn synced_nodes(&self) -> Result<Vec<ChainNode>, VolumeError> {
-        let checkpoint = self.last_checkpoint();
-        let (version, any_crc) = (self.footer_version(), checkpoint.has(flags::NOCRC_RECOVERY));
-        let mut addr = self.segments.next_block(LogType::WarmNode);
+    pub fn synced_nodes(self) -> Result<Vec<ChainNode>, VolumeError> {
+        let checkpoint = self.0.last_checkpoint();
+        let (version, any_crc) = (self.0.footer_version(), checkpoint.has(flags::NOCRC_RECOVERY));
+        let mut addr = self.0.segments.next_block(LogType::WarmNode);
         let mut loops = LoopDetector::new(addr);
-        let mut reader = Reader { device: &*self.device, start: addr, window: None, ahead: 1 };
+        let mut reader = Reader { device: &*self.0.device, start: addr, window: None, ahead: 1 };
         let mut nodes = Vec::new();
         let mut synced = 0;
         let mut count = 0;
-        while let Some((_, offset)) = self.geometry.locate(addr) {
+        while let Some((_, offset)) = self.0.geometry.locate(addr) {
             let node = reader.block(addr, BLOCKS_PER_SEGMENT - offset)?;
             let found = node.footer.cp_ver.get();
             let ours = if any_crc { found << 32 == version << 32 } else { found == version };
@@ -126,8 +127,8 @@ impl Volume {
     ///
     /// # Errors
     /// [`VolumeError::Device`].
-    pub fn synced_node(&self, addr: BlockAddr) -> Result<Box<NodeBlock>, VolumeError> {
-        Ok(Box::new(*NodeBlock::read(crate::blocks::read_block(&*self.device, addr)?.block(0))))
+    pub fn synced_node(self, addr: BlockAddr) -> Result<Box<NodeBlock>, VolumeError> {
+        Ok(Box::new(*NodeBlock::read(crate::blocks::read_block(&*self.0.device, addr)?.block(0))))
     }
 }
 

@@ -101,17 +101,17 @@ impl Volume {
         for name in ["old", "second", "third", "moved", "over"] {
             fs.create_file(format!("/a/{name}"), 0o644).unwrap();
         }
-        let free = fs.core.volume.allocatable_nids().unwrap();
-        fs.core.volume.hold_nids(free - MANY).unwrap();
+        let free = fs.core.volume.nids().allocatable().unwrap();
+        fs.core.volume.nids().hold(free - MANY).unwrap();
         Volume { device, fs }
     }
 
     /// The device's requests in an operation that begins with a short list; these names are what it changes.
     fn watch(&self, names: &[(&str, &str)], operation: impl FnOnce(&FileSystem) -> Result<(), FsError>) -> Seen {
         let (core, geometry) = (&self.fs.core, self.fs.core.volume.geometry());
-        let (free, listed) = (core.volume.allocatable_nids().unwrap(), core.volume.nat_stats().listed);
-        core.volume.hold_nids(free - (listed + 1).saturating_sub(ENOUGH) as u64).unwrap();
-        assert!(core.volume.nat_stats().listed < ENOUGH);
+        let (free, listed) = (core.volume.nids().allocatable().unwrap(), core.volume.nids().stats().listed);
+        core.volume.nids().hold(free - (listed + 1).saturating_sub(ENOUGH) as u64).unwrap();
+        assert!(core.volume.nids().stats().listed < ENOUGH);
         let root = core.inode(geometry.root_ino).unwrap();
         let locks = names.iter().map(|(directory, name)| {
             let inode = Namespace(core).child(&root, directory.as_bytes()).unwrap();

@@ -4,6 +4,7 @@ use f2fs_journal::Error;
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Mutex, protocol_never, protocol_value};
 
+use super::Syncs;
 use crate::blocks::WriteBatch;
 use crate::flight::joined::Joined;
 use crate::journal::data::{Collected, KeptRun, MOST_BLOCKS};
@@ -13,27 +14,27 @@ use crate::node_log::is_indirect_offset;
 use crate::node_page::NodePage;
 use crate::synced::{MustCheckpoint, Synced};
 use crate::write_stat::Count;
-use crate::{JournalMode, Op, Volume, VolumeError};
+use crate::{JournalMode, Op, VolumeError};
 
-impl Volume {
+impl Syncs<'_> {
     /// Makes a file durable in the journal, with data that is on its way, if there is some. An error of the device
     /// stops the volume; one of the journal asks for a checkpoint.
-    pub(crate) fn sync_to_journal(
-        &self,
+    pub(crate) fn to_journal(
+        self,
         op: &Op<'_>,
         journal: &SyncJournal,
         inode: &Arc<NodePage>,
         flight: Option<&Mutex<Joined>>,
     ) -> Result<Synced, VolumeError> {
-        self.check_writable()?;
+        self.0.check_writable()?;
         let mut stamp = journal.files.stripe(&inode.ino).lock();
         if let Some(flight) = flight {
-            self.send_for_journal(op, flight).inspect_err(|error| self.stop(error))?;
+            self.send_for_journal(op, flight).inspect_err(|error| self.0.stop(error))?;
         }
         if let Some(reason) = self.must_checkpoint(inode, &inode.block.read()) {
             return Ok(Synced::Must(reason));
         }
-        let nodes = self.store.take_file(inode.ino);
+        let nodes = self.0.store.take_file(inode.ino);
         let mut buffers = core::mem::take(&mut *journal.buffers.slot().lock());
         if let Some(data) = &journal.data {
             data.begin(inode.ino);
@@ -45,40 +46,40 @@ impl Volume {
         }
         if !is_synced {
             // They are still to be synced.
-            nodes.iter().for_each(|page| self.store.set_dirty_again(page));
-            self.store.put_file(inode.ino, nodes);
+            nodes.iter().for_each(|page| self.0.store.set_dirty_again(page));
+            self.0.store.put_file(inode.ino, nodes);
         }
         *journal.buffers.slot().lock() = buffers;
         synced
     }
 
     /// Sends data that waited for its sync, and names it.
-    fn send_for_journal(&self, op: &Op<'_>, flight: &Mutex<Joined>) -> Result<(), VolumeError> {
+    fn send_for_journal(self, op: &Op<'_>, flight: &Mutex<Joined>) -> Result<(), VolumeError> {
         let mut flight = flight.lock();
-        if self.journal.keeps_data() {
+        if self.0.journal.keeps_data() {
             // The data of the record is read back from the device.
-            flight.land(&*self.device)?;
+            flight.land(&*self.0.device)?;
         }
         flight.name(op);
-        let mut batch = WriteBatch::new(&*self.device);
+        let mut batch = WriteBatch::new(&*self.0.device);
         if let Some(request) = flight.take_deferred() {
             batch.push_request(request)?;
         }
         batch.finish()?;
-        Ok(flight.land(&*self.device)?)
+        Ok(flight.land(&*self.0.device)?)
     }
 
     /// Writes the record of these nodes of a file and its inode. The file's stripe is locked.
     fn journal_nodes(
-        &self,
+        self,
         journal: &SyncJournal,
         inode: &Arc<NodePage>,
         nodes: &[Arc<NodePage>],
         buffers: &mut Buffers,
         stamp: &mut u64,
     ) -> Result<Synced, VolumeError> {
-        let version = self.footer_version();
-        let new = inode.born.load(Ordering::Acquire) == self.epoch();
+        let version = self.0.footer_version();
+        let new = inode.born.load(Ordering::Acquire) == self.0.epoch();
         if !self.count_room(journal, inode, nodes, new) {
             return Ok(Synced::Must(MustCheckpoint::Room));
         }
@@ -106,7 +107,7 @@ impl Volume {
             return Ok(Synced::Must(reason));
         }
         // With the pages that were read a panic may have been left half way.
-        self.check_writable()?;
+        self.0.check_writable()?;
         let anything = written != 0 || inode.is_unsynced();
         if anything {
             writer.node(&block, FSYNC | if new { DENTRY } else { 0 });
@@ -125,7 +126,7 @@ impl Volume {
             JournalMode::Journal => protocol_value!("journal_large_data_unflushed", collected.is_partial, false),
         };
         if flushes {
-            journal.flush(&*self.device).inspect_err(|error| self.stop(error))?;
+            journal.flush(&*self.0.device).inspect_err(|error| self.0.stop(error))?;
         }
         let blocks = || collected.runs.iter().flat_map(KeptRun::blocks);
         blocks().for_each(|(addr, _)| writer.block(addr));
@@ -139,14 +140,14 @@ impl Volume {
         }
         let synced = if anything { self.append(journal, &parts[..used], stamp) } else { Synced::Logged };
         if synced == Synced::Logged {
-            self.written.add(Count::SyncedNodes, written + u64::from(anything));
+            self.0.written.add(Count::SyncedNodes, written + u64::from(anything));
         } else {
-            self.store.set_dirty_again(inode);
+            self.0.store.set_dirty_again(inode);
         }
         Ok(synced)
     }
 
-    fn append(&self, journal: &SyncJournal, parts: &[&[u8]], stamp: &mut u64) -> Synced {
+    fn append(self, journal: &SyncJournal, parts: &[&[u8]], stamp: &mut u64) -> Synced {
         match journal.journal.append(*stamp, parts) {
             Ok(appended) => {
                 *stamp = appended.stamp;
@@ -166,7 +167,7 @@ impl Volume {
 
     /// Counts the nodes that are journaled for the first time since the checkpoint: each may need a block in
     /// roll-forward. False: there is no room.
-    fn count_room(&self, journal: &SyncJournal, inode: &NodePage, nodes: &[Arc<NodePage>], new: bool) -> bool {
+    fn count_room(self, journal: &SyncJournal, inode: &NodePage, nodes: &[Arc<NodePage>], new: bool) -> bool {
         let first = |page: &NodePage| page.is_unsynced() && !page.is_journaled();
         let fresh = nodes.iter().filter(|page| first(page)).count() as u64;
         let named = new && !inode.is_journaled();
@@ -175,7 +176,7 @@ impl Volume {
             return true;
         }
         let _room = journal.room.lock();
-        let most = self.pressure.dirty_limit();
-        self.roll_forward.room.log(count, named, &self.space, &self.blocks_written, most)
+        let most = self.0.pressure.dirty_limit();
+        self.0.roll_forward.room.log(count, named, &self.0.space, &self.0.blocks_written, most)
     }
 }

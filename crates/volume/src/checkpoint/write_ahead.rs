@@ -35,29 +35,30 @@ use f2fs_nat::NatError;
 use f2fs_segment::{NodeLog, Run};
 use f2fs_sync::Arc;
 
-use crate::node_log::node_log;
+use super::Checkpoints;
+use crate::VolumeError;
+use crate::node_log::{NodeLogs, node_log};
 use crate::node_page::NodePage;
 use crate::volume::Unwinding;
-use crate::{Volume, VolumeError};
 
 /// Nodes written together.
 const CHUNK: usize = if cfg!(loom) { 2 } else { 512 };
 /// Passes at most. Operations may change nodes faster than they are written; each pass writes fewer.
 const PASSES: u32 = if cfg!(loom) { 1 } else { 16 };
 
-impl Volume {
+impl Checkpoints<'_> {
     /// Writes dirty nodes and blocks ahead, until few are left or there is no room for more. `above` does it with the
     /// blocks of the layer above the volume. Gives how many nodes were written. The caller has the turn to write a
     /// checkpoint. An error at a node stops the volume.
-    pub(crate) fn write_ahead<E: From<VolumeError>>(&self, mut above: impl FnMut() -> Result<(), E>) -> Result<u64, E> {
-        let _unwinding = Unwinding::new(self);
+    pub(crate) fn write_ahead<E: From<VolumeError>>(self, mut above: impl FnMut() -> Result<(), E>) -> Result<u64, E> {
+        let _unwinding = Unwinding::new(self.0);
         let mut written = 0;
         for _ in 0..PASSES {
-            if !self.pressure.is_worth_writing_ahead(&self.store) {
+            if !self.0.pressure.is_worth_writing_ahead(&self.0.store) {
                 break;
             }
             above()?;
-            if !self.write_nodes_ahead(&mut written).inspect_err(|error| self.stop(error))? {
+            if !self.write_nodes_ahead(&mut written).inspect_err(|error| self.0.stop(error))? {
                 break;
             }
         }
@@ -65,25 +66,25 @@ impl Volume {
     }
 
     /// One pass over the nodes. False: there is no room for more.
-    fn write_nodes_ahead(&self, written: &mut u64) -> Result<bool, VolumeError> {
-        let mut pages = self.store.take_for_ahead();
+    fn write_nodes_ahead(self, written: &mut u64) -> Result<bool, VolumeError> {
+        let mut pages = self.0.store.take_for_ahead();
         // In order of inode and offset, so that a file's nodes lie together.
         pages.sort_unstable_by_key(|page| (page.ino, page.nid));
         let mut whole = true;
         for chunk in pages.chunks(CHUNK) {
             whole = whole && self.write_chunk_ahead(chunk, written)?;
             if !whole {
-                self.store.put_back(chunk);
+                self.0.store.put_back(chunk);
             }
         }
-        self.store.keep(pages);
-        self.pressure.tell(&self.store, &self.segments);
+        self.0.store.keep(pages);
+        self.0.pressure.tell(&self.0.store, &self.0.segments);
         Ok(whole)
     }
 
     /// Writes the dirty ones of these nodes. False: there is no room for all of them.
-    fn write_chunk_ahead(&self, pages: &[Arc<NodePage>], written: &mut u64) -> Result<bool, VolumeError> {
-        self.check_writable()?;
+    fn write_chunk_ahead(self, pages: &[Arc<NodePage>], written: &mut u64) -> Result<bool, VolumeError> {
+        self.0.check_writable()?;
         let mut by_log: [Vec<&NodePage>; 3] = Default::default();
         for page in pages.iter().filter(|page| page.is_to_be_written()) {
             let log = node_log(&page.block.read());
@@ -101,9 +102,9 @@ impl Volume {
         Ok(true)
     }
 
-    fn send_ahead(&self, requests: Vec<Request>) -> Result<(), VolumeError> {
+    fn send_ahead(self, requests: Vec<Request>) -> Result<(), VolumeError> {
         if !requests.is_empty() {
-            for completion in self.device.submit(requests).wait() {
+            for completion in self.0.device.submit(requests).wait() {
                 completion.result?;
             }
         }
@@ -112,7 +113,7 @@ impl Volume {
 
     /// Gives nodes places, and copies them into requests.
     fn copy_ahead(
-        &self,
+        self,
         log: NodeLog,
         pages: &[&NodePage],
         requests: &mut Vec<Request>,
@@ -121,44 +122,44 @@ impl Volume {
         if pages.is_empty() {
             return Ok(true);
         }
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let mut summaries = Vec::with_capacity(pages.len());
         for page in pages {
             // Of a node that is gone the place is given back below.
-            summaries.push(Summary::new(page.nid, self.nat.get(page.nid)?.version, 0));
+            summaries.push(Summary::new(page.nid, self.0.nat.get(page.nid)?.version, 0));
         }
         let mut runs = Vec::new();
-        if !self.segments.manager()?.allocate_aside(log, &summaries, now, &mut runs)? {
+        if !self.0.segments.manager()?.allocate_aside(log, &summaries, now, &mut runs)? {
             return Ok(false);
         }
         // A version that is past: nobody takes them for synced nodes.
-        let version = self.footer_version().wrapping_sub(1);
+        let version = self.0.footer_version().wrapping_sub(1);
         let mut pages = pages.iter();
         for run in runs {
-            let mut buf = self.recycler.take_stale(run.len as usize);
+            let mut buf = self.0.recycler.take_stale(run.len as usize);
             for (at, page) in (0..run.len).zip(&mut pages) {
                 let addr = run.addr.offset(at);
                 let mut block = page.block.write();
                 // With the page locked: whoever frees the node later finds this place in the NAT.
-                let bound = page.is_to_be_written().then(|| self.nat.bind(page.nid, page.ino, addr));
+                let bound = page.is_to_be_written().then(|| self.0.nat.bind(page.nid, page.ino, addr));
                 let old = match bound {
                     Some(Ok(old)) => old.addr,
                     // Somebody else wrote it, or freed it.
                     None | Some(Err(NatError::NotAllocated { .. })) => {
                         drop(block);
                         buf.block_mut(at as usize).fill(0);
-                        self.segments.invalidate_run(Run { addr, len: 1 }, now)?;
+                        self.0.segments.invalidate_run(Run { addr, len: 1 }, now)?;
                         continue;
                     }
                     Some(Err(error)) => return Err(error.into()),
                 };
-                self.seal(&mut block, version, addr.offset(1), 0);
+                NodeLogs(self.0).seal(&mut block, version, addr.offset(1), 0);
                 buf.block_mut(at as usize).copy_from_slice(block.as_block());
                 page.set_ahead();
                 drop(block);
                 *written += 1;
                 if old.is_real() {
-                    self.segments.invalidate_run(Run { addr: old, len: 1 }, now)?;
+                    self.0.segments.invalidate_run(Run { addr: old, len: 1 }, now)?;
                 }
             }
             requests.push(Request::write(u64::from(run.addr.0), buf));

@@ -1,5 +1,5 @@
-//! Opening a volume: superblock, checkpoint pack; for writing also SIT and logs. Of the NAT nothing is read before it
-//! is needed.
+//! The life of a volume: its opening at the last checkpoint, and its closing with one more. Opening reads superblock and
+//! checkpoint pack; for writing also SIT and logs. Of the NAT nothing is read before it is needed.
 
 use f2fs_device::BlockDevice;
 use f2fs_format::checkpoint::flags;
@@ -24,8 +24,9 @@ use crate::segments::{Segments, SitReader};
 use crate::space::Space;
 use crate::table_source::TableSource;
 use crate::write_stat::WriteCounters;
+use crate::zoned::Zoning;
 use crate::zones::Zones;
-use crate::{Allocation, Damage, OpenOptions, Volume, VolumeError, devices, logs, sit};
+use crate::{Allocation, Damage, Op, OpenOptions, Reason, StopCause, Volume, VolumeError, devices, logs, sit};
 
 impl Volume {
     /// Opens the volume at its last checkpoint, and claims the device until the volume is closed or dropped.
@@ -99,10 +100,36 @@ impl Volume {
             lanes: PerCore::with_slots(lanes, |_| ()),
             written: WriteCounters::new(),
             claim: Mutex::new(Some(claim)),
-            zones,
+            zoning: Zoning(zones),
             geometry,
             device,
         })
+    }
+
+    /// Writes the last checkpoint of a volume that nothing lies on, marks the volume as cleanly closed, and refuses all
+    /// further changes; others may open the device. A volume that was opened for reading only lets go of the device.
+    ///
+    /// # Errors
+    /// As [`write_with`](crate::Checkpoints::write_with).
+    pub fn close(&self) -> Result<(), VolumeError> {
+        self.close_with(|_| Ok(()))
+    }
+
+    /// The same, for a volume that something lies on: `above` as for [`write_with`](crate::Checkpoints::write_with). No
+    /// change comes between the checkpoint and the end of the volume.
+    ///
+    /// # Errors
+    /// As there; the volume then stays open, and the device its.
+    pub fn close_with<E: From<VolumeError>>(&self, above: impl FnOnce(&Op<'_>) -> Result<(), E>) -> Result<(), E> {
+        if !self.read_only {
+            self.checkpoints().with_gate_closed(above, |_, turn| {
+                self.checkpoints().write_alone(Reason::Unmount, turn)?;
+                self.stop_for(StopCause::Closed);
+                Ok(())
+            })?;
+        }
+        drop(self.claim.lock().take());
+        Ok(())
     }
 }
 

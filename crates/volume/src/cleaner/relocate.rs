@@ -26,10 +26,11 @@ use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{Nid, SegmentNo};
 
+use super::Cleaning;
 use crate::blocks::{read_block, read_each};
 use crate::flight::Destination;
 use crate::write_stat::Count;
-use crate::{Flight, Op, Volume, VolumeError};
+use crate::{Flight, Op, VolumeError};
 
 /// The fate of blocks that were to be moved.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,19 +49,19 @@ impl Relocated {
     }
 }
 
-impl Volume {
+impl Cleaning<'_> {
     /// The summary of a segment that no log may take or leave meanwhile.
-    pub(crate) fn summary_of(&self, segment: SegmentNo) -> Result<Box<SummaryBlock>, VolumeError> {
-        if let Some(summary) = self.segments.manager()?.summary(segment) {
+    pub(crate) fn summary_of(self, segment: SegmentNo) -> Result<Box<SummaryBlock>, VolumeError> {
+        if let Some(summary) = self.0.segments.manager()?.summary(segment) {
             return Ok(summary);
         }
-        let buf = read_block(&*self.device, self.geometry.summary_block(segment))?;
+        let buf = read_block(&*self.0.device, self.0.geometry.summary_block(segment))?;
         Ok(Box::new(*SummaryBlock::read(buf.block(0))))
     }
 
     /// Moves valid data blocks of a segment, given by their offsets.
-    pub(crate) fn relocate_data(
-        &self,
+    pub(crate) fn move_data(
+        self,
         op: &Op<'_>,
         segment: SegmentNo,
         offsets: &[u32],
@@ -68,7 +69,7 @@ impl Volume {
         cause: Count,
         destination: Destination,
     ) -> Result<Relocated, VolumeError> {
-        let features = self.features();
+        let features = self.0.features();
         let mut done = Relocated::default();
         // Blocks, and the nodes and slots that name them.
         let (mut from, mut owners) = (Vec::with_capacity(offsets.len()), Vec::with_capacity(offsets.len()));
@@ -76,12 +77,12 @@ impl Volume {
         let mut last_ino = Nid::NULL;
         for offset in offsets {
             let entry = summary.entries[*offset as usize];
-            let addr = self.geometry.block_at(segment, *offset);
+            let addr = self.0.geometry.block_at(segment, *offset);
             let slot = usize::from(entry.ofs_in_node.get());
-            let node = self.node(entry.nid.into()).ok().filter(|_| slot < ADDRS_PER_BLOCK);
+            let node = self.0.nodes().get(entry.nid.into()).ok().filter(|_| slot < ADDRS_PER_BLOCK);
             let Some(node) = node.filter(|node| node.owns(slot, addr, features)) else {
                 // Freed meanwhile, not owned up to, or on its way.
-                if self.segments.is_valid(addr)? {
+                if self.0.segments.is_valid(addr)? {
                     done.left += 1;
                 } else {
                     done.lost += 1;
@@ -92,7 +93,7 @@ impl Volume {
                 last_ino = node.ino();
                 self.forget_extent(op, last_ino)?;
             }
-            summaries.push(Summary::new(node.nid(), self.node_version(node.nid())?, entry.ofs_in_node.get()));
+            summaries.push(Summary::new(node.nid(), self.0.nodes().version(node.nid())?, entry.ofs_in_node.get()));
             owners.push((node, slot));
             from.push(addr);
         }
@@ -100,7 +101,7 @@ impl Volume {
             return Ok(done);
         }
         let mut data = AlignedBuf::new(from.len());
-        read_each::<VolumeError>(&*self.device, &from, |index, block| {
+        read_each::<VolumeError>(&*self.0.device, &from, |index, block| {
             data.block_mut(index).copy_from_slice(block);
             Ok(())
         })?;
@@ -108,15 +109,15 @@ impl Volume {
         let moved = flight.land_move(op, &from, cause)?;
         done.moved += moved.moved;
         done.lost += moved.lost;
-        self.written.add(Count::LostMoves, done.lost);
+        self.0.written.add(Count::LostMoves, done.lost);
         Ok(done)
     }
 
     /// The largest extent that an inode caches may speak of a block that moves. An inode that is gone has none.
-    fn forget_extent(&self, op: &Op<'_>, ino: Nid) -> Result<(), VolumeError> {
-        let inode = match self.node(ino) {
+    fn forget_extent(self, op: &Op<'_>, ino: Nid) -> Result<(), VolumeError> {
+        let inode = match self.0.nodes().get(ino) {
             Ok(inode) => inode,
-            Err(_) if !self.nat.get(ino).is_ok_and(|entry| entry.addr.is_real()) => return Ok(()),
+            Err(_) if !self.0.nat.get(ino).is_ok_and(|entry| entry.addr.is_real()) => return Ok(()),
             Err(error) => return Err(error),
         };
         if inode.read().inode().i_ext.len.get() != 0 {
@@ -131,8 +132,8 @@ impl Volume {
 
     /// Makes valid nodes of a segment dirty: they move by being written back. Gives how many, and how many nobody
     /// knows.
-    pub(crate) fn relocate_nodes(
-        &self,
+    pub(crate) fn move_nodes(
+        self,
         op: &Op<'_>,
         segment: SegmentNo,
         offsets: &[u32],
@@ -141,18 +142,18 @@ impl Volume {
         let mut done = Relocated::default();
         for offset in offsets {
             let nid: Nid = summary.entries[*offset as usize].nid.into();
-            let here = self.geometry.block_at(segment, *offset);
-            let node = self.nat.get(nid).is_ok_and(|entry| entry.addr == here).then(|| self.node(nid));
+            let here = self.0.geometry.block_at(segment, *offset);
+            let node = self.0.nat.get(nid).is_ok_and(|entry| entry.addr == here).then(|| self.0.nodes().get(nid));
             match node {
                 Some(Ok(node)) => {
                     drop(node.write(op));
                     done.moved += 1;
                 }
-                _ if self.segments.is_valid(here).unwrap_or(true) => done.left += 1,
+                _ if self.0.segments.is_valid(here).unwrap_or(true) => done.left += 1,
                 _ => done.lost += 1,
             }
         }
-        self.written.add(Count::MovedNodes, done.moved);
+        self.0.written.add(Count::MovedNodes, done.moved);
         done
     }
 }
