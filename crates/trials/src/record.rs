@@ -70,9 +70,17 @@ pub struct Lane {
     pub first: Arc<Tree>,
     /// Its operations.
     pub steps: Vec<Step>,
+    /// What was refused after a checkpoint had been written to make room for it: no operations of the lane's history,
+    /// but nobody else may have seen the checkpoint come.
+    pub refused: Vec<Step>,
 }
 
 impl Lane {
+    /// A thread that has done nothing yet.
+    pub(crate) fn new(dir: String, first: Arc<Tree>) -> Lane {
+        Lane { dir, first, steps: Vec::new(), refused: Vec::new() }
+    }
+
     /// The tree after so many operations.
     #[must_use]
     pub fn history(&self, index: usize) -> &Tree {
@@ -223,6 +231,14 @@ impl<'a> Tape<'a> {
         Step { op, fsynced, certain, tree: Arc::new(tree.clone()), clock, events, versions }
     }
 
+    /// An operation was refused. It changed nothing; the checkpoint that was to make room for it is kept.
+    fn refuse(&self, lane: &mut Lane, before: Before, tree: &Tree) {
+        let step = self.step(before, Op::Checkpoint, tree, false);
+        if step.versions.0 != step.versions.1 {
+            lane.refused.push(step);
+        }
+    }
+
     /// Operations on what other threads change as well: their results tell what they found there.
     fn run_sharing(
         &self,
@@ -230,7 +246,7 @@ impl<'a> Tape<'a> {
         salt: u64,
         source: &mut Source<'_>,
     ) -> Result<(Lane, Vec<Deed>), StepError> {
-        let (mut lane, mut deeds) = (Lane { dir: "/".into(), first: Arc::clone(first), steps: Vec::new() }, Vec::new());
+        let (mut lane, mut deeds) = (Lane::new("/".into(), Arc::clone(first)), Vec::new());
         while let Some(op) = source(first) {
             let index = lane.steps.len();
             let salt = salt ^ (index as u64 + 1) << 8;
@@ -239,7 +255,10 @@ impl<'a> Tape<'a> {
                 Ok(done) => (op.done(&done), Said::Done(done.ino)),
                 Err(FsError::NotFound) => (op, Said::NotFound),
                 Err(FsError::Exists) => (op, Said::Exists),
-                Err(error) if is_refusal(&error) => continue,
+                Err(error) if is_refusal(&error) => {
+                    self.refuse(&mut lane, before, first);
+                    continue;
+                }
                 Err(error) => return Err(StepError { index, op, error: Box::new(error) }),
             };
             let deed = Deed { op, said, salt };
@@ -254,7 +273,7 @@ impl<'a> Tape<'a> {
 
     fn run(&self, dir: String, first: Tree, salt: u64, source: &mut Source<'_>) -> Result<Lane, StepError> {
         let mut tree = first.clone();
-        let mut lane = Lane { dir, first: Arc::new(first), steps: Vec::new() };
+        let mut lane = Lane::new(dir, Arc::new(first));
         let mut open = Vec::new();
         while let Some(op) = source(&tree) {
             let index = lane.steps.len();
@@ -262,7 +281,10 @@ impl<'a> Tape<'a> {
             let before = self.before();
             let done = match op.perform(self.fs, salt) {
                 Ok(done) => done,
-                Err(error) if is_refusal(&error) => continue,
+                Err(error) if is_refusal(&error) => {
+                    self.refuse(&mut lane, before, &tree);
+                    continue;
+                }
                 Err(error) => return Err(StepError { index, op, error: Box::new(error) }),
             };
             let op = op.done(&done);
@@ -402,7 +424,7 @@ pub fn record_sharing(
 
 fn marks(first: u64, lanes: &[Lane]) -> Vec<Mark> {
     let mut marks = vec![Mark { version: first, done: 0, lanes: vec![(0, 0); lanes.len()] }];
-    let steps = || lanes.iter().flat_map(|lane| &lane.steps);
+    let steps = || lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.refused));
     let last = steps().map(|step| step.versions.1).max().unwrap_or(first);
     for version in first + 1..=last {
         let mut mark = Mark { version, done: usize::MAX, lanes: vec![(usize::MAX, usize::MAX); lanes.len()] };

@@ -206,3 +206,17 @@ fn broken_promises_are_seen_where_they_fall_due() -> Result<(), Box<dyn std::err
     }
     Ok(())
 }
+
+#[test]
+fn a_refused_operation_may_have_written_a_checkpoint() -> Result<(), Box<dyn std::error::Error>> {
+    // Such a checkpoint holds the operations before it, and none behind it.
+    let base = Base::new(BaseKind::Full)?;
+    for text in ["random full 2912452107", "random full 2922087981"] {
+        let recording = text.parse::<Workload>()?.run(&base)?;
+        assert!(!recording.lanes[0].refused.is_empty(), "{text}");
+        for mark in &recording.marks {
+            assert!(mark.lanes.iter().all(|(low, high)| low <= high && *high < usize::MAX), "{text}: {mark:?}");
+        }
+    }
+    explored(BaseKind::Full, 1000, 60, &["random full 2912452107", "random full 2922087981"])
+}

@@ -90,7 +90,7 @@ pub(super) fn run(episode: &Episode, way: Way, index: u64) -> Result<Row, String
     let recorder = Arc::new(RecordingDevice::new(episode.start.snapshot()));
     let faulty = Arc::new(FaultDevice::new(recorder.clone()));
     faulty.arm(way.rule(index));
-    let lane = Lane { dir: "/".to_owned(), first: Arc::new(episode.tree.clone()), steps: Vec::new() };
+    let lane = Lane::new("/".to_owned(), Arc::new(episode.tree.clone()));
     let mut trial = Trial {
         way,
         recorder: &recorder,

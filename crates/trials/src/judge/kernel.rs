@@ -152,7 +152,7 @@ mod tests {
             let tick = index * 2;
             steps.push(Step { clock: (tick, tick + 1), versions: (version(false), version(true)), ..step });
         }
-        let lane = Lane { dir: "/".into(), first, steps };
+        let lane = Lane { steps, ..Lane::new("/".into(), first) };
         let log = RecordingDevice::new(MemoryDevice::new(1)).log();
         let whole = Recording::of_lane(log, lane, 1, Default::default());
         Recording { maker: Maker::Kernel, timeless: true, ..whole }

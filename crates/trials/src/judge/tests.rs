@@ -29,7 +29,7 @@ fn recording() -> Recording {
         };
         steps.push(Step::without_checkpoint(op, fsynced, tree.clone(), events));
     }
-    let lanes = [Lane { dir: "/".into(), first, steps }];
+    let lanes = [Lane { steps, ..Lane::new("/".into(), first) }];
     let marks = vec![Mark { version: 1, done: 0, lanes: vec![(0, 0)] }];
     let log = RecordingDevice::new(MemoryDevice::new(1)).log();
     Recording { marks, ..Recording::of_lane(log, lanes[0].clone(), 1, Default::default()) }
@@ -100,7 +100,7 @@ fn what_is_written_beside_a_sync_may_be_in_it() {
     ];
     let (mut lanes, mut deeds) = (Vec::new(), Vec::new());
     for (thread, ops) in threads.iter().enumerate() {
-        let mut lane = Lane { dir: "/".into(), first: Arc::clone(&first), steps: Vec::new() };
+        let mut lane = Lane::new("/".into(), Arc::clone(&first));
         let mut said = Vec::new();
         for (at, (text, clock, events)) in ops.iter().enumerate() {
             let Ok(op) = text.parse::<Op>() else { unreachable!("{text}") };
@@ -197,7 +197,7 @@ fn a_checkpoint_in_the_middle_of_a_write_may_hold_some_of_its_blocks() {
     }
     let step =
         |index: usize| Step::without_checkpoint(ops[index].clone(), None, trees[index + 1].clone(), (index, index + 1));
-    let lane = Lane { dir: "/".into(), first: Arc::new(trees[0].clone()), steps: (0..3).map(step).collect() };
+    let lane = Lane { steps: (0..3).map(step).collect(), ..Lane::new("/".into(), Arc::new(trees[0].clone())) };
     let half = |middle: &dyn Fn(&mut [u8])| {
         let mut tree = trees[2].clone();
         let mut node = (*tree.nodes[&10]).clone();

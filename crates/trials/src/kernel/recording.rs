@@ -30,7 +30,7 @@ pub fn recording(floor: &Floor, script: &Script, log: CrashLog, report: &[Line])
     }
     let versions = Versions::of(&log, floor);
     let mut tree = floor.tree.clone();
-    let mut lane = Lane { dir: "/".to_owned(), first: Arc::new(tree.clone()), steps: Vec::new() };
+    let mut lane = Lane::new("/".to_owned(), Arc::new(tree.clone()));
     // Writes of the mount belong to the first operation.
     let mut before = 0;
     for (index, line) in said.iter().enumerate() {

@@ -238,7 +238,7 @@ mod tests {
                 let step = Step::without_checkpoint(op(text), None, Tree::default(), (0, 0));
                 Step { clock: *clock, ..step }
             });
-            lanes.push(Lane { dir: "/".into(), first: Arc::clone(&first), steps: steps.collect() });
+            lanes.push(Lane { steps: steps.collect(), ..Lane::new("/".into(), Arc::clone(&first)) });
             let salted = ops.iter().enumerate();
             deeds.push(
                 salted
