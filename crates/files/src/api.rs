@@ -281,7 +281,7 @@ impl FileSystem {
         core.balance(handle.inode.ino)?;
         core.refill_nids();
         core.change(|op| {
-            let mut block = handle.inode.node.write(op);
+            let mut block = handle.inode.write_attributes(op);
             let raw = block.inode_mut();
             change(raw);
             stat::set_changed(raw, core.now());
@@ -322,12 +322,7 @@ impl FileSystem {
         for time in [times.accessed, times.modified].into_iter().flatten() {
             time.check()?;
         }
-        let path = path.as_ref();
-        self.at(path, Last::Keep, |inode| {
-            inode.directory.iter().for_each(|directory| directory.forget_touch());
-            Ok(())
-        })?;
-        self.change_attributes(path, Last::Keep, |raw| {
+        self.change_attributes(path.as_ref(), Last::Keep, |raw| {
             if let Some(time) = times.accessed {
                 stat::set_accessed(raw, time);
             }

@@ -36,14 +36,14 @@ mod write_back;
 
 use f2fs_format::Nid;
 use f2fs_format::dentry::FileType;
-use f2fs_format::inode::{self as raw, inline};
+use f2fs_format::inode::{self as raw, Inode as RawInode, inline};
 use f2fs_sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use f2fs_sync::{Arc, Budget, Mutex, RwLock, RwLockWriteGuard, Stamp};
 use f2fs_volume::Node;
 use rustc_hash::FxHashMap;
 
 use crate::form::Form;
-use crate::stat::Time;
+use crate::stat::{self, Time};
 use names::Names;
 use page::Page;
 
@@ -196,9 +196,14 @@ impl Directory {
         self.stripes[self.stripe_of(hash)].touched.fetch_max(nanos(now), Ordering::SeqCst);
     }
 
-    /// Forgets a change that was not written back, because the times are being set otherwise.
-    pub(crate) fn forget_touch(&self) {
-        self.stripes.iter().for_each(|stripe| stripe.touched.store(0, Ordering::Relaxed));
+    /// Tells the inode of the last change; its page is locked. Times that are set later, with the same lock held, stay.
+    pub(crate) fn settle_touch(&self, raw: &mut RawInode) {
+        if let Some(time) = self.touched() {
+            let (_, modified, changed) = stat::times(raw);
+            stat::set_modified(raw, modified.max(time));
+            stat::set_changed(raw, changed.max(time));
+            self.forget_touch_until(time);
+        }
     }
 
     /// Forgets the changes that are no later than this, which the inode knows of by now.

@@ -244,12 +244,6 @@ impl FsError {
     /// Whether the volume holds bytes that contradict the format.
     #[must_use]
     pub fn is_corruption(&self) -> bool {
-        matches!(
-            self,
-            FsError::BadEntry(_)
-                | FsError::Volume(
-                    VolumeError::Corrupt(_) | VolumeError::Format(_) | VolumeError::Segment(_) | VolumeError::Nat(_)
-                )
-        ) && self.device().is_none()
+        self.device().is_none() && number::of_corruption(self)
     }
 }

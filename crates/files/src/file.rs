@@ -34,8 +34,7 @@ impl File {
         match handle.inode.kind {
             FileKind::Regular => {
                 FileData(&handle.core).require_readable(&handle.inode)?;
-                let seen = handle.inode.pages().map_or_else(Seen::default, |pages| pages.errors.opened());
-                Ok(File { handle, access: Access::ALL, seen })
+                Ok(File { seen: handle.inode.seen_errors(), handle, access: Access::ALL })
             }
             FileKind::Directory => Err(FsError::IsDirectory),
             kind => Err(FsError::WrongKind { operation: "open", kind: kind.name() }),
@@ -264,12 +263,7 @@ impl File {
     /// # Errors
     /// [`FsError::Volume`]: nothing is promised then, and after an error of the device the file system refuses all changes.
     pub fn sync_all(&self) -> Result<(), FsError> {
-        let result = self.handle.data().sync(&self.handle.inode);
-        // An error of this sync is among those.
-        match self.handle.inode.pages().and_then(|pages| pages.errors.next(&self.seen)) {
-            Some(error) => Err(result.err().unwrap_or(FsError::WriteBack(error))),
-            None => result,
-        }
+        self.handle.sync(&self.seen)
     }
 
     /// Makes the content durable, and the nodes that are needed to find it. At present the same as

@@ -11,6 +11,7 @@ use crate::file_data::FileData;
 use crate::free::InodeEnds;
 use crate::inode::Inode;
 use crate::namespace::Namespace;
+use crate::page_cache::Seen;
 use crate::xattr::Attributes;
 
 /// An open inode. The file lives as long as there is a handle, also without a name.
@@ -29,6 +30,16 @@ impl Handle {
     /// The first handle of an inode that was just made, which counts it already.
     pub(crate) fn first(core: CoreRef, inode: Arc<Inode>) -> Handle {
         Handle { core, inode }
+    }
+
+    /// Makes the file durable, and tells the errors of write-back that the handle has not `seen`.
+    pub(crate) fn sync(&self, seen: &Seen) -> Result<(), FsError> {
+        let result = self.data().sync(&self.inode);
+        // An error of this sync is among those.
+        match self.inode.pages().and_then(|pages| pages.errors.next(seen)) {
+            Some(error) => Err(result.err().unwrap_or(FsError::WriteBack(error))),
+            None => result,
+        }
     }
 
     /// The data of files.

@@ -27,14 +27,14 @@ use f2fs_format::inode::{self as raw, EXTRA_SIZE, advise, inline};
 use f2fs_format::{Corruption, Nid};
 use f2fs_sync::atomic::AtomicU8;
 use f2fs_sync::{Arc, Mutex, OnceLock, RwLock};
-use f2fs_volume::{Node, Volume};
+use f2fs_volume::{Node, NodeWrite, Op, Volume};
 
 use crate::FsError;
 use crate::content::Content;
 use crate::device_number::DeviceNumber;
 use crate::directory::{Directories, Directory};
 use crate::form::{self, Form};
-use crate::page_cache::FilePages;
+use crate::page_cache::{FilePages, Seen};
 use crate::stat::{self, FileKind, Metadata, Time};
 
 /// How an inode lives.
@@ -159,6 +159,21 @@ impl Inode {
         if let Some(content) = self.content.get() {
             content.cache.forget(0);
         }
+    }
+
+    /// The errors of write-back that a new handle counts as told.
+    pub(crate) fn seen_errors(&self) -> Seen {
+        self.pages().map_or_else(Seen::default, |pages| pages.errors.opened())
+    }
+
+    /// Locks the inode's page for a change of attributes. They are all in it then: a directory tells it of its last
+    /// change, which else a checkpoint would do later.
+    pub(crate) fn write_attributes<'n>(&'n self, op: &'n Op<'_>) -> NodeWrite<'n> {
+        let mut block = self.node.write(op);
+        if let Some(directory) = &self.directory {
+            directory.settle_touch(block.inode_mut());
+        }
+        block
     }
 
     /// The attributes that `stat` gives.

@@ -17,6 +17,7 @@ use crate::name::Name;
 use crate::namespace::create::NewFile;
 use crate::namespace::path::lasting;
 use crate::namespace::rename::{Place, RenameMode};
+use crate::page_cache::Seen;
 use crate::stat::{self, FileKind, Metadata, Time};
 use crate::xattr::Xattr;
 
@@ -96,6 +97,7 @@ impl SetAttributes {
 #[derive(Debug)]
 pub struct InodeRef {
     handle: Handle,
+    seen: Seen,
 }
 
 impl FileSystem {
@@ -104,11 +106,15 @@ impl FileSystem {
     /// # Errors
     /// [`FsError::Volume`].
     pub fn root(&self) -> Result<InodeRef, FsError> {
-        Ok(InodeRef { handle: Handle::open(self.core_ref(), self.namespace().root()?)? })
+        Ok(InodeRef::new(Handle::open(self.core_ref(), self.namespace().root()?)?))
     }
 }
 
 impl InodeRef {
+    fn new(handle: Handle) -> InodeRef {
+        InodeRef { seen: handle.inode.seen_errors(), handle }
+    }
+
     /// Another reference to the same inode, which must be alive: this reference shows that it is.
     fn another(&self) -> Result<Handle, FsError> {
         Handle::open(self.handle.core.clone(), self.inode().clone())
@@ -119,7 +125,7 @@ impl InodeRef {
     }
 
     fn made(&self, inode: Arc<Inode>) -> InodeRef {
-        InodeRef { handle: Handle::first(self.handle.core.clone(), inode) }
+        InodeRef::new(Handle::first(self.handle.core.clone(), inode))
     }
 
     /// Its inode number.
@@ -152,14 +158,9 @@ impl InodeRef {
         }
         let (core, inode) = (&self.handle.core, self.inode());
         core.balance(inode.ino)?;
-        if let (Some(directory), true) =
-            (&inode.directory, attributes.modified.is_some() || attributes.changed.is_some())
-        {
-            directory.forget_touch();
-        }
         core.refill_nids();
         core.change(|op| {
-            let mut block = inode.node.write(op);
+            let mut block = inode.write_attributes(op);
             let raw = block.inode_mut();
             if let Some(permissions) = attributes.permissions {
                 raw.i_mode = (raw.i_mode.get() & !0o7777 | permissions & 0o7777).into();
@@ -200,9 +201,9 @@ impl InodeRef {
     /// Makes the file durable; see [`File::sync_all`]. For anything but a regular file this is a checkpoint.
     ///
     /// # Errors
-    /// [`FsError::Volume`].
+    /// [`FsError::Volume`]; [`FsError::WriteBack`] for an error of write-back that this reference has not been told.
     pub fn sync_all(&self) -> Result<(), FsError> {
-        self.handle.data().sync(self.inode())
+        self.handle.sync(&self.seen)
     }
 
     // ---- names in this directory ----
@@ -215,7 +216,7 @@ impl InodeRef {
         let core = &self.handle.core;
         let open = |inode: &Arc<Inode>| Handle::open(core.clone(), inode.clone());
         let handle = lasting(|| self.handle.namespace().child(self.inode(), name.as_ref()), open)?;
-        Ok(InodeRef { handle })
+        Ok(InodeRef::new(handle))
     }
 
     /// Makes a file of any kind but a symbolic link in this directory.

@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::thread;
 
 use f2fs_device::MemoryDevice;
-use f2fs_files::{FileKind, FileSystem, FsError, InodeRef, NewFile, Options, RenameMode, SetAttributes, SetMode, Time};
+use f2fs_files::{
+    FileKind, FileSystem, FsError, InodeRef, NewFile, Options, RenameMode, SetAttributes, SetMode, SetTimes, Time,
+};
 
 fn device() -> Arc<MemoryDevice> {
     let device = Arc::new(MemoryDevice::new(32 * 1024));
@@ -125,7 +128,7 @@ fn names_go_while_others_hold_the_inodes() {
         });
         for (from, to) in [(&one, &two), (&two, &one)] {
             scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
+                while !stop.load(Relaxed) {
                     race(from.rename("f", to, "f", RenameMode::Replace));
                     race(to.remove_file("f"));
                 }
@@ -133,13 +136,13 @@ fn names_go_while_others_hold_the_inodes() {
         }
         for dir in [&one, &two] {
             scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
+                while !stop.load(Relaxed) {
                     look(dir);
                 }
             });
         }
         writer.join().unwrap();
-        stop.store(true, Ordering::Relaxed);
+        stop.store(true, Relaxed);
     });
     race(one.remove_file("f"));
     race(two.remove_file("f"));
@@ -160,4 +163,42 @@ fn look(dir: &InodeRef) {
         assert_eq!(bytes[..4], bytes[4..], "bytes of another file");
     }
     assert_eq!(file.metadata().unwrap().ino, ino);
+}
+
+/// A large directory notes changes of its names in memory. Setting other attributes, or failing to, loses none of them.
+#[test]
+fn attributes_keep_the_time_of_a_directorys_last_change() {
+    static SECONDS: AtomicI64 = AtomicI64::new(1000);
+    let device = device();
+    let options = || Options::new().clock(|| Time { seconds: SECONDS.load(Relaxed), nanoseconds: 0 });
+    let fs = FileSystem::open(device.clone(), options()).unwrap();
+    fs.create_dir("/d", 0o755).unwrap();
+    for number in 0..300 {
+        fs.create_file(&format!("/d/{number}"), 0o644).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    let (read, set) = (Time { seconds: 5, nanoseconds: 0 }, Time { seconds: 6, nanoseconds: 0 });
+    let times = || fs.metadata("/d").map(|stat| (stat.accessed.seconds, stat.modified.seconds, stat.changed.seconds));
+    let root = fs.root().unwrap();
+    let directory = root.lookup("d").unwrap();
+
+    SECONDS.store(2000, Relaxed);
+    fs.create_file("/d/new", 0o644).unwrap();
+    SECONDS.store(3000, Relaxed);
+    fs.set_times("/d", SetTimes::new().accessed(read)).unwrap();
+    assert_eq!(times().unwrap(), (5, 2000, 3000));
+
+    SECONDS.store(4000, Relaxed);
+    fs.create_file("/d/newer", 0o644).unwrap();
+    directory.set_attributes(&SetAttributes::default().changed(Some(read))).unwrap();
+    assert_eq!(times().unwrap(), (5, 4000, 5));
+
+    SECONDS.store(5000, Relaxed);
+    fs.create_file("/d/newest", 0o644).unwrap();
+    directory.set_attributes(&SetAttributes::default().times(None, Some(set))).unwrap();
+    assert_eq!(times().unwrap(), (5, 6, 5000));
+    drop((root, directory));
+    fs.close().unwrap();
+    let stat = FileSystem::open(device.clone(), options()).unwrap().metadata("/d").unwrap();
+    assert_eq!((stat.modified.seconds, stat.changed.seconds), (6, 5000));
 }

@@ -314,6 +314,7 @@ fn an_error_of_write_back_is_told_to_each_handle_once() {
     let one = fs.create_file("/f", 0o644).unwrap();
     let two = fs.open_file("/f").unwrap();
     let other = fs.create_file("/other", 0o644).unwrap();
+    let reference = fs.root().unwrap().lookup("f").unwrap();
     fs.checkpoint().unwrap();
     one.write_at(&pattern(9000, 1), 0).unwrap();
     device.arm(FaultRule::on([Operation::Write]).for_good());
@@ -325,9 +326,11 @@ fn an_error_of_write_back_is_told_to_each_handle_once() {
     assert!(!told(&one), "told twice");
     assert!(told(&two), "the other handle is told");
     assert!(!told(&two) && !told(&other));
+    assert!(matches!(reference.sync_all(), Err(FsError::WriteBack(_))), "so is a reference to the inode");
+    assert!(reference.sync_all().is_ok());
     assert!(!told(&fs.open_file("/f").unwrap()), "somebody has seen it");
     assert_eq!(fs.stats().dirty_pages, 0);
-    drop((one, two, other, fs));
+    drop((one, two, other, reference, fs));
     assert_eq!(content(&cached(&Arc::new(memory.snapshot()), 0), "/f"), pattern(9000, 1));
 }
 

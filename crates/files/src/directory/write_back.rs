@@ -9,7 +9,6 @@ use f2fs_volume::{Flight, Op, Volume};
 
 use super::{Directory, is_inline};
 use crate::FsError;
-use crate::stat;
 
 /// Dentry blocks written together at most.
 const CHUNK: usize = 512;
@@ -51,18 +50,11 @@ impl Directory {
         };
         if stale {
             let mut block = self.node.write(op);
-            // With the inode locked: an operation that sets its times forgets this first.
-            let touched = self.touched();
             let raw = block.inode_mut();
             if !is_inline(raw) {
                 protocol_step!("directory_depth_left_out", raw.i_current_depth = self.depth().into());
             }
-            if let Some(time) = touched {
-                let (_, modified, changed) = stat::times(raw);
-                stat::set_modified(raw, modified.max(time));
-                stat::set_changed(raw, changed.max(time));
-                self.forget_touch_until(time);
-            }
+            self.settle_touch(raw);
         }
     }
 

@@ -35,6 +35,11 @@ impl From<FsError> for io::Error {
     }
 }
 
+/// Whether the contents of the volume contradict each other: `EUCLEAN`, the kernel's `EFSCORRUPTED`.
+pub(super) fn of_corruption(error: &FsError) -> bool {
+    number(error) == Errno::UCLEAN
+}
+
 fn number(error: &FsError) -> Errno {
     match error {
         FsError::NotFound => Errno::NOENT,
@@ -85,6 +90,7 @@ fn volume_number(error: &VolumeError) -> Errno {
         | VolumeError::CheckpointDisabled
         | VolumeError::ReadOnly => Errno::ROFS,
         VolumeError::FileTooLarge { .. } => Errno::FBIG,
+        VolumeError::Format(FormatError::Corrupt(_)) => Errno::UCLEAN,
         VolumeError::Format(_)
         | VolumeError::Devices { .. }
         | VolumeError::ForeignDevice { .. }
