@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
-use std::sync::atomic::Relaxed;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::thread;
 
