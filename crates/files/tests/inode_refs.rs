@@ -174,7 +174,7 @@ fn attributes_keep_the_time_of_a_directorys_last_change() {
     let fs = FileSystem::open(device.clone(), options()).unwrap();
     fs.create_dir("/d", 0o755).unwrap();
     for number in 0..300 {
-        fs.create_file(&format!("/d/{number}"), 0o644).unwrap();
+        fs.create_file(format!("/d/{number}"), 0o644).unwrap();
     }
     fs.checkpoint().unwrap();
     let (read, set) = (Time { seconds: 5, nanoseconds: 0 }, Time { seconds: 6, nanoseconds: 0 });
