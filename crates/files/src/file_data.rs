@@ -17,6 +17,7 @@ pub(crate) mod readable;
 pub(crate) mod resize;
 mod room;
 pub(crate) mod sync;
+mod sync_names;
 pub(crate) mod write;
 pub(crate) mod write_many;
 pub(crate) mod zeroing;

@@ -93,7 +93,7 @@ impl InodeEnds<'_> {
             stat::set_changed(raw, self.now());
             if left != 0 {
                 // The name that went may be the one that roll-forward would put back.
-                self.volume.syncs().set_unloggable(op, &inode.node);
+                self.volume.syncs().set_renamed(op, &inode.node);
                 return AfterUnlink::Linked;
             }
         }

@@ -60,6 +60,11 @@ impl InodeTable {
         Ok(inode)
     }
 
+    /// The inode, if it is in memory.
+    pub(crate) fn in_memory(&self, ino: Nid) -> Option<Arc<Inode>> {
+        self.shard(ino).read().map.get(&ino).map(Arc::clone)
+    }
+
     /// Adds a new inode.
     pub(crate) fn insert(&self, inode: Inode) -> Arc<Inode> {
         let inode = Arc::new(inode);

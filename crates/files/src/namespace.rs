@@ -152,7 +152,7 @@ impl Namespace<'_> {
             raw.i_links = (links + 1).into();
             stat::set_changed(raw, self.now());
             drop(block);
-            self.volume.syncs().set_unloggable(op, &inode.node);
+            self.volume.syncs().set_renamed(op, &inode.node);
             Ok(())
         })
     }
@@ -260,14 +260,14 @@ impl Namespace<'_> {
 
     /// Notes that the file of a name moved elsewhere, or was a directory.
     pub(crate) fn note_moved(&self, place: Place<'_>) {
-        self.hazards.note(self.volume.epoch(), place.parent.ino, Some(place.name.hash()));
+        self.hazards.note(&self.volume, place.parent.ino, Some(place.name.hash()));
         self.note_removal(place.parent);
     }
 
     /// Notes that a directory lost a name, or that one moved into it: strict syncs bring it along.
     pub(crate) fn note_removal(&self, parent: &Inode) {
         if self.volume.syncs().fsync_mode() == FsyncMode::Strict {
-            self.hazards.note(self.volume.epoch(), parent.ino, None);
+            self.hazards.note(&self.volume, parent.ino, None);
         }
     }
 }

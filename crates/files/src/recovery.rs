@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The nodes may lie in a journal beside the volume in place of the chain: then they come from there, each as it was
-//! last synced. Data that the journal holds is written first, to the places that the nodes name.
+//! last synced, and of all kinds, with the names that changed (`names`). Data that the journal holds is written first,
+//! to the places that the nodes name.
 //!
 //! A node without an fsync mark counts if a later one of its inode has one, as the kernel has it. The recovered files
 //! are in memory until the checkpoint; a file system that is open for reading keeps it there and writes nothing.
@@ -19,6 +20,7 @@
 mod data;
 mod inode;
 mod name;
+mod names;
 
 use core::ops::Deref;
 
@@ -28,7 +30,7 @@ use f2fs_format::inode::inline;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::path::NodeKind;
 use f2fs_format::{BlockAddr, Nid};
-use f2fs_volume::{ChainNode, JournalTrouble, JournaledNodes, Volume};
+use f2fs_volume::{BoundName, ChainNode, JournalTrouble, JournaledNodes, Volume};
 
 use crate::FsError;
 use crate::core::Core;
@@ -85,6 +87,11 @@ impl Source<'_> {
         if self.journal.is_some() { Vec::new() } else { chain.iter().map(|node| node.addr).collect() }
     }
 
+    /// The names that a journal holds.
+    fn names(&self) -> &[BoundName] {
+        self.journal.map_or(&[], JournaledNodes::names)
+    }
+
     fn node(self, addr: BlockAddr) -> Result<Box<NodeBlock>, FsError> {
         match self.journal {
             None => Ok(self.volume.recovery().synced_node(addr)?),
@@ -125,8 +132,11 @@ impl RollForward<'_> {
 
     fn try_roll_forward(&self, source: Source<'_>) -> Result<RecoveryReport, FsError> {
         let chain = source.chain()?;
-        let plan = self.plan(&chain)?;
-        if plan.is_empty() {
+        let plan = match source.journal {
+            Some(journal) => self.plan_journal(&chain, journal)?,
+            None => self.plan(&chain)?,
+        };
+        if plan.is_empty() && source.names().is_empty() {
             return Ok(RecoveryReport::default());
         }
         let mut blocks = source.blocks(&chain);
@@ -171,6 +181,21 @@ impl RollForward<'_> {
         Ok(plan)
     }
 
+    /// The same of a journal: a new inode comes back if a name leads to it.
+    fn plan_journal(&self, chain: &[ChainNode], journal: &JournaledNodes) -> Result<Plan, FsError> {
+        let named: HashSet<Nid> = journal.names().iter().filter_map(|name| name.ino).collect();
+        let orphans: HashSet<Nid> = self.volume.orphans().into_iter().collect();
+        let mut plan = Plan::new();
+        for (index, node) in chain.iter().enumerate().filter(|(_, node)| node.fsync) {
+            let there = self.volume.recovery().has_node(node.ino)?;
+            if (there && orphans.contains(&node.ino)) || (!there && !named.contains(&node.ino)) {
+                continue;
+            }
+            plan.insert(node.ino, Synced { new: !there, first: index, last: index, name: None });
+        }
+        Ok(plan)
+    }
+
     /// The data blocks that a node names.
     fn named_blocks(&self, block: &NodeBlock, blocks: &mut Vec<BlockAddr>) {
         let inline = block.is_inode() && block.inode().i_inline & inline::DATA != 0;
@@ -191,14 +216,20 @@ impl RollForward<'_> {
             self.change(|op| self.adopt_inode(op, *ino, &block))?;
             report.new_files += 1;
         }
-        for (index, node) in wanted(chain, plan) {
+        let new = plan.iter().filter(|(_, file)| file.new).map(|(ino, _)| *ino).collect();
+        let last = |ino| plan.get(&ino).map(|file| source.node(chain[file.last].addr)).transpose();
+        let gone = self.recover_names(source.names(), &new, last)?;
+        for (index, node) in wanted(chain, plan).filter(|(_, node)| !gone.contains(&node.ino)) {
             let inode = self.inode(node.ino)?;
-            if inode.kind != FileKind::Regular {
+            if inode.kind != FileKind::Regular && source.journal.is_none() {
                 return Err(FsError::WrongKind { operation: "recover a synced node", kind: inode.kind.name() });
             }
             let block = source.node(node.addr)?;
             if block.is_inode() {
                 self.change(|op| self.recover_inode(op, &inode, &block))?;
+                if source.journal.is_some() {
+                    self.check_links(&inode, &block)?;
+                }
                 if plan[&node.ino].name == Some(index) {
                     self.recover_name(&inode, block.inode(), plan[&node.ino].new)?;
                 }

@@ -43,6 +43,7 @@ use f2fs_format::Nid;
 use f2fs_sync::protocol_never;
 
 use crate::epoch::Turn;
+use crate::write_stat::Count;
 use crate::{Need, Op, Volume, VolumeError};
 
 /// Why a checkpoint is written.
@@ -120,7 +121,9 @@ impl Checkpoints<'_> {
         ahead: impl FnMut() -> Result<(), E>,
         above: impl FnOnce(&Op<'_>) -> Result<(), E>,
     ) -> Result<Option<CheckpointReport>, E> {
-        self.write_unless(|| self.0.epoch() != epoch, ahead, above)
+        let written = self.write_unless(|| self.0.epoch() != epoch, ahead, above)?;
+        self.0.written.add(Count::SyncCheckpoints, u64::from(written.is_some()));
+        Ok(written)
     }
 
     /// As [`write_beside`](Self::write_beside), unless none is [needed](crate::Balance::need) any more when it is this

@@ -101,6 +101,14 @@ impl Turn<'_> {
     }
 }
 
+impl Turn<'_> {
+    /// Keeps syncs out, with the gate closed, until [`Writing`] is dropped, as a freeze does; the epoch goes on.
+    pub(crate) fn hold_syncs(&self) -> Writing<'_> {
+        protocol_step!("journal_syncs_pass_names", self.epochs.is_writing.store(true, Ordering::Release));
+        Writing(self.epochs)
+    }
+}
+
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.epochs.is_taken.store(false, Ordering::Relaxed);

@@ -29,6 +29,7 @@
 
 mod area;
 pub(crate) mod data;
+pub(crate) mod names;
 pub(crate) mod record;
 pub(crate) mod shown;
 
@@ -37,12 +38,15 @@ use f2fs_format::Nid;
 use f2fs_journal::{Error, Journal, SharedMedium};
 use f2fs_segment::Displaced;
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{GroupCommit, Mutex, OnceLock, PerCore, Striped, protocol_value};
+use f2fs_sync::{Arc, GroupCommit, Mutex, OnceLock, PerCore, Striped, protocol_value};
 
+use crate::node_page::NodePage;
+use crate::synced::Synced;
 use crate::{StopCause, VolumeError};
 
 pub use area::JournalArea;
 use data::{Collected, UnflushedData};
+use names::NameLog;
 
 pub(crate) use f2fs_format::node::mark::{DENTRY, FSYNC};
 
@@ -83,6 +87,10 @@ pub(crate) struct SyncJournal {
     pub(crate) is_retired: AtomicBool,
     /// In [`JournalMode::Journal`].
     pub(crate) data: Option<UnflushedData>,
+    /// The names that changed.
+    pub(crate) names: NameLog,
+    /// The threads that wait for a record of names.
+    pub(crate) name_syncs: GroupCommit<Arc<NodePage>, Result<Synced, VolumeError>>,
     /// Memory for records.
     pub(crate) buffers: PerCore<Mutex<Buffers>>,
 }
@@ -105,6 +113,8 @@ impl SyncJournal {
             files: Striped::new(STRIPES, |_| Mutex::new(0)),
             flushes: GroupCommit::new(),
             room: Mutex::new(()),
+            names: NameLog::new(),
+            name_syncs: GroupCommit::new(),
             is_filling: AtomicBool::new(false),
             is_retired: AtomicBool::new(false),
             buffers: PerCore::new(|_| Mutex::default()),
@@ -217,6 +227,16 @@ impl AttachedJournal {
     pub(crate) fn freeze(&self) {
         if let Some(data) = self.data() {
             data.clear();
+        }
+        if let Some(journal) = self.get() {
+            journal.names.clear();
+        }
+    }
+
+    /// Notes a name of a directory that changed, or, with an empty name, an inode whose links did.
+    pub(crate) fn note_name(&self, ino: Nid, name: &[u8]) {
+        if let Some(journal) = self.get().filter(|journal| journal.is_open()) {
+            journal.names.note(ino, name);
         }
     }
 

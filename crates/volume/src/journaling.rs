@@ -7,7 +7,7 @@ mod restore;
 use crate::Volume;
 use crate::journal::SyncJournal;
 
-pub use found::{FoundJournal, JournaledNodes};
+pub use found::{BoundName, FoundJournal, JournaledNodes};
 
 /// The journal of a volume, if it has one: [`Volume::journal`].
 #[derive(Clone, Copy, Debug)]

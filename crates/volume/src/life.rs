@@ -14,6 +14,7 @@ use crate::data_count::DataCount;
 use crate::epoch::Epochs;
 use crate::journal::AttachedJournal;
 use crate::last_checkpoint::LastCheckpoint;
+use crate::name_versions::NameVersions;
 use crate::node_store::NodeStore;
 use crate::orphans::Orphans;
 use crate::pack::Pack;
@@ -94,6 +95,7 @@ impl Volume {
             pressure: Pressure::new(options.dirty_nodes, options.nodes_left_to_freeze),
             precleaner: Precleaner::new(if zones.is_some() { &in_order } else { &options.allocation }),
             epochs: Epochs::new(),
+            names: NameVersions::new(),
             last_checkpoint: LastCheckpoint::new(&pack),
             damage: Damage { superblock: loaded.other, pack: pack.other, superblock_copy: loaded.copy },
             recycler: f2fs_device::Recycler::new(),

@@ -40,9 +40,11 @@ pub(crate) struct NodePage {
     /// The journal holds its state as of the last sync, and the next checkpoint has to write it. Set under the write
     /// lock.
     pub(crate) journaled: AtomicBool,
-    /// The epoch in which the node was made; 0: it was read from the device, so a checkpoint has it.
+    /// The version of the names in which the node was made; 0: it was read from the device, so a checkpoint has it.
     pub(crate) born: AtomicU64,
-    /// The epoch in which something happened to this inode that roll-forward cannot repeat.
+    /// The version of the names in which this inode got another name, lost one, or was moved.
+    pub(crate) renamed: AtomicU64,
+    /// The epoch in which nodes were cut off this inode: neither roll-forward nor a record of a journal repeats that.
     pub(crate) unloggable: AtomicU64,
     /// The epoch in which synced data left this inode for a block of its own: a sync into the log could leave neither.
     pub(crate) left_inline: AtomicU64,
@@ -64,6 +66,7 @@ impl NodePage {
             listed: AtomicBool::new(false),
             journaled: AtomicBool::new(false),
             born: AtomicU64::new(0),
+            renamed: AtomicU64::new(0),
             unloggable: AtomicU64::new(0),
             left_inline: AtomicU64::new(0),
             removed: AtomicBool::new(false),

@@ -115,10 +115,12 @@ impl Nodes<'_> {
         !self.0.nat.get(nid).is_ok_and(|entry| !entry.addr.is_real())
     }
 
-    /// Whether a node was made since the last checkpoint. False for one that is not in memory: new ones are.
+    /// Whether a node was made since the last checkpoint, and no record of names has it. False for one that is not in
+    /// memory: new ones are.
     #[must_use]
     pub fn is_new(self, nid: Nid) -> bool {
-        self.0.store.get(nid).is_some_and(|page| page.born.load(Ordering::Acquire) == self.0.epoch())
+        let is_durable = |page: &NodePage| self.0.names.is_durable(page.born.load(Ordering::Acquire));
+        self.0.store.get(nid).is_some_and(|page| !is_durable(&page))
     }
 
     /// Makes a node: takes a NID and a block, and puts a zeroed node with its footer into the cache.
@@ -153,7 +155,7 @@ impl Nodes<'_> {
         block.footer.set_node_offset(new.offset);
         block.footer.set_mark(f2fs_format::node::mark::COLD, !new.directory);
         let page = NodePage::new(block);
-        page.born.store(self.0.epoch(), Ordering::Relaxed);
+        page.born.store(self.0.names.now(), Ordering::Relaxed);
         let node = Node { page: self.0.store.insert(page) };
         drop(node.write(op));
         Ok(node)

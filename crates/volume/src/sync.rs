@@ -20,6 +20,7 @@
 //! the gate, so no checkpoint freezes in between. The leader of a group locks one page at a time, also pages of the
 //! other threads' files; a thread that waits for the leader holds none.
 
+mod names;
 mod to_journal;
 
 use f2fs_device::BlockDevice;
@@ -40,6 +41,8 @@ use crate::synced::{MustCheckpoint, SyncRequest, Synced};
 use crate::volume::Unwinding;
 use crate::write_stat::Count;
 use crate::{Flight, FsyncMode, Op, StopCause, Volume, VolumeError};
+
+pub use names::NameClosure;
 
 /// The syncs of files: [`Volume::syncs`].
 #[derive(Clone, Copy, Debug)]
@@ -95,10 +98,11 @@ impl Syncs<'_> {
         answer.unwrap_or_else(|| Err(VolumeError::Stopped { reason: StopCause::Panic }))
     }
 
-    /// Notes that something happened to an inode that roll-forward cannot repeat: until the next checkpoint, syncs of
-    /// it are checkpoints.
-    pub fn set_unloggable(self, _op: &Op<'_>, inode: &Node) {
-        inode.page.unloggable.store(self.0.epoch(), Ordering::Release);
+    /// Notes that an inode got another name, lost one of several, or was moved. Roll-forward does not repeat that: until
+    /// the next checkpoint, or record of names, its syncs are more than its own nodes.
+    pub fn set_renamed(self, _op: &Op<'_>, inode: &Node) {
+        inode.page.renamed.store(self.0.names.now(), Ordering::Release);
+        self.0.journal.note_name(inode.ino(), b"");
     }
 
     /// Notes that data which may have been synced left an inode for a block: a sync into the log that is cut off might
@@ -106,6 +110,11 @@ impl Syncs<'_> {
     /// or with it.
     pub fn set_left_inline(self, _op: &Op<'_>, inode: &Node) {
         inode.page.left_inline.store(self.0.epoch(), Ordering::Release);
+    }
+
+    /// Whether a new inode has a name that is not durable.
+    fn is_unnamed(self, page: &NodePage) -> bool {
+        !self.0.names.is_durable(page.born.load(Ordering::Acquire))
     }
 
     /// The promise of a sync.
@@ -134,7 +143,10 @@ impl Syncs<'_> {
         if page.unloggable.load(Ordering::Acquire) == epoch || (left_inline && !self.0.journal.is_whole()) {
             return Some(MustCheckpoint::Changed);
         }
-        if page.born.load(Ordering::Acquire) == epoch && self.0.nodes().is_new(raw.i_pino.into()) {
+        if !self.0.names.is_durable(page.renamed.load(Ordering::Acquire)) {
+            return Some(MustCheckpoint::Renamed);
+        }
+        if self.is_unnamed(page) && self.0.nodes().is_new(raw.i_pino.into()) {
             return Some(MustCheckpoint::NewParent);
         }
         None
@@ -202,12 +214,12 @@ impl Syncs<'_> {
             return Ok(Synced::Must(reason));
         }
         let nodes = self.0.store.take_file(inode.ino);
-        let new = inode.born.load(Ordering::Acquire) == self.0.epoch();
+        let new = self.is_unnamed(inode);
         let most = self.0.pressure.dirty_limit();
         // The data that the sync promises was counted before it joined.
         let any = !nodes.is_empty() || inode.is_unsynced();
         let count = nodes.len() as u64 + 1;
-        if any && !self.0.roll_forward.room.log(count, new, &self.0.space, &self.0.blocks_written, most) {
+        if any && !self.0.roll_forward.room.log(count, u64::from(new), &self.0.space, &self.0.blocks_written, most) {
             self.0.store.put_file(inode.ino, nodes);
             return Ok(Synced::Must(MustCheckpoint::Room));
         }

@@ -13,9 +13,11 @@ pub enum MustCheckpoint {
     NotRegular,
     /// It has no name, or, without a journal, several: roll-forward knows of one.
     Links,
-    /// Since the last checkpoint it was renamed or lost a name, or nodes were cut off it.
+    /// Since the last checkpoint nodes were cut off it.
     Changed,
-    /// Its directory is newer than the last checkpoint.
+    /// Since the last checkpoint it was renamed, or got another name, or lost one.
+    Renamed,
+    /// Its directory is newer than the last checkpoint, and than the last record of names.
     NewParent,
     /// Roll-forward might run out of blocks, or has very much to do.
     Room,
@@ -24,6 +26,17 @@ pub enum MustCheckpoint {
     Opened,
     /// The journal is full, or failed.
     Journal,
+    /// Very many names changed since the last checkpoint: a record of them would be too large.
+    Names,
+}
+
+impl MustCheckpoint {
+    /// Whether names are the reason, so that with a journal a record of names
+    /// ([`Volume::sync_names`](crate::Volume::sync_names)) does as well.
+    #[must_use]
+    pub fn is_of_names(self) -> bool {
+        matches!(self, Self::NotRegular | Self::Links | Self::Renamed | Self::NewParent)
+    }
 }
 
 /// The outcome of a sync.

@@ -32,6 +32,7 @@ use crate::epoch::Epochs;
 use crate::journal::AttachedJournal;
 use crate::last_checkpoint::LastCheckpoint;
 use crate::moves::Moves;
+use crate::name_versions::NameVersions;
 use crate::node_store::NodeStore;
 use crate::orphans::{OrphanRoom, Orphans};
 use crate::precleaner::Precleaner;
@@ -63,6 +64,8 @@ pub struct Volume {
     pub(crate) moves: Moves,
     /// The checkpoint that will hold the changes made now, and the thread that writes it.
     pub(crate) epochs: Epochs,
+    /// Which changes of names are durable.
+    pub(crate) names: NameVersions,
     /// The last durable checkpoint.
     pub(crate) last_checkpoint: LastCheckpoint,
     /// The blocks of the warm-node log since then, and the threads that wait for them.
@@ -128,8 +131,10 @@ pub struct Op<'a> {
     pub(crate) volume: &'a Volume,
     /// In front of the gate, so that it is dropped first: no checkpoint begins before the volume was stopped.
     pub(crate) unwinding: Unwinding<'a>,
-    /// `None` within a checkpoint, where the gate is closed by its runner.
-    pub(crate) gate: Option<GateGuard<'a>>,
+    /// It belongs to a checkpoint, whose runner closed the gate: what it writes is durable with that.
+    pub(crate) is_checkpoint: bool,
+    /// `None` if the caller closed the gate.
+    pub(crate) _gate: Option<GateGuard<'a>>,
 }
 
 impl fmt::Debug for Op<'_> {
@@ -140,7 +145,12 @@ impl fmt::Debug for Op<'_> {
 
 impl<'a> Op<'a> {
     pub(crate) fn within_checkpoint(volume: &'a Volume) -> Op<'a> {
-        Op { volume, unwinding: Unwinding::new(volume), gate: None }
+        Op { volume, unwinding: Unwinding::new(volume), is_checkpoint: true, _gate: None }
+    }
+
+    /// An operation of the thread that closed the gate.
+    pub(crate) fn with_gate_closed(volume: &'a Volume) -> Op<'a> {
+        Op { volume, unwinding: Unwinding::new(volume), is_checkpoint: false, _gate: None }
     }
 
     /// The volume that this operation changes.
@@ -260,7 +270,7 @@ impl Volume {
         let gate = self.gate.enter();
         // The checkpoint that was waited for may have failed.
         self.check_writable()?;
-        Ok(Op { volume: self, unwinding: Unwinding::new(self), gate: Some(gate) })
+        Ok(Op { volume: self, unwinding: Unwinding::new(self), is_checkpoint: false, _gate: Some(gate) })
     }
 
     /// Begins an operation that reads blocks by their addresses.

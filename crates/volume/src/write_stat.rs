@@ -40,6 +40,10 @@ pub struct WriteStat {
     pub lost_moves: u64,
     /// Checkpoints.
     pub checkpoints: u64,
+    /// Of these, written by syncs that neither the log nor a journal did for.
+    pub sync_checkpoints: u64,
+    /// Records of names in a journal, each for a group of syncs.
+    pub name_records: u64,
     /// Requests that wrote user data, rewritten blocks among it.
     pub user_requests: u64,
     /// Requests that wrote moved data.
@@ -108,6 +112,8 @@ impl WriteStat {
             &mut self.precleaned_segments,
             &mut self.lost_moves,
             &mut self.checkpoints,
+            &mut self.sync_checkpoints,
+            &mut self.name_records,
             &mut self.user_requests,
             &mut self.move_requests,
         ]
@@ -131,11 +137,13 @@ pub(crate) enum Count {
     PrecleanedSegments,
     LostMoves,
     Checkpoints,
+    SyncCheckpoints,
+    NameRecords,
     UserRequests,
     MoveRequests,
 }
 
-const NAMED: usize = 16;
+const NAMED: usize = 18;
 
 #[derive(Debug)]
 struct Slot {

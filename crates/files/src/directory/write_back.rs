@@ -42,7 +42,7 @@ impl Directory {
     }
 
     /// Depth and times go to the inode.
-    fn tell_inode(&self, op: &Op<'_>) {
+    pub(crate) fn tell_inode(&self, op: &Op<'_>) {
         let stale = {
             let block = self.node.read();
             self.touched().is_some()

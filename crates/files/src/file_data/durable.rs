@@ -15,7 +15,7 @@
 use f2fs_format::BlockAddr;
 use f2fs_format::inode::Inode as RawInode;
 use f2fs_sync::Arc;
-use f2fs_volume::{Next, Piece, Synced};
+use f2fs_volume::{MustCheckpoint, Next, Piece, Synced};
 
 use crate::FsError;
 use crate::content::Content;
@@ -40,9 +40,9 @@ impl FileData<'_> {
             if self.goes_at_once(content, offset, buf) {
                 match self.write_with_sync(inode, content, Piece { offset, buf })? {
                     Sent::Durable => return Ok(buf.len()),
-                    Sent::ForCheckpoint(epoch) => {
+                    Sent::Unsynced(epoch, reason) => {
                         drop(_range);
-                        return self.checkpoint_past(epoch).map(|()| buf.len());
+                        return self.sync_otherwise(inode, epoch, reason).map(|()| buf.len());
                     }
                     Sent::Nothing => {}
                 }
@@ -65,7 +65,7 @@ impl FileData<'_> {
     fn write_with_sync(&self, inode: &Arc<Inode>, content: &Content, piece: Piece<'_>) -> Result<Sent, FsError> {
         let op = self.volume.begin()?;
         let epoch = self.volume.epoch();
-        if self.takes_a_hazardous_name(inode, epoch) {
+        if self.takes_a_hazardous_name(inode) {
             return Ok(Sent::Nothing);
         }
         let flight = match self.start_write(&op, inode, content, &[piece], Next::Sync) {
@@ -90,7 +90,7 @@ impl FileData<'_> {
         let synced = self.volume.syncs().flight(&op, &inode.node, flight, of_inode, named);
         Ok(match synced? {
             Synced::Logged => Sent::Durable,
-            Synced::Must(_) => Sent::ForCheckpoint(epoch),
+            Synced::Must(reason) => Sent::Unsynced(epoch, reason),
         })
     }
 }
@@ -101,6 +101,6 @@ enum Sent {
     Nothing,
     /// It is on the device, and found there.
     Durable,
-    /// It is the file's, and durable with the checkpoint of this epoch.
-    ForCheckpoint(u64),
+    /// It is the file's. Its own nodes do not make it durable, for this reason; the checkpoint of this epoch does.
+    Unsynced(u64, MustCheckpoint),
 }

@@ -1,11 +1,12 @@
 //! Making a file durable.
 //!
-//! The file's nodes go to the log ([`Syncs::file`](f2fs_volume::Syncs::file)) if roll-forward can repeat
-//! the changes of the file, and else to a checkpoint.
+//! The file's nodes go to the log ([`Syncs::file`](f2fs_volume::Syncs::file)), or to the journal, if an
+//! opening can repeat the changes of the file from them. With a journal, names that changed go to a record of all
+//! ([`Syncs::names`](f2fs_volume::Syncs::names)). What is left is a checkpoint.
 
 use f2fs_format::hash::dentry_hash;
 use f2fs_sync::{Arc, protocol_step};
-use f2fs_volume::Synced;
+use f2fs_volume::{MustCheckpoint, Synced};
 
 use crate::FsError;
 use crate::core::write_back::WriteBack;
@@ -20,19 +21,29 @@ impl FileData<'_> {
         }
         self.balance(inode.ino)?;
         protocol_step!("cached_sync_leaves_dirty", WriteBack(self).write_back_file(inode)?);
-        let epoch = {
+        let (epoch, reason) = {
             let op = self.volume.begin()?;
-            let epoch = self.volume.epoch();
-            if !self.takes_a_hazardous_name(inode, epoch) {
+            let reason = if self.takes_a_hazardous_name(inode) {
+                MustCheckpoint::Renamed
+            } else {
                 match self.volume.syncs().file(&op, &inode.node) {
                     Ok(Synced::Logged) => return Ok(()),
-                    Ok(Synced::Must(_)) => {}
-                    Err(error) if error.is_no_space() => {}
+                    Ok(Synced::Must(reason)) => reason,
+                    Err(error) if error.is_no_space() => MustCheckpoint::Room,
                     Err(error) => return Err(error.into()),
                 }
-            }
-            epoch
+            };
+            (self.volume.epoch(), reason)
         };
+        self.sync_otherwise(inode, epoch, reason)
+    }
+
+    /// Makes an inode durable, for which its own nodes do not do, with what an operation changed of an epoch: by a
+    /// record of names if there is a journal and they are the reason, else by a checkpoint.
+    pub(crate) fn sync_otherwise(&self, inode: &Arc<Inode>, epoch: u64, reason: MustCheckpoint) -> Result<(), FsError> {
+        if reason.is_of_names() && self.volume.journal().is_open() && self.sync_names(inode)? == Synced::Logged {
+            return Ok(());
+        }
         self.checkpoint_past(epoch)
     }
 
@@ -44,13 +55,13 @@ impl FileData<'_> {
     }
 
     /// Whether the file is new and its name one that roll-forward should not restore.
-    pub(crate) fn takes_a_hazardous_name(&self, inode: &Inode, epoch: u64) -> bool {
+    pub(crate) fn takes_a_hazardous_name(&self, inode: &Inode) -> bool {
         if !self.volume.nodes().is_new(inode.ino) {
             return false;
         }
         let block = inode.node.read();
         let raw = block.inode();
         let len = (raw.i_namelen.get() as usize).min(raw.i_name.len());
-        self.hazards.has(epoch, raw.i_pino.into(), dentry_hash(&raw.i_name[..len]))
+        self.hazards.has(&self.volume, raw.i_pino.into(), dentry_hash(&raw.i_name[..len]))
     }
 }

@@ -24,6 +24,7 @@ impl Namespace<'_> {
         kind: FileKind,
     ) -> Result<(), FsError> {
         let added = parent.directory()?.add(op, name, ino, file_type(kind), self.now());
+        self.note(op, parent, name);
         self.dirty_directories.add(parent);
         added
     }
@@ -33,7 +34,7 @@ impl Namespace<'_> {
     ///
     /// # Errors
     /// [`FsError::NotFound`] if it is not there.
-    pub(super) fn remove_entry(
+    pub(crate) fn remove_entry(
         &self,
         op: &Op<'_>,
         parent: &Arc<Inode>,
@@ -41,13 +42,14 @@ impl Namespace<'_> {
         located: Option<&Located>,
     ) -> Result<(), FsError> {
         let removed = parent.directory()?.remove(op, name, located, self.now());
+        self.note(op, parent, name);
         self.dirty_directories.add(parent);
         removed?.map(|_| ()).ok_or(FsError::NotFound)
     }
 
     /// Lets a name, or `..`, name another inode. The caller holds the name's stripe exclusively; for `..` the page is
     /// enough. Tells whether the name is there.
-    pub(super) fn redirect_entry(
+    pub(crate) fn redirect_entry(
         &self,
         op: &Op<'_>,
         parent: &Arc<Inode>,
@@ -56,8 +58,18 @@ impl Namespace<'_> {
         kind: FileKind,
     ) -> Result<bool, FsError> {
         let redirected = parent.directory()?.redirect(op, name, ino, file_type(kind), self.now());
+        self.note(op, parent, name);
         self.dirty_directories.add(parent);
         redirected
+    }
+
+    /// Tells the volume that a name changed. `..` goes with the name of the directory that it stands in.
+    fn note(&self, op: &Op<'_>, parent: &Inode, name: Name<'_>) {
+        if parent.form.has_foreign_names() || (name.is_stored() && !name.is_parent()) {
+            self.volume.syncs().note_foreign_name(op);
+        } else if !name.is_parent() {
+            self.volume.syncs().note_name(op, parent.ino, name.bytes());
+        }
     }
 }
 

@@ -277,7 +277,7 @@ impl Namespace<'_> {
             raw.i_advise &= !f2fs_format::inode::advise::LOST_PINO;
             stat::set_changed(raw, self.now());
         }
-        self.volume.syncs().set_unloggable(op, &inode.node);
+        self.volume.syncs().set_renamed(op, &inode.node);
         self.note_moved(from);
         self.note_removal(to.parent);
         if inode.kind == FileKind::Directory {

@@ -22,6 +22,9 @@ impl RollForward<'_> {
         match NodeKind::of(offset) {
             Some(NodeKind::Inode) if block.is_inode() => {
                 self.recover_inline_xattrs(op, inode, block.inode())?;
+                if !matches!(inode.kind, FileKind::Regular | FileKind::Symlink) {
+                    return Ok(0);
+                }
                 if self.recover_inline(op, inode, block)? {
                     return Ok(0);
                 }
@@ -30,7 +33,7 @@ impl RollForward<'_> {
                 self.recover_xattr_node(op, inode, block)?;
                 return Ok(0);
             }
-            Some(NodeKind::Direct) => {
+            Some(NodeKind::Direct) if matches!(inode.kind, FileKind::Regular | FileKind::Symlink) => {
                 if is_inline(&inode.node) {
                     self.clear_inline(op, inode);
                 }

@@ -15,7 +15,7 @@ impl Flight {
     pub(super) fn take(&mut self, op: &Op<'_>, log: LogType, summaries: &[Summary]) -> Result<Vec<Run>, VolumeError> {
         let volume = op.volume;
         volume.space.take_blocks(self.new_blocks)?;
-        let class = if op.gate.is_some() { Class::User } else { Class::Checkpoint };
+        let class = if op.is_checkpoint { Class::Checkpoint } else { Class::User };
         allocate_data(volume, class, log, summaries, &mut self.runs).inspect_err(|_| {
             volume.space.give_blocks(self.new_blocks);
         })

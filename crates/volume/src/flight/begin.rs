@@ -189,7 +189,7 @@ impl Flight {
 
 /// The data of a flight that a journal has to hold. A checkpoint makes its own blocks durable.
 fn keep(op: &Op<'_>, rewrites: &[Run]) -> Keep {
-    match op.volume.journal.keeps_data() && op.gate.is_some() {
+    match op.volume.journal.keeps_data() && !op.is_checkpoint {
         false => Keep::No,
         true if rewrites.is_empty() => Keep::Data,
         true => Keep::Mark,

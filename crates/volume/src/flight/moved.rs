@@ -58,7 +58,7 @@ impl Flight {
         let volume = op.volume;
         self.wait_or_take_back(op)?;
         // With the gate closed no sync comes before the checkpoint.
-        if protocol_value!("cleaner_flush_left_out", op.gate.is_some(), false)
+        if protocol_value!("cleaner_flush_left_out", !op.is_checkpoint, false)
             && let Err(error) = volume.device.flush()
         {
             let error = error.into();

@@ -1,17 +1,23 @@
 //! The record of one sync: the nodes of a file that changed since the checkpoint, without their zeros, and perhaps data
-//! that they name.
+//! that they name. A record of names has the nodes of several files, and the names that lead to them.
 //!
 //! ```text
-//!  0        8        12      16       20
-//!  +--------+--------+-------+--------+--------+--------+-----+-----------------------+----------------------+
-//!  | version| format | nodes | blocks | node   | node   | ... | address of each block | each block of data   |
-//!  +--------+--------+-------+--------+--------+--------+-----+-----------------------+----------------------+
+//!  0        8        12      16      20       24
+//!  +--------+--------+-------+-------+--------+--------+-----+--------+-----+-----------------------+--------------------+
+//!  | version| format | nodes | names | blocks | node   | ... | name   | ... | address of each block | each block of data |
+//!  +--------+--------+-------+-------+--------+--------+-----+--------+-----+-----------------------+--------------------+
 //!
 //!  node:
 //!  0     4     8      12       20
 //!  +-----+-----+------+--------+-----------------------------------------+
 //!  | nid | ino | flag | pieces | the pieces of 64 bytes that are not zero |
 //!  +-----+-----+------+--------+-----------------------------------------+
+//!
+//!  name:
+//!  0           4     8     9
+//!  +-----------+-----+-----+------------+
+//!  | directory | ino | len | its bytes  |   ino 0: nothing has the name any more
+//!  +-----------+-----+-----+------------+
 //! ```
 //! All numbers are little-endian. *Version* is the footer version of the checkpoint that the nodes build on. *Flag* is
 //! that of the node's footer: offset and marks. Bit `i` of *pieces* says that the 64 bytes from `64 * i` on follow; the
@@ -26,7 +32,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The format that this library writes.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Bytes of a piece: a line of the processor's cache.
 const PIECE: usize = 64;
 /// Pieces of a node's body. There is a bit for each.
@@ -40,6 +46,7 @@ struct RecordHead {
     version: U64,
     format: U32,
     nodes: U32,
+    names: U32,
     blocks: U32,
 }
 
@@ -50,6 +57,14 @@ struct NodeHead {
     ino: U32,
     flag: U32,
     pieces: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct NameHead {
+    directory: U32,
+    ino: U32,
+    len: u8,
 }
 
 /// Bytes of a node's head.
@@ -64,6 +79,7 @@ fn place(piece: usize) -> Range<usize> {
 pub(crate) struct Writer<'a> {
     bytes: &'a mut Vec<u8>,
     nodes: u32,
+    names: u32,
     blocks: u32,
 }
 
@@ -71,9 +87,11 @@ impl<'a> Writer<'a> {
     /// Begins a record of nodes that build on the checkpoint with this footer version.
     pub(crate) fn new(bytes: &'a mut Vec<u8>, version: u64) -> Writer<'a> {
         bytes.clear();
-        let head = RecordHead { version: version.into(), format: FORMAT.into(), nodes: 0.into(), blocks: 0.into() };
+        let none = U32::ZERO;
+        let head =
+            RecordHead { version: version.into(), format: FORMAT.into(), nodes: none, names: none, blocks: none };
         bytes.extend_from_slice(head.as_bytes());
-        Writer { bytes, nodes: 0, blocks: 0 }
+        Writer { bytes, nodes: 0, names: 0, blocks: 0 }
     }
 
     /// Adds a node as it is, with these marks in place of its own.
@@ -96,7 +114,27 @@ impl<'a> Writer<'a> {
         self.nodes += 1;
     }
 
-    /// Adds where a block of data belongs, behind all nodes. The blocks themselves follow the record, in the same
+    /// Adds a name, behind all nodes.
+    pub(crate) fn name(&mut self, entry: &NameEntry) {
+        let ino = entry.bound.unwrap_or(Nid::NULL);
+        let len = entry.name.len().min(usize::from(u8::MAX));
+        let head = NameHead { directory: entry.directory.into(), ino: ino.into(), len: len as u8 };
+        self.bytes.extend_from_slice(head.as_bytes());
+        self.bytes.extend_from_slice(&entry.name[..len]);
+        self.names += 1;
+    }
+
+    /// Whether there is anything in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes == 0 && self.names == 0
+    }
+
+    /// Bytes until now.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds where a block of data belongs, behind all nodes and names. The blocks themselves follow the record, in the same
     /// order.
     pub(crate) fn block(&mut self, addr: BlockAddr) {
         self.bytes.extend_from_slice(&addr.0.to_le_bytes());
@@ -107,10 +145,20 @@ impl<'a> Writer<'a> {
     pub(crate) fn finish(self) -> &'a [u8] {
         if let Ok((head, _)) = RecordHead::mut_from_prefix(self.bytes.as_mut_slice()) {
             head.nodes = self.nodes.into();
+            head.names = self.names.into();
             head.blocks = self.blocks.into();
         }
         self.bytes
     }
+}
+
+/// A name that changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NameEntry {
+    pub(crate) directory: Nid,
+    pub(crate) name: Vec<u8>,
+    /// The inode that it leads to; `None`: the name is gone.
+    pub(crate) bound: Option<Nid>,
 }
 
 /// A node of a record, as it lies there.
@@ -147,6 +195,7 @@ pub(crate) struct Content<'a> {
     /// The footer version of the checkpoint that it builds on.
     pub(crate) version: u64,
     pub(crate) nodes: Vec<PackedNode>,
+    pub(crate) names: Vec<NameEntry>,
     addrs: &'a [U32],
     data: &'a [RawBlock],
 }
@@ -161,7 +210,7 @@ impl Content<'_> {
 /// Reads a record; `None` if the bytes are none.
 pub(crate) fn read(payload: &[u8]) -> Option<Content<'_>> {
     let (head, mut rest) = RecordHead::read_from_prefix(payload).ok()?;
-    if head.format.get() != FORMAT || head.nodes.get() == 0 {
+    if head.format.get() != FORMAT || (head.nodes.get() == 0 && head.names.get() == 0) {
         return None;
     }
     // No more than there are bytes for.
@@ -181,10 +230,20 @@ pub(crate) fn read(payload: &[u8]) -> Option<Content<'_>> {
         });
         rest = behind;
     }
+    let count = usize::try_from(head.names.get()).ok().filter(|count| *count <= rest.len() / size_of::<NameHead>())?;
+    let mut names = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (head, behind) = NameHead::read_from_prefix(rest).ok()?;
+        let (name, behind) = behind.split_at_checked(usize::from(head.len))?;
+        let ino = Nid::from(head.ino);
+        let bound = (!ino.is_null()).then_some(ino);
+        names.push(NameEntry { directory: head.directory.into(), name: name.to_vec(), bound });
+        rest = behind;
+    }
     let blocks = usize::try_from(head.blocks.get()).ok()?;
     let (addrs, data) = <[U32]>::ref_from_prefix_with_elems(rest, blocks).ok()?;
     let data = <[RawBlock]>::ref_from_bytes_with_elems(data, blocks).ok()?;
-    Some(Content { version: head.version.get(), nodes, addrs, data })
+    Some(Content { version: head.version.get(), nodes, names, addrs, data })
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -211,6 +270,9 @@ mod tests {
         for node in &nodes {
             writer.node(node, if node.is_inode() { super::super::FSYNC } else { 0 });
         }
+        let entry = |name: &[u8], bound| NameEntry { directory: Nid(3), name: name.to_vec(), bound };
+        let names = [entry(b"here", Some(Nid(7))), entry(&[b'x'; 255], None)];
+        names.iter().for_each(|name| writer.name(name));
         writer.block(BlockAddr(900));
         writer.block(BlockAddr(700));
         let data = [[5; 4096], [6; 4096]];
@@ -218,6 +280,7 @@ mod tests {
         let content = read(&record).unwrap();
         let blocks: Vec<_> = content.blocks().map(|(addr, block)| (addr.0, block[7])).collect();
         assert_eq!(blocks, [(900, 5), (700, 6)]);
+        assert_eq!(content.names, names);
         let read_back = content.nodes;
         assert_eq!((content.version, read_back.len()), (0x1234_5678_9abc, 3));
         for (packed, node) in read_back.iter().zip(&nodes) {

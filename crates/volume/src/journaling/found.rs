@@ -22,6 +22,26 @@ pub struct JournaledNodes {
     nodes: Vec<PackedNode>,
     records: u64,
     data: BTreeMap<BlockAddr, Box<RawBlock>>,
+    names: Vec<BoundName>,
+}
+
+/// A name in the records, as it was last synced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundName {
+    /// The directory that it stands in.
+    pub directory: Nid,
+    /// Its bytes.
+    pub name: Vec<u8>,
+    /// The inode that it leads to; `None`: it is gone.
+    pub ino: Option<Nid>,
+}
+
+/// The name that a new file was synced with.
+fn name_of(node: &PackedNode) -> (Nid, Vec<u8>) {
+    let block = node.unpack();
+    let raw = block.inode();
+    let len = (raw.i_namelen.get() as usize).min(raw.i_name.len());
+    (raw.i_pino.into(), raw.i_name[..len].to_vec())
 }
 
 /// A file in the records.
@@ -45,6 +65,7 @@ impl JournaledNodes {
         let mut records = 0;
         // A block is written once between two checkpoints: all records have the same data of it.
         let mut data = BTreeMap::new();
+        let mut names = BTreeMap::new();
         recovered.for_each(|found| {
             let wrong = JournalTrouble::Record { lane: found.lane, position: found.position };
             let Some(content) = record::read(found.payload) else { return Err(wrong) };
@@ -57,7 +78,13 @@ impl JournaledNodes {
             }
             records += 1;
             data.extend(content.blocks().map(|(addr, block)| (addr, Box::new(*block))));
+            for entry in content.names {
+                names.insert((entry.directory, entry.name), entry.bound);
+            }
             for node in content.nodes {
+                if node.nid == node.ino && node.flag & DENTRY != 0 {
+                    names.insert(name_of(&node), Some(node.ino));
+                }
                 let file = files.entry(node.ino).or_default();
                 file.last = records;
                 file.nodes.insert(node.nid, node);
@@ -73,13 +100,21 @@ impl JournaledNodes {
             let inode = file.nodes.remove(&ino);
             file.nodes.into_values().chain(inode)
         };
-        Ok(JournaledNodes { nodes: files.into_iter().flat_map(in_order).collect(), records, data })
+        let nodes = files.into_iter().flat_map(in_order).collect();
+        let name = |((directory, name), ino)| BoundName { directory, name, ino };
+        Ok(JournaledNodes { nodes, records, data, names: names.into_iter().map(name).collect() })
     }
 
     /// How many records there are.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records
+    }
+
+    /// The names that changed since the checkpoint, as far as they were synced, by directory.
+    #[must_use]
+    pub fn names(&self) -> &[BoundName] {
+        &self.names
     }
 
     /// The data of a block that a record holds.

@@ -1,5 +1,6 @@
 //! The changes of roll-forward to the tables.
 
+use f2fs_format::inode;
 use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{BlockAddr, Corruption, LogType, Nid};
@@ -77,7 +78,7 @@ impl Recovery<'_> {
         block.footer = NodeBlock::ZERO.footer;
         block.footer.nid = ino.into();
         block.footer.ino = ino.into();
-        block.footer.set_mark(mark::COLD, true);
+        block.footer.set_mark(mark::COLD, block.inode().file_type() != inode::mode::DIRECTORY);
         let node = Node { page: self.0.store.insert(NodePage::new(block)) };
         drop(node.write(op));
         Ok(node)

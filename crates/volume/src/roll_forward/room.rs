@@ -56,14 +56,14 @@ impl Room {
         protocol_step!("room_forgets_reservations", self.reserved.add(blocks as i64));
     }
 
-    /// Counts a file that a sync is about to write, with so many nodes that changed, indirect ones too; `named`: it is
-    /// new. False: there is no room for it, or what was logged is too much to repeat (more than `most` nodes); nothing
+    /// Counts a file that a sync is about to write, with so many nodes that changed, indirect ones too; `names`: how
+    /// many names may have to be added for it. False: there is no room for it, or what was logged is too much to repeat (more than `most` nodes); nothing
     /// is counted then. Data of the file is counted already.
-    pub(crate) fn log(&self, nodes: u64, named: bool, space: &Space, written: &DataCount, most: u64) -> bool {
+    pub(crate) fn log(&self, nodes: u64, names: u64, space: &Space, written: &DataCount, most: u64) -> bool {
         let logged = self.logged.load(Ordering::Relaxed) + nodes;
-        let name = if named { protocol_value!("room_forgets_names", NAME, 0) } else { 0 };
+        let name = protocol_value!("room_forgets_names", NAME.saturating_mul(names), 0);
         let own = protocol_value!("room_forgets_nodes", nodes, 0);
-        let wanted = self.wanted.load(Ordering::Relaxed) + own + name;
+        let wanted = self.wanted.load(Ordering::Relaxed).saturating_add(own).saturating_add(name);
         let blocks = (self.blocks.load(Ordering::Relaxed).saturating_add(wanted))
             .saturating_add(self.reserved.sum().max(0).unsigned_abs());
         let left = space.block_limit().checked_sub(blocks);

@@ -79,8 +79,10 @@ impl Syncs<'_> {
         stamp: &mut u64,
     ) -> Result<Synced, VolumeError> {
         let version = self.0.footer_version();
-        let new = inode.born.load(Ordering::Acquire) == self.0.epoch();
-        if !self.count_room(journal, inode, nodes, new) {
+        let new = self.is_unnamed(inode);
+        let first = |page: &NodePage| page.is_unsynced() && !page.is_journaled();
+        let fresh = nodes.iter().map(|page| &**page).chain([&**inode]).filter(|page| first(page)).count() as u64;
+        if !self.count_room(journal, fresh, u64::from(new && !inode.is_journaled())) {
             return Ok(Synced::Must(MustCheckpoint::Room));
         }
         let Buffers { bytes, collected } = buffers;
@@ -147,7 +149,7 @@ impl Syncs<'_> {
         Ok(synced)
     }
 
-    fn append(self, journal: &SyncJournal, parts: &[&[u8]], stamp: &mut u64) -> Synced {
+    pub(super) fn append(self, journal: &SyncJournal, parts: &[&[u8]], stamp: &mut u64) -> Synced {
         match journal.journal.append(*stamp, parts) {
             Ok(appended) => {
                 *stamp = appended.stamp;
@@ -165,18 +167,14 @@ impl Syncs<'_> {
         }
     }
 
-    /// Counts the nodes that are journaled for the first time since the checkpoint: each may need a block in
+    /// Counts nodes that are journaled for the first time since the checkpoint, and names: each may need blocks in
     /// roll-forward. False: there is no room.
-    fn count_room(self, journal: &SyncJournal, inode: &NodePage, nodes: &[Arc<NodePage>], new: bool) -> bool {
-        let first = |page: &NodePage| page.is_unsynced() && !page.is_journaled();
-        let fresh = nodes.iter().filter(|page| first(page)).count() as u64;
-        let named = new && !inode.is_journaled();
-        let count = fresh + u64::from(first(inode));
-        if count == 0 {
+    pub(super) fn count_room(self, journal: &SyncJournal, fresh: u64, names: u64) -> bool {
+        if fresh == 0 && names == 0 {
             return true;
         }
         let _room = journal.room.lock();
         let most = self.0.pressure.dirty_limit();
-        self.0.roll_forward.room.log(count, named, &self.0.space, &self.0.blocks_written, most)
+        self.0.roll_forward.room.log(fresh, names, &self.0.space, &self.0.blocks_written, most)
     }
 }

@@ -77,7 +77,7 @@ const OTHER_MUTANTS: [&str; 7] = [
     "crates/files/tests/full/recovered.rs",
     "crates/files/tests/page_cache.rs",
     "crates/uring/src/nvme/durability/tests.rs",
-    "crates/files/tests/journal.rs",
+    "crates/files/tests/journal/main.rs",
 ];
 
 /// Mutants of crates with models that show themselves on volumes larger than a model's alone: nothing is written ahead
