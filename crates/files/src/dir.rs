@@ -62,7 +62,8 @@ impl Dir {
         DirEntries::new(&self.handle)
     }
 
-    /// Makes the directory durable, all changes of names included, by a checkpoint.
+    /// Makes the directory durable, with all changes of names in the file system, and the files whose names changed as
+    /// they are. With a journal this is a record; else, or if very many names changed, a checkpoint.
     ///
     /// # Errors
     /// [`FsError::Volume`].

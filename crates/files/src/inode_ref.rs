@@ -198,7 +198,8 @@ impl InodeRef {
         Dir::new(self.another()?)
     }
 
-    /// Makes the file durable; see [`File::sync_all`]. For anything but a regular file this is a checkpoint.
+    /// Makes the file durable; see [`File::sync_all`]. For anything but a regular file this is as for a
+    /// [directory](Dir::sync_all).
     ///
     /// # Errors
     /// [`FsError::Volume`]; [`FsError::WriteBack`] for an error of write-back that this reference has not been told.

@@ -9,6 +9,8 @@
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
 //! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
 //! mutant: journal_flush_of_data, killed by: syncs_of_four_threads_into_a_journal
+//! mutant: journal_syncs_pass_names, killed by: names_of_two_threads_into_a_journal
+//! mutant: journal_names_in_no_order, killed by: names_of_two_threads_into_a_journal
 //! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints
@@ -357,6 +359,64 @@ fn overwrites_beside_syncs_into_a_journal() {
 fn overwrites_beside_syncs_with_data() {
     random("overwrites_beside_syncs_with_data", 150, overwrites_beside_syncs_into_a_journal);
     priorities("overwrites_beside_syncs_with_data", 150, 3, overwrites_beside_syncs_into_a_journal);
+}
+
+/// Files that are made and synced, and then moved or removed, beside another thread that does the same: what each
+/// thread synced is there, by a record of the file or by one of all names that either of them wrote.
+fn names_into_a_journal() {
+    let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
+    let journal = Arc::new(RegionMedium::new(SimulatedRegion::new(256 << 10)));
+    create_journal(device.clone(), journal.clone(), false).unwrap();
+    let with = |journal: &Memory| journaled(journal, JournalMode::Journal);
+    let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), with(&journal)).unwrap());
+    let images = Arc::new(Mutex::new(Vec::new()));
+    let threads = (0..2_u8).map(|number| {
+        let (device, images, journal) = (Arc::clone(&device), Arc::clone(&images), journal.clone());
+        spawn(&fs, move |fs| {
+            let mut names = Vec::new();
+            let cut = |names: &Vec<String>| images.lock().push((number, names.clone(), cut(&device, Some(&journal))));
+            for round in 0..3 {
+                let name = format!("/{number}-{round}");
+                let file = fs.create_file(&name, 0o644).unwrap();
+                file.write_at(&[number; 100], 0).unwrap();
+                file.sync_all().unwrap();
+                names.push(name.clone());
+                cut(&names);
+                names.pop();
+                if round == 1 {
+                    fs.remove_file(&name).unwrap();
+                } else {
+                    names.push(format!("{name}-moved"));
+                    fs.rename(&name, names.last().unwrap(), RenameMode::Replace).unwrap();
+                }
+                fs.root().unwrap().sync_all().unwrap();
+                cut(&names);
+            }
+        })
+    });
+    for thread in threads.collect::<Vec<_>>() {
+        thread.join().unwrap();
+    }
+    drop(fs);
+    for (number, mut names, (image, left)) in images.lock().drain(..) {
+        judge(&image);
+        let fs = FileSystem::open(Arc::new(image), with(&left.unwrap())).unwrap();
+        let listed = fs.open_dir("/").unwrap().entries().map(|entry| entry.unwrap().name).collect::<Vec<_>>();
+        let own = |name: &Vec<u8>| name.starts_with(format!("{number}-").as_bytes());
+        let mut found: Vec<_> =
+            listed.iter().filter(|name| own(name)).map(|name| format!("/{}", name.escape_ascii())).collect();
+        found.sort();
+        names.sort();
+        assert_eq!(found, names);
+        assert!(names.iter().all(|name| read(&fs, name) == [number; 100]));
+        fs.close().unwrap();
+    }
+}
+
+#[test]
+fn names_of_two_threads_into_a_journal() {
+    random("names_of_two_threads_into_a_journal", 60, names_into_a_journal);
+    priorities("names_of_two_threads_into_a_journal", 60, 3, names_into_a_journal);
 }
 
 /// Names come, move and go; whatever a checkpoint has of that is consistent.

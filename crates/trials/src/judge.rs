@@ -8,6 +8,8 @@
 //!   had begun has the old or a new content; every other file has the content of the checkpoint, and names that it had
 //!   at the checkpoint or since; no file is there that was neither in the checkpoint nor made durable. A name is an
 //!   entry in a directory: where that directory is by then, its own `fsync` or a checkpoint decides.
+//! - A record of names in a journal is an `fsync` of each file whose names changed since the last one, or since the
+//!   checkpoint: of those that went as well.
 //! - A content is bytes, mode, owner, times and extended attributes together.
 //! - As in the kernel, an `fsync` that had not completed promises nothing of the blocks that it was to make durable:
 //!   its node may be on the device, and the data, which no flush came before, may not. Blocks that were not written are
@@ -25,7 +27,7 @@ use std::hash::{DefaultHasher, Hasher};
 use f2fs_sync::Arc;
 
 use crate::op::Op;
-use crate::record::{Lane, Maker, Mark, Recording};
+use crate::record::{Lane, Maker, Mark, Recording, Step};
 use crate::tree::{Content, Node, Tree};
 
 /// Bytes that are written together.
@@ -71,7 +73,7 @@ impl<'a> Expectation<'a> {
         let marks = &self.recording.marks;
         let oldest = self.oldest();
         let first = &marks[0];
-        let rolled = self.recording.lanes.iter().flat_map(|lane| &lane.steps).any(|step| step.fsynced.is_some());
+        let rolled = self.recording.lanes.iter().flat_map(|lane| &lane.steps).any(Step::is_recovered);
         // Recovery writes a checkpoint of its own, of what it rolled forward.
         let fits = |mark: &&Mark| {
             let same = mark.version == version || (version < first.version && mark.version == first.version);
@@ -109,7 +111,7 @@ impl<'a> Expectation<'a> {
 
     fn judge_lane(&self, lane: &'a Lane, (low, high): (usize, usize), found: &Tree) -> Result<(), Wrong<'a>> {
         let rolled =
-            |base: usize| lane.steps.iter().skip(base).any(|step| step.fsynced.is_some() && step.events.0 <= self.end);
+            |base: usize| lane.steps.iter().skip(base).any(|step| step.is_recovered() && step.events.0 <= self.end);
         let mut complaint = Fault::Tree;
         for base in low..=high {
             if self.recording.maker == Maker::Kernel {
@@ -143,16 +145,16 @@ impl<'a> Expectation<'a> {
             inos.extend(lane.history(index).nodes.keys());
         }
         for ino in inos {
+            let named = records_of(lane, base, begun, ino);
             // Steps are counted from 1: the tree after step k is history(k).
+            let is_own = |step: &Step| step.fsynced == Some(ino);
+            let is_done = |step: &Step| step.is_synced() && step.events.1 <= self.start;
             let synced = |done: bool| {
-                let steps = lane.steps[base..begun].iter().enumerate();
-                let of = steps.filter(|(_, step)| {
-                    step.fsynced == Some(ino) && (!done || step.is_synced() && step.events.1 <= self.start)
-                });
-                of.map(|(at, _)| base + at + 1).collect::<Vec<usize>>()
+                let of = (base + 1..=begun).filter(|at| is_own(&lane.steps[at - 1]) || named.contains(at));
+                of.filter(|at| !done || is_done(&lane.steps[at - 1])).collect::<Vec<usize>>()
             };
             let (done, any) = (synced(true), synced(false));
-            let unfinished = any.len() > done.len();
+            let unfinished = lane.steps[base..begun].iter().any(|step| is_own(step) && !is_done(step));
             let is_dir = lane.history(base).nodes.get(&ino).is_some_and(|node| node.content == Content::Dir);
             let from = done.last().copied().unwrap_or(base);
             let mut contents: Vec<Option<&Node>> = Vec::new();
@@ -220,6 +222,20 @@ impl Wrong<'_> {
         let names = found.names_of(*ino);
         format!("inode {ino} ({names:?}) has {what} that it had at no time since operation {steps}:\n{difference}")
     }
+}
+
+/// The records of names behind `base` operations that have an inode, since its names had changed.
+fn records_of(lane: &Lane, base: usize, begun: usize, ino: u32) -> Vec<usize> {
+    let mut before = base;
+    let mut records = Vec::new();
+    for record in (base + 1..=begun).filter(|at| lane.steps[at - 1].names) {
+        let entries = |at: usize| lane.history(at).entries_of(ino);
+        if (before + 1..=record).any(|at| entries(at - 1) != entries(at)) {
+            records.push(record);
+        }
+        before = record;
+    }
+    records
 }
 
 /// The blocks of a file that operations `from..to` wrote, with other bytes or with the same.

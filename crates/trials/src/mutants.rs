@@ -63,6 +63,8 @@ pub const MUTANTS: &[(&str, &str, Class)] = &[
         "a journal does not know of the checkpoint that is being written",
         Class::Journaled,
     ),
+    ("journal_name_not_noted", "a record of names leaves out the names that changed", Class::Journaled),
+    ("recovery_links_not_counted", "names come back from a journal without their links", Class::Journaled),
     ("journal_data_left_out", "a record does not hold the data that its nodes name", Class::Absorbed),
     ("journal_data_not_restored", "the data of records does not come back", Class::Absorbed),
     ("journal_large_data_unflushed", "more data than a record takes is not flushed", Class::Absorbed),

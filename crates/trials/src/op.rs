@@ -68,6 +68,8 @@ pub enum Op {
     SetTimes(String, i64),
     /// Make a file durable.
     Sync(String),
+    /// Make a directory durable.
+    SyncDir(String),
     /// Make everything durable.
     Checkpoint,
     /// Empty a section, if there is one worth it.
@@ -155,6 +157,7 @@ impl Op {
                 let file = fs.open_file(path)?;
                 file.sync_all().map(|()| made(file.ino()))
             }
+            Op::SyncDir(path) => fs.open_dir(path)?.sync_all().map(|()| Done::default()),
             Op::Checkpoint => fs.checkpoint().map(|_| Done::default()),
             Op::Clean => fs.clean_step(Pace::Urgent).map(|_| Done::default()),
         }
@@ -195,6 +198,7 @@ impl Op {
             Op::RemoveXattr(path, name) => {
                 tree.node(path).is_some_and(|node| node.xattrs.contains_key(name.as_bytes()))
             }
+            Op::SyncDir(path) => tree.is_dir(path),
             Op::Checkpoint | Op::Clean => true,
         }
     }
@@ -218,7 +222,7 @@ impl Op {
             Op::Rmdir(path) | Op::SetXattr(path, ..) | Op::RemoveXattr(path, _) => Some(path),
             Op::SetMode(path, _) | Op::SetOwner(path, ..) | Op::SetTimes(path, _) => Some(path),
             Op::Checkpoint | Op::Clean => None,
-            Op::Allocate(path, ..) | Op::Sync(path) => Some(path),
+            Op::Allocate(path, ..) | Op::Sync(path) | Op::SyncDir(path) => Some(path),
             Op::Punch(path, ..) | Op::Zero(path, ..) => Some(path),
             Op::Write(path, ..) | Op::WriteDurable(path, ..) | Op::Truncate(path, _) => Some(path),
         }
@@ -286,7 +290,7 @@ impl Op {
             Op::WriteDurable(path, ..) => Some(path),
             Op::Link(_, to) | Op::Rename(_, to) | Op::Exchange(_, to) => Some(to),
             Op::Mkdir(_) | Op::Symlink(..) | Op::Unlink(_) | Op::Orphan(_) | Op::Rmdir(_) => None,
-            Op::Checkpoint | Op::Clean => None,
+            Op::SyncDir(_) | Op::Checkpoint | Op::Clean => None,
         }
     }
 }

@@ -33,6 +33,9 @@ pub struct Step {
     pub op: Op,
     /// The file that it made durable without a checkpoint.
     pub fsynced: Option<u32>,
+    /// Whether it made all names durable, and the files whose names had changed, without a checkpoint: by a record in a
+    /// journal.
+    pub names: bool,
     /// Whether that is certain: another thread's checkpoint may have done it instead.
     pub certain: bool,
     /// The lane's part of the tree afterwards.
@@ -46,10 +49,16 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether its file is certain to be durable without a checkpoint when it ends.
+    /// Whether its file, or all names, are certain to be durable without a checkpoint when it ends.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.fsynced.is_some() && self.certain
+        self.is_recovered() && self.certain
+    }
+
+    /// Whether what it made durable comes back by roll-forward, or from a journal.
+    #[must_use]
+    pub fn is_recovered(&self) -> bool {
+        self.fsynced.is_some() || self.names
     }
 }
 
@@ -57,7 +66,8 @@ impl Step {
 impl Step {
     /// A step that wrote no checkpoint.
     pub(crate) fn without_checkpoint(op: Op, fsynced: Option<u32>, tree: Tree, events: (usize, usize)) -> Step {
-        Step { op, fsynced, certain: true, tree: Arc::new(tree), clock: (0, 0), events, versions: (1, 1) }
+        let tree = Arc::new(tree);
+        Step { op, fsynced, names: false, certain: true, tree, clock: (0, 0), events, versions: (1, 1) }
     }
 }
 
@@ -189,6 +199,7 @@ pub(crate) struct Before {
     tick: usize,
     event: usize,
     version: u64,
+    records: u64,
 }
 
 /// Writes down what lanes do.
@@ -216,7 +227,13 @@ impl<'a> Tape<'a> {
 
     /// An operation begins.
     pub(crate) fn before(&self) -> Before {
-        Before { tick: self.tick(), event: self.device.position(), version: self.version() }
+        let (event, version, records) = (self.device.position(), self.version(), self.records());
+        Before { tick: self.tick(), event, version, records }
+    }
+
+    /// Records of names in a journal.
+    fn records(&self) -> u64 {
+        self.fs.statfs().written.name_records
     }
 
     /// It is over; `tree`: the lane's part of the tree then. One that did not succeed is certain of nothing.
@@ -228,7 +245,8 @@ impl<'a> Tape<'a> {
         let synced = op.syncs().filter(|_| self.several || alone);
         let fsynced = synced.and_then(|path| tree.names.get(path).copied());
         let certain = succeeded && (!self.several || versions.0 == versions.1);
-        Step { op, fsynced, certain, tree: Arc::new(tree.clone()), clock, events, versions }
+        let names = versions.0 == versions.1 && self.records() > before.records;
+        Step { op, fsynced, names, certain, tree: Arc::new(tree.clone()), clock, events, versions }
     }
 
     /// An operation was refused. It changed nothing; the checkpoint that was to make room for it is kept.
@@ -362,7 +380,8 @@ pub fn record_on(
         lanes[0].steps.push(tape.step(before, Op::Checkpoint, &tree, true));
     }
     let marks = marks(first, &lanes);
-    let last_step = lanes[0].steps.iter().rev().find(|step| !matches!(step.op, Op::Checkpoint | Op::Sync(_)));
+    let last_step =
+        lanes[0].steps.iter().rev().find(|step| !matches!(step.op, Op::Checkpoint | Op::Sync(_) | Op::SyncDir(_)));
     let last_step = last_step.map_or(0, |step| step.events.0);
     let whole = Recording::of_lane(device.log(), lanes[0].clone(), first, Options::default());
     Ok(Recording { lanes, marks, last_step, ..whole })

@@ -114,6 +114,7 @@ fn perform(op: &Op, mount: &Path, salt: u64, open: &mut Vec<File>) -> io::Result
         Op::SetMode(path, mode) => fs::set_permissions(at(path), fs::Permissions::from_mode(u32::from(*mode)))?,
         Op::SetOwner(path, uid, gid) => std::os::unix::fs::lchown(at(path), Some(*uid), Some(*gid))?,
         Op::Sync(path) => file(path)?.sync_all()?,
+        Op::SyncDir(path) => File::open(at(path))?.sync_all()?,
         Op::Checkpoint => rustix::fs::syncfs(File::open(mount)?)?,
         // A clock that goes, and a cleaner that chooses for itself.
         Op::SetTimes(..) | Op::Clean => return Err(rustix::io::Errno::OPNOTSUPP.into()),

@@ -48,6 +48,7 @@ pub fn recording(floor: &Floor, script: &Script, log: CrashLog, report: &[Line])
         lane.steps.push(Step {
             op,
             fsynced,
+            names: false,
             certain: true,
             tree: Arc::new(tree.clone()),
             clock: (tick, tick + 1),

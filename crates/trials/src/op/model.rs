@@ -75,7 +75,7 @@ impl Op {
             Op::SetTimes(path, seconds) => {
                 set(tree, path, |attributes| (attributes.accessed, attributes.modified) = (*seconds, seconds + 1));
             }
-            Op::Sync(_) | Op::Checkpoint | Op::Clean => {}
+            Op::Sync(_) | Op::SyncDir(_) | Op::Checkpoint | Op::Clean => {}
         }
     }
 }

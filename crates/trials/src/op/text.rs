@@ -33,6 +33,7 @@ impl fmt::Display for Op {
             Op::SetOwner(path, uid, gid) => write!(f, "chown {path} {uid} {gid}"),
             Op::SetTimes(path, seconds) => write!(f, "utime {path} {seconds}"),
             Op::Sync(path) => write!(f, "sync {path}"),
+            Op::SyncDir(path) => write!(f, "syncdir {path}"),
             Op::Checkpoint => write!(f, "checkpoint"),
             Op::Clean => write!(f, "clean"),
         }
@@ -83,6 +84,7 @@ fn parse(text: &str) -> Option<Op> {
         "chown" => Op::SetOwner(path(0)?, number(rest, 1)?, number(rest, 2)?),
         "utime" => Op::SetTimes(path(0)?, number(rest, 1)?),
         "sync" => Op::Sync(path(0)?),
+        "syncdir" => Op::SyncDir(path(0)?),
         "checkpoint" => Op::Checkpoint,
         "clean" => Op::Clean,
         _ => return None,
@@ -102,6 +104,7 @@ mod tests {
             Op::Checkpoint,
             Op::Clean,
             Op::Sync("/x".into()),
+            Op::SyncDir("/x".into()),
             Op::Punch("/x".into(), 1, 2),
             Op::Zero("/x".into(), 3, 4, true),
             Op::Zero("/x".into(), 3, 4, false),

@@ -69,7 +69,7 @@ impl Deed {
             Said::Done(ino) => ino,
         };
         let op = match (&self.op, self.op.opens()) {
-            (Op::Sync(_) | Op::Checkpoint | Op::Clean, _) => return Some(Arc::clone(tree)),
+            (Op::Sync(_) | Op::SyncDir(_) | Op::Checkpoint | Op::Clean, _) => return Some(Arc::clone(tree)),
             (Op::Create(_), _) if there => return None,
             (op @ Op::Create(_), _) => op.clone(),
             // By its number: it was opened before.

@@ -2,7 +2,7 @@
 
 use crate::base::BaseKind;
 use crate::op::Op;
-use crate::tree::{Content, Tree};
+use crate::tree::{Content, Tree, parent};
 use f2fs_device_test::Random;
 
 /// Random operations below a directory.
@@ -111,6 +111,10 @@ impl Steps {
             16 => Op::Allocate(path, offset, len as u64, random.chance(2)),
             17 => Op::SetXattr(path, format!("user.n{}", random.below(3)), *random.pick(&[1, 100, 3000]).unwrap_or(&1)),
             18 => Op::RemoveXattr(path, format!("user.n{}", random.below(3))),
+            21 if matches!(self.kind, BaseKind::Journaled | BaseKind::DataJournaled) => {
+                let above = parent(&path);
+                Op::SyncDir(if above.is_empty() { "/" } else { above }.to_owned())
+            }
             19..=21 => Op::Sync(path),
             22 | 23 => Op::WriteDurable(path, offset, len),
             24 if self.attributes => Op::SetMode(path, 0o600 + random.below(64) as u16),
