@@ -63,6 +63,8 @@ pub struct Model {
     pub threads: usize,
     /// Rounds of each.
     pub rounds: u64,
+    /// Bytes of the volume's page cache; 0: none.
+    pub page_cache: u64,
 }
 
 impl Default for Model {
@@ -85,6 +87,7 @@ impl Default for Model {
             processor: Duration::from_micros(5),
             threads: 16,
             rounds: 200,
+            page_cache: 0,
         }
     }
 }
@@ -112,7 +115,7 @@ pub fn model(model: &Model, place: Place, mode: JournalMode) -> Result<Measured,
             Some(Arc::new(RegionMedium::new(ModelledRegion::new(region, model.nvdimm, clock.clone()))))
         }
     };
-    let mut options = Options::new();
+    let mut options = Options::new().page_cache(model.page_cache);
     if let Some(medium) = medium {
         create_journal(volume.clone(), medium.clone(), true)?;
         options = options.journal(JournalOptions::new(medium, mode));

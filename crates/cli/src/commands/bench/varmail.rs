@@ -62,6 +62,7 @@ pub(crate) fn run(args: &VarmailArgs) -> Result<(), CliError> {
     let model = Model {
         threads: usize::from(args.threads),
         rounds: args.rounds,
+        page_cache: medium::page_cache(),
         ssd: SsdModel {
             flush: Duration::from_micros(args.flush_us),
             reads_are_cached: args.cached_reads,
@@ -73,7 +74,11 @@ pub(crate) fn run(args: &VarmailArgs) -> Result<(), CliError> {
         Some(_) => Target::new(&target(args))?.describe()?,
         None => {
             let reads = if args.cached_reads { "; reads come from a cache" } else { "" };
-            format!("models in virtual time, a flush of the SSD takes {} us{reads}", args.flush_us)
+            let cache = match model.page_cache {
+                0 => String::new(),
+                bytes => format!("; a page cache of {} MiB", bytes >> 20),
+            };
+            format!("models in virtual time, a flush of the SSD takes {} us{reads}{cache}", args.flush_us)
         }
     };
     let mut output = Output::new(&args.output, &[("device", &*described)], COLUMNS)?;
@@ -128,7 +133,7 @@ fn on_devices(args: &VarmailArgs) -> Result<Row, CliError> {
     let mut format = FormatOptions::default();
     format.force = args.force;
     FileSystem::format(&*device, &format).map_err(CliError::new)?;
-    let mut options = Options::new();
+    let mut options = Options::new().page_cache(medium::page_cache());
     let journal = medium::journal(Access::Write)?;
     let mode = journal.as_ref().map(|journal| journal.mode);
     if let Some(journal) = journal {
