@@ -415,8 +415,8 @@ fn names_into_a_journal() {
 
 #[test]
 fn names_of_two_threads_into_a_journal() {
-    random("names_of_two_threads_into_a_journal", 60, names_into_a_journal);
-    priorities("names_of_two_threads_into_a_journal", 60, 3, names_into_a_journal);
+    random("names_of_two_threads_into_a_journal", 20, names_into_a_journal);
+    priorities("names_of_two_threads_into_a_journal", 20, 3, names_into_a_journal);
 }
 
 /// Names come, move and go; whatever a checkpoint has of that is consistent.
