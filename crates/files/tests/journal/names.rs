@@ -268,8 +268,8 @@ fn names_by_chance_are_as_they_were_synced() {
 
 fn change(fs: &FileSystem, random: &mut Random) {
     let name = |random: &mut Random| {
-        let below = ["", "/a", "/b", "/a/c"][random.below(4) as usize];
-        format!("{below}/{}", ["a", "b", "c", "d", "e"][random.below(5) as usize])
+        let below = ["", "/a", "/b", "/a/c"][random.below(4)];
+        format!("{below}/{}", ["a", "b", "c", "d", "e"][random.below(5)])
     };
     let (first, second) = (name(random), name(random));
     // Most of them fit the tree, and the others are refused.
