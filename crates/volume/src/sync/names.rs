@@ -48,7 +48,6 @@ use crate::volume::Unwinding;
 use crate::write_stat::Count;
 use crate::{JournalMode, Op, StopCause, VolumeError};
 
-
 /// Bytes of names and nodes that a record holds at most: 1 MiB. More is a checkpoint: it would be read and replayed one
 /// by one, and operations wait while it is put together.
 const MOST_BYTES: usize = 1 << 20;
