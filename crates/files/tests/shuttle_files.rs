@@ -367,7 +367,8 @@ fn names_into_a_journal() {
     let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
     let journal = Arc::new(RegionMedium::new(SimulatedRegion::new(256 << 10)));
     create_journal(device.clone(), journal.clone(), false).unwrap();
-    let with = |journal: &Memory| journaled(journal, JournalMode::Journal);
+    // A record waits for a flush of the data that it names: time enough for the other thread.
+    let with = |journal: &Memory| journaled(journal, JournalMode::Ordered);
     let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), with(&journal)).unwrap());
     let images = Arc::new(Mutex::new(Vec::new()));
     let threads = (0..2_u8).map(|number| {
@@ -378,7 +379,7 @@ fn names_into_a_journal() {
             for round in 0..3 {
                 let name = format!("/{number}-{round}");
                 let file = fs.create_file(&name, 0o644).unwrap();
-                file.write_at(&[number; 100], 0).unwrap();
+                file.write_at(&[number; 5000], 0).unwrap();
                 file.sync_all().unwrap();
                 names.push(name.clone());
                 cut(&names);
@@ -408,7 +409,7 @@ fn names_into_a_journal() {
         found.sort();
         names.sort();
         assert_eq!(found, names);
-        assert!(names.iter().all(|name| read(&fs, name) == [number; 100]));
+        assert!(names.iter().all(|name| read(&fs, name) == [number; 5000]));
         fs.close().unwrap();
     }
 }

@@ -172,13 +172,15 @@ impl Nodes<'_> {
             self.0.space.drop_inode();
         }
         self.0.space.give_node();
+        if (old.addr.is_real() || node.page.is_journaled())
+            && node.nid() != node.ino()
+            && let Some(inode) = self.0.store.get(node.ino())
+        {
+            // Roll-forward adds nodes to a file; it knows of none that went. A record of a journal may have the node
+            // though no log ever did.
+            inode.unloggable.store(self.0.epoch(), Ordering::Release);
+        }
         if old.addr.is_real() {
-            if node.nid() != node.ino()
-                && let Some(inode) = self.0.store.get(node.ino())
-            {
-                // Roll-forward adds nodes to a file; it knows of none that went.
-                inode.unloggable.store(self.0.epoch(), Ordering::Release);
-            }
             self.0.segments.invalidate_run(f2fs_segment::Run { addr: old.addr, len: 1 }, self.0.clock.now())?;
         }
         Ok(())

@@ -235,6 +235,26 @@ fn a_file_with_several_names_needs_no_checkpoint() {
     assert_clean(&image);
 }
 
+/// A node that a record has, and that no checkpoint ever had, is cut off: it does not come back with its blocks.
+#[test]
+fn what_was_cut_off_again_does_not_come_back() {
+    let (device, journal, fs) = start();
+    let file = fs.create_file("/file", 0o600).unwrap();
+    file.write_at(&content(1, 5000), 8 << 20).unwrap();
+    fs.set_xattr("/file", b"user.long", &[7; 3000], Default::default()).unwrap();
+    file.sync_all().unwrap();
+    file.set_len(100).unwrap();
+    fs.remove_xattr("/file", b"user.long").unwrap();
+    file.sync_all().unwrap();
+    let (image, left) = (cut(&device), copy(&journal));
+    let fs = FileSystem::open(image.clone(), with(&left)).unwrap();
+    assert_eq!(read(&fs, "/file"), [0; 100]);
+    assert!(fs.xattrs("/file").unwrap().is_empty());
+    fs.close().unwrap();
+    drop(fs);
+    assert_clean(&image);
+}
+
 /// A medium of which one store or fence fails, or all loads from one on.
 #[derive(Debug)]
 struct Failing {

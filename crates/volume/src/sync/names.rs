@@ -259,7 +259,7 @@ impl Syncs<'_> {
         let epoch = self.0.epoch();
         let is_cut = page.unloggable.load(Ordering::Acquire) == epoch;
         let left_inline = page.left_inline.load(Ordering::Acquire) == epoch;
-        if !is_directory && (is_cut || (left_inline && !self.0.journal.is_whole())) {
+        if is_cut || (left_inline && !self.0.journal.is_whole()) {
             return Err(MustCheckpoint::Changed);
         }
         let mut nodes = self.0.store.take_file(page.ino);
