@@ -136,12 +136,13 @@ mod played {
                     last.outcome.laps,
                 );
                 show("lines", &last.outcome.lines, last.outcome.laps);
+                show("locks that are waited for", &last.outcome.waits, last.outcome.laps);
             }
         }
     }
 
     fn show(title: &str, hot: &[Hot], laps: u64) {
-        println!("\n{title}: transfers and nanoseconds for each operation");
+        println!("\n{title}: transfers (of locks: waits) and nanoseconds for each operation");
         for hot in hot.iter().take(12) {
             let each = |number: u64| number as f64 / laps.max(1) as f64;
             println!("  {:>8.3} {:>9.1}  {}", each(hot.transfers), each(hot.cost) / 1000.0, hot.site);

@@ -93,6 +93,7 @@ struct Run {
     begun: u64,
     spent: Spent,
     places: FxHashMap<Site, (u64, u64)>,
+    waits: FxHashMap<Site, (u64, u64)>,
     outcome: Outcome,
     accesses: u64,
 }
@@ -208,11 +209,24 @@ pub(super) fn wait_for_device(picoseconds: u64) {
     settle();
 }
 
-/// Runs `wait`, all of whose time is waiting for a lock.
-pub(crate) fn waiting<R>(wait: impl FnOnce() -> R) -> R {
-    let before = with(|run, core| std::mem::replace(&mut run.cores[core].waiting, true));
+/// Runs `wait`, all of whose time is waiting for a lock that is asked for at this place.
+pub(crate) fn waiting<R>(site: Site, wait: impl FnOnce() -> R) -> R {
+    let before = with(|run, core| {
+        let this = &mut run.cores[core];
+        (std::mem::replace(&mut this.waiting, true), this.clock)
+    });
     let result = wait();
-    with(|run, core| run.cores[core].waiting = before.unwrap_or(false));
+    with(|run, core| {
+        let (was_waiting, since) = before.unwrap_or_default();
+        let this = &mut run.cores[core];
+        this.waiting = was_waiting;
+        let waited = this.clock.saturating_sub(since);
+        if run.phase == Phase::Counted {
+            let place = run.waits.entry(site).or_default();
+            place.0 += 1;
+            place.1 += waited;
+        }
+    });
     result
 }
 
@@ -412,11 +426,15 @@ impl Run {
         }
         self.phase = Phase::Over;
         let hot = |cost: u64, transfers: u64, site: Site| Hot { site, transfers, cost };
-        let mut places: Vec<Hot> =
-            self.places.iter().map(|(site, (transfers, cost))| hot(*cost, *transfers, *site)).collect();
-        places.sort_by(|a, b| b.cost.cmp(&a.cost).then(a.site.cmp(&b.site)));
-        places.truncate(NAMED);
-        self.outcome.places = places;
+        let dearest = |places: &FxHashMap<Site, (u64, u64)>| {
+            let mut places: Vec<Hot> =
+                places.iter().map(|(site, (transfers, cost))| hot(*cost, *transfers, *site)).collect();
+            places.sort_by(|a, b| b.cost.cmp(&a.cost).then(a.site.cmp(&b.site)));
+            places.truncate(NAMED);
+            places
+        };
+        self.outcome.places = dearest(&self.places);
+        self.outcome.waits = dearest(&self.waits);
         let lines = self.lines.hottest(NAMED);
         self.outcome.lines = lines.into_iter().map(|(cost, transfers, site)| hot(cost, transfers, site)).collect();
         self.outcome.time = self.cores[core].clock.saturating_sub(self.begun);
@@ -467,6 +485,7 @@ pub fn run<'a>(
         begun: 0,
         spent: Spent::default(),
         places: FxHashMap::default(),
+        waits: FxHashMap::default(),
         outcome: Outcome { cores, ..Outcome::default() },
         accesses: 0,
     };
