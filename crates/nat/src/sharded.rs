@@ -105,7 +105,7 @@ impl Sharded {
             if self.exhausted.load(Ordering::Acquire) {
                 return Ok(None);
             }
-            let near = if batch == NONE { self.first_of_lane(table) } else { batch };
+            let near = if batch == NONE { self.first_of_lane(table) } else { self.behind_other_lanes(table, batch) };
             if let Some(block) = self.spare.next_around(near) {
                 if self.spare.remove(block)
                     && let Some(index) = table.slot(block).take_first()
@@ -140,6 +140,12 @@ impl Sharded {
     /// Where a lane that has no batch begins to look.
     fn first_of_lane(&self, table: &Table) -> u32 {
         (self.first + self.lanes.slot_index() as u32) % table.blocks()
+    }
+
+    /// Where a lane looks whose batch is used up: lanes that begin side by side and use up their batches at the same
+    /// pace do not meet at one block, and read theirs at the same time.
+    fn behind_other_lanes(&self, table: &Table, batch: u32) -> u32 {
+        batch.saturating_add(self.lanes.slots() as u32) % table.blocks()
     }
 
     /// Reads an unread block, near if possible. Tells whether there was one. A block that cannot be read is passed
