@@ -48,7 +48,7 @@
 use std::fmt;
 
 use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use f2fs_sync::{Arc, OnceLock, protocol_never};
+use f2fs_sync::{Arc, CachePadded, OnceLock, protocol_never};
 
 /// Blocks in a line, the unit of the directory.
 #[cfg(not(loom))]
@@ -77,14 +77,21 @@ type Class = OnceLock<Box<[OnceLock<Cells>]>>;
 /// How many bytes all caches together may still take.
 #[derive(Debug)]
 pub struct CacheBudget {
-    left: AtomicU64,
+    left: Arc<CachePadded<AtomicU64>>,
 }
 
 impl CacheBudget {
     /// So many bytes for all caches that share it; 4 bytes map a block.
     #[must_use]
     pub fn new(bytes: u64) -> CacheBudget {
-        CacheBudget { left: AtomicU64::new(bytes) }
+        CacheBudget { left: Arc::new(CachePadded::new(AtomicU64::new(bytes))) }
+    }
+
+    /// The same bytes, behind another handle. Each cache counts as a user of its handle: with one for each processor,
+    /// caches that are made on different ones write no common line.
+    #[must_use]
+    pub fn another(&self) -> CacheBudget {
+        CacheBudget { left: Arc::clone(&self.left) }
     }
 
     /// Bytes that are not in use.

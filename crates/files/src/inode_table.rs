@@ -6,14 +6,16 @@
 //! loaded: the first one to ask loads it, so that there is never a second object.
 
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, CachePadded, RwLock, protocol_value};
+use f2fs_sync::{Arc, CachePadded, RwLock, processors, protocol_value};
 use rustc_hash::FxHashMap;
 
 use crate::FsError;
 use crate::directory::Directory;
 use crate::inode::Inode;
 
-const SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
+/// Shards on a machine of up to [`FEW_PROCESSORS`] processors; on larger ones there are more in proportion.
+const FEW_SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
+const FEW_PROCESSORS: usize = 16;
 
 type Shard = RwLock<Inodes>;
 
@@ -35,14 +37,15 @@ pub(crate) struct InodeTable {
 impl InodeTable {
     /// A table that keeps about `capacity` inodes that nobody uses.
     pub(crate) fn new(capacity: usize) -> InodeTable {
+        let shards = FEW_SHARDS * (processors() / FEW_PROCESSORS).max(1).next_power_of_two();
         InodeTable {
-            shards: (0..SHARDS).map(|_| CachePadded::new(RwLock::new(Inodes::default()))).collect(),
-            shard_capacity: (capacity / SHARDS).max(4),
+            shards: (0..shards).map(|_| CachePadded::new(RwLock::new(Inodes::default()))).collect(),
+            shard_capacity: (capacity / shards).max(4),
         }
     }
 
     fn shard(&self, ino: Nid) -> &Shard {
-        &self.shards[ino.index() % SHARDS]
+        &self.shards[ino.index() & (self.shards.len() - 1)]
     }
 
     /// The inode, loaded if need be.

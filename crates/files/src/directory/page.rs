@@ -184,7 +184,7 @@ impl Directory {
     pub(crate) fn shrink(&self, limit: usize) {
         for shard in &self.pages {
             let mut map = shard.0.write();
-            if map.len() > limit / super::PAGE_SHARDS {
+            if map.len() > limit / self.pages.len() {
                 // Found under this lock, and held until it was on the list of dirty ones if it was changed.
                 let used = |page: &Arc<Page>| {
                     protocol_value!("directory_drops_pages_in_use", Arc::strong_count(page) > 1, false)
