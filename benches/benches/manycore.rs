@@ -1,20 +1,72 @@
-//! Workloads on machines that are played, with up to 128 cores: predictions, not measurements.
+//! Workloads on one and two threads of this machine, and on machines that are played, with up to 128 cores: the latter
+//! are predictions, not measurements.
 //!
 //! ```text
 //! cargo xtask manycore --workload mwul --policy kernel-scan --machine paper --cores 1,15,120 --lines
 //! cargo xtask manycore --validate
+//! cargo bench -p f2fs-benches --bench manycore -- --measure --workload drbl,counter --rounds 9
 //! ```
 //!
-//! docs/SCALING.md says what is modelled, what is left out, and with what it was compared.
+//! docs/SCALING.md says what is modelled, what is left out, and with what it was compared. The half of `f2fs-sync` that
+//! plays a machine is no half to measure in: `cargo xtask manycore --validate` builds the bench in both.
 
 #[cfg(not(f2fs_manycore))]
-fn main() {
-    println!("manycore needs the half that plays a machine: cargo xtask manycore --validate");
+fn main() -> std::io::Result<()> {
+    measured::main()
 }
 
 #[cfg(f2fs_manycore)]
 fn main() {
     played::main();
+}
+
+#[cfg(not(f2fs_manycore))]
+mod measured {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use clap::Parser;
+    use f2fs_benches::scaling::Workload;
+    use f2fs_benches::scaling::real::measure;
+
+    #[derive(Debug, Parser)]
+    struct Args {
+        /// Measure on this machine. What is predicted is played: cargo xtask manycore.
+        #[arg(long)]
+        measure: bool,
+        /// All of them without it, but for the tree.
+        #[arg(long, value_delimiter = ',')]
+        workload: Vec<String>,
+        /// Rounds of one thread and two.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Comma separated values, in this file.
+        #[arg(long)]
+        csv: Option<PathBuf>,
+        /// cargo passes it.
+        #[arg(long, hide = true)]
+        bench: bool,
+    }
+
+    pub(super) fn main() -> std::io::Result<()> {
+        let args = Args::parse();
+        if !args.measure {
+            println!("cargo xtask manycore plays workloads; --measure measures them on this machine");
+            return Ok(());
+        }
+        let wanted =
+            |workload: &Workload| args.workload.is_empty() || args.workload.iter().any(|name| name == workload.name());
+        let mut csv = String::from("workload,nanoseconds,ratio,lowest,highest\n");
+        println!("{:<11} {:>12} {:>10} {:>17}", "workload", "ns, 1 thread", "2 over 1", "lowest, highest");
+        for workload in Workload::real().filter(wanted) {
+            let measured = measure(workload, args.rounds);
+            let (name, nanoseconds, ratio) = (workload.name(), measured.nanoseconds, measured.ratio);
+            let (lowest, highest) = measured.range;
+            println!("{name:<11} {nanoseconds:>12.1} {ratio:>10.2} {lowest:>8.2} {highest:>8.2}");
+            csv += &format!("{name},{nanoseconds:.1},{ratio:.3},{lowest:.3},{highest:.3}\n");
+        }
+        args.csv.map_or(Ok(()), |file| fs::write(file, csv))
+    }
 }
 
 #[cfg(f2fs_manycore)]
@@ -29,7 +81,8 @@ mod played {
         /// Compare with what was measured elsewhere.
         #[arg(long)]
         validate: bool,
-        /// mwul, mwum, mwcl, mwcm, drbl, drbm, drbh, dwol, dwom, nids, nids-short, tree; all of them without it.
+        /// mwul, mwum, mwcl, mwcm, mwrl, mwrm, mrpl, mrpm, mrph, mrdl, mrdm, drbl, drbm, drbh, dwol, dwom, dwal, dwtl,
+        /// dwsl, dwsj, nids, nids-short, tree, counter, padded, spin, mutex, readers; without it, all but the last five.
         #[arg(long, value_delimiter = ',')]
         workload: Vec<String>,
         /// sharded, clue or kernel-scan.
@@ -84,7 +137,7 @@ mod played {
         let Some(machine) = Machine::named(&args.machine) else { fail("machines: paper, epyc, this") };
         let Some(policy) = policy(&args.policy) else { fail("policies: sharded, clue, kernel-scan") };
         let workloads: Vec<Workload> = if args.workload.is_empty() {
-            Workload::ALL.to_vec()
+            Workload::of_files().collect()
         } else {
             let named = args.workload.iter().map(|name| Workload::named(name));
             named.map(|workload| workload.unwrap_or_else(|| fail("no such workload"))).collect()

@@ -5,7 +5,7 @@
 //! None: a run is one thread. Its state is in a cell of the thread, borrowed for the length of a call of this file and
 //! never while a core gives way to another one.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -100,6 +100,8 @@ struct Run {
 
 std::thread_local! {
     static RUN: RefCell<Option<Run>> = const { RefCell::new(None) };
+    /// Outside of a run.
+    static PREPARING: Cell<usize> = const { Cell::new(0) };
 }
 
 static PROCESSORS: AtomicUsize = AtomicUsize::new(UNBOOTED);
@@ -139,6 +141,18 @@ fn give_way() {
 #[must_use]
 pub fn running() -> Option<usize> {
     with(|_, core| core)
+}
+
+/// Runs what a core has to prepare before a run, as that core and in no time.
+pub fn prepare(core: usize, work: impl FnOnce()) {
+    let before = PREPARING.replace(core);
+    work();
+    PREPARING.set(before);
+}
+
+/// The core that runs; outside of a run, the one that prepares, or the first.
+pub(crate) fn processor() -> usize {
+    running().unwrap_or_else(|| PREPARING.get())
 }
 
 /// The running core's clock, in nanoseconds.

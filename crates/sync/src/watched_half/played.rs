@@ -23,9 +23,9 @@ fn address_of<T: ?Sized>(object: &T) -> usize {
     std::ptr::from_ref(object).cast::<u8>().addr()
 }
 
-/// The core that runs; outside of a simulation, the first.
+/// The core that runs; outside of a simulation, the one that prepares.
 pub(crate) fn processor() -> usize {
-    core::running().unwrap_or(0)
+    core::processor()
 }
 
 /// Processors of the machine.
