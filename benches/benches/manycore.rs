@@ -4,7 +4,7 @@
 //! ```text
 //! cargo xtask manycore --workload mwul --policy kernel-scan --machine paper --cores 1,15,120 --lines
 //! cargo xtask manycore --validate
-//! cargo bench -p f2fs-benches --bench manycore -- --measure --workload drbl,counter --rounds 9
+//! cargo bench -p f2fs-benches --bench manycore -- --measure --workload drbl,counter
 //! ```
 //!
 //! docs/SCALING.md says what is modelled, what is left out, and with what it was compared. The half of `f2fs-sync` that
@@ -37,9 +37,9 @@ mod measured {
         /// All of them without it, but for the tree.
         #[arg(long, value_delimiter = ',')]
         workload: Vec<String>,
-        /// Rounds of one thread and two.
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
+        /// Slices of 4 ms, of which the fastest tenth counts.
+        #[arg(long, default_value_t = 60)]
+        slices: usize,
         /// Comma separated values, in this file.
         #[arg(long)]
         csv: Option<PathBuf>,
@@ -56,14 +56,13 @@ mod measured {
         }
         let wanted =
             |workload: &Workload| args.workload.is_empty() || args.workload.iter().any(|name| name == workload.name());
-        let mut csv = String::from("workload,nanoseconds,ratio,lowest,highest\n");
-        println!("{:<11} {:>12} {:>10} {:>17}", "workload", "ns, 1 thread", "2 over 1", "lowest, highest");
+        let mut csv = String::from("workload,nanoseconds,ratio\n");
+        println!("{:<11} {:>12} {:>10}", "workload", "ns, 1 thread", "2 over 1");
         for workload in Workload::real().filter(wanted) {
-            let measured = measure(workload, args.rounds);
+            let measured = measure(workload, args.slices);
             let (name, nanoseconds, ratio) = (workload.name(), measured.nanoseconds, measured.ratio);
-            let (lowest, highest) = measured.range;
-            println!("{name:<11} {nanoseconds:>12.1} {ratio:>10.2} {lowest:>8.2} {highest:>8.2}");
-            csv += &format!("{name},{nanoseconds:.1},{ratio:.3},{lowest:.3},{highest:.3}\n");
+            println!("{name:<11} {nanoseconds:>12.1} {ratio:>10.2}");
+            csv += &format!("{name},{nanoseconds:.1},{ratio:.3}\n");
         }
         args.csv.map_or(Ok(()), |file| fs::write(file, csv))
     }
@@ -71,8 +70,10 @@ mod measured {
 
 #[cfg(f2fs_manycore)]
 mod played {
+    use std::path::PathBuf;
+
     use clap::Parser;
-    use f2fs_benches::manycore::{Subject, Workload, measure, validate};
+    use f2fs_benches::manycore::{Curve, Subject, Workload, measure, svg, validate};
     use f2fs_nat::Policy;
     use f2fs_sync::manycore::{Hot, Machine};
 
@@ -81,6 +82,9 @@ mod played {
         /// Compare with what was measured elsewhere.
         #[arg(long)]
         validate: bool,
+        /// With --validate: what --measure wrote on this machine.
+        #[arg(long)]
+        measured: Option<PathBuf>,
         /// mwul, mwum, mwcl, mwcm, mwrl, mwrm, mrpl, mrpm, mrph, mrdl, mrdm, drbl, drbm, drbh, dwol, dwom, dwal, dwtl,
         /// dwsl, dwsj, nids, nids-short, tree, counter, padded, spin, mutex, readers; without it, all but the last five.
         #[arg(long, value_delimiter = ',')]
@@ -97,15 +101,18 @@ mod played {
         /// Numbers of cores.
         #[arg(long, value_delimiter = ',', default_value = "1,2,8,16,32,64,128")]
         cores: Vec<usize>,
-        /// Operations of each core.
-        #[arg(long, default_value_t = 400)]
-        operations: u64,
+        /// Operations of each core; without it, as many as take 2 ms, between 200 and 4000.
+        #[arg(long)]
+        operations: Option<u64>,
         /// Each point with the costs of lines and system calls halved and doubled as well.
         #[arg(long)]
         band: bool,
         /// Comma separated values.
         #[arg(long)]
         csv: bool,
+        /// A picture of the curves, in this file.
+        #[arg(long)]
+        svg: Option<PathBuf>,
         /// The most expensive lines, with their place in the source.
         #[arg(long)]
         lines: bool,
@@ -131,7 +138,10 @@ mod played {
     pub(super) fn main() {
         let args = Args::parse();
         if args.validate {
-            validate::report();
+            let measured = args.measured.map(|file| {
+                std::fs::read_to_string(&file).unwrap_or_else(|error| fail(&format!("{}: {error}", file.display())))
+            });
+            validate::report(measured.as_deref());
             return;
         }
         let Some(machine) = Machine::named(&args.machine) else { fail("machines: paper, epyc, this") };
@@ -151,9 +161,11 @@ mod played {
                 "workload", "cores", "operations/s", "ratio", "half, double cost", "work %", "lines", "locks", "device"
             );
         }
+        let mut curves: Vec<(String, Curve)> = Vec::new();
         for workload in workloads {
             let subject = Subject { workload, policy, whole_directory: args.whole_directory };
-            let curve = measure(&subject, &machine, &args.cores, args.operations, args.band);
+            let curve =
+                measure(&subject, &machine, &args.cores, args.operations.unwrap_or_else(|| workload.laps()), args.band);
             for point in &curve.points {
                 let (rate, spent) = (point.outcome.rate(), point.outcome.spent);
                 let shares = [spent.work, spent.lines, spent.locks, spent.device].map(|part| spent.percent(part));
@@ -190,6 +202,13 @@ mod played {
                 );
                 show("lines", &last.outcome.lines, last.outcome.laps);
                 show("locks that are waited for", &last.outcome.waits, last.outcome.laps);
+            }
+            curves.push((workload.name().to_owned(), curve));
+        }
+        if let Some(file) = args.svg {
+            let title = format!("Rate over that of one core, modelled: {}, {}", machine.name, args.policy);
+            if let Err(error) = std::fs::write(&file, svg::draw(&title, &curves)) {
+                fail(&format!("{}: {error}", file.display()));
             }
         }
     }

@@ -5,11 +5,13 @@
 //! | `play.rs` | a workload on so many cores |
 //! | `reads.rs` | reads of one file through one tree of locked ranges, on a device of 440,000 requests a second |
 //! | `curve.rs` | a workload on several numbers of cores |
+//! | `svg.rs` | curves as a picture |
 //! | `validate.rs` | comparisons with what was measured, here and elsewhere |
 
 pub mod curve;
 mod play;
 pub mod reads;
+pub mod svg;
 pub mod validate;
 
 pub use crate::scaling::{Subject, Workload};

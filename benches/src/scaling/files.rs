@@ -9,7 +9,7 @@ use f2fs::journal::RegionMedium;
 use f2fs::pmem::MemoryRegion;
 use f2fs::volume::OpenOptions;
 use f2fs::volume::format::{FormatOptions, format};
-use f2fs::{DirectoryLock, File, FileSystem, JournalMode, JournalOptions, Options, RenameMode, create_journal};
+use f2fs::{Dir, DirectoryLock, File, FileSystem, JournalMode, JournalOptions, Options, RenameMode, create_journal};
 use f2fs_sync::PlainArc;
 
 use super::{Subject, Work, Workload};
@@ -33,6 +33,8 @@ pub(super) struct Files {
     workload: Workload,
     /// One for each core, or a shared one.
     open: Vec<File>,
+    /// The directory of each core that is listed.
+    listed: Vec<Dir>,
     cores: u64,
 }
 
@@ -83,7 +85,13 @@ impl Files {
             // FxMark fills the volume.
             fs.hold_nids(0).expect("nothing is read");
         }
-        Files { fs, workload, open: open.take(), cores: cores as u64 }
+        let listed = (0..cores).map(|core| match workload {
+            Workload::Mrdl => format!("/private-{core}"),
+            _ => format!("/shared/{DEEP}"),
+        });
+        let is_listed = matches!(workload, Workload::Mrdl | Workload::Mrdm);
+        let listed = listed.filter(|_| is_listed).map(|path| fs.open_dir(path).expect("it was made")).collect();
+        Files { fs, workload, open: open.take(), listed, cores: cores as u64 }
     }
 
     fn file(&self, core: usize) -> &File {
@@ -172,12 +180,8 @@ impl Work for Files {
                 drop(fs.open_file(path(workload, core, file % (self.cores * FILES))).expect("it was made"));
             }
             Workload::Mrdl | Workload::Mrdm => {
-                let (path, least) = if workload == Workload::Mrdl {
-                    (format!("/private-{core}"), FILES)
-                } else {
-                    (format!("/shared/{DEEP}"), self.cores * FILES)
-                };
-                let entries = fs.read_dir(path).expect("it was made").count();
+                let least = if workload == Workload::Mrdl { FILES } else { self.cores * FILES };
+                let entries = self.listed[core].entries().count();
                 assert!(entries as u64 >= least, "{entries}");
             }
             Workload::Drbl | Workload::Drbm | Workload::Drbh => {

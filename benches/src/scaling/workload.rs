@@ -121,10 +121,16 @@ impl Workload {
         matches!(self, Counter | Padded | Spin | Mutex | Readers)
     }
 
+    /// Operations of each core that are enough for a prediction: 6 ms of them, between 300 and 4000.
+    #[must_use]
+    pub fn laps(self) -> u64 {
+        (6_000_000 / self.nanoseconds().max(1)).clamp(300, 4000)
+    }
+
     /// Each operation needs memory, or files that were made before.
     #[must_use]
     pub fn leaves_something(self) -> bool {
-        matches!(self, Mwul | Mwum | Mwcl | Mwcm | Mwrm | Dwal | Dwtl | NidsShort)
+        matches!(self, Mwul | Mwum | Mwcl | Mwcm | Mwrl | Mwrm | Dwal | Dwtl | Dwsl | Dwsj | Nids | NidsShort)
     }
 
     fn entry(self) -> (&'static str, u64) {

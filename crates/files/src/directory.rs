@@ -50,12 +50,10 @@ use page::Page;
 pub(crate) use lookup::{Located, RawEntry};
 pub(crate) use shared::Directories;
 
-/// Shards of a directory's map of pages.
+/// Shards of a directory's map of pages ([`stripes_here`](f2fs_sync::stripes_here)).
 const PAGE_SHARDS: usize = if cfg!(loom) { 2 } else { 16 };
-/// Stripes of a directory's names on a machine of up to [`FEW_PROCESSORS`] processors.
+/// Stripes of a directory's names ([`stripes_here`](f2fs_sync::stripes_here)).
 const STRIPES: usize = if cfg!(loom) { 2 } else { 64 };
-/// Processors from which on there are more stripes and shards, in proportion.
-const FEW_PROCESSORS: usize = 16;
 
 /// One shard of the pages of a directory, by the number of the block; on a cache line of its own.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 
 use f2fs_format::Nid;
-use f2fs_sync::{Mutex, Striped};
+use f2fs_sync::{Mutex, Striped, stripes_here};
 
 const STRIPES: usize = if cfg!(loom) { 2 } else { 64 };
 /// Names kept in a stripe; more make every name of the stripe's directories one to be careful with.
@@ -34,7 +34,7 @@ struct Names {
 
 impl Hazards {
     pub(crate) fn new() -> Hazards {
-        Hazards { stripes: Striped::new(STRIPES, |_| Mutex::new(Names::default())) }
+        Hazards { stripes: Striped::new(stripes_here(STRIPES), |_| Mutex::new(Names::default())) }
     }
 
     /// Notes a name, or with `None` all names of a directory.

@@ -6,16 +6,15 @@
 //! loaded: the first one to ask loads it, so that there is never a second object.
 
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, CachePadded, RwLock, processors, protocol_value};
+use f2fs_sync::{Arc, CachePadded, RwLock, protocol_value, stripe_of, stripes_here};
 use rustc_hash::FxHashMap;
 
 use crate::FsError;
 use crate::directory::Directory;
 use crate::inode::Inode;
 
-/// Shards on a machine of up to [`FEW_PROCESSORS`] processors; on larger ones there are more in proportion.
-const FEW_SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
-const FEW_PROCESSORS: usize = 16;
+/// Shards ([`stripes_here`]).
+const SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
 
 type Shard = RwLock<Inodes>;
 
@@ -37,7 +36,7 @@ pub(crate) struct InodeTable {
 impl InodeTable {
     /// A table that keeps about `capacity` inodes that nobody uses.
     pub(crate) fn new(capacity: usize) -> InodeTable {
-        let shards = FEW_SHARDS * (processors() / FEW_PROCESSORS).max(1).next_power_of_two();
+        let shards = stripes_here(SHARDS);
         InodeTable {
             shards: (0..shards).map(|_| CachePadded::new(RwLock::new(Inodes::default()))).collect(),
             shard_capacity: (capacity / shards).max(4),
@@ -45,7 +44,7 @@ impl InodeTable {
     }
 
     fn shard(&self, ino: Nid) -> &Shard {
-        &self.shards[ino.index() & (self.shards.len() - 1)]
+        &self.shards[stripe_of(ino.0, self.shards.len())]
     }
 
     /// The inode, loaded if need be.

@@ -29,7 +29,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use f2fs_sync::{Mutex, PerCore, protocol_never, protocol_step};
+use f2fs_sync::{Mutex, PerCore, protocol_never, protocol_step, protocol_value};
 
 use crate::block_set::BlockSet;
 use crate::config::NatConfig;
@@ -70,7 +70,8 @@ impl Sharded {
     /// A free NID; `None`: there was a moment during the call when none was free.
     #[inline]
     pub(crate) fn allocate(&self, table: &Table, stats: &ScanStats) -> Result<Option<Nid>, NatError> {
-        let lane = self.lanes.slot();
+        let own = || self.lanes.slot();
+        let lane = protocol_value!("nat_one_lane", own(), self.lanes.get(0).unwrap_or_else(own));
         let batch = lane.load(Ordering::Relaxed);
         if batch != NONE
             && let Some(index) = table.slot(batch).take_first()

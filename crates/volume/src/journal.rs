@@ -37,7 +37,7 @@ use f2fs_format::Nid;
 use f2fs_journal::{Error, Journal, SharedMedium};
 use f2fs_segment::Displaced;
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{GroupCommit, Mutex, OnceLock, PerCore, Striped, protocol_value};
+use f2fs_sync::{GroupCommit, Mutex, OnceLock, PerCore, Striped, protocol_value, stripes_here};
 
 use crate::{StopCause, VolumeError};
 
@@ -102,7 +102,7 @@ impl SyncJournal {
             journal,
             mode,
             data,
-            files: Striped::new(STRIPES, |_| Mutex::new(0)),
+            files: Striped::new(stripes_here(STRIPES), |_| Mutex::new(0)),
             flushes: GroupCommit::new(),
             room: Mutex::new(()),
             is_filling: AtomicBool::new(false),

@@ -11,21 +11,20 @@
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 use f2fs_sync::{
-    Arc, CachePadded, Mutex, RwLock, ShardedCounter, processors, protocol_never, protocol_step, protocol_value,
+    Arc, CachePadded, Mutex, RwLock, ShardedCounter, protocol_never, protocol_step, protocol_value, stripe_of,
+    stripes_here,
 };
 use rustc_hash::FxHashMap;
 
 use crate::node_page::{AHEAD, DIRTY, NodePage};
 
-/// Shards on a machine of up to [`FEW_PROCESSORS`] processors. On larger ones there are more in proportion, so that two
-/// processors seldom meet in one: 1 MiB of them on 128 processors.
+/// Shards on a small machine: see [`shards`].
 pub(crate) const FEW_SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
-const FEW_PROCESSORS: usize = 16;
 type Map = FxHashMap<Nid, Arc<NodePage>>;
 
-/// Shards on this machine.
+/// Shards on this machine: 1 MiB of them on 128 processors.
 pub(crate) fn shards() -> usize {
-    FEW_SHARDS * (processors() / FEW_PROCESSORS).max(1).next_power_of_two()
+    stripes_here(FEW_SHARDS)
 }
 
 /// The pages of a shard.
@@ -93,11 +92,11 @@ impl NodeStore {
     }
 
     fn shard(&self, nid: Nid) -> &Shard {
-        &self.shards[nid.index() & (self.shards.len() - 1)]
+        &self.shards[stripe_of(nid.0, self.shards.len())]
     }
 
     fn files_of(&self, ino: Nid) -> &FileNodes {
-        &self.files[ino.index() & (self.files.len() - 1)]
+        &self.files[stripe_of(ino.0, self.files.len())]
     }
 
     pub(crate) fn get(&self, nid: Nid) -> Option<Arc<NodePage>> {
@@ -325,10 +324,12 @@ mod tests {
     #[test]
     fn pages_that_nobody_uses_any_more_are_dropped() {
         let store = NodeStore::new(0);
-        let pages: Vec<_> = (1..13)
-            .map(|number| {
+        let of_one_shard = (5..).filter(|nid| stripe_of(*nid, shards()) == stripe_of(5, shards()));
+        let pages: Vec<_> = of_one_shard
+            .take(12)
+            .map(|nid: u32| {
                 let mut block = NodeBlock::new_box();
-                (block.footer.nid, block.footer.ino) = ((shards() as u32 * number).into(), 5.into());
+                (block.footer.nid, block.footer.ino) = (nid.into(), 5.into());
                 store.insert(NodePage::new(block))
             })
             .collect();

@@ -7,18 +7,20 @@
 //! has a lock of its own ([`Budget`]).
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Budget, CachePadded, processors};
+use f2fs_sync::{Budget, CachePadded, stripes_here};
 
 use super::names::NAMES;
-use super::{FEW_PROCESSORS, PAGE_SHARDS, STRIPES};
+use super::{PAGE_SHARDS, STRIPES};
 use crate::options::DirectoryLock;
 
 /// The state that all directories share.
 #[derive(Debug)]
 pub(crate) struct Directories {
     lock: DirectoryLock,
-    /// Stripes and shards are there so many times: a power of two.
-    scale: usize,
+    /// Stripes of the names of each directory, if they are not locked as a whole.
+    stripes: usize,
+    /// Shards of the map of pages that each has.
+    page_shards: usize,
     /// The names that directories may know.
     pub(super) names: Budget,
     /// Dentry blocks that were in memory when all were counted, and those that came since; some of them may have gone.
@@ -29,14 +31,19 @@ pub(crate) struct Directories {
 impl Directories {
     /// For directories that are locked like this.
     pub(crate) fn new(lock: DirectoryLock) -> Directories {
-        let scale = (processors() / FEW_PROCESSORS).max(1).next_power_of_two();
-        Directories { lock, scale, names: Budget::new(NAMES), blocks: CachePadded::default() }
+        Directories {
+            lock,
+            stripes: stripes_here(STRIPES),
+            page_shards: stripes_here(PAGE_SHARDS),
+            names: Budget::new(NAMES),
+            blocks: CachePadded::default(),
+        }
     }
 
     /// Stripes of names that each has.
     pub(super) fn stripes(&self) -> usize {
         match self.lock {
-            DirectoryLock::Bucket => STRIPES * self.scale,
+            DirectoryLock::Bucket => self.stripes,
             #[cfg(feature = "baselines")]
             DirectoryLock::Whole => 1,
         }
@@ -44,7 +51,7 @@ impl Directories {
 
     /// Shards of the map of pages that each has.
     pub(super) fn page_shards(&self) -> usize {
-        PAGE_SHARDS * self.scale
+        self.page_shards
     }
 
     /// So many blocks came into memory, or will be clean from now on.
