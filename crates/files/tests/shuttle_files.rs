@@ -14,6 +14,8 @@
 //! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: checkpoint_freezes_behind_the_gate, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: node_ahead_changes_in_place, killed by: attributes_written_ahead
+//! mutant: rename_waits_with_a_stripe, killed by: files_change_places_between_directories
+//! mutant: rename_moves_directories_as_files, killed by: directories_move_into_each_other
 //! mutant: directory_block_clean_before_its_copy, killed by: names_of_four_threads_written_ahead
 //! ```
 #![cfg(shuttle)]
@@ -413,6 +415,52 @@ fn names_of_threads(options_of: fn() -> Options) {
     };
     assert_eq!((names("/d"), names("/e")), (vec![], ["four", "sub", "two"].map(String::from).to_vec()));
     assert_eq!((read(&fs, "/e/two"), read(&fs, "/e/four")), (b"/d/one".to_vec(), b"/d/three".to_vec()));
+}
+
+/// Files go from one directory to the other and back, under names of the same stripe.
+#[test]
+fn files_change_places_between_directories() {
+    random("files_change_places_between_directories", 60, || {
+        let device = formatted();
+        let fs = opened(&device);
+        let stripe = |name: &str| f2fs_format::hash::dentry_hash(name.as_bytes()) % 64;
+        let same = (0..).map(|number| format!("b{number}")).find(|name| stripe(name) == stripe("a")).unwrap();
+        let (there, back) = (["/d/a", "/e/a"], [format!("/e/{same}"), format!("/d/{same}")]);
+        fs.create_dir("/d", 0o755).unwrap();
+        fs.create_dir("/e", 0o755).unwrap();
+        for path in [there[0], &back[0]] {
+            fs.create_file(path, 0o644).unwrap().write_at(path.as_bytes(), 0).unwrap();
+        }
+        let [to, from] = back.clone();
+        let threads = [
+            spawn(&fs, move |fs| fs.rename(there[0], there[1], RenameMode::Replace).unwrap()),
+            spawn(&fs, move |fs| fs.rename(&to, &from, RenameMode::NoReplace).unwrap()),
+        ];
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let fs = close(fs, &device);
+        assert_eq!((read(&fs, "/e/a"), read(&fs, &back[1])), (b"/d/a".to_vec(), back[0].clone().into_bytes()));
+    });
+}
+
+/// Of two directories that are moved into each other, one is, and the other is refused.
+#[test]
+fn directories_move_into_each_other() {
+    random("directories_move_into_each_other", 60, || {
+        let device = formatted();
+        let fs = opened(&device);
+        fs.create_dir("/d", 0o755).unwrap();
+        fs.create_dir("/e", 0o755).unwrap();
+        let threads = [
+            spawn(&fs, |fs| fs.rename("/d", "/e/d", RenameMode::Replace).is_ok()),
+            spawn(&fs, |fs| fs.rename("/e", "/d/e", RenameMode::Replace).is_ok()),
+        ];
+        let moved = threads.map(|thread| thread.join().unwrap());
+        assert!(moved[0] != moved[1], "{moved:?}");
+        let fs = close(fs, &device);
+        assert!(fs.exists("/d/e").unwrap() != fs.exists("/e/d").unwrap());
+    });
 }
 
 #[test]
