@@ -425,22 +425,30 @@ fn files_change_places_between_directories() {
         let fs = opened(&device);
         let stripe = |name: &str| f2fs_format::hash::dentry_hash(name.as_bytes()) % 64;
         let same = (0..).map(|number| format!("b{number}")).find(|name| stripe(name) == stripe("a")).unwrap();
-        let (there, back) = (["/d/a", "/e/a"], [format!("/e/{same}"), format!("/d/{same}")]);
+        let paths = ["a".to_owned(), same].map(|name| ["d", "e"].map(|directory| format!("/{directory}/{name}")));
         fs.create_dir("/d", 0o755).unwrap();
         fs.create_dir("/e", 0o755).unwrap();
-        for path in [there[0], &back[0]] {
-            fs.create_file(path, 0o644).unwrap().write_at(path.as_bytes(), 0).unwrap();
+        // One begins in each directory.
+        let ways = [paths[0].clone(), [paths[1][1].clone(), paths[1][0].clone()]];
+        for [here, _] in &ways {
+            fs.create_file(here, 0o644).unwrap().write_at(here.as_bytes(), 0).unwrap();
         }
-        let [to, from] = back.clone();
-        let threads = [
-            spawn(&fs, move |fs| fs.rename(there[0], there[1], RenameMode::Replace).unwrap()),
-            spawn(&fs, move |fs| fs.rename(&to, &from, RenameMode::NoReplace).unwrap()),
-        ];
+        let threads = ways.clone().map(|[here, there]| {
+            spawn(&fs, move |fs| {
+                for _ in 0..4 {
+                    fs.rename(&here, &there, RenameMode::Replace).unwrap();
+                    fs.rename(&there, &here, RenameMode::NoReplace).unwrap();
+                }
+                fs.rename(&here, &there, RenameMode::Replace).unwrap();
+            })
+        });
         for thread in threads {
             thread.join().unwrap();
         }
         let fs = close(fs, &device);
-        assert_eq!((read(&fs, "/e/a"), read(&fs, &back[1])), (b"/d/a".to_vec(), back[0].clone().into_bytes()));
+        for [here, there] in &ways {
+            assert_eq!((read(&fs, there), fs.exists(here).unwrap()), (here.clone().into_bytes(), false));
+        }
     });
 }
 

@@ -153,7 +153,10 @@ impl Namespace<'_> {
         let (mut first, mut second) = (stripe(from)?, stripe(to)?);
         loop {
             let held = first.write();
-            protocol_never!("rename_waits_with_a_stripe", return Ok(vec![held, second.write()]));
+            protocol_never!("rename_waits_with_a_stripe", {
+                (0..64).for_each(|_| f2fs_sync::thread::yield_now());
+                return Ok(vec![held, second.write()]);
+            });
             if let Some(other) = second.try_write() {
                 return Ok(vec![held, other]);
             }
