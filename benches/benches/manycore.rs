@@ -1,15 +1,18 @@
-//! Workloads on machines that are played, with up to 128 cores: predictions, not measurements.
+//! Workloads on one and two threads of this machine, and on machines that are played, with up to 128 cores: the latter
+//! are predictions, not measurements.
 //!
 //! ```text
 //! cargo xtask manycore --workload mwul --policy kernel-scan --machine paper --cores 1,15,120 --lines
 //! cargo xtask manycore --validate
+//! cargo bench -p f2fs-benches --bench manycore -- --measure --workload drbl,counter
 //! ```
 //!
-//! docs/SCALING.md says what is modelled, what is left out, and with what it was compared.
+//! docs/SCALING.md says what is modelled, what is left out, and with what it was compared. The half of `f2fs-sync` that
+//! plays a machine is no half to measure in: `cargo xtask manycore --validate` builds the bench in both.
 
 #[cfg(not(f2fs_manycore))]
-fn main() {
-    println!("manycore needs the half that plays a machine: cargo xtask manycore --validate");
+fn main() -> std::io::Result<()> {
+    measured::main()
 }
 
 #[cfg(f2fs_manycore)]
@@ -17,10 +20,60 @@ fn main() {
     played::main();
 }
 
+#[cfg(not(f2fs_manycore))]
+mod measured {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use clap::Parser;
+    use f2fs_benches::scaling::Workload;
+    use f2fs_benches::scaling::real::measure;
+
+    #[derive(Debug, Parser)]
+    struct Args {
+        /// Measure on this machine. What is predicted is played: cargo xtask manycore.
+        #[arg(long)]
+        measure: bool,
+        /// All of them without it, but for the tree.
+        #[arg(long, value_delimiter = ',')]
+        workload: Vec<String>,
+        /// Slices of 4 ms, of which the fastest tenth counts.
+        #[arg(long, default_value_t = 60)]
+        slices: usize,
+        /// Comma separated values, in this file.
+        #[arg(long)]
+        csv: Option<PathBuf>,
+        /// cargo passes it.
+        #[arg(long, hide = true)]
+        bench: bool,
+    }
+
+    pub(super) fn main() -> std::io::Result<()> {
+        let args = Args::parse();
+        if !args.measure {
+            println!("cargo xtask manycore plays workloads; --measure measures them on this machine");
+            return Ok(());
+        }
+        let wanted =
+            |workload: &Workload| args.workload.is_empty() || args.workload.iter().any(|name| name == workload.name());
+        let mut csv = String::from("workload,nanoseconds,ratio\n");
+        println!("{:<11} {:>12} {:>10}", "workload", "ns, 1 thread", "2 over 1");
+        for workload in Workload::real().filter(wanted) {
+            let measured = measure(workload, args.slices);
+            let (name, nanoseconds, ratio) = (workload.name(), measured.nanoseconds, measured.ratio);
+            println!("{name:<11} {nanoseconds:>12.1} {ratio:>10.2}");
+            csv += &format!("{name},{nanoseconds:.1},{ratio:.3}\n");
+        }
+        args.csv.map_or(Ok(()), |file| fs::write(file, csv))
+    }
+}
+
 #[cfg(f2fs_manycore)]
 mod played {
+    use std::path::PathBuf;
+
     use clap::Parser;
-    use f2fs_benches::manycore::{Subject, Workload, measure, validate};
+    use f2fs_benches::manycore::{Curve, Subject, Workload, measure, svg, validate};
     use f2fs_nat::Policy;
     use f2fs_sync::manycore::{Hot, Machine};
 
@@ -29,7 +82,11 @@ mod played {
         /// Compare with what was measured elsewhere.
         #[arg(long)]
         validate: bool,
-        /// mwul, mwum, mwcl, mwcm, drbl, drbm, drbh, dwol, dwom, nids, nids-short, tree; all of them without it.
+        /// With --validate: what --measure wrote on this machine.
+        #[arg(long)]
+        measured: Option<PathBuf>,
+        /// mwul, mwum, mwcl, mwcm, mwrl, mwrm, mrpl, mrpm, mrph, mrdl, mrdm, drbl, drbm, drbh, dwol, dwom, dwal, dwtl,
+        /// dwsl, dwsj, nids, nids-short, tree, counter, padded, spin, mutex, readers; without it, all but the last five.
         #[arg(long, value_delimiter = ',')]
         workload: Vec<String>,
         /// sharded, clue or kernel-scan.
@@ -44,15 +101,18 @@ mod played {
         /// Numbers of cores.
         #[arg(long, value_delimiter = ',', default_value = "1,2,8,16,32,64,128")]
         cores: Vec<usize>,
-        /// Operations of each core.
-        #[arg(long, default_value_t = 400)]
-        operations: u64,
+        /// Operations of each core; without it, as many as take 2 ms, between 200 and 4000.
+        #[arg(long)]
+        operations: Option<u64>,
         /// Each point with the costs of lines and system calls halved and doubled as well.
         #[arg(long)]
         band: bool,
         /// Comma separated values.
         #[arg(long)]
         csv: bool,
+        /// A picture of the curves, in this file.
+        #[arg(long)]
+        svg: Option<PathBuf>,
         /// The most expensive lines, with their place in the source.
         #[arg(long)]
         lines: bool,
@@ -78,13 +138,16 @@ mod played {
     pub(super) fn main() {
         let args = Args::parse();
         if args.validate {
-            validate::report();
+            let measured = args.measured.map(|file| {
+                std::fs::read_to_string(&file).unwrap_or_else(|error| fail(&format!("{}: {error}", file.display())))
+            });
+            validate::report(measured.as_deref());
             return;
         }
         let Some(machine) = Machine::named(&args.machine) else { fail("machines: paper, epyc, this") };
         let Some(policy) = policy(&args.policy) else { fail("policies: sharded, clue, kernel-scan") };
         let workloads: Vec<Workload> = if args.workload.is_empty() {
-            Workload::ALL.to_vec()
+            Workload::of_files().collect()
         } else {
             let named = args.workload.iter().map(|name| Workload::named(name));
             named.map(|workload| workload.unwrap_or_else(|| fail("no such workload"))).collect()
@@ -98,9 +161,11 @@ mod played {
                 "workload", "cores", "operations/s", "ratio", "half, double cost", "work %", "lines", "locks", "device"
             );
         }
+        let mut curves: Vec<(String, Curve)> = Vec::new();
         for workload in workloads {
             let subject = Subject { workload, policy, whole_directory: args.whole_directory };
-            let curve = measure(&subject, &machine, &args.cores, args.operations, args.band);
+            let curve =
+                measure(&subject, &machine, &args.cores, args.operations.unwrap_or_else(|| workload.laps()), args.band);
             for point in &curve.points {
                 let (rate, spent) = (point.outcome.rate(), point.outcome.spent);
                 let shares = [spent.work, spent.lines, spent.locks, spent.device].map(|part| spent.percent(part));
@@ -136,12 +201,20 @@ mod played {
                     last.outcome.laps,
                 );
                 show("lines", &last.outcome.lines, last.outcome.laps);
+                show("locks that are waited for", &last.outcome.waits, last.outcome.laps);
+            }
+            curves.push((workload.name().to_owned(), curve));
+        }
+        if let Some(file) = args.svg {
+            let title = format!("Rate over that of one core, modelled: {}, {}", machine.name, args.policy);
+            if let Err(error) = std::fs::write(&file, svg::draw(&title, &curves)) {
+                fail(&format!("{}: {error}", file.display()));
             }
         }
     }
 
     fn show(title: &str, hot: &[Hot], laps: u64) {
-        println!("\n{title}: transfers and nanoseconds for each operation");
+        println!("\n{title}: transfers (of locks: waits) and nanoseconds for each operation");
         for hot in hot.iter().take(12) {
             let each = |number: u64| number as f64 / laps.max(1) as f64;
             println!("  {:>8.3} {:>9.1}  {}", each(hot.transfers), each(hot.cost) / 1000.0, hot.site);

@@ -7,5 +7,6 @@ pub mod filled;
 pub mod manycore;
 pub mod range_locks;
 pub mod report;
+pub mod scaling;
 pub mod segments;
 pub mod workers;

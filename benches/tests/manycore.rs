@@ -28,3 +28,19 @@ fn reads_through_one_tree_stop_below_the_device() {
     let rate = curve.points[1].outcome.rate();
     assert!(rate < 400_000.0, "{rate}");
 }
+
+/// What keeps the cores apart in each of these, left out, is to be seen.
+#[test]
+fn workloads_scale() {
+    for (workload, least) in [(Workload::Mwul, 24.0), (Workload::Nids, 24.0), (Workload::Dwol, 24.0)] {
+        let curve = measure(&Subject::new(workload), &Machine::epyc(), &[32], 300, false);
+        let ratio = curve.points[0].ratio;
+        assert!(ratio > least, "{} does not scale: {ratio:.1} on 32 cores", workload.name());
+    }
+}
+
+#[test]
+fn known_faults_stop_the_scaling() {
+    let faults = ["budget_give_takes_the_lock", "nat_one_lane", "segment_one_head"];
+    f2fs_sync::assert_found("workloads_scale", &faults, "does not scale");
+}

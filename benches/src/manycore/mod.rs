@@ -2,19 +2,17 @@
 //!
 //! | File | What it is |
 //! |---|---|
-//! | `workload.rs` | the workloads, and what one of their operations takes on one thread of this project's machine |
-//! | `volume.rs` | those on files, as FxMark has them |
-//! | `nids.rs` | those on the table of nodes alone |
+//! | `play.rs` | a workload on so many cores |
 //! | `reads.rs` | reads of one file through one tree of locked ranges, on a device of 440,000 requests a second |
 //! | `curve.rs` | a workload on several numbers of cores |
-//! | `validate.rs` | comparisons with what was measured elsewhere |
+//! | `svg.rs` | curves as a picture |
+//! | `validate.rs` | comparisons with what was measured, here and elsewhere |
 
 pub mod curve;
-pub mod nids;
+mod play;
 pub mod reads;
+pub mod svg;
 pub mod validate;
-pub mod volume;
-pub mod workload;
 
+pub use crate::scaling::{Subject, Workload};
 pub use curve::{Curve, Point, measure};
-pub use workload::{Subject, Workload};

@@ -1,4 +1,4 @@
-//! Comparisons with what was measured elsewhere: the two papers on machines of eight sockets.
+//! Comparisons with what was measured: the two papers on machines of eight sockets, and two threads of this machine.
 
 use f2fs_nat::Policy;
 use f2fs_sync::manycore::Machine;
@@ -82,18 +82,50 @@ pub fn policies(workload: Workload, told: f64, cores: usize, operations: u64) ->
     }
 }
 
-/// Prints all comparisons.
-pub fn report() {
-    println!(
-        "{:<44} {:>9} {:>9} {:>19}  agrees",
-        "paper's machine, 8 x 15 cores", "measured", "modelled", "half, double cost"
-    );
-    let jobs = PUBLISHED.map(|(jobs, ..)| jobs);
-    let rows = tree(&jobs, 100).into_iter();
-    let rows = rows.chain([policies(Workload::Mwul, 15.0, 120, 40), policies(Workload::Mwum, 3.0, 120, 40)]);
+/// What `--measure` wrote: operations a second of two threads over those of one, by workload.
+fn measured(csv: &str) -> impl Iterator<Item = (Workload, f64)> + '_ {
+    csv.lines().filter_map(|line| {
+        let mut fields = line.split(',');
+        let workload = Workload::named(fields.next()?)?;
+        Some((workload, fields.nth(1)?.parse().ok()?))
+    })
+}
+
+/// Two threads of this machine over one.
+#[must_use]
+pub fn two_threads(csv: &str) -> Vec<Row> {
+    let machine = Machine::this();
+    let rows = measured(csv).map(|(workload, told)| {
+        let curve = measure(&Subject::new(workload), &machine, &[2], workload.laps(), true);
+        let point = &curve.points[0];
+        Row {
+            what: format!("{}, 2 threads over 1", workload.name()),
+            measured: told,
+            modelled: point.ratio,
+            band: point.band.unwrap_or((point.ratio, point.ratio)),
+            allowed: 1.15,
+        }
+    });
+    rows.collect()
+}
+
+fn print(title: &str, rows: impl IntoIterator<Item = Row>) {
+    println!("{title:<44} {:>9} {:>9} {:>19}  agrees", "measured", "modelled", "half, double cost");
     for row in rows {
         let Row { what, measured, modelled, band: (cheap, dear), .. } = &row;
         let verdict = if row.agrees() { "yes" } else { "no" };
-        println!("{what:<44} {measured:>9.1} {modelled:>9.1} {cheap:>9.1} {dear:>9.1}  {verdict}");
+        println!("{what:<44} {measured:>9.2} {modelled:>9.2} {cheap:>9.2} {dear:>9.2}  {verdict}");
     }
+    println!();
+}
+
+/// Prints all comparisons; with those of this machine, if it was measured.
+pub fn report(measured: Option<&str>) {
+    if let Some(csv) = measured {
+        print("this machine", two_threads(csv));
+    }
+    let jobs = PUBLISHED.map(|(jobs, ..)| jobs);
+    let rows = tree(&jobs, 100).into_iter();
+    let rows = rows.chain([policies(Workload::Mwul, 15.0, 120, 40), policies(Workload::Mwum, 3.0, 120, 40)]);
+    print("paper's machine, 8 x 15 cores", rows);
 }

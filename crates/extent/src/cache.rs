@@ -48,7 +48,7 @@
 use std::fmt;
 
 use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use f2fs_sync::{Arc, OnceLock, protocol_never};
+use f2fs_sync::{Arc, Budget, OnceLock, PerCore, protocol_never};
 
 /// Blocks in a line, the unit of the directory.
 #[cfg(not(loom))]
@@ -74,31 +74,45 @@ const UNKNOWN: u32 = 0;
 type Cells = Box<[AtomicU32]>;
 type Class = OnceLock<Box<[OnceLock<Cells>]>>;
 
+/// Bytes that a processor takes from the budget at once, at most: for 64 small files.
+const MOST_KEPT: u64 = 16 << 10;
+
 /// How many bytes all caches together may still take.
 #[derive(Debug)]
 pub struct CacheBudget {
-    left: AtomicU64,
+    left: Arc<Budget>,
 }
 
 impl CacheBudget {
     /// So many bytes for all caches that share it; 4 bytes map a block.
     #[must_use]
     pub fn new(bytes: u64) -> CacheBudget {
-        CacheBudget { left: AtomicU64::new(bytes) }
+        // Few enough that the processors keep a small part of it to themselves.
+        let batch = (bytes / (64 * PerCore::new(|_| ()).slots() as u64)).min(MOST_KEPT);
+        CacheBudget { left: Arc::new(Budget::with_batch(bytes, if cfg!(loom) { 0 } else { batch })) }
     }
 
-    /// Bytes that are not in use.
+    /// The same bytes, behind another handle. Each cache counts as a user of its handle: with one for each processor,
+    /// caches that are made on different ones write no common line.
+    #[must_use]
+    pub fn another(&self) -> CacheBudget {
+        CacheBudget { left: Arc::clone(&self.left) }
+    }
+
+    /// Bytes that are not in use. Stops the counts of all processors for a moment.
     #[must_use]
     pub fn left(&self) -> u64 {
-        self.left.load(Ordering::Relaxed)
+        self.left.available_exact()
     }
 
     fn take(&self, bytes: u64) -> bool {
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+        self.left.try_take(bytes)
     }
 
     fn give(&self, bytes: u64) {
-        self.left.fetch_add(bytes, Ordering::Relaxed);
+        if bytes != 0 {
+            self.left.give(bytes);
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use core::fmt;
 
 use f2fs_extent::CacheBudget;
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, CachePadded, Mutex, protocol_step};
+use f2fs_sync::{Arc, CachePadded, Mutex, PerCore, protocol_step};
 use f2fs_volume::{CheckpointReport, Need, Op, Reason, Volume};
 
 use crate::content::Content;
@@ -65,7 +65,7 @@ pub(crate) struct Core {
     pub(crate) dirty_files: DirtyFiles,
     pub(crate) options: Options,
     /// For what is remembered of block addresses.
-    pub(crate) addresses: Arc<CacheBudget>,
+    pub(crate) addresses: PerCore<Arc<CacheBudget>>,
     pub(crate) requests: Requests,
     /// Names that a sync of a new file must not rely on.
     pub(crate) hazards: Hazards,
@@ -85,10 +85,11 @@ const RETRIES: u32 = 3;
 impl Core {
     pub(crate) fn new(volume: Volume, options: Options) -> Core {
         let directories = Arc::new(Directories::new(options.directory_lock));
+        let addresses = CacheBudget::new(options.address_cache);
         Core {
             volume,
             inodes: InodeTable::new(options.inode_cache.get()),
-            addresses: Arc::new(CacheBudget::new(options.address_cache)),
+            addresses: PerCore::new(|_| Arc::new(addresses.another())),
             requests: Requests::new(),
             path_cache: PathCache::new(),
             idle: Idle::new(options.lock_memory),
@@ -117,7 +118,7 @@ impl Core {
     #[inline]
     pub(crate) fn content<'i>(&self, inode: &'i Inode) -> &'i Content {
         inode.content_or(|raw| {
-            Content::new(raw, self.volume.features(), self.options.range_lock, self.addresses.clone())
+            Content::new(raw, self.volume.features(), self.options.range_lock, self.addresses.slot().clone())
         })
     }
 

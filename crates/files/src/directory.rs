@@ -50,9 +50,9 @@ use page::Page;
 pub(crate) use lookup::{Located, RawEntry};
 pub(crate) use shared::Directories;
 
-/// Shards of a directory's map of pages.
+/// Shards of a directory's map of pages ([`stripes_here`](f2fs_sync::stripes_here)).
 const PAGE_SHARDS: usize = if cfg!(loom) { 2 } else { 16 };
-/// Stripes of a directory's names.
+/// Stripes of a directory's names ([`stripes_here`](f2fs_sync::stripes_here)).
 const STRIPES: usize = if cfg!(loom) { 2 } else { 64 };
 
 /// One shard of the pages of a directory, by the number of the block; on a cache line of its own.
@@ -119,7 +119,7 @@ impl Directory {
             depth: AtomicU32::new(inode.i_current_depth.get().max(1)),
             dir_level: inode.i_dir_level.min(31),
             form,
-            pages: (0..PAGE_SHARDS).map(|_| PageMap::default()).collect(),
+            pages: (0..shared.page_shards()).map(|_| PageMap::default()).collect(),
             dirty: Mutex::default(),
             queued: AtomicBool::new(false),
             node: node.clone(),
@@ -140,7 +140,7 @@ impl Directory {
 
     /// The number of the stripe that a name with this hash belongs to.
     pub(crate) fn stripe_of(&self, hash: u32) -> usize {
-        hash as usize % self.stripes.len()
+        hash as usize & (self.stripes.len() - 1)
     }
 
     pub(crate) fn stripe(&self, index: usize) -> &RwLock<()> {
@@ -218,7 +218,7 @@ impl Directory {
     }
 
     fn shard(&self, block: u64) -> &RwLock<FxHashMap<u64, Arc<Page>>> {
-        &self.pages[block as usize % PAGE_SHARDS].0
+        &self.pages[block as usize & (self.pages.len() - 1)].0
     }
 }
 

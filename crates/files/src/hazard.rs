@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 
 use f2fs_format::Nid;
-use f2fs_sync::{Mutex, Striped};
+use f2fs_sync::{Mutex, Striped, stripes_here};
 use f2fs_volume::Volume;
 
 const STRIPES: usize = if cfg!(loom) { 2 } else { 64 };
@@ -53,7 +53,7 @@ impl Versions for Volume {
 
 impl Hazards {
     pub(crate) fn new() -> Hazards {
-        Hazards { stripes: Striped::new(STRIPES, |_| Mutex::new(Names::default())) }
+        Hazards { stripes: Striped::new(stripes_here(STRIPES), |_| Mutex::new(Names::default())) }
     }
 
     /// Notes a name, or with `None` all names of a directory, that changes at this version of the names.

@@ -6,13 +6,14 @@
 //! loaded: the first one to ask loads it, so that there is never a second object.
 
 use f2fs_format::Nid;
-use f2fs_sync::{Arc, CachePadded, RwLock, protocol_value};
+use f2fs_sync::{Arc, CachePadded, RwLock, protocol_value, stripe_of, stripes_here};
 use rustc_hash::FxHashMap;
 
 use crate::FsError;
 use crate::directory::Directory;
 use crate::inode::Inode;
 
+/// Shards ([`stripes_here`]).
 const SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
 
 type Shard = RwLock<Inodes>;
@@ -35,14 +36,15 @@ pub(crate) struct InodeTable {
 impl InodeTable {
     /// A table that keeps about `capacity` inodes that nobody uses.
     pub(crate) fn new(capacity: usize) -> InodeTable {
+        let shards = stripes_here(SHARDS);
         InodeTable {
-            shards: (0..SHARDS).map(|_| CachePadded::new(RwLock::new(Inodes::default()))).collect(),
-            shard_capacity: (capacity / SHARDS).max(4),
+            shards: (0..shards).map(|_| CachePadded::new(RwLock::new(Inodes::default()))).collect(),
+            shard_capacity: (capacity / shards).max(4),
         }
     }
 
     fn shard(&self, ino: Nid) -> &Shard {
-        &self.shards[ino.index() % SHARDS]
+        &self.shards[stripe_of(ino.0, self.shards.len())]
     }
 
     /// The inode, loaded if need be.

@@ -34,7 +34,7 @@
 //! # Locking model
 //!
 //! ```text
-//! rename lock (two directories only) > stripes of names, ancestor first > ranges of a file, its xattrs
+//! rename lock (directories that change their parent) > stripes of names, ancestor first > ranges of a file, its xattrs
 //!   > the volume's gate > life of an inode > page of a directory > page of a node
 //! ```
 //!
@@ -48,7 +48,7 @@
 //!   addresses are never stale. The size is read without a lock, see `content.rs`.
 //! - A lock left of the gate is taken before an operation begins, so that nobody waits for it with the gate held. A
 //!   checkpoint, which closes the gate, takes only locks right of it.
-//! - File-system-wide: the rename lock, for renames between two directories, as in the kernel's VFS.
+//! - File-system-wide: the rename lock, for directories that change their parent. (The kernel's VFS takes it for files, too.)
 //!
 //! Cache lines, counted and not timed (`cargo xtask counting`, which fails if this table is no longer so):
 //!

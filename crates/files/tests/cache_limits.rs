@@ -11,7 +11,7 @@ use f2fs_volume::OpenOptions;
 use f2fs_volume::format::FormatOptions;
 
 /// More than ten times the smallest cache holds: 256 shards with four nodes each.
-const FILES: usize = 16_000;
+const FILES: usize = 20_000;
 
 fn path(number: usize) -> String {
     format!("/{}/{number}", number % 16)

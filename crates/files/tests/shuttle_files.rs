@@ -16,6 +16,8 @@
 //! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: checkpoint_freezes_behind_the_gate, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: node_ahead_changes_in_place, killed by: attributes_written_ahead
+//! mutant: rename_waits_with_a_stripe, killed by: files_change_places_between_directories
+//! mutant: rename_moves_directories_as_files, killed by: directories_move_into_each_other
 //! mutant: directory_block_clean_before_its_copy, killed by: names_of_four_threads_written_ahead
 //! ```
 #![cfg(shuttle)]
@@ -474,6 +476,60 @@ fn names_of_threads(options_of: fn() -> Options) {
     };
     assert_eq!((names("/d"), names("/e")), (vec![], ["four", "sub", "two"].map(String::from).to_vec()));
     assert_eq!((read(&fs, "/e/two"), read(&fs, "/e/four")), (b"/d/one".to_vec(), b"/d/three".to_vec()));
+}
+
+/// Files go from one directory to the other and back, under names of the same stripe.
+#[test]
+fn files_change_places_between_directories() {
+    random("files_change_places_between_directories", 60, || {
+        let device = formatted();
+        let fs = opened(&device);
+        let stripe = |name: &str| f2fs_format::hash::dentry_hash(name.as_bytes()) % 64;
+        let same = (0..).map(|number| format!("b{number}")).find(|name| stripe(name) == stripe("a")).unwrap();
+        let paths = ["a".to_owned(), same].map(|name| ["d", "e"].map(|directory| format!("/{directory}/{name}")));
+        fs.create_dir("/d", 0o755).unwrap();
+        fs.create_dir("/e", 0o755).unwrap();
+        // One begins in each directory.
+        let ways = [paths[0].clone(), [paths[1][1].clone(), paths[1][0].clone()]];
+        for [here, _] in &ways {
+            fs.create_file(here, 0o644).unwrap().write_at(here.as_bytes(), 0).unwrap();
+        }
+        let threads = ways.clone().map(|[here, there]| {
+            spawn(&fs, move |fs| {
+                for _ in 0..4 {
+                    fs.rename(&here, &there, RenameMode::Replace).unwrap();
+                    fs.rename(&there, &here, RenameMode::NoReplace).unwrap();
+                }
+                fs.rename(&here, &there, RenameMode::Replace).unwrap();
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let fs = close(fs, &device);
+        for [here, there] in &ways {
+            assert_eq!((read(&fs, there), fs.exists(here).unwrap()), (here.clone().into_bytes(), false));
+        }
+    });
+}
+
+/// Of two directories that are moved into each other, one is, and the other is refused.
+#[test]
+fn directories_move_into_each_other() {
+    random("directories_move_into_each_other", 60, || {
+        let device = formatted();
+        let fs = opened(&device);
+        fs.create_dir("/d", 0o755).unwrap();
+        fs.create_dir("/e", 0o755).unwrap();
+        let threads = [
+            spawn(&fs, |fs| fs.rename("/d", "/e/d", RenameMode::Replace).is_ok()),
+            spawn(&fs, |fs| fs.rename("/e", "/d/e", RenameMode::Replace).is_ok()),
+        ];
+        let moved = threads.map(|thread| thread.join().unwrap());
+        assert!(moved[0] != moved[1], "{moved:?}");
+        let fs = close(fs, &device);
+        assert!(fs.exists("/d/e").unwrap() != fs.exists("/e/d").unwrap());
+    });
 }
 
 #[test]

@@ -29,7 +29,7 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use f2fs_sync::{Mutex, PerCore, protocol_never, protocol_step};
+use f2fs_sync::{Mutex, PerCore, protocol_never, protocol_step, protocol_value};
 
 use crate::block_set::BlockSet;
 use crate::config::NatConfig;
@@ -70,7 +70,8 @@ impl Sharded {
     /// A free NID; `None`: there was a moment during the call when none was free.
     #[inline]
     pub(crate) fn allocate(&self, table: &Table, stats: &ScanStats) -> Result<Option<Nid>, NatError> {
-        let lane = self.lanes.slot();
+        let own = || self.lanes.slot();
+        let lane = protocol_value!("nat_one_lane", own(), self.lanes.get(0).unwrap_or_else(own));
         let batch = lane.load(Ordering::Relaxed);
         if batch != NONE
             && let Some(index) = table.slot(batch).take_first()
@@ -105,7 +106,7 @@ impl Sharded {
             if self.exhausted.load(Ordering::Acquire) {
                 return Ok(None);
             }
-            let near = if batch == NONE { self.first_of_lane(table) } else { batch };
+            let near = if batch == NONE { self.first_of_lane(table) } else { self.behind_other_lanes(table, batch) };
             if let Some(block) = self.spare.next_around(near) {
                 if self.spare.remove(block)
                     && let Some(index) = table.slot(block).take_first()
@@ -140,6 +141,12 @@ impl Sharded {
     /// Where a lane that has no batch begins to look.
     fn first_of_lane(&self, table: &Table) -> u32 {
         (self.first + self.lanes.slot_index() as u32) % table.blocks()
+    }
+
+    /// Where a lane looks whose batch is used up: lanes that begin side by side and use up their batches at the same
+    /// pace do not meet at one block, and read theirs at the same time.
+    fn behind_other_lanes(&self, table: &Table, batch: u32) -> u32 {
+        batch.saturating_add(self.lanes.slots() as u32) % table.blocks()
     }
 
     /// Reads an unread block, near if possible. Tells whether there was one. A block that cannot be read is passed

@@ -272,7 +272,7 @@ impl SegmentManager {
         if taken != 0 {
             state.last_take = self.begun.load(Ordering::Relaxed);
             self.mark_dirty(segment, &mut state);
-            self.count_valid(segment, taken as i64);
+            self.valid.add(taken as i64);
         }
         Ok(taken)
     }
@@ -374,7 +374,7 @@ impl SegmentManager {
         if matches!(state.phase, Phase::Dirty | Phase::Full) {
             self.settle(segment, &mut state);
         }
-        self.count_valid(segment, -i64::from(len));
+        self.valid.add(-i64::from(len));
         Ok(())
     }
 }

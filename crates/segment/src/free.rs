@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use f2fs_format::{Geometry, LogType, SegmentNo};
 use f2fs_sync::atomic::{AtomicU32, Ordering};
-use f2fs_sync::{Mutex, protocol_never, protocol_value};
+use f2fs_sync::{CachePadded, Mutex, protocol_never, protocol_value};
 
 use crate::bitset::BitSet;
 use crate::zoning::Zoning;
@@ -19,11 +19,17 @@ use crate::zoning::Zoning;
 pub(crate) struct FreeSpace {
     map: Mutex<FreeMap>,
     /// Copies of the map's counts, for readers without the lock.
-    segments: AtomicU32,
-    sections: AtomicU32,
+    counts: CachePadded<Counts>,
     segs_per_sec: u32,
     secs_per_zone: u32,
     zoning: Zoning,
+}
+
+/// How many there are, on a line that is written once for a segment and read by every operation.
+#[derive(Debug)]
+struct Counts {
+    segments: AtomicU32,
+    sections: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -76,8 +82,10 @@ impl FreeSpace {
             map.remove(segment.0, geometry.segs_per_sec);
         });
         FreeSpace {
-            segments: AtomicU32::new(map.segments.len()),
-            sections: AtomicU32::new(map.sections.len()),
+            counts: CachePadded::new(Counts {
+                segments: AtomicU32::new(map.segments.len()),
+                sections: AtomicU32::new(map.sections.len()),
+            }),
             map: Mutex::new(map),
             segs_per_sec: geometry.segs_per_sec,
             secs_per_zone: geometry.secs_per_zone,
@@ -87,17 +95,17 @@ impl FreeSpace {
 
     /// Free segments.
     pub(crate) fn segments(&self) -> u32 {
-        self.segments.load(Ordering::Relaxed)
+        self.counts.segments.load(Ordering::Relaxed)
     }
 
     /// Free sections.
     pub(crate) fn sections(&self) -> u32 {
-        self.sections.load(Ordering::Relaxed)
+        self.counts.sections.load(Ordering::Relaxed)
     }
 
     fn publish(&self, map: &FreeMap) {
-        self.segments.store(map.segments.len(), Ordering::Relaxed);
-        self.sections.store(map.sections.len(), Ordering::Relaxed);
+        self.counts.segments.store(map.segments.len(), Ordering::Relaxed);
+        self.counts.sections.store(map.sections.len(), Ordering::Relaxed);
     }
 
     /// Whether all segments of a section are free.

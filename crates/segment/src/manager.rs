@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use f2fs_format::sit::RawSitEntry;
 use f2fs_format::summary::SummaryBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, BlockAddr, Geometry, LogType, SegmentNo};
-use f2fs_sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use f2fs_sync::{CachePadded, Mutex, MutexGuard, PlainArc};
+use f2fs_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use f2fs_sync::{CachePadded, Mutex, MutexGuard, PlainArc, ShardedCounter};
 
 use crate::config::SummarySource;
 use crate::free::FreeSpace;
 use crate::head::{Head, LogState};
 use crate::index::{Changed, Index};
 use crate::lanes::Lanes;
-use crate::opening::{Found, STRIPES, check_sizes, equal, note_journaled, take_logs};
+use crate::opening::{Found, check_sizes, equal, note_journaled, take_logs};
 use crate::pressure::Pressure;
 use crate::retired::Retired;
 use crate::segment::Segment;
@@ -45,13 +45,14 @@ pub struct SegmentManager {
     pub(crate) retired: Retired,
     pub(crate) dirty: DirtyEntries,
     pub(crate) sit: Mutex<Sit>,
-    valid: [CachePadded<AtomicI64>; STRIPES],
-    pub(crate) prefree: AtomicU32,
+    /// Valid blocks.
+    pub(crate) valid: ShardedCounter,
+    pub(crate) prefree: CachePadded<AtomicU32>,
     /// Checkpoints begun, and how many had been when the last durable one had just begun. Both count the one that was
     /// opened.
-    pub(crate) begun: AtomicU64,
+    pub(crate) begun: CachePadded<AtomicU64>,
     pub(crate) durable: AtomicU64,
-    pub(crate) pressure: Pressure,
+    pub(crate) pressure: CachePadded<Pressure>,
 }
 
 /// A summary source that can be printed.
@@ -132,11 +133,11 @@ impl SegmentManager {
             retired: Retired::new(),
             dirty: DirtyEntries::new(geometry.main_segments),
             sit: Mutex::new(Sit { bitmap: sit_bitmap, journaled, pending: None }),
-            valid: valid.map(|valid| CachePadded::new(AtomicI64::new(valid))),
-            prefree: AtomicU32::new(0),
-            begun: AtomicU64::new(1),
+            valid: ShardedCounter::new(valid),
+            prefree: CachePadded::new(AtomicU32::new(0)),
+            begun: CachePadded::new(AtomicU64::new(1)),
             durable: AtomicU64::new(1),
-            pressure: Pressure::new(config.user_floor),
+            pressure: CachePadded::new(Pressure::new(config.user_floor)),
             geometry,
         })
     }
@@ -172,11 +173,6 @@ impl SegmentManager {
             state.dirty = true;
             self.dirty.mark(segment);
         }
-    }
-
-    /// Adds to the count of valid blocks.
-    pub(crate) fn count_valid(&self, segment: SegmentNo, change: i64) {
-        self.valid[segment.index() % STRIPES].fetch_add(change, Ordering::Relaxed);
     }
 
     /// Whether a block is valid now; false outside the main area.
@@ -231,7 +227,7 @@ impl SegmentManager {
     /// Valid blocks of the main area. Exact when nothing else runs.
     #[must_use]
     pub fn valid_blocks(&self) -> u64 {
-        self.valid.iter().map(|stripe| stripe.load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
+        self.valid.sum().max(0) as u64
     }
 
     /// Segments kept back for cleaning.

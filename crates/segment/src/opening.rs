@@ -18,9 +18,6 @@ use crate::states::States;
 use crate::zoning::Zoning;
 use crate::{SegmentError, SegmentTable};
 
-/// Stripes of the count of valid blocks; a segment's stripe is its number modulo this.
-pub(crate) const STRIPES: usize = if cfg!(loom) { 1 } else { 16 };
-
 pub(crate) fn equal(what: &'static str, expected: u64, found: u64) -> Result<(), SegmentError> {
     if expected == found { Ok(()) } else { Err(SegmentError::Config { what, expected, found }) }
 }
@@ -103,8 +100,8 @@ pub(crate) fn take_logs(geometry: &Geometry, states: &States, logs: [LogState; 6
 pub(crate) struct Found {
     /// Victims for the cleaner.
     pub(crate) index: Index,
-    /// Valid blocks, by stripes.
-    pub(crate) valid: [i64; STRIPES],
+    /// Valid blocks.
+    pub(crate) valid: i64,
     /// Segments that are not free.
     pub(crate) used: Vec<SegmentNo>,
 }
@@ -112,11 +109,11 @@ pub(crate) struct Found {
 impl Found {
     pub(crate) fn of(geometry: &Geometry, zoning: &Zoning, states: &States) -> Found {
         let mut index = Index::new(geometry.segs_per_sec, zoning.largest_section());
-        let mut valid = [0i64; STRIPES];
+        let mut valid = 0i64;
         let mut used = Vec::with_capacity(states.used() as usize);
         states.each_used(|segment, state| {
             index.update(segment, state);
-            valid[segment.index() % STRIPES] += i64::from(state.valid);
+            valid += i64::from(state.valid);
             if state.phase != Phase::Free {
                 used.push(segment);
             }

@@ -136,7 +136,7 @@ impl SegmentManager {
         state.phase = state.phase_without_log();
         self.mark_dirty(segment, &mut state);
         self.changed.note(segment, &mut state);
-        self.count_valid(segment, 1);
+        self.valid.add(1);
         Ok(())
     }
 }

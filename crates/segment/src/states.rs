@@ -41,7 +41,13 @@ const MTIME_BITS: u32 = 28;
 /// one becomes this one.
 const MTIME_MAX: u64 = (1 << MTIME_BITS) - 1;
 
-type Chunk = [Mutex<Segment>; CHUNK];
+type Chunk = [State; CHUNK];
+
+/// A state behind its lock, on cache lines of its own: neighbours in a chunk belong to logs and lanes that have nothing
+/// to do with each other.
+#[derive(Debug)]
+#[repr(align(64))]
+struct State(Mutex<Segment>);
 
 /// The words and the states.
 #[derive(Debug)]
@@ -106,7 +112,7 @@ impl States {
     #[inline]
     fn numbered(&self, number: u32) -> Option<&Mutex<Segment>> {
         let chunk = self.chunks.get(number as usize / CHUNK)?.get()?;
-        Some(&chunk[number as usize % CHUNK])
+        Some(&chunk[number as usize % CHUNK].0)
     }
 
     /// The lock of a segment's state, if it has one.
@@ -167,9 +173,9 @@ impl States {
     /// Writes the state with this number.
     fn fill(&self, number: u32, state: Segment) -> &Mutex<Segment> {
         let chunk = self.chunks[number as usize / CHUNK].get_or_init(|| {
-            Box::new(core::array::from_fn(|_| Mutex::new(Segment::idle(LogType::HotData, 0, u32::MAX))))
+            Box::new(core::array::from_fn(|_| State(Mutex::new(Segment::idle(LogType::HotData, 0, u32::MAX)))))
         });
-        let slot = &chunk[number as usize % CHUNK];
+        let slot = &chunk[number as usize % CHUNK].0;
         *slot.lock() = state;
         slot
     }

@@ -23,8 +23,12 @@ impl SegmentManager {
     /// Says how many dirty blocks a checkpoint would have to write now: node blocks (inodes included), and directory
     /// blocks. Sections for them are kept free of user data, and they bring SSR on earlier.
     pub fn set_pressure(&self, dirty_nodes: u32, dirty_dents: u32) {
-        self.pressure.dirty_nodes.store(dirty_nodes, Ordering::Relaxed);
-        self.pressure.dirty_dents.store(dirty_dents, Ordering::Relaxed);
+        // Every operation reads both: their line is written only if something is new.
+        for (count, dirty) in [(&self.pressure.dirty_nodes, dirty_nodes), (&self.pressure.dirty_dents, dirty_dents)] {
+            if count.load(Ordering::Relaxed) != dirty {
+                count.store(dirty, Ordering::Relaxed);
+            }
+        }
     }
 
     fn sections_for(&self, blocks: u32) -> u32 {

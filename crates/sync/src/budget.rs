@@ -114,6 +114,7 @@ impl Budget {
     /// Gives `units` back, or adds new ones. Their sum must stay below `u64::MAX`.
     #[inline]
     pub fn give(&self, units: u64) {
+        protocol_never!("budget_give_takes_the_lock", drop(self.state.lock()));
         let cache = self.caches.slot();
         let mut cached = cache.load(Relaxed);
         while cached != FROZEN && units <= 2 * self.batch && cached + units <= 2 * self.batch {

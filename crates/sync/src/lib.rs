@@ -103,10 +103,10 @@ pub use gate::{ClosedGate, Gate, GateGuard};
 pub use group_commit::GroupCommit;
 #[cfg(any(loom, shuttle))]
 pub use model_half::*;
-#[cfg(feature = "mutants")]
+#[cfg(any(f2fs_manycore, feature = "mutants"))]
 pub use mutant::assert_found;
 pub use mutant::mutant;
-pub use per_core::{PerCore, processors};
+pub use per_core::{PerCore, processors, stripe_of, stripes_here};
 #[cfg(not(any(loom, shuttle, f2fs_counting, f2fs_manycore)))]
 pub use production::*;
 pub use share_out::share_out;

@@ -50,7 +50,7 @@ macro_rules! protocol_never {
 }
 
 /// Whether the named fault is to be committed: never, in production.
-#[cfg(not(any(loom, shuttle, feature = "mutants")))]
+#[cfg(not(any(loom, shuttle, f2fs_manycore, feature = "mutants")))]
 #[inline(always)]
 #[must_use]
 pub const fn mutant(_name: &str) -> bool {
@@ -58,7 +58,7 @@ pub const fn mutant(_name: &str) -> bool {
 }
 
 /// Whether the named fault is to be committed: if `F2FS_MUTANT` names it.
-#[cfg(any(loom, shuttle, feature = "mutants"))]
+#[cfg(any(loom, shuttle, f2fs_manycore, feature = "mutants"))]
 #[must_use]
 pub fn mutant(name: &str) -> bool {
     static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
@@ -70,7 +70,7 @@ pub fn mutant(name: &str) -> bool {
 ///
 /// `test` is the full name of the test, `sign` what its failure prints: a test that fails for another reason proves
 /// nothing.
-#[cfg(feature = "mutants")]
+#[cfg(any(f2fs_manycore, feature = "mutants"))]
 #[allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)] // a part of tests
 pub fn assert_found(test: &str, mutants: &[&str], sign: &str) {
     let mut survivors = Vec::new();

@@ -14,6 +14,28 @@ pub fn processors() -> usize {
     imp::available()
 }
 
+/// Processors for which a structure's usual number of stripes is meant.
+const FEW_PROCESSORS: usize = 16;
+
+/// How many stripes or shards a structure has on this machine that has `few` (a power of two) on one of up to 16
+/// processors: in proportion more on larger ones, so that two processors seldom meet in one. A power of two.
+#[must_use]
+pub fn stripes_here(few: usize) -> usize {
+    few * (processors() / FEW_PROCESSORS).max(1).next_power_of_two()
+}
+
+/// The stripe of a number, of so many: numbers that follow each other fall into different ones, and so do those that are
+/// the same distance apart, as the first numbers of many owners are.
+#[inline]
+#[must_use]
+pub fn stripe_of(number: u32, stripes: usize) -> usize {
+    if cfg!(loom) {
+        return number as usize % stripes;
+    }
+    // Multiplied with 2^32 by the golden ratio; the upper bits are the well-mixed ones.
+    ((u64::from(number.wrapping_mul(0x9e37_79b9)) * stripes as u64) >> 32) as usize
+}
+
 /// One `T` per processor (a slot), each on cache lines of its own, so that threads on different processors that use
 /// their own slots write no common line.
 ///
@@ -161,6 +183,19 @@ mod tests {
         }
         let slots = PerCore::<AtomicUsize>::default().slots();
         assert!(slots.is_power_of_two() && slots >= imp::available().min(MOST_SLOTS));
+    }
+
+    #[test]
+    fn numbers_are_spread_whatever_their_distance() {
+        for distance in [1, 2, 3, 64, 255, 256, 455, 2048, 2049] {
+            let mut used = [0_u32; 2048];
+            for owner in 0..128 {
+                used[stripe_of(3 + owner * distance, used.len())] += 1;
+            }
+            let most = used.iter().max().copied().unwrap_or(0);
+            assert!(most <= 3, "{most} of 128 numbers in one stripe of 2048, {distance} apart");
+        }
+        assert!((0..10_000).all(|number| stripe_of(number, 2) < 2 && stripe_of(number, 1) == 0));
     }
 
     #[test]

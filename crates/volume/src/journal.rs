@@ -38,7 +38,7 @@ use f2fs_format::Nid;
 use f2fs_journal::{Error, Journal, SharedMedium};
 use f2fs_segment::Displaced;
 use f2fs_sync::atomic::{AtomicBool, Ordering};
-use f2fs_sync::{Arc, GroupCommit, Mutex, OnceLock, PerCore, Striped, protocol_value};
+use f2fs_sync::{Arc, GroupCommit, Mutex, OnceLock, PerCore, Striped, protocol_value, stripes_here};
 
 use crate::node_page::NodePage;
 use crate::synced::Synced;
@@ -110,7 +110,7 @@ impl SyncJournal {
             journal,
             mode,
             data,
-            files: Striped::new(STRIPES, |_| Mutex::new(0)),
+            files: Striped::new(stripes_here(STRIPES), |_| Mutex::new(0)),
             flushes: GroupCommit::new(),
             room: Mutex::new(()),
             names: NameLog::new(),

@@ -48,7 +48,8 @@ impl Volume {
         let zoned = !options.read_only && geometry.features.contains(Features::BLKZONED);
         let zones = if zoned { Some(Zones::find(device.clone(), &geometry)?) } else { None };
         let device = zones.as_ref().map_or(device, Zones::device);
-        let lanes = zones.as_ref().map_or(options.lanes, |zones| zones.lanes(options.lanes));
+        let lanes =
+            zones.as_ref().map_or_else(|| lanes_of(&geometry, options.lanes), |zones| zones.lanes(options.lanes));
         let pack = Pack::load(&*device, &geometry)?;
         let checkpoint = &pack.checkpoint;
         if checkpoint.has(flags::DISABLED) && !options.read_only {
@@ -146,6 +147,17 @@ fn check_openable(geometry: &Geometry, device: &dyn BlockDevice, options: &OpenO
         return Err(VolumeError::OnlyForReading { bits: unwritten.0, names: unwritten.names().join(", ") });
     }
     if device.info().read_only { Err(VolumeError::ReadOnly) } else { Ok(()) }
+}
+
+/// Lanes that a log may have however small the volume is.
+const LANES: usize = 8;
+/// Sections of the main area for each lane of a log beyond those.
+const SECTIONS_OF_A_LANE: u32 = 32;
+
+/// Lanes of each data log on a volume of this size, of so many that are asked for: the open segments of a log are a
+/// small part of it.
+fn lanes_of(geometry: &Geometry, wanted: usize) -> usize {
+    wanted.min(LANES.max((geometry.sections / SECTIONS_OF_A_LANE) as usize))
 }
 
 /// The segment manager of a volume that is opened for writing: reads the SIT, and where the logs stand.

@@ -53,6 +53,7 @@ impl Node {
 
     /// The block, to read.
     #[must_use]
+    #[cfg_attr(f2fs_manycore, track_caller)]
     pub fn read(&self) -> NodeRead<'_> {
         NodeRead { guard: self.page.block.read() }
     }
@@ -67,6 +68,7 @@ impl Node {
 
     /// The block, to change; it is dirty from here on. `op` must be of the volume that the node came from.
     #[must_use]
+    #[cfg_attr(f2fs_manycore, track_caller)]
     pub fn write<'a>(&'a self, op: &Op<'a>) -> NodeWrite<'a> {
         let guard = self.page.block.write();
         if let Some(dirty) = NodeStore::mark_dirty(&op.volume.store, &self.page) {

@@ -10,13 +10,22 @@
 
 use f2fs_format::Nid;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Arc, CachePadded, Mutex, RwLock, ShardedCounter, protocol_never, protocol_step, protocol_value};
+use f2fs_sync::{
+    Arc, CachePadded, Mutex, RwLock, ShardedCounter, protocol_never, protocol_step, protocol_value, stripe_of,
+    stripes_here,
+};
 use rustc_hash::FxHashMap;
 
 use crate::node_page::{AHEAD, DIRTY, NodePage};
 
-const SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
+/// Shards on a small machine: see [`shards`].
+pub(crate) const FEW_SHARDS: usize = if cfg!(loom) { 2 } else { 256 };
 type Map = FxHashMap<Nid, Arc<NodePage>>;
+
+/// Shards on this machine: 1 MiB of them on 128 processors.
+pub(crate) fn shards() -> usize {
+    stripes_here(FEW_SHARDS)
+}
 
 /// The pages of a shard.
 #[derive(Default)]
@@ -73,17 +82,21 @@ impl NodeStore {
     /// A cache of about `capacity` clean nodes (4 KiB each).
     pub(crate) fn new(capacity: usize) -> NodeStore {
         NodeStore {
-            shards: (0..SHARDS).map(|_| CachePadded::new(Shard::default())).collect(),
-            shard_capacity: (capacity / SHARDS).max(4),
+            shards: (0..shards()).map(|_| CachePadded::new(Shard::default())).collect(),
+            shard_capacity: (capacity / shards()).max(4),
             dirty_total: ShardedCounter::new(0),
             ahead: Mutex::new(Vec::new()),
             kept: AtomicU64::new(0),
-            files: (0..SHARDS).map(|_| CachePadded::new(Mutex::default())).collect(),
+            files: (0..shards()).map(|_| CachePadded::new(Mutex::default())).collect(),
         }
     }
 
     fn shard(&self, nid: Nid) -> &Shard {
-        &self.shards[nid.index() % SHARDS]
+        &self.shards[stripe_of(nid.0, self.shards.len())]
+    }
+
+    fn files_of(&self, ino: Nid) -> &FileNodes {
+        &self.files[stripe_of(ino.0, self.files.len())]
     }
 
     pub(crate) fn get(&self, nid: Nid) -> Option<Arc<NodePage>> {
@@ -121,7 +134,7 @@ impl NodeStore {
             _ => {}
         }
         if page.nid != page.ino {
-            self.files[page.ino.index() % SHARDS].lock().entry(page.ino).or_default().push(page.clone());
+            self.files_of(page.ino).lock().entry(page.ino).or_default().push(page.clone());
         }
         self.list(page)
     }
@@ -208,7 +221,7 @@ impl NodeStore {
 
     /// Takes the dirty nodes of an inode, its own aside.
     pub(crate) fn take_file(&self, ino: Nid) -> Vec<Arc<NodePage>> {
-        let mut pages = self.files[ino.index() % SHARDS].lock().remove(&ino).unwrap_or_default();
+        let mut pages = self.files_of(ino).lock().remove(&ino).unwrap_or_default();
         pages.retain(|page| page.is_unsynced() && !page.removed.load(Ordering::Acquire));
         pages.sort_unstable_by_key(|page| page.nid);
         pages.dedup_by_key(|page| page.nid);
@@ -218,7 +231,7 @@ impl NodeStore {
     /// Puts back what [`take_file`](Self::take_file) gave and was not written.
     pub(crate) fn put_file(&self, ino: Nid, pages: Vec<Arc<NodePage>>) {
         if !pages.is_empty() {
-            self.files[ino.index() % SHARDS].lock().entry(ino).or_default().extend(pages);
+            self.files_of(ino).lock().entry(ino).or_default().extend(pages);
         }
     }
 
@@ -230,7 +243,7 @@ impl NodeStore {
     /// Whether the shard of `nid` holds more than its part of `limit` dirty pages: a cheap sign that a checkpoint is
     /// due.
     pub(crate) fn is_crowded(&self, nid: Nid, limit: u64) -> bool {
-        self.shard(nid).dirty_count.load(Ordering::Relaxed) > limit / SHARDS as u64
+        self.shard(nid).dirty_count.load(Ordering::Relaxed) > limit / self.shards.len() as u64
     }
 
     /// Takes the lists of dirty pages. Called with the gate closed.
@@ -301,7 +314,7 @@ mod tests {
             (block.footer.nid, block.footer.ino) = (7.into(), 5.into());
             NodePage::new(block)
         };
-        let store = NodeStore::new(SHARDS);
+        let store = NodeStore::new(shards());
         let first = store.insert(page());
         assert!(Arc::ptr_eq(&store.insert(page()), &first));
         let read = store.insert_read(page(), || panic!("its node was read before")).unwrap();
@@ -311,10 +324,12 @@ mod tests {
     #[test]
     fn pages_that_nobody_uses_any_more_are_dropped() {
         let store = NodeStore::new(0);
-        let pages: Vec<_> = (1..13)
-            .map(|number| {
+        let of_one_shard = (5..).filter(|nid| stripe_of(*nid, shards()) == stripe_of(5, shards()));
+        let pages: Vec<_> = of_one_shard
+            .take(12)
+            .map(|nid: u32| {
                 let mut block = NodeBlock::new_box();
-                (block.footer.nid, block.footer.ino) = ((SHARDS as u32 * number).into(), 5.into());
+                (block.footer.nid, block.footer.ino) = (nid.into(), 5.into());
                 store.insert(NodePage::new(block))
             })
             .collect();

@@ -23,7 +23,8 @@ pub struct OpenOptions {
     /// The treatment of valid blocks in a write's way when free segments are few.
     pub allocation: Allocation,
     /// Segments that each data log writes into at a time, on different processors. Only six are recorded by a
-    /// checkpoint; the others are dirty segments to it.
+    /// checkpoint; the others are dirty segments to it. By default one for each processor. A volume gets 8 at most, or one
+    /// for each 32 sections of its main area if those are more.
     pub lanes: usize,
     /// Threads that read the SIT when the volume is opened for writing, the opener's among them. They end before the
     /// volume is open; small volumes need no second one. Nothing of the SIT is read when it is opened for reading.
@@ -65,8 +66,8 @@ impl Default for OpenOptions {
             fsync: FsyncMode::default(),
             discard: true,
             allocation: Allocation::default(),
-            lanes: PerCore::<()>::default().slots().min(MOST_LANES),
-            threads: PerCore::<()>::default().slots().min(MOST_LANES),
+            lanes: PerCore::<()>::default().slots(),
+            threads: PerCore::<()>::default().slots().min(MOST_THREADS),
         }
     }
 }
@@ -159,5 +160,5 @@ impl OpenOptions {
     }
 }
 
-/// Lanes of a log, and threads of an opening, unless asked otherwise, on machines with as many processors.
-const MOST_LANES: usize = 8;
+/// Threads of an opening, unless asked otherwise, on machines with as many processors.
+const MOST_THREADS: usize = 8;

@@ -10,14 +10,17 @@ use f2fs_format::Nid;
 use f2fs_sync::ShardedCounter;
 use f2fs_sync::atomic::{AtomicU64, Ordering};
 
-use crate::node_store::NodeStore;
+use crate::node_store::{FEW_SHARDS, NodeStore, shards};
 use crate::segments::Segments;
 use crate::space::Space;
 
-/// Free sections beyond the floor from which on dirty blocks are counted seldom. There are 256 shards of nodes and at
-/// most 128 processors: with [`SELDOM`], fewer than 384 x 128 blocks are dirty without being told, which are 96
-/// segments.
+/// Free sections beyond the floor from which on dirty blocks are counted seldom, for each [`FEW_SHARDS`] shards of
+/// nodes. With 256 shards and at most 128 processors, and [`SELDOM`], fewer than 384 x 128 blocks are dirty without
+/// being told, which are 96 segments.
 const ROOMY_SECTIONS: u32 = 128;
+/// Blocks of which the segment manager is told whole ones while there is much room, rounded up: 4 segments. The line
+/// of the number is read by every operation.
+const ROUGHLY: u64 = 2048;
 /// How many blocks become dirty in a part before all parts are added up, while there is much room.
 const SELDOM: u64 = 128;
 /// How many nodes become dirty in a shard before all shards are added up, while there is not.
@@ -30,6 +33,8 @@ pub(crate) struct Pressure {
     dirty_limit: u64,
     /// Dirty nodes that a checkpoint leaves to the freeze.
     left_to_freeze: u64,
+    /// Free sections beyond the floor from which on dirty blocks are counted seldom.
+    roomy: u32,
     /// Directory blocks that wait for the checkpoint.
     dentries: ShardedCounter,
     /// Blocks in use when cleaning last gained nothing: it is not tried again before there are fewer.
@@ -41,6 +46,7 @@ impl Pressure {
         Pressure {
             dirty_limit,
             left_to_freeze,
+            roomy: ROOMY_SECTIONS * (shards() / FEW_SHARDS).max(1) as u32,
             dentries: ShardedCounter::new(0),
             reclaim_failed_at: AtomicU64::new(u64::MAX),
         }
@@ -101,16 +107,21 @@ impl Pressure {
     /// is done seldom while many sections are free: less is dirty without being told than fits into those that make the
     /// difference.
     fn look(&self, counted: u64, often: u64, store: &NodeStore, segments: &Segments) {
-        let is_roomy = segments.manager().is_ok_and(|segments| segments.is_roomy(ROOMY_SECTIONS));
-        let every = if is_roomy { SELDOM } else { often };
+        let is_roomy = segments.manager().is_ok_and(|segments| segments.is_roomy(self.roomy));
+        let (every, exact) = if is_roomy { (SELDOM, ROUGHLY) } else { (often, 1) };
         if counted.is_multiple_of(every) {
-            self.tell(store, segments);
+            self.tell_in(exact, store, segments);
         }
     }
 
     /// Tells the segment manager how many blocks the next checkpoint has to write.
     pub(crate) fn tell(&self, store: &NodeStore, segments: &Segments) {
-        let blocks = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        self.tell_in(1, store, segments);
+    }
+
+    /// The same, in whole numbers of so many blocks.
+    fn tell_in(&self, unit: u64, store: &NodeStore, segments: &Segments) {
+        let blocks = |count: u64| u32::try_from(count.next_multiple_of(unit)).unwrap_or(u32::MAX);
         let nodes = blocks(store.dirty());
         let dentries = blocks(u64::try_from(self.dentries.sum()).unwrap_or(0));
         if let Ok(segments) = segments.manager() {

@@ -106,7 +106,13 @@ pub fn find_slot(volume: &Volume, inode: &Node, block: u64) -> Result<Option<Slo
 /// # Errors
 /// [`VolumeError::FileTooLarge`], and those of [`load_child`].
 pub fn place_of(volume: &Volume, inode: &Node, block: u64) -> Result<Place, VolumeError> {
-    place_at(volume, inode, &path_to(addresses_of(volume, inode), block)?)
+    let (path, child) = {
+        let page = inode.read();
+        let path = path_to(page.inode().layout(volume.features()).addresses(), block)?;
+        let child = first_child(&page, &path);
+        (path, child)
+    };
+    descend(volume, inode, &path, child)
 }
 
 /// The same, at the end of a [way](path_to).
@@ -114,10 +120,23 @@ pub fn place_of(volume: &Volume, inode: &Node, block: u64) -> Result<Place, Volu
 /// # Errors
 /// Those of [`load_child`].
 pub fn place_at(volume: &Volume, inode: &Node, path: &NodePath) -> Result<Place, VolumeError> {
+    let child = path.inode_child().and_then(|_| first_child(&inode.read(), path));
+    descend(volume, inode, path, child)
+}
+
+/// The inode's child on a way, if it does not end in the inode.
+fn first_child(inode: &NodeBlock, path: &NodePath) -> Option<Nid> {
+    path.inode_child().map(|slot| child_nid(inode, true, slot))
+}
+
+/// Goes a way from the inode's child on.
+fn descend(volume: &Volume, inode: &Node, path: &NodePath, child: Option<Nid>) -> Result<Place, VolumeError> {
     let mut node = inode.clone();
     for (level, offset) in path.node_offsets().iter().enumerate().skip(1) {
-        let slot = if level == 1 { path.inode_child().unwrap_or(0) } else { usize::from(path.slots()[level - 1]) };
-        let nid = child_nid(&node.read(), level == 1, slot);
+        let nid = match child {
+            Some(child) if level == 1 => child,
+            _ => child_nid(&node.read(), false, usize::from(path.slots()[level - 1])),
+        };
         if nid.is_null() {
             return Ok(Place::Hole(path.blocks_below(level)));
         }
@@ -176,16 +195,21 @@ pub fn missing(volume: &Volume, inode: &Node, first: u64, last: u64, inline: boo
 /// with the file.
 pub fn ensure_slot(op: &Op<'_>, inode: &Node, block: u64) -> Result<Slot, VolumeError> {
     let volume = op.volume();
-    let (path, directory) = {
-        let block_of_inode = inode.read();
-        let raw = block_of_inode.inode();
+    let (path, child, directory) = {
+        let page = inode.read();
+        let raw = page.inode();
         let directory = raw.file_type() == f2fs_format::inode::mode::DIRECTORY;
-        (path_to(raw.layout(volume.features()).addresses(), block)?, directory)
+        let path = path_to(raw.layout(volume.features()).addresses(), block)?;
+        let child = first_child(&page, &path);
+        (path, child, directory)
     };
     let mut node = inode.clone();
     for (level, offset) in path.node_offsets().iter().enumerate().skip(1) {
         let slot = if level == 1 { path.inode_child().unwrap_or(0) } else { usize::from(path.slots()[level - 1]) };
-        let nid = child_nid(&node.read(), level == 1, slot);
+        let nid = match child {
+            Some(child) if level == 1 => child,
+            _ => child_nid(&node.read(), false, slot),
+        };
         node = if nid.is_null() {
             let mut parent = node.write(op);
             let nid = child_nid(&parent, level == 1, slot);

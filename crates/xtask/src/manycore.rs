@@ -3,7 +3,8 @@
 //! It builds with `RUSTFLAGS="--cfg f2fs_manycore"` and a target directory of its own (`target/manycore`). Without
 //! options it runs the tests: structures with known answers, and a small form of the validation. With options it passes
 //! them to the bench `manycore`, which plays workloads (`cargo xtask manycore --help` of the bench: `cargo xtask
-//! manycore -- --help`).
+//! manycore -- --help`). For `--validate` it first measures one and two threads of this machine with the same bench,
+//! built as in production.
 
 use std::env;
 
@@ -19,6 +20,14 @@ pub(crate) struct Args {
     options: Vec<String>,
 }
 
+/// Measures one and two threads of this machine, in the half of production; gives the file.
+fn measure() -> Result<String> {
+    let file = env::current_dir()?.join("target/manycore-measured.csv").to_string_lossy().into_owned();
+    let mut command = process::cargo(["bench", "--quiet", "--package", "f2fs-benches", "--bench", "manycore"]);
+    process::run(command.args(["--", "--measure", "--csv", &file]))?;
+    Ok(file)
+}
+
 /// Runs the tests, or the bench with these options.
 ///
 /// # Errors
@@ -32,10 +41,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     } else {
         process::cargo(["bench", "--quiet", "--package", "f2fs-benches", "--bench", "manycore"])
     };
+    let mut options = args.options.clone();
+    if options.iter().any(|option| option == "--validate") && !options.iter().any(|option| option == "--measured") {
+        options.extend(["--measured".to_owned(), measure()?]);
+    }
     command.args(["--target-dir", "target/manycore"]);
     // The machine that is played is the process's.
     command.args(if args.options.is_empty() { &["--", "--test-threads=1"][..] } else { &["--"] });
-    command.args(&args.options);
+    command.args(&options);
     // Added to the user's own flags. Cargo would prefer the encoded form, if it were set.
     let flags = env::var("RUSTFLAGS").unwrap_or_default();
     command.env("RUSTFLAGS", format!("{flags} --cfg f2fs_manycore").trim()).env_remove("CARGO_ENCODED_RUSTFLAGS");

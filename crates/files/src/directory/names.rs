@@ -24,8 +24,10 @@ use rustc_hash::FxHashMap;
 
 /// Names that all directories of a file system know together, at most.
 pub(crate) const NAMES: u64 = 8 << 20;
-/// Names that a stripe takes from the budget at once.
-const GRANT: u32 = 64;
+/// Names that a stripe takes from the budget at first; later as many as it has, up to [`MOST_GRANTED`] at once. So
+/// directories with few names seldom go to the budget's pool.
+const GRANT: u32 = 4;
+const MOST_GRANTED: u32 = 64;
 
 /// One name of this hash, in some block.
 const SOMEWHERE: u32 = u32::MAX;
@@ -86,10 +88,11 @@ impl Names {
             }
             Entry::Vacant(free) => {
                 if count >= self.granted as usize {
-                    if !budget.is_some_and(|budget| budget.try_take(GRANT.into())) {
+                    let grant = self.granted.clamp(GRANT, MOST_GRANTED);
+                    if !budget.is_some_and(|budget| budget.try_take(grant.into())) {
                         return self.forget(budget);
                     }
-                    self.granted += GRANT;
+                    self.granted += grant;
                 }
                 free.insert(place);
             }
@@ -157,10 +160,10 @@ mod tests {
         for hash in 0..GRANT {
             names.note(hash, Some((u64::from(hash) * 1000, 213)), Some(&budget));
         }
-        assert_eq!(names.place(5), Place::Slot { block: 5000, slot: 213 });
+        assert_eq!(names.place(3), Place::Slot { block: 3000, slot: 213 });
         assert_eq!((names.place(GRANT), budget.available_exact()), (Place::Absent, 1));
         names.note(GRANT, Some((1, 1)), Some(&budget));
-        assert_eq!((names.place(5), names.place(GRANT)), (Place::Unknown, Place::Unknown));
+        assert_eq!((names.place(3), names.place(GRANT)), (Place::Unknown, Place::Unknown));
         assert_eq!(budget.available_exact(), u64::from(GRANT) + 1, "all of it came back");
     }
 

@@ -6,7 +6,7 @@ use f2fs_device::AlignedBuf;
 use f2fs_format::{BlockAddr, Corruption, RawBlock};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_sync::{Arc, RwLock, protocol_step, protocol_value};
-use f2fs_volume::tree::{add_blocks, ensure_slot, find_slot};
+use f2fs_volume::tree::{Slot, add_blocks, ensure_slot, find_slot};
 use f2fs_volume::{Change, Op, Volume, VolumeError};
 
 use super::Directory;
@@ -90,14 +90,28 @@ impl Directory {
             }
             // Others may fill the block before it is seen here, take the last name out of it, and free it: then it is
             // made again.
-            self.make_block(op, block)?;
+            if let Some(slot) = self.make_block(op, block)?
+                && let Some(page) = self.show(op.volume(), &slot, block)
+            {
+                return Ok(page);
+            }
         }
     }
 
-    /// Reserves a block of a directory, if it is a hole. It holds no name yet: an operation that puts one in marks it
+    /// The empty page of a block that was just reserved; `None` if others have filled and freed the block since.
+    fn show(&self, volume: &Volume, slot: &Slot, block: u64) -> Option<Arc<Page>> {
+        let mut shard = self.shard(block).write();
+        match shard.entry(block) {
+            Entry::Occupied(page) => Some(page.get().clone()),
+            Entry::Vacant(_) if slot.get(volume) != BlockAddr::NEW => None,
+            Entry::Vacant(place) => Some(Arc::clone(place.insert(Arc::new(Page::new(block, Box::new([0; 4096])))))),
+        }
+    }
+
+    /// Reserves a block of a directory, if it is a hole; gives its slot then. It holds no name yet: an operation that puts one in marks it
     /// dirty. Nobody has to before, since it is not left without one: a name fits into an empty block, and the gate is
     /// open until the end of the operation.
-    fn make_block(&self, op: &Op<'_>, block: u64) -> Result<(), FsError> {
+    fn make_block(&self, op: &Op<'_>, block: u64) -> Result<Option<Slot>, FsError> {
         let volume = op.volume();
         let slot = ensure_slot(op, &self.node, block)?;
         // Room is taken with the page locked: another thread may have made the block.
@@ -110,16 +124,17 @@ impl Directory {
         };
         volume.slots().change(op, &slot.node, slot.index..slot.index + 1, reserve, |_, _| made = true)?;
         room?;
-        if made {
-            add_blocks(op, &self.node, 1);
-            let mut node = self.node.write(op);
-            let raw = node.inode_mut();
-            let end = (block + 1) * f2fs_format::BLOCK_SIZE as u64;
-            if raw.i_size.get() < end {
-                raw.i_size = end.into();
-            }
+        if !made {
+            return Ok(None);
         }
-        Ok(())
+        let mut node = self.node.write(op);
+        let raw = node.inode_mut();
+        raw.i_blocks = (raw.i_blocks.get() + 1).into();
+        let end = (block + 1) * f2fs_format::BLOCK_SIZE as u64;
+        if raw.i_size.get() < end {
+            raw.i_size = end.into();
+        }
+        Ok(Some(slot))
     }
 
     /// Notes that a page was changed. The caller holds its lock, or has just made it and shown it to nobody.
@@ -184,7 +199,7 @@ impl Directory {
     pub(crate) fn shrink(&self, limit: usize) {
         for shard in &self.pages {
             let mut map = shard.0.write();
-            if map.len() > limit / super::PAGE_SHARDS {
+            if map.len() > limit / self.pages.len() {
                 // Found under this lock, and held until it was on the list of dirty ones if it was changed.
                 let used = |page: &Arc<Page>| {
                     protocol_value!("directory_drops_pages_in_use", Arc::strong_count(page) > 1, false)

@@ -7,16 +7,20 @@
 //! has a lock of its own ([`Budget`]).
 
 use f2fs_sync::atomic::{AtomicU64, Ordering};
-use f2fs_sync::{Budget, CachePadded};
+use f2fs_sync::{Budget, CachePadded, stripes_here};
 
-use super::STRIPES;
 use super::names::NAMES;
+use super::{PAGE_SHARDS, STRIPES};
 use crate::options::DirectoryLock;
 
 /// The state that all directories share.
 #[derive(Debug)]
 pub(crate) struct Directories {
     lock: DirectoryLock,
+    /// Stripes of the names of each directory, if they are not locked as a whole.
+    stripes: usize,
+    /// Shards of the map of pages that each has.
+    page_shards: usize,
     /// The names that directories may know.
     pub(super) names: Budget,
     /// Dentry blocks that were in memory when all were counted, and those that came since; some of them may have gone.
@@ -27,16 +31,27 @@ pub(crate) struct Directories {
 impl Directories {
     /// For directories that are locked like this.
     pub(crate) fn new(lock: DirectoryLock) -> Directories {
-        Directories { lock, names: Budget::new(NAMES), blocks: CachePadded::default() }
+        Directories {
+            lock,
+            stripes: stripes_here(STRIPES),
+            page_shards: stripes_here(PAGE_SHARDS),
+            names: Budget::new(NAMES),
+            blocks: CachePadded::default(),
+        }
     }
 
     /// Stripes of names that each has.
     pub(super) fn stripes(&self) -> usize {
         match self.lock {
-            DirectoryLock::Bucket => STRIPES,
+            DirectoryLock::Bucket => self.stripes,
             #[cfg(feature = "baselines")]
             DirectoryLock::Whole => 1,
         }
+    }
+
+    /// Shards of the map of pages that each has.
+    pub(super) fn page_shards(&self) -> usize {
+        self.page_shards
     }
 
     /// So many blocks came into memory, or will be clean from now on.

@@ -1,6 +1,6 @@
 //! Renaming.
 
-use f2fs_sync::{Arc, RwLockWriteGuard, protocol_step, protocol_value};
+use f2fs_sync::{Arc, RwLock, RwLockWriteGuard, protocol_never, protocol_step, protocol_value};
 
 use crate::FsError;
 use crate::free::AfterUnlink;
@@ -39,21 +39,63 @@ impl<'a> Place<'a> {
     }
 }
 
+/// Directories on the way to the root from which on a loop is suspected.
+const DEEP: u64 = 256;
+
+/// What the names of a rename mean.
+struct Named {
+    source: Arc<Inode>,
+    target: Option<Arc<Inode>>,
+}
+
+impl Named {
+    fn has_directory(&self) -> bool {
+        [Some(&self.source), self.target.as_ref()].into_iter().flatten().any(|inode| inode.kind == FileKind::Directory)
+    }
+}
+
 impl Namespace<'_> {
     pub(crate) fn rename(&self, from: Place<'_>, to: Place<'_>, mode: RenameMode) -> Result<(), FsError> {
         self.balance(from.parent.ino)?;
         let crossing = from.parent.ino != to.parent.ino;
+        if crossing {
+            let stripes = self.lock_apart(from, to)?;
+            let named = self.source_and_target(from, to)?;
+            if !protocol_value!("rename_moves_directories_as_files", named.has_directory(), false) {
+                return self.rename_locked(from, to, mode, named, stripes);
+            }
+            // The tree changes, or may. Whatever was found is looked up again.
+            drop((named, stripes));
+        }
         let _tree = crossing.then(|| self.rename.lock());
         let stripes = self.lock_places(from, to)?;
+        let named = self.source_and_target(from, to)?;
+        self.rename_locked(from, to, mode, named, stripes)
+    }
+
+    /// What both names mean. Their stripes are locked.
+    fn source_and_target(&self, from: Place<'_>, to: Place<'_>) -> Result<Named, FsError> {
         if protocol_value!("rename_into_a_dead_directory", to.parent.directory()?.is_dead(), false) {
             return Err(FsError::NotFound);
         }
-
         let source = self.named(from.parent, from.name)?;
         let target = match self.exists(to.parent, to.name)? {
             Some(ino) => Some(self.inode(ino)?),
             None => None,
         };
+        Ok(Named { source, target })
+    }
+
+    /// Renames, with the stripes of both names locked, and the rename lock if a directory may get another parent.
+    fn rename_locked(
+        &self,
+        from: Place<'_>,
+        to: Place<'_>,
+        mode: RenameMode,
+        Named { source, target }: Named,
+        stripes: Vec<RwLockWriteGuard<'_, ()>>,
+    ) -> Result<(), FsError> {
+        let crossing = from.parent.ino != to.parent.ino;
         let is_directory = |inode: &Arc<Inode>| inode.kind == FileKind::Directory;
         match (mode, &target) {
             (RenameMode::NoReplace, Some(_)) => return Err(FsError::Exists),
@@ -101,6 +143,29 @@ impl Namespace<'_> {
         InodeEnds(self).settle(&inode, after)
     }
 
+    /// The stripes of both names, in different directories, for a rename of files. Nobody waits here with a stripe held,
+    /// so no order is needed, and no tree that stays as it is.
+    fn lock_apart<'a>(&self, from: Place<'a>, to: Place<'a>) -> Result<Vec<RwLockWriteGuard<'a, ()>>, FsError> {
+        let stripe = |place: Place<'a>| -> Result<&'a RwLock<()>, FsError> {
+            let directory = place.parent.directory()?;
+            Ok(directory.stripe(directory.stripe_of(place.name.hash())))
+        };
+        let (mut first, mut second) = (stripe(from)?, stripe(to)?);
+        loop {
+            let held = first.write();
+            protocol_never!("rename_waits_with_a_stripe", {
+                (0..64).for_each(|_| f2fs_sync::thread::yield_now());
+                return Ok(vec![held, second.write()]);
+            });
+            if let Some(other) = second.try_write() {
+                return Ok(vec![held, other]);
+            }
+            drop(held);
+            // Waited for next is the one that was not free.
+            core::mem::swap(&mut first, &mut second);
+        }
+    }
+
     /// The stripes of both names, in the order that excludes a deadlock: an ancestor's before its descendants', else by
     /// inode number, within one directory by stripe number.
     fn lock_places<'a>(&self, from: Place<'a>, to: Place<'a>) -> Result<Vec<RwLockWriteGuard<'a, ()>>, FsError> {
@@ -135,8 +200,14 @@ impl Namespace<'_> {
     fn is_ancestor(&self, above: &Inode, below: &Inode) -> Result<bool, FsError> {
         let root = self.volume.geometry().root_ino;
         let mut climbed: Option<Arc<Inode>> = None;
-        // A tree deeper than there are inodes is a loop.
-        for _ in 0..=self.volume.stat().valid_inodes {
+        // A tree deeper than there are inodes is a loop; they are counted only for one that is deep.
+        let mut most = DEEP;
+        let mut depth = 0;
+        while depth <= most {
+            depth += 1;
+            if depth == DEEP {
+                most = self.volume.stat().valid_inodes;
+            }
             let here = climbed.as_deref().unwrap_or(below);
             if here.ino == above.ino {
                 return Ok(true);

@@ -5,7 +5,7 @@
 //! None: a run is one thread. Its state is in a cell of the thread, borrowed for the length of a call of this file and
 //! never while a core gives way to another one.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,12 +93,15 @@ struct Run {
     begun: u64,
     spent: Spent,
     places: FxHashMap<Site, (u64, u64)>,
+    waits: FxHashMap<Site, (u64, u64)>,
     outcome: Outcome,
     accesses: u64,
 }
 
 std::thread_local! {
     static RUN: RefCell<Option<Run>> = const { RefCell::new(None) };
+    /// Outside of a run.
+    static PREPARING: Cell<usize> = const { Cell::new(0) };
 }
 
 static PROCESSORS: AtomicUsize = AtomicUsize::new(UNBOOTED);
@@ -138,6 +141,18 @@ fn give_way() {
 #[must_use]
 pub fn running() -> Option<usize> {
     with(|_, core| core)
+}
+
+/// Runs what a core has to prepare before a run, as that core and in no time.
+pub fn prepare(core: usize, work: impl FnOnce()) {
+    let before = PREPARING.replace(core);
+    work();
+    PREPARING.set(before);
+}
+
+/// The core that runs; outside of a run, the one that prepares, or the first.
+pub(crate) fn processor() -> usize {
+    running().unwrap_or_else(|| PREPARING.get())
 }
 
 /// The running core's clock, in nanoseconds.
@@ -208,11 +223,24 @@ pub(super) fn wait_for_device(picoseconds: u64) {
     settle();
 }
 
-/// Runs `wait`, all of whose time is waiting for a lock.
-pub(crate) fn waiting<R>(wait: impl FnOnce() -> R) -> R {
-    let before = with(|run, core| std::mem::replace(&mut run.cores[core].waiting, true));
+/// Runs `wait`, all of whose time is waiting for a lock that is asked for at this place.
+pub(crate) fn waiting<R>(site: Site, wait: impl FnOnce() -> R) -> R {
+    let before = with(|run, core| {
+        let this = &mut run.cores[core];
+        (std::mem::replace(&mut this.waiting, true), this.clock)
+    });
     let result = wait();
-    with(|run, core| run.cores[core].waiting = before.unwrap_or(false));
+    with(|run, core| {
+        let (was_waiting, since) = before.unwrap_or_default();
+        let this = &mut run.cores[core];
+        this.waiting = was_waiting;
+        let waited = this.clock.saturating_sub(since);
+        if run.phase == Phase::Counted {
+            let place = run.waits.entry(site).or_default();
+            place.0 += 1;
+            place.1 += waited;
+        }
+    });
     result
 }
 
@@ -412,11 +440,15 @@ impl Run {
         }
         self.phase = Phase::Over;
         let hot = |cost: u64, transfers: u64, site: Site| Hot { site, transfers, cost };
-        let mut places: Vec<Hot> =
-            self.places.iter().map(|(site, (transfers, cost))| hot(*cost, *transfers, *site)).collect();
-        places.sort_by(|a, b| b.cost.cmp(&a.cost).then(a.site.cmp(&b.site)));
-        places.truncate(NAMED);
-        self.outcome.places = places;
+        let dearest = |places: &FxHashMap<Site, (u64, u64)>| {
+            let mut places: Vec<Hot> =
+                places.iter().map(|(site, (transfers, cost))| hot(*cost, *transfers, *site)).collect();
+            places.sort_by(|a, b| b.cost.cmp(&a.cost).then(a.site.cmp(&b.site)));
+            places.truncate(NAMED);
+            places
+        };
+        self.outcome.places = dearest(&self.places);
+        self.outcome.waits = dearest(&self.waits);
         let lines = self.lines.hottest(NAMED);
         self.outcome.lines = lines.into_iter().map(|(cost, transfers, site)| hot(cost, transfers, site)).collect();
         self.outcome.time = self.cores[core].clock.saturating_sub(self.begun);
@@ -467,6 +499,7 @@ pub fn run<'a>(
         begun: 0,
         spent: Spent::default(),
         places: FxHashMap::default(),
+        waits: FxHashMap::default(),
         outcome: Outcome { cores, ..Outcome::default() },
         accesses: 0,
     };

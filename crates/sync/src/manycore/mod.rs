@@ -65,7 +65,7 @@ mod machine;
 mod outcome;
 mod queues;
 
-pub use self::core::{Pace, boot, lap, now, run, running, work};
+pub use self::core::{Pace, boot, lap, now, prepare, run, running, work};
 pub use device::Device;
 pub use machine::{Level, Machine, PICOSECONDS};
 pub use outcome::{Hot, Outcome, Spent};

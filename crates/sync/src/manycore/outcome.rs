@@ -53,6 +53,8 @@ pub struct Outcome {
     pub spent: Spent,
     /// The places that cost most, at most 40.
     pub places: Vec<Hot>,
+    /// The places where locks are asked for that were waited for longest, at most 40: waits instead of transfers.
+    pub waits: Vec<Hot>,
     /// The lines that cost most, at most 40.
     pub lines: Vec<Hot>,
     /// Accesses that write, outside of waiting for locks.

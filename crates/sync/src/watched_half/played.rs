@@ -23,9 +23,9 @@ fn address_of<T: ?Sized>(object: &T) -> usize {
     std::ptr::from_ref(object).cast::<u8>().addr()
 }
 
-/// The core that runs; outside of a simulation, the first.
+/// The core that runs; outside of a simulation, the one that prepares.
 pub(crate) fn processor() -> usize {
-    core::running().unwrap_or(0)
+    core::processor()
 }
 
 /// Processors of the machine.
@@ -108,6 +108,10 @@ impl Word {
         word
     }
 
+    fn site(&self) -> Site {
+        Site { file: self.at.file(), line: self.at.line(), what: self.what }
+    }
+
     fn touch(&self, access: Access) {
         touch(self.address, access, self.what, self.at);
     }
@@ -126,7 +130,7 @@ impl Word {
             if kept { None } else { attempt() }
         };
         let guard = attempt().unwrap_or_else(|| {
-            core::waiting(|| {
+            core::waiting(self.site(), || {
                 let mut round = 0;
                 loop {
                     while round < SPINS && !core::is_waited_for(address) {

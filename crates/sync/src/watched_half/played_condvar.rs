@@ -1,8 +1,9 @@
 //! A condition variable on which virtual cores wait.
 
+use std::panic::Location;
 use std::time::{Duration, Instant};
 
-use super::MutexGuard;
+use super::{MutexGuard, Site};
 use crate::manycore::core;
 
 /// A condition variable.
@@ -69,7 +70,9 @@ impl Condvar {
         super::written(self, "Condvar");
         // On the queue before the lock is free, so that no notification is missed.
         let ticket = core::enqueue(self.address());
-        WaitTimeoutResult(guard.without(|| core::wait(self.address(), ticket, timeout)))
+        let at = Location::caller();
+        let site = Site { file: at.file(), line: at.line(), what: "Condvar" };
+        WaitTimeoutResult(guard.without(|| core::waiting(site, || core::wait(self.address(), ticket, timeout))))
     }
 
     /// Wakes one waiter; whether there was one.

@@ -3,6 +3,7 @@
 use f2fs_format::summary::Summary;
 use f2fs_format::{LogType, SegmentNo};
 use f2fs_segment::{Class, Run};
+use f2fs_sync::protocol_value;
 
 use super::{Destination, Flight};
 use crate::write_stat::Count;
@@ -60,7 +61,10 @@ fn allocate_data(
         Some(planner) if !log.is_node() && summaries.len() > 1 && volume.writes_into_holes() => {
             segments.allocate_selective(class, log, summaries, now, planner, runs, &mut rewrites)?;
         }
-        _ => segments.allocate_on(volume.lanes.slot_index(), class, log, summaries, now, runs)?,
+        _ => {
+            let lane = protocol_value!("segment_one_head", volume.lanes.slot_index(), 0);
+            segments.allocate_on(lane, class, log, summaries, now, runs)?;
+        }
     }
     let blocks = summaries.len() as u64;
     volume.blocks_written.add(blocks);

@@ -20,7 +20,7 @@
 use f2fs_device::Request;
 use f2fs_format::{BlockAddr, Nid, RawBlock};
 use f2fs_segment::Displaced;
-use f2fs_sync::{Budget, Mutex, Striped, protocol_value};
+use f2fs_sync::{Budget, Mutex, Striped, protocol_value, stripes_here};
 use rustc_hash::FxHashMap;
 
 use super::STRIPES;
@@ -88,7 +88,7 @@ impl UnflushedData {
     pub(crate) fn new(record: u64) -> UnflushedData {
         let most = (record / size_of::<RawBlock>() as u64).min(MOST_BLOCKS as u64) as usize;
         UnflushedData {
-            files: Striped::new(STRIPES, |_| Mutex::new(FxHashMap::default())),
+            files: Striped::new(stripes_here(STRIPES), |_| Mutex::new(FxHashMap::default())),
             most,
             budget: Budget::new(ALL_BLOCKS),
         }

@@ -1,0 +1,51 @@
+//! Workloads on the table of nodes alone.
+
+use f2fs_format::{BlockAddr, Nid};
+use f2fs_nat::{Nat, NatConfig};
+use f2fs_sync::PlainArc;
+
+use super::{Subject, Work, Workload};
+use crate::filled::Filled;
+
+/// NAT blocks of the table: 455,000 node IDs.
+const BLOCKS: u32 = 1000;
+/// Free ones where they are short.
+const FEW: u32 = 300;
+const NIDS: u32 = BLOCKS * Nat::ENTRIES_PER_BLOCK as u32;
+/// Node IDs of each core, in NAT blocks of its own, as the directories of FxMark have them.
+const STRIDE: u32 = NIDS / 128;
+
+/// The table.
+pub(super) struct Nids {
+    nat: Nat,
+    short: bool,
+}
+
+impl Nids {
+    pub(super) fn new(subject: &Subject) -> Nids {
+        let short = subject.workload == Workload::NidsShort;
+        let bound = if short { NIDS - FEW } else { 3 };
+        let config = NatConfig::new(BLOCKS).policy(subject.policy);
+        let source = PlainArc::new(Filled { bound });
+        let nat = Nat::new(config, source, vec![0; BLOCKS as usize / 8 + 1], &[]).expect("the table is whole");
+        nat.load_all(1, &|_| {}).expect("nothing fails");
+        nat.balance();
+        Nids { nat, short }
+    }
+}
+
+impl Work for Nids {
+    fn operation(&self, core: usize, lap: u64) {
+        let nat = &self.nat;
+        let nid = if self.short {
+            Nid(3 + core as u32 * STRIDE + lap as u32)
+        } else {
+            let nid = nat.allocate().expect("nothing is read").expect("there are many");
+            nat.bind(nid, nid, BlockAddr(7)).expect("it is free");
+            nat.balance();
+            nid
+        };
+        nat.free(nid).expect("it is bound");
+        nat.balance();
+    }
+}
