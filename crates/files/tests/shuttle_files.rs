@@ -9,7 +9,6 @@
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
 //! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
 //! mutant: journal_flush_of_data, killed by: syncs_of_four_threads_into_a_journal
-//! mutant: journal_syncs_pass_names, killed by: syncs_beside_records_of_names
 //! mutant: journal_names_in_no_order, killed by: names_of_two_threads_into_a_journal
 //! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
@@ -418,49 +417,6 @@ fn names_into_a_journal() {
 fn names_of_two_threads_into_a_journal() {
     random("names_of_two_threads_into_a_journal", 12, names_into_a_journal);
     priorities("names_of_two_threads_into_a_journal", 12, 3, names_into_a_journal);
-}
-
-/// A file that is made and synced while another thread writes records of names, which may have it: the sync returns
-/// when the file is durable, whoever wrote the record.
-fn files_beside_records_of_names() {
-    let device = Arc::new(RecordingDevice::new(formatted().snapshot()));
-    let journal = Arc::new(RegionMedium::new(SimulatedRegion::new(256 << 10)));
-    create_journal(device.clone(), journal.clone(), false).unwrap();
-    let with = |journal: &Memory| journaled(journal, JournalMode::Ordered);
-    let fs = Arc::new(FileSystem::open(Arc::new(LateDevice::new(device.clone())), with(&journal)).unwrap());
-    let records = spawn(&fs, |fs| {
-        for _ in 0..6 {
-            fs.root().unwrap().sync_all().unwrap();
-        }
-    });
-    let images = Arc::new(Mutex::new(Vec::new()));
-    let files = {
-        let (device, images, journal) = (Arc::clone(&device), Arc::clone(&images), journal.clone());
-        spawn(&fs, move |fs| {
-            for round in 0..5_u8 {
-                let file = fs.create_file(format!("/{round}"), 0o644).unwrap();
-                file.write_at(&[round; 5000], 0).unwrap();
-                file.sync_all().unwrap();
-                images.lock().push((round, cut(&device, Some(&journal))));
-            }
-        })
-    };
-    records.join().unwrap();
-    files.join().unwrap();
-    drop(fs);
-    for (round, (image, left)) in images.lock().drain(..) {
-        judge(&image);
-        let fs = FileSystem::open(Arc::new(image), with(&left.unwrap())).unwrap();
-        assert!((0..=round).all(|round| read(&fs, &format!("/{round}")) == [round; 5000]));
-        fs.close().unwrap();
-    }
-}
-
-#[test]
-fn syncs_beside_records_of_names() {
-    // This finds the mutant in a tenth of the schedules that chance takes.
-    priorities("syncs_beside_records_of_names", 20, 3, files_beside_records_of_names);
-    random("syncs_beside_records_of_names", 20, files_beside_records_of_names);
 }
 
 /// Names come, move and go; whatever a checkpoint has of that is consistent.
