@@ -9,7 +9,6 @@
 //! mutant: sync_forgets_arrivals, killed by: syncs_of_four_threads
 //! mutant: group_commit_wakes_waiter, killed by: syncs_of_four_threads
 //! mutant: journal_flush_of_data, killed by: syncs_of_four_threads_into_a_journal
-//! mutant: journal_syncs_pass_names, killed by: names_of_two_threads_into_a_journal
 //! mutant: journal_names_in_no_order, killed by: names_of_two_threads_into_a_journal
 //! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
@@ -418,8 +417,8 @@ fn names_into_a_journal() {
 
 #[test]
 fn names_of_two_threads_into_a_journal() {
-    random("names_of_two_threads_into_a_journal", 20, names_into_a_journal);
-    priorities("names_of_two_threads_into_a_journal", 20, 3, names_into_a_journal);
+    random("names_of_two_threads_into_a_journal", 12, names_into_a_journal);
+    priorities("names_of_two_threads_into_a_journal", 12, 3, names_into_a_journal);
 }
 
 /// Names come, move and go; whatever a checkpoint has of that is consistent.
