@@ -196,7 +196,7 @@ impl Options {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let device = Arc::new(MemoryDevice::new(64 << 8));
-    /// FileSystem::format(&*device, &Default::default())?;
+    /// f2fs_volume::format::format(&*device, &Default::default())?;
     /// // Memory in place of a file in persistent memory.
     /// let medium = Arc::new(RegionMedium::new(MemoryRegion::new(1 << 20)?));
     /// create_journal(device.clone(), medium.clone(), false)?;

@@ -92,9 +92,10 @@ impl Namespace<'_> {
         from: Place<'_>,
         to: Place<'_>,
         mode: RenameMode,
-        Named { source, target }: Named,
+        named: Named,
         stripes: Vec<RwLockWriteGuard<'_, ()>>,
     ) -> Result<(), FsError> {
+        let Named { source, target } = named;
         let crossing = from.parent.ino != to.parent.ino;
         let is_directory = |inode: &Arc<Inode>| inode.kind == FileKind::Directory;
         match (mode, &target) {

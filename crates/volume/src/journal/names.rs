@@ -31,6 +31,7 @@ pub(crate) struct NameLog {
 
 /// The names that changed, and the inodes whose links did.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct ChangedNames {
     /// The directory's number, and the name.
     pub names: BTreeSet<(Nid, Vec<u8>)>,

@@ -27,6 +27,7 @@ pub struct JournaledNodes {
 
 /// A name in the records, as it was last synced.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BoundName {
     /// The directory that it stands in.
     pub directory: Nid,
