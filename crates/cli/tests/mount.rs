@@ -133,6 +133,24 @@ fn holes_attributes_and_reservations() {
     mounted.judge();
 }
 
+/// The kernel keeps what was written; a program that copies by `SEEK_DATA` must not take it for a hole.
+#[test]
+fn what_the_kernel_keeps_is_no_hole() {
+    let options = &["cache=writeback"];
+    let Some(mounted) = Mounted::new("what_the_kernel_keeps_is_no_hole", options) else { return };
+    let path = mounted.path("kept");
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+    file.write_all_at(&[1; 100_000], 0).unwrap();
+    assert_eq!(rustix::fs::seek(&file, Seeking::Data(0)).unwrap(), 0);
+    assert_eq!(rustix::fs::seek(&file, Seeking::Data(50_000)).unwrap(), 50_000);
+    assert_eq!(rustix::fs::seek(&file, Seeking::Hole(0)).unwrap(), 100_000);
+    assert_eq!(rustix::fs::seek(&file, Seeking::Data(100_000)), Err(Errno::NXIO));
+    let copy = mounted.path("copy");
+    shell(&format!("cp --sparse=always {0} {1}; cmp {0} {1}", path.display(), copy.display()));
+    drop(file);
+    mounted.judge();
+}
+
 #[test]
 fn ranges_are_punched_and_zeroed() {
     let Some(mounted) = Mounted::new("ranges_are_punched_and_zeroed", &[]) else { return };

@@ -137,3 +137,25 @@ fn a_wrong_command_line_opens_nothing() {
     File::create(&image).unwrap().set_len(64 << 20).unwrap();
     fail(command(["mount"]).arg(&image).arg(place.dir()), 1, "not an F2FS volume");
 }
+
+/// Only what f2fs mounted is unmounted, and a mount whose server has ended is called that.
+#[test]
+fn what_else_is_mounted_stays_and_dead_mounts_are_named() {
+    let Some(mounted) = Mounted::new("what_else_is_mounted_stays_and_dead_mounts_are_named", &[]) else { return };
+    let other = mounted.place.path("other");
+    fs::create_dir(&other).unwrap();
+    fail(command(["umount"]).arg(&other), 1, "no volume is mounted there");
+    assert!(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&other).status().unwrap().success());
+    fail(command(["umount"]).arg(&other), 1, "no volume is mounted there");
+    assert!(is_mounted(&other));
+    assert!(Command::new("umount").arg(&other).status().unwrap().success());
+    mounted.kill("-KILL");
+    fail(
+        command(["mount"]).arg(&mounted.image).arg(&mounted.dir),
+        1,
+        "the server of the mount that is there has ended",
+    );
+    mounted.umount();
+    mounted.mount(&[]);
+    mounted.judge();
+}

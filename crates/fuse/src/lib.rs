@@ -43,7 +43,7 @@ use volume::Mounted;
 #[non_exhaustive]
 pub enum MountError {
     /// The kernel has no FUSE, or this process may not use it.
-    #[error("/dev/fuse: {0} (is the module `fuse` loaded?)")]
+    #[error("/dev/fuse: {0} ({remedy})", remedy = remedy(.0))]
     Device(#[source] io::Error),
     /// Only root mounts by itself; others need the program `fusermount3`.
     #[error("fusermount3 is missing, which users other than root need to mount: install the package fuse3")]
@@ -126,6 +126,14 @@ impl Unmounter {
     /// `EBUSY` among others.
     pub fn unmount(&mut self) -> io::Result<()> {
         self.0.unmount()
+    }
+}
+
+/// What helps where `/dev/fuse` cannot be opened.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "this user may not use it; most systems let everybody: mode 666",
+        _ => "is the module `fuse` loaded?",
     }
 }
 

@@ -451,6 +451,11 @@ impl Filesystem for Transport {
     }
 
     fn lseek(&self, _request: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        if self.0.options().cache == Cache::WriteBack {
+            // What the kernel has kept is data, and not known here. Without an answer it takes the whole file for data,
+            // and does not ask again.
+            return reply.error(Errno::ENOSYS);
+        }
         let (Ok(from), SEEK_DATA | SEEK_HOLE) = (u64::try_from(offset), whence) else {
             return reply.error(if offset < 0 { Errno::ENXIO } else { Errno::EINVAL });
         };

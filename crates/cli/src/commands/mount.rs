@@ -14,7 +14,7 @@ use std::env;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -47,10 +47,7 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     let mut options = options(&args.options, root).map_err(CliError::usage)?;
     let image = args.image.canonicalize();
     let image = image.map_err(|error| CliError::at(&args.image, medium::reason(&args.image, &error)))?;
-    let dir = args.dir.canonicalize().about(&args.dir)?;
-    if !dir.is_dir() {
-        return Err(CliError::at(&dir, "not a directory"));
-    }
+    let dir = mount_point(&args.dir)?;
     if !args.foreground && !args.told {
         return in_background(args, &image, &dir, all);
     }
@@ -74,6 +71,20 @@ pub(crate) fn mount(args: &MountArgs, all: &Arguments) -> Result<ExitCode, CliEr
     let served = serve(&image, &fs, mount, unmounter);
     drop(flusher);
     served
+}
+
+/// The directory to mount on, as a whole path.
+fn mount_point(dir: &Path) -> Result<PathBuf, CliError> {
+    let found = dir.canonicalize().and_then(|dir| dir.metadata().map(|data| (data.is_dir(), dir)));
+    match found {
+        Ok((true, dir)) => Ok(dir),
+        Ok((false, dir)) => Err(CliError::at(&dir, "not a directory")),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error()) => Err(CliError::at(
+            dir,
+            "the server of the mount that is there has ended; remove what is left of it with `f2fs umount`",
+        )),
+        Err(error) => Err(CliError::at(dir, error)),
+    }
 }
 
 fn serve(image: &Path, fs: &FileSystem, mount: Mount, mut unmounter: Unmounter) -> Result<ExitCode, CliError> {
@@ -183,6 +194,9 @@ fn notify(state: &str) {
 pub(crate) fn umount(dir: &Path) -> Result<(), CliError> {
     let shown = env::current_dir().unwrap_or_default().join(dir);
     let source = source(&shown);
+    if source.is_none() {
+        return Err(CliError::at(&shown, "no volume is mounted there by f2fs"));
+    }
     let how = if rustix::process::geteuid().is_root() { ["umount", "-i"] } else { ["fusermount3", "-u"] };
     let status = Command::new(how[0]).args([how[1], "--"]).arg(&shown).status();
     match status {
@@ -204,7 +218,12 @@ pub(crate) fn umount(dir: &Path) -> Result<(), CliError> {
 /// The image that is mounted on a directory.
 fn source(dir: &Path) -> Option<String> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
-    let dir = dir.canonicalize().ok()?.to_string_lossy().replace('\\', "\\134").replace(' ', "\\040");
+    // A mount whose server has ended cannot be looked at; the directory above it can.
+    let dir = dir.canonicalize().or_else(|error| match (dir.parent(), dir.file_name()) {
+        (Some(above), Some(name)) => above.canonicalize().map(|above| above.join(name)),
+        _ => Err(error),
+    });
+    let dir = dir.ok()?.to_string_lossy().replace('\\', "\\134").replace(' ', "\\040");
     let line = mounts.lines().rev().find(|line| {
         let mut fields = line.split(' ').skip(1);
         fields.next() == Some(dir.as_str()) && fields.next().is_some_and(|kind| matches!(kind, "fuse" | "fuse.f2fs"))
