@@ -86,7 +86,7 @@ enum Keep {
     No,
     /// The requests write what slots are to name, and nothing else.
     Data,
-    /// It is to know that there is some.
+    /// Record only that unflushed data exists; the sync must flush.
     Mark,
 }
 

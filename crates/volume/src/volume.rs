@@ -11,7 +11,7 @@
 //! between, and before the lock of a node's page, so that a sync that reads the page finds the volume stopped. Nothing
 //! is recorded in the superblock then: the device may be what panicked, and a second panic would end the process.
 //!
-//! An operation that begins while its thread unwinds already (in a destructor) and ends as it should stops nothing.
+//! An operation that begins while its thread panics already (in a destructor) does not stop the volume if it completes.
 
 use core::error::Error;
 use core::fmt;
@@ -82,7 +82,7 @@ pub struct Volume {
     pub(crate) precleaner: Precleaner,
     pub(crate) damage: Damage,
     pub(crate) recycler: Recycler,
-    /// Whose processor's lane of a log data goes to.
+    /// Maps this thread's processor to a lane: the one of each data log that its data goes to.
     pub(crate) lanes: PerCore<()>,
     pub(crate) written: WriteCounters,
     /// Keeps others from opening the device; `None` once the volume was closed.
@@ -311,8 +311,8 @@ impl Volume {
         self.stop_for(StopCause::Panic);
     }
 
-    /// Grows whenever a data block of the inode was moved by another than the file's writers (and sometimes without
-    /// cause). Addresses that were looked up at another count, in an earlier operation, may be wrong.
+    /// Counts how often data blocks of the inode were moved by the cleaner; it may also rise spuriously. Addresses that
+    /// were looked up at another count, in an earlier operation, may be wrong.
     #[must_use]
     #[inline]
     pub fn moves(&self, ino: Nid) -> u64 {
@@ -336,7 +336,8 @@ impl Volume {
         self.orphans.has(ino)
     }
 
-    /// Records an inode without links that is still open. It is freed at the next open if this process ends before.
+    /// Records an inode without links that is not freed yet: it is open, or freeing it takes several operations. The
+    /// next open frees it if this process ends before.
     pub fn add_orphan(&self, _op: &Op<'_>, room: OrphanRoom<'_>, ino: Nid) {
         room.fill(ino);
     }
