@@ -1,7 +1,8 @@
 //! An open volume: its parts, the operations that change it, and the end of them when it stops.
 //!
 //! What the volume does stands above this: opening, the checkpoint, syncs, cleaning, roll-forward each in a file of
-//! theirs, as a view of the volume (`views.rs` hands them out). The parts stand below, and know nothing of the volume.
+//! theirs, as a view of the volume (`views.rs` hands them out). The parts stand below, and do not know the volume, but
+//! for the chain of synced nodes: a sync that waits there may bring a write along, and that ends in an operation.
 //!
 //! # Panics
 //!
