@@ -1,4 +1,4 @@
-//! Two things that loom needs told, and production does not.
+//! Two ordering hints that only loom builds need.
 
 use f2fs_sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst, fence};
 

@@ -5,8 +5,8 @@
 //! One list for each processor, with a mutex for a push or to take all; nothing else is locked under it. A directory
 //! stands on one list at most: its flag `queued` says so. An operation that changes a directory puts it here before it
 //! leaves the gate, so that the next checkpoint finds it. Blocks are also written ahead of a checkpoint, beside
-//! operations. A directory that is taken off a list is marked so before its changes are taken. Its flag is looked at
-//! after a change was noted, so a change that is not taken brings it back here.
+//! operations. `queued` is cleared before the changes are taken, and looked at after a change was noted. So a change
+//! that is not taken puts the directory back on a list.
 
 use f2fs_sync::atomic::Ordering;
 use f2fs_sync::{Arc, Mutex, PerCore};

@@ -48,7 +48,7 @@ impl DirtyFiles {
         oldest != 0 && now.seconds.saturating_sub(oldest as i64) >= AGE
     }
 
-    /// Drops the files that are clean, and gives of the others as many, from the front, as have `pages` dirty pages.
+    /// Drops the files that are clean, and returns files from the front until `pages` dirty pages are covered.
     pub(crate) fn front(&self, pages: u64) -> Vec<Arc<Inode>> {
         let mut files = Vec::new();
         let mut found = 0;

@@ -1,7 +1,7 @@
 //! A view of the volume below a file system.
 //!
-//! The volume itself has operations that a file system must not be passed by with: a checkpoint of its own, for
-//! instance, would have nodes without the names that lead to them. So a file system shows its volume, and hands it to
+//! The volume itself has operations that would bypass the file system: a checkpoint of its own, for instance, would
+//! have nodes without the names that lead to them. So a file system lets callers read its volume, and hands it to
 //! nobody.
 
 use core::fmt;

@@ -1,9 +1,8 @@
 //! Moved blocks among others of their age (`AT_SSR`, `get_atssr_segment` in `fs/f2fs/segment.c`).
 //!
-//! Age-threshold cleaning takes old sections. Were their blocks moved to the cold log, blocks of all ages would meet
-//! there and wear holes into it at different times. So they go into the holes of a dirty segment of the same log whose
-//! blocks are about as old, the fullest of those: fragments of an age are merged. The blocks keep their age, for the
-//! segment's sake.
+//! Age-threshold cleaning takes old sections. In the cold log, blocks of different ages would be freed at different
+//! times and fragment the log. So they go into the holes of a dirty segment of the same log whose blocks are about as
+//! old, the fullest of those: fragments of an age are merged. The blocks keep their age, for the segment's sake.
 //!
 //! ```text
 //!                    claim_aged: fullest dirty segment near the victim's age      its last hole is filled, or

@@ -1,5 +1,6 @@
-//! Where a block's new place and the address slot that names it meet: [`switch_slots`]. Nothing else gives a slot of a
-//! node another address while the volume runs.
+//! Where a block's new place and the address slot that names it meet: [`switch_slots`]. Nothing else has a slot of a
+//! node name another block while the volume runs. (A directory that leaves its inode reserves slots that named
+//! nothing.)
 //!
 //! A writer and a cleaner may both be about to give a block a new place. Each writes its copy first, and only then
 //! changes the address slot, under the lock of the node's page. The second of the two sees the slot as the first left

@@ -1,4 +1,4 @@
-//! Where the segments' states are: nowhere, as long as a segment has not been used.
+//! Segment states, allocated on first use.
 //!
 //! A main area of 16 TiB has eight million segments, and most of them may never have held a block. A segment is
 //! therefore one *word* of 32 bits, and a state of its own only once it holds valid blocks or is about to:

@@ -50,7 +50,7 @@ use crate::{Need, Op, Volume, VolumeError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// On the way: the volume stays open.
+    /// A checkpoint of a volume that stays open.
     Sync,
     /// The volume is closed: the pack says so (`CP_UMOUNT_FLAG`), and carries the node summaries.
     Unmount,

@@ -16,7 +16,7 @@
 //!      +--------------------- again, while it frees more than it takes and the goal is not reached ----------------+
 //! ```
 //!
-//! A victim is free only after the checkpoint that no longer speaks of its blocks is durable; until then both copies of
+//! A victim is free only after the checkpoint that no longer refers to its blocks is durable; until then both copies of
 //! a moved block exist. So no crash loses one.
 
 mod preclean;

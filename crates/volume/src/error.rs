@@ -14,7 +14,8 @@ use crate::{JournalTrouble, StopCause};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VolumeError {
-    /// Somebody has the device open in this process: for writing, or at all and writing was asked for.
+    /// Somebody has the device open in this process. It is open for writing, or open at all and this open is for
+    /// writing.
     #[error(transparent)]
     AlreadyOpen(#[from] AlreadyOpen),
     /// The bytes on the device contradict the format.

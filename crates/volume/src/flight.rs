@@ -15,18 +15,21 @@
 //! | writes that are durable by themselves | `begin` | `Syncs::flight` |
 //! | truncation, which rewrites the block with the new end | `begin` | `land_slots` |
 //! | data that leaves its inode | `begin_blocks` | `land` |
+//! | pages of a page cache, written back | `begin_blocks` | `land_slots` |
 //! | dentry blocks, in a checkpoint | `begin_blocks` | `land_slots` |
-//! | dentry blocks, before its freeze | `begin_blocks` | `land_unchanged` |
+//! | dentry blocks, ahead of a checkpoint | `begin_blocks` | `land_unchanged` |
 //! | the cleaner | `begin_move` | `land_move` |
 //!
-//! A slot changes when its block is on the device, and by [`switch_slots`] alone. A flight that is dropped otherwise
-//! leaks its blocks until the volume is opened again; nobody does.
+//! Slots change by [`switch_slots`] alone, and when their blocks are on the device. Those of a joined flight change
+//! before: its sync waits for the blocks in front of its flush. A flight that is dropped otherwise leaks its blocks
+//! until the volume is opened again; nobody does.
 //!
 //! # Locking
 //!
 //! The owner of a flight holds an [`Op`] from its beginning to its end, so that a checkpoint has all of it or nothing.
-//! All but the cleaner and the checkpoint also hold the range of the file. No page is locked while the device is waited
-//! for. Pages are locked one at a time.
+//! Writes of files also hold the range of the file, and so does write-back beside operations. The cleaner, dentry
+//! blocks ahead of a checkpoint, and all that is written with the gate closed hold none. No page is locked while the
+//! device is waited for. Pages are locked one at a time.
 
 mod allocate;
 mod begin;
@@ -86,7 +89,7 @@ enum Keep {
     No,
     /// The requests write what slots are to name, and nothing else.
     Data,
-    /// It is to know that there is some.
+    /// Record only that unflushed data exists; the sync must flush.
     Mark,
 }
 

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! - **Gate.** Every operation that changes the volume holds an [`Op`], every one that reads data blocks by address a
-//!   [`ReadOp`]: a count of its own core, no shared line. A checkpoint closes the gate, waits until all are out, and works
-//!   alone. So a checkpoint sees no operation half done, and a block that a reader looks at is not reused under it.
+//!   [`ReadOp`]: a count of its own core, no shared line. To freeze, a checkpoint closes the gate and waits until all
+//!   are out; before and after the freeze it works beside operations. So a checkpoint holds no operation half done, and
+//!   a block that a reader looks at is not reused under it.
 //! - **Node pages.** One reader-writer lock each ([`Node`]). The maps that find them are split into 256 shards.
 //! - **Syncs.** Files are synced in groups: one thread writes the nodes of all that wait to the warm-node log, in its
 //!   order, and flushes ([`Syncs::file`]). They hold the gate meanwhile; the leader locks one page at a time.
@@ -54,10 +55,10 @@
 //! that a sync wrote behind the checkpoint stay until the next one. Files that are being recovered stay as well.
 //!
 //! Partial cleaning keeps to that in two ways. Within a request a valid run is only *rewritten*: its bytes go to the
-//! place where they are. They have to be older than the last durable checkpoint. So each block holds what it held,
-//! whichever of the bytes reach the device. A run that is to be *moved* is moved ahead: its old place stays taken until
-//! a checkpoint that knows of the move is durable, and is written only then. So after a crash every block that the
-//! durable checkpoint names holds what it held.
+//! place where they are. They have to be older than the last durable checkpoint. So each block holds what it held, even
+//! if the write is torn. A run that is to be *moved* is moved ahead: its old place stays taken until a checkpoint that
+//! knows of the move is durable, and is written only then. So after a crash every block that the durable checkpoint
+//! names holds what it held.
 #![forbid(unsafe_code)]
 
 mod allocation;

@@ -1,4 +1,5 @@
-//! Where the six logs stand when a volume is opened, with their summaries.
+//! Opening only: where the six logs stand when a volume is opened, with their summaries. They are filled in
+//! `f2fs-segment` (`allocate.rs`, `fill`).
 
 use f2fs_device::BlockDevice;
 use f2fs_format::node::NodeBlock;

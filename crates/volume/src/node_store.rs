@@ -49,8 +49,8 @@ pub(crate) struct NodeStore {
     /// Pages that a shard keeps at most, dirty ones aside.
     shard_capacity: usize,
     dirty_total: ShardedCounter,
-    /// Pages that were written before their checkpoint: they stay in memory until it is durable. The page's marks of
-    /// this epoch would go with it.
+    /// Pages that were written before their checkpoint: they stay in memory until it is durable. Evicting the page
+    /// would lose `born` and `unloggable`.
     ahead: Mutex<Vec<Vec<Arc<NodePage>>>>,
     /// Pages that a checkpoint on its way keeps in memory, counted as often as it took them.
     kept: AtomicU64,

@@ -34,9 +34,9 @@ pub struct OpenOptions {
     pub recovery: bool,
     /// The promise of a sync of a file.
     pub fsync: FsyncMode,
-    /// Whether segments that a checkpoint frees are discarded, if the device can. On a file that is a device this gives
-    /// their space back, which the next write there has to get again; the sync after it waits for the file system below
-    /// to record that.
+    /// Whether segments that a checkpoint frees are discarded, if the device can. If the device is an image file,
+    /// discarding punches holes: the next write there has to allocate space again, and the sync after it waits for the
+    /// file system below to record that.
     pub discard: bool,
 }
 
@@ -102,8 +102,8 @@ impl OpenOptions {
     }
 
     /// If there are at most so many dirty nodes, a checkpoint writes none before it closes the gate. 512 by default.
-    /// They wait about a microsecond for each; more nodes than that are written while operations run. With `u64::MAX`,
-    /// all wait for all nodes to be copied. A dirty directory block counts as eight nodes.
+    /// Operations wait about a microsecond per node; more nodes than that are written while operations run. With
+    /// `u64::MAX`, operations wait until all nodes are copied. A dirty directory block counts as eight nodes.
     #[must_use]
     pub fn nodes_left_to_freeze(mut self, nodes: u64) -> Self {
         self.nodes_left_to_freeze = nodes;

@@ -1,7 +1,8 @@
-//! Orphans: inodes with no link left that are still open. The checkpoint lists them, so that the next open frees them.
+//! Orphans: inodes with no link left that are not freed yet. They are still open, or so large that freeing them takes
+//! several operations. The checkpoint lists them, so that the next open frees them.
 //!
 //! A pack has room for a limited number. An operation that may take the last link of an inode takes room for an orphan
-//! first ([`OrphanRoom`]). It can still refuse then: a name that is gone cannot be put back.
+//! first ([`OrphanRoom`]). It can still fail at that point; after the name is gone it cannot.
 //!
 //! # Locking
 //!

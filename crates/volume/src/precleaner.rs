@@ -2,7 +2,7 @@
 //! (`preclean.rs`).
 //!
 //! ```text
-//!   segment cleared ──► nobody's until a checkpoint is durable ──► its log's: `prepared` blocks more to write before the next step
+//!   segment cleared ──► not allocatable until a checkpoint is durable ──► its log's: `prepared` blocks more to write before the next step
 //! ```
 //!
 //! # Locking

@@ -1,6 +1,7 @@
 //! The pressure on the space of a volume: blocks that are dirty in memory and need a place at the next checkpoint.
 //!
-//! The segment manager keeps that much free from users' data ([`f2fs_segment::Class`]), as far as it was told.
+//! The segment manager keeps that much free from users' data ([`f2fs_segment::Class`]), as of the last call of
+//! [`SegmentManager::set_pressure`](f2fs_segment::SegmentManager::set_pressure).
 //!
 //! # Locking
 //!
@@ -52,8 +53,8 @@ impl Pressure {
         }
     }
 
-    /// Whether so much is dirty that a checkpoint writes it before its freeze. A directory block, which is written
-    /// while operations wait, counts as eight nodes.
+    /// Whether so much is dirty that a checkpoint writes it before its freeze. A directory block counts as eight nodes:
+    /// what is left of them to the freeze is written there, while operations wait.
     pub(crate) fn is_worth_writing_ahead(&self, store: &NodeStore) -> bool {
         if store.kept() > self.dirty_limit.saturating_mul(2) {
             return false;

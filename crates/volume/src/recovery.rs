@@ -12,8 +12,8 @@
 //! overwritten, so a crash meanwhile changes nothing.
 //!
 //! ```text
-//!   open --begin_recovery--> recovering --end_recovery--> open
-//!            (also when open for reading)   (what is in memory stays there if open for reading)
+//!   open --begin--> recovering --end--> open
+//!        (also when open for reading)  (what is in memory stays there if open for reading)
 //! ```
 
 mod adopt;

@@ -3,7 +3,7 @@
 //!
 //! Who only reads files needs no segment information: addresses stand in nodes, and nodes in the NAT. So an opening for
 //! reading reads neither SIT nor summaries. It reads a block of the SIT later, when a caller asks about one of its
-//! segments: whether a directory's block is in use, whom a block belongs to that roll-forward wants to take into use.
+//! segments: whether a directory's block is in use, or the owner of a block that roll-forward adopts.
 //!
 //! Changes that roll-forward makes there stay in memory, as a list of blocks that differ from the SIT.
 //!

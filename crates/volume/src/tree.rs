@@ -5,7 +5,7 @@
 //! Pages are locked one at a time on the way down for reading; to hang in a missing node the parent's page is held
 //! exclusively, so that two threads cannot both do it. The caller keeps truncation of the blocks that it looks for away
 //! (by a lock of their range, or, for directories, by the gate alone, since directory nodes are freed only with the
-//! directory). Nodes that hold no such block may go meanwhile: no search for a block comes by them.
+//! directory). Nodes that hold no such block may go meanwhile: no look-up passes through them.
 
 use f2fs_format::node::NodeBlock;
 use f2fs_format::path::{Addresses, NodePath};

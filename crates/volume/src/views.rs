@@ -1,4 +1,4 @@
-//! The doors of a volume: its operations by subject, each a view of it.
+//! Accessors for the views of a volume: its operations by subject.
 //!
 //! The state of a volume stands in `volume.rs` and in the parts below it. A view has none: it is the volume, with the
 //! operations of one subject, which stand in the view's own file.

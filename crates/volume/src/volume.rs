@@ -1,7 +1,8 @@
 //! An open volume: its parts, the operations that change it, and the end of them when it stops.
 //!
 //! What the volume does stands above this: opening, the checkpoint, syncs, cleaning, roll-forward each in a file of
-//! theirs, as a view of the volume (`views.rs` hands them out). The parts stand below, and know nothing of the volume.
+//! theirs, as a view of the volume (`views.rs` hands them out). The parts stand below, and do not know the volume, but
+//! for the chain of synced nodes: a sync that waits there may bring a write along, and that ends in an operation.
 //!
 //! # Panics
 //!
@@ -11,7 +12,7 @@
 //! between, and before the lock of a node's page, so that a sync that reads the page finds the volume stopped. Nothing
 //! is recorded in the superblock then: the device may be what panicked, and a second panic would end the process.
 //!
-//! An operation that begins while its thread unwinds already (in a destructor) and ends as it should stops nothing.
+//! An operation that begins while its thread panics already (in a destructor) does not stop the volume if it completes.
 
 use core::error::Error;
 use core::fmt;
@@ -85,7 +86,7 @@ pub struct Volume {
     pub(crate) precleaner: Precleaner,
     pub(crate) damage: Damage,
     pub(crate) recycler: Recycler,
-    /// Whose processor's lane of a log data goes to.
+    /// Maps this thread's processor to a lane: the one of each data log that its data goes to.
     pub(crate) lanes: PerCore<()>,
     pub(crate) written: WriteCounters,
     /// Keeps others from opening the device; `None` once the volume was closed.
@@ -321,8 +322,8 @@ impl Volume {
         self.stop_for(StopCause::Panic);
     }
 
-    /// Grows whenever a data block of the inode was moved by another than the file's writers (and sometimes without
-    /// cause). Addresses that were looked up at another count, in an earlier operation, may be wrong.
+    /// Counts how often data blocks of the inode were moved by the cleaner; it may also rise spuriously. Addresses that
+    /// were looked up at another count, in an earlier operation, may be wrong.
     #[must_use]
     #[inline]
     pub fn moves(&self, ino: Nid) -> u64 {
@@ -346,7 +347,8 @@ impl Volume {
         self.orphans.has(ino)
     }
 
-    /// Records an inode without links that is still open. It is freed at the next open if this process ends before.
+    /// Records an inode without links that is not freed yet: it is open, or freeing it takes several operations. The
+    /// next open frees it if this process ends before.
     pub fn add_orphan(&self, _op: &Op<'_>, room: OrphanRoom<'_>, ino: Nid) {
         room.fill(ino);
     }

@@ -38,8 +38,8 @@ pub(crate) enum Special {
     Up,
 }
 
-/// The last component of a path, in its directory: the form in which a name is changed. The fault of a [`Special`] one,
-/// and with slashes behind it, is each operation's to say, before it changes anything.
+/// The last component of a path, in its directory: the form in which a name is changed. Each operation chooses its own
+/// error for `.`, `..` and `/` ([`Special`]), and for slashes behind the name, before it changes anything.
 #[derive(Debug)]
 pub(crate) struct LastName<'p> {
     pub(crate) parent: Arc<CachedDirectory>,

@@ -1,4 +1,10 @@
 //! Renaming.
+//!
+//! # Locking
+//!
+//! A rename between two directories holds the rename lock of the file system. Every rename holds the stripes of its two
+//! names, and all stripes of a directory that it replaces. `lock_places` has the order of the stripes;
+//! `docs/DESIGN.md`, "Why a rename cannot deadlock", has the argument.
 
 use f2fs_sync::{Arc, RwLock, RwLockWriteGuard, protocol_never, protocol_step, protocol_value};
 

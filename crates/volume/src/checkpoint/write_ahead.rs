@@ -16,10 +16,10 @@
 //! warm-node log, or into the journal. Written ahead it stands in a segment aside, with a version that is past, where
 //! roll-forward never comes: a crash before the checkpoint is durable leaves a block that is free.
 //!
-//! *Memory.* The pages stay in memory until the checkpoint is durable, as long as without this: pages that were dirty
-//! when it began, and pages that became dirty during the passes. There are at most four times as many as
-//! [`OpenOptions::dirty_nodes`](crate::OpenOptions::dirty_nodes), of 4 KiB each: no pass begins with more than twice as
-//! many, and operations wait where as many are dirty beside them.
+//! *Memory.* The pages stay in memory until the checkpoint is durable, for as long as they would without writing ahead:
+//! pages that were dirty when it began, and pages that became dirty during the passes. There are at most four times as
+//! many as [`OpenOptions::dirty_nodes`](crate::OpenOptions::dirty_nodes), of 4 KiB each: no pass begins with more than
+//! twice as many, and operations wait where as many are dirty beside them.
 //!
 //! *Room.* A node that changes again takes a second block. None is taken where users would find none: then the rest is
 //! left to the freeze.

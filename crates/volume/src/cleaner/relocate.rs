@@ -10,9 +10,9 @@
 //!
 //! # Locking
 //!
-//! The caller holds an [`Op`], so no checkpoint runs: what is moved becomes durable as a whole with the next one, and
-//! the old places keep their bytes until then. No lock is held while the device works. Pages are locked one at a time:
-//! the inode's to forget the extent, then the owner's to change the slot ([`Flight::land_move`]).
+//! The caller holds an [`Op`], so no checkpoint freezes: what is moved becomes durable as a whole with the next one,
+//! and the old places keep their bytes until then. No lock is held while the device works. Pages are locked one at a
+//! time: the inode's to forget the extent, then the owner's to change the slot ([`Flight::land_move`]).
 //!
 //! # Why no crash can lose a block
 //!

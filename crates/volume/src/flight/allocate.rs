@@ -23,7 +23,7 @@ impl Flight {
     }
 
     /// Takes blocks for what is moved out of a segment: of the cold log, in its holes where free segments are few; or,
-    /// among those of about the same age, in the holes of such segments.
+    /// with [`Destination::SameAge`], in holes of segments of similar age.
     pub(super) fn take_for_move(
         &mut self,
         volume: &Volume,

@@ -19,10 +19,10 @@
 //! # Locking
 //!
 //! The writer holds an [`Op`] and the range of the file from before it sends the blocks until they are kept: no
-//! checkpoint runs, and nobody reads or changes them. The cleaner holds no range: a page counts the flights that its
+//! checkpoint freezes, and nobody reads or changes them. The cleaner holds no range: a page counts the flights that its
 //! slots name ([`NodePage::awaits`]), under its lock when a slot changes, down again when the block has landed, and the
-//! cleaner leaves such a page alone. Slots are changed by the leader of a group, which locks one page at a time: so no
-//! node that is written for somebody else names a block that nobody waits for.
+//! cleaner leaves such a page alone. Slots are changed by the leader of a group, which locks one page at a time. So no
+//! group writes a node naming a block whose write it does not await.
 //!
 //! [`NodePage::awaits`]: crate::node_page::NodePage::awaits
 

@@ -32,7 +32,7 @@ pub(crate) struct Room {
     blocks: AtomicU64,
     /// Valid nodes at the last checkpoint.
     nodes: AtomicU64,
-    /// Nodes of files that were synced since, those among them that roll-forward makes itself.
+    /// Nodes of files that were synced since, including indirect nodes, which roll-forward rebuilds.
     logged: AtomicU64,
     /// The most blocks that those nodes and the names of the files take.
     wanted: AtomicU64,
