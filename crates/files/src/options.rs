@@ -148,7 +148,8 @@ impl Options {
     /// in memory: the device gets it with a sync of the file, a checkpoint, after about five seconds of further writes,
     /// or when half of the cache waits to be written. A write counts its space, so a lack of space is an error of the
     /// write. An error of the device is told to the next sync through each handle of the file, once. A crash loses what
-    /// was neither synced nor in a checkpoint, as it does without a cache. A write of whole blocks, 1 MiB and more,
+    /// was neither synced nor in a checkpoint, as it does without a cache; of a write that goes on while the file is
+    /// synced, it may leave some blocks and lose others. A write of whole blocks, 1 MiB and more,
     /// goes to the device at once with a cache as well.
     ///
     /// The default serves an embedder that has a cache of its own, or reads and writes in large pieces: a second copy

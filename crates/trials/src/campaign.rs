@@ -16,6 +16,7 @@ use crate::base::{Base, BaseKind};
 use crate::contents::Contents;
 use crate::explore::{Explorer, Plan, Tally, Violation};
 use crate::pool;
+use crate::record::Recording;
 use crate::workload::Workload;
 use f2fs_device_test::Random;
 
@@ -176,7 +177,7 @@ fn explore(base: &Base, workload: &Workload, explorer: &mut Explorer<'_>, keep: 
         Err(what) => return Some(fault(Vec::new(), format!("the workload fails: {what}"), None)),
     };
     let violation = explorer.explore(&recording).err()?;
-    let image = save(&violation, keep);
+    let image = save(&violation, &recording, keep);
     // Hours may pass until the campaign ends.
     eprintln!("a violation in `{workload}`: {}", violation.what.lines().next().unwrap_or_default());
     Some(fault(violation.cuts.iter().map(Cut::to_string).collect(), violation.what, image))
@@ -202,16 +203,18 @@ pub fn repeat(bases: &Bases, workload: &Workload, cuts: &[Cut], settings: &Setti
     match result {
         Ok(()) => Ok(explorer.tally),
         Err(violation) => {
-            let image = save(&violation, &settings.keep);
+            let image = save(&violation, &recording, &settings.keep);
             Err(fault(&violation.cuts, violation.what, image))
         }
     }
 }
 
-fn save(violation: &Violation, keep: &Path) -> Option<PathBuf> {
+/// Keeps the state, and beside it what was done: threads do not do the same a second time.
+fn save(violation: &Violation, recording: &Recording, keep: &Path) -> Option<PathBuf> {
     let names: Vec<String> = violation.cuts.iter().map(|cut| format!("{}-{}", cut.start, cut.end)).collect();
     let path = keep.join(format!("state-{}-{:x}.img", names.join("-"), std::process::id()));
     std::fs::create_dir_all(keep).ok()?;
     violation.image.save(&path).ok()?;
+    std::fs::write(path.with_extension("txt"), recording.to_string()).ok()?;
     Some(path)
 }

@@ -209,7 +209,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         return run_faults(arguments, &bases);
     }
     if let Some(workload) = arguments.workload.as_ref().filter(|_| arguments.steps) {
-        print!("{}", report::steps(&workload.run(bases.get(workload.base()))?));
+        print!("{}", workload.run(bases.get(workload.base()))?);
         return Ok(true);
     }
     let outcome = if let Some(workload) = &arguments.workload {

@@ -276,6 +276,17 @@ fn is_half_written(lane: &Lane, base: usize, found: &Tree) -> bool {
         && old.nodes.iter().all(others)
 }
 
+/// Whether a file ends with one of the blocks that were `written`, and all that is missing behind it are such blocks;
+/// others differ in such blocks alone.
+fn is_torn_off(found: &Content, wanted: &Content, written: &BTreeSet<usize>) -> bool {
+    let (Content::File(found), Content::File(wanted)) = (found, wanted) else { return false };
+    let (end, all) = (found.len() / BLOCK, wanted.len().div_ceil(BLOCK));
+    let off = found.len() == end * BLOCK && end < all && end > 0;
+    let mut blocks = found.chunks(BLOCK).zip(wanted.chunks(BLOCK)).enumerate();
+    off && (end - 1..all).all(|at| written.contains(&at))
+        && blocks.all(|(at, (found, wanted))| found == wanted || written.contains(&at))
+}
+
 /// Whether a file is as wanted but for these blocks.
 fn is_torn(found: &Content, wanted: &Content, written: &BTreeSet<usize>) -> bool {
     let (Content::File(found), Content::File(wanted)) = (found, wanted) else { return false };

@@ -8,6 +8,7 @@
 //! checkpoint, and one that began after one of these ended is not.
 
 pub mod shared;
+mod text;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

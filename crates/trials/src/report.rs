@@ -1,42 +1,15 @@
 //! The results of campaigns and matrices, for people and for programs.
 
-use f2fs_device_test::Event;
 use serde_json::{Value, json};
 
 use crate::campaign::{Fault, Outcome};
 use crate::explore::Tally;
 use crate::faults::{Matrix, Way};
-use crate::record::Recording;
 
 /// The command that shows a violation again.
 fn again(fault: &Fault) -> String {
     let cuts: String = fault.cuts.iter().map(|cut| format!(" --cut {cut}")).collect();
     format!("cargo xtask crash -- --workload '{}'{cuts}", fault.workload)
-}
-
-/// The operations of a workload, one a line, and the requests that it sent to the device.
-pub(crate) fn steps(recording: &Recording) -> String {
-    let mut text = String::new();
-    for lane in &recording.lanes {
-        text += &format!("below {}:\n", lane.dir);
-        for (index, step) in lane.steps.iter().enumerate() {
-            let ((begin, end), version) = (step.events, step.versions.1);
-            let durable = step.fsynced.map_or_else(String::new, |ino| format!(" (inode {ino} is durable)"));
-            text +=
-                &format!("{:>5}  events {begin}..{end}, checkpoint {version:#x}: {}{durable}\n", index + 1, step.op);
-        }
-    }
-    text += "events:\n";
-    for (index, event) in recording.log.events().iter().enumerate() {
-        let (start, blocks) = event.range();
-        text += &match event {
-            Event::Write { .. } => format!("{index:>5}  write {start}+{blocks}\n"),
-            Event::Discard { .. } => format!("{index:>5}  discard {start}+{blocks}\n"),
-            Event::FlushPart { start, blocks } => format!("{index:>5}  flush of {start}+{blocks}\n"),
-            _ => format!("{index:>5}  flush\n"),
-        };
-    }
-    text
 }
 
 /// Prints a campaign.

@@ -214,3 +214,17 @@ fn a_checkpoint_in_the_middle_of_a_write_may_hold_some_of_its_blocks() {
     other.names.insert("/b".into(), 10);
     assert!(!is_half_written(&lane, 2, &other));
 }
+
+#[test]
+fn a_write_beside_a_sync_may_be_there_up_to_one_of_its_blocks() {
+    let file = |parts: &[(u8, usize)]| Content::File(parts.iter().flat_map(|(byte, len)| vec![*byte; *len]).collect());
+    let written = BTreeSet::from([1, 2, 3]);
+    let wanted = file(&[(1, 5000), (2, 9000)]);
+    let torn = |found: &Content| is_torn_off(found, &wanted, &written);
+    assert!(torn(&file(&[(1, 5000), (2, 3 * BLOCK - 5000)])), "up to the third block");
+    assert!(torn(&file(&[(1, BLOCK), (0, BLOCK), (2, BLOCK)])), "of the others some are missing");
+    assert!(!torn(&file(&[(1, 5000), (2, 7000)])), "the size is that of no block");
+    assert!(!torn(&file(&[(1, BLOCK)])), "none of its blocks is there");
+    assert!(!torn(&file(&[(9, BLOCK), (2, 2 * BLOCK)])), "a block that it did not write differs");
+    assert!(!torn(&wanted));
+}

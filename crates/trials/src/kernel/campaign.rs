@@ -204,7 +204,7 @@ pub fn steps(directory: &Path, name: &str) -> Result<String, String> {
     let (_, script) =
         all.iter().find(|(other, _)| other == name).ok_or_else(|| format!("there is no script {name}"))?;
     let floor = Floor::load(script.ground, &image_of(directory, script.ground))?;
-    Ok(crate::report::steps(&load(directory, name, script, &floor)?.0.recording))
+    Ok(load(directory, name, script, &floor)?.0.recording.to_string())
 }
 
 /// The recording of a script, and how many operations were refused.
