@@ -83,9 +83,14 @@ const OTHER_MUTANTS: [&str; 8] = [
 
 /// Mutants of crates with models that only a scenario can find. Two show themselves on volumes larger than a model's
 /// alone: nothing is written ahead of a checkpoint where so few sections are free. One takes a whole file system
-/// with a journal.
-const FOUND_BY_SCENARIOS: [&str; 3] =
-    ["directory_block_clean_before_its_copy", "node_ahead_changes_in_place", "journal_names_in_no_order"];
+/// with a journal; two take renames in both directions between directories whose paths are looked up.
+const FOUND_BY_SCENARIOS: [&str; 5] = [
+    "directory_block_clean_before_its_copy",
+    "node_ahead_changes_in_place",
+    "journal_names_in_no_order",
+    "rename_waits_with_a_stripe",
+    "rename_moves_directories_as_files",
+];
 
 /// The mutants of the rest of the workspace.
 #[derive(Debug)]
