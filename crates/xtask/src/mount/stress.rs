@@ -161,6 +161,7 @@ fn checksums(dir: &Path, mebibytes: u64, again: bool) -> Command {
     command.args([
         "--verify=crc32c",
         "--verify_fatal=1",
+        "--verify_state_save=0",
         "--end_fsync=1",
         "--group_reporting",
         "--output-format=terse",
