@@ -9,7 +9,9 @@
 
 mod fsx;
 mod pjdfstest;
+mod postgres;
 mod programs;
+mod stress;
 mod volume;
 
 use std::path::{Path, PathBuf};
@@ -36,6 +38,12 @@ pub(crate) struct Args {
     /// Number of transactions of sqlite3 for each of its journal modes.
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER")]
     transactions: u64,
+    /// Seconds that each of stress-ng's stressors, and dbench, works.
+    #[arg(long, default_value_t = 30, value_name = "NUMBER")]
+    seconds: u64,
+    /// Rounds of PostgreSQL, of three kills each.
+    #[arg(long, default_value_t = 5, value_name = "NUMBER")]
+    rounds: u32,
     /// The directory that is copied into a mount and back.
     #[arg(long, default_value = "/usr/share", value_name = "DIR")]
     tree: PathBuf,
@@ -54,6 +62,10 @@ enum Judge {
     Pjdfstest,
     /// fsx: random operations on one file, whose content is compared after each.
     Fsx,
+    /// stress-ng, fio, `fs_mark`, dbench, bonnie++ and postmark: load, and checks of what is read.
+    Stress,
+    /// PostgreSQL: clients, kills of it and of the mount's server, recovery.
+    Postgres,
     /// Work with git, sqlite3, tar, rsync and cargo.
     Programs,
 }
@@ -91,7 +103,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         pjdfstest::run(&bench)?;
     }
     if wanted(Judge::Fsx) {
-        fsx::run(&bench, if args.quick { args.operations.min(5000) } else { args.operations }, args.seed)?;
+        fsx::run(&bench, if args.quick { args.operations.min(2500) } else { args.operations }, args.seed)?;
+    }
+    if wanted(Judge::Stress) {
+        let seconds = if args.quick { args.seconds.min(3) } else { args.seconds };
+        stress::run(&bench, stress::Amount { seconds, quick: args.quick })?;
+    }
+    if wanted(Judge::Postgres) {
+        let (clients, seconds) = if args.quick { (2, 2) } else { (4, args.seconds) };
+        let (rounds, ways) = if args.quick { (1, 1) } else { (args.rounds, 2) };
+        postgres::run(&bench, postgres::Amount { clients, seconds, rounds, ways })?;
     }
     if wanted(Judge::Programs) {
         let tree = if args.quick { process::root().join("crates") } else { args.tree.clone() };

@@ -31,6 +31,13 @@ const PACKAGES: &[(&str, &str)] = &[
     ("sqlite3", "sqlite3"),
     ("tar", "tar"),
     ("rsync", "rsync"),
+    ("stress-ng", "stress-ng"),
+    ("fs_mark", "fsmark"),
+    ("dbench", "dbench"),
+    ("bonnie++", "bonnie++"),
+    ("postmark", "postmark"),
+    ("pgbench", "postgresql"),
+    ("runuser", "util-linux"),
 ];
 
 /// Programs for the tests on this machine, without the guest tests.

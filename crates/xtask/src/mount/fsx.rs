@@ -4,36 +4,55 @@ use std::fs;
 use std::process::Command;
 use std::time::Instant;
 
-use super::volume::Mounted;
+use super::volume::{How, Mounted};
 use super::{Bench, installed};
 use crate::{Result, process};
 
 const VERSION: &str = "0.3.2";
 
-/// A way to run it: a name, the kernel's cache (`-o cache=`), and whether mappings are read and written more often than
+/// A way to run it: a name, the kernel's cache, and whether mappings are read and written more often than
 /// files.
 const WAYS: [(&str, &str, bool); 4] = [
-    ("through", "through", false),
-    ("writeback", "writeback", false),
-    ("none", "none", false),
-    ("mapped", "through", true),
+    ("through", "cache=through", false),
+    ("writeback", "cache=writeback", false),
+    ("none", "cache=none", false),
+    ("mapped", "cache=through", true),
 ];
+
+/// The server's own page cache, beside each of them.
+const PAGE_CACHES: [&str; 2] = ["0", "64M"];
 
 pub(crate) fn run(bench: &Bench, operations: u64, seed: u64) -> Result<()> {
     let program = installed("fsx", VERSION)?;
-    for (name, cache, mapped) in WAYS {
-        let configuration = bench.images.join(format!("fsx-{name}.toml"));
-        fs::write(&configuration, self::configuration(mapped))?;
-        let mounted = Mounted::new(bench, &format!("fsx-{name}"), "256M", &format!("cache={cache}"))?;
-        let begun = Instant::now();
-        let mut command = Command::new(&program);
-        command.args(["-q", "-S", &seed.to_string(), "-N", &operations.to_string(), "-f"]).arg(&configuration);
-        // Its files of a failure go beside the images.
-        process::output(command.arg("-P").arg(&bench.images).arg(mounted.dir.join("f")))?;
-        mounted.judge()?;
-        let took = begun.elapsed().as_secs_f64();
-        println!("fsx {VERSION}, {name}: {operations} operations from seed {seed} in {took:.0} s");
+    for page_cache in PAGE_CACHES {
+        for (name, options, mapped) in WAYS {
+            let configuration = bench.images.join(format!("fsx-{name}.toml"));
+            fs::write(&configuration, self::configuration(mapped))?;
+            let mounted = Mounted::new(bench, &format!("fsx-{name}"), "256M", How { options, page_cache })?;
+            let begun = Instant::now();
+            let mut command = Command::new(&program);
+            command.args(["-q", "-S", &seed.to_string(), "-N", &operations.to_string(), "-f"]).arg(&configuration);
+            // Its files of a failure go beside the images.
+            process::output(command.arg("-P").arg(&bench.images).arg(mounted.dir.join("f")))?;
+            mounted.judge()?;
+            let took = begun.elapsed().as_secs_f64();
+            println!(
+                "fsx {VERSION}, {name}, page cache {page_cache}: {operations} operations from seed {seed} in {took:.0} s"
+            );
+        }
     }
+    library(operations, seed)
+}
+
+/// The same kind of operations on the library itself, without a mount.
+fn library(operations: u64, seed: u64) -> Result<()> {
+    let begun = Instant::now();
+    let mut test = process::cargo(["test", "--quiet", "--package", "f2fs-files", "--test", "fsx"]);
+    test.args(["--", "--nocapture"]);
+    test.env("F2FS_FSX_OPERATIONS", operations.to_string()).env("F2FS_FSX_SEED", seed.to_string());
+    process::run(&mut test)?;
+    let took = begun.elapsed().as_secs_f64();
+    println!("fsx, the library, three page caches: {operations} operations each from seed {seed} in {took:.0} s");
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use std::{env, iter};
 
 use anyhow::bail;
 
-use super::volume::Mounted;
+use super::volume::{How, Mounted};
 use super::{Bench, installed};
 use crate::{Result, process};
 
@@ -44,8 +44,8 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     fs::set_permissions(&helper, fs::Permissions::from_mode(0o755))?;
     let path = env::var_os("PATH").unwrap_or_default();
     let path: OsString = env::join_paths(iter::once(bin).chain(env::split_paths(&path)))?;
-    let mounted = Mounted::new(bench, "pjdfstest", "1G", "allow_other")?;
-    let other = Mounted::new(bench, "pjdfstest-other", "128M", "allow_other")?;
+    let mounted = Mounted::new(bench, "pjdfstest", "1G", How::plain("allow_other"))?;
+    let other = Mounted::new(bench, "pjdfstest-other", "128M", How::plain("allow_other"))?;
     for (remounts, pattern) in [(true, Some(REMOUNTS)), (false, None)] {
         let configuration = bench.images.join("pjdfstest.toml");
         fs::write(&configuration, format!("{CONFIGURATION}allow_remount = {remounts}\n"))?;

@@ -8,9 +8,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail, ensure};
 
 use super::Bench;
-use super::volume::Mounted;
+use super::volume::{How, Mounted};
 use crate::{Result, process, tools};
 
+const THROUGH: How = How::plain("cache=through");
 /// The programs that they need beside cargo.
 const PROGRAMS: &[&str] = &["git", "sqlite3", "tar", "rsync", "fsck.f2fs"];
 
@@ -34,7 +35,7 @@ fn shell(script: &str) -> Result<()> {
 
 /// A clone of this repository is packed again, and whole before and after a mount.
 fn repository(bench: &Bench) -> Result<()> {
-    let mounted = Mounted::new(bench, "git", "2G", "cache=through")?;
+    let mounted = Mounted::new(bench, "git", "2G", THROUGH)?;
     let (root, dir) = (process::root(), mounted.dir.join("clone"));
     let (from, to) = (root.display(), dir.display());
     // Whoever may have made the sources.
@@ -44,14 +45,14 @@ fn repository(bench: &Bench) -> Result<()> {
     shell(&format!("git -c safe.directory='*' clone --quiet --no-hardlinks {from} {to}; {whole}"))?;
     shell(&format!("{git} gc --quiet --prune=now; {whole}"))?;
     mounted.umount()?;
-    mounted.mount("cache=through")?;
+    mounted.mount(THROUGH)?;
     shell(&whole)?;
     mounted.judge()
 }
 
 /// Transactions, in whose middle the server is killed: all committed transactions are there.
 fn database(bench: &Bench, journal: &str, transactions: u64) -> Result<()> {
-    let mounted = Mounted::new(bench, &format!("sqlite-{journal}"), "512M", "cache=through")?;
+    let mounted = Mounted::new(bench, &format!("sqlite-{journal}"), "512M", THROUGH)?;
     let file = mounted.dir.join("base");
     let (mut before, mut all) = (0, 0);
     // Killed in the middle, and then left to end.
@@ -88,7 +89,7 @@ fn database(bench: &Bench, journal: &str, transactions: u64) -> Result<()> {
         let ended = child.wait()?;
         ensure!(killed != ended.success(), "sqlite3 ended with {ended}");
         if killed {
-            mounted.mount("cache=through")?;
+            mounted.mount(THROUGH)?;
         }
         let said = process::output(
             Command::new("sqlite3").arg(&file).arg("PRAGMA integrity_check; SELECT count(*), max(n) FROM t;"),
@@ -109,7 +110,7 @@ fn database(bench: &Bench, journal: &str, transactions: u64) -> Result<()> {
 
 /// A tree goes to a mount by tar and by rsync, and is the same before and after another mount.
 fn trees(bench: &Bench, tree: &Path) -> Result<()> {
-    let mounted = Mounted::new(bench, "trees", "6G", "cache=through")?;
+    let mounted = Mounted::new(bench, "trees", "6G", THROUGH)?;
     let (from, to) = (tree.display(), mounted.dir.display());
     shell(&format!(
         "mkdir {to}/tar {to}/rsync; tar -C {from} -cf - . | tar -C {to}/tar -xpf -; rsync -aHAX {from}/ {to}/rsync/"
@@ -123,14 +124,14 @@ fn trees(bench: &Bench, tree: &Path) -> Result<()> {
     let both = || same("tar", "-aH").and_then(|()| same("rsync", "-aHAX"));
     both()?;
     mounted.umount()?;
-    mounted.mount("ro")?;
+    mounted.mount(How::plain("ro"))?;
     both()?;
     mounted.judge()
 }
 
 /// A program is built on a mount, and runs from there.
 fn build(bench: &Bench) -> Result<()> {
-    let mounted = Mounted::new(bench, "cargo", "2G", "cache=through")?;
+    let mounted = Mounted::new(bench, "cargo", "2G", THROUGH)?;
     let dir = mounted.dir.join("small");
     process::run(process::cargo(["new", "--quiet", "--vcs", "none", "--name", "small"]).arg(&dir))?;
     for _ in 0..2 {

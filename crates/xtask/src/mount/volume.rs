@@ -1,14 +1,37 @@
 //! A volume that is mounted for a judge.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use std::{fmt, fs};
 
 use anyhow::{Context, bail};
 
 use super::Bench;
 use crate::{Result, process};
+
+/// How a volume is mounted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct How {
+    /// The options behind `-o`.
+    pub(crate) options: &'static str,
+    /// The size of the server's page cache; `0`: it has none.
+    pub(crate) page_cache: &'static str,
+}
+
+impl How {
+    /// As the kernel caches, and without a page cache of the server.
+    pub(crate) const fn plain(options: &'static str) -> How {
+        How { options, page_cache: "0" }
+    }
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.options)?;
+        if self.page_cache == "0" { Ok(()) } else { write!(f, ", page cache {}", self.page_cache) }
+    }
+}
 
 /// A volume that is mounted until this is dropped.
 #[derive(Debug)]
@@ -20,7 +43,7 @@ pub(crate) struct Mounted<'a> {
 
 impl<'a> Mounted<'a> {
     /// Formats an image and mounts it.
-    pub(crate) fn new(bench: &'a Bench, name: &str, size: &str, options: &str) -> Result<Mounted<'a>> {
+    pub(crate) fn new(bench: &'a Bench, name: &str, size: &str, how: How) -> Result<Mounted<'a>> {
         let image = bench.images.join(format!("{name}.img"));
         let dir = bench.images.join(name);
         fs::create_dir_all(&dir)?;
@@ -32,13 +55,14 @@ impl<'a> Mounted<'a> {
         }
         process::output(Command::new(&bench.f2fs).args(["format", "--size", size]).arg(&image))?;
         let mounted = Mounted { bench, image, dir };
-        mounted.mount(options)?;
+        mounted.mount(how)?;
         Ok(mounted)
     }
 
-    pub(crate) fn mount(&self, options: &str) -> Result<()> {
+    pub(crate) fn mount(&self, how: How) -> Result<()> {
         let mut command = Command::new(&self.bench.f2fs);
-        process::run(command.args(["mount", "-o", options]).arg(&self.image).arg(&self.dir))
+        command.args(["--page-cache", how.page_cache]);
+        process::run(command.args(["mount", "-o", how.options]).arg(&self.image).arg(&self.dir))
     }
 
     pub(crate) fn umount(&self) -> Result<()> {
