@@ -26,7 +26,7 @@ use crate::{Result, process, tools};
 pub(crate) struct Args {
     /// Run only this suite.
     judge: Option<Judge>,
-    /// Use few operations and small trees, for a run of a minute (building not counted).
+    /// Use few operations and small trees, for a run of two minutes (building not counted).
     #[arg(long)]
     quick: bool,
     /// Number of operations of fsx for each way of mounting.
