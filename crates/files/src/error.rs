@@ -144,6 +144,14 @@ pub enum FsError {
     /// The file is not open for that (`EBADF`).
     #[error("the file is not open for {0}")]
     NotOpenFor(&'static str),
+    /// A dirty block was not in the page cache when it was to be written: a fault of this library (`EIO`).
+    #[error("block {block} of inode {ino} was to be written, and is not in the page cache")]
+    PageLost {
+        /// The inode's number.
+        ino: Nid,
+        /// The block in the file.
+        block: u64,
+    },
     /// Two files that have to be in one file system are in different ones (`EXDEV`).
     #[error("the files are in different file systems")]
     OtherVolume,
@@ -210,6 +218,14 @@ impl From<BadEntry> for FsError {
 impl FsError {
     pub(crate) fn corrupt(what: &'static str, found: u64, min: u64, max: u64) -> FsError {
         FsError::Volume(Corruption::Range { what, found, min, max }.into())
+    }
+
+    pub(crate) fn corrupt_inode(ino: Nid, what: &'static str) -> FsError {
+        FsError::Volume(Corruption::Inode { ino, what }.into())
+    }
+
+    pub(crate) fn no_parent(directory: Nid) -> FsError {
+        FsError::corrupt_inode(directory, "it is a directory without an entry `..`")
     }
 
     /// Whether space was missing (`ENOSPC`).

@@ -119,7 +119,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// [`ImageError::Device`] if the path exists or cannot be made; [`ImageError::Format`] if the size or an option
-    /// does not fit. The file is removed again if it cannot be formatted.
+    /// does not fit. The file is removed again if it cannot be formatted, or opened with these options.
     pub fn create_path(
         path: impl AsRef<Path>,
         bytes: u64,
@@ -128,12 +128,10 @@ impl FileSystem {
     ) -> Result<FileSystem, ImageError> {
         let path = path.as_ref();
         let device = UringDevice::create(path, bytes, OpenOptions::new())?;
-        if let Err(error) = FileSystem::format(&*device, format) {
-            drop(device);
+        let made = FileSystem::format(&*device, format).map_err(ImageError::from);
+        made.and_then(|_| Ok(FileSystem::open(device, options)?)).inspect_err(|_| {
             // It is ours: `create` makes a new file only. If it cannot be removed, the first error says more.
             let _ = fs::remove_file(path);
-            return Err(error.into());
-        }
-        Ok(FileSystem::open(device, options)?)
+        })
     }
 }

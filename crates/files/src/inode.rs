@@ -234,7 +234,7 @@ impl Inode {
 /// The properties that all other code relies on in an inode (`sanity_check_inode` in `fs/f2fs/inode.c`).
 pub(crate) fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<FileKind, FsError> {
     let kind = FileKind::from_mode(inode.i_mode.get())
-        .ok_or_else(|| FsError::corrupt("file type of an inode", inode.file_type().into(), 0, 0))?;
+        .ok_or_else(|| FsError::corrupt_inode(ino, "its file type is none that F2FS has"))?;
     form::check(ino, inode, kind, volume.features())?;
     if let Some(extra) = inode.extra() {
         let size = extra.i_extra_isize.get();
@@ -253,15 +253,18 @@ pub(crate) fn check(volume: &Volume, ino: Nid, inode: &raw::Inode) -> Result<Fil
     }
     // A file that nobody counts as linked is freed when it is closed: only if the checkpoint says so as well.
     if inode.i_links.get() == 0 && !volume.is_orphan(ino) {
-        return Err(FsError::corrupt("links of an inode", 0, 1, u32::MAX.into()));
+        return Err(FsError::corrupt_inode(ino, "it has no links, and is no orphan of the checkpoint"));
     }
     let data = inode.i_inline & inline::DATA != 0;
     let dentry = inode.i_inline & inline::DENTRY != 0;
     if data && !matches!(kind, FileKind::Regular | FileKind::Symlink) {
-        return Err(FsError::corrupt("inline data flag of a file that is neither regular nor a symlink", 1, 0, 0));
+        return Err(FsError::corrupt_inode(
+            ino,
+            "it has inline data, and is neither a regular file nor a symbolic link",
+        ));
     }
     if dentry && kind != FileKind::Directory {
-        return Err(FsError::corrupt("inline dentry flag of a file that is not a directory", 1, 0, 0));
+        return Err(FsError::corrupt_inode(ino, "it has inline dentries, and is no directory"));
     }
     if data {
         let room = inode.layout(volume.features()).inline_data_size() as u64;

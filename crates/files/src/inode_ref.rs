@@ -245,7 +245,7 @@ impl InodeRef {
     ///
     /// # Errors
     /// [`FsError::Exists`], [`FsError::DirectoryLink`], [`FsError::NotFound`] if the file has no name left,
-    /// [`FsError::Invalid`] if it is of another file system.
+    /// [`FsError::OtherVolume`] if it is of another file system.
     pub fn link(&self, name: impl AsRef<[u8]>, file: &InodeRef) -> Result<(), FsError> {
         self.same_file_system(file)?;
         self.handle.namespace().link(file.inode(), self.inode(), free_name(name.as_ref())?)
@@ -271,7 +271,7 @@ impl InodeRef {
     ///
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::NotEmpty`], [`FsError::IntoItself`], by mode [`FsError::Exists`];
-    /// [`FsError::Invalid`] if `to` is of another file system.
+    /// [`FsError::OtherVolume`] if `to` is of another file system.
     pub fn rename(
         &self,
         name: impl AsRef<[u8]>,
@@ -289,7 +289,7 @@ impl InodeRef {
         if std::ptr::eq::<Core>(&***self.handle.core, &***other.handle.core) {
             return Ok(());
         }
-        Err(FsError::Invalid("the inodes are in different file systems"))
+        Err(FsError::OtherVolume)
     }
 
     // ---- symbolic links, extended attributes ----

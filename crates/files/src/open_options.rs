@@ -6,10 +6,7 @@ use crate::FsError;
 use crate::access::Access;
 use crate::file::File;
 use crate::filesystem::FileSystem;
-use crate::namespace::path::bytes;
-
-/// Symbolic links that are followed to a file that is to be made, at most; as on the way along a path.
-const MAX_LINKS: u32 = 40;
+use crate::namespace::path::{MAX_LINKS, bytes};
 
 /// How a file is opened: [`std::fs::OpenOptions`], for a file system of this library. All options are off at first.
 ///

@@ -99,8 +99,8 @@ fn inodes_of_two_file_systems_do_not_mix() {
     let [one, two] = [device(), device()].map(|device| FileSystem::open(device, Options::new()).unwrap());
     let stranger = two.root().unwrap().create("f", &file()).unwrap();
     let root = one.root().unwrap();
-    assert!(matches!(root.link("f", &stranger), Err(FsError::Invalid(_))));
-    assert!(matches!(two.root().unwrap().rename("f", &root, "f", RenameMode::Replace), Err(FsError::Invalid(_))));
+    assert!(matches!(root.link("f", &stranger), Err(FsError::OtherVolume)));
+    assert!(matches!(two.root().unwrap().rename("f", &root, "f", RenameMode::Replace), Err(FsError::OtherVolume)));
 }
 
 /// One name is made, moved, looked up, read and removed by threads at once. A reference leads to the inode that it was

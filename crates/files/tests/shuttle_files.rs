@@ -12,7 +12,6 @@
 //! mutant: journal_names_in_no_order, killed by: names_of_two_threads_into_a_journal
 //! mutant: gate_turn_back_counts_down, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: directory_drops_pages_in_use, killed by: names_of_four_threads_beside_checkpoints
-//! mutant: budget_take_not_atomic, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: checkpoint_freezes_behind_the_gate, killed by: names_of_four_threads_beside_checkpoints
 //! mutant: node_ahead_changes_in_place, killed by: attributes_written_ahead
 //! mutant: rename_waits_with_a_stripe, killed by: files_change_places_between_directories

@@ -111,6 +111,14 @@ pub enum Corruption {
         /// Largest legal value.
         max: u64,
     },
+    /// An inode contradicts itself, or the tree that it stands in.
+    #[error("inode {ino}: {what}")]
+    Inode {
+        /// Its number.
+        ino: Nid,
+        /// The fault.
+        what: &'static str,
+    },
     /// A segment's SIT entry contradicts itself.
     #[error("segment {segment}: {what}: expected {expected}, found {found}")]
     Segment {

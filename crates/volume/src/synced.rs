@@ -32,7 +32,7 @@ pub enum MustCheckpoint {
 
 impl MustCheckpoint {
     /// Whether names are the reason, so that with a journal a record of names
-    /// ([`Volume::sync_names`](crate::Volume::sync_names)) does as well.
+    /// ([`Syncs::names`](crate::Syncs::names)) does as well.
     #[must_use]
     pub fn is_of_names(self) -> bool {
         matches!(self, Self::NotRegular | Self::Links | Self::Renamed | Self::NewParent)

@@ -323,7 +323,7 @@ impl WriteBack<'_> {
             for number in 0..run.len {
                 let out = data.block_mut((run.at + number) as usize);
                 if !self.pages.table().read(run.pages.key(run.first + number), 0, out) {
-                    return Err(FsError::corrupt("a dirty page that the cache lost: block", run.first + number, 0, 0));
+                    return Err(FsError::PageLost { ino: run.inode.ino, block: run.first + number });
                 }
             }
         }

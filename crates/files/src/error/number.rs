@@ -71,6 +71,7 @@ fn number(error: &FsError) -> Errno {
         | FsError::Invalid(_) => Errno::INVAL,
         FsError::NotOpenFor(_) => Errno::BADF,
         FsError::OtherVolume => Errno::XDEV,
+        FsError::PageLost { .. } => Errno::IO,
         FsError::NoSpace(_) => Errno::NOSPC,
         FsError::ReadOnly => Errno::ROFS,
         FsError::Recovery(error) => number(error),

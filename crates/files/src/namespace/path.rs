@@ -16,7 +16,7 @@ use crate::path_cache::CachedDirectory;
 use crate::stat::FileKind;
 
 /// Symbolic links followed in one look-up at most, as in Linux.
-const MAX_LINKS: u32 = 40;
+pub(crate) const MAX_LINKS: u32 = 40;
 
 /// The treatment of a symbolic link at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

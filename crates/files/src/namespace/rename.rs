@@ -226,7 +226,7 @@ impl Namespace<'_> {
             let parent = {
                 let _gate = self.volume.begin_read();
                 let found = directory.find(&self.volume, Name::PARENT)?;
-                self.inode(found.ok_or_else(|| FsError::corrupt("'..' of a directory", 0, 1, 1))?.ino)
+                self.inode(found.ok_or_else(|| FsError::no_parent(here.ino))?.ino)
             };
             if directory.is_dead() {
                 // The parent in its '..' may be gone as well, and its number in other use.
@@ -234,7 +234,7 @@ impl Namespace<'_> {
             }
             climbed = Some(parent?);
         }
-        Err(FsError::corrupt("depth of a directory", u64::MAX, 0, self.volume.stat().valid_inodes))
+        Err(FsError::corrupt_inode(below.ino, "the entries `..` above this directory lead round in a circle"))
     }
 
     fn refuse_cycle(&self, moved: &Inode, into: &Inode) -> Result<(), FsError> {
@@ -363,7 +363,7 @@ impl Namespace<'_> {
         }
         if inode.kind == FileKind::Directory && from.parent.ino != to.parent.ino {
             if !self.redirect_entry(op, inode, Name::PARENT, to.parent.ino, FileKind::Directory)? {
-                return Err(FsError::corrupt("'..' of a directory", 0, 1, 1));
+                return Err(FsError::no_parent(inode.ino));
             }
             self.add_links(op, from.parent, -1);
             self.add_links(op, to.parent, 1);

@@ -175,7 +175,7 @@ impl RollForward<'_> {
         *subdirectories.entry(parent).or_default() += 1;
         let there =
             self.change(|op| Namespace(self).redirect_entry(op, inode, Name::PARENT, parent, FileKind::Directory))?;
-        if there { Ok(()) } else { Err(FsError::corrupt("'..' of a directory", 0, 1, 1)) }
+        if there { Ok(()) } else { Err(FsError::no_parent(inode.ino)) }
     }
 
     /// Frees an inode that no name leads to.
