@@ -26,28 +26,28 @@
 //!                                                         2 threads                        8 threads
 //! operation                                      lines  shared   moved  global    lines  shared   moved  global
 //! kernel-scan: allocate + free                    12.0    12.0    11.8      45     12.0    12.0    11.8     135
-//! clue: allocate + free                           12.0    12.0    11.8      48     12.0    12.0    11.8     136
+//! clue: allocate + free                           12.0    12.0    11.8      46     12.0    12.0    11.8     135
 //! sharded: allocate + free                         6.0     0.0     0.0       0      6.0     0.0     0.0       0
 //! extent: lock + unlock one block, shared          1.0     0.0     0.0       0      1.0     0.0     0.0       0
 //! extent: lock + unlock one block, exclusive       1.0     0.0     0.0       0      1.0     0.0     0.0       0
-//! segment: allocate 512 blocks, one log           14.2    12.1     9.5      83     14.2    12.1     9.6      14
-//! segment: allocate 512 blocks, lanes             15.0     8.5     7.6      81     15.0     8.4     8.1      14
-//! segment: allocate 8 blocks, one log              5.7     5.6     5.6      69      5.6     5.5     5.8     216
-//! segment: allocate 8 blocks, lanes                5.6     1.7     0.8      21      5.6     1.9     1.6       4
-//! lookup, private directories                     10.2     1.0     0.9       0     10.2     1.0     1.0       1
-//! create, private directories                     28.8     3.1     2.1       0     28.4     3.1     2.9       0
-//! unlink, private directories                     28.2     5.2     2.8      14     28.1     6.8     3.2       5
-//! rename, private directories                     20.0     3.0     2.7       0     19.4     3.0     3.0       1
-//! lookup, shared directory                        10.3     3.3     1.6      70     10.2     4.1     3.1      85
-//! create, shared directory                        28.7     7.8     4.6      91     28.8     7.8     7.4     149
-//! unlink, shared directory                        28.2     7.5     3.5      86     28.2    10.0     5.5      91
-//! rename, shared directory                        18.8    11.5     7.2     121     19.3    12.1    11.0     187
+//! segment: allocate 512 blocks, one log           18.0    16.0    13.0      86     18.0    16.0    13.1      18
+//! segment: allocate 512 blocks, lanes             18.0     9.0     9.0      85     18.0     9.0     9.5      18
+//! segment: allocate 8 blocks, one log              5.2     4.0     4.0      58      5.2     4.0     4.1     226
+//! segment: allocate 8 blocks, lanes                5.2     0.1     0.1       9      5.2     0.1     0.2       8
+//! lookup, private directories                     10.2     1.0     0.6       0     10.2     1.0     0.9       0
+//! create, private directories                     29.1     3.1     1.9       0     29.3     3.1     2.9       0
+//! unlink, private directories                     28.0     4.3     2.0      10     27.9     5.2     2.8       3
+//! rename, private directories                     19.5     3.0     1.9       0     19.8     3.0     2.7       0
+//! lookup, shared directory                        10.3     3.3     1.3      71     10.2     4.1     3.1      83
+//! create, shared directory                        29.2     7.7     4.3      90     29.2     7.6     7.1     142
+//! unlink, shared directory                        28.1     6.8     2.7      85     27.9     8.4     5.1      89
+//! rename, shared directory                        19.7    12.1     6.7     127     19.8    12.4    11.1     195
 //! read 4 KiB, private files                        4.0     0.0     0.0       0      4.0     0.0     0.0       0
-//! overwrite 4 KiB, private files                  20.1     1.4     0.2       6     20.6     3.5     2.2       0
-//! overwrite 4 KiB and sync, private files         47.3    18.4    17.2      74     47.5    19.9    18.5     211
-//! overwrite 64 KiB, private files                 23.1     3.8     2.7      42     22.7     4.6     3.5       6
-//! read 4 KiB, shared file                          4.0     0.2     0.0       2      4.0     0.4     0.0       0
-//! overwrite 4 KiB, shared file                    20.5     3.9     1.3      10     24.1    11.0     8.0       4
+//! overwrite 4 KiB, private files                  17.7     0.4     0.0       2     17.4     0.3     0.0       0
+//! overwrite 4 KiB and sync, private files         42.4    14.5    14.2      65     43.2    14.1    13.7     190
+//! overwrite 64 KiB, private files                 20.7     0.7     0.4      12     19.7     0.7     0.4      10
+//! read 4 KiB, shared file                          4.0     0.2     0.0       2      4.0     0.3     0.0       0
+//! overwrite 4 KiB, shared file                    18.1     2.6     1.0       7     20.9     7.4     4.5       4
 //! ```
 //!
 //! In private directories no line of the whole file system is written by one operation in a hundred. The lines that are
