@@ -96,7 +96,7 @@ fn repeated(
     let base = Base::new(kind)?;
     let recording = workload.parse::<Workload>()?.run(&base)?;
     let is_there = recording.lanes[0].steps.iter().any(|at| (at.op.to_string().as_str(), at.events) == step);
-    assert!(is_there, "the workload is another:\n{}", recording);
+    assert!(is_there, "the workload is another:\n{recording}");
     let contents = Contents::default();
     let plan = Plan {
         cuts: CutPlan::default(),
