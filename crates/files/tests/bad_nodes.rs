@@ -77,7 +77,7 @@ fn inodes_that_cannot_be() {
     expect("/large", |node| inode(|raw| raw.i_size = u64::MAX.into(), node), &["i_size", "18446744073709551615"]);
     expect("/dir", |node| inode(|raw| raw.i_current_depth = 4000.into(), node), &["i_current_depth", "4000"]);
     expect("/hashed", |node| inode(|raw| raw.i_current_depth = 64.into(), node), &["i_current_depth", "64"]);
-    expect("/dir", |node| inode(|raw| raw.i_mode = 0o100_644.into(), node), &["inline dentry"]);
+    expect("/dir", |node| inode(|raw| raw.i_mode = 0o100_644.into(), node), &["inline dentries"]);
     expect("/hashed", |node| inode(|raw| raw.i_addr[0] = 7.into(), node), &["block 7 ", "outside"]);
     // A log may write to it, and then other names stand there.
     expect("/hashed", |node| inode(|raw| raw.i_addr[0] = 16_000.into(), node), &["block 16000 ", "not in use"]);
