@@ -54,7 +54,7 @@ use std::time::{Duration, Instant};
 
 use f2fs::device::{AlignedBuf, BlockDevice};
 use f2fs::uring::{OpenOptions, UringDevice};
-use f2fs::volume::OpenOptions as VolumeOptions;
+use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{File, FileSystem, Options};
 use f2fs_benches::report::{Csv, ascending, machine};

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use f2fs::device::MemoryDevice;
 use f2fs::journal::RegionMedium;
 use f2fs::pmem::MemoryRegion;
-use f2fs::volume::OpenOptions;
+use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{Dir, DirectoryLock, File, FileSystem, JournalMode, JournalOptions, Options, RenameMode, create_journal};
 use f2fs_sync::PlainArc;
@@ -42,7 +42,7 @@ fn volume(subject: &Subject, files: u64) -> FileSystem {
     let device = PlainArc::new(MemoryDevice::new(BLOCKS));
     format(&*device, &FormatOptions::default()).expect("the device is large enough");
     let cached = NonZeroUsize::MIN.saturating_add(files as usize * 2 + 65_536);
-    let volume = OpenOptions::new().nid_policy(subject.policy).node_cache(cached).dirty_nodes(u64::MAX);
+    let volume = VolumeOptions::new().nid_policy(subject.policy).node_cache(cached).dirty_nodes(u64::MAX);
     let lock = if subject.whole_directory { DirectoryLock::Whole } else { DirectoryLock::Bucket };
     let mut options = Options::new().volume(volume).directory_lock(lock).inode_cache(cached);
     if subject.workload == Workload::Dwsj {

@@ -75,7 +75,7 @@ pub(crate) fn open_with(image: &Path, access: Access, journal: Option<JournalOpt
 /// transfer.
 pub(crate) fn open_to_copy(image: &Path, access: Access) -> Result<FileSystem, CliError> {
     let device = medium::open_to_copy(image, access)?;
-    let volume = f2fs::volume::OpenOptions::new().node_cache(COPY_NODES).dirty_nodes(2 * COPY_NODES.get() as u64);
+    let volume = f2fs::volume::VolumeOptions::new().node_cache(COPY_NODES).dirty_nodes(2 * COPY_NODES.get() as u64);
     let caches = Options::new().volume(volume).inode_cache(COPY_NODES).dentry_cache(COPY_NODES);
     open_on(image, access, &device, caches.address_cache(4 << 20).lock_memory(4 << 20), medium::journal(access)?)
 }

@@ -16,7 +16,7 @@ use f2fs::format::superblock::SuperBlock;
 use f2fs::format::trouble::{ErrorKind, StopReason};
 use f2fs::format::{BlockAddr, LogType};
 use f2fs::uring::{OpenOptions as UringOptions, UringDevice};
-use f2fs::volume::{OpenOptions as VolumeOptions, Volume};
+use f2fs::volume::{Volume, VolumeOptions};
 use f2fs::{DirEntry, FileSystem, Options};
 use serde_json::Value;
 

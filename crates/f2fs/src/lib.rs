@@ -88,8 +88,8 @@ pub use f2fs_uring::OpenError;
 pub use f2fs_volume::devices::DevicesError;
 pub use f2fs_volume::format::{FormatOptions, FormatReport, FormatVolumeError, Signature};
 pub use f2fs_volume::{
-    Allocation, ChainNode, CheckpointReport, CleanReport, CleanStep, CostModel, Damage, FsyncMode,
-    OpenOptions as VolumeOptions, StopCause, UnknownAllocation, VictimPolicy, VolumeError, VolumeStat, WriteStat,
+    Allocation, ChainNode, CheckpointReport, CleanReport, CleanStep, CostModel, Damage, FsyncMode, StopCause,
+    UnknownAllocation, VictimPolicy, VolumeError, VolumeOptions, VolumeStat, WriteStat,
 };
 
 /// The example of this crate's README, so that it is compiled and run.

@@ -23,7 +23,7 @@
 //! *Inline data* becomes a block once and never goes back, under a lock of the whole file.
 
 use f2fs_extent::{AddressCache, CacheBudget};
-use f2fs_format::BLOCK_SIZE;
+use f2fs_format::BLOCK_BYTES;
 use f2fs_format::feature::Features;
 use f2fs_format::inode::{Inode as RawInode, inline};
 use f2fs_format::path::Addresses;
@@ -33,8 +33,6 @@ use f2fs_sync::{Arc, OnceLock, protocol_never};
 use crate::idle::LITTLE;
 use crate::page_cache::FilePages;
 use crate::ranges::{RangeGuard, RangeLock, Ranges};
-
-const BLOCK: u64 = BLOCK_SIZE as u64;
 
 /// How often a reader follows a growing file before it locks all that it asked for.
 const FOLLOW: u32 = 3;
@@ -149,7 +147,7 @@ impl Content {
 
     /// The largest size in bytes.
     pub(crate) fn limit(&self) -> u64 {
-        f2fs_format::path::max_file_blocks(self.addresses) * BLOCK
+        f2fs_format::path::max_file_blocks(self.addresses) * BLOCK_BYTES
     }
 
     /// Whether the data stands in the inode. Once it does not, it never does again.
@@ -188,13 +186,13 @@ impl Content {
                 return Err(Unreadable::End);
             }
             let end = if tries < FOLLOW { wanted.min(size) } else { wanted };
-            let last = (end - 1) / BLOCK;
-            let _range = lock(offset / BLOCK, last).ok_or(Unreadable::Busy)?;
+            let last = (end - 1) / BLOCK_BYTES;
+            let _range = lock(offset / BLOCK_BYTES, last).ok_or(Unreadable::Busy)?;
             let end = wanted.min(self.size());
             if end <= offset {
                 return Err(Unreadable::End);
             }
-            if (end - 1) / BLOCK <= last {
+            if (end - 1) / BLOCK_BYTES <= last {
                 return Ok(Readable { _range, len: (end - offset) as usize });
             }
         }
@@ -207,12 +205,12 @@ impl Content {
             return self.ranges.exclusive(0, u64::MAX);
         }
         protocol_never!("write_ignores_overlap", return self.ranges.shared(u64::MAX, u64::MAX));
-        self.ranges.exclusive(offset / BLOCK, offset.saturating_add(len - 1) / BLOCK)
+        self.ranges.exclusive(offset / BLOCK_BYTES, offset.saturating_add(len - 1) / BLOCK_BYTES)
     }
 
     /// Locks the block of byte `offset` and all behind it.
     pub(crate) fn lock_from(&self, offset: u64) -> RangeGuard<'_> {
-        let first = if self.is_inline() { 0 } else { offset / BLOCK };
+        let first = if self.is_inline() { 0 } else { offset / BLOCK_BYTES };
         self.ranges.exclusive(first, u64::MAX)
     }
 

@@ -165,7 +165,7 @@ impl Core {
 
     pub(crate) fn checkpoint(&self, reason: Reason) -> Result<CheckpointReport, FsError> {
         let ahead = || self.dirty_directories.write_ahead(&self.volume);
-        let report = self.volume.checkpoints().write_beside(reason, ahead, |op| self.write_above(op))?;
+        let report = self.volume.checkpoints().write_with(reason, ahead, |op| self.write_above(op))?;
         self.inodes.shrink();
         Ok(report)
     }

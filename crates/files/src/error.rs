@@ -71,7 +71,9 @@ pub enum FsError {
         limit: u64,
     },
     /// The target of a symbolic link is empty, too long, or holds a zero byte (`ENOENT`, `ENAMETOOLONG`, `EINVAL`).
-    #[error("target of a symbolic link: {why}: {len} bytes, 1 to {limit} are possible")]
+    #[error(
+        "the target of a symbolic link {why}: it has {len} bytes, and 1 to {limit} are possible, none of them zero"
+    )]
     LinkTarget {
         /// The fault.
         why: &'static str,
@@ -159,7 +161,7 @@ pub enum FsError {
     #[error("invalid argument: {0}")]
     Invalid(&'static str),
     /// The chain of nodes that were synced after the last checkpoint contradicts itself or the checkpoint. It can be
-    /// opened without ([`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery)), at the checkpoint.
+    /// opened without ([`VolumeOptions::recovery`](f2fs_volume::VolumeOptions::recovery)), at the checkpoint.
     #[error("the files synced after the last checkpoint cannot be recovered: {0}")]
     Recovery(#[source] Box<FsError>),
     /// The volume was left with files that were synced into a journal, and is to be opened for writing without it.

@@ -39,7 +39,7 @@ impl FileSystem {
     /// Those of [`Volume::open`]; [`FsError::JournalMissing`], [`FsError::OtherJournal`] and
     /// [`VolumeError::Journal`](f2fs_volume::VolumeError::Journal) if the volume and the journal of the options do not
     /// belong together; and corruption found in the root directory, in an orphan, or in the chain of synced nodes; for
-    /// the last, [`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery) gives the state of the checkpoint.
+    /// the last, [`VolumeOptions::recovery`](f2fs_volume::VolumeOptions::recovery) gives the state of the checkpoint.
     #[cfg_attr(feature = "tracing", tracing::instrument(level = "info", name = "open", skip_all, fields(read_only = options.volume.read_only), err))]
     pub fn open(device: PlainArc<dyn BlockDevice>, options: Options) -> Result<FileSystem, FsError> {
         let (mut core, mut journal) = Self::open_core(device.clone(), &options)?;

@@ -235,7 +235,7 @@ impl InodeRef {
     ///
     /// # Errors
     /// [`FsError::Exists`], [`FsError::LinkTarget`], [`FsError::NotFound`] if this directory was removed.
-    pub fn symlink(&self, name: impl AsRef<[u8]>, target: &[u8], new: &NewFile) -> Result<InodeRef, FsError> {
+    pub fn symlink(&self, target: &[u8], name: impl AsRef<[u8]>, new: &NewFile) -> Result<InodeRef, FsError> {
         let new = NewFile { kind: FileKind::Symlink, permissions: 0o777, ..*new };
         let name = free_name(name.as_ref())?;
         Ok(self.made(self.handle.namespace().symlink(self.inode(), name, target, &new)?))

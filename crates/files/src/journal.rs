@@ -16,7 +16,7 @@ use f2fs_device::BlockDevice;
 use f2fs_format::xattr::SetMode;
 use f2fs_journal::{Create, Journal, SharedMedium, Uuid};
 use f2fs_sync::{Arc, PlainArc};
-use f2fs_volume::{FoundJournal, JournalTrouble, OpenOptions, Reason, Volume};
+use f2fs_volume::{FoundJournal, JournalTrouble, Reason, Volume, VolumeOptions};
 
 use crate::FsError;
 use crate::core::Core;
@@ -34,7 +34,7 @@ pub const JOURNAL_NOTE: &[u8] = b"trusted.f2fs_journal";
 /// [`VolumeError::Journal`](f2fs_volume::VolumeError::Journal) if the medium is too small, is for reading only, fails,
 /// or holds something and `force` is not given; those of [`Volume::open`] if there is no volume on the device.
 pub fn create_journal(device: PlainArc<dyn BlockDevice>, medium: SharedMedium, force: bool) -> Result<(), FsError> {
-    let volume = Volume::open(device, &OpenOptions::new().read_only(true))?;
+    let volume = Volume::open(device, &VolumeOptions::new().read_only(true))?;
     let create = Create::new(Uuid(volume.superblock().uuid)).force(force);
     Journal::create(medium, &create).map_err(JournalTrouble::from)?;
     Ok(())

@@ -82,7 +82,7 @@
 //! | dentry blocks | [`Options::dentry_cache`] |
 //! | blocks of files, clean and dirty | [`Options::page_cache`] |
 //! | names of directories that were made here | 8 Mi of them |
-//! | nodes | [`OpenOptions::node_cache`](f2fs_volume::OpenOptions::node_cache) |
+//! | nodes | [`VolumeOptions::node_cache`](f2fs_volume::VolumeOptions::node_cache) |
 //!
 //! # What is not stored plainly
 //!

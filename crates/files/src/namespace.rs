@@ -57,8 +57,8 @@ impl Namespace<'_> {
         new: &NewFile,
     ) -> Result<Arc<Inode>, FsError> {
         let why = match target {
-            [] => "empty",
-            _ if target.len() > MAX_TARGET => "too long",
+            [] => "is empty",
+            _ if target.len() > MAX_TARGET => "is too long",
             _ if target.contains(&0) => "holds a zero byte",
             _ => return self.create_with(parent, name, new, Some(target)),
         };

@@ -3,7 +3,7 @@
 use core::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use f2fs_volume::OpenOptions;
+use f2fs_volume::VolumeOptions;
 
 use crate::Time;
 use crate::ranges::RangeLock;
@@ -29,7 +29,7 @@ pub enum DirectoryLock {
 #[non_exhaustive]
 pub struct Options {
     /// How the volume is opened.
-    pub volume: OpenOptions,
+    pub volume: VolumeOptions,
     /// The extent of the lock that a change of a name takes.
     pub directory_lock: DirectoryLock,
     /// Inodes kept in memory that nobody uses, about.
@@ -63,7 +63,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            volume: OpenOptions::default(),
+            volume: VolumeOptions::default(),
             directory_lock: DirectoryLock::default(),
             inode_cache: NonZeroUsize::MIN.saturating_add(65_535),
             range_lock: RangeLock::default(),
@@ -95,7 +95,7 @@ impl Options {
 
     /// How the volume is opened.
     #[must_use]
-    pub fn volume(mut self, options: OpenOptions) -> Self {
+    pub fn volume(mut self, options: VolumeOptions) -> Self {
         self.volume = options;
         self
     }

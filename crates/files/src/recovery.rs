@@ -13,7 +13,7 @@
 //! are in memory until the checkpoint; a file system that is open for reading keeps it there and writes nothing.
 //!
 //! A chain that contradicts itself or the checkpoint is an error, and the file system does not open: what was promised
-//! cannot be kept. [`OpenOptions::recovery`](f2fs_volume::OpenOptions::recovery) opens it at its last checkpoint.
+//! cannot be kept. [`VolumeOptions::recovery`](f2fs_volume::VolumeOptions::recovery) opens it at its last checkpoint.
 //!
 //! One thread does this, before the file system is handed out.
 

@@ -3,7 +3,6 @@
 //! A file that keeps its name is cut so that no checkpoint between two steps has blocks behind its size: a crash would
 //! leave them there, and they would come back when the file grows. So each step but the last takes the size along.
 
-use f2fs_format::inode::Inode as RawInode;
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::path::{self, NodeKind};
 use f2fs_format::{Corruption, Nid};
@@ -157,11 +156,4 @@ impl Step<'_, '_> {
         }
         Ok(freed.map(drop)?)
     }
-}
-
-/// Forgets the largest extent: the blocks are about to move.
-pub(crate) fn drop_extent(inode: &mut RawInode) {
-    inode.i_ext.len = 0.into();
-    inode.i_ext.fofs = 0.into();
-    inode.i_ext.blk_addr = 0.into();
 }

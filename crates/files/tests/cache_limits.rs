@@ -7,7 +7,7 @@ use std::sync::Arc;
 use f2fs_device::MemoryDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_test_kit::volumes::formatted;
-use f2fs_volume::OpenOptions;
+use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::FormatOptions;
 
 /// More than ten times the smallest cache holds: 256 shards with four nodes each.
@@ -31,7 +31,7 @@ fn volume() -> Arc<MemoryDevice> {
 }
 
 fn open(device: &Arc<MemoryDevice>) -> FileSystem {
-    let small = OpenOptions::new().node_cache(NonZeroUsize::MIN);
+    let small = VolumeOptions::new().node_cache(NonZeroUsize::MIN);
     FileSystem::open(device.clone(), Options::new().volume(small).inode_cache(NonZeroUsize::MIN)).unwrap()
 }
 

@@ -12,7 +12,7 @@ use f2fs_format::node::{NodeBlock, mark};
 use f2fs_format::path::NodeKind;
 use f2fs_test_kit::synced::{content, read, start};
 use f2fs_test_kit::volumes::{assert_clean, scale};
-use f2fs_volume::{FsyncMode, OpenOptions, Volume};
+use f2fs_volume::{FsyncMode, Volume, VolumeOptions};
 
 /// A volume with a chain of many kinds of nodes, and where they stand.
 fn chained() -> (Arc<MemoryDevice>, Vec<u64>) {
@@ -35,7 +35,7 @@ fn chained() -> (Arc<MemoryDevice>, Vec<u64>) {
         file.sync_all().unwrap();
     }
     drop((old, fs));
-    let options = Options::new().volume(OpenOptions::new().read_only(true).recovery(false));
+    let options = Options::new().volume(VolumeOptions::new().read_only(true).recovery(false));
     let fs = FileSystem::open(device.clone(), options).unwrap();
     let nodes = fs.volume().synced_nodes().unwrap().iter().map(|node| node.addr.0.into()).collect();
     (device, nodes)
@@ -66,7 +66,7 @@ fn flags_of_a_synced_inode_come_back() {
     assert_eq!(fs.recovered().files, 11);
     fs.close().unwrap();
     drop(fs);
-    let volume = Volume::open(device, &OpenOptions::new().read_only(true)).unwrap();
+    let volume = Volume::open(device, &VolumeOptions::new().read_only(true)).unwrap();
     for ino in changed {
         assert_eq!(volume.nodes().get(ino).unwrap().read().inode().i_flags.get() & NODUMP, NODUMP, "{ino:?}");
     }
@@ -84,7 +84,7 @@ fn a_chain_that_contradicts_itself_is_an_error_with_numbers() {
         assert!(matches!(error, FsError::Recovery(_)), "{error}");
         assert!(device.to_bytes() == before, "an open that failed wrote");
         // The checkpoint is there, and can be gone on from.
-        let options = Options::new().volume(OpenOptions::new().recovery(false));
+        let options = Options::new().volume(VolumeOptions::new().recovery(false));
         let fs = FileSystem::open(device.clone(), options).unwrap();
         assert!(read(&fs, "/dir/old") == content(1, 6 << 20) && !fs.exists("/dir/0").unwrap());
         fs.close().unwrap();
@@ -109,7 +109,7 @@ fn a_chain_that_contradicts_itself_is_an_error_with_numbers() {
     let node = fs.volume().geometry().main_blkaddr;
     let wide = fs.metadata("/wide").unwrap().ino;
     drop(fs);
-    let volume = Volume::open(copy, &OpenOptions::new().read_only(true)).unwrap();
+    let volume = Volume::open(copy, &VolumeOptions::new().read_only(true)).unwrap();
     let names = volume.nodes().get(wide).unwrap().read().address(0, Features(0)).unwrap();
     drop(volume);
     let taken = verdict(&|device| change(device, direct, |block| block.slots_mut()[500] = node.into()));
@@ -147,7 +147,7 @@ fn nodes_of_a_checkpoint_lead_to_none_of_an_earlier_crash() {
         file.sync_all().unwrap();
     }
     drop((file, fs));
-    let options = Options::new().volume(OpenOptions::new().read_only(true).recovery(false));
+    let options = Options::new().volume(VolumeOptions::new().read_only(true).recovery(false));
     let fs = FileSystem::open(device.clone(), options).unwrap();
     let nodes: Vec<u64> = fs.volume().synced_nodes().unwrap().iter().map(|node| node.addr.0.into()).collect();
     let main = u64::from(fs.volume().geometry().main_blkaddr.0)..u64::from(fs.volume().geometry().main_end().0);

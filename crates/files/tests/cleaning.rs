@@ -11,7 +11,7 @@ use f2fs_device_test::{Random, TimingDevice, bytes};
 use f2fs_files::{CleanerOptions, FileSystem, Options, Pace, Temperature, WriteHint};
 use f2fs_format::LogType;
 use f2fs_volume::format::{FormatOptions, format};
-use f2fs_volume::{AgeThreshold, Allocation, CostModel, OpenOptions, VictimPolicy};
+use f2fs_volume::{AgeThreshold, Allocation, CostModel, VictimPolicy, VolumeOptions};
 
 fn pattern(file: u32, round: u32) -> Vec<u8> {
     bytes(4096, u64::from(file) << 32 | u64::from(round))
@@ -242,7 +242,7 @@ fn long_writes_into_holes() {
         let costs = model.clone();
         let device = Arc::new(TimingDevice::new(memory.clone(), move |blocks| costs.seconds(blocks as f64)));
         let allocation = name.parse::<Allocation>().unwrap().on(model);
-        let volume = OpenOptions::new().allocation(allocation).lanes(1);
+        let volume = VolumeOptions::new().allocation(allocation).lanes(1);
         let fs = FileSystem::open(device.clone(), Options::new().volume(volume)).unwrap();
         let file = fs.create_file("/old", 0o644).unwrap();
         let gone = fs.create_file("/gone", 0o644).unwrap();
@@ -314,7 +314,7 @@ fn data_goes_where_its_temperature_says() {
     options.cold_extensions = vec!["iso".into()];
     options.hot_extensions = vec!["db".into()];
     format(&*device, &options).unwrap();
-    let fs = FileSystem::open(device.clone(), Options::new().volume(OpenOptions::new().lanes(1))).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
     // Where the data of each file stands.
     let log_of = |fs: &FileSystem, path: &str, hint: WriteHint, mark: Option<Temperature>| {
         let file = fs.create_file(path, 0o644).unwrap();

@@ -19,7 +19,7 @@ use f2fs_format::feature::Features;
 use f2fs_test_kit::model::{Content, Model, ROOT, assert_equal, show};
 use f2fs_test_kit::volumes::{assert_clean, at, formatted, scale, within};
 use f2fs_test_kit::worker::{SHARED, Worker};
-use f2fs_volume::OpenOptions;
+use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::FormatOptions;
 
 const THREADS: usize = 32;
@@ -125,7 +125,7 @@ fn stress(lock: DirectoryLock, features: Features, seed: u64) {
     let device =
         formatted(192 * scale("F2FS_STRESS").min(20) as u64, &FormatOptions::default().with_features(features));
     // Small caches: nodes and inodes come and go.
-    let small = OpenOptions::new().node_cache(NonZeroUsize::new(1024).unwrap()).dirty_nodes(400);
+    let small = VolumeOptions::new().node_cache(NonZeroUsize::new(1024).unwrap()).dirty_nodes(400);
     // Checkpoints write all that is dirty while operations run, or nothing of it.
     let small = small.nodes_left_to_freeze(if lock == DirectoryLock::Bucket { 0 } else { u64::MAX });
     let options = Options::new().directory_lock(lock).inode_cache(NonZeroUsize::new(512).unwrap()).volume(small);

@@ -18,7 +18,7 @@ use f2fs_test_kit::model::{Content, Model, ROOT, assert_equal};
 use f2fs_test_kit::volumes::{assert_consistent, at, formatted, saved, scale};
 use f2fs_test_kit::worker::{SHARED, Worker};
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{Allocation, CostModel, OpenOptions};
+use f2fs_volume::{Allocation, CostModel, VolumeOptions};
 
 /// A checkpoint: how many events the log had when it was durable, and what it holds. One that an operation asked for
 /// stands before or behind that operation.
@@ -29,7 +29,7 @@ struct Mark {
 }
 
 fn options() -> Options {
-    let small = OpenOptions::new().node_cache(NonZeroUsize::new(256).unwrap());
+    let small = VolumeOptions::new().node_cache(NonZeroUsize::new(256).unwrap());
     Options::new().volume(small).inode_cache(NonZeroUsize::new(256).unwrap())
 }
 

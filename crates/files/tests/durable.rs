@@ -13,14 +13,14 @@ use f2fs_files::{AllocateFlags, File, FileSystem, Options, Pace};
 use f2fs_test_kit::synced::read;
 use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted, within};
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{FsyncMode, OpenOptions};
+use f2fs_volume::{FsyncMode, VolumeOptions};
 
 const BLOCK: usize = 4096;
 const SEGMENT: usize = 512 * BLOCK;
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn options() -> Options {
-    Options::new().volume(OpenOptions::new().lanes(1))
+    Options::new().volume(VolumeOptions::new().lanes(1))
 }
 
 /// The file system after all writes that were not flushed are gone.
@@ -41,7 +41,7 @@ fn what_was_written_outlives_a_power_cut() {
     for mode in [FsyncMode::Posix, FsyncMode::Strict] {
         let base = formatted(128, &FormatOptions::default());
         let device = Arc::new(RecordingDevice::new(base.snapshot()));
-        let with = options().volume(OpenOptions::new().lanes(1).fsync(mode));
+        let with = options().volume(VolumeOptions::new().lanes(1).fsync(mode));
         let fs = FileSystem::open(device.clone(), with).unwrap();
         fs.checkpoint().unwrap();
         let file = fs.create_file("/file", 0o644).unwrap();

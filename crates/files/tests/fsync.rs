@@ -10,7 +10,7 @@ use f2fs_format::feature::Features;
 use f2fs_test_kit::synced::{content, read, start};
 use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted, saved};
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{FsyncMode, OpenOptions};
+use f2fs_volume::{FsyncMode, VolumeOptions};
 
 fn all_features() -> Features {
     Features::EXTRA_ATTR.union(Features::INODE_CHECKSUM).union(Features::SB_CHECKSUM)
@@ -259,7 +259,7 @@ fn without_recovery_the_checkpoint_is_shown() {
     let (device, fs) = start(Features(0), FsyncMode::Posix);
     fs.create_file("/synced", 0o644).unwrap().sync_all().unwrap();
     let image = crashed(fs, &device);
-    let options = |read_only: bool| Options::new().volume(OpenOptions::new().recovery(false).read_only(read_only));
+    let options = |read_only: bool| Options::new().volume(VolumeOptions::new().recovery(false).read_only(read_only));
     let fs = FileSystem::open(image.clone(), options(true)).unwrap();
     assert!(!fs.exists("/synced").unwrap());
     assert!(matches!(fs.create_file("/more", 0o644), Err(FsError::ReadOnly)));

@@ -18,7 +18,7 @@ use f2fs_format::node::{NodeBlock, mark};
 use f2fs_sync::atomic::{AtomicBool, Ordering};
 use f2fs_test_kit::volumes::{assert_clean, assert_consistent, formatted, saved, scale};
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{FsyncMode, OpenOptions};
+use f2fs_volume::{FsyncMode, VolumeOptions};
 
 /// The fault of a device or a sync, made on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ struct Workload {
 }
 
 fn options(mode: FsyncMode) -> Options {
-    let small = OpenOptions::new().node_cache(NonZeroUsize::new(256).unwrap()).fsync(mode);
+    let small = VolumeOptions::new().node_cache(NonZeroUsize::new(256).unwrap()).fsync(mode);
     Options::new().volume(small).inode_cache(NonZeroUsize::new(256).unwrap())
 }
 

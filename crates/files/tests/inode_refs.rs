@@ -42,7 +42,7 @@ fn names_are_made_moved_and_removed() {
     assert!(matches!(root.remove_dir("d"), Err(FsError::NotEmpty)));
     root.link("two", &one).unwrap();
     assert_eq!(fs.metadata("/two").unwrap().links, 2);
-    let link = root.symlink("l", b"d/one", &file()).unwrap();
+    let link = root.symlink(b"d/one", "l", &file()).unwrap();
     assert_eq!(link.read_link().unwrap(), b"d/one");
     root.rename("two", &dir, "l2", RenameMode::NoReplace).unwrap();
     assert!(matches!(root.rename("l", &dir, "l2", RenameMode::NoReplace), Err(FsError::Exists)));

@@ -15,11 +15,11 @@ use f2fs_files::{
 };
 use f2fs_test_kit::volumes::{TempPathExt, assert_consistent, formatted, saved, scale};
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{OpenOptions, VolumeError};
+use f2fs_volume::{VolumeError, VolumeOptions};
 
 fn options() -> Options {
     // Hardly any cache: things are read again and again.
-    let small = OpenOptions::new().node_cache(NonZeroUsize::MIN);
+    let small = VolumeOptions::new().node_cache(NonZeroUsize::MIN);
     Options::new().volume(small).inode_cache(NonZeroUsize::MIN)
 }
 

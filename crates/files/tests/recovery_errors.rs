@@ -11,10 +11,10 @@ use f2fs_device_test::{FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_test_kit::volumes::formatted;
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{OpenOptions, VolumeError};
+use f2fs_volume::{VolumeError, VolumeOptions};
 
 fn options() -> Options {
-    Options::new().volume(OpenOptions::new().node_cache(NonZeroUsize::MIN)).inode_cache(NonZeroUsize::MIN)
+    Options::new().volume(VolumeOptions::new().node_cache(NonZeroUsize::MIN)).inode_cache(NonZeroUsize::MIN)
 }
 
 /// A volume that was dropped after syncs of files, old and new, whose numbers lie in several blocks of the NAT.

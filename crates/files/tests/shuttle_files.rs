@@ -29,7 +29,7 @@ use f2fs_files::{FileSystem, JournalMode, JournalOptions, Options, Pace, RenameM
 use f2fs_journal::RegionMedium;
 use f2fs_sync::scenario::{priorities, random};
 use f2fs_sync::{Arc, Mutex, thread};
-use f2fs_volume::OpenOptions;
+use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::{FormatOptions, format};
 
 const BLOCK: usize = 4096;
@@ -47,12 +47,12 @@ fn formatted_with(mib: u64) -> Arc<MemoryDevice> {
 fn options() -> Options {
     // Unused state leaves memory at once.
     let blocks = std::num::NonZeroUsize::MIN;
-    Options::new().volume(OpenOptions::new().lanes(1)).dentry_cache(blocks).lock_memory(0)
+    Options::new().volume(VolumeOptions::new().lanes(1)).dentry_cache(blocks).lock_memory(0)
 }
 
 /// Options with which checkpoints write all that is dirty before they keep operations out.
 fn ahead() -> Options {
-    options().volume(OpenOptions::new().lanes(1).nodes_left_to_freeze(0))
+    options().volume(VolumeOptions::new().lanes(1).nodes_left_to_freeze(0))
 }
 
 fn opened(device: &Arc<MemoryDevice>) -> Arc<FileSystem> {

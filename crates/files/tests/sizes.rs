@@ -12,7 +12,7 @@ use f2fs_files::{
     WriteSlice,
 };
 use f2fs_test_kit::volumes::{assert_clean, formatted, within};
-use f2fs_volume::OpenOptions;
+use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::FormatOptions;
 
 /// The ends, and what lies next to them and to a block.
@@ -190,7 +190,7 @@ fn options() {
         for size in SIZES {
             let what = format!("{size}");
             let count = NonZeroUsize::new(size as usize).unwrap_or(NonZeroUsize::MIN);
-            let volume = OpenOptions::new().node_cache(count).dirty_nodes(size).lanes(size as usize);
+            let volume = VolumeOptions::new().node_cache(count).dirty_nodes(size).lanes(size as usize);
             let options = Options::new()
                 .volume(volume)
                 .inode_cache(count)

@@ -11,7 +11,7 @@ use f2fs_device_test::{WearingZones, bytes};
 use f2fs_files::{FileSystem, FsError, Options};
 use f2fs_format::feature::Features;
 use f2fs_volume::format::{FormatOptions, format};
-use f2fs_volume::{OpenOptions, VolumeError};
+use f2fs_volume::{VolumeError, VolumeOptions};
 
 /// Blocks in a zone: one segment, so that many zones come into use.
 const ZONE: u64 = 512;
@@ -86,7 +86,7 @@ fn work(fs: &FileSystem, synced: &mut Synced) -> Result<(), FsError> {
 fn one(fresh: &Memory, after: u64, state: ZoneState) -> (bool, usize, usize) {
     let memory = Arc::new(fresh.snapshot());
     let device = Arc::new(WearingZones::new(KeptZones::open(memory.clone()).unwrap(), after, state));
-    let options = || Options::new().volume(OpenOptions::new().lanes(1));
+    let options = || Options::new().volume(VolumeOptions::new().lanes(1));
     let mut synced = Synced::new();
     match FileSystem::open(device.clone(), options()) {
         Ok(fs) => {

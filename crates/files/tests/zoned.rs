@@ -12,7 +12,7 @@ use f2fs_format::SegmentNo;
 use f2fs_format::feature::Features;
 use f2fs_test_kit::volumes::within;
 use f2fs_volume::format::{FormatOptions, format};
-use f2fs_volume::{OpenOptions, VolumeError};
+use f2fs_volume::{VolumeError, VolumeOptions};
 
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(240);
 /// Blocks in a zone: two segments.
@@ -36,7 +36,7 @@ fn on(memory: &Arc<MemoryDevice>) -> Arc<KeptZones<Arc<MemoryDevice>>> {
 }
 
 fn open(memory: &Arc<MemoryDevice>, lanes: usize) -> FileSystem {
-    FileSystem::open(on(memory), Options::new().volume(OpenOptions::new().lanes(lanes))).unwrap()
+    FileSystem::open(on(memory), Options::new().volume(VolumeOptions::new().lanes(lanes))).unwrap()
 }
 
 /// Our own check, which sees the write pointers too. The volume may be open.
@@ -297,7 +297,7 @@ fn what_was_synced_is_found_after_a_crash_and_the_zones_are_mended() {
 fn an_emptied_zone_is_reset_after_the_checkpoint_that_frees_it() {
     let memory = kept(48, layout());
     let device = on(&memory);
-    let fs = FileSystem::open(device.clone(), Options::new().volume(OpenOptions::new().lanes(1))).unwrap();
+    let fs = FileSystem::open(device.clone(), Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
     let file = fs.create_file("/large", 0o644).unwrap();
     file.write_at(&content("/large", 0, 20 << 20), 0).unwrap();
     fs.checkpoint().unwrap();
@@ -316,7 +316,7 @@ fn an_emptied_zone_is_reset_after_the_checkpoint_that_frees_it() {
 fn worn_out_and_dead_zones_are_left() {
     let zoned = Arc::new(ZonedDevice::new(MemoryDevice::new(48 * ZONE), layout().with_limits(8, 8)).unwrap());
     format(&*zoned, &FormatOptions::default().with_features(Features::BLKZONED)).unwrap();
-    let fs = FileSystem::open(zoned.clone(), Options::new().volume(OpenOptions::new().lanes(1))).unwrap();
+    let fs = FileSystem::open(zoned.clone(), Options::new().volume(VolumeOptions::new().lanes(1))).unwrap();
     fs.create_file("/kept", 0o644).unwrap().write_at(&content("/kept", 0, 100_000), 0).unwrap();
     fs.checkpoint().unwrap();
     // The zone where data goes to.

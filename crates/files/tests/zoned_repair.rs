@@ -12,7 +12,7 @@ use f2fs_files::{FileSystem, Options};
 use f2fs_format::feature::Features;
 use f2fs_format::node::NodeBlock;
 use f2fs_format::{BLOCKS_PER_SEGMENT, LogType, SegmentNo};
-use f2fs_volume::OpenOptions;
+use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::{FormatOptions, format};
 
 /// Blocks in a zone: two segments.
@@ -28,7 +28,7 @@ fn on(memory: &Arc<MemoryDevice>) -> Zoned {
 }
 
 fn open(memory: &Arc<MemoryDevice>) -> FileSystem {
-    FileSystem::open(on(memory), Options::new().volume(OpenOptions::new().lanes(1))).unwrap()
+    FileSystem::open(on(memory), Options::new().volume(VolumeOptions::new().lanes(1))).unwrap()
 }
 
 fn content(path: &str, len: usize) -> Vec<u8> {

@@ -81,6 +81,11 @@ pub struct Extent {
     pub len: U32,
 }
 
+impl Extent {
+    /// None is cached.
+    pub const NONE: Extent = Extent { fofs: U32::ZERO, blk_addr: U32::ZERO, len: U32::ZERO };
+}
+
 /// An inode (`struct f2fs_inode`): the body of a node block.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]

@@ -54,6 +54,8 @@ pub use types::{BlockAddr, LogType, Nid, SegmentNo};
 
 /// Bytes in a block.
 pub const BLOCK_SIZE: usize = 4096;
+/// The same, as places in files and on devices are counted.
+pub const BLOCK_BYTES: u64 = BLOCK_SIZE as u64;
 /// Blocks in a segment.
 pub const BLOCKS_PER_SEGMENT: u32 = 512;
 /// One block as bytes.

@@ -201,7 +201,7 @@ impl Mounted {
         let above = parent.inode.metadata()?;
         let gid = if above.permissions & 0o2000 != 0 { above.gid } else { caller.gid };
         let new = NewFile::new(FileKind::Symlink, 0o777).owner(caller.uid, gid);
-        self.told(parent.inode.symlink(name, target, &new)?)
+        self.told(parent.inode.symlink(target, name, &new)?)
     }
 
     pub(crate) fn link(&self, number: u64, parent: u64, name: &[u8]) -> Result<Metadata, FsError> {

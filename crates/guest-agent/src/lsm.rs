@@ -23,7 +23,7 @@ use f2fs_device_test::{Random, TimingDevice};
 use f2fs_files::{FileSystem, Options};
 use f2fs_format::feature::Features;
 use f2fs_volume::format::{FormatOptions, format};
-use f2fs_volume::{AgeThreshold, OpenOptions, VictimPolicy};
+use f2fs_volume::{AgeThreshold, VictimPolicy, VolumeOptions};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -138,7 +138,7 @@ impl Library {
         let layout = ZoneLayout::new(zone << 8).with_conventional(args.conventional);
         let device = Arc::new(ZonedDevice::new(medium.clone(), layout)?);
         format(&*device, &FormatOptions::default().with_features(Features::BLKZONED))?;
-        let fs = FileSystem::open(device, Options::new().volume(OpenOptions::new().lanes(1)))?;
+        let fs = FileSystem::open(device, Options::new().volume(VolumeOptions::new().lanes(1)))?;
         Ok(Library { fs, medium, cleaning: args.cleaning })
     }
 }

@@ -181,7 +181,7 @@ fn main() -> anyhow::Result<()> {
         Command::RandomSyncs(args) => run(&args.tree, &random_syncs(args.seed, args.steps), End::Exit),
         Command::Age { image, utilisation, turnover, allocation, merge_ages } => {
             let device = UringDevice::open(&image, OpenOptions::new())?;
-            let options = Options::new().volume(f2fs_volume::OpenOptions::new().allocation(allocation));
+            let options = Options::new().volume(f2fs_volume::VolumeOptions::new().allocation(allocation));
             let mut plan = Plan::new(utilisation / 100.0, turnover);
             if merge_ages {
                 let rule = AgeThreshold::default().threshold(0);

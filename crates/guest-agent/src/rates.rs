@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     say("read one file", single_file(&device, args)?)?;
     say("sync", syncs(&device, args)?)?;
     formatted(&device, args)?;
-    let options = Options::new().volume(f2fs_volume::OpenOptions::new().allocation(partial()?));
+    let options = Options::new().volume(f2fs_volume::VolumeOptions::new().allocation(partial()?));
     let report = age(&Arc::new(device), &options, &Plan::new(0.7, args.turnover))?;
     say("overwrite aged", report.updates as f64 / seconds(report.elapsed))?;
     let rewritten = report.written.rewritten_blocks + report.written.precleaned_blocks;

@@ -14,7 +14,7 @@ use thiserror::Error;
 pub enum SegmentError {
     /// No segment can be had for a log. Nothing was taken.
     #[error(
-        "the volume is full: the {} log finds no segment ({free} free, {prefree} free after the next checkpoint, {floor} sections kept back)",
+        "no segment is left for the {} log: {free} free, {prefree} free after the next checkpoint, {floor} sections kept back",
         log.name()
     )]
     NoSpace {

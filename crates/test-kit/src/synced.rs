@@ -6,7 +6,7 @@ use f2fs_device::MemoryDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_format::feature::Features;
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{FsyncMode, OpenOptions};
+use f2fs_volume::{FsyncMode, VolumeOptions};
 
 use crate::volumes::formatted;
 
@@ -25,7 +25,7 @@ pub fn start(features: Features, mode: FsyncMode) -> (Arc<MemoryDevice>, FileSys
     // fsck.f2fs 1.15 takes the end of the main area for lower than it is, by the metadata's segments, when it follows a
     // chain: the volume is larger than all data that is written to it.
     let device = formatted(128, &FormatOptions::default().with_features(features));
-    let options = Options::new().volume(OpenOptions::new().fsync(mode));
+    let options = Options::new().volume(VolumeOptions::new().fsync(mode));
     let fs = FileSystem::open(device.clone(), options).unwrap();
     // The first sync after an opening would be one.
     fs.checkpoint().unwrap();

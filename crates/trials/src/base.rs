@@ -9,7 +9,7 @@ use f2fs_format::feature::Features;
 use f2fs_journal::{Create, Journal, Uuid};
 use f2fs_nat::Policy;
 use f2fs_sync::Arc;
-use f2fs_volume::OpenOptions;
+use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::{FormatOptions, format};
 
 use crate::op::Op;
@@ -109,10 +109,10 @@ pub struct Base {
 /// How volumes are opened in trials: hardly any cache, so that things are read again; and at a time that stands still,
 /// so that what differs between two images differs for a reason.
 #[must_use]
-pub fn options(volume: impl FnOnce(OpenOptions) -> OpenOptions) -> Options {
+pub fn options(volume: impl FnOnce(VolumeOptions) -> VolumeOptions) -> Options {
     let few = NonZeroUsize::MIN.saturating_add(255);
     let clock = || Time { seconds: NOW, nanoseconds: 0 };
-    Options::new().volume(volume(OpenOptions::new().node_cache(few))).inode_cache(few).clock(clock)
+    Options::new().volume(volume(VolumeOptions::new().node_cache(few))).inode_cache(few).clock(clock)
 }
 
 impl Base {

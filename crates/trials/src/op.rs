@@ -12,12 +12,11 @@ use f2fs_files::{
 
 use crate::tree::{Content, Tree, is_within, parent};
 use f2fs_device_test::bytes;
+use f2fs_format::BLOCK_BYTES;
 
 pub use text::ParseOpError;
 
 /// Bytes that are written together.
-const BLOCK: u64 = f2fs_device::BLOCK_SIZE as u64;
-
 /// Permissions of new files, directories and symbolic links.
 const FILE_MODE: u16 = 0o644;
 const DIR_MODE: u16 = 0o755;
@@ -273,7 +272,7 @@ impl Op {
             }
             // The bytes behind the new end in its block become zeros.
             Op::Truncate(path, size) => {
-                Some((path, range(*size, size.next_multiple_of(BLOCK) as usize - *size as usize)))
+                Some((path, range(*size, size.next_multiple_of(BLOCK_BYTES) as usize - *size as usize)))
             }
             _ => None,
         }

@@ -12,7 +12,7 @@ use f2fs_files::{FileSystem, Options};
 use f2fs_format::BLOCKS_PER_SEGMENT;
 use f2fs_format::node::NodeBlock;
 use f2fs_sync::Arc;
-use f2fs_volume::{OpenOptions, Volume, VolumeError};
+use f2fs_volume::{Volume, VolumeError, VolumeOptions};
 
 use crate::judge::Expectation;
 use crate::op::Op;
@@ -136,7 +136,7 @@ pub(crate) fn judged_by_fsck(image: &MemoryDevice, closed: bool) -> Result<(), S
 /// it counts the segments of the main area from the first segment of the metadata on (`MAX_BLKADDR`), and gives up at
 /// what lies behind.
 fn chain_leaves_fsck_behind(image: &MemoryDevice) -> Result<bool, String> {
-    let options = OpenOptions::new().read_only(true).recovery(false);
+    let options = VolumeOptions::new().read_only(true).recovery(false);
     let device = several::laid_out(&Arc::new(RecordingDevice::new(image.snapshot())))?;
     let volume = Volume::open(device, &options).map_err(|error| error.to_string())?;
     let (geometry, features) = (volume.geometry(), volume.features());

@@ -22,7 +22,7 @@ use std::str::FromStr;
 use f2fs_files::Options;
 use f2fs_sync::Arc;
 use f2fs_sync::atomic::{AtomicUsize, Ordering};
-use f2fs_volume::{Allocation, CostModel, OpenOptions};
+use f2fs_volume::{Allocation, CostModel, VolumeOptions};
 
 use crate::base::{Base, BaseKind, LANES, options};
 use crate::op::Op;
@@ -126,7 +126,7 @@ impl Workload {
             Allocation::selective_greedy(CostModel::nvme()),
             Allocation::selective_optimal(CostModel::nvme()),
         ];
-        let options = options(|volume: OpenOptions| match self {
+        let options = options(|volume: VolumeOptions| match self {
             Workload::Sequence(..) => volume.nid_policy(Policy::KernelScan).lanes(1),
             Workload::Random(_, seed) => {
                 let seed = *seed as usize;
@@ -192,7 +192,7 @@ impl Workload {
 }
 
 /// With every second pair of seeds, checkpoints write all that is dirty before they keep operations out.
-fn written_ahead(volume: OpenOptions, seed: u64) -> OpenOptions {
+fn written_ahead(volume: VolumeOptions, seed: u64) -> VolumeOptions {
     if (seed / 2).is_multiple_of(2) { volume.nodes_left_to_freeze(0) } else { volume }
 }
 

@@ -80,26 +80,22 @@ pub struct CheckpointReport {
 pub struct Checkpoints<'a>(pub(crate) &'a Volume);
 
 impl Checkpoints<'_> {
-    /// Writes a checkpoint. `above` runs first, with the gate closed: the layer above the volume writes its own dirty
-    /// blocks there (directories), through the [`Op`] that it gets.
+    /// Writes a checkpoint of a volume that nothing lies on.
     ///
     /// # Errors
-    /// Errors of `above`, and [`VolumeError::ReadOnly`], leave everything as it was. Every other error stops the
-    /// volume.
-    pub fn write_with<E: From<VolumeError>>(
-        self,
-        reason: Reason,
-        above: impl FnOnce(&Op<'_>) -> Result<(), E>,
-    ) -> Result<CheckpointReport, E> {
-        self.write_beside(reason, || Ok(()), above)
+    /// As [`write_with`](Self::write_with).
+    pub fn write(self, reason: Reason) -> Result<CheckpointReport, VolumeError> {
+        self.write_with(reason, || Ok(()), |_| Ok(()))
     }
 
-    /// As [`write_with`](Self::write_with), for a layer with blocks that can be written while operations run:
-    /// `ahead` writes the dirty ones of them, before `above` and perhaps several times.
+    /// Writes a checkpoint that has blocks of the layer above the volume (directories). `ahead` writes dirty ones of
+    /// them while operations run, perhaps several times. `above` writes the rest, with the gate closed, through the
+    /// [`Op`] that it gets.
     ///
     /// # Errors
-    /// As there. Errors of `ahead` leave everything as it was.
-    pub fn write_beside<E: From<VolumeError>>(
+    /// Errors of `ahead` and `above`, and [`VolumeError::ReadOnly`], leave everything as it was. Every other error
+    /// stops the volume.
+    pub fn write_with<E: From<VolumeError>>(
         self,
         reason: Reason,
         ahead: impl FnMut() -> Result<(), E>,
@@ -110,7 +106,7 @@ impl Checkpoints<'_> {
         self.write_in_turn(&turn, reason, ahead, above)
     }
 
-    /// As [`write_beside`](Self::write_beside), unless what was changed in this epoch
+    /// As [`write_with`](Self::write_with), unless what was changed in this epoch
     /// ([`Volume::epoch`]) is durable by then: `None` then.
     ///
     /// # Errors
@@ -126,7 +122,7 @@ impl Checkpoints<'_> {
         Ok(written)
     }
 
-    /// As [`write_beside`](Self::write_beside), unless none is [needed](crate::Balance::need) any more when it is this
+    /// As [`write_with`](Self::write_with), unless none is [needed](crate::Balance::need) any more when it is this
     /// thread's turn: `None` then. `hint`: as there.
     ///
     /// # Errors
@@ -174,8 +170,7 @@ impl Checkpoints<'_> {
         let op = Op::within_checkpoint(self.0);
         above(&op)?;
         protocol_never!("checkpoint_freezes_behind_the_gate", closed = None);
-        let mut frozen = self.freeze(turn).inspect_err(|error| self.0.stop(error))?;
-        frozen.ahead = ahead;
+        let frozen = self.freeze(turn, ahead).inspect_err(|error| self.0.stop(error))?;
         drop(op);
         drop(closed.take());
         let pause = begun.elapsed();
@@ -197,17 +192,10 @@ impl Checkpoints<'_> {
         Ok(work(&op, &turn)?)
     }
 
-    /// Writes a checkpoint of a volume that nothing lies on.
-    ///
-    /// # Errors
-    /// As [`write_with`](Self::write_with).
-    pub fn write(self, reason: Reason) -> Result<CheckpointReport, VolumeError> {
-        self.write_with(reason, |_| Ok(()))
-    }
-
-    /// Writes the checkpoint itself, all of it with the gate closed. An error stops the volume.
-    pub(crate) fn write_alone(self, reason: Reason, turn: &Turn<'_>) -> Result<CheckpointReport, VolumeError> {
-        let frozen = self.freeze(turn).inspect_err(|error| self.0.stop(error))?;
+    /// Writes a checkpoint for a caller that closed the gate, of what there is: nothing is written ahead, and the layer
+    /// above has no part in it. An error stops the volume.
+    pub(crate) fn write_behind_gate(self, reason: Reason, turn: &Turn<'_>) -> Result<CheckpointReport, VolumeError> {
+        let frozen = self.freeze(turn, 0).inspect_err(|error| self.0.stop(error))?;
         self.write_frozen(reason, frozen)
     }
 }

@@ -16,7 +16,8 @@ impl DataBlocks<'_> {
     ///
     /// # Errors
     /// [`VolumeError::NoSpace`]; nothing is reserved then.
-    pub fn reserve(self, _op: &Op<'_>, blocks: u64) -> Result<(), VolumeError> {
+    pub fn reserve(self, op: &Op<'_>, blocks: u64) -> Result<(), VolumeError> {
+        op.expect_of(self.0);
         self.0.space.take_blocks(blocks)?;
         self.0.roll_forward.room.reserve(blocks);
         Ok(())
@@ -28,7 +29,8 @@ impl DataBlocks<'_> {
     ///
     /// # Errors
     /// [`VolumeError::NoSpace`]; nothing is reserved then.
-    pub fn reserve_delayed(self, _op: &Op<'_>, blocks: u64) -> Result<(), VolumeError> {
+    pub fn reserve_delayed(self, op: &Op<'_>, blocks: u64) -> Result<(), VolumeError> {
+        op.expect_of(self.0);
         self.0.space.take_blocks(blocks)
     }
 
@@ -47,7 +49,8 @@ impl DataBlocks<'_> {
     }
 
     /// Gives reserved blocks back.
-    pub fn unreserve(self, _op: &Op<'_>, blocks: u64) {
+    pub fn unreserve(self, op: &Op<'_>, blocks: u64) {
+        op.expect_of(self.0);
         self.0.space.give_blocks(blocks);
     }
 

@@ -94,7 +94,7 @@ pub(crate) fn load_superblock(device: &dyn BlockDevice) -> Result<LoadedSuperblo
 /// ```
 /// use f2fs_device::{BlockDevice, MemoryDevice};
 /// use f2fs_sync::PlainArc;
-/// use f2fs_volume::{OpenOptions, Volume, devices, format};
+/// use f2fs_volume::{VolumeOptions, Volume, devices, format};
 ///
 /// let disks: [PlainArc<dyn BlockDevice>; 2] = [1 << 14, 1 << 15].map(|blocks| PlainArc::new(MemoryDevice::new(blocks)) as _);
 /// let options = format::FormatOptions::default().with_device_paths(["/dev/a", "/dev/b"]);
@@ -104,8 +104,8 @@ pub(crate) fn load_superblock(device: &dyn BlockDevice) -> Result<LoadedSuperblo
 ///     assert_eq!(device.path, b"/dev/b");
 ///     Ok::<_, std::io::Error>(disks[index].clone())
 /// })?;
-/// Volume::open(volume, &OpenOptions::new())?;
-/// assert!(Volume::open(disks[0].clone(), &OpenOptions::new()).is_err(), "one of two");
+/// Volume::open(volume, &VolumeOptions::new())?;
+/// assert!(Volume::open(disks[0].clone(), &VolumeOptions::new()).is_err(), "one of two");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

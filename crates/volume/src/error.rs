@@ -25,7 +25,7 @@ pub enum VolumeError {
     #[error(transparent)]
     Format(#[from] FormatError),
     /// The volume has features that are read here, and would not be kept right by writing: it opens for reading
-    /// ([`OpenOptions::read_only`](crate::OpenOptions::read_only)).
+    /// ([`VolumeOptions::read_only`](crate::VolumeOptions::read_only)).
     #[error("cannot write to a volume with {names} (feature bits {bits:#x}): it opens for reading only")]
     OnlyForReading {
         /// The bits of these features.

@@ -21,8 +21,8 @@
 //! | the cleaner | `begin_move` | `land_move` |
 //!
 //! Slots change by [`switch_slots`] alone, and when their blocks are on the device. Those of a joined flight change
-//! before: its sync waits for the blocks in front of its flush. A flight that is dropped otherwise leaks its blocks
-//! until the volume is opened again; nobody does.
+//! before: its sync waits for the blocks in front of its flush. A flight that is dropped without an end leaves blocks in
+//! use that nobody has. That is a fault of the program, which a build with debug assertions tells by a panic.
 //!
 //! # Locking
 //!
@@ -39,6 +39,7 @@ mod requests;
 mod source;
 
 use core::ops::Range;
+use std::thread::panicking;
 
 use f2fs_device::{BlockDevice, Completion, DeviceError, Request, Ticket};
 use f2fs_format::inode::Inode;
@@ -81,6 +82,8 @@ pub struct Flight {
     /// Whether requests that are done are kept for the journal, and those that are.
     keep: Keep,
     kept: Vec<Request>,
+    /// It has blocks, and came to none of its ends yet.
+    is_open: bool,
 }
 
 /// Whether a journal is to have the data ([`UnflushedData`](crate::journal::data::UnflushedData)).
@@ -104,6 +107,7 @@ impl Flight {
             deferred: None,
             keep: Keep::No,
             kept: Vec::new(),
+            is_open: false,
         }
     }
 
@@ -146,7 +150,7 @@ impl Flight {
         if let Some(change) = change {
             change(inode.write(op).inode_mut());
         }
-        op.volume.journal.forget(inode.ino(), &displaced);
+        op.volume.attached_journal.forget(inode.ino(), &displaced);
         op.volume.slots().free_displaced(&mut displaced)
     }
 
@@ -159,7 +163,7 @@ impl Flight {
         self.keep_for_journal(op.volume);
         let mut displaced = self.switch(op, named, |_, _| {});
         if let Some(place) = self.places.first() {
-            op.volume.journal.forget(place.node.ino(), &displaced);
+            op.volume.attached_journal.forget(place.node.ino(), &displaced);
         }
         op.volume.slots().free_displaced(&mut displaced)
     }
@@ -221,8 +225,9 @@ impl Flight {
         self.runs.iter().flat_map(|run| (0..run.len).map(|at| run.addr.offset(at)))
     }
 
-    /// Waits for the device.
+    /// Waits for the device: what follows is the end.
     fn wait(&mut self, device: &dyn BlockDevice) -> Result<(), DeviceError> {
+        self.is_open = false;
         let Flight { deferred, tickets, keep, kept, .. } = self;
         let mut done = |completion: Completion| {
             if *keep == Keep::Data {
@@ -246,9 +251,12 @@ impl Flight {
         let ino = first.node.ino();
         let others: FxHashSet<Nid> = self.places.iter().map(|place| place.node.ino()).filter(|it| *it != ino).collect();
         let is_whole = self.keep == Keep::Data && others.is_empty();
-        volume.journal.keep(ino, self.kept.drain(..), is_whole);
+        volume.attached_journal.keep(ino, self.kept.drain(..), is_whole);
         for other in others {
-            protocol_step!("journal_flight_of_several_files", volume.journal.keep(other, core::iter::empty(), false));
+            protocol_step!(
+                "journal_flight_of_several_files",
+                volume.attached_journal.keep(other, core::iter::empty(), false)
+            );
         }
     }
 
@@ -261,12 +269,19 @@ impl Flight {
     }
 
     /// Frees the new blocks, which no slot names.
-    fn take_back(&self, op: &Op<'_>) -> Result<(), VolumeError> {
+    fn take_back(&mut self, op: &Op<'_>) -> Result<(), VolumeError> {
+        self.is_open = false;
         op.volume.space.give_blocks(self.new_blocks);
         let now = op.volume.clock.now();
         self.runs.iter().try_for_each(|run| op.volume.segments.invalidate_run(*run, now))?;
         op.volume.zoning.leave_failed(&op.volume.segments);
         Ok(())
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        debug_assert!(!self.is_open || panicking(), "a flight neither landed nor was abandoned");
     }
 }
 

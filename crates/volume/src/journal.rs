@@ -73,7 +73,7 @@ pub enum JournalMode {
 /// The journal of an open volume.
 #[derive(Debug)]
 pub(crate) struct SyncJournal {
-    pub(crate) journal: Journal<SharedMedium>,
+    pub(crate) log: Journal<SharedMedium>,
     pub(crate) mode: JournalMode,
     /// The stamp of the last record of the files of each stripe.
     pub(crate) files: Striped<Mutex<u64>>,
@@ -107,7 +107,7 @@ impl SyncJournal {
         // Several records have room in a lane.
         let data = (mode == JournalMode::Journal).then(|| UnflushedData::new(journal.lane_bytes() / 8));
         SyncJournal {
-            journal,
+            log: journal,
             mode,
             data,
             files: Striped::new(stripes_here(STRIPES), |_| Mutex::new(0)),
@@ -147,8 +147,8 @@ impl SyncJournal {
 
     /// The checkpoint with this footer version is durable: no record is needed any more. Called while syncs wait.
     pub(crate) fn take_back(&self, base: u64) {
-        let mark = self.journal.mark();
-        let taken = self.journal.truncate_with(&mark, &JournalArea { base, next: 0 }.bytes());
+        let mark = self.log.mark();
+        let taken = self.log.truncate_with(&mark, &JournalArea { base, next: 0 }.bytes());
         if taken.is_err() {
             self.retire();
         }
@@ -156,7 +156,7 @@ impl SyncJournal {
     }
 
     fn set_area(&self, area: JournalArea) -> Result<(), Error> {
-        self.journal.set_area(&area.bytes())
+        self.log.set_area(&area.bytes())
     }
 
     /// Makes all earlier writes to the device durable, with one flush for all threads that ask at the same time.

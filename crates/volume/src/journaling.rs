@@ -17,12 +17,12 @@ impl Journaling<'_> {
     /// Whether syncs of files go to a journal.
     #[must_use]
     pub fn is_open(self) -> bool {
-        self.0.journal.get().is_some_and(SyncJournal::is_open)
+        self.0.attached_journal.get().is_some_and(SyncJournal::is_open)
     }
 
     /// Lets syncs be checkpoints from here on, so that no record is added any more. What was synced stays synced.
     pub fn retire(self) {
-        if let Some(journal) = self.0.journal.get() {
+        if let Some(journal) = self.0.attached_journal.get() {
             journal.retire();
         }
     }
@@ -30,6 +30,6 @@ impl Journaling<'_> {
     /// How much of the journal is in use, if there is one.
     #[must_use]
     pub fn usage(self) -> Option<f2fs_journal::Usage> {
-        self.0.journal.get().map(|journal| journal.journal.usage())
+        self.0.attached_journal.get().map(|journal| journal.log.usage())
     }
 }

@@ -38,7 +38,7 @@
 //!
 //! Blocks of the NAT and nodes come when they are asked for; of the SIT, a volume that is open for reading reads a
 //! block when somebody asks about one of its segments, and keeps up to 4 MiB of them. The SIT is read on
-//! [`OpenOptions::threads`] threads, which end before the volume is open. Seen once on a virtual machine with two busy
+//! [`VolumeOptions::threads`] threads, which end before the volume is open. Seen once on a virtual machine with two busy
 //! processors, a new volume of 16 TiB in a sparse file: `f2fs ls` took 0.01 s of processor time and 14 MB in all, `f2fs
 //! mkdir` 0.5 s and 53 MB.
 //!
@@ -67,6 +67,7 @@ mod blocks;
 mod checkpoint;
 mod cleaner;
 mod clock;
+mod damage;
 mod data_blocks;
 mod data_count;
 pub mod devices;
@@ -91,6 +92,7 @@ mod node_log;
 mod node_page;
 mod node_store;
 mod nodes;
+mod op;
 mod options;
 mod orphans;
 mod pack;
@@ -113,13 +115,14 @@ pub mod tree;
 mod views;
 mod volume;
 mod write_stat;
-mod zoned;
 mod zones;
+mod zoning;
 
 pub use allocation::{Allocation, UnknownAllocation};
 pub use balance::{Balance, Need};
 pub use checkpoint::{CheckpointReport, Checkpoints, Reason};
 pub use cleaner::{CleanReport, CleanStep, Cleaning};
+pub use damage::Damage;
 pub use data_blocks::DataBlocks;
 pub use error::VolumeError;
 pub use examine::{Examination, Examined, Problem, examine};
@@ -131,7 +134,8 @@ pub use journaling::{BoundName, FoundJournal, JournaledNodes, Journaling};
 pub use nids::Nids;
 pub use node::{Node, NodeRead, NodeWrite};
 pub use nodes::{NewNode, Nodes};
-pub use options::{FsyncMode, OpenOptions};
+pub use op::{Op, ReadOp};
+pub use options::{FsyncMode, VolumeOptions};
 pub use orphans::OrphanRoom;
 pub use recovery::{ChainNode, Recovery};
 pub use slots::Slots;
@@ -139,7 +143,7 @@ pub use stat::VolumeStat;
 pub use stop_cause::StopCause;
 pub use sync::{NameClosure, Syncs};
 pub use synced::{MustCheckpoint, Synced};
-pub use volume::{Damage, Op, ReadOp, Volume};
+pub use volume::Volume;
 pub use write_stat::WriteStat;
 
 pub use f2fs_segment::cost::CostModel;

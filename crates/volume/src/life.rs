@@ -25,22 +25,22 @@ use crate::segments::{Segments, SitReader};
 use crate::space::Space;
 use crate::table_source::TableSource;
 use crate::write_stat::WriteCounters;
-use crate::zoned::Zoning;
 use crate::zones::Zones;
-use crate::{Allocation, Damage, Op, OpenOptions, Reason, StopCause, Volume, VolumeError, devices, logs, sit};
+use crate::zoning::Zoning;
+use crate::{Allocation, Damage, Op, Reason, StopCause, Volume, VolumeError, VolumeOptions, devices, logs, sit};
 
 impl Volume {
     /// Opens the volume at its last checkpoint, and claims the device until the volume is closed or dropped.
     ///
     /// For reading, this reads the superblock and the checkpoint, whatever the size of the volume. For writing it reads
-    /// one copy of the SIT as well, 4 KiB for 110 MiB of main area (38 MiB for a TiB), on [`OpenOptions::threads`]
+    /// one copy of the SIT as well, 4 KiB for 110 MiB of main area (38 MiB for a TiB), on [`VolumeOptions::threads`]
     /// threads. The crate documentation says what a TiB takes.
     ///
     /// # Errors
     /// [`VolumeError`]: [`AlreadyOpen`](VolumeError::AlreadyOpen) for a device that somebody has open for writing, or at all if
     /// this is for writing; no valid superblock or checkpoint pack, an unsupported feature (by name), a truncated
     /// image, or a contradiction in the tables, each with its numbers. Nothing is written.
-    pub fn open(device: PlainArc<dyn BlockDevice>, options: &OpenOptions) -> Result<Volume, VolumeError> {
+    pub fn open(device: PlainArc<dyn BlockDevice>, options: &VolumeOptions) -> Result<Volume, VolumeError> {
         let claim = crate::volume::claim(&*device, options.read_only)?;
         let loaded = devices::load_superblock(&*device)?;
         let geometry = loaded.geometry;
@@ -88,7 +88,7 @@ impl Volume {
             orphans: Orphans::new(orphan_limit, &pack.orphans)?,
             moves: crate::moves::Moves::new(),
             roll_forward: RollForward::new(checkpoint, options.fsync),
-            journal: AttachedJournal::default(),
+            attached_journal: AttachedJournal::default(),
             stopped: OnceLock::new(),
             clock: Clock::new(checkpoint.elapsed_time),
             discards: options.discard && device.info().supports_discard,
@@ -126,7 +126,7 @@ impl Volume {
     pub fn close_with<E: From<VolumeError>>(&self, above: impl FnOnce(&Op<'_>) -> Result<(), E>) -> Result<(), E> {
         if !self.read_only {
             self.checkpoints().with_gate_closed(above, |_, turn| {
-                self.checkpoints().write_alone(Reason::Unmount, turn)?;
+                self.checkpoints().write_behind_gate(Reason::Unmount, turn)?;
                 self.stop_for(StopCause::Closed);
                 Ok(())
             })?;
@@ -137,7 +137,7 @@ impl Volume {
 }
 
 /// Whether a volume of these features may be opened as it is asked for.
-fn check_openable(geometry: &Geometry, device: &dyn BlockDevice, options: &OpenOptions) -> Result<(), VolumeError> {
+fn check_openable(geometry: &Geometry, device: &dyn BlockDevice, options: &VolumeOptions) -> Result<(), VolumeError> {
     geometry.features.require_within(Features::READ_ONLY)?;
     if options.read_only {
         return Ok(());
@@ -157,7 +157,7 @@ const SECTIONS_OF_A_LANE: u32 = 32;
 /// Lanes of each data log on a volume of this size, of so many that are asked for: the open segments of a log are a
 /// small part of it.
 fn lanes_of(geometry: &Geometry, wanted: usize) -> usize {
-    wanted.min(LANES.max((geometry.sections / SECTIONS_OF_A_LANE) as usize))
+    wanted.clamp(1, LANES.max((geometry.sections / SECTIONS_OF_A_LANE) as usize))
 }
 
 /// The segment manager of a volume that is opened for writing: reads the SIT, and where the logs stand.
@@ -186,7 +186,7 @@ fn open_segments(
 }
 
 /// The NAT. Nothing of it is read but a block for each device of the volume.
-fn open_nat(source: PlainArc<TableSource>, pack: &Pack, options: &OpenOptions) -> Result<Nat, VolumeError> {
+fn open_nat(source: PlainArc<TableSource>, pack: &Pack, options: &VolumeOptions) -> Result<Nat, VolumeError> {
     let (device, checkpoint) = (source.device.clone(), &pack.checkpoint);
     let journal = pack.journal(LogType::HotData);
     let journal = journal.nat_entries().ok_or(Corruption::Range {

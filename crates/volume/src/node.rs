@@ -17,7 +17,7 @@ use f2fs_sync::{Arc, RwLockReadGuard, RwLockWriteGuard, protocol_value};
 
 use crate::node_page::NodePage;
 use crate::node_store::NodeStore;
-use crate::volume::Unwinding;
+use crate::op::Unwinding;
 use crate::{Op, Volume};
 
 /// A node: an inode, a direct or indirect node, or an xattr node. Cheap to clone; keeps the block in memory.

@@ -128,6 +128,7 @@ impl Nodes<'_> {
     /// # Errors
     /// [`VolumeError::NoSpace`], [`VolumeError::NoNids`]; nothing is taken then.
     pub fn create(self, op: &Op<'_>, new: NewNode) -> Result<Node, VolumeError> {
+        op.expect_of(self.0);
         self.0.space.take_node()?;
         let nid = match self.0.nat.allocate() {
             Ok(Some(nid)) => nid,
@@ -165,7 +166,8 @@ impl Nodes<'_> {
     ///
     /// # Errors
     /// [`VolumeError::Nat`], [`VolumeError::Segment`] if NAT or SIT say that it was free already.
-    pub fn remove(self, _op: &Op<'_>, node: &Node) -> Result<(), VolumeError> {
+    pub fn remove(self, op: &Op<'_>, node: &Node) -> Result<(), VolumeError> {
+        op.expect_of(self.0);
         let old = self.0.nat.free(node.nid())?;
         self.0.store.remove(&node.page);
         if node.nid() == node.ino() {

@@ -9,7 +9,7 @@ use crate::Allocation;
 /// How a volume is opened.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct OpenOptions {
+pub struct VolumeOptions {
     /// Nothing is ever written.
     pub read_only: bool,
     /// Clean nodes (4 KiB each) kept in memory, about.
@@ -24,10 +24,11 @@ pub struct OpenOptions {
     pub allocation: Allocation,
     /// Segments that each data log writes into at a time, on different processors. Only six are recorded by a
     /// checkpoint; the others are dirty segments to it. By default one for each processor. A volume gets 8 at most, or one
-    /// for each 32 sections of its main area if those are more.
+    /// for each 32 sections of its main area if those are more; 0 is taken for 1.
     pub lanes: usize,
     /// Threads that read the SIT when the volume is opened for writing, the opener's among them. They end before the
-    /// volume is open; small volumes need no second one. Nothing of the SIT is read when it is opened for reading.
+    /// volume is open; small volumes need no second one. Nothing of the SIT is read when it is opened for reading. 0 is
+    /// taken for 1.
     pub threads: usize,
     /// Whether what was synced since the last checkpoint is recovered. Without this the volume
     /// is opened at its last checkpoint.
@@ -54,9 +55,9 @@ pub enum FsyncMode {
     Strict,
 }
 
-impl Default for OpenOptions {
+impl Default for VolumeOptions {
     fn default() -> Self {
-        OpenOptions {
+        VolumeOptions {
             read_only: false,
             node_cache: NonZeroUsize::MIN.saturating_add(65_535),
             dirty_nodes: 131_072,
@@ -72,7 +73,7 @@ impl Default for OpenOptions {
     }
 }
 
-impl OpenOptions {
+impl VolumeOptions {
     /// For reading and writing.
     #[must_use]
     pub fn new() -> Self {
@@ -138,17 +139,17 @@ impl OpenOptions {
         self
     }
 
-    /// Segments that each data log writes into at a time; at least 1.
+    /// Segments that each data log writes into at a time.
     #[must_use]
     pub fn lanes(mut self, lanes: usize) -> Self {
-        self.lanes = lanes.max(1);
+        self.lanes = lanes;
         self
     }
 
-    /// Threads that read the SIT when the volume is opened for writing, the opener's among them; at least 1.
+    /// Threads that read the SIT when the volume is opened for writing, the opener's among them.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
+        self.threads = threads;
         self
     }
 

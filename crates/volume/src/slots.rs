@@ -28,9 +28,10 @@ impl Slots<'_> {
         change: impl FnMut(usize, BlockAddr) -> Change,
         named: impl FnMut(usize, BlockAddr),
     ) -> Result<(), VolumeError> {
+        op.expect_of(self.0);
         let mut displaced = Displaced::default();
         switch_slots(|| node.write(op), slots, self.0.features(), change, &mut displaced, named);
-        self.0.journal.forget(node.ino(), &displaced);
+        self.0.attached_journal.forget(node.ino(), &displaced);
         self.free_displaced(&mut displaced)
     }
 
@@ -46,6 +47,7 @@ impl Slots<'_> {
         slots: Range<usize>,
         mut named: impl FnMut(usize, BlockAddr),
     ) -> Result<u64, VolumeError> {
+        op.expect_of(self.0);
         let any = {
             let block = node.read();
             let slots = block.address_slots(self.0.features()).get(slots.clone());

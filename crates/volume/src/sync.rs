@@ -37,8 +37,8 @@ use crate::flight::joined::Joined;
 use crate::node::Node;
 use crate::node_log::{NodeLogs, is_indirect_offset, node_log};
 use crate::node_page::NodePage;
+use crate::op::Unwinding;
 use crate::synced::{MustCheckpoint, SyncRequest, Synced};
-use crate::volume::Unwinding;
 use crate::write_stat::Count;
 use crate::{Flight, FsyncMode, Op, StopCause, Volume, VolumeError};
 
@@ -86,11 +86,12 @@ impl Syncs<'_> {
     }
 
     fn join_group(self, op: &Op<'_>, inode: &Node, flight: Option<Arc<Mutex<Joined>>>) -> Result<Synced, VolumeError> {
+        op.expect_of(self.0);
         self.0.epochs.wait_until_durable();
         if let Some(reason) = self.must_checkpoint(&inode.page, &inode.read()) {
             return Ok(Synced::Must(reason));
         }
-        if let Some(journal) = self.0.journal.get().filter(|journal| journal.is_open()) {
+        if let Some(journal) = self.0.attached_journal.get().filter(|journal| journal.is_open()) {
             return self.to_journal(op, journal, &inode.page, flight.as_deref());
         }
         let request = SyncRequest { inode: inode.page.clone(), flight };
@@ -100,15 +101,17 @@ impl Syncs<'_> {
 
     /// Notes that an inode got another name, lost one of several, or was moved. Roll-forward does not repeat that: until
     /// the next checkpoint, or record of names, its syncs are more than its own nodes.
-    pub fn set_renamed(self, _op: &Op<'_>, inode: &Node) {
+    pub fn set_renamed(self, op: &Op<'_>, inode: &Node) {
+        op.expect_of(self.0);
         inode.page.renamed.store(self.0.names.now(), Ordering::Release);
-        self.0.journal.note_name(inode.ino(), b"");
+        self.0.attached_journal.note_name(inode.ino(), b"");
     }
 
     /// Notes that data which may have been synced left an inode for a block: a sync into the log that is cut off might
     /// leave the inode without it, and the block not yet. The record of a journal is there as a whole, behind the data
     /// or with it.
-    pub fn set_left_inline(self, _op: &Op<'_>, inode: &Node) {
+    pub fn set_left_inline(self, op: &Op<'_>, inode: &Node) {
+        op.expect_of(self.0);
         inode.page.left_inline.store(self.0.epoch(), Ordering::Release);
     }
 
@@ -140,7 +143,7 @@ impl Syncs<'_> {
         }
         let epoch = self.0.epoch();
         let left_inline = page.left_inline.load(Ordering::Acquire) == epoch;
-        if page.unloggable.load(Ordering::Acquire) == epoch || (left_inline && !self.0.journal.is_whole()) {
+        if page.unloggable.load(Ordering::Acquire) == epoch || (left_inline && !self.0.attached_journal.is_whole()) {
             return Some(MustCheckpoint::Changed);
         }
         if !self.0.names.is_durable(page.renamed.load(Ordering::Acquire)) {

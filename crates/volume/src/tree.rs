@@ -54,6 +54,11 @@ fn child_nid(block: &NodeBlock, is_inode: bool, slot: usize) -> Nid {
     }
 }
 
+/// The slot that leads to the node on this level of a way, in the node above it.
+fn slot_above(path: &NodePath, level: usize) -> usize {
+    if level == 1 { path.inode_child().unwrap_or(0) } else { usize::from(path.slots()[level - 1]) }
+}
+
 fn set_child(block: &mut NodeBlock, is_inode: bool, slot: usize, nid: Nid) {
     if is_inode {
         block.inode_mut().i_nid[slot] = nid.into();
@@ -135,7 +140,7 @@ fn descend(volume: &Volume, inode: &Node, path: &NodePath, child: Option<Nid>) -
     for (level, offset) in path.node_offsets().iter().enumerate().skip(1) {
         let nid = match child {
             Some(child) if level == 1 => child,
-            _ => child_nid(&node.read(), false, usize::from(path.slots()[level - 1])),
+            _ => child_nid(&node.read(), false, slot_above(path, level)),
         };
         if nid.is_null() {
             return Ok(Place::Hole(path.blocks_below(level)));
@@ -160,7 +165,7 @@ pub fn missing(volume: &Volume, inode: &Node, first: u64, last: u64, inline: boo
         let path = path_to(addresses, block)?;
         let mut node = Some(inode.clone());
         for (level, offset) in path.node_offsets().iter().enumerate().skip(1) {
-            let slot = if level == 1 { path.inode_child().unwrap_or(0) } else { usize::from(path.slots()[level - 1]) };
+            let slot = slot_above(&path, level);
             let nid = node.as_ref().map_or(Nid::NULL, |node| child_nid(&node.read(), level == 1, slot));
             node = if nid.is_null() { None } else { Some(load_child(volume, inode.nid(), nid, *offset)?) };
             if node.is_none() && std::mem::replace(&mut counted[level], *offset) != *offset {
@@ -205,7 +210,7 @@ pub fn ensure_slot(op: &Op<'_>, inode: &Node, block: u64) -> Result<Slot, Volume
     };
     let mut node = inode.clone();
     for (level, offset) in path.node_offsets().iter().enumerate().skip(1) {
-        let slot = if level == 1 { path.inode_child().unwrap_or(0) } else { usize::from(path.slots()[level - 1]) };
+        let slot = slot_above(&path, level);
         let nid = match child {
             Some(child) if level == 1 => child,
             _ => child_nid(&node.read(), false, slot),

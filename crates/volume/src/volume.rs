@@ -1,33 +1,25 @@
-//! An open volume: its parts, the operations that change it, and the end of them when it stops.
+//! An open volume: its parts, and what each of its operations asks of all of them.
 //!
 //! What the volume does stands above this: opening, the checkpoint, syncs, cleaning, roll-forward each in a file of
 //! theirs, as a view of the volume (`views.rs` hands them out). The parts stand below, and do not know the volume, but
 //! for the chain of synced nodes: a sync that waits there may bring a write along, and that ends in an operation.
 //!
-//! # Panics
-//!
-//! An operation that unwinds leaves memory in the middle of a change, whoever panicked: a device, a callback of the
-//! embedder, or this library. Every [`Op`] carries an [`Unwinding`], which sees the panic when it is dropped and stops
-//! the volume. It is dropped before the fields behind it: before the gate is left, so that no checkpoint begins in
-//! between, and before the lock of a node's page, so that a sync that reads the page finds the volume stopped. Nothing
-//! is recorded in the superblock then: the device may be what panicked, and a second panic would end the process.
-//!
-//! An operation that begins while its thread panics already (in a destructor) does not stop the volume if it completes.
+//! An operation that changes the volume holds an [`Op`] (`op.rs`) from [`Volume::begin`] to its end.
 
 use core::error::Error;
 use core::fmt;
-use std::thread::panicking;
 
 use f2fs_device::{AlreadyOpen, BlockDevice, Claim, Recycler};
 use f2fs_format::feature::Features;
 use f2fs_format::superblock::SuperBlock;
-use f2fs_format::{Corruption, Geometry, Nid, SegmentNo};
+use f2fs_format::{Geometry, Nid, SegmentNo};
 use f2fs_nat::Nat;
 use f2fs_segment::SegmentManager;
-use f2fs_sync::{Gate, GateGuard, Mutex, OnceLock, PerCore, PlainArc};
+use f2fs_sync::{Gate, Mutex, OnceLock, PerCore, PlainArc};
 
 use crate::blocks::WriteBatch;
 use crate::clock::Clock;
+use crate::damage::Damage;
 use crate::data_count::DataCount;
 use crate::epoch::Epochs;
 use crate::journal::AttachedJournal;
@@ -35,6 +27,7 @@ use crate::last_checkpoint::LastCheckpoint;
 use crate::moves::Moves;
 use crate::name_versions::NameVersions;
 use crate::node_store::NodeStore;
+use crate::op::Op;
 use crate::orphans::{OrphanRoom, Orphans};
 use crate::precleaner::Precleaner;
 use crate::pressure::Pressure;
@@ -43,7 +36,7 @@ use crate::segments::Segments;
 use crate::space::Space;
 use crate::stop_cause::StopCause;
 use crate::write_stat::WriteCounters;
-use crate::zoned::Zoning;
+use crate::zoning::Zoning;
 use crate::{VolumeError, VolumeStat, stop};
 
 /// An open F2FS volume: nodes, blocks, checkpoints. Share it between threads in an `Arc`.
@@ -72,7 +65,7 @@ pub struct Volume {
     /// The blocks of the warm-node log since then, and the threads that wait for them.
     pub(crate) roll_forward: RollForward,
     /// The journal that syncs go to instead of that log, if one was attached.
-    pub(crate) journal: AttachedJournal,
+    pub(crate) attached_journal: AttachedJournal,
     pub(crate) stopped: OnceLock<StopCause>,
     pub(crate) checksum_seed: u32,
     pub(crate) clock: Clock,
@@ -98,18 +91,6 @@ pub(crate) fn claim(device: &dyn BlockDevice, read_only: bool) -> Result<Claim, 
     if read_only { device.claims().shared("a volume") } else { device.claims().exclusive("a volume") }
 }
 
-/// Damage that was found when the volume was opened, in copies that were not needed because the other one is good.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Damage {
-    /// Which superblock is in use: the one in block 0 or in block 1.
-    pub superblock_copy: u32,
-    /// The fault of the other superblock.
-    pub superblock: Option<Corruption>,
-    /// The fault of the other checkpoint pack.
-    pub pack: Option<Corruption>,
-}
-
 impl fmt::Debug for Volume {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Volume")
@@ -118,80 +99,6 @@ impl fmt::Debug for Volume {
             .field("read_only", &self.read_only)
             .finish_non_exhaustive()
     }
-}
-
-/// The right to change a volume: as long as one is held, no checkpoint freezes. One that has frozen may be written
-/// meanwhile.
-///
-/// Hold it for one operation, not longer, and never begin a second one on the same thread meanwhile: a checkpoint that
-/// waits for the first would keep the second out for good.
-///
-/// A panic that unwinds an operation stops the volume ([`StopCause::Panic`]): the change may be half done. What the
-/// last checkpoint holds is safe.
-pub struct Op<'a> {
-    pub(crate) volume: &'a Volume,
-    /// In front of the gate, so that it is dropped first: no checkpoint begins before the volume was stopped.
-    pub(crate) unwinding: Unwinding<'a>,
-    /// It belongs to a checkpoint, whose runner closed the gate: what it writes is durable with that.
-    pub(crate) is_checkpoint: bool,
-    /// `None` if the caller closed the gate.
-    pub(crate) _gate: Option<GateGuard<'a>>,
-}
-
-impl fmt::Debug for Op<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Op").finish_non_exhaustive()
-    }
-}
-
-impl<'a> Op<'a> {
-    pub(crate) fn within_checkpoint(volume: &'a Volume) -> Op<'a> {
-        Op { volume, unwinding: Unwinding::new(volume), is_checkpoint: true, _gate: None }
-    }
-
-    /// An operation of the thread that closed the gate.
-    pub(crate) fn with_gate_closed(volume: &'a Volume) -> Op<'a> {
-        Op { volume, unwinding: Unwinding::new(volume), is_checkpoint: false, _gate: None }
-    }
-
-    /// The volume that this operation changes.
-    #[must_use]
-    pub fn volume(&self) -> &'a Volume {
-        self.volume
-    }
-}
-
-/// Stops the volume if it is dropped by a panic that began in its life.
-pub(crate) struct Unwinding<'a> {
-    volume: &'a Volume,
-    /// The thread unwound already when the operation began.
-    before: bool,
-}
-
-impl<'a> Unwinding<'a> {
-    pub(crate) fn new(volume: &'a Volume) -> Unwinding<'a> {
-        Unwinding { volume, before: panicking() }
-    }
-
-    /// A second one of the same operation.
-    pub(crate) fn again(&self) -> Unwinding<'a> {
-        Unwinding { volume: self.volume, before: self.before }
-    }
-}
-
-impl Drop for Unwinding<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if panicking() && !self.before {
-            self.volume.stop_for(StopCause::Panic);
-        }
-    }
-}
-
-/// Keeps checkpoints (and so the cleaner) away while blocks are read.
-#[derive(Debug)]
-pub struct ReadOp<'a> {
-    _gate: GateGuard<'a>,
 }
 
 impl Volume {
@@ -260,24 +167,6 @@ impl Volume {
     pub(crate) fn batch(&self) -> WriteBatch<'_> {
         let batch = WriteBatch::new(&*self.device);
         if self.zoning.is_zoned() { batch.within_segments(self.geometry.main_blkaddr) } else { batch }
-    }
-
-    /// Begins an operation that changes the volume. Waits while a checkpoint freezes.
-    ///
-    /// # Errors
-    /// [`VolumeError::ReadOnly`], [`VolumeError::Stopped`].
-    pub fn begin(&self) -> Result<Op<'_>, VolumeError> {
-        self.check_writable()?;
-        let gate = self.gate.enter();
-        // The checkpoint that was waited for may have failed.
-        self.check_writable()?;
-        Ok(Op { volume: self, unwinding: Unwinding::new(self), is_checkpoint: false, _gate: Some(gate) })
-    }
-
-    /// Begins an operation that reads blocks by their addresses.
-    #[must_use]
-    pub fn begin_read(&self) -> ReadOp<'_> {
-        ReadOp { _gate: self.gate.enter() }
     }
 
     pub(crate) fn check_writable(&self) -> Result<(), VolumeError> {
@@ -349,12 +238,14 @@ impl Volume {
 
     /// Records an inode without links that is not freed yet: it is open, or freeing it takes several operations. The
     /// next open frees it if this process ends before.
-    pub fn add_orphan(&self, _op: &Op<'_>, room: OrphanRoom<'_>, ino: Nid) {
+    pub fn add_orphan(&self, op: &Op<'_>, room: OrphanRoom<'_>, ino: Nid) {
+        op.expect_of(self);
         room.fill(ino);
     }
 
     /// Forgets an orphan: it was freed, or got a link.
-    pub fn remove_orphan(&self, _op: &Op<'_>, ino: Nid) -> bool {
+    pub fn remove_orphan(&self, op: &Op<'_>, ino: Nid) -> bool {
+        op.expect_of(self);
         self.orphans.remove(ino)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Each section of the main area is a zone, written from its start to its end by one log ([`SegmentManager`]); a device
 //! between the volume and the zones keeps the order ([`OrderedZones`]). What a volume does with them, and when, stands
-//! in `zoned.rs`. A zone that cannot be reset is worn out: its section is given to no log any more.
+//! in `zoning.rs`. A zone that cannot be reset is worn out: its section is given to no log any more.
 //!
 //! # Locking
 //!

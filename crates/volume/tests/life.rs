@@ -8,7 +8,7 @@ use f2fs_format::node::XATTR_NODE_OFFSET;
 use f2fs_format::{BlockAddr, LogType, Nid};
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::tree::Slot;
-use f2fs_volume::{Flight, NewNode, OpenOptions, Reason, Volume, VolumeError};
+use f2fs_volume::{Flight, NewNode, Reason, Volume, VolumeError, VolumeOptions};
 
 fn fresh() -> Arc<MemoryDevice> {
     let device = Arc::new(MemoryDevice::new((64 << 20) >> 12));
@@ -17,7 +17,7 @@ fn fresh() -> Arc<MemoryDevice> {
 }
 
 fn open(device: &Arc<MemoryDevice>) -> Volume {
-    Volume::open(device.clone(), &OpenOptions::new()).unwrap()
+    Volume::open(device.clone(), &VolumeOptions::new()).unwrap()
 }
 
 const INODE: NewNode = NewNode { ino: None, offset: 0, directory: false };
@@ -104,7 +104,7 @@ fn reading_only_changes_nothing() {
     let device = fresh();
     open(&device).close().unwrap();
     let before = device.snapshot();
-    let volume = Volume::open(device.clone(), &OpenOptions::new().read_only(true)).unwrap();
+    let volume = Volume::open(device.clone(), &VolumeOptions::new().read_only(true)).unwrap();
     assert!(matches!(volume.begin(), Err(VolumeError::ReadOnly)));
     assert!(matches!(volume.checkpoints().write(Reason::Sync), Err(VolumeError::ReadOnly)));
     volume.nodes().get(Nid(3)).unwrap();

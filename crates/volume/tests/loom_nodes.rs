@@ -16,10 +16,10 @@ use f2fs_format::Nid;
 use f2fs_sync::{Arc, model};
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::models::Image;
-use f2fs_volume::{NewNode, OpenOptions, Reason, Volume, VolumeError};
+use f2fs_volume::{NewNode, Reason, Volume, VolumeError, VolumeOptions};
 
 fn open(device: Arc<MemoryDevice>) -> Arc<Volume> {
-    let options = OpenOptions::new().lanes(1).threads(1).node_cache(NonZeroUsize::MIN);
+    let options = VolumeOptions::new().lanes(1).threads(1).node_cache(NonZeroUsize::MIN);
     Arc::new(Volume::open(device, &options).unwrap())
 }
 

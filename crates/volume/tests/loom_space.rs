@@ -12,10 +12,10 @@ use f2fs_device::MemoryDevice;
 use f2fs_sync::{Arc, model};
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::models::Image;
-use f2fs_volume::{OpenOptions, Reason, Volume, VolumeError};
+use f2fs_volume::{Reason, Volume, VolumeError, VolumeOptions};
 
 fn open(device: Arc<MemoryDevice>) -> Arc<Volume> {
-    Arc::new(Volume::open(device, &OpenOptions::new().lanes(1).threads(1)).unwrap())
+    Arc::new(Volume::open(device, &VolumeOptions::new().lanes(1).threads(1)).unwrap())
 }
 
 /// A volume with nothing on it but the root.

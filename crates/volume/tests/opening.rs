@@ -10,7 +10,7 @@ use f2fs_device::{BlockDevice, Claims, Completion, DeviceError, DeviceInfo, Op, 
 use f2fs_device_test::SparseDevice;
 use f2fs_format::{LogType, Nid, SegmentNo};
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{NewNode, OpenOptions, Reason, Volume};
+use f2fs_volume::{NewNode, Reason, Volume, VolumeOptions};
 
 /// The largest file of ext4, less what does not make up a segment.
 const BLOCKS: u64 = (16 << 40 >> 12) - 512;
@@ -82,7 +82,7 @@ fn fresh() -> Arc<Counted> {
 #[test]
 fn opening_for_reading_reads_neither_sit_nor_summaries() {
     let device = fresh();
-    let options = OpenOptions::new().read_only(true);
+    let options = VolumeOptions::new().read_only(true);
     let geometry = Volume::open(device.clone(), &options).unwrap().geometry().clone();
     let sit = u64::from(geometry.sit_blkaddr.0)..u64::from(geometry.nat_blkaddr.0);
     let mut opened = None;
@@ -119,7 +119,7 @@ fn opening_for_reading_reads_neither_sit_nor_summaries() {
 fn opening_for_writing_takes_eight_bytes_a_segment() {
     let device = fresh();
     for threads in [1, 3] {
-        let options = OpenOptions::new().threads(threads);
+        let options = VolumeOptions::new().threads(threads);
         let mut opened = None;
         let (memory, [_, read, _]) =
             device.count(0..0, || measure(|| opened = Some(Volume::open(device.clone(), &options).unwrap())));
@@ -147,7 +147,7 @@ fn opening_for_writing_takes_eight_bytes_a_segment() {
         let before = volume.stat();
         volume.close().unwrap();
         drop(volume);
-        let again = Volume::open(device.clone(), &OpenOptions::new().read_only(true)).unwrap();
+        let again = Volume::open(device.clone(), &VolumeOptions::new().read_only(true)).unwrap();
         assert_eq!((again.stat().valid_nodes, again.stat().valid_blocks), (before.valid_nodes, before.valid_blocks));
     }
 }

@@ -9,7 +9,7 @@ use f2fs_check::{CheckOptions, check};
 use f2fs_device::{AlignedBuf, MemoryDevice};
 use f2fs_format::{BlockAddr, Nid, SegmentNo};
 use f2fs_volume::format::{FormatOptions, format};
-use f2fs_volume::{Allocation, NewNode, OpenOptions, Reason, Volume};
+use f2fs_volume::{Allocation, NewNode, Reason, Volume, VolumeOptions};
 
 const SIZES: [u64; 12] =
     [0, 1, 2, 511, 512, 513, 4096, u32::MAX as u64 - 1, u32::MAX as u64, i64::MAX as u64, u64::MAX - 1, u64::MAX];
@@ -57,7 +57,7 @@ fn formats() {
         }
         made += 1;
         let volume =
-            Volume::open(device.clone(), &OpenOptions::new()).unwrap_or_else(|error| panic!("{what}: {error}"));
+            Volume::open(device.clone(), &VolumeOptions::new()).unwrap_or_else(|error| panic!("{what}: {error}"));
         for _ in 0..3 {
             volume.checkpoints().write(Reason::Sync).unwrap_or_else(|error| panic!("{what}: {error}"));
         }
@@ -74,7 +74,7 @@ fn formats() {
 fn options() {
     for size in SIZES {
         let device = formatted();
-        let mut options = OpenOptions::new()
+        let mut options = VolumeOptions::new()
             .node_cache(NonZeroUsize::new(size as usize).unwrap_or(NonZeroUsize::MIN))
             .dirty_nodes(size)
             .lanes(size as usize);
@@ -102,7 +102,7 @@ fn threads_of_a_check() {
 #[test]
 fn numbers_and_addresses() {
     let device = formatted();
-    let volume = Volume::open(device.clone(), &OpenOptions::new()).unwrap();
+    let volume = Volume::open(device.clone(), &VolumeOptions::new()).unwrap();
     let before = volume.stat();
     for size in SIZES {
         let (nid, addr) = (Nid(size as u32), BlockAddr(size as u32));

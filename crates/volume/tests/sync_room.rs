@@ -9,7 +9,7 @@ use f2fs_format::LogType;
 use f2fs_format::inode::mode;
 use f2fs_volume::format::FormatOptions;
 use f2fs_volume::tree::Slot;
-use f2fs_volume::{Flight, MustCheckpoint, NewNode, OpenOptions, Reason, Synced, Volume};
+use f2fs_volume::{Flight, MustCheckpoint, NewNode, Reason, Synced, Volume, VolumeOptions};
 
 /// Blocks written between two syncs.
 const STEP: u64 = 61;
@@ -18,7 +18,7 @@ const STEP: u64 = 61;
 fn a_sync_is_a_checkpoint_once_roll_forward_might_run_out_of_blocks() {
     let device = Arc::new(MemoryDevice::new((128 << 20) >> 12));
     Volume::format(&*device, &FormatOptions::default()).unwrap();
-    let volume = Volume::open(device, &OpenOptions::new()).unwrap();
+    let volume = Volume::open(device, &VolumeOptions::new()).unwrap();
     let file = {
         let op = volume.begin().unwrap();
         let file = volume.nodes().create(&op, NewNode { ino: None, offset: 0, directory: false }).unwrap();

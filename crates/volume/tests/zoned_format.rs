@@ -7,7 +7,7 @@ use f2fs_format::FormatError;
 use f2fs_format::feature::Features;
 use f2fs_sync::PlainArc;
 use f2fs_volume::format::{FormatOptions, FormatReport, FormatVolumeError, format};
-use f2fs_volume::{OpenOptions, Volume};
+use f2fs_volume::{Volume, VolumeOptions};
 
 /// Blocks in a zone: two segments.
 const ZONE: u64 = 1024;
@@ -56,8 +56,8 @@ fn is_sound(device: &PlainArc<dyn BlockDevice>, report: &FormatReport) {
     let is_zone = |start: &u64| all.iter().any(|zone| zone.start == *start && zone.state != ZoneState::Conventional);
     let expected: Vec<_> = [main, main + 3 * ZONE].into_iter().filter(is_zone).map(|start| (start, Some(1))).collect();
     assert_eq!(found, expected);
-    drop(Volume::open(device.clone(), &OpenOptions::new().read_only(true)).unwrap());
-    drop(Volume::open(device.clone(), &OpenOptions::new()).unwrap());
+    drop(Volume::open(device.clone(), &VolumeOptions::new().read_only(true)).unwrap());
+    drop(Volume::open(device.clone(), &VolumeOptions::new()).unwrap());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use f2fs::format::LogType;
 use f2fs::segment::cost::{Card, CostModel, Interior};
 use f2fs::sync::PlainArc;
 use f2fs::volume::format::{FormatOptions, format};
-use f2fs::volume::{Allocation, OpenOptions, WriteStat};
+use f2fs::volume::{Allocation, VolumeOptions, WriteStat};
 use f2fs_device_test::{Random, TimingDevice, TimingStat};
 use f2fs_files::{FileSystem, FsError, Options};
 
@@ -118,7 +118,7 @@ impl Written {
 
 fn options(allocation: Allocation) -> Options {
     // One lane, so that writes that follow each other in time do so on the device.
-    Options::new().volume(OpenOptions::new().allocation(allocation).lanes(1))
+    Options::new().volume(VolumeOptions::new().allocation(allocation).lanes(1))
 }
 
 /// Fills a formatted volume and makes holes; gives the blocks that a long write should have.

@@ -10,7 +10,7 @@ use f2fs_check::{CheckOptions, check};
 use f2fs_device::MemoryDevice;
 use f2fs_files::Options;
 use f2fs_volume::format::{FormatOptions, format};
-use f2fs_volume::{AgeThreshold, Allocation, CostModel, OpenOptions, VictimPolicy, WriteStat};
+use f2fs_volume::{AgeThreshold, Allocation, CostModel, VictimPolicy, VolumeOptions, WriteStat};
 use f2fs_workload::ageing::{Plan, age};
 
 fn number(name: &str, default: f64) -> f64 {
@@ -26,7 +26,7 @@ fn run(allocation: &str, cleaning: Option<VictimPolicy>) -> WriteStat {
         format(&*device, &FormatOptions::default()).unwrap();
         let allocation = allocation.parse::<Allocation>().unwrap().on(CostModel::sata_ssd());
         let name = allocation.name();
-        let options = Options::new().volume(OpenOptions::new().allocation(allocation));
+        let options = Options::new().volume(VolumeOptions::new().allocation(allocation));
         let mut plan = Plan::new(utilisation, turnover);
         plan.cleaning = cleaning;
         let report = age(&device, &options, &plan).unwrap();

@@ -239,7 +239,7 @@ fn the_root_has_what_its_signatures_name() {
     // And a missing one is seen, in a method, in a field, in an iterator, and in a variant.
     for (name, owner) in [
         ("CheckpointReport", "files::FileSystem"),
-        ("Allocation", "volume::OpenOptions"),
+        ("Allocation", "volume::VolumeOptions"),
         ("DirEntry", "files::ReadDir"),
         ("BadEntry", "files::FsError"),
     ] {

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use f2fs::device::{BLOCK_SIZE, ZoneLayout};
+use f2fs::device::ZoneLayout;
+use f2fs::format::BLOCK_BYTES;
 
 use crate::size::Size;
-
-const BLOCK: u64 = BLOCK_SIZE as u64;
 
 #[derive(Debug, Args)]
 pub(crate) struct ZonesArgs {
@@ -39,8 +38,8 @@ pub(crate) struct Zones {
 impl Zones {
     /// The layout of the device.
     pub(crate) fn layout(&self) -> ZoneLayout {
-        ZoneLayout::new(self.zone / BLOCK)
-            .with_capacity(self.capacity / BLOCK)
+        ZoneLayout::new(self.zone / BLOCK_BYTES)
+            .with_capacity(self.capacity / BLOCK_BYTES)
             .with_conventional(self.conventional)
             .with_limits(self.open, self.active)
     }
@@ -58,7 +57,7 @@ impl FromStr for Zones {
             [size, zone, capacity] => (size, zone, capacity),
             _ => return Err("zones are written as SIZE:ZONE or SIZE:ZONE:CAPACITY".into()),
         };
-        if sizes.iter().any(|bytes| !bytes.is_multiple_of(BLOCK)) {
+        if sizes.iter().any(|bytes| !bytes.is_multiple_of(BLOCK_BYTES)) {
             return Err("sizes of zones are multiples of 4096 bytes".into());
         }
         let mut zones = Self { size, zone, capacity, conventional: 0, open: 0, active: 0 };

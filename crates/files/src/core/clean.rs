@@ -74,7 +74,7 @@ mod tests {
     use f2fs_format::SegmentNo;
     use f2fs_sync::PlainArc;
     use f2fs_volume::format::{FormatOptions, format};
-    use f2fs_volume::{Allocation, CostModel, OpenOptions};
+    use f2fs_volume::{Allocation, CostModel, VolumeOptions};
 
     use crate::{FileSystem, Options};
 
@@ -83,7 +83,7 @@ mod tests {
     fn a_checkpoint_gives_cleared_segments_to_the_logs() {
         let device = PlainArc::new(MemoryDevice::new(32 * 1024));
         format(&*device, &FormatOptions::default()).unwrap();
-        let volume = OpenOptions::new().allocation(Allocation::partial(CostModel::sata_ssd())).lanes(1);
+        let volume = VolumeOptions::new().allocation(Allocation::partial(CostModel::sata_ssd())).lanes(1);
         let fs = FileSystem::open(device, Options::new().volume(volume)).unwrap();
         // Holes of eight blocks, and between them one block that is worth moving.
         let (kept, gone) = (fs.create_file("/kept", 0o644).unwrap(), fs.create_file("/gone", 0o644).unwrap());

@@ -20,7 +20,7 @@ use core::ops::Deref;
 use std::collections::VecDeque;
 
 use f2fs_device::AlignedBuf;
-use f2fs_format::{BLOCK_SIZE, BlockAddr, LogType};
+use f2fs_format::{BLOCK_BYTES, BlockAddr, LogType};
 use f2fs_sync::{Arc, MutexGuard, PlainArc, protocol_value};
 use f2fs_volume::tree::{Slot, ensure_slot};
 use f2fs_volume::{Flight, Op};
@@ -33,7 +33,6 @@ use crate::inode::Inode;
 use crate::page_cache::FilePages;
 use crate::ranges::RangeGuard;
 
-const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks of a batch: 2 MiB, a segment.
 const BATCH: usize = 512;
 /// Blocks written back in one operation beside others, about: bounds how long a checkpoint waits.
@@ -349,7 +348,7 @@ impl WriteBack<'_> {
             let mut block = run.inode.node.write(op);
             let raw = block.inode_mut();
             raw.i_blocks = (raw.i_blocks.get() + filled).into();
-            let end = ((run.first + run.len) * BLOCK).min(run.content.size());
+            let end = ((run.first + run.len) * BLOCK_BYTES).min(run.content.size());
             if end > raw.i_size.get() {
                 raw.i_size = end.into();
             }

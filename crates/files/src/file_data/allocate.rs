@@ -7,7 +7,7 @@
 
 use f2fs_format::inode::advise;
 use f2fs_format::node::ADDRS_PER_BLOCK;
-use f2fs_format::{BLOCK_SIZE, BlockAddr};
+use f2fs_format::{BLOCK_BYTES, BlockAddr};
 use f2fs_sync::Arc;
 use f2fs_volume::tree::{add_blocks, ensure_slot, find_slot, missing};
 use f2fs_volume::{Change, Op, VolumeError};
@@ -19,8 +19,6 @@ use crate::file_data::zeroing::range_end;
 use crate::inode::Inode;
 use crate::stat;
 use crate::truncate::{Progress, truncate_step};
-
-const BLOCK: u64 = BLOCK_SIZE as u64;
 
 /// Blocks of a file that were holes, and are reserved now.
 #[derive(Debug, Default)]
@@ -46,7 +44,7 @@ impl FileData<'_> {
         let tail = end > content.size();
         let _range = if tail { content.lock_from(offset) } else { content.lock_to_write(offset, len) };
         self.refill_nids();
-        let (first, last) = (offset / BLOCK, (end - 1) / BLOCK);
+        let (first, last) = (offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES);
         // Dirty pages there have their blocks counted already.
         let _past = self.past_cache(inode, first, last)?;
         self.require_room(inode, content, first, last)?;
@@ -59,7 +57,7 @@ impl FileData<'_> {
             match self.change(|op| self.allocate_step(op, inode, block, last, &mut reserved)) {
                 Ok(blocks) => block += blocks,
                 Err(error) => {
-                    let first_behind = content.size().div_ceil(BLOCK).max(offset.div_ceil(BLOCK));
+                    let first_behind = content.size().div_ceil(BLOCK_BYTES).max(offset.div_ceil(BLOCK_BYTES));
                     self.give_back(inode, content, &reserved, tail.then_some(first_behind))?;
                     return Err(error);
                 }

@@ -6,7 +6,7 @@
 //! operation, so that a checkpoint has all of it or nothing.
 
 use f2fs_device::AlignedBuf;
-use f2fs_format::{BLOCK_SIZE, BlockAddr};
+use f2fs_format::{BLOCK_BYTES, BlockAddr};
 use f2fs_sync::{Arc, protocol_step, protocol_value};
 use f2fs_volume::Op;
 use f2fs_volume::tree::ensure_slot;
@@ -19,9 +19,8 @@ use crate::file_data::read::blocks_of;
 use crate::inode::Inode;
 use crate::page_cache::{Admitted, FilePages};
 use crate::stat::{self, FileKind};
-use crate::truncate::{STEP_BLOCKS, drop_extent};
-
-const BLOCK: u64 = BLOCK_SIZE as u64;
+use crate::truncate::STEP_BLOCKS;
+use f2fs_format::inode::Extent;
 
 /// The old content of a block that a write covers in part.
 struct Edge {
@@ -74,7 +73,7 @@ impl<'a> FileData<'a> {
     where
         'a: 'p,
     {
-        let (first, behind) = (size / BLOCK, size.div_ceil(BLOCK));
+        let (first, behind) = (size / BLOCK_BYTES, size.div_ceil(BLOCK_BYTES));
         if let Some(pages) = inode.pages().filter(|pages| pages.is_dirty_in(first, u64::MAX)) {
             if pages.is_dirty_in(behind.saturating_add(STEP_BLOCKS), u64::MAX) {
                 WriteBack(self).write_back_range(inode, first, u64::MAX)?;
@@ -115,9 +114,9 @@ impl<'a> FileData<'a> {
         let table = self.0.pages.table();
         let mut block = first;
         while block <= last {
-            let (from, to) = ((block * BLOCK).max(offset), ((block + 1) * BLOCK).min(end));
+            let (from, to) = ((block * BLOCK_BYTES).max(offset), ((block + 1) * BLOCK_BYTES).min(end));
             let out = &mut buf[(from - offset) as usize..(to - offset) as usize];
-            if table.read(pages.key(block), (from % BLOCK) as usize, out) {
+            if table.read(pages.key(block), (from % BLOCK_BYTES) as usize, out) {
                 block += 1;
                 continue;
             }
@@ -147,7 +146,7 @@ impl<'a> FileData<'a> {
     ) -> Result<(), FsError> {
         let cache = &self.0.pages;
         let mut ahead = if last { pages.read_ahead.window(first) } else { 0 };
-        ahead = ahead.min(content.size().div_ceil(BLOCK).saturating_sub(end));
+        ahead = ahead.min(content.size().div_ceil(BLOCK_BYTES).saturating_sub(end));
         // Without waiting: the caller holds a range already.
         let range = (ahead > 0).then(|| content.ranges.try_shared(end, end + ahead - 1)).flatten();
         if range.is_none() {
@@ -160,13 +159,13 @@ impl<'a> FileData<'a> {
         let _gate = self.volume.begin_read();
         content.cache.refresh(self.volume.moves(inode.ino));
         self.read_runs(inode, content, first, end + ahead - 1, |block, len, data| {
-            let from = (block * BLOCK).max(offset);
-            let to = ((block + len) * BLOCK).min(buf_end).max(from);
+            let from = (block * BLOCK_BYTES).max(offset);
+            let to = ((block + len) * BLOCK_BYTES).min(buf_end).max(from);
             if block < wanted_end && to > from {
                 let out = &mut buf[(from - offset) as usize..(to - offset) as usize];
                 match data {
                     Some(data) => {
-                        let at = (from - block * BLOCK) as usize;
+                        let at = (from - block * BLOCK_BYTES) as usize;
                         out.copy_from_slice(&data.as_bytes()[at..at + out.len()]);
                     }
                     None => out.fill(0),
@@ -200,18 +199,19 @@ impl<'a> FileData<'a> {
         self.change(|op| {
             let (first, last) = blocks_of(offset, buf.len());
             let holes = self.reserve_holes(op, inode, pages, first, last)?;
-            let end = (offset + buf.len() as u64).min((first + holes.blocks) * BLOCK);
+            let end = (offset + buf.len() as u64).min((first + holes.blocks) * BLOCK_BYTES);
             let len = (end - offset) as usize;
             let edges = self.edges(inode, content, pages, offset, &buf[..len]);
             let edges = edges.inspect_err(|_| self.volume.data().unreserve(op, holes.reserved))?;
             let mut dirtied = 0;
             for block in first..first + holes.blocks {
-                let from = (block * BLOCK).max(offset);
-                let to = ((block + 1) * BLOCK).min(end);
+                let from = (block * BLOCK_BYTES).max(offset);
+                let to = ((block + 1) * BLOCK_BYTES).min(end);
                 let bytes = &buf[(from - offset) as usize..(to - offset) as usize];
                 let base = edges.iter().find(|edge| edge.block == block).map(|edge| &edge.data.block(0)[..]);
                 let (key, hole) = (pages.key(block), holes.has(block));
-                dirtied += u64::from(self.0.pages.write(key, (from % BLOCK) as usize, bytes, hole, base, &mut room));
+                dirtied +=
+                    u64::from(self.0.pages.write(key, (from % BLOCK_BYTES) as usize, bytes, hole, base, &mut room));
             }
             self.volume.balance().add_dirty_dentries(dirtied);
             let now = self.now();
@@ -221,7 +221,7 @@ impl<'a> FileData<'a> {
             let mut block = inode.node.write(op);
             let raw = block.inode_mut();
             protocol_value!("cached_size_ahead_of_data", content.raise_size(end), content.grow(raw, end));
-            drop_extent(raw);
+            raw.i_ext = Extent::NONE;
             stat::set_modified(raw, now);
             stat::set_changed(raw, now);
             Ok(len)
@@ -293,14 +293,14 @@ impl<'a> FileData<'a> {
         let (first, last) = blocks_of(offset, buf.len());
         let mut edges = Vec::new();
         for block in [first, last] {
-            let whole = offset <= block * BLOCK && end >= (block + 1) * BLOCK;
+            let whole = offset <= block * BLOCK_BYTES && end >= (block + 1) * BLOCK_BYTES;
             let have = edges.iter().any(|edge: &Edge| edge.block == block);
             if whole || have || self.0.pages.table().contains(pages.key(block)) {
                 continue;
             }
             let size = content.size();
             // Nothing stands behind the end.
-            if block * BLOCK >= size {
+            if block * BLOCK_BYTES >= size {
                 continue;
             }
             let mut data = AlignedBuf::new(1);
@@ -308,7 +308,7 @@ impl<'a> FileData<'a> {
             let run = self.find_run(inode, content, block, block)?;
             if run.addr.is_real() {
                 self.volume.data().read(inode.ino, run.addr, &mut data)?;
-                let left = (size - block * BLOCK).min(BLOCK) as usize;
+                let left = (size - block * BLOCK_BYTES).min(BLOCK_BYTES) as usize;
                 data.as_bytes_mut()[left..].fill(0);
             }
             edges.push(Edge { block, data });

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use f2fs_format::BLOCK_SIZE;
+use f2fs_format::BLOCK_BYTES;
 use f2fs_sync::Arc;
 
 use crate::FsError;
@@ -10,7 +10,6 @@ use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::inode::Inode;
 
-const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks after which a range of data ends although data follows: 64 MiB, so that one call asks few nodes.
 const LONGEST: u64 = 16_384;
 
@@ -34,23 +33,23 @@ impl FileData<'_> {
     /// with, so that no node on the way to it goes, and passes the gate by itself.
     fn seek_within(&self, inode: &Inode, offset: u64, what: Seek, most: u64) -> Result<Option<u64>, FsError> {
         let content = self.content(inode);
-        let first = offset / BLOCK;
+        let first = offset / BLOCK_BYTES;
         let mut block = first;
         let end = |size: u64| (offset < size && what == Seek::Hole).then_some(size);
         loop {
             if offset >= content.size() {
                 return Ok(None);
             }
-            let Some(_readable) = content.lock_to_read(block * BLOCK, 1) else { return Ok(end(content.size())) };
+            let Some(_readable) = content.lock_to_read(block * BLOCK_BYTES, 1) else { return Ok(end(content.size())) };
             let _gate = self.volume.begin_read();
             let size = content.size();
             if content.is_inline() {
                 return Ok(end(size).or_else(|| (offset < size).then_some(offset)));
             }
             content.cache.refresh(self.volume.moves(inode.ino));
-            let run = self.find_run(inode, content, block, (size - 1) / BLOCK)?;
+            let run = self.find_run(inode, content, block, (size - 1) / BLOCK_BYTES)?;
             if run.addr.is_real() == (what == Seek::Data) || block - first >= most {
-                let found = (block * BLOCK).max(offset);
+                let found = (block * BLOCK_BYTES).max(offset);
                 return Ok((found < size).then_some(found));
             }
             block += run.len;

@@ -6,7 +6,7 @@
 //! file writes.
 
 use f2fs_device::{AlignedBuf, BlockDevice, Request};
-use f2fs_format::{BLOCK_SIZE, BlockAddr, Corruption};
+use f2fs_format::{BLOCK_BYTES, BlockAddr, Corruption};
 use f2fs_sync::protocol_step;
 
 use crate::FsError;
@@ -16,7 +16,6 @@ use crate::file_data::block_map::Mapping;
 use crate::inode::Inode;
 use crate::requests;
 
-const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks in one request of a long read: 512 KiB, so that the device has several at a time and the first are copied
 /// while the rest is on its way.
 pub(crate) const PIECE: u64 = 128;
@@ -26,7 +25,7 @@ const DIRECT: u64 = 256;
 
 /// The first and the last block of `len` bytes (at least one) from `offset` on, wherever that is.
 pub(crate) fn blocks_of(offset: u64, len: usize) -> (u64, u64) {
-    (offset / BLOCK, offset.saturating_add(len as u64 - 1) / BLOCK)
+    (offset / BLOCK_BYTES, offset.saturating_add(len as u64 - 1) / BLOCK_BYTES)
 }
 
 impl FileData<'_> {
@@ -62,7 +61,7 @@ impl FileData<'_> {
 
     /// The same into memory that the device can transfer to: what lies in one piece there is not copied.
     pub(crate) fn read_into(&self, inode: &Inode, offset: u64, buf: &mut AlignedBuf) -> Result<usize, FsError> {
-        if offset.is_multiple_of(BLOCK) {
+        if offset.is_multiple_of(BLOCK_BYTES) {
             let content = self.content(inode);
             let Some(readable) = content.lock_to_read(offset, buf.len()) else { return Ok(0) };
             let _gate = self.volume.begin_read();
@@ -130,8 +129,8 @@ impl FileData<'_> {
             match data {
                 Some(data) => copy_out(buf, offset, block, len, data),
                 None => {
-                    let from = (block * BLOCK).max(offset) - offset;
-                    let to = ((block + len) * BLOCK).min(end) - offset;
+                    let from = (block * BLOCK_BYTES).max(offset) - offset;
+                    let to = ((block + len) * BLOCK_BYTES).min(end) - offset;
                     buf[from as usize..to as usize].fill(0);
                 }
             }
@@ -221,8 +220,8 @@ impl FileData<'_> {
 }
 
 pub(crate) fn copy_out(buf: &mut [u8], offset: u64, block: u64, len: u64, data: &AlignedBuf) {
-    let from = (block * BLOCK).max(offset);
-    let to = ((block + len) * BLOCK).min(offset + buf.len() as u64);
-    let source = (from - block * BLOCK) as usize..(to - block * BLOCK) as usize;
+    let from = (block * BLOCK_BYTES).max(offset);
+    let to = ((block + len) * BLOCK_BYTES).min(offset + buf.len() as u64);
+    let source = (from - block * BLOCK_BYTES) as usize..(to - block * BLOCK_BYTES) as usize;
     buf[(from - offset) as usize..(to - offset) as usize].copy_from_slice(&data.as_bytes()[source]);
 }

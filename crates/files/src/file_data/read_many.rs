@@ -6,7 +6,7 @@
 //! only without waiting; if that fails, it finishes the reads in flight, unlocks all, and waits with nothing locked.
 
 use f2fs_device::{BlockDevice, IoQueue, Request};
-use f2fs_format::BLOCK_SIZE;
+use f2fs_format::BLOCK_BYTES;
 
 use crate::FsError;
 use crate::content::{Content, Readable, Unreadable};
@@ -16,7 +16,6 @@ use crate::file_data::read::{blocks_of, copy_out};
 use crate::inode::Inode;
 use crate::ranges::RangeGuard;
 
-const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks in one request at most: 1 MiB.
 const LONGEST: u64 = 256;
 
@@ -83,7 +82,7 @@ impl FileData<'_> {
     /// Checkpoints wait as long as the call holds the gate: until all is read, or a range has to be waited for.
     pub(crate) fn read_many(&self, inode: &Inode, depth: usize, reads: &mut [ReadSlice<'_>]) -> Result<(), FsError> {
         if let [read] = reads
-            && read.offset % BLOCK + read.buf.len() as u64 <= BLOCK
+            && read.offset % BLOCK_BYTES + read.buf.len() as u64 <= BLOCK_BYTES
         {
             // One block: to set a queue up for it costs more than to read it.
             read.read = self.read_at(inode, read.offset, read.buf)?;
@@ -141,8 +140,8 @@ impl<'c> Reader<'c, '_, '_> {
         let wanted = &mut self.wanted;
         FileData(self.core).each_run(self.inode, self.content, first, last, |block, run| {
             if !run.addr.is_real() {
-                let from = (block * BLOCK).max(offset) - offset;
-                let to = ((block + run.len) * BLOCK).min(end) - offset;
+                let from = (block * BLOCK_BYTES).max(offset) - offset;
+                let to = ((block + run.len) * BLOCK_BYTES).min(end) - offset;
                 buf[from as usize..to as usize].fill(0);
                 return Ok(());
             }

@@ -1,6 +1,7 @@
 //! Changing the size of a file.
 
-use f2fs_format::BLOCK_SIZE;
+use f2fs_format::inode::Extent;
+use f2fs_format::{BLOCK_BYTES, BLOCK_SIZE};
 use f2fs_sync::{Arc, protocol_step, protocol_value};
 use f2fs_volume::tree::find_slot;
 use f2fs_volume::{Next, Op, Piece};
@@ -11,9 +12,7 @@ use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::inode::Inode;
 use crate::stat;
-use crate::truncate::{Progress, STEP_BLOCKS, drop_extent, step, truncate_step};
-
-const BLOCK: u64 = BLOCK_SIZE as u64;
+use crate::truncate::{Progress, STEP_BLOCKS, step, truncate_step};
 
 impl FileData<'_> {
     /// Sets the size of a file: cut, or grown by a hole.
@@ -51,7 +50,7 @@ impl FileData<'_> {
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
         let _past = self.past_cut(inode, size)?;
-        let (old, keep) = (content.size(), size.div_ceil(BLOCK));
+        let (old, keep) = (content.size(), size.div_ceil(BLOCK_BYTES));
         // Also at an equal size: blocks that were preallocated behind the end go. A file that grows keeps them.
         let shrinks = size <= old;
         let result = if shrinks { self.truncate_to_last_step(inode, content, keep) } else { Ok(()) };
@@ -63,7 +62,7 @@ impl FileData<'_> {
         // below the old end are a content that it never had.
         let result = result.and_then(|()| {
             self.change(|op| {
-                if size < old && !size.is_multiple_of(BLOCK) {
+                if size < old && !size.is_multiple_of(BLOCK_BYTES) {
                     self.zero_tail(op, inode, content, size)?;
                 }
                 let mut block = inode.node.write(op);
@@ -74,7 +73,7 @@ impl FileData<'_> {
                 if shrinks {
                     raw.i_advise &= !f2fs_format::inode::advise::KEEP_SIZE;
                 }
-                drop_extent(raw);
+                raw.i_ext = Extent::NONE;
                 let now = self.now();
                 stat::set_modified(raw, now);
                 stat::set_changed(raw, now);
@@ -97,13 +96,13 @@ impl FileData<'_> {
 
     /// Rewrites the block that holds the new end with zeros behind it.
     fn zero_tail(&self, op: &Op<'_>, inode: &Inode, content: &Content, size: u64) -> Result<(), FsError> {
-        let Some(slot) = find_slot(&self.volume, &inode.node, size / BLOCK)? else { return Ok(()) };
+        let Some(slot) = find_slot(&self.volume, &inode.node, size / BLOCK_BYTES)? else { return Ok(()) };
         if !slot.get(&self.volume).is_real() {
             return Ok(());
         }
         // The piece reads all of the block that stands in front of the new end.
         let zeros = [0; BLOCK_SIZE];
-        let piece = Piece { offset: size, buf: &zeros[(size % BLOCK) as usize..] };
+        let piece = Piece { offset: size, buf: &zeros[(size % BLOCK_BYTES) as usize..] };
         let flight = self.start_write(op, inode, content, &[piece], Next::Land)?;
         // With the page locked: see the rules of the cache.
         Ok(flight.land_slots(op, |block, addr| content.cache.store(block, addr.0))?)
@@ -118,7 +117,7 @@ impl FileData<'_> {
             if end < u64::MAX {
                 let mut block = inode.node.write(op);
                 content.set_size(block.inode_mut(), content.size().min(end.saturating_mul(BLOCK_SIZE as u64)));
-                drop_extent(block.inode_mut());
+                block.inode_mut().i_ext = Extent::NONE;
             }
             progress
         };

@@ -5,14 +5,13 @@
 //! Nothing is held when a write asks. One writer at a time makes room
 //! ([`PageCache::making_room`](crate::page_cache::PageCache::making_room)); the others wait for it.
 
-use f2fs_format::BLOCK_SIZE;
+use f2fs_format::BLOCK_BYTES;
 
 use crate::core::write_back::WriteBack;
 use crate::file_data::FileData;
 use crate::file_data::read::blocks_of;
 use crate::page_cache::Admitted;
 
-const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks (1 MiB) from which on a write of whole blocks goes to the device at once: it is a large request by itself,
 /// which the cache would copy twice more.
 const LONG: u64 = 256;
@@ -32,7 +31,7 @@ impl FileData<'_> {
         }
         let (first, last) = blocks_of(offset, len);
         let pages = last - first + 1;
-        let is_whole = offset.is_multiple_of(BLOCK) && (len as u64).is_multiple_of(BLOCK);
+        let is_whole = offset.is_multiple_of(BLOCK_BYTES) && (len as u64).is_multiple_of(BLOCK_BYTES);
         if pages > cache.longest_write() || is_whole && pages >= LONG {
             return None;
         }

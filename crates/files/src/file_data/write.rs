@@ -15,8 +15,8 @@
 //! address is inside the gate.
 
 use f2fs_device::AlignedBuf;
-use f2fs_format::inode::{Inode as RawInode, inline};
-use f2fs_format::{BLOCK_SIZE, BlockAddr};
+use f2fs_format::inode::{Extent, Inode as RawInode, inline};
+use f2fs_format::{BLOCK_BYTES, BLOCK_SIZE, BlockAddr};
 use f2fs_sync::Arc;
 use f2fs_volume::tree::Slot;
 use f2fs_volume::{Flight, Next, Op, Piece, Target};
@@ -28,9 +28,7 @@ use crate::file_data::read::blocks_of;
 use crate::inode::Inode;
 use crate::page_cache::Admitted;
 use crate::stat::{self, Time};
-use crate::truncate::drop_extent;
 
-const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks written at a time at most: 2 MiB, a segment.
 pub(crate) const CHUNK: u64 = 512;
 /// Chunks written in one operation at most: bounds how long a checkpoint waits.
@@ -55,12 +53,12 @@ impl FileData<'_> {
         self.balance(inode.ino)?;
         let content = self.content(inode);
         // Wherever the end is, it is in one block more at most.
-        let room = self.admit(BLOCK - 1, buf.len());
+        let room = self.admit(BLOCK_BYTES - 1, buf.len());
         let (_range, offset) = content.lock_end();
         let written = self.write_locked(inode, content, offset, buf, room)?;
         if written < buf.len() {
             self.truncate_locked(inode, content, offset)?;
-            let blocks = |bytes: usize| (bytes as u64).div_ceil(BLOCK);
+            let blocks = |bytes: usize| (bytes as u64).div_ceil(BLOCK_BYTES);
             let (wanted, available) = (blocks(buf.len()), blocks(written).min(blocks(buf.len()) - 1));
             return Err(f2fs_volume::VolumeError::NoSpace { wanted, available }.into());
         }
@@ -196,7 +194,7 @@ impl FileData<'_> {
         let mut done = 0;
         while done < buf.len() {
             let at = offset + done as u64;
-            let len = ((BLOCK - at % BLOCK) as usize).min(buf.len() - done);
+            let len = ((BLOCK_BYTES - at % BLOCK_BYTES) as usize).min(buf.len() - done);
             let piece = Piece { offset: at, buf: &buf[done..done + len] };
             match self.change(|op| self.write_piece(op, inode, content, piece)) {
                 Ok(()) => done += len,
@@ -290,7 +288,7 @@ pub(crate) fn wrote(inode: &Inode, raw: &mut RawInode, end: u64, now: Time) {
     if end > raw.i_size.get() {
         inode.grow(raw, end);
     }
-    drop_extent(raw);
+    raw.i_ext = Extent::NONE;
     stat::set_modified(raw, now);
     stat::set_changed(raw, now);
 }
@@ -298,6 +296,6 @@ pub(crate) fn wrote(inode: &Inode, raw: &mut RawInode, end: u64, now: Time) {
 /// Bytes from `offset` to the end of its chunk, at most `len`: chunks of a long write are aligned to segments of the
 /// file.
 fn chunk_len(offset: u64, len: usize) -> usize {
-    let end = (offset / BLOCK / CHUNK + 1) * CHUNK * BLOCK;
+    let end = (offset / BLOCK_BYTES / CHUNK + 1) * CHUNK * BLOCK_BYTES;
     ((end - offset) as usize).min(len)
 }

@@ -21,7 +21,7 @@
 
 use core::ops::Range;
 
-use f2fs_format::{BLOCK_SIZE, BlockAddr};
+use f2fs_format::{BLOCK_BYTES, BLOCK_SIZE, BlockAddr};
 use f2fs_sync::Arc;
 use f2fs_volume::tree::{Place, Slot, add_blocks, ensure_slot, place_of};
 use f2fs_volume::{Change, Next, Op, Piece};
@@ -31,9 +31,8 @@ use crate::content::Content;
 use crate::file_data::FileData;
 use crate::inode::Inode;
 use crate::stat;
-use crate::truncate::drop_extent;
+use f2fs_format::inode::Extent;
 
-const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Nodes, or gaps where one is missing, that one operation goes through at most: bounds how long a checkpoint waits.
 const STEP: u32 = 32;
 static ZEROS: [u8; BLOCK_SIZE] = [0; BLOCK_SIZE];
@@ -56,12 +55,12 @@ struct Parts {
 
 impl Parts {
     fn of(offset: u64, end: u64) -> Parts {
-        let (first, last) = (offset.div_ceil(BLOCK), end / BLOCK);
+        let (first, last) = (offset.div_ceil(BLOCK_BYTES), end / BLOCK_BYTES);
         if first > last {
             // Within one block.
             return Parts { edges: [offset..end, 0..0], whole: first..first };
         }
-        Parts { edges: [offset..first * BLOCK, last * BLOCK..end], whole: first..last }
+        Parts { edges: [offset..first * BLOCK_BYTES, last * BLOCK_BYTES..end], whole: first..last }
     }
 }
 
@@ -76,7 +75,7 @@ impl FileData<'_> {
         if content.is_inline() {
             return self.change(|op| self.zero_inline(op, inode, content, offset..end));
         }
-        let _past = self.past_cache(inode, offset / BLOCK, (end - 1) / BLOCK)?;
+        let _past = self.past_cache(inode, offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES)?;
         // As in Linux: what is reserved behind the end stays, unless the hole begins before the end.
         let end = if offset < content.size() { end } else { offset };
         self.zero(inode, content, offset..end, Become::Hole, |_| {})
@@ -89,8 +88,8 @@ impl FileData<'_> {
         self.balance(inode.ino)?;
         let _range = if end > content.size() { content.lock_from(offset) } else { content.lock_to_write(offset, len) };
         self.refill_nids();
-        let _past = self.past_cache(inode, offset / BLOCK, (end - 1) / BLOCK)?;
-        self.require_room(inode, content, offset / BLOCK, (end - 1) / BLOCK)?;
+        let _past = self.past_cache(inode, offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES)?;
+        self.require_room(inode, content, offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES)?;
         if content.is_inline() {
             self.change(|op| self.convert_inline(op, inode, content))?;
         }
@@ -137,7 +136,7 @@ impl FileData<'_> {
         // With blocks reserved those of the edges are needed as well.
         let blocks = match to {
             Become::Hole => parts.whole.clone(),
-            Become::Reserved => range.start / BLOCK..range.end.div_ceil(BLOCK),
+            Become::Reserved => range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES),
         };
         let (mut next, mut edges) = (blocks.start, true);
         loop {
@@ -158,7 +157,7 @@ impl FileData<'_> {
                 }
                 let mut block = inode.node.write(op);
                 let raw = block.inode_mut();
-                drop_extent(raw);
+                raw.i_ext = Extent::NONE;
                 let done = next >= blocks.end;
                 if done {
                     last(raw);
@@ -181,7 +180,7 @@ impl FileData<'_> {
             if edge.start >= end {
                 continue;
             }
-            if let Place::Slot(slot) = place_of(&self.volume, &inode.node, edge.start / BLOCK)?
+            if let Place::Slot(slot) = place_of(&self.volume, &inode.node, edge.start / BLOCK_BYTES)?
                 && slot.get(&self.volume).is_real()
                 && let Some(buf) = ZEROS.get(..(end - edge.start) as usize)
             {

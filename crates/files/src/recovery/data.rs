@@ -1,6 +1,6 @@
 //! The effects of a node of the chain on its file: attributes, inline data, addresses (`do_recover_data`).
 
-use f2fs_format::inode::{advise, inline};
+use f2fs_format::inode::{Extent, advise, inline};
 use f2fs_format::node::{BODY_SIZE, NodeBlock, XATTR_NODE_OFFSET};
 use f2fs_format::path::{NodeKind, first_block};
 use f2fs_format::summary::Summary;
@@ -13,7 +13,7 @@ use crate::FsError;
 use crate::inode::{Inode, is_inline};
 use crate::recovery::RollForward;
 use crate::stat::FileKind;
-use crate::truncate::{Progress, drop_extent, truncate_step};
+use crate::truncate::{Progress, truncate_step};
 
 impl RollForward<'_> {
     /// Brings a file to what one of its nodes says; returns the data blocks taken into use.
@@ -126,7 +126,7 @@ impl RollForward<'_> {
             adopted += u64::from(new.is_real());
             self.recover_address(op, inode, &slot, old, new)?;
         }
-        drop_extent(inode.node.write(op).inode_mut());
+        inode.node.write(op).inode_mut().i_ext = Extent::NONE;
         Ok(adopted)
     }
 

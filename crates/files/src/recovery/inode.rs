@@ -6,7 +6,7 @@
 use f2fs_format::Nid;
 use f2fs_format::dentry::DentryViewMut;
 use f2fs_format::feature::Features;
-use f2fs_format::inode::{self as raw, inline};
+use f2fs_format::inode::{self as raw, Extent, inline};
 use f2fs_format::node::NodeBlock;
 use f2fs_sync::protocol_step;
 use f2fs_volume::Op;
@@ -15,7 +15,6 @@ use crate::FsError;
 use crate::inode::{Inode, check};
 use crate::recovery::RollForward;
 use crate::stat::FileKind;
-use crate::truncate::drop_extent;
 
 impl RollForward<'_> {
     /// Makes a new inode of one in the chain, with nothing in it yet (`f2fs_recover_inode_page`).
@@ -30,7 +29,7 @@ impl RollForward<'_> {
         to.i_xattr_nid = 0.into();
         to.i_inline = from.i_inline & (inline::XATTR | inline::EXTRA_ATTR);
         to.i_nid = [0.into(); 5];
-        drop_extent(to);
+        to.i_ext = Extent::NONE;
         let features = self.volume.features();
         let layout = to.layout(features);
         match kind {
@@ -102,7 +101,7 @@ impl RollForward<'_> {
         to.i_flags = from.i_flags;
         let flags = inline::PIN_FILE | inline::DATA_EXIST;
         to.i_inline = to.i_inline & !flags | from.i_inline & flags;
-        drop_extent(to);
+        to.i_ext = Extent::NONE;
         Ok(())
     }
 

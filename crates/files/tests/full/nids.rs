@@ -14,7 +14,7 @@ fn no_nid_is_left() {
     within(LIMIT, || {
         for policy in ["sharded", "kernel-scan", "clue"] {
             let device = formatted(64, &FormatOptions::default());
-            let volume = f2fs_volume::OpenOptions::new().nid_policy(policy.parse().unwrap());
+            let volume = f2fs_volume::VolumeOptions::new().nid_policy(policy.parse().unwrap());
             let fs = FileSystem::open(device.clone(), Options::new().volume(volume)).unwrap();
             let empty = fs.statfs();
             fs.create_dir("/dir", 0o755).unwrap();

@@ -74,7 +74,7 @@ fn what_gives_room_needs_none() {
 fn directories_links_and_attributes_at_full() {
     within(LIMIT, || {
         let device = formatted(64, &FormatOptions::default());
-        let small = f2fs_volume::OpenOptions::new().node_cache(NonZeroUsize::new(512).unwrap());
+        let small = f2fs_volume::VolumeOptions::new().node_cache(NonZeroUsize::new(512).unwrap());
         let fs = FileSystem::open(device.clone(), Options::new().volume(small)).unwrap();
         let (sizes, error) = fill(&fs, "/full", |_| 3 << 20);
         numbers(&error);

@@ -81,7 +81,7 @@ fn thirty_two_threads_at_the_limit() {
         for round in 0..5 * rounds() as u64 {
             let ways = ["selective-optimal", "ssr", "selective-optimal+27", "partial", "selective-greedy"];
             let allocation = ways[round as usize % ways.len()].parse::<f2fs_volume::Allocation>().unwrap();
-            let volume = f2fs_volume::OpenOptions::new().allocation(allocation);
+            let volume = f2fs_volume::VolumeOptions::new().allocation(allocation);
             let fs = FileSystem::open(device.clone(), Options::new().volume(volume)).unwrap();
             assert_eq!(fs.statfs().valid_blocks, empty, "round {round}");
             let pace = f2fs_files::CleanerOptions::default().urgent_interval(Duration::from_millis(5));

@@ -7,7 +7,7 @@ use f2fs_device::MemoryDevice;
 pub(crate) use f2fs_device_test::LateDevice;
 use f2fs_files::{FileSystem, Options};
 use f2fs_sync::Arc;
-use f2fs_volume::OpenOptions;
+use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::{FormatOptions, format};
 use f2fs_volume::models::Image;
 
@@ -22,7 +22,7 @@ pub(crate) struct Small {
 /// Unused state leaves memory as soon as there is a reason to look.
 pub(crate) fn options() -> Options {
     let one = NonZeroUsize::MIN;
-    let volume = OpenOptions::new().lanes(1).threads(1).node_cache(one);
+    let volume = VolumeOptions::new().lanes(1).threads(1).node_cache(one);
     Options::new().volume(volume).dentry_cache(one).inode_cache(one).lock_memory(0)
 }
 

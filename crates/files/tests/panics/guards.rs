@@ -7,7 +7,7 @@ use f2fs_device::Operation;
 use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, Options};
 use f2fs_volume::format::FormatOptions;
-use f2fs_volume::{OpenOptions, Reason, StopCause, Volume, VolumeError};
+use f2fs_volume::{Reason, StopCause, Volume, VolumeError, VolumeOptions};
 
 use crate::judge::text;
 use f2fs_test_kit::volumes::formatted;
@@ -20,7 +20,7 @@ fn the_leader_of_a_sync_stops_the_volume_before_its_operation_ends() {
     let ino = fs.create_file("/f", 0o644).unwrap().ino();
     fs.close().unwrap();
     drop(fs);
-    let volume = Volume::open(faulty.clone(), &OpenOptions::new()).unwrap();
+    let volume = Volume::open(faulty.clone(), &VolumeOptions::new()).unwrap();
     // The first sync after an opening is a checkpoint.
     volume.checkpoints().write(Reason::Sync).unwrap();
     let operation = volume.begin().unwrap();
@@ -46,7 +46,7 @@ fn half_changed() {
     let nid = fs.create_file("/f", 0o644).unwrap().ino();
     fs.close().unwrap();
     drop(fs);
-    let volume = Volume::open(device, &OpenOptions::new()).unwrap();
+    let volume = Volume::open(device, &VolumeOptions::new()).unwrap();
     let operation = volume.begin().unwrap();
     let node = volume.nodes().get(nid).unwrap();
     std::thread::scope(|scope| {

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use f2fs_files::{FileKind, FileSystem, FsError, Options, Pace, RenameMode, path_from_bytes};
-use f2fs_volume::{OpenOptions, StopCause, VolumeError};
+use f2fs_volume::{StopCause, VolumeError, VolumeOptions};
 
 use f2fs_test_kit::volumes::within;
 
@@ -14,7 +14,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn options() -> Options {
     // Hardly any cache: things are read again and again.
-    let small = OpenOptions::new().node_cache(NonZeroUsize::MIN);
+    let small = VolumeOptions::new().node_cache(NonZeroUsize::MIN);
     Options::new().volume(small).inode_cache(NonZeroUsize::MIN)
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use f2fs_device::{MemoryDevice, Operation};
 use f2fs_device_test::{Fault, FaultDevice, FaultRule};
 use f2fs_files::{FileSystem, Options, RenameMode};
-use f2fs_volume::{OpenOptions, StopCause};
+use f2fs_volume::{StopCause, VolumeOptions};
 
 use crate::judge::{LIMIT, assert_all_refused, options, text, tree};
 use crate::work::{Run, prepared};
@@ -58,7 +58,7 @@ fn run(base: &MemoryDevice, rule: FaultRule, fsck: bool) -> (u64, Option<bool>) 
         f2fs_oracle::assert_accepted(saved(&after).path());
     }
     let [good, there] = [&run.good, &*after].map(|image| {
-        let checkpoint = OpenOptions::new().recovery(false).read_only(true);
+        let checkpoint = VolumeOptions::new().recovery(false).read_only(true);
         FileSystem::open(Arc::new(image.snapshot()), Options::new().volume(checkpoint)).unwrap()
     });
     let version = |fs: &FileSystem| fs.volume().last_checkpoint().version;

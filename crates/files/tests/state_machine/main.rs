@@ -15,7 +15,7 @@ use f2fs_files::{DirectoryLock, FileSystem, Options};
 use f2fs_format::feature::Features;
 use f2fs_test_kit::model::{Model, assert_equal};
 use f2fs_volume::format::{FormatOptions, format};
-use f2fs_volume::{Allocation, OpenOptions};
+use f2fs_volume::{Allocation, VolumeOptions};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -54,7 +54,7 @@ fn run(case: u32, actions: &[Action]) {
     let lock = if case.is_multiple_of(2) { DirectoryLock::Bucket } else { DirectoryLock::Whole };
     let names = ["ssr", "partial", "selective-greedy", "selective-optimal"];
     let allocation: Allocation = names[case as usize / 4 % 4].parse().unwrap();
-    let volume = OpenOptions::new().allocation(allocation).lanes(1 + case as usize / 16 % 3);
+    let volume = VolumeOptions::new().allocation(allocation).lanes(1 + case as usize / 16 % 3);
     // Without a cache, with one that is always full, and with one that takes all.
     let cache = [0, 256 << 10, 64 << 20][case as usize / 48 % 3];
     let options = Options::new().directory_lock(lock).volume(volume).page_cache(cache);

@@ -22,7 +22,7 @@ pub fn roll_forward(device: &Arc<SparseDevice>, whole: bool) {
             Some(entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>())
         })
     };
-    let options = || Options::new().volume(f2fs_volume::OpenOptions::new().recovery(false)).read_only(true);
+    let options = || Options::new().volume(f2fs_volume::VolumeOptions::new().recovery(false)).read_only(true);
     let without = FileSystem::open(device.clone(), options()).is_ok();
     if whole {
         return roll_forward_whole(device);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use f2fs_files::{AllocateFlags, FileKind, FileSystem, FsError, NewFile, Options, Pace, SetMode};
 use f2fs_format::feature::Features;
 use f2fs_volume::format::{FormatOptions, format};
-use f2fs_volume::{Allocation, OpenOptions};
+use f2fs_volume::{Allocation, VolumeOptions};
 
 use f2fs_device_test::SparseDevice;
 
@@ -47,7 +47,7 @@ pub fn aged(allocation: Allocation, options: &FormatOptions) -> SparseDevice {
 }
 
 fn age(device: &Arc<SparseDevice>, allocation: Allocation) -> Result<(), FsError> {
-    let fs = FileSystem::open(device.clone(), Options::new().volume(OpenOptions::new().allocation(allocation)))?;
+    let fs = FileSystem::open(device.clone(), Options::new().volume(VolumeOptions::new().allocation(allocation)))?;
     // A generator of its own: the fuzz targets' recorded inputs rest on the volumes that these numbers make.
     let mut state = 1_u64;
     let mut below = |end: u64| {

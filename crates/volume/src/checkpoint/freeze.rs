@@ -61,8 +61,9 @@ pub(super) struct Counts {
 
 impl<'a> Checkpoints<'a> {
     /// Gives all dirty nodes their places, and takes SIT, NAT and counts as they are for the checkpoint. Called with
-    /// the gate closed; what changes from here on belongs to the next one.
-    pub(super) fn freeze(self, turn: &'a Turn<'_>) -> Result<Frozen<'a>, VolumeError> {
+    /// the gate closed; what changes from here on belongs to the next one. `ahead`: nodes that were written ahead, in
+    /// blocks.
+    pub(super) fn freeze(self, turn: &'a Turn<'_>, ahead: u64) -> Result<Frozen<'a>, VolumeError> {
         let (nodes, pages) = self.place_nodes()?;
         let segments = self.0.segments.manager()?.begin_checkpoint(SIT_JOURNAL_ENTRIES)?;
         let nat = self.0.nat.begin_checkpoint(NAT_JOURNAL_ENTRIES)?;
@@ -77,11 +78,11 @@ impl<'a> Checkpoints<'a> {
             written: self.0.blocks_written.restart(),
         };
         self.0.roll_forward.freeze(counts.valid_blocks, counts.valid_nodes);
-        self.0.journal.freeze();
+        self.0.attached_journal.freeze();
         self.0.names.settle(self.0.names.end());
         let (orphans, cleared) = (self.0.orphans.list(), self.0.precleaner.take_cleared());
         let tables = Tables { segments, nat, orphans, counts };
-        Ok(Frozen { nodes, pages, ahead: 0, tables, cleared, writing: turn.freeze() })
+        Ok(Frozen { nodes, pages, ahead, tables, cleared, writing: turn.freeze() })
     }
 
     /// Gives all dirty nodes blocks of their logs: direct nodes first, as roll-forward expects them, then indirect

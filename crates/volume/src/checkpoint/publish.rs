@@ -12,7 +12,7 @@
 //! Operations run. The NAT and the segment manager lock for themselves.
 
 use f2fs_device::Request;
-use f2fs_format::SegmentNo;
+use f2fs_format::{BLOCKS_PER_SEGMENT, SegmentNo};
 use f2fs_segment::Run;
 use f2fs_sync::protocol_step;
 
@@ -34,7 +34,7 @@ impl Checkpoints<'_> {
         }
         self.0.nat.end_checkpoint();
         let freed = segments.end_checkpoint();
-        report.freed_segments = freed.iter().map(|run| u64::from(run.len)).sum::<u64>() / 512;
+        report.freed_segments = freed.iter().map(|run| u64::from(run.len)).sum::<u64>() / u64::from(BLOCKS_PER_SEGMENT);
         for segment in cleared {
             // Its number came from the manager itself.
             let _ = segments.release_segment(*segment);

@@ -28,7 +28,7 @@ use super::{CheckpointReport, Checkpoints, Reason};
 use crate::VolumeError;
 use crate::blocks::WriteBatch;
 use crate::last_checkpoint::Durable;
-use crate::volume::Unwinding;
+use crate::op::Unwinding;
 
 impl Checkpoints<'_> {
     /// Writes the frozen state, and makes it durable. Operations may run. An error stops the volume.
@@ -75,12 +75,12 @@ impl Checkpoints<'_> {
             freed_segments: 0,
             pause: Duration::ZERO,
         };
-        self.0.journal.announce(self.0.footer_version(), pack.block.footer_version());
+        self.0.attached_journal.announce(self.0.footer_version(), pack.block.footer_version());
         self.write_pack(index, &pack)?;
         self.0.roll_forward.begin();
         let durable = Durable { checkpoint: pack.checkpoint, pack: index, kbytes_written };
         self.0.last_checkpoint.replace(durable, pack.block.footer_version());
-        self.0.journal.take_back(self.0.footer_version());
+        self.0.attached_journal.take_back(self.0.footer_version());
         self.publish(&mut report, cleared)?;
         Ok(report)
     }

@@ -18,7 +18,7 @@
 //!
 //! *Memory.* The pages stay in memory until the checkpoint is durable, for as long as they would without writing ahead:
 //! pages that were dirty when it began, and pages that became dirty during the passes. There are at most four times as
-//! many as [`OpenOptions::dirty_nodes`](crate::OpenOptions::dirty_nodes), of 4 KiB each: no pass begins with more than
+//! many as [`VolumeOptions::dirty_nodes`](crate::VolumeOptions::dirty_nodes), of 4 KiB each: no pass begins with more than
 //! twice as many, and operations wait where as many are dirty beside them.
 //!
 //! *Room.* A node that changes again takes a second block. None is taken where users would find none: then the rest is
@@ -39,7 +39,7 @@ use super::Checkpoints;
 use crate::VolumeError;
 use crate::node_log::{NodeLogs, node_log};
 use crate::node_page::NodePage;
-use crate::volume::Unwinding;
+use crate::op::Unwinding;
 
 /// Nodes written together.
 const CHUNK: usize = if cfg!(loom) { 2 } else { 512 };

@@ -22,6 +22,7 @@
 //! it: so beside operations, moved blocks are flushed before any slot names them.
 
 use f2fs_device::AlignedBuf;
+use f2fs_format::inode::Extent;
 use f2fs_format::node::ADDRS_PER_BLOCK;
 use f2fs_format::summary::{Summary, SummaryBlock};
 use f2fs_format::{Nid, SegmentNo};
@@ -121,11 +122,7 @@ impl Cleaning<'_> {
             Err(error) => return Err(error),
         };
         if inode.read().inode().i_ext.len.get() != 0 {
-            let mut block = inode.write(op);
-            let extent = &mut block.inode_mut().i_ext;
-            extent.len = 0.into();
-            extent.fofs = 0.into();
-            extent.blk_addr = 0.into();
+            inode.write(op).inode_mut().i_ext = Extent::NONE;
         }
         Ok(())
     }

@@ -17,9 +17,11 @@ impl Flight {
         let volume = op.volume;
         volume.space.take_blocks(self.new_blocks)?;
         let class = if op.is_checkpoint { Class::Checkpoint } else { Class::User };
-        allocate_data(volume, class, log, summaries, &mut self.runs).inspect_err(|_| {
+        let rewrites = allocate_data(volume, class, log, summaries, &mut self.runs).inspect_err(|_| {
             volume.space.give_blocks(self.new_blocks);
-        })
+        })?;
+        self.is_open = true;
+        Ok(rewrites)
     }
 
     /// Takes blocks for what is moved out of a segment: of the cold log, in its holes where free segments are few; or,
@@ -43,6 +45,7 @@ impl Flight {
             }
         }
         volume.blocks_written.add(summaries.len() as u64);
+        self.is_open = true;
         Ok(())
     }
 }

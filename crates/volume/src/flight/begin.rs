@@ -2,7 +2,7 @@
 
 use f2fs_device::{AlignedBuf, BlockDevice, Request};
 use f2fs_format::summary::Summary;
-use f2fs_format::{BLOCK_SIZE, BlockAddr, LogType};
+use f2fs_format::{BLOCK_BYTES, BlockAddr, LogType};
 use f2fs_segment::Run;
 
 use super::requests::requests_for;
@@ -11,7 +11,6 @@ use super::{Flight, Keep, Place};
 use crate::tree::{Slot, ensure_slot};
 use crate::{Node, Op, Volume, VolumeError};
 
-const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Blocks in one request at most: 512 KiB, so that the device has one while the next is copied.
 const PIECE: u64 = 128;
 /// The largest request, in blocks, that is better sent with those of other threads than at once: a request costs as
@@ -189,7 +188,7 @@ impl Flight {
 
 /// The data of a flight that a journal has to hold. A checkpoint makes its own blocks durable.
 fn keep(op: &Op<'_>, rewrites: &[Run]) -> Keep {
-    match op.volume.journal.keeps_data() && !op.is_checkpoint {
+    match op.volume.attached_journal.keeps_data() && !op.is_checkpoint {
         false => Keep::No,
         true if rewrites.is_empty() => Keep::Data,
         true => Keep::Mark,
@@ -208,12 +207,12 @@ fn edge(
     if old.is_real() {
         volume.data().read(target.inode.nid(), old, &mut data)?;
     }
-    let start = at * BLOCK;
+    let start = at * BLOCK_BYTES;
     let bytes = data.as_bytes_mut();
     // Bytes behind the end of the file may be stale: they must read as zeros if the file grows over them.
-    let old_end = target.size.saturating_sub(start).min(BLOCK) as usize;
+    let old_end = target.size.saturating_sub(start).min(BLOCK_BYTES) as usize;
     bytes[old_end..].fill(0);
-    let (from, to) = (piece.offset.max(start), piece.end().min(start + BLOCK));
+    let (from, to) = (piece.offset.max(start), piece.end().min(start + BLOCK_BYTES));
     bytes[(from - start) as usize..(to - start) as usize]
         .copy_from_slice(&piece.buf[(from - piece.offset) as usize..(to - piece.offset) as usize]);
     Ok(data)

@@ -139,7 +139,7 @@ impl Joined {
             self.withdraw(op);
         } else {
             self.settle();
-            op.volume.journal.forget(self.inode.ino(), &self.displaced);
+            op.volume.attached_journal.forget(self.inode.ino(), &self.displaced);
             // The overwritten blocks are free.
             op.volume.slots().free_displaced(&mut self.displaced)?;
         }

@@ -1,7 +1,7 @@
 //! Requests that write a flight's blocks.
 
 use f2fs_device::{AlignedBuf, Op as DeviceOp, Recycler, Request};
-use f2fs_format::BlockAddr;
+use f2fs_format::{BLOCK_SIZE, BlockAddr};
 use f2fs_segment::Run;
 
 use crate::blocks::read_each;
@@ -34,16 +34,7 @@ pub(super) fn requests_for(
 
 /// Requests for new and rewritten runs together: what follows each other on the device is one request, up to a segment.
 fn join(recycler: &Recycler, fresh: (&[Run], &AlignedBuf), old: (&[Run], &AlignedBuf)) -> Vec<Request> {
-    // Each run with the bytes that belong there.
-    let mut parts: Vec<(Run, &[u8])> = Vec::with_capacity(fresh.0.len() + old.0.len());
-    for (runs, data) in [fresh, old] {
-        let mut rest = data.as_bytes();
-        for run in runs {
-            let (part, tail) = rest.split_at((run.len as usize * f2fs_format::BLOCK_SIZE).min(rest.len()));
-            rest = tail;
-            parts.push((*run, part));
-        }
-    }
+    let mut parts: Vec<(Run, &[u8])> = [fresh, old].into_iter().flat_map(|(runs, data)| parts(runs, data)).collect();
     parts.sort_unstable_by_key(|(run, _)| run.addr);
     let follows = |(before, _): &(Run, &[u8]), (run, _): &(Run, &[u8])| before.addr.offset(before.len) == run.addr;
     parts
@@ -66,14 +57,21 @@ pub(super) fn split_by_runs(recycler: &Recycler, runs: &[Run], data: AlignedBuf)
     if let [run] = runs {
         return vec![Request::vectored(DeviceOp::Write, u64::from(run.addr.0), vec![data])];
     }
-    let mut rest = data.as_bytes();
-    runs.iter()
-        .map(|run| {
-            let (part, tail) = rest.split_at((run.len as usize * f2fs_format::BLOCK_SIZE).min(rest.len()));
-            rest = tail;
-            let mut buf = recycler.take_stale(part.len() / f2fs_format::BLOCK_SIZE);
+    parts(runs, &data)
+        .map(|(run, part)| {
+            let mut buf = recycler.take_stale(part.len() / BLOCK_SIZE);
             buf.as_bytes_mut().copy_from_slice(part);
             Request::write(u64::from(run.addr.0), buf)
         })
         .collect()
+}
+
+/// Each run, with its bytes of the data.
+fn parts<'a>(runs: &'a [Run], data: &'a AlignedBuf) -> impl Iterator<Item = (Run, &'a [u8])> {
+    let mut rest = data.as_bytes();
+    runs.iter().map(move |run| {
+        let (part, tail) = rest.split_at((run.len as usize * BLOCK_SIZE).min(rest.len()));
+        rest = tail;
+        (*run, part)
+    })
 }

@@ -1,9 +1,8 @@
 //! The contents of a write: pieces of the caller's memory, and the old contents around those that end within a block.
 
 use f2fs_device::{AlignedBuf, Recycler};
-use f2fs_format::BLOCK_SIZE;
+use f2fs_format::{BLOCK_BYTES, BLOCK_SIZE};
 
-const BLOCK: u64 = BLOCK_SIZE as u64;
 /// Whole blocks that are copied into new memory, which is not cleared before, are fewer than this. More come in memory
 /// that is used again.
 const FEW: usize = 16;
@@ -20,7 +19,7 @@ pub struct Piece<'a> {
 impl Piece<'_> {
     /// The first and the last block.
     pub(super) fn blocks(&self) -> (u64, u64) {
-        (self.offset / BLOCK, (self.end() - 1) / BLOCK)
+        (self.offset / BLOCK_BYTES, (self.end() - 1) / BLOCK_BYTES)
     }
 
     /// Where they end in the file.
@@ -30,7 +29,7 @@ impl Piece<'_> {
 
     /// Whether the piece has only a part of a block of its own.
     pub(super) fn is_partial(&self, block: u64) -> bool {
-        self.offset > block * BLOCK || self.end() < (block + 1) * BLOCK
+        self.offset > block * BLOCK_BYTES || self.end() < (block + 1) * BLOCK_BYTES
     }
 }
 
@@ -51,7 +50,7 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     /// From the first block of the first piece on.
     pub(super) fn new(pieces: &'a [Piece<'a>], edges: &'a [Edge]) -> Source<'a> {
-        Source { pieces, edges, next: pieces.first().map_or(0, |piece| piece.offset / BLOCK) }
+        Source { pieces, edges, next: pieces.first().map_or(0, |piece| piece.offset / BLOCK_BYTES) }
     }
 
     /// The next blocks, in memory of their own.
@@ -61,7 +60,7 @@ impl<'a> Source<'a> {
             && !piece.is_partial(self.next)
             && self.whole(piece) >= blocks as u64
         {
-            let from = (self.next * BLOCK - piece.offset) as usize;
+            let from = (self.next * BLOCK_BYTES - piece.offset) as usize;
             let data = AlignedBuf::from_bytes(&piece.buf[from..from + blocks * BLOCK_SIZE]);
             self.advance(piece, blocks as u64);
             return data;
@@ -82,7 +81,7 @@ impl<'a> Source<'a> {
         self.next += blocks;
         if self.next > piece.blocks().1 {
             self.pieces = &self.pieces[1..];
-            self.next = self.pieces.first().map_or(0, |piece| piece.offset / BLOCK);
+            self.next = self.pieces.first().map_or(0, |piece| piece.offset / BLOCK_BYTES);
         }
     }
 
@@ -101,8 +100,8 @@ impl<'a> Source<'a> {
             } else {
                 // Whole blocks, up to an edge at the end.
                 let len = self.whole(piece).min((data.blocks() - filled) as u64);
-                let from = (self.next * BLOCK - piece.offset) as usize;
-                let bytes = (len * BLOCK) as usize;
+                let from = (self.next * BLOCK_BYTES - piece.offset) as usize;
+                let bytes = (len * BLOCK_BYTES) as usize;
                 let at = filled * BLOCK_SIZE;
                 data.as_bytes_mut()[at..at + bytes].copy_from_slice(&piece.buf[from..from + bytes]);
                 len as usize

@@ -88,7 +88,8 @@ impl Recovery<'_> {
     ///
     /// # Errors
     /// [`VolumeError::Corrupt`] if it is in use, or cannot be; [`VolumeError::Segment`].
-    pub fn adopt_block(self, _op: &Op<'_>, addr: BlockAddr, summary: Summary) -> Result<(), VolumeError> {
+    pub fn adopt_block(self, op: &Op<'_>, addr: BlockAddr, summary: Summary) -> Result<(), VolumeError> {
+        op.expect_of(self.0);
         match self.0.segments.adopt(addr, summary, self.0.clock.now()) {
             Err(VolumeError::Segment(
                 SegmentError::InUse { .. } | SegmentError::LogType { .. } | SegmentError::Phase { .. },

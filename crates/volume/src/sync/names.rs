@@ -42,9 +42,9 @@ use crate::journal::{FSYNC, SyncJournal};
 use crate::node::Node;
 use crate::node_log::is_indirect_offset;
 use crate::node_page::NodePage;
+use crate::op::Unwinding;
 use crate::sync::Syncs;
 use crate::synced::{MustCheckpoint, Synced};
-use crate::volume::Unwinding;
 use crate::write_stat::Count;
 use crate::{JournalMode, Op, StopCause, VolumeError};
 
@@ -94,14 +94,16 @@ struct Taken {
 
 impl Syncs<'_> {
     /// Notes that a name of a directory was added, went, or leads elsewhere. Without a journal this does nothing.
-    pub fn note_name(self, _op: &Op<'_>, directory: Nid, name: &[u8]) {
-        protocol_step!("journal_name_not_noted", self.0.journal.note_name(directory, name));
+    pub fn note_name(self, op: &Op<'_>, directory: Nid, name: &[u8]) {
+        op.expect_of(self.0);
+        protocol_step!("journal_name_not_noted", self.0.attached_journal.note_name(directory, name));
     }
 
     /// Notes that a name changed of which a record cannot tell. Until the next checkpoint, syncs of names are
     /// checkpoints.
-    pub fn note_foreign_name(self, _op: &Op<'_>) {
-        if let Some(journal) = self.0.journal.get() {
+    pub fn note_foreign_name(self, op: &Op<'_>) {
+        op.expect_of(self.0);
+        if let Some(journal) = self.0.attached_journal.get() {
             journal.names.lose();
         }
     }
@@ -129,7 +131,7 @@ impl Syncs<'_> {
         inode: &Node,
         close: impl Fn(&Op<'_>, &ChangedNames, &mut NameClosure) -> bool,
     ) -> Result<Synced, VolumeError> {
-        let Some(journal) = self.0.journal.get().filter(|journal| journal.is_open()) else {
+        let Some(journal) = self.0.attached_journal.get().filter(|journal| journal.is_open()) else {
             return Ok(Synced::Must(MustCheckpoint::Journal));
         };
         let write = |group: Vec<Arc<NodePage>>| {
@@ -259,7 +261,7 @@ impl Syncs<'_> {
         let epoch = self.0.epoch();
         let is_cut = page.unloggable.load(Ordering::Acquire) == epoch;
         let left_inline = page.left_inline.load(Ordering::Acquire) == epoch;
-        if is_cut || (left_inline && !self.0.journal.is_whole()) {
+        if is_cut || (left_inline && !self.0.attached_journal.is_whole()) {
             return Err(MustCheckpoint::Changed);
         }
         let mut nodes = self.0.store.take_file(page.ino);
@@ -334,10 +336,10 @@ impl Syncs<'_> {
             }
         }
         // Behind all records that were written before, and in front of all that come behind: syncs wait meanwhile.
-        let in_order = || journal.journal.mark().stamp();
+        let in_order = || journal.log.mark().stamp();
         let mut stamp = protocol_value!("journal_names_in_no_order", in_order(), 0);
         let synced = self.append(journal, &parts[..used], &mut stamp);
-        protocol_step!("journal_names_in_no_order", drop(journal.journal.mark()));
+        protocol_step!("journal_names_in_no_order", drop(journal.log.mark()));
         Ok(synced)
     }
 

@@ -56,7 +56,7 @@ impl Syncs<'_> {
     /// Sends data that waited for its sync, and names it.
     fn send_for_journal(self, op: &Op<'_>, flight: &Mutex<Joined>) -> Result<(), VolumeError> {
         let mut flight = flight.lock();
-        if self.0.journal.keeps_data() {
+        if self.0.attached_journal.keeps_data() {
             // The data of the record is read back from the device.
             flight.land(&*self.0.device)?;
         }
@@ -150,10 +150,10 @@ impl Syncs<'_> {
     }
 
     pub(super) fn append(self, journal: &SyncJournal, parts: &[&[u8]], stamp: &mut u64) -> Synced {
-        match journal.journal.append(*stamp, parts) {
+        match journal.log.append(*stamp, parts) {
             Ok(appended) => {
                 *stamp = appended.stamp;
-                if appended.free < journal.journal.lane_bytes() / 2 {
+                if appended.free < journal.log.lane_bytes() / 2 {
                     journal.is_filling.store(true, Ordering::Relaxed);
                 }
                 Synced::Logged

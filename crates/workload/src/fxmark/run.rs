@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use f2fs::check::{CheckOptions, check};
 use f2fs::device::BlockDevice;
 use f2fs::sync::PlainArc;
-use f2fs::volume::OpenOptions;
+use f2fs::volume::VolumeOptions;
 use f2fs::volume::format::{FormatOptions, format};
 use f2fs::{FileSystem, Options};
 
@@ -70,7 +70,7 @@ pub fn run_formatted(
 fn options(setting: &Setting) -> Options {
     let nodes = setting.files.saturating_mul(9) / 8 + 65_536;
     let cached = NonZeroUsize::MIN.saturating_add(usize::try_from(nodes).unwrap_or(usize::MAX));
-    let volume = OpenOptions::new().nid_policy(setting.policy).node_cache(cached).dirty_nodes(u64::MAX);
+    let volume = VolumeOptions::new().nid_policy(setting.policy).node_cache(cached).dirty_nodes(u64::MAX);
     Options::new().volume(volume).directory_lock(setting.directory_lock).inode_cache(cached)
 }
 

@@ -38,7 +38,7 @@ pub(crate) const KNOWN: [(&str, &[&str], &str); 15] = [
     ("uring", &["lock", "options"], "an error of opening names the holder of the lock"),
     (
         "volume",
-        &["flight", "journal", "node", "nodes", "roll_forward", "synced", "tree", "volume"],
+        &["flight", "journal", "node", "nodes", "op", "roll_forward", "synced", "tree", "volume"],
         "a sync waits in a queue of the volume, or of its journal, and brings along a write that ends in an operation on the volume",
     ),
     ("workload", &["reads::files", "reads::work"], "the volume of the bench is made by the work that reads it"),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use f2fs_device::{BlockDevice, Claims, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Ticket};
 use f2fs_sync::{Arc, Mutex};
-use f2fs_volume::OpenOptions;
+use f2fs_volume::VolumeOptions;
 use f2fs_volume::format::{FormatOptions, format};
 
 use crate::filesystem::FileSystem;
@@ -93,7 +93,7 @@ impl Volume {
         let inner = MemoryDevice::new(1 << 18);
         format(&inner, &FormatOptions::default()).unwrap();
         let device = Arc::new(Watching { inner, watch: Mutex::default() });
-        let volume = OpenOptions::new().nid_policy(policy.parse().unwrap());
+        let volume = VolumeOptions::new().nid_policy(policy.parse().unwrap());
         let fs = FileSystem::open(device.clone(), Options::new().volume(volume).directory_lock(lock)).unwrap();
         for directory in ["/a", "/b", "/a/empty"] {
             fs.create_dir(directory, 0o755).unwrap();
